@@ -1,0 +1,29 @@
+"""What ordrec raises when the fault lies in what it was given."""
+
+from __future__ import annotations
+
+__all__ = ["ArgumentError", "DataError", "DatasetMissing", "ModelFileError", "OrdrecError"]
+
+
+class OrdrecError(Exception):
+    """Base of all errors that ordrec raises on purpose.
+
+    The message names the place (file, row, parameter), what is wrong there and
+    what to do about it. The command line prints it as one line and exits with 2.
+    """
+
+
+class ArgumentError(OrdrecError, ValueError):
+    """A parameter has a value that makes no sense."""
+
+
+class DataError(OrdrecError, ValueError):
+    """A file or a table does not contain what it should."""
+
+
+class DatasetMissing(OrdrecError, FileNotFoundError):
+    """A data set is not where it was looked for."""
+
+
+class ModelFileError(OrdrecError, ValueError):
+    """A saved model is damaged, altered or of an unknown version."""
