@@ -1,0 +1,36 @@
+"""What all tests share: where the real data sets are, and reproducible hypothesis runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+settings.register_profile(
+    "ordrec",
+    deadline=None,
+    max_examples=50,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("ordrec")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real data sets named by ORDREC_DATA; the test is skipped without it."""
+    folder = os.environ.get("ORDREC_DATA")
+    if not folder:
+        pytest.skip("set ORDREC_DATA to the folder of real data sets to run this test")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """The folder of invented samples, one for each file format."""
+    return Path(__file__).parent.parent / "data" / "samples"
