@@ -1,1 +1,1 @@
-"""ordinal/thresholds."""
+"""Thresholds on a latent score: rules, probabilities and ways to fit them."""

@@ -1,0 +1,213 @@
+"""What all ordinal estimators share: labels as ranks, kernels, decisions, probabilities.
+
+Ranks are 0..n_ranks-1 inside. Labels are ordered by their numeric value, or by the order
+declared with ``classes=``; a declared class that does not occur in training keeps its rank.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ordrec.kernels import Precomputed, kernel_for
+from ordrec.ordinal.solution import Solution
+from ordrec.ordinal.thresholds.link import fit_link
+from ordrec.ordinal.thresholds.order import ranks_between
+
+__all__ = ["KernelMixin", "OrdinalClassifier", "ThresholdModel"]
+
+LINK_FOLDS = 5
+
+
+class OrdinalClassifier(ClassifierMixin, BaseEstimator):
+    """Base of all estimators: validation in, labels out. Subclasses have a ``classes`` parameter."""
+
+    classes: Any
+
+    def _validate_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, dtype: Any = np.float64
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Checked X, zero-based ranks and weights; sets ``classes_`` and ``n_features_in_``."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=dtype, order="C")
+        check_classification_targets(y)
+        self.classes_, ranks = _ordered_classes(y, self.classes)
+        weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        present = np.unique(ranks[weight > 0])
+        if present.size < 2:
+            held = self.classes_[present].tolist() if present.size else "none"
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least two classes to tell apart, "
+                f"got one class ({held}) among the samples of positive weight"
+            )
+        return X, ranks, weight
+
+    def _validate_predict(self, X: Any, *, dtype: Any = np.float64) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=dtype, order="C", reset=False)
+
+    @property
+    def n_ranks_(self) -> int:
+        """How many ranks the fitted scale has."""
+        return len(self.classes_)
+
+    @abstractmethod
+    def predict_ranks(self, X: Any) -> np.ndarray:
+        """Zero-based ranks."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels, in the terms of ``classes_``."""
+        return self.classes_[self.predict_ranks(X)]
+
+    def _warn_unless_converged(self, solution: Solution, tol: float) -> None:
+        if not solution.converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped after {solution.n_iter} iterations with violation "
+                f"{solution.violation:.3g} (tol {tol:g}) and duality gap {solution.gap:.3g}: "
+                "raise max_iter, or scale the features",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class ThresholdModel(OrdinalClassifier):
+    """An estimator with a latent score cut by ``thresholds_``.
+
+    There is no ``decision_function``: scikit-learn expects one column a class there. Use
+    `predict_latent`, which is on the scale of ``thresholds_``.
+    """
+
+    thresholds_: np.ndarray
+
+    @abstractmethod
+    def predict_latent(self, X: Any) -> np.ndarray:
+        """The latent score f(x), shape (n_samples,)."""
+
+    def predict_ranks(self, X: Any) -> np.ndarray:
+        """Zero-based ranks: ``min{j : f(x) < thresholds_[j]}``."""
+        return ranks_between(self.predict_latent(X), self.thresholds_)
+
+    def _fit_link(self, X: Any, ranks: np.ndarray, weight: np.ndarray) -> None:
+        """Calibrate ``link_`` on scores from models that did not see the sample scored."""
+        scores = out_of_fold_latent(self, X, ranks, weight)
+        self.link_ = fit_link(scores, ranks, self.n_ranks_, weight)
+
+    def _linked_probabilities(self, X: Any) -> np.ndarray:
+        if not hasattr(self, "link_"):
+            check_is_fitted(self)
+            raise AttributeError(
+                f"this {type(self).__name__} was fitted without probability=True, which "
+                "predict_proba needs"
+            )
+        return self.link_.probabilities(self.predict_latent(X))
+
+
+class KernelMixin:
+    """Kernel by name or object, Gram at fit, cross-Gram at predict.
+
+    Subclasses have the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0``.
+    """
+
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+
+    def _fit_gram(self, X: Any) -> np.ndarray:
+        """K(X, X); sets ``kernel_``."""
+        self.kernel_ = kernel_for(
+            self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0
+        )
+        if isinstance(self.kernel_, Precomputed):
+            return check_gram(X)
+        return self.kernel_(X)
+
+    def _keep_rows(self, X: Any, rows: np.ndarray) -> None:
+        """Remember the training rows that predictions are expanded over."""
+        self._rows = rows
+        self._inputs = None if isinstance(self.kernel_, Precomputed) else X[rows]
+
+    def _cross_gram(self, X: Any) -> np.ndarray:
+        """K(X, kept training rows)."""
+        if isinstance(self.kernel_, Precomputed):
+            return X[:, self._rows]
+        return self.kernel_(X, self._inputs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
+        tags.input_tags.pairwise = pairwise
+        tags.input_tags.sparse = not pairwise
+        return tags
+
+
+def check_gram(K: Any) -> np.ndarray:
+    """A precomputed Gram matrix, if it is square and symmetric."""
+    if sparse.issparse(K):
+        raise TypeError("a precomputed kernel must be a dense matrix: pass K.toarray()")
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"a precomputed kernel must be a square matrix (n_samples, n_samples), got {K.shape}"
+        )
+    size = np.abs(K).max(initial=0.0)
+    if np.abs(K - K.T).max(initial=0.0) > 1e-8 * size:
+        raise ValueError("a precomputed kernel must be symmetric: use (K + K.T) / 2 if it is meant")
+    return K
+
+
+def out_of_fold_latent(
+    model: ThresholdModel, X: Any, ranks: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Latent score of every sample from a clone fitted without its fold.
+
+    The folds are dealt rank by rank, so that every rank is spread over all of them.
+    """
+    fold = np.empty(ranks.size, dtype=np.int64)
+    fold[np.argsort(ranks, kind="stable")] = np.arange(ranks.size) % LINK_FOLDS
+    labels = model.classes_[ranks]
+    blank = clone(model).set_params(classes=model.classes_)
+    if "probability" in blank.get_params():
+        blank.set_params(probability=False)
+    pairwise = model.__sklearn_tags__().input_tags.pairwise
+    scores = np.empty(ranks.size)
+    for part in range(LINK_FOLDS):
+        train, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
+        if not test.size:
+            continue
+        rows = X[np.ix_(train, train)] if pairwise else X[train]
+        held = X[np.ix_(test, train)] if pairwise else X[test]
+        fitted = clone(blank).fit(rows, labels[train], sample_weight=weight[train])
+        scores[test] = fitted.predict_latent(held)
+    return scores
+
+
+def _ordered_classes(y: np.ndarray, declared: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Classes in ascending order of rank, and the zero-based rank of each label."""
+    if declared is None:
+        classes, ranks = np.unique(y, return_inverse=True)
+        if classes.size > 2 and not np.issubdtype(classes.dtype, np.number):
+            raise ValueError(
+                f"labels of type {classes.dtype} have no order of their own: declare it with "
+                f"classes=[lowest, ..., highest] (the labels are {classes[:5].tolist()} ...)"
+            )
+        return classes, ranks.astype(np.int64)
+    classes = np.asarray(declared)
+    if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
+        raise ValueError(f"classes must list at least two distinct labels, got {declared!r}")
+    position = {label: rank for rank, label in enumerate(classes.tolist())}
+    unknown = [label for label in np.unique(y).tolist() if label not in position]
+    if unknown:
+        raise ValueError(f"y contains {unknown[:5]}, not among the declared classes {declared!r}")
+    return classes, np.array([position[label] for label in y.tolist()], dtype=np.int64)
