@@ -28,7 +28,7 @@ LINK_FOLDS = 5
 
 
 class OrdinalClassifier(ClassifierMixin, BaseEstimator):
-    """Base of all estimators: validation in, labels out. Subclasses have a ``classes`` parameter."""
+    """Validation in, labels out. Subclasses have a ``classes`` parameter."""
 
     classes: Any
 
