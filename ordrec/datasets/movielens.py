@@ -1,0 +1,328 @@
+"""The MovieLens releases: 100K, 1M, 10M, 20M, 25M, 32M and the "latest" ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ordrec.datasets.archives import Source, open_source
+from ordrec.datasets.delimited import Kind, read_columns
+from ordrec.errors import DataError
+from ordrec.ratings import Duplicates, Ratings, Scale
+
+__all__ = ["genre_flags", "load_movielens"]
+
+STARS = Scale.regular(1, 5)
+HALF_STARS = Scale.regular(0.5, 5, 0.5)
+
+_COLUMNS: dict[str, Kind] = {
+    "user": "whole",
+    "item": "whole",
+    "rating": "decimal",
+    "timestamp": "whole",
+}
+_CSV_HEADER = ("userId", "movieId", "rating", "timestamp")
+_FOLDS_100K = ("u1", "u2", "u3", "u4", "u5", "ua", "ub")
+_GENRES_100K = (
+    "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime",
+    "Documentary", "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery",
+    "Romance", "Sci-Fi", "Thriller", "War", "Western",
+)  # fmt: skip
+_OCCUPATIONS_1M = (
+    "other", "academic/educator", "artist", "clerical/admin", "college/grad student",
+    "customer service", "doctor/health care", "executive/managerial", "farmer", "homemaker",
+    "K-12 student", "lawyer", "programmer", "retired", "sales/marketing", "scientist",
+    "self-employed", "technician/engineer", "tradesman/craftsman", "unemployed", "writer",
+)  # fmt: skip
+
+
+def load_movielens(
+    path: str | Path,
+    *,
+    scale: Scale | Iterable[float] | None = None,
+    duplicates: Duplicates = "error",
+    name: str | None = None,
+) -> Ratings:
+    """Load any MovieLens release.
+
+    Parameters
+    ----------
+    path : path
+        The release's folder, its zip, or its rating file alone (``u.data``,
+        ``ratings.dat``, ``ratings.csv``, each perhaps with ``.gz``).
+    scale : Scale, optional
+        By default 1..5 for ``u.data``, 0.5..5 for ``ratings.csv``, and for
+        ``ratings.dat`` 0.5..5 as soon as one rating is a half star (10M), else 1..5 (1M).
+    duplicates : {"error", "last", "mean"}
+        See `Ratings.from_frame`.
+    name : str, optional
+        By default the name of the folder or file.
+
+    Returns
+    -------
+    Ratings
+        With ``item_table`` (title, year as float, genres as ``"a|b"``) and, for 100K
+        and 1M, ``user_table`` (age, gender, occupation, zip). The 1M ages are the lower
+        ends of age bands, with 1 for under 18. ``folds`` holds the official parts of
+        100K (``u1`` .. ``u5``, ``ua``, ``ub``) and, for 1M, ``pmf_probe`` when
+        ``pmf_probe.csv`` is there.
+
+    Examples
+    --------
+    >>> from ordrec.datasets import load_dataset
+    >>> load_dataset("ml-latest-small-2016").n_ratings
+    100004
+    """
+    with open_source(path) as source:
+        member, form = _rating_file(source)
+        read = {"u.data": _read_100k, "ratings.dat": _read_dat, "ratings.csv": _read_csv}[form]
+        columns, tables, default = read(source, member)
+        folds = _published_folds(source, form, columns)
+        return Ratings.from_frame(
+            pd.DataFrame(columns, copy=False),
+            scale=default if scale is None else scale,
+            duplicates=duplicates,
+            folds=folds,
+            name=name or source.path.name.split(".")[0],
+            item_table=tables.get("item_table"),
+            user_table=tables.get("user_table"),
+        )
+
+
+def genre_flags(item_table: pd.DataFrame) -> pd.DataFrame:
+    """One 0/1 column for each genre in the ``genres`` column of an item table.
+
+    Examples
+    --------
+    >>> genre_flags(pd.DataFrame({"genres": ["Comedy|War", "War", ""]})).to_numpy().tolist()
+    [[1, 1], [0, 1], [0, 0]]
+    """
+    return item_table["genres"].fillna("").astype(str).str.get_dummies("|")
+
+
+def _rating_file(source: Source) -> tuple[str, str]:
+    """The member with the ratings, and the name of its format."""
+    if source.single:
+        member = next(iter(source.members))
+        with source.open(member) as stream:
+            start = stream.readline(1 << 12)
+        if b"::" in start:
+            return member, "ratings.dat"
+        return member, "u.data" if b"\t" in start else "ratings.csv"
+    for form in ("u.data", "ratings.dat", "ratings.csv"):
+        member_or_none = source.find(form)
+        if member_or_none is not None:
+            return member_or_none, form
+    raise DataError(
+        f"{source.path}: no u.data, ratings.dat or ratings.csv in it: "
+        "name the folder or the zip of a MovieLens release"
+    )
+
+
+# ---- the three formats -----------------------------------------------------------------
+
+Tables = dict[str, pd.DataFrame | None]
+
+
+def _read_100k(source: Source, member: str) -> tuple[dict[str, np.ndarray], Tables, Scale]:
+    columns = read_columns(source, member, _COLUMNS, "\t")
+    return columns, {"item_table": _items_100k(source), "user_table": _users_100k(source)}, STARS
+
+
+def _read_dat(source: Source, member: str) -> tuple[dict[str, np.ndarray], Tables, Scale]:
+    columns = read_columns(source, member, _COLUMNS, "::")
+    rating = columns["rating"]
+    scale = STARS if (rating == np.floor(rating)).all() else HALF_STARS
+    tables = {"item_table": dat_items(source), "user_table": _users_1m(source)}
+    return columns, tables, scale
+
+
+def _read_csv(source: Source, member: str) -> tuple[dict[str, np.ndarray], Tables, Scale]:
+    columns = read_columns(source, member, _COLUMNS, ",", header=_CSV_HEADER)
+    return columns, {"item_table": _items_csv(source)}, HALF_STARS
+
+
+# ---- movies ----------------------------------------------------------------------------
+
+
+def _items_100k(source: Source) -> pd.DataFrame | None:
+    member = None if source.single else source.find("u.item")
+    if member is None:
+        return None
+    rows = []
+    for line, fields in _split_lines(source, member, "|", ("latin-1",), 24):
+        flags = fields[5:]
+        if not set(flags) <= {"0", "1"}:
+            raise DataError(f"{source.place(member)}, line {line}: genre flags must be 0 or 1")
+        genres = [g for g, flag in zip(_GENRES_100K, flags, strict=True) if flag == "1"]
+        year = title_year(fields[1])
+        if np.isnan(year) and fields[2][-4:].isdecimal():  # such as 01-Jan-1995
+            year = float(fields[2][-4:])
+        rows.append((_id(fields[0], source, member, line), fields[1], year, "|".join(genres)))
+    return item_frame(rows)
+
+
+def dat_items(source: Source, *, whole_ids: bool = True) -> pd.DataFrame | None:
+    """``movies.dat`` of MovieLens 1M, 10M and MovieTweetings, if it is there.
+
+    1M is latin-1, the others are UTF-8; text that is valid UTF-8 is taken as such.
+    """
+    member = None if source.single else source.find("movies.dat")
+    if member is None:
+        return None
+    rows = []
+    for line, fields in _split_lines(source, member, "::", ("utf-8", "latin-1"), 3):
+        key = _id(fields[0], source, member, line) if whole_ids else fields[0]
+        rows.append((key, fields[1], title_year(fields[1]), _genres(fields[2])))
+    return item_frame(rows)
+
+
+def _items_csv(source: Source) -> pd.DataFrame | None:
+    member = None if source.single else source.find("movies.csv")
+    if member is None:
+        return None
+    place, rows = source.place(member), []
+    reader = csv.reader(io.StringIO(source.text(member), newline=""), strict=True)
+    try:
+        if next(reader, None) != ["movieId", "title", "genres"]:
+            raise DataError(f"{place}, line 1: expected the header 'movieId,title,genres'")
+        for fields in reader:
+            if len(fields) != 3:
+                raise DataError(f"{place}, line {reader.line_num}: expected 3 fields")
+            key = _id(fields[0], source, member, reader.line_num)
+            rows.append((key, fields[1], title_year(fields[1]), _genres(fields[2])))
+    except csv.Error as error:
+        raise DataError(f"{place}, line {reader.line_num}: {error}") from None
+    return item_frame(rows)
+
+
+def item_frame(rows: Sequence[tuple[object, str, float, str]]) -> pd.DataFrame:
+    """The item table: title, year, genres by id."""
+    ids, titles, years, genres = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return pd.DataFrame(
+        {
+            "title": pd.array(titles, dtype=object),
+            "year": np.array(years, dtype=np.float64),
+            "genres": pd.array(genres, dtype=object),
+        },
+        index=pd.Index(ids, name="item"),
+    )
+
+
+def title_year(title: str) -> float:
+    """The year in brackets at the end of a title, NaN without one.
+
+    Examples
+    --------
+    >>> title_year("Heat (1995)"), title_year("Fawlty Towers (1975-1979)")
+    (1995.0, 1975.0)
+    """
+    end = title.rstrip()
+    start = end.rfind("(")
+    if start >= 0 and end.endswith(")") and end[start + 1 : start + 5].isdecimal():
+        return float(end[start + 1 : start + 5])
+    return float("nan")
+
+
+def _genres(text: str) -> str:
+    return "" if text == "(no genres listed)" else text
+
+
+# ---- users -----------------------------------------------------------------------------
+
+
+def _users_100k(source: Source) -> pd.DataFrame | None:
+    member = None if source.single else source.find("u.user")
+    if member is None:
+        return None
+    rows = [
+        (
+            _id(fields[0], source, member, line),
+            _id(fields[1], source, member, line),
+            *fields[2:],
+        )
+        for line, fields in _split_lines(source, member, "|", ("latin-1",), 5)
+    ]
+    frame = pd.DataFrame(rows, columns=["user", "age", "gender", "occupation", "zip"])
+    return frame.set_index("user")
+
+
+def _users_1m(source: Source) -> pd.DataFrame | None:
+    member = None if source.single else source.find("users.dat")
+    if member is None:
+        return None
+    rows = []
+    for line, fields in _split_lines(source, member, "::", ("latin-1",), 5):
+        user, age, job = (_id(fields[at], source, member, line) for at in (0, 2, 3))
+        if job >= len(_OCCUPATIONS_1M):
+            raise DataError(f"{source.place(member)}, line {line}: no occupation {job} (0..20)")
+        rows.append((user, age, fields[1], _OCCUPATIONS_1M[job], fields[4]))
+    frame = pd.DataFrame(rows, columns=["user", "age", "gender", "occupation", "zip"])
+    return frame.set_index("user")
+
+
+def _split_lines(
+    source: Source, member: str, separator: str, encodings: tuple[str, ...], n_fields: int
+) -> list[tuple[int, list[str]]]:
+    """Line numbers and fields of the lines that are not empty."""
+    parsed = []
+    for line, text in enumerate(source.text(member, encodings).split("\n"), start=1):
+        fields = text.rstrip("\r").split(separator)
+        if len(fields) == n_fields:
+            parsed.append((line, fields))
+        elif text.strip():
+            raise DataError(
+                f"{source.place(member)}, line {line}: expected {n_fields} fields between "
+                f"{separator!r}, found {len(fields)}: correct the line"
+            )
+    return parsed
+
+
+def _id(text: str, source: Source, member: str, line: int) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
+        raise DataError(f"{source.place(member)}, line {line}: {text[:40]!r} is not a whole number")
+    return int(text)
+
+
+# ---- published partitions --------------------------------------------------------------
+
+
+def _published_folds(
+    source: Source, form: str, columns: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    folds: dict[str, np.ndarray] = {}
+    if source.single:
+        return folds
+    if form == "u.data":
+        for fold in _FOLDS_100K:
+            member = source.find(f"{fold}.test")
+            if member is not None:
+                part = read_columns(source, member, _COLUMNS, "\t")
+                folds[fold] = rows_in(columns, part, source.place(member))
+    if form == "ratings.dat":
+        member = source.find("pmf_probe.csv")
+        if member is not None:
+            pairs: dict[str, Kind] = {"user": "whole", "item": "whole"}
+            part = read_columns(source, member, pairs, ",", header=("user", "movie"))
+            folds["pmf_probe"] = rows_in(columns, part, source.place(member))
+    return folds
+
+
+def rows_in(columns: dict[str, np.ndarray], part: dict[str, np.ndarray], place: str) -> np.ndarray:
+    """Mask of the rows whose (user, item) pair occurs in ``part``, all of which must occur."""
+    span = int(max(columns["item"].max(initial=0), part["item"].max(initial=0))) + 1
+    whole = columns["user"].astype(np.int64) * span + columns["item"]
+    pairs = part["user"].astype(np.int64) * span + part["item"]
+    absent = np.flatnonzero(~np.isin(pairs, whole))
+    if absent.size:
+        at = absent[0]
+        raise DataError(
+            f"{place}: user {part['user'][at]} and item {part['item'][at]} are in this part but "
+            f"not among the ratings ({absent.size} such rows): the files do not belong together"
+        )
+    return np.isin(whole, pairs)

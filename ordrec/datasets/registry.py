@@ -1,0 +1,183 @@
+"""Data sets by name: looked for on this machine first, fetched when that is allowed."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ordrec.datasets.catalogue import CATALOGUE, DatasetInfo
+from ordrec.errors import ArgumentError, DatasetMissing
+
+__all__ = [
+    "cache_folder",
+    "describe_dataset",
+    "fetch_dataset",
+    "find_dataset",
+    "list_datasets",
+    "load_dataset",
+]
+
+
+def load_dataset(
+    name: str, *, folder: str | Path | None = None, offline: bool = False, **options: Any
+) -> Any:
+    """Load a data set by its name.
+
+    It is looked for in ``folder``, in the folder named by the environment variable
+    ORDREC_DATA, among the bundled files and in the cache (ORDREC_CACHE, or the user's
+    cache folder), in this order; then it is fetched, if its terms allow that.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_datasets`.
+    folder : path, optional
+        Where to look first: a folder of data sets, or that of this one.
+    offline : bool
+        Never touch the network.
+    **options
+        Passed to the loader, such as ``ranks=5`` for ``jester-5k``.
+
+    Returns
+    -------
+    Ratings, OrdinalTable, Letor or Ohsumed
+        What the loader of that kind of data returns.
+
+    Raises
+    ------
+    DatasetMissing
+        Saying where to get it, under which terms, and where to put it.
+
+    Examples
+    --------
+    >>> ratings = load_dataset("ml-latest-small-2016", offline=True)
+    >>> ratings.n_users, ratings.n_items, ratings.scale
+    (671, 9066, Scale(0.5..5 by 0.5))
+    """
+    info = describe_dataset(name)
+    path = find_dataset(name, folder=folder)
+    if path is None:
+        if offline or not info.downloads:
+            raise _missing(info, folder, offline)
+        path = fetch_dataset(name)
+    module, function = info.loader.split(":")
+    load = getattr(import_module(f"ordrec.datasets.{module}"), function)
+    return load(path, **{**info.options, **options})
+
+
+def list_datasets() -> list[str]:
+    """Names of all data sets ordrec knows.
+
+    Examples
+    --------
+    >>> "ml-1m" in list_datasets()
+    True
+    """
+    return list(CATALOGUE)
+
+
+def describe_dataset(name: str) -> DatasetInfo:
+    """What is known about a data set: sizes, source, terms.
+
+    Examples
+    --------
+    >>> describe_dataset("ml-1m").counts["ratings"]
+    1000209
+    """
+    if name not in CATALOGUE:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, CATALOGUE, 3, 0.4)
+        hint = f"did you mean {' or '.join(near)}?" if near else "see ordrec.datasets.list_datasets"
+        raise ArgumentError(f"no data set is called {name!r}: {hint}")
+    return CATALOGUE[name]
+
+
+def find_dataset(name: str, *, folder: str | Path | None = None) -> Path | None:
+    """Where a data set lies on this machine, or None."""
+    info = describe_dataset(name)
+    if folder is not None:
+        folder = Path(folder).expanduser()
+        if not folder.is_dir():
+            raise DatasetMissing(f"no such folder: {folder}")
+        if _holds(folder, info.markers):
+            return folder
+    for root in _roots(folder):
+        for place in info.places:
+            path = root / place
+            if path.is_file() or (path.is_dir() and _holds(path, info.markers)):
+                return path
+    return None
+
+
+def fetch_dataset(name: str, *, progress: bool = False) -> Path:
+    """Download a data set into the cache, unless it is there; returns its path.
+
+    Every file is checked against its published checksum. Where none is published, the
+    SHA-256 of the first download is kept beside it and later downloads must agree.
+    Mirrors are tried in order.
+
+    Parameters
+    ----------
+    name : str
+    progress : bool
+        Show a progress bar on the terminal.
+    """
+    from ordrec.datasets.download import fetch_file
+
+    info = describe_dataset(name)
+    target = cache_folder() / name
+    if _holds(target, info.markers):
+        return target
+    if not info.downloads:
+        raise _missing(info, None, offline=False)
+    for download in info.downloads:
+        fetch_file(download, target, progress=progress)
+    return target
+
+
+def cache_folder() -> Path:
+    """Where fetched data sets are kept."""
+    named = os.environ.get("ORDREC_CACHE")
+    if named:
+        return Path(named).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("ordrec"))
+
+
+def _roots(folder: Path | None) -> list[Path]:
+    """The folders to look in, first to last."""
+    roots = [folder] if folder is not None else []
+    named = os.environ.get("ORDREC_DATA")
+    if named:
+        roots.append(Path(named).expanduser())
+    here = Path(__file__).resolve().parent
+    roots.append(here / "bundled")  # an installed wheel
+    roots.append(here.parent.parent / "data")  # a checkout
+    roots.append(cache_folder())
+    return roots
+
+
+def _holds(folder: Path, markers: tuple[str, ...]) -> bool:
+    """Whether one of the files, perhaps gzipped, is in the folder or one below."""
+    if not folder.is_dir():
+        return False
+    wanted = {f"{marker}{end}".lower() for marker in markers for end in ("", ".gz")}
+    folders = [folder, *(entry for entry in folder.iterdir() if entry.is_dir())]
+    return any(entry.name.lower() in wanted for one in folders for entry in one.iterdir())
+
+
+def _missing(info: DatasetInfo, folder: str | Path | None, offline: bool) -> DatasetMissing:
+    looked = ", ".join(str(root) for root in _roots(Path(folder) if folder else None))
+    if info.downloads:
+        remedy = "allow the download" if offline else "try the download again"
+    else:
+        remedy = "it is not fetched automatically"
+    return DatasetMissing(
+        f"data set {info.name!r} ({info.title}) is not here ({remedy}): get it from {info.page} "
+        f"(terms: {info.terms}) and put it at {info.places[0]} in a folder named by ORDREC_DATA; "
+        f"looked in {looked}"
+    )
