@@ -1,0 +1,158 @@
+"""What every split is made of: a training part, a test part, and the parameters that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from numbers import Integral
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from ordrec.errors import ArgumentError, DataError
+from ordrec.ratings import Ratings
+
+__all__ = ["RowSplit", "Split", "SplitParameters", "Splitter", "part_ratings", "part_rows"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Split:
+    """One training part and one test part of the same ratings.
+
+    Attributes
+    ----------
+    train, test : Ratings
+        Both speak of users and items by the codes of the whole.
+    name : str
+        The split's name as the command line writes it.
+    fold : str
+        Which fold of the split: ``"1"``, ``"2"``, ... or a published name.
+    given : Ratings or None
+        Ratings of the test users that a model may see after training (fold-in), where
+        whole users were held out; they are in neither ``train`` nor ``test``.
+    """
+
+    train: Ratings
+    test: Ratings
+    name: str
+    fold: str = "1"
+    given: Ratings | None = None
+
+    @cached_property
+    def cold(self) -> np.ndarray:
+        """Which test ratings have a user or an item without any training rating."""
+        return self._cold_user | self._cold_item
+
+    @property
+    def n_cold_users(self) -> int:
+        """Number of distinct test users without a training rating."""
+        return int(np.unique(self.test.users[self._cold_user]).size)
+
+    @property
+    def n_cold_items(self) -> int:
+        """Number of distinct test items without a training rating."""
+        return int(np.unique(self.test.items[self._cold_item]).size)
+
+    @property
+    def n_cold_ratings(self) -> int:
+        """Number of test ratings whose user or item has no training rating."""
+        return int(self.cold.sum())
+
+    @cached_property
+    def _cold_user(self) -> np.ndarray:
+        return self.train.user_counts[self.test.users] == 0
+
+    @cached_property
+    def _cold_item(self) -> np.ndarray:
+        return self.train.item_counts[self.test.items] == 0
+
+    def __repr__(self) -> str:
+        given = "" if self.given is None else f", {self.given.n_ratings} given"
+        return (
+            f"<Split {self.name}, fold {self.fold}: {self.train.n_ratings} train{given}, "
+            f"{self.test.n_ratings} test ratings; unseen in training: {self.n_cold_users} users, "
+            f"{self.n_cold_items} items, {self.n_cold_ratings} test ratings>"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RowSplit:
+    """Row numbers of one training part and one test part of a table."""
+
+    train: np.ndarray
+    test: np.ndarray
+    name: str
+    fold: str = "1"
+
+
+class Splitter(Protocol):
+    """What every split of ratings offers."""
+
+    @property
+    def name(self) -> str:
+        """The name by which `split_from_name` makes it again (the seed apart)."""
+        ...
+
+    def split(self, ratings: Ratings) -> Iterator[Split]:
+        """Yield the folds one after the other."""
+        ...
+
+
+@dataclass(frozen=True)
+class SplitParameters:
+    """Checks the parameters that splits have in common, and makes the name out of them."""
+
+    kind: ClassVar[str]
+    shares: ClassVar[tuple[str, ...]] = ("test_size", "given")
+    counts: ClassVar[dict[str, int]] = {"n_folds": 2, "repeats": 1, "n": 1}
+
+    def __post_init__(self) -> None:
+        for name in (field.name for field in fields(self)):
+            value = getattr(self, name)
+            if name in self.shares and not 0.0 < value < 1.0:
+                raise ArgumentError(f"{name} must lie between 0 and 1, got {value}")
+            least = self.counts.get(name)
+            if least is not None and (not isinstance(value, Integral) or value < least):
+                raise ArgumentError(f"{name} must be a whole number from {least} up, got {value}")
+
+    @property
+    def name(self) -> str:
+        """The name on the command line, such as ``holdout:0.2``, without the seed."""
+        first, *others = (field for field in fields(self) if field.name != "seed")
+        shown = [first] + [f for f in others if getattr(self, f.name) != f.default]
+        values = [getattr(self, field.name) for field in shown]
+        return f"{self.kind}:{','.join(map(str, values))}"
+
+
+def part_ratings(
+    ratings: Ratings,
+    test: np.ndarray,
+    name: str,
+    fold: str = "1",
+    given: np.ndarray | None = None,
+) -> Split:
+    """The split with the given masks of test ratings and ratings for fold-in."""
+    train = ~test if given is None else ~(test | given)
+    for part, mask in (("training", train), ("test", test)):
+        if not mask.any():
+            raise DataError(
+                f"split {name!r} leaves no {part} ratings of {ratings.name} "
+                f"({ratings.n_ratings} ratings): choose another size or another split"
+            )
+    return Split(
+        ratings.select(train),
+        ratings.select(test),
+        name,
+        fold,
+        None if given is None else ratings.select(given),
+    )
+
+
+def part_rows(test: np.ndarray, name: str, fold: str) -> RowSplit:
+    """The split of a table with the given mask of test rows."""
+    if test.all() or not test.any():
+        raise DataError(
+            f"split {name!r} leaves a part of the {test.size} rows empty: choose another size"
+        )
+    return RowSplit(np.flatnonzero(~test), np.flatnonzero(test), name, fold)
