@@ -1,0 +1,217 @@
+"""Loss x reach: the table that SVOR, ordinal logistic regression and ORBoost share.
+
+A sample of rank y has a margin at every threshold b_k (ranks and thresholds from 0 here):
+
+    m_k = s_k (f - b_k),   s_k = +1 if y > k else -1,
+
+positive when the latent score f lies on the right side of it. A model sums phi(m_k) over
+the thresholds within its *reach*: the (at most two) ends of the rank's own interval, or all.
+
+=============  ==========================================  ===================  =============
+loss           phi(m)                                      adjacent             all
+=============  ==========================================  ===================  =============
+hinge          max(0, 1 - m)                               SVOREX, SVORSLA      SVORIM
+logistic       ln(1 + exp(-m))                             immediate-threshold  all-threshold
+shifted        ln(1 + exp(margin - m))                     idem, with a margin  idem
+generalised    ln(1 + exp(sharpness (1 - m))) / sharpness  idem, near a hinge   idem
+exponential    exp(-m)                                     ORBoost-LR           ORBoost-All
+=============  ==========================================  ===================  =============
+
+The three logistic losses are one function, ``softplus(sharpness (target - m)) / sharpness``.
+
+The sign of the shift. Rennie's note writes (12) and (13) with ``h(b + margin - f)`` below and
+``h(f - b - margin)`` above the sample. Renaming ``b + margin`` to ``b`` removes the margin
+from both, so these objectives are (2) and (6) again and cannot tend to the hinge, as the
+note says they do; its (11), read with z = -m, forgives that much instead of asking for it. What
+follows from (10) by dropping the factor outside and the one before z, as the note's text
+does, is ``h(margin - m)``: every term asks for the margin, ``h(margin + b - f)`` and
+``h(margin + f - b)``. This is what is kept. Writing f = margin f', b = margin b' shows
+
+    sum ln(1 + exp(margin - m)) + alpha/2 |w|^2
+      = margin { sum ln(1 + exp(margin (1 - m'))) / margin + (alpha margin) / 2 |w'|^2 },
+
+so the shifted loss at (margin, alpha) is the generalised one at sharpness = margin and
+penalty alpha margin, and tends to the hinge loss with C = 1 / (alpha margin).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import expit
+
+__all__ = ["LOSSES", "Loss", "Reach", "active_pairs", "gradient", "objective", "reach_of", "signs"]
+
+Reach = Literal["adjacent", "all"]
+
+LOSSES = ("hinge", "logistic", "shifted", "generalised", "exponential")
+REACHES: dict[str, Reach] = {
+    "adjacent": "adjacent",
+    "immediate": "adjacent",
+    "left-right": "adjacent",
+    "all": "all",
+}
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One row of the table: phi and its derivatives with respect to the margin.
+
+    Parameters
+    ----------
+    name : {"hinge", "logistic", "shifted", "generalised", "exponential"}
+    margin : float
+        What the shifted loss asks a sample to clear a threshold by.
+    sharpness : float
+        Of the generalised loss: the hinge as it goes to infinity.
+
+    Examples
+    --------
+    >>> Loss("hinge").value(np.array([-1.0, 0.0, 2.0])).tolist()
+    [2.0, 1.0, 0.0]
+    """
+
+    name: str
+    margin: float = 0.0
+    sharpness: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.name not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {self.name!r}")
+        if self.name != "shifted" and self.margin != 0.0:
+            raise ValueError(f"margin belongs to the shifted loss, not to {self.name!r}")
+        if self.name != "generalised" and self.sharpness != 1.0:
+            raise ValueError(f"sharpness belongs to the generalised loss, not to {self.name!r}")
+        if not (np.isfinite(self.margin) and np.isfinite(self.sharpness) and self.sharpness > 0):
+            raise ValueError(
+                "margin must be finite and sharpness positive, "
+                f"got margin={self.margin}, sharpness={self.sharpness}"
+            )
+
+    @property
+    def target(self) -> float:
+        """The margin asked for: ``softplus(sharpness (target - m)) / sharpness``."""
+        return 1.0 if self.name in ("hinge", "generalised") else self.margin
+
+    def value(self, m: np.ndarray) -> np.ndarray:
+        """phi(m)."""
+        if self.name == "hinge":
+            return np.maximum(0.0, 1.0 - m)
+        if self.name == "exponential":
+            return np.exp(-m)
+        return np.logaddexp(0.0, self.sharpness * (self.target - m)) / self.sharpness
+
+    def slope(self, m: np.ndarray) -> np.ndarray:
+        """phi'(m), never positive; at the hinge's kink the right derivative, zero."""
+        if self.name == "hinge":
+            return np.where(m < 1.0, -1.0, 0.0)
+        if self.name == "exponential":
+            return -np.exp(-m)
+        return -expit(self.sharpness * (self.target - m))
+
+    def curvature(self, m: np.ndarray) -> np.ndarray:
+        """phi''(m), never negative; zero for the hinge."""
+        if self.name == "hinge":
+            return np.zeros_like(np.asarray(m, dtype=np.float64))
+        if self.name == "exponential":
+            return np.exp(-m)
+        z = self.sharpness * (self.target - m)
+        return self.sharpness * expit(z) * expit(-z)
+
+
+def reach_of(name: str) -> Reach:
+    """The reach behind the name a paper gives it: immediate and left-right are adjacent."""
+    if name not in REACHES:
+        raise ValueError(f"reach must be one of {', '.join(REACHES)}, got {name!r}")
+    return REACHES[name]
+
+
+def signs(ranks: np.ndarray, n_ranks: int) -> np.ndarray:
+    """s_ik = +1 where the sample lies above threshold k, else -1; shape (n, n_ranks - 1)."""
+    return np.where(ranks[:, None] > np.arange(n_ranks - 1), 1.0, -1.0)
+
+
+def active_pairs(
+    ranks: np.ndarray, n_ranks: int, reach: Reach
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The (sample, threshold) pairs that pay, sample by sample, with their signs.
+
+    Returns
+    -------
+    sample, threshold : ndarray of int64
+    sign : ndarray of float64
+
+    Examples
+    --------
+    >>> sample, threshold, sign = active_pairs(np.array([0, 1, 3]), 4, "adjacent")
+    >>> list(zip(sample.tolist(), threshold.tolist(), sign.tolist()))
+    [(0, 0, -1.0), (1, 0, 1.0), (1, 1, -1.0), (2, 2, 1.0)]
+    """
+    k = np.arange(n_ranks - 1)
+    pays = np.ones((ranks.size, n_ranks - 1), dtype=bool)
+    if reach == "adjacent":
+        pays = (k == ranks[:, None]) | (k == ranks[:, None] - 1)
+    sample, threshold = np.nonzero(pays)
+    return sample, threshold, np.where(ranks[sample] > threshold, 1.0, -1.0)
+
+
+def objective(
+    latent: np.ndarray,
+    thresholds: np.ndarray,
+    ranks: np.ndarray,
+    loss: Loss,
+    reach: Reach,
+    weight: np.ndarray | float = 1.0,
+    penalty: float = 0.0,
+) -> float:
+    """``sum_i sum_k weight phi(m_ik) + penalty``.
+
+    Parameters
+    ----------
+    latent : ndarray of shape (n,)
+    thresholds : ndarray of shape (n_ranks - 1,)
+    ranks : ndarray of shape (n,)
+        Zero-based.
+    weight : float, ndarray of shape (n,) or (n, n_ranks - 1)
+        C, or one for each sample, or one for each sample and threshold.
+    penalty : float
+        What the model adds: ``1/2 |w|^2``, ``alpha/2 |w|^2``, or nothing.
+
+    Examples
+    --------
+    >>> f, y = np.array([-2.0, 0.0, 2.0]), np.array([0, 1, 2])
+    >>> objective(f, np.array([-1.0, 1.0]), y, Loss("hinge"), "all")
+    0.0
+    """
+    sample, threshold, sign = active_pairs(ranks, thresholds.size + 1, reach)
+    m = sign * (latent[sample] - thresholds[threshold])
+    return float(np.sum(_pair_weight(weight, sample, threshold) * loss.value(m)) + penalty)
+
+
+def gradient(
+    latent: np.ndarray,
+    thresholds: np.ndarray,
+    ranks: np.ndarray,
+    loss: Loss,
+    reach: Reach,
+    weight: np.ndarray | float = 1.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives of the loss term with respect to the scores and to the thresholds."""
+    sample, threshold, sign = active_pairs(ranks, thresholds.size + 1, reach)
+    m = sign * (latent[sample] - thresholds[threshold])
+    pull = _pair_weight(weight, sample, threshold) * sign * loss.slope(m)
+    return (
+        np.bincount(sample, pull, minlength=latent.size),
+        -np.bincount(threshold, pull, minlength=thresholds.size),
+    )
+
+
+def _pair_weight(
+    weight: np.ndarray | float, sample: np.ndarray, threshold: np.ndarray
+) -> np.ndarray | float:
+    w = np.asarray(weight, dtype=np.float64)
+    if w.ndim == 2:
+        return w[sample, threshold]
+    return w[sample] if w.ndim == 1 else float(w)
