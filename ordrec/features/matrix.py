@@ -1,0 +1,288 @@
+"""`RatingMatrix`: training ratings as a sparse item-by-user matrix, and their biases.
+
+Everything here keeps the pattern of the observed ratings: a rating that nobody gave is not
+stored, a rating of zero is. Only `RatingMatrix.to_dense` makes a dense array.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ordrec.errors import ArgumentError, DataError
+from ordrec.ratings import Ratings
+
+__all__ = ["Biases", "RatingMatrix", "damped_biases", "item_deviations"]
+
+# Below this share of the raw sum of squares a spread is rounding error, not spread.
+NO_SPREAD = 1e-12
+
+
+@dataclass(frozen=True)
+class Biases:
+    """``b_ui = mean + user[u] + item[i]``, and how the solution was reached.
+
+    Attributes
+    ----------
+    mean : float
+        Mean of all ratings.
+    user, item : ndarray
+        Offsets; 0 for users and items without a rating.
+    n_iter : int
+        Rounds of alternating means.
+    change : float
+        Largest move of an offset in the last round.
+    converged : bool
+        Whether ``change`` fell below the tolerance.
+    """
+
+    mean: float
+    user: np.ndarray
+    item: np.ndarray
+    n_iter: int
+    change: float
+    converged: bool
+
+    def predict(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """``b_ui`` for arrays of user and item codes."""
+        return self.mean + self.user[users] + self.item[items]
+
+
+def damped_biases(
+    users: np.ndarray,
+    items: np.ndarray,
+    values: np.ndarray,
+    n_users: int,
+    n_items: int,
+    *,
+    user_shrinkage: float = 5.0,
+    item_shrinkage: float = 5.0,
+    tol: float = 1e-8,
+    max_iter: int = 500,
+) -> Biases:
+    """Damped user and item biases by alternating means.
+
+    Minimises ``sum (r - mean - b_u - b_i)^2 + user_shrinkage |b_u|^2 + item_shrinkage |b_i|^2``
+    with the mean of all ratings held fixed: each offset is the mean of what the others leave,
+    as if so many further ratings had left nothing.
+
+    Parameters
+    ----------
+    users, items, values : ndarray
+        One entry a rating: codes and values.
+    n_users, n_items : int
+        Lengths of the two offset vectors.
+    user_shrinkage, item_shrinkage : float
+        Counts that damp the means; 0 gives plain means.
+    tol : float
+        Stop when no offset moves further than this in a round.
+    max_iter : int
+        Most rounds.
+
+    Examples
+    --------
+    >>> fitted = damped_biases(np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([5., 3., 4.]),
+    ...                        2, 2, user_shrinkage=1, item_shrinkage=1)
+    >>> fitted.mean
+    4.0
+    >>> fitted.item.round(3)
+    array([ 0.381, -0.524])
+    """
+    for name, count in (("user_shrinkage", user_shrinkage), ("item_shrinkage", item_shrinkage)):
+        if not (np.isfinite(count) and count >= 0):
+            raise ArgumentError(f"{name} must be a count of at least 0, got {count}")
+    values = np.asarray(values, dtype=np.float64)
+    if values.size == 0:
+        raise DataError("biases need at least one rating")
+    mean = float(values.mean())
+    centred = values - mean
+    user, item = np.zeros(n_users), np.zeros(n_items)
+    of_users = np.bincount(users, minlength=n_users) + user_shrinkage
+    of_items = np.bincount(items, minlength=n_items) + item_shrinkage
+    change, n_iter = np.inf, 0
+    while change > tol and n_iter < max_iter:
+        before_user, before_item = user, item
+        item = _ratio(np.bincount(items, centred - user[users], n_items), of_items)
+        user = _ratio(np.bincount(users, centred - item[items], n_users), of_users)
+        change = max(np.abs(user - before_user).max(), np.abs(item - before_item).max())
+        n_iter += 1
+    return Biases(mean, user, item, n_iter, float(change), bool(change <= tol))
+
+
+class RatingMatrix:
+    """Training ratings as an item-by-user sparse matrix.
+
+    Parameters
+    ----------
+    values : sparse array (n_items, n_users)
+        The ratings. What is not stored is missing; a stored zero is a rating of zero.
+    centre : float, optional
+        The middle of the rating scale, towards which users with few ratings are drawn in
+        `user_centred`. A declared constant, so that no user's ratings enter another's;
+        taken half-way between the extreme ratings when omitted.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> seen = sparse.csr_array(([5., 3., 4., 4.], ([0, 0, 1, 1], [0, 1, 0, 1])), shape=(2, 2))
+    >>> matrix = RatingMatrix(seen, centre=3)
+    >>> matrix.z_scores().toarray()
+    array([[ 1., -1.],
+           [ 0.,  0.]])
+    >>> matrix.user_means(shrinkage=0)
+    array([4.5, 3.5])
+    """
+
+    def __init__(self, values: Any, *, centre: float | None = None):
+        if not sparse.issparse(values):
+            raise ArgumentError("values must be a scipy sparse matrix: what is stored is observed")
+        matrix = sparse.csr_array(values, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        if matrix.nnz == 0:
+            raise DataError("the rating matrix holds no rating")
+        if not np.isfinite(matrix.data).all():
+            item = int(np.searchsorted(matrix.indptr, np.argmin(np.isfinite(matrix.data)), "right"))
+            raise DataError(f"item {item - 1} has an infinite or NaN rating: drop it first")
+        self.values = matrix
+        self.centre = float(matrix.data.min() + matrix.data.max()) / 2 if centre is None else centre
+
+    @classmethod
+    def from_ratings(cls, ratings: Ratings) -> RatingMatrix:
+        """The matrix of the given ratings, which should be the training part alone."""
+        scale = ratings.scale.values
+        return cls(ratings.matrix("value"), centre=float(scale[0] + scale[-1]) / 2)
+
+    # ---- sizes and parts -----------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of items and of users."""
+        return self.values.shape
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, unrated ones included."""
+        return int(self.values.shape[0])
+
+    @property
+    def n_users(self) -> int:
+        """Number of users, those without a rating included."""
+        return int(self.values.shape[1])
+
+    @cached_property
+    def item_counts(self) -> np.ndarray:
+        """Number of ratings of each item."""
+        return np.diff(self.values.indptr).astype(np.int64)
+
+    @cached_property
+    def user_counts(self) -> np.ndarray:
+        """Number of ratings of each user."""
+        return np.bincount(self.values.indices, minlength=self.n_users)
+
+    @cached_property
+    def items(self) -> np.ndarray:
+        """Item code of each stored rating."""
+        return np.repeat(np.arange(self.n_items), self.item_counts)
+
+    @property
+    def users(self) -> np.ndarray:
+        """User code of each stored rating."""
+        return self.values.indices
+
+    @cached_property
+    def _by_user(self) -> sparse.csc_array:
+        return self.values.tocsc()
+
+    def of_user(self, user: int) -> tuple[np.ndarray, np.ndarray]:
+        """Item codes and ratings of one user."""
+        part = slice(*self._by_user.indptr[user : user + 2])
+        return self._by_user.indices[part], self._by_user.data[part]
+
+    def without_users(self, users: Any) -> RatingMatrix:
+        """The same matrix with the ratings of some users removed; their columns stay, empty."""
+        gone = np.zeros(self.n_users, dtype=bool)
+        gone[np.asarray(users)] = True
+        keep = ~gone[self.users]
+        if not keep.any():
+            raise DataError("no rating is left without these users")
+        rest = (self.values.data[keep], (self.items[keep], self.users[keep]))
+        return RatingMatrix(sparse.csr_array(rest, shape=self.shape), centre=self.centre)
+
+    def to_dense(self, missing: float = np.nan) -> np.ndarray:
+        """A dense array, the missing ratings filled with one value."""
+        dense = np.full(self.shape, missing)
+        dense[self.items, self.users] = self.values.data
+        return dense
+
+    # ---- what models are made of ---------------------------------------------------------
+
+    def biases(self, *, user_shrinkage: float = 5.0, item_shrinkage: float = 5.0) -> Biases:
+        """Damped biases of these ratings, see `damped_biases`."""
+        return damped_biases(
+            self.users,
+            self.items,
+            self.values.data,
+            self.n_users,
+            self.n_items,
+            user_shrinkage=user_shrinkage,
+            item_shrinkage=item_shrinkage,
+        )
+
+    def residuals(self, biases: Biases) -> sparse.csr_array:
+        """Ratings minus their biases, on the same pattern."""
+        return self._like(self.values.data - biases.predict(self.users, self.items))
+
+    def z_scores(self) -> sparse.csr_array:
+        """``(r - mean(item)) / std(item)``; items without spread have zeros."""
+        deviations, spread = item_deviations(self.values)
+        inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+        return self._like(deviations.data * inverse[self.items])
+
+    def user_means(self, shrinkage: float = 5.0) -> np.ndarray:
+        """Each user's mean, drawn to ``centre`` as if he had given it ``shrinkage`` times."""
+        sums = np.bincount(self.users, self.values.data - self.centre, self.n_users)
+        return self.centre + _ratio(sums, self.user_counts + shrinkage)
+
+    def user_centred(self, shrinkage: float = 5.0) -> sparse.csr_array:
+        """Ratings minus `user_means`. A column depends on its own user alone."""
+        return self._like(self.values.data - self.user_means(shrinkage)[self.users])
+
+    def indicator(self) -> sparse.csr_array:
+        """Ones where there is a rating."""
+        return self._like(np.ones(self.values.nnz))
+
+    def _like(self, data: np.ndarray) -> sparse.csr_array:
+        return sparse.csr_array((data, self.values.indices, self.values.indptr), shape=self.shape)
+
+    def __repr__(self) -> str:
+        return (
+            f"<RatingMatrix: {self.n_items} items x {self.n_users} users, "
+            f"{self.values.nnz} ratings>"
+        )
+
+
+def item_deviations(values: sparse.csr_array) -> tuple[sparse.csr_array, np.ndarray]:
+    """Stored entries minus the mean of their row, and each row's standard deviation.
+
+    The deviation divides by the count. It is exactly 0 for rows whose entries are all equal,
+    and for empty rows.
+    """
+    n_rows = values.shape[0]
+    counts = np.diff(values.indptr)
+    rows = np.repeat(np.arange(n_rows), counts)
+    means = _ratio(np.bincount(rows, values.data, n_rows), counts)
+    deviations = values.data - means[rows]
+    squares = np.bincount(rows, deviations**2, n_rows)
+    raw = np.bincount(rows, values.data**2, n_rows)
+    squares[squares <= NO_SPREAD * raw] = 0.0
+    centred = sparse.csr_array((deviations, values.indices, values.indptr), shape=values.shape)
+    return centred, np.sqrt(_ratio(squares, counts))
+
+
+def _ratio(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """``sums / counts``, and 0 where the count is 0."""
+    return np.divide(sums, counts, out=np.zeros(len(sums)), where=np.asarray(counts) > 0)

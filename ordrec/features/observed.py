@@ -1,0 +1,78 @@
+"""Reading a matrix with missing values, and leaving out the columns that are targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+__all__ = ["feature_columns", "mean_of_rows", "names_without", "observed_entries"]
+
+
+def observed_entries(estimator: BaseEstimator, X: Any, *, reset: bool) -> sparse.csr_array:
+    """The observed entries of X: what is not NaN in a dense array, what is stored in a sparse one.
+
+    Infinite entries are refused, and so is NaN stored in a sparse matrix.
+    """
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=np.float64,
+        ensure_all_finite="allow-nan",
+    )
+    if sparse.issparse(X):
+        entries = sparse.csr_array(X)
+        if np.isnan(entries.data).any():
+            raise ValueError("a sparse matrix must not store NaN: leave missing entries out")
+        return entries
+    seen = ~np.isnan(X)
+    start = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
+    return sparse.csr_array((X[seen], np.nonzero(seen)[1], start), shape=X.shape)
+
+
+def feature_columns(target: Any, n_columns: int) -> np.ndarray:
+    """The columns that may be features: all but the target ones."""
+    if target is None:
+        return np.arange(n_columns)
+    targets = np.atleast_1d(np.asarray(target))
+    whole = targets.ndim == 1 and np.issubdtype(targets.dtype, np.integer)
+    if not whole or (targets < 0).any() or (targets >= n_columns).any():
+        raise ValueError(f"target must be column numbers in 0..{n_columns - 1}, got {target!r}")
+    columns = np.setdiff1d(np.arange(n_columns), targets)
+    if columns.size == 0:
+        raise ValueError("every column is a target: no feature is left")
+    return columns
+
+
+def names_without(
+    estimator: Any, input_features: Any, columns: np.ndarray, n_columns: int
+) -> np.ndarray:
+    """Names of the feature columns, for ``get_feature_names_out``."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if input_features is not None:
+        given = np.asarray(input_features, dtype=object)
+        if names is not None and not np.array_equal(given, names):
+            raise ValueError("input_features is not equal to feature_names_in_")
+        names = given
+    if names is None:
+        names = np.array([f"x{j}" for j in range(n_columns)], dtype=object)
+    if len(names) != n_columns:
+        raise ValueError(f"input_features should have length {n_columns}, got {len(names)}")
+    return np.asarray(names, dtype=object)[columns]
+
+
+def mean_of_rows(
+    entries: sparse.csr_array, weights: np.ndarray | None, fallback: float
+) -> np.ndarray:
+    """Weighted mean of each row's observed entries; the fallback for rows without any."""
+    n_rows = entries.shape[0]
+    rows = np.repeat(np.arange(n_rows), np.diff(entries.indptr))
+    weights = np.ones(entries.nnz) if weights is None else weights
+    total = np.bincount(rows, weights, n_rows)
+    sums = np.bincount(rows, weights * entries.data, n_rows)
+    return np.divide(sums, total, out=np.full(n_rows, float(fallback)), where=total > 0)
