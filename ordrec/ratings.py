@@ -20,6 +20,7 @@ from ordrec.errors import ArgumentError, DataError
 __all__ = ["Ratings", "Scale"]
 
 MAX_INFERRED_LEVELS = 60
+BLOCK = 1 << 15
 
 Duplicates = Literal["error", "last", "mean"]
 
@@ -116,11 +117,17 @@ class Scale:
     def _levels(self, array: np.ndarray) -> np.ndarray:
         """Zero-based level of each value, -1 where it is not on the scale."""
         gap = np.diff(self.values).min()
-        level = np.searchsorted((self.values[1:] + self.values[:-1]) / 2, array)
-        level = level.astype(np.int16)
-        off = ~(np.abs(self.values[level] - array) <= 1e-4 * gap)  # also true for NaN
-        level[off] = -1
-        return level
+        cuts = (self.values[1:] + self.values[:-1]) / 2
+        levels = np.empty(array.shape, dtype=np.int16)
+        for start in range(0, array.size, BLOCK):  # small blocks stay in the cache
+            part = array.reshape(-1)[start : start + BLOCK]
+            level = np.zeros(part.size, dtype=np.int16)
+            for cut in cuts:
+                level += part > cut
+            off = ~(np.abs(self.values[level] - part) <= 1e-4 * gap)  # also true for NaN
+            level[off] = -1
+            levels.reshape(-1)[start : start + BLOCK] = level
+        return levels
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scale) and np.array_equal(self.values, other.values)
@@ -529,12 +536,17 @@ def _encode(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
     if pd.api.types.is_integer_dtype(column.dtype) and not column.hasnans:
         ids = column.to_numpy()
         low, high = int(ids.min()), int(ids.max())
-        if high - low <= 8 * ids.size + 1024:  # a look-up table beats hashing
-            seen = np.zeros(high - low + 1, dtype=np.int32)
-            seen[ids - low] = 1
+        in_range = -(2**63) <= low and high < 2**63
+        if in_range and high - low <= 8 * ids.size + 1024:  # a look-up table beats hashing
+            offsets = ids.astype(np.int64) - low  # int8 ids would overflow
+            seen = np.zeros(high - low + 1, dtype=np.bool_)
+            seen[offsets] = True
             distinct = np.flatnonzero(seen)
-            seen[distinct] = np.arange(distinct.size, dtype=np.int32)
-            return seen[ids - low], pd.Index(distinct + low)
+            if distinct.size == seen.size:
+                return offsets.astype(np.int32), pd.Index(distinct + low)
+            codes = np.cumsum(seen, dtype=np.int32)
+            codes -= 1
+            return codes[offsets], pd.Index(distinct + low)
     missing = np.flatnonzero(column.isna())
     if missing.size:
         raise DataError(f"row {missing[0]}: no {name} id ({missing.size} such rows): drop them")
@@ -580,8 +592,7 @@ def _resolve_duplicates(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Rows to keep and their levels, or None where nothing is duplicated."""
     key = users.astype(np.int64) * len(item_ids) + items
-    ordered = np.sort(key)
-    if not (ordered[1:] == ordered[:-1]).any():
+    if _all_distinct(key, len(user_ids) * len(item_ids)):
         return None
     order = np.lexsort((np.arange(key.size), key) if times is None else (times, key))
     first = np.flatnonzero(np.concatenate([[True], key[order][1:] != key[order][:-1]]))
@@ -600,6 +611,18 @@ def _resolve_duplicates(
         return rows[keep], levels[rows[keep]]
     means = np.add.reduceat(values[order], first) / (last - first + 1)
     return rows[keep], scale._levels(scale.nearest(means[keep]))
+
+
+def _all_distinct(key: np.ndarray, n_possible: int) -> bool:
+    """Whether no key in 0..n_possible-1 occurs twice."""
+    if (key[1:] > key[:-1]).all():  # files are often sorted
+        return True
+    if n_possible <= max(16 * key.size, 1 << 26):  # marking beats sorting
+        seen = np.zeros(n_possible, dtype=np.bool_)
+        seen[key] = True
+        return int(np.count_nonzero(seen)) == key.size
+    ordered = np.sort(key)
+    return not (ordered[1:] == ordered[:-1]).any()
 
 
 def _side_table(table: pd.DataFrame | None, ids: pd.Index, name: str) -> pd.DataFrame | None:
