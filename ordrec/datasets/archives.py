@@ -200,19 +200,18 @@ class _Guarded(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         try:
-            data = self._stream.read(len(buffer))
+            got = self._stream.readinto(buffer)  # type: ignore[attr-defined]
         except _DAMAGE as error:
             raise DataError(
                 f"{self._place}: damaged after {self._read} bytes ({error}): get the file again"
             ) from error
-        self._read += len(data)
+        self._read += got
         if self._read > self._bound:
             raise DataError(
                 f"{self._place}: more than {self._bound} bytes come out of it: "
                 "this looks like a decompression bomb; unpack it yourself if you trust it"
             )
-        buffer[: len(data)] = data
-        return len(data)
+        return got
 
     def close(self) -> None:
         if not self.closed:

@@ -181,43 +181,38 @@ def _parse(text, decimal, separator, width, whole, real):  # type: ignore[no-unt
             continue
         at_whole = at_real = 0
         for column in range(n_fields):
-            negative = False
-            if decimal[column] and i < n and text[i] == 45:
-                negative = True
+            is_decimal = decimal[column]
+            negative = is_decimal and text[i] == 45 if i < n else False
+            if negative:
                 i += 1
-            digits, number, point = 0, 0, -1
-            while i < n:
-                byte = text[i]
-                if 48 <= byte <= 57:
-                    number = number * 10 + (byte - 48)
-                    digits += 1
-                    if digits > MAX_DIGITS:
-                        return rows, lines, 2 if decimal[column] else 1, column, start
-                elif byte == 46 and decimal[column] and point < 0:
-                    point = digits
-                else:
-                    break
+            first, number = i, 0
+            while i < n and 48 <= text[i] <= 57:
+                number = number * 10 + (text[i] - 48)
                 i += 1
-            last = column == n_fields - 1
+            digits, places = i - first, 0
+            if is_decimal and i < n and text[i] == 46:
+                i += 1
+                first = i
+                while i < n and 48 <= text[i] <= 57:
+                    number = number * 10 + (text[i] - 48)
+                    i += 1
+                places = i - first
+                digits += places
             if i < n and text[i] == 13 and (i + 1 == n or text[i + 1] == 10):
                 i += 1
             ended = i >= n or text[i] == 10
-            if digits == 0 or not (ended or text[i] == separator):
-                if digits == 0 and ended and column > 0 and text[i - 1] != separator:
-                    return rows, lines, 3, column, start
-                return rows, lines, 2 if decimal[column] else 1, column, start
-            if decimal[column]:
-                value = float(number)
-                if point >= 0:
-                    value /= 10.0 ** (digits - point)
+            if digits == 0 or digits > MAX_DIGITS or not (ended or text[i] == separator):
+                return rows, lines, 2 if is_decimal else 1, column, start
+            if is_decimal:
+                value = float(number) / 10.0**places if places else float(number)
                 real[at_real, rows] = -value if negative else value
                 at_real += 1
             else:
                 whole[at_whole, rows] = number
                 at_whole += 1
-            if ended != last:
+            if ended != (column == n_fields - 1):
                 return rows, lines, 3, column, start
-            if not last:
+            if not ended:
                 for _ in range(width):
                     if i >= n or text[i] != separator:
                         return rows, lines, 3, column, start

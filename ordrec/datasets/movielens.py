@@ -102,7 +102,7 @@ def genre_flags(item_table: pd.DataFrame) -> pd.DataFrame:
     >>> genre_flags(pd.DataFrame({"genres": ["Comedy|War", "War", ""]})).to_numpy().tolist()
     [[1, 1], [0, 1], [0, 0]]
     """
-    return item_table["genres"].fillna("").astype(str).str.get_dummies("|")
+    return item_table["genres"].fillna("").astype(str).str.get_dummies("|").astype(np.int8)
 
 
 def _rating_file(source: Source) -> tuple[str, str]:
