@@ -1,1 +1,117 @@
-"""evaluation."""
+"""Splits without leaks, metrics with names, and the comparison of models.
+
+Names are loaded when first used, so that importing the package is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ordrec.evaluation.comparison import evaluate
+    from ordrec.evaluation.errors import (
+        kendall_tau,
+        macro_mae,
+        mae,
+        mze,
+        off_by_one,
+        quadratic_kappa,
+        rmse,
+    )
+    from ordrec.evaluation.measures import DEFAULT_METRICS, decide, measure_from_name, metric_names
+    from ordrec.evaluation.partition import RowSplit, Split, Splitter
+    from ordrec.evaluation.probability import (
+        brier_score,
+        expected_calibration_error,
+        log_loss,
+        ranked_probability_score,
+    )
+    from ordrec.evaluation.ranking import (
+        fcp,
+        mean_average_precision,
+        mean_reciprocal_rank,
+        ndcg,
+        pooled_fcp,
+        precision_at,
+        recall_at,
+    )
+    from ordrec.evaluation.result import EvaluationResult
+    from ordrec.evaluation.row_splits import StratifiedHoldOut, StratifiedKFold
+    from ordrec.evaluation.splits import (
+        GlobalTime,
+        HoldOut,
+        KFold,
+        LeaveOut,
+        PublishedFolds,
+        StrongGeneralisation,
+        UserHoldOut,
+        UserTime,
+        split_from_name,
+    )
+
+_HOMES = {
+    "errors": "kendall_tau macro_mae mae mze off_by_one quadratic_kappa rmse",
+    "comparison": "evaluate",
+    "measures": "DEFAULT_METRICS decide measure_from_name metric_names",
+    "partition": "RowSplit Split Splitter",
+    "probability": "brier_score expected_calibration_error log_loss ranked_probability_score",
+    "ranking": "fcp mean_average_precision mean_reciprocal_rank ndcg pooled_fcp "
+    "precision_at recall_at",
+    "result": "EvaluationResult",
+    "row_splits": "StratifiedHoldOut StratifiedKFold",
+    "splits": "GlobalTime HoldOut KFold LeaveOut PublishedFolds StrongGeneralisation "
+    "UserHoldOut UserTime split_from_name",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "DEFAULT_METRICS",
+    "EvaluationResult",
+    "GlobalTime",
+    "HoldOut",
+    "KFold",
+    "LeaveOut",
+    "PublishedFolds",
+    "RowSplit",
+    "Split",
+    "Splitter",
+    "StratifiedHoldOut",
+    "StratifiedKFold",
+    "StrongGeneralisation",
+    "UserHoldOut",
+    "UserTime",
+    "brier_score",
+    "decide",
+    "evaluate",
+    "expected_calibration_error",
+    "fcp",
+    "kendall_tau",
+    "log_loss",
+    "macro_mae",
+    "mae",
+    "mean_average_precision",
+    "mean_reciprocal_rank",
+    "measure_from_name",
+    "metric_names",
+    "mze",
+    "ndcg",
+    "off_by_one",
+    "pooled_fcp",
+    "precision_at",
+    "quadratic_kappa",
+    "ranked_probability_score",
+    "recall_at",
+    "rmse",
+    "split_from_name",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'ordrec.evaluation' has no attribute {name!r}")
+    return getattr(import_module(f"ordrec.evaluation.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

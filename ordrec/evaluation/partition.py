@@ -67,6 +67,27 @@ class Split:
     def _cold_item(self) -> np.ndarray:
         return self.train.item_counts[self.test.items] == 0
 
+    def train_and_given(self) -> Ratings:
+        """The training ratings followed by those given for fold-in."""
+        train, given = self.train, self.given
+        if given is None:
+            return train
+        times = None
+        if train.timestamps is not None and given.timestamps is not None:
+            times = np.concatenate([train.timestamps, given.timestamps])
+        return Ratings(
+            np.concatenate([train.users, given.users]),
+            np.concatenate([train.items, given.items]),
+            np.concatenate([train.levels, given.levels]),
+            scale=train.scale,
+            user_ids=train.user_ids,
+            item_ids=train.item_ids,
+            timestamps=times,
+            user_table=train.user_table,
+            item_table=train.item_table,
+            name=train.name,
+        )
+
     def __repr__(self) -> str:
         given = "" if self.given is None else f", {self.given.n_ratings} given"
         return (
@@ -92,6 +113,11 @@ class Splitter(Protocol):
     @property
     def name(self) -> str:
         """The name by which `split_from_name` makes it again (the seed apart)."""
+        ...
+
+    @property
+    def n_splits(self) -> int:
+        """How many folds `split` yields."""
         ...
 
     def split(self, ratings: Ratings) -> Iterator[Split]:
@@ -121,8 +147,13 @@ class SplitParameters:
         """The name on the command line, such as ``holdout:0.2``, without the seed."""
         first, *others = (field for field in fields(self) if field.name != "seed")
         shown = [first] + [f for f in others if getattr(self, f.name) != f.default]
-        values = [getattr(self, field.name) for field in shown]
+        values = (getattr(self, field.name) for field in shown)
         return f"{self.kind}:{','.join(map(str, values))}"
+
+    @property
+    def n_splits(self) -> int:
+        """How many folds the split yields."""
+        return getattr(self, "n_folds", getattr(self, "repeats", 1))
 
 
 def part_ratings(

@@ -256,6 +256,11 @@ class PublishedFolds(SplitParameters):
         """The name on the command line, such as ``fold:u1``."""
         return f"{self.kind}:{','.join(self.names)}"
 
+    @property
+    def n_splits(self) -> int:
+        """How many folds there are: one a name."""
+        return len(self.names)
+
     def __post_init__(self) -> None:
         if isinstance(self.names, str):
             object.__setattr__(self, "names", (self.names,))

@@ -1,0 +1,133 @@
+"""One mechanism for pooled (micro) and per-user (macro) forms of every metric.
+
+A metric is written once, for rows sorted into segments: it returns one value a segment.
+`by_group` turns that into a function ``metric(y_true, y_pred, *, groups=None)``: without
+groups everything is one segment (the pooled form), with groups (users, queries) the
+values of the groups are averaged with equal weight (the macro form). A group for which
+the metric is undefined (NaN) is left out of that average, never counted as zero;
+``metric.per_group(y_true, y_pred, groups)`` shows each of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol, overload
+
+import numpy as np
+
+from ordrec.errors import ArgumentError, DataError
+
+__all__ = ["Metric", "by_group", "segment_means", "segment_of_rows", "segment_sums"]
+
+
+class Metric(Protocol):
+    """What `by_group` makes of a function."""
+
+    __name__: str
+
+    def __call__(self, y_true: Any, y_pred: Any, *, groups: Any = None, **options: Any) -> float:
+        """Pooled without groups, else the mean over the groups where it is defined."""
+        ...
+
+    def per_group(self, y_true: Any, y_pred: Any, groups: Any, **options: Any) -> np.ndarray:
+        """One value a distinct group, in sorted order; NaN where it is undefined."""
+        ...
+
+
+@overload
+def by_group(segment_values: Callable[..., np.ndarray]) -> Metric: ...
+@overload
+def by_group(*, pred_ndim: int) -> Callable[[Callable[..., np.ndarray]], Metric]: ...
+def by_group(segment_values: Any = None, *, pred_ndim: int = 1) -> Any:
+    """Make a metric of a function ``(y_true, y_pred, start, **options) -> values``.
+
+    Segment ``g`` of its rows is ``start[g]:start[g + 1]``; no segment is empty. With
+    ``pred_ndim=2`` a prediction is a row of numbers.
+    """
+    if segment_values is None:
+        return functools.partial(_metric, pred_ndim=pred_ndim)
+    return _metric(segment_values, pred_ndim)
+
+
+def _metric(segment_values: Callable[..., np.ndarray], pred_ndim: int) -> Metric:
+    name = segment_values.__name__
+
+    def per_group(y_true: Any, y_pred: Any, groups: Any, **options: Any) -> np.ndarray:
+        true, pred = _checked(y_true, y_pred, pred_ndim, name)
+        order, start = _segments(groups, true.size)
+        return segment_values(true[order], pred[order], start, **options)
+
+    @functools.wraps(segment_values)
+    def metric(y_true: Any, y_pred: Any, *, groups: Any = None, **options: Any) -> float:
+        if groups is None:
+            true, pred = _checked(y_true, y_pred, pred_ndim, name)
+            return float(segment_values(true, pred, np.array([0, true.size]), **options)[0])
+        values = per_group(y_true, y_pred, groups, **options)
+        defined = values[~np.isnan(values)]
+        return float(defined.mean()) if defined.size else float("nan")
+
+    metric.per_group = per_group  # type: ignore[attr-defined]
+    metric.__signature__ = _signature(segment_values)  # type: ignore[attr-defined]
+    metric.__annotations__ = {"return": "float"}
+    return metric  # type: ignore[return-value]
+
+
+def segment_sums(values: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Sum of each segment's rows."""
+    return np.add.reduceat(values, start[:-1], axis=0)
+
+
+def segment_means(values: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Mean of each segment's rows, one column or one number a row."""
+    return segment_sums(values, start) / np.diff(start)
+
+
+def segment_of_rows(start: np.ndarray) -> np.ndarray:
+    """The segment number of each row."""
+    return np.repeat(np.arange(start.size - 1), np.diff(start))
+
+
+def _signature(segment_values: Callable[..., Any]) -> inspect.Signature:
+    """The signature as the caller sees it: ``groups`` in place of ``start``."""
+    first, second, _, *options = inspect.signature(segment_values).parameters.values()
+    groups = inspect.Parameter("groups", inspect.Parameter.KEYWORD_ONLY, default=None)
+    return inspect.Signature([first, second, groups, *options], return_annotation="float")
+
+
+def _checked(y_true: Any, y_pred: Any, pred_ndim: int, name: str) -> tuple[np.ndarray, np.ndarray]:
+    true, pred = (_as_floats(values, name) for values in (y_true, y_pred))
+    if true.ndim != 1 or pred.ndim != pred_ndim:
+        raise ArgumentError(
+            f"{name}: need one true value and {'one number' if pred_ndim == 1 else 'one row'} a "
+            f"prediction, got shapes {true.shape} and {pred.shape}"
+        )
+    if len(true) != len(pred):
+        raise ArgumentError(f"{name}: {len(true)} true values but {len(pred)} predictions")
+    if len(true) == 0:
+        raise DataError(f"{name}: nothing to measure, there are no rows")
+    for what, values in (("true value", true), ("prediction", pred)):
+        bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
+        if bad.size:
+            raise DataError(
+                f"{name}: the {what} of row {bad[0]} is {values[bad[0]]} ({bad.size} such rows): "
+                "every row needs a finite number"
+            )
+    return true, pred
+
+
+def _as_floats(values: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}: values must be numbers, all rows of equal length") from None
+
+
+def _segments(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows sorted by group, and where each group starts."""
+    groups = np.asarray(groups)
+    if groups.shape != (n_rows,):
+        raise ArgumentError(f"groups must name one group a row: {groups.shape} for {n_rows} rows")
+    _, codes, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    return np.argsort(codes, kind="stable"), np.concatenate([[0], np.cumsum(counts)])
