@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, cg
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Ratings
@@ -33,9 +34,9 @@ class Biases:
     user, item : ndarray
         Offsets; 0 for users and items without a rating.
     n_iter : int
-        Rounds of alternating means.
+        Rounds of alternating means, accelerated by conjugate gradients.
     change : float
-        Largest move of an offset in the last round.
+        Largest move of a user's offset in one more round.
     converged : bool
         Whether ``change`` fell below the tolerance.
     """
@@ -64,11 +65,12 @@ def damped_biases(
     tol: float = 1e-8,
     max_iter: int = 500,
 ) -> Biases:
-    """Damped user and item biases by alternating means.
+    """Damped user and item biases: the fixed point of alternating damped means.
 
     Minimises ``sum (r - mean - b_u - b_i)^2 + user_shrinkage |b_u|^2 + item_shrinkage |b_i|^2``
     with the mean of all ratings held fixed: each offset is the mean of what the others leave,
-    as if so many further ratings had left nothing.
+    as if so many further ratings had left nothing. Plain alternation takes hundreds of rounds
+    on real data; conjugate gradients find the same fixed point in a few dozen.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def damped_biases(
     user_shrinkage, item_shrinkage : float
         Counts that damp the means; 0 gives plain means.
     tol : float
-        Stop when no offset moves further than this in a round.
+        Stop when a further round would move no offset by more than this.
     max_iter : int
         Most rounds.
 
@@ -100,17 +102,36 @@ def damped_biases(
         raise DataError("biases need at least one rating")
     mean = float(values.mean())
     centred = values - mean
-    user, item = np.zeros(n_users), np.zeros(n_items)
-    of_users = np.bincount(users, minlength=n_users) + user_shrinkage
-    of_items = np.bincount(items, minlength=n_items) + item_shrinkage
-    change, n_iter = np.inf, 0
-    while change > tol and n_iter < max_iter:
-        before_user, before_item = user, item
-        item = _ratio(np.bincount(items, centred - user[users], n_items), of_items)
-        user = _ratio(np.bincount(users, centred - item[items], n_users), of_users)
-        change = max(np.abs(user - before_user).max(), np.abs(item - before_item).max())
+    of_users = np.bincount(users, minlength=n_users) + float(user_shrinkage)
+    of_items = np.bincount(items, minlength=n_items) + float(item_shrinkage)
+    of_users[of_users == 0] = of_items[of_items == 0] = 1.0  # no ratings: the sum is 0 anyway
+
+    def items_given(user: np.ndarray, ratings: np.ndarray | float) -> np.ndarray:
+        return np.bincount(items, ratings - user[users], n_items) / of_items
+
+    def users_given(item: np.ndarray, ratings: np.ndarray | float) -> np.ndarray:
+        return np.bincount(users, ratings - item[items], n_users) / of_users
+
+    # A round is user <- users_given(items_given(user)), an affine map; its fixed point solves
+    # a linear system that is symmetric in the metric of the counts.
+    root = np.sqrt(of_users)
+    system = LinearOperator(
+        (n_users, n_users), lambda x: x - root * users_given(items_given(x / root, 0.0), 0.0)
+    )
+    n_iter = 0
+
+    def one_more(_: np.ndarray) -> None:
+        nonlocal n_iter
         n_iter += 1
-    return Biases(mean, user, item, n_iter, float(change), bool(change <= tol))
+
+    first = users_given(items_given(np.zeros(n_users), centred), centred)
+    aim = tol * float(root.min())
+    scaled, _ = cg(system, root * first, rtol=0.0, atol=aim, maxiter=max_iter, callback=one_more)
+    before = scaled / root
+    item = items_given(before, centred)
+    user = users_given(item, centred)
+    change = float(np.abs(user - before).max())
+    return Biases(mean, user, item, n_iter, change, change <= tol)
 
 
 class RatingMatrix:

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-__all__ = ["feature_columns", "mean_of_rows", "names_without", "observed_entries"]
+__all__ = ["feature_columns", "mean_of_rows", "names_without", "observed_entries", "stored_entries"]
 
 
 def observed_entries(estimator: BaseEstimator, X: Any, *, reset: bool) -> sparse.csr_array:
@@ -25,11 +25,17 @@ def observed_entries(estimator: BaseEstimator, X: Any, *, reset: bool) -> sparse
         dtype=np.float64,
         ensure_all_finite="allow-nan",
     )
+    return stored_entries(X)
+
+
+def stored_entries(X: Any) -> sparse.csr_array:
+    """The same for an array that needs no further checks."""
     if sparse.issparse(X):
-        entries = sparse.csr_array(X)
+        entries = sparse.csr_array(X, dtype=np.float64)
         if np.isnan(entries.data).any():
             raise ValueError("a sparse matrix must not store NaN: leave missing entries out")
         return entries
+    X = np.asarray(X, dtype=np.float64)
     seen = ~np.isnan(X)
     start = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
     return sparse.csr_array((X[seen], np.nonzero(seen)[1], start), shape=X.shape)

@@ -1,0 +1,98 @@
+"""Which kernel expressions an `ItemKernel` can leave a user out of, as flat tables.
+
+A sum of scaled products of item kernels, each normalised or not, becomes *terms* (a weight and
+the leaves to multiply) over distinct *leaves* (a component kernel and its smoothing count).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from ordrec.errors import ArgumentError
+from ordrec.kernels.base import Constant, Kernel, Normalised, Product, Scaled, Sum
+from ordrec.kernels.content import Content
+from ordrec.kernels.corating import CoRating
+from ordrec.kernels.low_rank import LowRank
+from ordrec.kernels.pearson import Pearson, Residual
+
+__all__ = ["Expression", "Leaf", "expression_of"]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One component kernel; ``smooth`` is None when it is not normalised."""
+
+    kernel: Pearson | Residual | CoRating | Content | LowRank
+    smooth: float | None
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Distinct leaves, and terms over them: weight times the product of some leaves.
+
+    ``start`` and ``members`` list the leaves of each term as in a CSR matrix, and
+    ``component`` says which of the components given by the user a term belongs to.
+    """
+
+    leaves: list[Leaf]
+    weights: np.ndarray
+    start: np.ndarray
+    members: np.ndarray
+    component: np.ndarray
+
+    def only(self, component: int) -> np.ndarray:
+        """The weights with those of all other components set to zero."""
+        return np.where(self.component == component, self.weights, 0.0)
+
+
+Term = tuple[float, list[Leaf]]
+
+
+def expression_of(components: Sequence[Kernel], weights: Sequence[float] | None) -> Expression:
+    """The flat form of ``sum_k weights_k components_k``."""
+    if len(components) == 0:
+        raise ArgumentError("an item kernel needs at least one component")
+    factors = np.ones(len(components)) if weights is None else np.asarray(weights, dtype=float)
+    if factors.shape != (len(components),) or not (np.isfinite(factors) & (factors >= 0)).all():
+        raise ArgumentError(
+            f"weights must be {len(components)} numbers of at least 0, one a component, "
+            f"got {weights!r}"
+        )
+    leaves: dict[Leaf, int] = {}
+    scales, members, component, start = [], [], [], [0]
+    for index, (kernel, factor) in enumerate(zip(components, factors, strict=True)):
+        for scale, parts in _terms(kernel):
+            scales.append(factor * scale)
+            members += [leaves.setdefault(leaf, len(leaves)) for leaf in parts]
+            start.append(len(members))
+            component.append(index)
+    return Expression(
+        list(leaves),
+        np.array(scales, dtype=np.float64),
+        np.array(start, dtype=np.int64),
+        np.array(members, dtype=np.int64),
+        np.array(component, dtype=np.int64),
+    )
+
+
+def _terms(kernel: Kernel) -> list[Term]:
+    if isinstance(kernel, Sum):
+        return _terms(kernel.first) + _terms(kernel.second)
+    if isinstance(kernel, Scaled):
+        return [(kernel.variance * scale, parts) for scale, parts in _terms(kernel.kernel)]
+    if isinstance(kernel, Product):
+        both = product(_terms(kernel.first), _terms(kernel.second))
+        return [(s * t, left + right) for (s, left), (t, right) in both]
+    if isinstance(kernel, Constant):
+        return [(kernel.value, [])]
+    inside = kernel.kernel if isinstance(kernel, Normalised) else kernel
+    if isinstance(inside, Pearson | Residual | CoRating | Content | LowRank):
+        return [(1.0, [Leaf(inside, kernel.smooth if isinstance(kernel, Normalised) else None)])]
+    raise ArgumentError(
+        f"an item kernel cannot leave a user out of {kernel!r}: combine Pearson, Residual, "
+        "CoRating, Content, LowRank and Constant, each normalised or not, by + and *"
+    )

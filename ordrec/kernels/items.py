@@ -1,0 +1,371 @@
+"""`ItemKernel`: one set of pair moments for all users, and each user's kernel without him."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy import sparse
+
+from ordrec.errors import ArgumentError, DataError
+from ordrec.features.matrix import RatingMatrix, item_deviations
+from ordrec.kernels import _pairwise
+from ordrec.kernels.base import Kernel
+from ordrec.kernels.components import expression_of
+from ordrec.kernels.content import Content
+from ordrec.kernels.corating import CoRating
+from ordrec.kernels.distances import products, squared_norms
+from ordrec.kernels.low_rank import LowRank
+from ordrec.kernels.pearson import Pearson, Residual
+
+__all__ = ["ItemKernel"]
+
+log = logging.getLogger(__name__)
+
+ROWS_AT_A_TIME = 64
+BLOCK_BYTES = 1 << 26
+
+
+class ItemKernel:
+    """A kernel between items, for every user the one that has not seen his ratings.
+
+    ``fit`` builds the pair moments of all items once; ``for_user`` returns the kernel exactly
+    as it would be had the user's ratings never been there, item means and deviations included,
+    by a rank-one downdate on the items asked for (see ``_pairwise``). The cost is one look-up
+    a pair.
+
+    Parameters
+    ----------
+    components : Kernel or sequence of Kernel
+        Sums and products of `Pearson`, `Residual`, `CoRating`, `Content`, `LowRank` and
+        `Constant`, each normalised or not. `Pearson` and `CoRating` see the ratings, `Residual`
+        sees them less their users' damped means, `Content` the feature table of its name,
+        `LowRank` makes its own factors.
+    weights : sequence of float, optional
+        One a component; 1 when omitted.
+    user_shrinkage : float
+        Damping of the user means of `Residual`, see `RatingMatrix.user_means`.
+    dtype : {"float64", "float32"}
+        Of the moments and of the result. Sums are always taken in double precision.
+    memory_bound : int
+        Bytes the moments of all pairs may take. Above it they are not stored: ``for_user`` sums
+        those of the items asked for, block by block, at the price of a pass over the ratings of
+        these items. The result is the same; which way was taken is logged.
+    n_jobs : int, optional
+        Threads of ``fit``; -1 means all cores.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from ordrec.features.matrix import RatingMatrix
+    >>> ratings = RatingMatrix(sparse.csr_array([[5., 4., 1.], [4., 5., 2.], [1., 2., 5.]]))
+    >>> kernel = ItemKernel([Pearson().normalised(), CoRating()], weights=[1.0, 0.5]).fit(ratings)
+    >>> kernel.for_user(0, [0, 1, 2]).round(3)
+    array([[2., 2., 0.],
+           [2., 2., 0.],
+           [0., 0., 2.]])
+    """
+
+    def __init__(
+        self,
+        components: Kernel | Sequence[Kernel],
+        weights: Sequence[float] | None = None,
+        *,
+        user_shrinkage: float = 5.0,
+        dtype: Any = "float64",
+        memory_bound: int = 1 << 30,
+        n_jobs: int | None = None,
+    ):
+        parts = [components] if isinstance(components, Kernel) else list(components)
+        self.components = parts
+        self.weights = weights
+        self.user_shrinkage = user_shrinkage
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in (np.dtype("float64"), np.dtype("float32")):
+            raise ArgumentError(f'dtype must be "float64" or "float32", got {dtype!r}')
+        self.memory_bound = memory_bound
+        self.n_jobs = n_jobs
+        self._expression = expression_of(parts, weights)
+
+    def fit(self, matrix: RatingMatrix, features: Mapping[str, Any] | None = None) -> ItemKernel:
+        """Build the moments of all pairs of items.
+
+        Parameters
+        ----------
+        matrix : RatingMatrix
+            Training ratings.
+        features : mapping of str to matrix (n_items, n_features), optional
+            The tables of the `Content` components, by name.
+        """
+        self.n_items_, self.n_users_ = matrix.shape
+        by_popularity = np.argsort(-matrix.item_counts, kind="stable")
+        self._code = by_popularity
+        self._place = np.empty(self.n_items_, dtype=np.int64)
+        self._place[by_popularity] = np.arange(self.n_items_)
+        self._read_ratings(matrix, by_popularity)
+        self._read_leaves(matrix, features or {}, by_popularity)
+        self._sum_diagonal()
+        n_pairs = self.n_items_ * (self.n_items_ + 1) // 2
+        size = n_pairs * self._diagonal.shape[1] * self.dtype.itemsize
+        self._table = np.empty((0, 0), dtype=self.dtype)
+        if size <= self.memory_bound:
+            self._table = np.empty((n_pairs, self._diagonal.shape[1]), dtype=self.dtype)
+            self._sum_table()
+        log.info(
+            "item kernel of %d items, %d moments a pair: %s (%.0f MB, bound %.0f MB)",
+            self.n_items_,
+            self._diagonal.shape[1],
+            "all pairs stored" if self.stored_ else "blocks summed on demand",
+            size / 1e6,
+            self.memory_bound / 1e6,
+        )
+        return self
+
+    @property
+    def stored_(self) -> bool:
+        """Whether the moments of all pairs are held in memory."""
+        return self._table.size > 0
+
+    def items_of(self, user: int) -> np.ndarray:
+        """Codes of the items the user rated, ascending."""
+        return np.sort(self._code[self._rated[slice(*self._user_start[user : user + 2])]])
+
+    def for_user(self, user: int | None, items: Any = None, others: Any = None) -> np.ndarray:
+        """The kernel of some items without the user's ratings.
+
+        Parameters
+        ----------
+        user : int or None
+            User code; None for somebody who is not in the training ratings.
+        items : sequence of int, optional
+            Item codes of the rows; `items_of` the user when omitted.
+        others : sequence of int, optional
+            Item codes of the columns; those of the rows when omitted.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_others)
+        """
+        return self._evaluate(user, items, others, self._expression.weights)
+
+    def parts_for_user(self, user: int | None, items: Any = None, others: Any = None) -> np.ndarray:
+        """The weighted components of `for_user` one by one, shape (n_components, ...)."""
+        expression, n_parts = self._expression, len(self.components)
+        return np.stack(
+            [self._evaluate(user, items, others, expression.only(k)) for k in range(n_parts)]
+        )
+
+    def diag_for_user(self, user: int | None, items: Any = None) -> np.ndarray:
+        """The kernel of each item with itself, without the user's ratings."""
+        places = self._places(user, items)
+        A, vectors = self._side(user, places)
+        out = np.empty(len(places), dtype=self.dtype)
+        _pairwise.fill_diagonal(out, self._diagonal, places, vectors, A, *self._terms())
+        return out
+
+    # ---- fitting -------------------------------------------------------------------------
+
+    def _read_ratings(self, matrix: RatingMatrix, by_popularity: np.ndarray) -> None:
+        """The ratings by item and by user, items numbered by popularity; entries of each source."""
+        kinds = {type(leaf.kernel) for leaf in self._expression.leaves}
+        # z-scores do not notice that the item means are off, but rounding errors do.
+        makers = {
+            Pearson: lambda: item_deviations(matrix.values)[0],
+            Residual: lambda: matrix.user_centred(self.user_shrinkage),
+        }
+        self._sources = [kind for kind in makers if kind in kinds]
+        ratings = matrix.values[by_popularity]
+        self._item_start = ratings.indptr.astype(np.int64)
+        self._raters = ratings.indices.astype(np.int64)
+        self._of_item = np.empty((len(self._sources), ratings.nnz))
+        for s, kind in enumerate(self._sources):
+            self._of_item[s] = makers[kind]()[by_popularity].data
+        by_user = np.argsort(self._raters, kind="stable")
+        places = np.repeat(np.arange(self.n_items_), np.diff(self._item_start))
+        self._rated = places[by_user]
+        self._of_user = np.ascontiguousarray(self._of_item[:, by_user])
+        self._user_start = np.concatenate([[0], np.cumsum(matrix.user_counts)]).astype(np.int64)
+
+    def _read_leaves(
+        self, matrix: RatingMatrix, features: Mapping[str, Any], by_popularity: np.ndarray
+    ) -> None:
+        """The tables that describe the leaves to the compiled loops."""
+        leaves = self._expression.leaves
+        whole = np.zeros((len(leaves), 4), dtype=np.int64)
+        real = np.zeros((len(leaves), 2))
+        self._content: list[Any] = []
+        self._factors: list[np.ndarray] = []
+        fixed: dict[str, int] = {}
+        n_factors = 0
+        for row, (leaf, settings) in enumerate(zip(leaves, real, strict=True)):
+            kernel = leaf.kernel
+            settings[_pairwise.SMOOTH] = -1.0 if leaf.smooth is None else leaf.smooth
+            if isinstance(kernel, Pearson | Residual):
+                source = self._sources.index(type(kernel))
+                if isinstance(kernel, Residual):
+                    settings[_pairwise.DAMPING] = kernel.damping
+                    whole[row] = _pairwise.CENTRED, 1 + 3 * source, 0, source
+                else:
+                    whole[row] = _pairwise.STANDARDISED, 1 + 3 * source, 0, source
+            elif isinstance(kernel, CoRating):
+                whole[row] = _pairwise.COUNTS, 0, 0, 0
+            elif isinstance(kernel, Content):
+                if kernel.name not in fixed:
+                    fixed[kernel.name] = len(self._content)
+                    table = _feature_table(kernel, features, self.n_items_)
+                    self._content.append(table[by_popularity])
+                first = 1 + 3 * len(self._sources) + fixed[kernel.name]
+                whole[row] = _pairwise.FIXED, first, 0, 0
+            elif isinstance(kernel, LowRank):
+                self._factors.append(kernel.factors(matrix)[:, by_popularity])
+                whole[row] = _pairwise.FACTORS, n_factors, n_factors + kernel.rank, 0
+                n_factors += kernel.rank
+        self._whole, self._real = whole, real
+
+    def _sum_diagonal(self) -> None:
+        """The moments of each item with itself."""
+        n_sources = len(self._sources)
+        diagonal = np.zeros((self.n_items_, 1 + 3 * n_sources + len(self._content)))
+        counts = np.diff(self._item_start)
+        places = np.repeat(np.arange(self.n_items_), counts)
+        diagonal[:, 0] = counts
+        for s, entries in enumerate(self._of_item):
+            diagonal[:, 1 + 3 * s] = np.bincount(places, entries**2, self.n_items_)
+            sums = np.bincount(places, entries, self.n_items_)
+            diagonal[:, 2 + 3 * s] = diagonal[:, 3 + 3 * s] = sums
+        for k, table in enumerate(self._content):
+            diagonal[:, 1 + 3 * n_sources + k] = squared_norms(table)
+        self._diagonal = diagonal
+
+    def _sum_table(self) -> None:
+        """The moments of all pairs, in threads, each with rows of its own."""
+
+        def sum_rows(first: int) -> None:
+            stop = min(first + ROWS_AT_A_TIME, self.n_items_)
+            _pairwise.table_rows(self._table, first, stop, *self._ratings())
+            for k, table in enumerate(self._content):
+                G = products(table[first:stop], table[:stop])
+                column = 1 + 3 * len(self._sources) + k
+                for p in range(first, stop):
+                    base = p * (p + 1) // 2
+                    self._table[base : base + p + 1, column] = G[p - first, : p + 1]
+
+        starts = range(0, self.n_items_, ROWS_AT_A_TIME)
+        with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as threads:
+            list(threads.map(sum_rows, starts))
+
+    def _ratings(self) -> tuple[np.ndarray, ...]:
+        by_item = self._item_start, self._raters, self._of_item
+        return *by_item, self._user_start, self._rated, self._of_user
+
+    # ---- a user's kernel -----------------------------------------------------------------
+
+    def _places(self, user: int | None, items: Any) -> np.ndarray:
+        """Numbers by popularity of the items asked for."""
+        if not hasattr(self, "_place"):
+            raise ArgumentError("this ItemKernel is not fitted: call fit(matrix) first")
+        if user is not None and not 0 <= user < self.n_users_:
+            raise ArgumentError(f"user must be a code in 0..{self.n_users_ - 1} or None")
+        if items is None:
+            if user is None:
+                raise ArgumentError("say which items: there is no user whose own could be meant")
+            items = self.items_of(user)
+        codes = np.asarray(items, dtype=np.int64)
+        if codes.ndim != 1 or (codes.size and not 0 <= codes.min() <= codes.max() < self.n_items_):
+            raise ArgumentError(f"items must be a list of codes in 0..{self.n_items_ - 1}")
+        return self._place[codes]
+
+    def _side(self, user: int | None, places: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Factors and leaf vectors of some items, without the user."""
+        sets = [
+            factors[-1 if user is None else user % (len(factors) - 1), places]
+            for factors in self._factors
+        ]
+        A = np.concatenate(sets, axis=1) if sets else np.empty((len(places), 0))
+        own = slice(0, 0) if user is None else slice(*self._user_start[user : user + 2])
+        vectors = _pairwise.leaf_vectors(
+            places,
+            self._rated[own],
+            np.ascontiguousarray(self._of_user[:, own]),
+            self._diagonal,
+            A,
+            self._whole,
+            self._real,
+        )
+        return A, vectors
+
+    def _terms(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+        expression = self._expression
+        chosen = expression.weights if weights is None else weights
+        return self._whole, chosen, expression.start, expression.members
+
+    def _evaluate(
+        self, user: int | None, items: Any, others: Any, weights: np.ndarray
+    ) -> np.ndarray:
+        rows = self._places(user, items)
+        to_row = np.argsort(rows, kind="stable")  # neighbours in the table are visited together
+        rows = rows[to_row]
+        A, left = self._side(user, rows)
+        same = others is None
+        if same:
+            columns, to_column, B, right = rows, to_row, A, left
+        else:
+            columns = self._places(user, others)
+            to_column = np.argsort(columns, kind="stable")
+            columns = columns[to_column]
+            B, right = self._side(user, columns)
+        out = np.empty((len(rows), len(columns)), dtype=self.dtype)
+        terms = self._terms(weights)
+        if self.stored_:
+            _pairwise.fill_from_table(
+                out, self._table, rows, columns, to_row, to_column, same, left, right, A, B, *terms
+            )
+            return out
+        for first, block in self._blocks(rows, columns):
+            _pairwise.fill_from_block(
+                out, block, first, to_row, to_column, left, right, A, B, *terms
+            )
+        return out
+
+    def _blocks(self, rows: np.ndarray, columns: np.ndarray) -> Any:
+        """Moments of the pairs asked for, some rows at a time."""
+        distinct, back = np.unique(columns, return_inverse=True)
+        slot = np.full(self.n_items_, -1, dtype=np.int64)
+        slot[distinct] = np.arange(len(distinct))
+        n_moments = self._diagonal.shape[1]
+        step = max(1, BLOCK_BYTES // max(1, 8 * n_moments * len(columns)))
+        for first in range(0, len(rows), step):
+            part = rows[first : first + step]
+            block = np.zeros((len(part), len(distinct), n_moments))
+            _pairwise.row_moments(block, part, slot, *self._ratings())
+            for k, table in enumerate(self._content):
+                G = products(table[part], table[distinct])
+                block[:, :, 1 + 3 * len(self._sources) + k] = G
+            yield first, block[:, back]
+
+
+def _feature_table(kernel: Content, features: Mapping[str, Any], n_items: int) -> Any:
+    """The feature rows of a content kernel, checked."""
+    if kernel.name not in features:
+        raise ArgumentError(
+            f"{kernel!r} needs its feature table: fit(matrix, features={{{kernel.name!r}: ...}})"
+        )
+    table = features[kernel.name]
+    if sparse.issparse(table):
+        table = sparse.csr_array(table, dtype=np.float64)
+        entries = table.data
+    else:
+        table = np.ascontiguousarray(table, dtype=np.float64)
+        entries = table
+    if table.ndim != 2 or table.shape[0] != n_items:
+        raise DataError(
+            f"features {kernel.name!r} have the shape {table.shape}; one row for each of the "
+            f"{n_items} items is needed"
+        )
+    if not np.isfinite(entries).all():
+        raise DataError(f"features {kernel.name!r} contain NaN or infinite values")
+    return table
