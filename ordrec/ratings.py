@@ -536,7 +536,7 @@ def _encode(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
     if pd.api.types.is_integer_dtype(column.dtype) and not column.hasnans:
         ids = column.to_numpy()
         low, high = int(ids.min()), int(ids.max())
-        in_range = -(2**63) <= low and high < 2**63
+        in_range = low >= -(2**63) and high < 2**63
         if in_range and high - low <= 8 * ids.size + 1024:  # a look-up table beats hashing
             offsets = ids.astype(np.int64) - low  # int8 ids would overflow
             seen = np.zeros(high - low + 1, dtype=np.bool_)
@@ -544,9 +544,8 @@ def _encode(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
             distinct = np.flatnonzero(seen)
             if distinct.size == seen.size:
                 return offsets.astype(np.int32), pd.Index(distinct + low)
-            codes = np.cumsum(seen, dtype=np.int32)
-            codes -= 1
-            return codes[offsets], pd.Index(distinct + low)
+            code_at = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+            return code_at[offsets], pd.Index(distinct + low)
     missing = np.flatnonzero(column.isna())
     if missing.size:
         raise DataError(f"row {missing[0]}: no {name} id ({missing.size} such rows): drop them")

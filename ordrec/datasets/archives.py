@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import re
 import shutil
 import tarfile
 import zipfile
@@ -78,6 +79,12 @@ class Source:
                     )
                 return nearest[0]
         return None
+
+    def matching(self, pattern: str) -> list[str]:
+        """Members whose base name fits a regular expression, ``.gz`` left out, in order."""
+        fits = re.compile(pattern, re.IGNORECASE)
+        names = {m: re.sub(r"\.gz$", "", PurePosixPath(m).name, flags=re.I) for m in self.members}
+        return sorted(member for member, name in names.items() if fits.fullmatch(name))
 
     def place(self, member: str) -> str:
         """How error messages call a member."""

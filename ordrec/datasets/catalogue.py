@@ -153,4 +153,133 @@ _RATINGS = [
     ),
 ]  # fmt: skip
 
-CATALOGUE: dict[str, DatasetInfo] = {info.name: info for info in _RATINGS}
+_EACHMOVIE: dict[str, Any] = {
+    "kind": "ratings",
+    "loader": "eachmovie:load_eachmovie",
+    "page": "the successors of the DEC Systems Research Center, which withdrew it in 2004",
+    "terms": "non-commercial research, internal copies only; credit Digital Equipment Corporation",
+    "cite": "McJones, EachMovie collaborative filtering data set, DEC SRC, 1997",
+}
+_EACHMOVIE_PARTS = [
+    DatasetInfo(
+        "eachmovie", "EachMovie, whichever votes are there", places=("eachmovie", "eachmovie.zip"),
+        markers=("Vote.txt", "votes_5055users.csv", "votes_324movies.csv", "eachmovie_triple"),
+        options={"name": "eachmovie"}, **_EACHMOVIE,
+    ),
+    DatasetInfo(
+        "eachmovie-5055users", "EachMovie, the users with 121 votes or more",
+        places=("eachmovie/votes_5055users.csv.gz", "eachmovie/votes_5055users.csv"), markers=(),
+        counts={"ratings": 1_009_402, "users": 5_055, "items": 1_619},
+        options={"name": "eachmovie-5055users"}, **_EACHMOVIE,
+    ),
+    DatasetInfo(
+        "eachmovie-324movies", "EachMovie, the votes on 324 films",
+        places=("eachmovie/votes_324movies.csv.gz", "eachmovie/votes_324movies.csv"), markers=(),
+        counts={"ratings": 506_123, "users": 56_118, "items": 324},
+        options={"name": "eachmovie-324movies"}, **_EACHMOVIE,
+    ),
+]  # fmt: skip
+
+_TWEETS = "https://raw.githubusercontent.com/sidooms/MovieTweetings/master/snapshots/100K"
+_OTHERS = [
+    DatasetInfo(
+        "movietweetings-100k", "MovieTweetings, 100K snapshot", "ratings",
+        "movietweetings:load_movietweetings",
+        ("movietweetings-100k", "movietweetings-100k.zip", "MovieTweetings/snapshots/100K"),
+        ("ratings.dat",), "https://github.com/sidooms/MovieTweetings", "MIT; keep the licence",
+        "Dooms, De Pessemier and Martens, MovieTweetings, CrowdRec at RecSys 2013",
+        tuple(Download(file, (f"{_TWEETS}/{file}",)) for file in ("ratings.dat", "movies.dat")),
+        {"ratings": 100_000, "users": 16_554, "items": 10_506}, {"name": "movietweetings-100k"},
+    ),
+    DatasetInfo(
+        "jester-5k", "Jester, 5000 users who rated 36 jokes or more", "ratings",
+        "jester:load_jester", ("jester-5k", "jester-5k.zip"), ("ratings.csv",),
+        "https://eigentaste.berkeley.edu/dataset/ (this selection: Jester5k of the R package "
+        "recommenderlab, as a csv with the columns user,joke,rating)",
+        "research use with citation",
+        "Goldberg, Roeder, Gupta and Perkins, Eigentaste, Information Retrieval 4(2), 2001",
+        (), {"ratings": 363_209, "users": 5_000, "items": 100}, {"name": "jester-5k"},
+    ),
+    DatasetInfo(
+        "ohsumed-letor", "OHSUMED judged pairs with 45 features, LETOR 3.0", "ranking",
+        "letor:load_letor", ("ohsumed-letor", "ohsumed-letor.zip"),
+        ("S1.txt",), "https://www.microsoft.com/en-us/research/project/"
+        "letor-learning-rank-information-retrieval/", "research use",
+        "Qin, Liu, Xu and Li, LETOR, Information Retrieval 13(4), 2010",
+        (), {"pairs": 16_140, "queries": 106, "documents": 14_430}, {"name": "ohsumed-letor"},
+    ),
+    DatasetInfo(
+        "ohsumed-trec9", "OHSUMED as in the TREC-9 filtering track", "documents",
+        "ohsumed:load_ohsumed", ("ohsumed-trec9", "t9.filtering.tar.gz"),
+        ("query.ohsu.1-63",), "https://trec.nist.gov/data/t9_filtering.html",
+        "experiments only, not in any clinical or library setting; tell users that the data is "
+        "incomplete and out of date",
+        "Hersh, Buckley, Leone and Hickam, OHSUMED, SIGIR 1994",
+        (
+            Download(
+                "t9.filtering.tar.gz",
+                ("https://trec.nist.gov/data/filtering/t9.filtering.tar.gz",),
+            ),
+        ),
+        {"topics": 63},
+    ),
+]  # fmt: skip
+
+
+# ---- ordinal tables --------------------------------------------------------------------
+
+_SURVEY = (
+    "automobile balance-scale bondrate car contact-lenses ERA ESL eucalyptus LEV newthyroid "
+    "pasture squash-stored squash-unstored SWD tae toy winequality-red"
+)
+_FREQUENCY = (
+    "abalone bank1 bank2 calhousing census1 census2 computer1 computer2 housing machine pyrim stock"
+)
+_LENGTH = "abalone autompg diabetes housing machine pyrim stock triazines wisconsin"
+
+
+def _table(folder: str, file: str, name: str, title: str, page: str, **options: Any) -> DatasetInfo:
+    return DatasetInfo(
+        name,
+        title,
+        "table",
+        "tables:load_table",
+        (f"{folder}/{file}.csv", f"{folder}/{file}.csv.gz"),
+        (),
+        f"{page} (bring it into the csv format of data/README.md)",
+        "UCI tables CC BY 4.0; the others are public research data without a stated licence",
+        "Gutierrez et al., Ordinal regression methods, IEEE TKDE 28(1), 2016"
+        if folder != "ordinal-regression-length"
+        else "Chu and Ghahramani, Gaussian processes for ordinal regression, JMLR 6, 2005",
+        options={**options, "name": name},
+    )
+
+
+_AYRNA = "https://www.uco.es/grupos/ayrna/orreview"
+_CHU = "https://www.gatsby.ucl.ac.uk/~chuwei/ordinalregression.html"
+_TABLES = [
+    *(
+        _table("ordinal-survey", file, f"survey/{file}", f"{file}, 30 partitions", _AYRNA)
+        for file in _SURVEY.split()
+    ),
+    *(
+        _table(
+            f"ordinal-regression-{how}", file, f"{how}/{file}-{ranks}",
+            f"{file}, target cut into {ranks} ranks of equal {size}, 20 partitions", page,
+            label=f"y{ranks}",
+        )
+        for how, size, files, page in (
+            ("frequency", "size", _FREQUENCY, _AYRNA), ("length", "length", _LENGTH, _CHU),
+        )
+        for file in files.split()
+        for ranks in (5, 10)
+    ),
+    _table(
+        "student-grades", "grades", "student-grades", "final grades of 30 students, F to A",
+        "the data sets of Johnson and Albert, Ordinal Data Modeling, 1999",
+    ),
+]  # fmt: skip
+
+CATALOGUE: dict[str, DatasetInfo] = {
+    info.name: info for info in (*_RATINGS, *_EACHMOVIE_PARTS, *_OTHERS, *_TABLES)
+}

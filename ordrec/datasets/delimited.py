@@ -7,16 +7,19 @@ the first fault, and never holds the text of the whole file.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO, Literal
 
 import numpy as np
+import pandas as pd
 from numba import njit
 
 from ordrec.datasets.archives import Source
 from ordrec.errors import DataError
 
-__all__ = ["Kind", "read_columns"]
+__all__ = ["Kind", "numbers", "read_columns", "read_text_table", "whole_numbers"]
 
 PIECE_BYTES = 8 * 1024**2
 MAX_DIGITS = 18  # what surely fits into int64
@@ -163,6 +166,80 @@ def _fault_message(
         )
     name = list(columns)[column]
     return f"{where}: the {name} {_FAULTS[fault]}: correct or remove the line"
+
+
+# ---- tables of text --------------------------------------------------------------------
+
+
+def read_text_table(
+    source: Source,
+    member: str,
+    separator: str,
+    *,
+    names: Sequence[str] | None = None,
+    encodings: Sequence[str] = ("utf-8",),
+    quoted: bool = True,
+) -> pd.DataFrame:
+    """A delimited file as strings, indexed by line number; absent fields are "".
+
+    Without ``names`` the first line is the header. Short rows are filled up, long rows
+    are an error. For files that are not only numbers; slower than `read_columns`.
+    """
+    place = source.place(member)
+    text = source.text(member, encodings)
+    try:
+        frame = pd.read_csv(
+            io.StringIO(text),
+            sep=separator,
+            header=None,
+            names=None if names is None else list(names),
+            dtype=str,
+            keep_default_na=False,
+            na_values=[],
+            skip_blank_lines=False,
+            quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+            index_col=False,
+            engine="c",
+            on_bad_lines="error",
+        ).fillna("")
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OverflowError) as error:
+        reason = str(error).strip().replace("\n", " ")
+        raise DataError(f"{place}: not a table ({reason}): correct or remove the line") from None
+    frame.index += 1
+    if names is None:
+        header = [str(name).strip() for name in frame.iloc[0]]
+        if len(set(header)) < len(header):
+            raise DataError(f"{place}, line 1: two columns have the same name: {header}")
+        frame = frame.iloc[1:].set_axis(header, axis=1)
+    return frame[(frame != "").any(axis=1)]
+
+
+def numbers(column: pd.Series, place: str, *, absent: float | None = None) -> np.ndarray:
+    """Strings as finite numbers; an empty one is ``absent``, or an error without it."""
+    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, copy=True)
+    if absent is not None:
+        values[(column == "").to_numpy()] = absent
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        at = bad[0]
+        raise DataError(
+            f"{place}, line {column.index[at]}: {column.name} {column.iloc[at][:40]!r} is not a "
+            f"number ({bad.size} such lines): correct or remove the line"
+        )
+    return values
+
+
+def whole_numbers(column: pd.Series, place: str) -> np.ndarray:
+    """Strings as non-negative whole numbers below 2**53."""
+    values = numbers(column, place)
+    bad = np.flatnonzero((values != np.floor(values)) | (values < 0) | (values >= 2.0**53))
+    if bad.size:
+        at = bad[0]
+        raise DataError(
+            f"{place}, line {column.index[at]}: {column.name} {column.iloc[at][:40]!r} is not a "
+            f"whole number from 0 up: correct or remove the line"
+        )
+    return values.astype(np.int64)
 
 
 # ---- the loop --------------------------------------------------------------------------

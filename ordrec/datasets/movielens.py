@@ -102,7 +102,8 @@ def genre_flags(item_table: pd.DataFrame) -> pd.DataFrame:
     >>> genre_flags(pd.DataFrame({"genres": ["Comedy|War", "War", ""]})).to_numpy().tolist()
     [[1, 1], [0, 1], [0, 0]]
     """
-    return item_table["genres"].fillna("").astype(str).str.get_dummies("|").astype(np.int8)
+    flags = item_table["genres"].fillna("").astype(str).str.get_dummies("|").astype(np.int8)
+    return flags.drop(columns="", errors="ignore")
 
 
 def _rating_file(source: Source) -> tuple[str, str]:
@@ -167,7 +168,7 @@ def _items_100k(source: Source) -> pd.DataFrame | None:
     return item_frame(rows)
 
 
-def dat_items(source: Source, *, whole_ids: bool = True) -> pd.DataFrame | None:
+def dat_items(source: Source) -> pd.DataFrame | None:
     """``movies.dat`` of MovieLens 1M, 10M and MovieTweetings, if it is there.
 
     1M is latin-1, the others are UTF-8; text that is valid UTF-8 is taken as such.
@@ -177,7 +178,7 @@ def dat_items(source: Source, *, whole_ids: bool = True) -> pd.DataFrame | None:
         return None
     rows = []
     for line, fields in _split_lines(source, member, "::", ("utf-8", "latin-1"), 3):
-        key = _id(fields[0], source, member, line) if whole_ids else fields[0]
+        key = _id(fields[0], source, member, line)
         rows.append((key, fields[1], title_year(fields[1]), _genres(fields[2])))
     return item_frame(rows)
 

@@ -1,0 +1,116 @@
+"""Ratings from any csv or parquet file with named columns."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from ordrec.datasets.archives import Source, open_source
+from ordrec.errors import ArgumentError, DataError
+from ordrec.ratings import Duplicates, Ratings, Scale
+
+__all__ = ["load_ratings"]
+
+
+def load_ratings(
+    path: str | Path,
+    *,
+    user: str = "user",
+    item: str = "item",
+    rating: str = "rating",
+    timestamp: str | None = "timestamp",
+    scale: Scale | Iterable[float] | None = None,
+    separator: str = ",",
+    duplicates: Duplicates = "error",
+    name: str | None = None,
+) -> Ratings:
+    """Load ratings from a csv (perhaps gzipped) or parquet file with a header.
+
+    Parameters
+    ----------
+    path : path
+        The file, or a folder or archive with one such file.
+    user, item, rating, timestamp : str
+        Column names; the timestamp may be absent. Other columns are not read.
+    scale : Scale or iterable of float, optional
+        The declared rating values; inferred from the data when omitted.
+    separator : str
+        What stands between the fields of a csv.
+    duplicates : {"error", "last", "mean"}
+        See `Ratings.from_frame`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "mine.csv"
+    >>> _ = file.write_text("who,what,stars\\nann,tea,5\\nann,soup,2\\nbob,tea,4\\n")
+    >>> load_ratings(file, user="who", item="what", rating="stars", scale=range(1, 6))
+    <Ratings mine: 2 users x 2 items, 3 ratings (75.00%), Scale(1..5 by 1) | █ ██|>
+    """
+    if len(separator) != 1:
+        raise ArgumentError(f"separator must be one character, got {separator!r}")
+    with open_source(path) as source:
+        files = source.matching(r".*\.(csv|tsv|txt|parquet)")
+        if source.single:
+            files = list(source.members)
+        if len(files) != 1:
+            raise DataError(f"{source.path}: {len(files)} tables in it: name one file")
+        columns = [user, item, rating] + ([timestamp] if timestamp is not None else [])
+        if files[0].lower().endswith(".parquet"):
+            frame = _read_parquet(source, files[0], columns)
+        else:
+            frame = _read_csv(source, files[0], columns, separator)
+        try:
+            return Ratings.from_frame(
+                frame,
+                user=user,
+                item=item,
+                rating=rating,
+                timestamp=timestamp,
+                scale=scale,
+                duplicates=duplicates,
+                name=name or source.path.name.split(".")[0],
+            )
+        except DataError as error:
+            raise DataError(f"{source.place(files[0])}: {error}") from error
+
+
+def _read_csv(source: Source, member: str, columns: list[str], separator: str) -> pd.DataFrame:
+    place = source.place(member)
+    try:
+        with source.open(member) as stream:
+            return pd.read_csv(
+                stream,
+                sep=separator,
+                usecols=lambda column: column in columns,
+                encoding="utf-8-sig",
+                low_memory=False,
+                index_col=False,
+            )
+    except UnicodeDecodeError as error:
+        raise DataError(f"{place}: not UTF-8 ({error.reason}): convert the file") from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OverflowError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{place}: not a csv table ({str(error).strip()})") from None
+
+
+def _read_parquet(source: Source, member: str, columns: list[str]) -> pd.DataFrame:
+    place = source.place(member)
+    try:
+        from pyarrow import parquet  # type: ignore[import-untyped]
+    except ImportError:
+        raise ArgumentError(
+            f"{place}: reading parquet needs pyarrow: pip install pyarrow"
+        ) from None
+    try:
+        file = parquet.ParquetFile(io.BytesIO(source.read(member)))
+        present = [column for column in columns if column in file.schema_arrow.names]
+        return file.read(columns=present).to_pandas()
+    except (OSError, ValueError, KeyError, NotImplementedError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{place}: not a parquet table ({str(error)[:200]})") from None

@@ -1,0 +1,107 @@
+"""Jester: real-valued ratings of jokes between -10 and 10 (Goldberg et al., 2001)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ordrec.datasets.archives import Source, open_source
+from ordrec.datasets.delimited import numbers, read_text_table
+from ordrec.errors import ArgumentError, DataError
+from ordrec.ratings import Duplicates, Ratings, Scale
+
+__all__ = ["load_jester"]
+
+LOW, HIGH = -10.0, 10.0
+NOT_RATED = 99.0
+
+
+def load_jester(
+    path: str | Path,
+    *,
+    ranks: int = 5,
+    duplicates: Duplicates = "error",
+    name: str | None = None,
+) -> Ratings:
+    """Load Jester and cut its continuous ratings into ranks.
+
+    Parameters
+    ----------
+    path : path
+        Folder, archive or file: ``ratings.csv`` with the columns user, joke, rating, or
+        the original matrix as csv (a row a user: how many jokes were rated, then one
+        column a joke, 99 where not rated).
+    ranks : int
+        Number of intervals of equal length between -10 and 10. The scale consists of
+        their middles: -8, -4, 0, 4, 8 for five.
+    duplicates : {"error", "last", "mean"}
+        See `Ratings.from_frame`.
+    """
+    if not 2 <= ranks <= 100:
+        raise ArgumentError(f"ranks must be 2..100, got {ranks}")
+    with open_source(path) as source:
+        member = _rating_file(source)
+        place = source.place(member)
+        with source.open(member) as stream:
+            header = stream.readline(1 << 12).decode("utf-8", "replace").strip().lower()
+        read = _read_triples if header.startswith("user,") else _read_matrix
+        frame = read(source, member)
+        values = frame["rating"].to_numpy()
+        outside = np.flatnonzero((values < LOW) | (values > HIGH))
+        if outside.size:
+            raise DataError(
+                f"{place}, line {frame.index[outside[0]]}: rating {values[outside[0]]:g} is "
+                "outside -10..10"
+            )
+        width = (HIGH - LOW) / ranks
+        middles = LOW + width * (np.arange(ranks) + 0.5)
+        levels = np.clip(np.ceil((values - LOW) / width).astype(np.int64) - 1, 0, ranks - 1)
+        return Ratings.from_frame(
+            frame.assign(rating=middles[levels]).reset_index(drop=True),
+            scale=Scale(middles),
+            duplicates=duplicates,
+            name=name or source.path.name.split(".")[0],
+        )
+
+
+def _rating_file(source: Source) -> str:
+    if source.single:
+        return next(iter(source.members))
+    member = source.find("ratings.csv")
+    if member is None:
+        tables = source.matching(r".*\.csv")
+        if len(tables) != 1:
+            raise DataError(f"{source.path}: no ratings.csv in it: name the file with the ratings")
+        member = tables[0]
+    return member
+
+
+def _read_triples(source: Source, member: str) -> pd.DataFrame:
+    table = read_text_table(source, member, ",")
+    if list(table.columns) != ["user", "joke", "rating"]:
+        raise DataError(f"{source.place(member)}, line 1: expected the header 'user,joke,rating'")
+    empty = (table[["user", "joke"]] == "").any(axis=1)
+    if empty.any():
+        raise DataError(f"{source.place(member)}, line {table.index[empty][0]}: no user or joke")
+    table["rating"] = numbers(table["rating"], source.place(member))
+    return table.rename(columns={"joke": "item"})
+
+
+def _read_matrix(source: Source, member: str) -> pd.DataFrame:
+    with source.open(member) as stream:
+        n_fields = stream.readline(1 << 14).count(b",") + 1
+    if n_fields < 3:
+        raise DataError(
+            f"{source.place(member)}, line 1: expected the header 'user,joke,rating', or a row "
+            "with the number of ratings and one rating a joke"
+        )
+    names = ["count", *(str(joke) for joke in range(1, n_fields))]
+    table = read_text_table(source, member, ",", names=names)
+    matrix = np.column_stack([numbers(table[c], source.place(member)) for c in names[1:]])
+    users, jokes = np.nonzero(matrix != NOT_RATED)
+    return pd.DataFrame(
+        {"user": users + 1, "item": jokes + 1, "rating": matrix[users, jokes]},
+        index=table.index.to_numpy()[users],
+    )

@@ -1,0 +1,237 @@
+"""Ordinal ratings from a known latent model, for tests and scaling runs.
+
+The model, with user u, item i and rank k:
+
+    f_ui     = a_i + p_u . q_i                          latent score
+    theta_uk = shift_u + stretch_u base_k               personal thresholds
+    P(rank <= k) = Phi((theta_uk - f_ui) / noise)
+
+Which pairs are rated is drawn apart from the scores: users differ in activity, items in
+popularity (a power law), and no pair occurs twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, ndtri
+
+from ordrec.errors import ArgumentError
+from ordrec.ratings import Ratings, Scale
+
+__all__ = ["LatentModel", "latent_model", "synthetic_ratings"]
+
+PIECE = 1 << 18  # ratings drawn at a time: bounds the memory
+MAX_ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class LatentModel:
+    """The truth behind synthetic ratings.
+
+    Attributes
+    ----------
+    user_factors, item_factors : ndarray of shape (n_users, rank), (n_items, rank)
+    item_effects : ndarray of shape (n_items,)
+    thresholds : ndarray of shape (n_users, n_ranks - 1)
+        Ascending in each row.
+    noise : float
+        Standard deviation of the noise on the latent score.
+    """
+
+    user_factors: np.ndarray
+    item_factors: np.ndarray
+    item_effects: np.ndarray
+    thresholds: np.ndarray
+    noise: float
+
+    def latent(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """Latent score of each pair of codes."""
+        scores = np.einsum("nk,nk->n", self.user_factors[users], self.item_factors[items])
+        return scores + self.item_effects[items]
+
+    def probabilities(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """True P(rank) of each pair of codes, one row a pair."""
+        margin = self.thresholds[users] - self.latent(users, items)[:, None]
+        below = ndtr(margin / self.noise)
+        ends = np.zeros((below.shape[0], 1)), np.ones((below.shape[0], 1))
+        return np.diff(np.hstack([ends[0], below, ends[1]]), axis=1)
+
+
+def synthetic_ratings(
+    n_users: int,
+    n_items: int,
+    *,
+    n_ratings: int | None = None,
+    rank: int = 4,
+    n_ranks: int = 5,
+    noise: float = 0.5,
+    popularity: float = 0.8,
+    activity: float = 1.0,
+    dated: bool = False,
+    seed: int = 0,
+    name: str = "synthetic",
+) -> Ratings:
+    """Draw ratings from a low-rank model with personal thresholds.
+
+    Parameters
+    ----------
+    n_users, n_items : int
+    n_ratings : int, optional
+        By default a tenth of all pairs. Every user gets at least one where possible.
+    rank : int
+        Rank of the interaction of users and items; 0 leaves the item effects alone.
+    n_ranks : int
+        Ranks 1..n_ranks, which are also the rating values.
+    noise : float
+        Standard deviation of the noise on a latent score of standard deviation about 1.
+    popularity : float
+        Exponent of the items' power law; 0 makes all equally popular.
+    activity : float
+        Standard deviation of the logarithm of the users' activity.
+    dated : bool
+        Give every rating a time, uniform over ten years.
+    seed : int
+        The same seed gives the same ratings, whatever the machine's load or threads.
+
+    Returns
+    -------
+    Ratings
+        In the order of the users; codes and ids agree. `latent_model` gives the truth
+        behind them.
+
+    Examples
+    --------
+    >>> ratings = synthetic_ratings(50, 40, n_ratings=500, seed=1)
+    >>> ratings.n_users, ratings.n_items, ratings.n_ratings
+    (50, 40, 500)
+    """
+    model = latent_model(n_users, n_items, rank=rank, n_ranks=n_ranks, noise=noise, seed=seed)
+    if n_ratings is None:
+        n_ratings = max(1, n_users * n_items // 10)
+    if not 1 <= n_ratings <= n_users * n_items:
+        raise ArgumentError(
+            f"n_ratings must lie in 1..{n_users * n_items} (all pairs), got {n_ratings}"
+        )
+    _, pairs_rng, noise_rng = _streams(seed)
+    counts = _activity(n_users, n_items, n_ratings, activity, pairs_rng)
+    weights = np.arange(1, n_items + 1, dtype=np.float64) ** -popularity
+    weights = pairs_rng.permutation(weights / weights.sum())
+    users = np.repeat(np.arange(n_users, dtype=np.int32), counts)
+    items = np.empty(n_ratings, dtype=np.int32)
+    levels = np.empty(n_ratings, dtype=np.int16)
+    start = np.concatenate([[0], np.cumsum(counts)])
+    for first, last in _pieces(start):
+        rows = slice(start[first], start[last])
+        items[rows] = _draw_items(counts[first:last], weights, pairs_rng)
+        scores = model.latent(users[rows], items[rows])
+        scores += noise * noise_rng.standard_normal(scores.size)
+        levels[rows] = (scores[:, None] > model.thresholds[users[rows]]).sum(axis=1)
+    times = noise_rng.integers(1_000_000_000, 1_315_360_000, n_ratings) if dated else None
+    return Ratings(
+        users,
+        items,
+        levels,
+        scale=Scale.regular(1, n_ranks),
+        user_ids=pd.RangeIndex(n_users),
+        item_ids=pd.RangeIndex(n_items),
+        timestamps=times,
+        name=name,
+    )
+
+
+def latent_model(
+    n_users: int,
+    n_items: int,
+    *,
+    rank: int = 4,
+    n_ranks: int = 5,
+    noise: float = 0.5,
+    seed: int = 0,
+) -> LatentModel:
+    """The model that `synthetic_ratings` draws from, given the same arguments.
+
+    Examples
+    --------
+    >>> model = latent_model(50, 40, seed=1)
+    >>> model.probabilities(np.array([0, 1]), np.array([3, 3])).shape
+    (2, 5)
+    """
+    if n_users < 1 or n_items < 1 or rank < 0 or n_ranks < 2 or not noise > 0:
+        raise ArgumentError("need users, items, rank >= 0, n_ranks >= 2 and noise > 0")
+    rng = _streams(seed)[0]
+    base = np.sqrt(1 + noise**2) * ndtri(np.arange(1, n_ranks) / n_ranks)
+    shift = 0.3 * rng.standard_normal((n_users, 1))
+    stretch = np.exp(0.2 * rng.standard_normal((n_users, 1)))
+    scale = (0.5 / rank) ** 0.25 if rank else 0.0  # items and interaction: half the variance each
+    return LatentModel(
+        user_factors=scale * rng.standard_normal((n_users, rank)),
+        item_factors=scale * rng.standard_normal((n_items, rank)),
+        item_effects=np.sqrt(0.5 if rank else 1.0) * rng.standard_normal(n_items),
+        thresholds=shift + stretch * base,
+        noise=noise,
+    )
+
+
+def _streams(seed: int) -> list[np.random.Generator]:
+    """Random numbers for model, pairs and noise: none of them moves the others."""
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3)]
+
+
+def _activity(
+    n_users: int, n_items: int, n_ratings: int, spread: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Ratings of each user: lognormal, at most n_items each, n_ratings in all."""
+    weights = np.exp(spread * rng.standard_normal(n_users))
+    low, high = 0.0, n_items / weights.min()
+    for _ in range(200):  # the factor at which the capped shares add up
+        middle = (low + high) / 2
+        if np.clip(middle * weights, 1, n_items).sum() < n_ratings:
+            low = middle
+        else:
+            high = middle
+    wanted = np.clip(low * weights, 1 if n_ratings >= n_users else 0, n_items)
+    counts = np.floor(wanted).astype(np.int64)
+    while (missing := n_ratings - int(counts.sum())) != 0:  # rounding
+        movable = np.flatnonzero(counts < n_items if missing > 0 else counts > 0)
+        chosen = rng.permutation(movable)[: abs(missing)]
+        counts[chosen] += np.sign(missing)
+    return counts
+
+
+def _pieces(start: np.ndarray) -> list[tuple[int, int]]:
+    """Ranges of users with about `PIECE` ratings each."""
+    n_users = start.size - 1
+    cuts = np.searchsorted(start, np.arange(PIECE, start[-1], PIECE))
+    bounds = np.unique(np.concatenate([[0], cuts, [n_users]]))
+    return list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+
+
+def _draw_items(counts: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Distinct items for each user, popular ones more often, grouped by user.
+
+    Draws with replacement and repeats what came twice, which is drawing without
+    replacement; users who want much of the catalogue run an exponential race instead.
+    """
+    n_items = weights.size
+    cumulative = np.cumsum(weights)
+    cumulative[-1] = 1.0
+    heavy = counts > n_items // 8
+    keys = np.empty(0, dtype=np.int64)  # user * n_items + item, sorted
+    missing = np.where(heavy, 0, counts)
+    for _ in range(MAX_ROUNDS):
+        if not missing.any():
+            break
+        owners = np.repeat(np.arange(counts.size), missing)
+        drawn = np.searchsorted(cumulative, rng.random(owners.size), side="right")
+        keys = np.union1d(keys, owners * n_items + drawn)
+        missing = np.where(heavy, 0, counts) - np.bincount(keys // n_items, minlength=counts.size)
+    racing = np.flatnonzero(heavy | (missing > 0))
+    parts = [keys[~np.isin(keys // n_items, racing)]]
+    for user in racing:
+        times = rng.standard_exponential(n_items) / weights
+        first = np.argpartition(times, counts[user] - 1)[: counts[user]]
+        parts.append(user * n_items + first)
+    return (np.sort(np.concatenate(parts)) % n_items).astype(np.int32)
