@@ -19,19 +19,26 @@ exponential    exp(-m)                                     ORBoost-LR           
 
 The three logistic losses are one function, ``softplus(sharpness (target - m)) / sharpness``.
 
-The sign of the shift. Rennie's note writes (12) and (13) with ``h(b + margin - f)`` below and
-``h(f - b - margin)`` above the sample. Renaming ``b + margin`` to ``b`` removes the margin
-from both, so these objectives are (2) and (6) again and cannot tend to the hinge, as the
-note says they do; its (11), read with z = -m, forgives that much instead of asking for it. What
-follows from (10) by dropping the factor outside and the one before z, as the note's text
-does, is ``h(margin - m)``: every term asks for the margin, ``h(margin + b - f)`` and
-``h(margin + f - b)``. This is what is kept. Writing f = margin f', b = margin b' shows
+The sign of the shift. With z = -m the hinge is max(0, 1 + z), so Rennie's generalised loss (10)
+must read ``ln(1 + exp(gamma (z + 1))) / gamma``; the note prints z - 1, which forgives a margin
+instead of asking for it, and so does its shifted loss (11). Its objectives (12) and (13) have
+``h(b + margin - f)`` below and ``h(f - b - margin)`` above the sample: renaming b + margin to b
+removes the margin, which leaves (2) and (6) unchanged, whatever gamma is. Neither tends to
+the hinge, as the note says it should. Dropping from the corrected (10) the factor outside
+and the one before z, as the note does, gives ``h(margin + z) = h(margin - m)``: every term
+asks for the margin, ``h(margin + b - f)`` and ``h(margin + f - b)``. This is what is kept.
+With f = margin f' and b = margin b'
 
     sum ln(1 + exp(margin - m)) + alpha/2 |w|^2
       = margin { sum ln(1 + exp(margin (1 - m'))) / margin + (alpha margin) / 2 |w'|^2 },
 
 so the shifted loss at (margin, alpha) is the generalised one at sharpness = margin and
 penalty alpha margin, and tends to the hinge loss with C = 1 / (alpha margin).
+
+Probabilities. Where a loss is smooth, the score that minimises its expectation when the
+sample lies above the threshold with probability p satisfies p = phi'(-m) / (phi'(m) +
+phi'(-m)) at m = f - b. `Loss.logit` is the log-odds of that p: m for the logistic loss,
+2 m for the exponential one, and flat within the margin for the others.
 """
 
 from __future__ import annotations
@@ -119,6 +126,17 @@ class Loss:
             return np.exp(-m)
         z = self.sharpness * (self.target - m)
         return self.sharpness * expit(z) * expit(-z)
+
+    def logit(self, m: np.ndarray) -> np.ndarray:
+        """Log-odds of lying above a threshold at signed distance m = f - b; smooth losses."""
+        if self.name == "hinge":
+            raise ValueError("the hinge loss has no probabilities: it only sees the side")
+        if self.name == "exponential":
+            return 2.0 * m
+        if self.name == "logistic":
+            return m
+        ahead, behind = self.sharpness * (m - self.target), -self.sharpness * (m + self.target)
+        return np.logaddexp(0.0, ahead) - np.logaddexp(0.0, behind)
 
 
 def reach_of(name: str) -> Reach:

@@ -77,6 +77,18 @@ def test_shifted_is_generalised_on_another_scale(margin, m):
     np.testing.assert_allclose(shifted, margin * generalised, rtol=1e-10, atol=1e-300)
 
 
+@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: loss.name)
+def test_logit_is_the_odds_at_which_the_expected_loss_is_least(loss):
+    m = np.linspace(-3, 3, 25)
+    p = 1 / (1 + np.exp(-loss.logit(m)))
+    np.testing.assert_allclose(p * loss.slope(m) - (1 - p) * loss.slope(-m), 0, atol=1e-9)
+
+
+def test_the_hinge_has_no_probabilities():
+    with pytest.raises(ValueError, match="no probabilities"):
+        Loss("hinge").logit(np.zeros(2))
+
+
 def test_the_printed_signs_of_the_note_are_the_unshifted_loss_with_renamed_thresholds():
     rng = np.random.default_rng(0)
     f, y, b, margin = rng.normal(size=9), rng.integers(0, 4, 9), np.array([-1.0, 0.2, 1.0]), 3.0

@@ -1,0 +1,200 @@
+"""OrdinalLogistic, the scikit-learn layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax
+
+from ordrec.ordinal.base import KernelMixin, ThresholdModel
+from ordrec.ordinal.logistic.newton import solve
+from ordrec.ordinal.logistic.representer import coordinates, expansion
+from ordrec.ordinal.losses import Loss, Reach, reach_of
+from ordrec.ordinal.thresholds.absent import PresentRanks
+from ordrec.ordinal.thresholds.probabilities import log_interval
+
+__all__ = ["OrdinalLogistic"]
+
+FAMILY = ("logistic", "shifted", "generalised")
+
+
+class OrdinalLogistic(KernelMixin, ThresholdModel):
+    """Ordinal logistic regression (Rennie 2005), linear or with a kernel.
+
+    Minimises ``sum_i sum_k loss(m_ik) + alpha/2 |w|^2`` where ``m_ik`` is the margin of
+    sample i at threshold k: by how much its score lies on the right side.
+
+    Parameters
+    ----------
+    threshold : {"all", "immediate"}
+        Whether a sample pays at all thresholds or at the two ends of its rank. "all" is
+        after small absolute errors, "immediate" after few errors.
+    loss : {"logistic", "shifted", "generalised"}
+        ``ln(1 + exp(-m))``, ``ln(1 + exp(margin - m))`` or
+        ``ln(1 + exp(sharpness (1 - m))) / sharpness``. See `ordrec.ordinal.losses` for the
+        sign of the shift and for how the last two tend to the hinge loss of SVORIM and
+        SVOREX (C = 1 / alpha for the generalised, 1 / (alpha margin) for the shifted one).
+    margin : float
+        Of the shifted loss.
+    sharpness : float
+        Of the generalised loss.
+    alpha : float
+        Weight of the penalty (the note's lambda). The thresholds are not penalised.
+    kernel : None, str or Kernel
+        None for the linear form; else a name or object as in `ordrec.kernels`.
+    gamma, degree, coef0 :
+        Of a kernel given by name, as in scikit-learn.
+    ordered : bool
+        Whether the thresholds of "immediate" are constrained to be in order. Those of "all"
+        always are.
+    classes : sequence, optional
+        The labels in ascending order; needed where labels have no numeric order or not all
+        of them occur in training.
+    tol : float
+        Relative decrease of the objective below which Newton's method stops.
+    max_iter : int
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_ranks,)
+    thresholds_ : ndarray of shape (n_ranks - 1,)
+    coef_ : ndarray of shape (n_features,)
+        Linear form only.
+    dual_coef_ : ndarray
+        Kernel form only: coefficients of the training rows ``support_``.
+    objective_ : float
+    n_iter_ : int
+
+    Notes
+    -----
+    `predict_proba` reads the probabilities that minimise the expected loss. Over all
+    thresholds these are cumulative, P(y > k) at each k, and `predict` is the median of the
+    distribution. At the immediate thresholds a sample of rank k is only compared with its
+    neighbours, so they are adjacent-category odds, P(k + 1) / P(k); with ordered thresholds
+    `predict` is then the mode.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(12.0).reshape(-1, 1)
+    >>> y = np.repeat([1, 2, 3], 4)
+    >>> model = OrdinalLogistic(alpha=0.1).fit(X, y)
+    >>> model.predict([[0.0], [5.5], [11.0]])
+    array([1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        threshold: str = "all",
+        loss: str = "logistic",
+        margin: float = 0.0,
+        sharpness: float = 1.0,
+        alpha: float = 1.0,
+        kernel: Any = None,
+        *,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        ordered: bool = True,
+        classes: Any = None,
+        tol: float = 1e-8,
+        max_iter: int = 200,
+    ):
+        self.threshold = threshold
+        self.loss = loss
+        self.margin = margin
+        self.sharpness = sharpness
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.ordered = ordered
+        self.classes = classes
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OrdinalLogistic:
+        """Fit weights and thresholds.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Or the Gram matrix, with ``kernel="precomputed"``.
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+        """
+        loss, reach = self._check_parameters()
+        X, ranks, weight = self._validate_fit(X, y, sample_weight)
+        counted = np.flatnonzero(weight > 0)
+        ranks, weight = ranks[counted], weight[counted]
+        features = X if counted.size == X.shape[0] else X[counted]
+        if self.kernel is not None:
+            pairwise = self.__sklearn_tags__().input_tags.pairwise
+            K = (
+                self._fit_gram(X)[np.ix_(counted, counted)]
+                if pairwise
+                else self._fit_gram(features)
+            )
+            features, pivots = coordinates(K)
+        part = PresentRanks(ranks, self.n_ranks_, inner=reach == "adjacent")
+        solution = solve(
+            features,
+            part.ranks,
+            part.n_ranks,
+            loss=loss,
+            reach=reach,
+            alpha=float(self.alpha),
+            weight=weight,
+            ordered=self.ordered,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+        self._warn_unless_converged(solution, self.tol)
+        thresholds = solution.thresholds
+        if reach == "all":
+            thresholds = np.maximum.accumulate(thresholds)  # ties are exact, rounding is not
+        self.thresholds_ = part.all_thresholds(
+            thresholds, features @ solution.coef, weight, loss.sharpness
+        )
+        if self.kernel is None:
+            self.coef_ = solution.coef
+        else:
+            self.support_ = counted[pivots]
+            self.dual_coef_ = expansion(features, pivots, solution.coef)
+            self._keep_rows(X, self.support_)
+        self.objective_ = solution.objective
+        self.n_iter_ = solution.n_iter
+        return self
+
+    def predict_latent(self, X: Any) -> np.ndarray:
+        """The score f(x), on the scale of ``thresholds_``."""
+        X = self._validate_predict(X)
+        if self.kernel is None:
+            return X @ self.coef_
+        return self._cross_gram(X) @ self.dual_coef_
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """P(rank), one column for each of ``classes_``."""
+        loss, reach = self._check_parameters()
+        odds = loss.logit(self.predict_latent(X)[:, None] - self.thresholds_)
+        end = np.full((odds.shape[0], 1), np.inf)
+        if reach == "adjacent":
+            steps = np.hstack([np.zeros_like(end), np.cumsum(odds, axis=1)])
+            return np.exp(log_softmax(steps, axis=1))
+        edges = np.hstack([-end, -odds, end])
+        p = np.exp(log_interval(edges[:, :-1], edges[:, 1:], "logit"))
+        return p / p.sum(axis=1, keepdims=True)
+
+    def _check_parameters(self) -> tuple[Loss, Reach]:
+        if self.threshold not in ("all", "immediate"):
+            raise ValueError(f'threshold must be "all" or "immediate", got {self.threshold!r}')
+        if self.loss not in FAMILY:
+            raise ValueError(f"loss must be one of {', '.join(FAMILY)}, got {self.loss!r}")
+        if not 0 <= self.alpha < np.inf:
+            raise ValueError(f"alpha must be a finite number, not negative, got {self.alpha!r}")
+        if not self.max_iter >= 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
+        loss = Loss(self.loss, margin=self.margin, sharpness=self.sharpness)
+        return loss, reach_of(self.threshold)

@@ -1,0 +1,105 @@
+"""Thresholds next to ranks that are declared but have no samples.
+
+A smooth margin loss drives a threshold with samples on one side only to infinity. Between
+present ranks, an absent rank is an empty interval: its two thresholds coincide. Below the
+lowest present rank (and above the highest) thresholds are placed where the fitted scores
+leave room for half a sample, shared evenly by the absent ranks: the Krichevsky-Trofimov
+estimate of what was never seen. So every threshold is finite, and a user who never gave one
+star can still be predicted to.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
+
+__all__ = ["PresentRanks"]
+
+UNSEEN = 0.5  # samples that all absent ranks at one end together stand for
+
+
+class PresentRanks:
+    """The part of a scale that has samples.
+
+    Parameters
+    ----------
+    ranks : ndarray of shape (n,)
+        Zero-based.
+    n_ranks : int
+        Of the declared scale.
+    inner : bool
+        Whether absent ranks between present ones leave the scale too (where a loss reaches
+        the adjacent thresholds only), not just those beyond both ends.
+
+    Attributes
+    ----------
+    ranks : ndarray
+        The same samples on the smaller scale.
+    n_ranks : int
+        Of the smaller scale.
+
+    Examples
+    --------
+    >>> part = PresentRanks(np.array([1, 3, 3]), 5, inner=True)
+    >>> part.ranks.tolist(), part.n_ranks
+    ([0, 1, 1], 2)
+    >>> part.all_thresholds(np.zeros(1), np.array([-1.0, 1.0, 1.0])).round(2).tolist()
+    [-1.58, 0.0, 0.0, 2.21]
+    """
+
+    def __init__(self, ranks: np.ndarray, n_ranks: int, *, inner: bool):
+        present = np.unique(ranks)
+        self._declared = n_ranks
+        self._scale = present if inner else np.arange(present[0], present[-1] + 1)
+        self.ranks = np.searchsorted(self._scale, ranks)
+        self.n_ranks = self._scale.size
+
+    def all_thresholds(
+        self,
+        thresholds: np.ndarray,
+        latent: np.ndarray,
+        weight: np.ndarray | None = None,
+        steepness: float = 1.0,
+    ) -> np.ndarray:
+        """Thresholds of the declared scale from those of the present ranks.
+
+        Parameters
+        ----------
+        latent, weight : ndarray of shape (n,)
+            Fitted scores and weights of the training samples.
+        steepness : float
+            Of the logistic curve that turns distances to a threshold into probabilities.
+        """
+        weight = np.ones(latent.size) if weight is None else weight
+        steps = np.arange(self._declared - 1)
+        place = np.searchsorted(self._scale, steps, side="right") - 1
+        full = thresholds[np.clip(place, 0, thresholds.size - 1)].astype(np.float64)
+        below = np.flatnonzero(place < 0)
+        above = np.flatnonzero(place >= thresholds.size)
+        if below.size:
+            share = (np.arange(below.size) + 1) / below.size
+            full[below] = np.minimum(_tail(latent, weight, steepness, share), thresholds[0])
+        if above.size:
+            share = (np.arange(above.size) + 1)[::-1] / above.size
+            far = -_tail(-latent, weight, steepness, share)
+            full[above] = np.maximum(far, thresholds[-1])
+        return full
+
+
+def _tail(
+    latent: np.ndarray, weight: np.ndarray, steepness: float, shares: np.ndarray
+) -> np.ndarray:
+    """b with ``sum weight * expit(steepness (b - latent)) = UNSEEN * share`` for each share."""
+    total = weight.sum()
+
+    def surplus(b: float, goal: float) -> float:
+        return float(weight @ expit(steepness * (b - latent)) - goal)
+
+    low, high = latent.min(), latent.max()
+    places = []
+    for share in shares:
+        goal = min(UNSEEN * share, 0.5 * share * total)
+        reach = (np.log(total / goal) + 1.0) / steepness
+        places.append(brentq(surplus, low - reach, high + reach, args=(goal,), xtol=1e-9))
+    return np.array(places)
