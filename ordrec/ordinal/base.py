@@ -64,7 +64,8 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels, in the terms of ``classes_``."""
-        return self.classes_[self.predict_ranks(X)]
+        ranks = self.predict_ranks(X)  # first: it tells whether there was a fit
+        return self.classes_[ranks]
 
     def _warn_unless_converged(self, solution: Solution, tol: float) -> None:
         if not solution.converged:
