@@ -1,1 +1,1 @@
-"""ordinal/gpor."""
+"""Gaussian-process ordinal regression: Laplace and expectation propagation."""

@@ -1,0 +1,175 @@
+"""The log-evidence of a kernel, noise and thresholds, its gradient, and its maximum.
+
+    theta = (kernel.theta, ln sigma, b_1, ln Delta_2, ..., ln Delta_{r-1})
+
+of which the entries declared fixed are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ordrec.errors import ArgumentError
+from ordrec.kernels import Kernel
+from ordrec.ordinal.gpor.covariance import DenseCovariance
+from ordrec.ordinal.gpor.ep import EPPosterior, expectation_propagation
+from ordrec.ordinal.gpor.laplace import LaplacePosterior, laplace
+from ordrec.ordinal.gpor.lowrank import InducingPairs, LowRankCovariance
+from ordrec.ordinal.gpor.parameters import GapPrior, chain, unpack
+
+__all__ = ["Evidence", "LikelihoodBounds", "Maximum", "maximise"]
+
+Inference = Literal["laplace", "ep"]
+Posterior = LaplacePosterior | EPPosterior
+INFERENCES: dict[str, Callable[..., Posterior]] = {
+    "laplace": laplace,
+    "ep": expectation_propagation,
+}
+
+
+@dataclass(frozen=True)
+class LikelihoodBounds:
+    """Where noise, first threshold and gaps may move; "fixed" pins one to its start."""
+
+    noise: Any = (1e-3, 1e3)
+    offset: Any = (-1e3, 1e3)
+    gap: Any = (1e-4, 1e3)
+
+    def free_and_bounds(self, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which entries of rho may move, and the bounds (p, 2) of all."""
+        kinds = [("noise_bounds", self.noise, np.log), ("offset_bounds", self.offset, np.asarray)]
+        kinds += [("gap_bounds", self.gap, np.log)] * (rho.size - 2)
+        free = np.array([not isinstance(bounds, str) for _, bounds, _ in kinds])
+        limits = np.column_stack([rho, rho])
+        for i, (name, bounds, scale) in enumerate(kinds):
+            if isinstance(bounds, str):
+                if bounds != "fixed":
+                    raise ArgumentError(f'{name} must be "fixed" or two numbers, got {bounds!r}')
+                continue
+            low, high = (float(end) for end in bounds)
+            if not low < high or (scale is np.log and not low > 0):
+                raise ArgumentError(
+                    f"{name} must be an interval (of positive numbers), got {bounds}"
+                )
+            limits[i] = scale(np.array([low, high]))
+        return free, limits
+
+
+@dataclass
+class Evidence:
+    """The log-evidence of one data set as a function of theta.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Its free parameters are moved, the others stay.
+    pairs : object
+        ``kernel.pairs`` of the training inputs, or `InducingPairs`.
+    ranks : ndarray of int
+        Zero-based.
+    rho : ndarray
+        Where the likelihood's fixed parameters stay, see `ordrec.ordinal.gpor.parameters`.
+    free : ndarray of bool
+        The entries of rho that theta contains.
+    warm : object
+        State of the last inference, from which the next one starts.
+    n_evaluations, n_unconverged : int
+        How many inferences there were, and how many of them did not reach their tolerance.
+    """
+
+    kernel: Kernel
+    pairs: Any
+    ranks: np.ndarray
+    rho: np.ndarray
+    free: np.ndarray
+    inference: Inference = "laplace"
+    warm: Any = field(default=None, repr=False)
+    n_evaluations: int = 0
+    n_unconverged: int = 0
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The start: the kernel's and the likelihood's own values."""
+        return np.concatenate([self.kernel.theta, self.rho[self.free]])
+
+    def split(self, theta: np.ndarray) -> tuple[Kernel, np.ndarray]:
+        """The kernel and the full rho of theta."""
+        cut = self.kernel.theta.size
+        if theta.shape != (cut + self.free.sum(),):
+            raise ArgumentError(
+                f"theta must have {cut + self.free.sum()} entries, got {theta.size}"
+            )
+        rho = self.rho.copy()
+        rho[self.free] = theta[cut:]
+        return self.kernel.with_theta(theta[:cut]), rho
+
+    def posterior(self, theta: np.ndarray) -> Posterior:
+        """Inference at theta, from where the last one ended."""
+        kernel, rho = self.split(theta)
+        noise, thresholds = unpack(rho)
+        covariance: Any
+        if isinstance(self.pairs, InducingPairs):
+            covariance = LowRankCovariance(kernel, self.pairs)
+        else:
+            covariance = DenseCovariance(kernel.from_pairs(self.pairs), self.pairs)
+        found = INFERENCES[self.inference](covariance, self.ranks, thresholds, noise, self.warm)
+        self.n_evaluations += 1
+        self.n_unconverged += not found.converged
+        self.warm = found.state
+        return found
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Log-evidence and its gradient."""
+        found = self.posterior(theta)
+        kernel, rho = self.split(theta)
+        by_kernel, by_noise, by_thresholds = found.slopes(kernel)
+        by_rho = chain(rho, by_noise, by_thresholds)
+        return found.log_evidence, np.concatenate([by_kernel, by_rho[self.free]])
+
+    def with_prior(self, prior: GapPrior) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+        """Log-evidence plus log-prior, and its gradient."""
+        cut = self.kernel.theta.size
+
+        def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = self(theta)
+            extra, slope = prior(self.split(theta)[1])
+            gradient[cut:] += slope[self.free]
+            return value + extra, gradient
+
+        return objective
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """Where the ascent ended."""
+
+    theta: np.ndarray
+    value: float
+    n_iter: int
+    converged: bool
+    message: str
+
+
+def maximise(
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    bounds: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+) -> Maximum:
+    """L-BFGS-B on the negative objective, which returns value and gradient."""
+
+    def descent(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = objective(theta)
+        return -value, -gradient
+
+    inside = np.clip(start, bounds[:, 0], bounds[:, 1])
+    options = {"maxiter": max_iter, "ftol": tol, "gtol": 1e-4}
+    found = minimize(descent, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return Maximum(found.x, -float(found.fun), int(found.nit), bool(found.success), found.message)

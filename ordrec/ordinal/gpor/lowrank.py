@@ -1,0 +1,142 @@
+"""Inducing inputs: a covariance of rank m plus a diagonal, for many samples.
+
+With m inducing rows Z and Q = K_nm K_mm^-1 K_mn, the prior covariance is
+
+    K ~ Q + Lambda,    Lambda = diag(K - Q)
+
+(FITC: Snelson and Ghahramani, 2006): the variances are exact, the covariances go through
+the inducing values. With Phi Phi' = Q, V = (Lambda + W^-1)^-1 and C = I + Phi' V Phi,
+
+    |I + K W| = |C| prod(1 + lambda_i w_i)
+    R   = V - V Phi C^-1 Phi' V
+    A_ii = lambda_i / (1 + lambda_i w_i) + phi_i' C^-1 phi_i / (1 + lambda_i w_i)^2
+
+and a factorisation costs n m^2. With all training rows inducing it is the exact model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from ordrec.kernels import Kernel
+
+__all__ = ["InducingPairs", "LowRankCovariance", "LowRankFactor"]
+
+JITTER = 1e-8  # of the mean inducing variance, added to the diagonal of K_mm
+BLOCK = 32  # rows whose diagonal slopes are read from one small block
+
+
+@dataclass(frozen=True)
+class InducingPairs:
+    """What the kernel needs of the rows, the inducing rows, and both together."""
+
+    rows: Any
+    cross: Any
+    inducing: Any
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: Any, inducing: np.ndarray) -> InducingPairs:
+        """Pairs of the rows of X with some of them (an array of row numbers)."""
+        Z = X[inducing]
+        return cls(X, kernel.pairs(X, Z), kernel.pairs(Z))
+
+
+class LowRankCovariance:
+    """Q + Lambda for a kernel with its parameters set."""
+
+    def __init__(self, kernel: Kernel, pairs: InducingPairs):
+        self.pairs = pairs
+        self.prior_variance = kernel.diag(pairs.rows)
+        K_mm = kernel.from_pairs(pairs.inducing)
+        K_mm[np.diag_indices_from(K_mm)] += JITTER * float(np.diagonal(K_mm).mean())
+        self.L = np.linalg.cholesky(K_mm)
+        self.Phi = solve_triangular(self.L, kernel.from_pairs(pairs.cross).T, lower=True).T
+        explained = np.einsum("ij,ij->i", self.Phi, self.Phi)
+        self.Lambda = np.maximum(self.prior_variance - explained, 0.0)
+        self.diagonal = explained + self.Lambda
+
+    def dot(self, v: np.ndarray) -> np.ndarray:
+        """K v."""
+        return self.Phi @ (self.Phi.T @ v) + self.Lambda * v
+
+    def factor(self, precision: np.ndarray) -> LowRankFactor:
+        """Cholesky factor of C."""
+        return LowRankFactor(self, precision)
+
+
+class LowRankFactor:
+    """The posterior through the m x m matrix C."""
+
+    def __init__(self, covariance: LowRankCovariance, precision: np.ndarray):
+        self.covariance = covariance
+        self.precision = precision
+        self.shrink = 1.0 / (1.0 + covariance.Lambda * precision)
+        self.V = precision * self.shrink
+        scaled = covariance.Phi * np.sqrt(self.V)[:, None]
+        C = scaled.T @ scaled
+        C[np.diag_indices_from(C)] += 1.0
+        self.C = cho_factor(C, lower=True, overwrite_a=True, check_finite=False)
+        self.log_det = 2.0 * float(np.log(np.diagonal(self.C[0])).sum())
+        self.log_det -= float(np.log(self.shrink).sum())
+
+    def solve(self, v: np.ndarray) -> np.ndarray:
+        """R v."""
+        Phi, Vv = self.covariance.Phi, self.V * v
+        return Vv - self.V * (Phi @ cho_solve(self.C, Phi.T @ Vv, check_finite=False))
+
+    def _explained(self) -> np.ndarray:
+        """phi_i' C^-1 phi_i."""
+        half = solve_triangular(self.C[0], self.covariance.Phi.T, lower=True, check_finite=False)
+        return np.einsum("ij,ij->j", half, half)
+
+    def marginals(self) -> tuple[np.ndarray, np.ndarray]:
+        """A_ii and 1 - w_i A_ii."""
+        spread = self.shrink * self._explained()
+        A = self.shrink * (self.covariance.Lambda + spread)
+        return A, self.shrink * (1.0 - self.precision * spread)
+
+    def kernel_slope(self, kernel: Kernel, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """The slope passes from K to K_nm, K_mm and the diagonal.
+
+        dK = dQ + diag(dk - dq) and dQ = dK_nm T' + T dK_mn - T dK_mm T', T = K_nm K_mm^-1,
+        so only the off-diagonal part of the weights meets dQ.
+        """
+        cov = self.covariance
+        T = solve_triangular(cov.L.T, cov.Phi.T, lower=False, check_finite=False).T
+        on_diagonal = left * right - 0.5 * (self.V - self.V**2 * self._explained())
+        weighted = 0.5 * (np.outer(left, right @ T) + np.outer(right, left @ T))
+        VT = self.V[:, None] * T
+        weighted -= 0.5 * VT
+        inner = cho_solve(self.C, cov.Phi.T @ VT, check_finite=False)
+        weighted += 0.5 * self.V[:, None] * (cov.Phi @ inner)
+        weighted -= on_diagonal[:, None] * T
+        slope = 2.0 * kernel.gradient_trace(cov.pairs.cross, weighted)
+        slope -= kernel.gradient_trace(cov.pairs.inducing, T.T @ weighted)
+        return slope + _diagonal_slope(kernel, cov.pairs.rows, on_diagonal)
+
+    def reduction(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Of a row k = phi L': phi' Phi' R Phi phi = |phi|^2 - phi' C^-1 phi."""
+        L, C = self.covariance.L, self.C[0]
+
+        def reduce(rows: np.ndarray) -> np.ndarray:
+            phi = solve_triangular(L, rows.T, lower=True)
+            half = solve_triangular(C, phi, lower=True, check_finite=False)
+            return np.einsum("ij,ij->j", phi, phi) - np.einsum("ij,ij->j", half, half)
+
+        return reduce
+
+
+def _diagonal_slope(kernel: Kernel, X: Any, weights: np.ndarray) -> np.ndarray:
+    """sum_i weights_i dk(x_i, x_i) / dtheta, from small diagonal blocks."""
+    slope = np.zeros(kernel.theta.size)
+    if not slope.size:
+        return slope
+    for start in range(0, weights.size, BLOCK):
+        part = slice(start, start + BLOCK)
+        slope += kernel.gradient_trace(kernel.pairs(X[part]), np.diag(weights[part]))
+    return slope
