@@ -1,1 +1,1 @@
-"""report."""
+"""Results for people: tables on the terminal."""

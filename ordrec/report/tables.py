@@ -1,0 +1,64 @@
+"""Results as tables on the terminal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from rich.table import Table
+
+from ordrec.evaluation.result import EvaluationResult
+
+__all__ = ["dataset_table", "summary_table"]
+
+HIGHER_IS_BETTER = (
+    "ndcg",
+    "fcp",
+    "map",
+    "mrr",
+    "precision",
+    "recall",
+    "kappa",
+    "tau",
+    "off_by_one",
+)
+
+
+def summary_table(result: EvaluationResult, average: str = "micro") -> Table:
+    """One row a model, one column a metric; the best value of a column in bold."""
+    summary = result.summary(average)
+    table = Table(caption=result.caption(average), caption_justify="left", caption_style="dim")
+    table.add_column("model", no_wrap=True)
+    for column in summary.columns:
+        table.add_column(str(column).replace("_seconds", " s"), justify="right", no_wrap=True)
+    best = {column: _best(summary[column]) for column in summary.columns}
+    for model, row in summary.iterrows():
+        cells = [_cell(str(column), row[column], best[column]) for column in summary.columns]
+        table.add_row(str(model), *cells)
+    return table
+
+
+def dataset_table(rows: list[tuple[str, str, str, str]]) -> Table:
+    """Data sets: name, what it is, size, where it lies."""
+    table = Table()
+    for title in ("name", "data set", "size", "found"):
+        table.add_column(title, no_wrap=title == "name", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _best(values: pd.Series) -> float:
+    name = str(values.name)
+    if name.endswith("_seconds") or values.count() < 2:
+        return np.nan
+    higher = name.split("@")[0] in HIGHER_IS_BETTER
+    return float(values.max() if higher else values.min())
+
+
+def _cell(column: str, value: float, best: float) -> str:
+    if np.isnan(value):
+        return "-"
+    if column.endswith("_seconds"):
+        return f"{value:.2f}"
+    text = f"{value:.4f}"
+    return f"[bold]{text}[/bold]" if np.isclose(value, best, rtol=0, atol=5e-5) else text

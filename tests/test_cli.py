@@ -1,0 +1,90 @@
+"""The commands as a user types them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+
+def ordrec(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ordrec.cli", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rows = [(u, i, 1 + (u + i) % 5) for u in range(12) for i in range(10) if (u * i) % 3]
+    path = tmp_path / "ratings.csv"
+    pd.DataFrame(rows, columns=["user", "item", "rating"]).to_csv(path, index=False)
+    return path
+
+
+def test_evaluate_prints_a_table_and_writes_files(table: Path, tmp_path: Path) -> None:
+    done = ordrec(
+        "evaluate", str(table), "-m", "mean,bias", "--split", "kfold:3",
+        "-o", str(tmp_path / "r.json"), "-o", str(tmp_path / "r.csv"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "int_mae" in done.stdout
+    assert "3 folds" in done.stdout
+    frame = pd.read_csv(tmp_path / "r.csv")
+    assert set(frame["model"]) == {"mean", "bias"}
+    assert frame["fold"].nunique() == 3
+    assert json.loads((tmp_path / "r.json").read_text())["decision"] == "auto"
+
+
+def test_quiet_prints_nothing(table: Path) -> None:
+    done = ordrec("evaluate", str(table), "-m", "mean", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["evaluate", "no/such/file.csv"], "no such file"),
+        (["evaluate", "ml-100m"], "did you mean"),
+        (["evaluate", "-m", "biass"], "did you mean 'bias'"),
+        (["evaluate", "-m", ","], "names nothing"),
+        (["evaluate", "-m", "mean", "--split", "kfold:x"], "kfold"),
+        (["evaluate", "-m", "mean", "--metrics", "maee"], "mae"),
+        (["evaluate", "-m", "mean", "--decision", "coin"], "decision"),
+        (["evaluate", "-o", "results.xlsx"], ".csv or .json"),
+        (["evaluate", "-o", "no/such/folder/r.csv"], "does not exist"),
+        (["data", "describe", "netflix"], "netflix"),
+        (["data", "fetch", "eachmovie", "--offline"], "terms"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(words: list[str], says: str, tmp_path: Path) -> None:
+    done = ordrec(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unreadable_file_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "broken.csv"
+    path.write_bytes(b"user,item,rating\n1,2\n3,4,x\n")
+    done = ordrec("evaluate", str(path))
+    assert done.returncode == 2
+    assert "broken.csv" in done.stderr
+
+
+def test_data_commands() -> None:
+    listed = ordrec("data", "list")
+    assert listed.returncode == 0
+    assert "ml-1m" in listed.stdout
+    described = ordrec("data", "describe", "ml-latest-small-2016")
+    assert "100004 ratings" in described.stdout
+
+
+@pytest.mark.parametrize("words", [[], ["evaluate"], ["data"], ["data", "list"]])
+def test_every_help_text_is_there(words: list[str]) -> None:
+    done = ordrec(*words, "--help")
+    assert done.returncode == 0
+    assert "Usage" in done.stdout
