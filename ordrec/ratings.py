@@ -384,8 +384,9 @@ class Ratings:
 
     def compact(self) -> Ratings:
         """The same ratings without users and items that have none."""
-        user_codes, users = np.unique(self.users, return_inverse=True)
-        item_codes, items = np.unique(self.items, return_inverse=True)
+        user_codes, item_codes = np.flatnonzero(self.user_counts), np.flatnonzero(self.item_counts)
+        users = (np.cumsum(self.user_counts > 0) - 1)[self.users]
+        items = (np.cumsum(self.item_counts > 0) - 1)[self.items]
         return Ratings(
             users,
             items,

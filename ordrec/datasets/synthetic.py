@@ -226,7 +226,7 @@ def _draw_items(counts: np.ndarray, weights: np.ndarray, rng: np.random.Generato
             break
         owners = np.repeat(np.arange(counts.size), missing)
         drawn = np.searchsorted(cumulative, rng.random(owners.size), side="right")
-        keys = np.union1d(keys, owners * n_items + drawn)
+        keys = _merged(keys, np.sort(owners * n_items + drawn))
         missing = np.where(heavy, 0, counts) - np.bincount(keys // n_items, minlength=counts.size)
     racing = np.flatnonzero(heavy | (missing > 0))
     parts = [keys[~np.isin(keys // n_items, racing)]]
@@ -235,3 +235,11 @@ def _draw_items(counts: np.ndarray, weights: np.ndarray, rng: np.random.Generato
         first = np.argpartition(times, counts[user] - 1)[: counts[user]]
         parts.append(user * n_items + first)
     return (np.sort(np.concatenate(parts)) % n_items).astype(np.int32)
+
+
+def _merged(keys: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Union of sorted distinct keys with sorted ones."""
+    more = more[np.concatenate([[True], more[1:] != more[:-1]])]
+    at = np.searchsorted(keys, more)
+    fresh = keys[np.minimum(at, keys.size - 1)] != more if keys.size else np.ones_like(at, bool)
+    return np.insert(keys, at[fresh], more[fresh])
