@@ -66,6 +66,8 @@ def evaluate(
     Where the split holds out whole users and gives some of their ratings, a model with
     ``fold_in`` is fitted without those users and then folds them in; any other model is
     fitted on the training and the given ratings together. The column ``given`` says which.
+    A model whose method has a parameter ``timestamps`` is told when the test ratings were
+    given, where that is known.
 
     Examples
     --------
@@ -179,26 +181,28 @@ def _fitted(model: Any, split: Split) -> tuple[Any, str]:
 
 
 def _outcome(name: str, model: Any, test: Ratings) -> Outcome:
-    users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
+    n = test.n_ratings
     if hasattr(model, "predict_proba"):
-        probabilities = np.asarray(model.predict_proba(users, items), dtype=np.float64)
-        _check(name, probabilities, (test.n_ratings, test.scale.n_ranks))
-        return Outcome(test, probabilities=probabilities)
+        shape = (n, test.scale.n_ranks)
+        return Outcome(test, probabilities=_answers(name, model.predict_proba, test, shape))
     if hasattr(model, "predict"):
-        predicted = np.asarray(model.predict(users, items), dtype=np.float64)
-        _check(name, predicted, (test.n_ratings,))
-        return Outcome(test, ratings=predicted)
-    scores = np.asarray(model.scores(users, items), dtype=np.float64)
-    _check(name, scores, (test.n_ratings,))
-    return Outcome(test, scores=scores)
+        return Outcome(test, ratings=_answers(name, model.predict, test, (n,)))
+    return Outcome(test, scores=_answers(name, model.scores, test, (n,)))
 
 
-def _check(name: str, values: np.ndarray, shape: tuple[int, ...]) -> None:
+def _answers(
+    name: str, method: Callable[..., Any], test: Ratings, shape: tuple[int, ...]
+) -> np.ndarray:
+    users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
+    dated = "timestamps" in inspect.signature(method).parameters and test.timestamps is not None
+    when = {"timestamps": test.timestamps} if dated else {}
+    values = np.asarray(method(users, items, **when), dtype=np.float64)
     if values.shape != shape:
         raise DataError(f"model {name!r} answered with shape {values.shape} instead of {shape}")
     bad = int((~np.isfinite(values)).sum())
     if bad:
         raise DataError(f"model {name!r} gave {bad} predictions that are not finite numbers")
+    return values
 
 
 def _printed(measure: Measure, outcome: Outcome, decision: str) -> str:
