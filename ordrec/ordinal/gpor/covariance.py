@@ -16,16 +16,25 @@ eigenvalues are at least one: neither K nor W is ever inverted, both may be sing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numba import njit
 from scipy.linalg import lapack
 
-__all__ = ["Covariance", "DenseCovariance", "DenseFactor", "Factor"]
+__all__ = ["Covariance", "DenseCovariance", "DenseFactor", "DensePredictor", "Factor", "Predictor"]
 
 VISIBLE = 1e-9  # below this, 1 - w A does not say what A is
+
+
+class Predictor(Protocol):
+    """Predictions from the covariances k of new samples with the rows kept from training."""
+
+    coef: np.ndarray
+
+    def reduction(self, rows: np.ndarray) -> np.ndarray:
+        """What the data take off the prior variance of each row k."""
 
 
 class Factor(Protocol):
@@ -42,8 +51,8 @@ class Factor(Protocol):
     def kernel_slope(self, kernel: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """sum_ij [sym(left right')_ij - R_ij / 2] dK_ij / dtheta."""
 
-    def reduction(self) -> Callable[[np.ndarray], np.ndarray]:
-        """From rows of prior covariance k to what the data take off the variance, k' R k."""
+    def predictor(self, coef: np.ndarray) -> Predictor:
+        """What predictions need, for a posterior mean K coef."""
 
 
 class Covariance(Protocol):
@@ -122,16 +131,24 @@ class DenseFactor:
         _slope_weights(inverse.T, self.root, left, right, weights)
         return kernel.gradient_trace(self.covariance.pairs, weights)
 
-    def reduction(self) -> Callable[[np.ndarray], np.ndarray]:
-        """k' R k = |L^-1 W^1/2 k|^2 for each row k."""
-        L, root = self.L, self.root
+    def predictor(self, coef: np.ndarray) -> DensePredictor:
+        """Over all training samples."""
+        return DensePredictor(coef, self.L, self.root)
 
-        def reduce(rows: np.ndarray) -> np.ndarray:
-            scaled = np.asfortranarray((rows * root).T)
-            half, _ = lapack.dtrtrs(L, scaled, lower=1, overwrite_b=1)
-            return np.einsum("ij,ij->j", half, half)
 
-        return reduce
+@dataclass(frozen=True)
+class DensePredictor:
+    """Mean k' coef, variance taken off k' R k = |L^-1 W^1/2 k|^2."""
+
+    coef: np.ndarray
+    L: np.ndarray
+    root: np.ndarray
+
+    def reduction(self, rows: np.ndarray) -> np.ndarray:
+        """k' R k for each row k."""
+        scaled = np.asfortranarray((rows * self.root).T)
+        half, _ = lapack.dtrtrs(self.L, scaled, lower=1, overwrite_b=1)
+        return np.einsum("ij,ij->j", half, half)
 
 
 @njit(cache=True, nogil=True)

@@ -42,7 +42,10 @@ class LikelihoodBounds:
 
     def free_and_bounds(self, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which entries of rho may move, and the bounds (p, 2) of all."""
-        kinds = [("noise_bounds", self.noise, np.log), ("offset_bounds", self.offset, np.asarray)]
+        kinds: list[tuple[str, Any, Callable[..., Any]]] = [
+            ("noise_bounds", self.noise, np.log),
+            ("offset_bounds", self.offset, np.asarray),
+        ]
         kinds += [("gap_bounds", self.gap, np.log)] * (rho.size - 2)
         free = np.array([not isinstance(bounds, str) for _, bounds, _ in kinds])
         limits = np.column_stack([rho, rho])

@@ -234,7 +234,7 @@ def likelihood_terms(
     lower, upper = (edges[ranks] - latent) / noise, (edges[ranks + 1] - latent) / noise
     table = np.empty((8, latent.size))
     _fill(lower, upper, table)
-    return Terms(*table, lower, upper, noise)
+    return Terms(*(*table, lower, upper, noise))
 
 
 @njit(cache=True, nogil=True)

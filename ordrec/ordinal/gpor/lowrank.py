@@ -16,7 +16,6 @@ and a factorisation costs n m^2. With all training rows inducing it is the exact
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from ordrec.kernels import Kernel
 
-__all__ = ["InducingPairs", "LowRankCovariance", "LowRankFactor"]
+__all__ = ["InducingPairs", "LowRankCovariance", "LowRankFactor", "LowRankPredictor"]
 
 JITTER = 1e-8  # of the mean inducing variance, added to the diagonal of K_mm
 BLOCK = 32  # rows whose diagonal slopes are read from one small block
@@ -119,16 +118,26 @@ class LowRankFactor:
         slope -= kernel.gradient_trace(cov.pairs.inducing, T.T @ weighted)
         return slope + _diagonal_slope(kernel, cov.pairs.rows, on_diagonal)
 
-    def reduction(self) -> Callable[[np.ndarray], np.ndarray]:
-        """Of a row k = phi L': phi' Phi' R Phi phi = |phi|^2 - phi' C^-1 phi."""
-        L, C = self.covariance.L, self.C[0]
+    def predictor(self, coef: np.ndarray) -> LowRankPredictor:
+        """Over the inducing samples: k' coef = phi' Phi' coef with k = phi L'."""
+        cov = self.covariance
+        over_inducing = solve_triangular(cov.L.T, cov.Phi.T @ coef, lower=False)
+        return LowRankPredictor(over_inducing, cov.L, self.C[0])
 
-        def reduce(rows: np.ndarray) -> np.ndarray:
-            phi = solve_triangular(L, rows.T, lower=True)
-            half = solve_triangular(C, phi, lower=True, check_finite=False)
-            return np.einsum("ij,ij->j", phi, phi) - np.einsum("ij,ij->j", half, half)
 
-        return reduce
+@dataclass(frozen=True)
+class LowRankPredictor:
+    """Mean k' coef, variance taken off |phi|^2 - phi' C^-1 phi with phi = L^-1 k."""
+
+    coef: np.ndarray
+    L: np.ndarray
+    C: np.ndarray
+
+    def reduction(self, rows: np.ndarray) -> np.ndarray:
+        """What the data take off the prior variance of each row k."""
+        phi = solve_triangular(self.L, rows.T, lower=True)
+        half = solve_triangular(self.C, phi, lower=True, check_finite=False)
+        return np.einsum("ij,ij->j", phi, phi) - np.einsum("ij,ij->j", half, half)
 
 
 def _diagonal_slope(kernel: Kernel, X: Any, weights: np.ndarray) -> np.ndarray:

@@ -1,0 +1,400 @@
+"""GPOR: Gaussian-process ordinal regression as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.cluster import kmeans_plusplus
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ordrec.kernels import ARDLinear, Kernel, Precomputed, kernel_for
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
+from ordrec.ordinal.decisions import Decision, decide
+from ordrec.ordinal.gpor.evidence import (
+    INFERENCES,
+    Evidence,
+    Inference,
+    LikelihoodBounds,
+    Maximum,
+    maximise,
+)
+from ordrec.ordinal.gpor.lowrank import InducingPairs
+from ordrec.ordinal.gpor.parameters import GapPrior, pack, paper_start, unpack
+from ordrec.ordinal.thresholds.probabilities import rank_probabilities
+
+__all__ = ["GPOR"]
+
+CHUNK = 2048  # rows predicted together
+RESTART_SPREAD = 1.0  # deviation of random starts around the first one, in log-parameters
+
+
+class GPOR(KernelMixin, ThresholdModel):
+    """Gaussian-process ordinal regression (Chu and Ghahramani, 2005).
+
+    A latent function drawn from a Gaussian process is blurred by noise and cut by
+    thresholds. Kernel parameters, noise and thresholds maximise the evidence, so there is
+    nothing to cross-validate, and every rank gets a probability.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="rbf"
+        "rbf", "linear", "poly", "pearson", "ard" (Gaussian, one width a feature),
+        "ard-linear" (one weight a feature), "precomputed", or a kernel object. The free
+        parameters of the kernel start from its values and stay within its bounds.
+    gamma : None, "scale", "auto" or float, default=None
+        Start of the Gaussian width for kernels given by name; None is the paper's
+        1 / (2 n_features), which it writes kappa = 1 / d.
+    degree, coef0 : as in scikit-learn
+        For ``kernel="poly"``.
+    inference : {"laplace", "ep"}, default="laplace"
+    optimizer : {"l-bfgs-b", None}, default="l-bfgs-b"
+        None keeps all parameters at their start.
+    n_restarts : int, default=0
+        Further ascents from random starts; the best evidence wins.
+    decision : {"mode", "median", "mean"} or cost matrix, default="mode"
+        From a distribution over the ranks to one rank: mode for the fewest mistakes, median
+        for the least absolute error.
+    noise : float, optional
+        Start of sigma. By default the root of the mean k(x, x): one for a Gaussian kernel,
+        as in the paper.
+    thresholds : array-like of shape (n_ranks - 1,), optional
+        Start of the thresholds. By default the paper's b_1 = -1 and gaps of 2 / n_ranks, in
+        units of the root of the mean k(x, x).
+    noise_bounds, offset_bounds, gap_bounds : (low, high) or "fixed"
+        Where sigma, the first threshold and the gaps between thresholds may move.
+    inducing : int or array of int, optional
+        Number of inducing rows (chosen by k-means++ seeding, at random for precomputed
+        kernels), or their row numbers. Time falls from n^3 to n m^2. None is exact.
+    tol : float, default=1e-7
+        Relative change of the evidence at which the optimiser stops.
+    max_iter : int, default=100
+        Iterations of the optimiser from each start.
+    classes : sequence, optional
+        All labels, lowest first. A declared label without training samples keeps its rank;
+        its interval, which the data leave open, gets a weak prior (see Notes).
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels, lowest first.
+    kernel_ : Kernel
+        With its fitted parameters.
+    noise_ : float
+        sigma.
+    thresholds_ : ndarray of shape (n_ranks - 1,)
+    theta_ : ndarray
+        The free parameters: logarithms of the kernel's, ln sigma, b_1, logarithms of the gaps.
+    theta_names_ : list of str
+    log_evidence_ : float
+    n_iter_ : int
+        Iterations of the best ascent.
+    inducing_ : ndarray of int or None
+        Row numbers of the inducing inputs.
+    relevance_ : DataFrame
+        Relevance of each feature, for ARD kernels.
+
+    Notes
+    -----
+    Without a sample of a declared rank, the evidence would give that rank no room. The
+    logarithm of every gap that the data leave open in this way has a normal prior of unit
+    variance around the mean of the other log-gaps; ``log_evidence`` does not contain it.
+
+    With a precomputed kernel, the prior variance of new samples is not part of the block
+    passed to ``predict``. It is taken to be the mean of the training diagonal (exact for
+    normalised kernels) unless ``diag`` is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(80, 1))
+    >>> y = np.digitize(np.sin(X[:, 0]) + 0.1 * rng.normal(size=80), [-0.5, 0.5])
+    >>> model = GPOR().fit(X, y)
+    >>> model.predict([[-1.5], [0.0], [1.5]])
+    array([0, 1, 2])
+    >>> model.predict_proba([[1.5]]).round(1)
+    array([[0. , 0.1, 0.9]])
+    """
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "rbf",
+        *,
+        gamma: Any = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        inference: Inference = "laplace",
+        optimizer: str | None = "l-bfgs-b",
+        n_restarts: int = 0,
+        decision: Decision = "mode",
+        noise: float | None = None,
+        thresholds: Any = None,
+        noise_bounds: Any = (1e-3, 1e3),
+        offset_bounds: Any = (-1e3, 1e3),
+        gap_bounds: Any = (1e-4, 1e3),
+        inducing: Any = None,
+        tol: float = 1e-7,
+        max_iter: int = 100,
+        classes: Any = None,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.inference = inference
+        self.optimizer = optimizer
+        self.n_restarts = n_restarts
+        self.decision = decision
+        self.noise = noise
+        self.thresholds = thresholds
+        self.noise_bounds = noise_bounds
+        self.offset_bounds = offset_bounds
+        self.gap_bounds = gap_bounds
+        self.inducing = inducing
+        self.tol = tol
+        self.max_iter = max_iter
+        self.classes = classes
+        self.random_state = random_state
+
+    # ---- fitting -------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> GPOR:
+        """Maximise the evidence and keep the posterior."""
+        self._check_parameters()
+        X, ranks, _ = self._validate_fit(X, y)
+        if self._pairwise:
+            check_gram(X)
+        random = check_random_state(self.random_state)
+        start_kernel = self._start_kernel(X)
+        self.inducing_ = self._choose_inducing(X, random)
+        self._train_inputs, self._train_ranks = X, ranks
+        prior_variance = start_kernel.diag(X)
+        self._prior_variance = float(prior_variance.mean())
+        self._rho = self._start_likelihood(float(np.sqrt(self._prior_variance)))
+        bounds = LikelihoodBounds(self.noise_bounds, self.offset_bounds, self.gap_bounds)
+        self._free, limits = bounds.free_and_bounds(self._rho)
+        evidence = self._evidence(start_kernel)
+        limits = np.vstack([start_kernel.theta_bounds, limits[self._free]])
+        self.theta_, self.n_iter_ = evidence.theta, 0
+        if self.optimizer is not None and self.theta_.size:
+            best = self._ascend(evidence, limits, random)
+            self.theta_, self.n_iter_ = best.theta, best.n_iter
+        self._settle(evidence)
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.inference not in INFERENCES:
+            raise ValueError(f'inference must be "laplace" or "ep", got {self.inference!r}')
+        if self.optimizer not in ("l-bfgs-b", None):
+            raise ValueError(f'optimizer must be "l-bfgs-b" or None, got {self.optimizer!r}')
+        if int(self.n_restarts) != self.n_restarts or self.n_restarts < 0:
+            raise ValueError(f"n_restarts must be a whole number from 0, got {self.n_restarts!r}")
+        if int(self.max_iter) != self.max_iter or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a whole number from 1, got {self.max_iter!r}")
+        if not self.tol > 0:
+            raise ValueError(f"tol must be positive, got {self.tol!r}")
+
+    @property
+    def _pairwise(self) -> bool:
+        return self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
+
+    def _start_kernel(self, X: Any) -> Kernel:
+        """The kernel by name, from the paper's start where it has parameters."""
+        width = 0.5 / X.shape[1] if self.gamma is None else self.gamma
+        if self.kernel == "ard-linear":
+            return ARDLinear(np.full(X.shape[1], 1.0 / X.shape[1]))
+        return kernel_for(self.kernel, X, gamma=width, degree=self.degree, coef0=self.coef0)
+
+    def _start_likelihood(self, unit: float) -> np.ndarray:
+        """rho at the start, in units of the prior deviation unless given."""
+        unit = unit if unit > 0 else 1.0
+        noise, thresholds = unpack(paper_start(self.n_ranks_))
+        noise = noise * unit if self.noise is None else self.noise
+        if self.thresholds is None:
+            thresholds = thresholds * unit
+        else:
+            thresholds = np.asarray(self.thresholds, dtype=np.float64)
+            if thresholds.shape != (self.n_ranks_ - 1,):
+                raise ValueError(
+                    f"{self.n_ranks_} classes need {self.n_ranks_ - 1} thresholds, got "
+                    f"{self.thresholds!r}"
+                )
+        return pack(noise, thresholds)
+
+    def _choose_inducing(self, X: Any, random: np.random.RandomState) -> np.ndarray | None:
+        if self.inducing is None:
+            return None
+        if np.ndim(self.inducing):
+            rows = np.asarray(self.inducing)
+            if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
+                raise ValueError("inducing must be a number of rows or an array of row numbers")
+            if not rows.size or rows.min() < 0 or rows.max() >= X.shape[0]:
+                raise ValueError(f"inducing rows must lie between 0 and {X.shape[0] - 1}")
+            return np.unique(rows)
+        if int(self.inducing) != self.inducing or self.inducing < 1:
+            raise ValueError(f"inducing must be a whole number from 1, got {self.inducing!r}")
+        count = min(int(self.inducing), X.shape[0])
+        if self._pairwise:
+            return np.sort(random.permutation(X.shape[0])[:count])
+        return np.unique(kmeans_plusplus(X, count, random_state=random)[1])
+
+    def _evidence(self, kernel: Kernel) -> Evidence:
+        """The evidence of the training data as a function of theta."""
+        X = self._train_inputs
+        pairs: Any
+        if self.inducing_ is None:
+            pairs = kernel.pairs(X)
+        elif self._pairwise:
+            block = X[:, self.inducing_]
+            pairs = InducingPairs(X, block, block[self.inducing_])
+        else:
+            pairs = InducingPairs.of(kernel, X, self.inducing_)
+        return Evidence(kernel, pairs, self._train_ranks, self._rho, self._free, self.inference)
+
+    def _ascend(
+        self, evidence: Evidence, limits: np.ndarray, random: np.random.RandomState
+    ) -> Maximum:
+        """The best of all ascents."""
+        counts = np.bincount(self._train_ranks, minlength=self.n_ranks_)
+        objective = evidence.with_prior(GapPrior(counts, self._rho))
+        first = evidence.theta
+        starts = [first]
+        for _ in range(int(self.n_restarts)):
+            moved = first + RESTART_SPREAD * random.normal(size=first.size)
+            starts.append(np.clip(moved, limits[:, 0], limits[:, 1]))
+        ascents = []
+        for start in starts:
+            evidence.warm = None
+            ascents.append(
+                maximise(objective, start, limits, tol=self.tol, max_iter=int(self.max_iter))
+            )
+        best = max(ascents, key=lambda ascent: ascent.value)
+        if not best.converged:
+            _, gradient = objective(best.theta)
+            self._warn(
+                f"the optimiser stopped after {best.n_iter} iterations at log-evidence "
+                f"{best.value:.6g} with a gradient of up to {np.abs(gradient).max():.3g} "
+                f"({best.message}): raise max_iter, scale the features, or bound the parameters"
+            )
+        return best
+
+    def _settle(self, evidence: Evidence) -> None:
+        """Keep the posterior at theta_ and what predictions need of it."""
+        self.kernel_, rho = evidence.split(self.theta_)
+        self.noise_, self.thresholds_ = unpack(rho)
+        found = evidence.posterior(self.theta_)
+        if not found.converged:
+            self._warn(
+                f"{self.inference} inference stopped after {found.n_iter} iterations with a "
+                f"violation of {found.violation:.3g} ({evidence.n_unconverged} of "
+                f"{evidence.n_evaluations} evaluations did not converge): bound the noise from "
+                "below, or scale the features"
+            )
+        self.log_evidence_ = found.log_evidence
+        names = ["log noise", "first threshold"]
+        names += [f"log gap {j}" for j in range(2, self.n_ranks_)]
+        free = [name for name, is_free in zip(names, self._free, strict=True) if is_free]
+        self.theta_names_ = [f"log {name}" for name in self.kernel_.theta_names] + free
+        self._predictor = found.factor.predictor(found.coef)
+        X = self._train_inputs
+        rows = np.arange(X.shape[0]) if self.inducing_ is None else self.inducing_
+        self._keep_rows(X, rows)
+
+    def _warn(self, message: str) -> None:
+        warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=4)
+
+    # ---- predicting ----------------------------------------------------------------------
+
+    def predict_latent(self, X: Any, return_std: bool = False, *, diag: Any = None) -> Any:
+        """Posterior mean of the latent function, on the scale of ``thresholds_``.
+
+        Parameters
+        ----------
+        X : array-like
+        return_std : bool, default=False
+            Also return the posterior standard deviation.
+        diag : array-like of shape (n_samples,), optional
+            k(x, x) of each row, for precomputed kernels.
+        """
+        X = self._validate_predict(X)
+        mean, variance = np.empty(X.shape[0]), np.empty(X.shape[0])
+        for start in range(0, X.shape[0], CHUNK):
+            part = slice(start, start + CHUNK)
+            rows = self._cross_gram(X[part])
+            mean[part] = rows @ self._predictor.coef
+            if return_std:
+                variance[part] = -self._predictor.reduction(rows)
+        if not return_std:
+            return mean
+        variance += self._own_variance(X, diag)
+        return mean, np.sqrt(np.maximum(variance, 0.0))
+
+    def _own_variance(self, X: Any, diag: Any) -> Any:
+        if not isinstance(self.kernel_, Precomputed):
+            return self.kernel_.diag(X)
+        if diag is None:
+            return self._prior_variance
+        diag = np.asarray(diag, dtype=np.float64)
+        if diag.shape != (X.shape[0],):
+            raise ValueError(f"diag must have one entry a row ({X.shape[0]}), got {diag.shape}")
+        return diag
+
+    def predict_proba(self, X: Any, *, diag: Any = None) -> np.ndarray:
+        """P(rank) for each row, in the order of ``classes_``."""
+        mean, std = self.predict_latent(X, return_std=True, diag=diag)
+        return rank_probabilities(mean, self.thresholds_, np.hypot(self.noise_, std))
+
+    def predict_ranks(self, X: Any) -> np.ndarray:
+        """Zero-based ranks by ``decision``."""
+        return decide(self.predict_proba(X), self.decision)
+
+    # ---- what was learnt -----------------------------------------------------------------
+
+    def log_evidence(self, theta: Any = None, gradient: bool = True) -> Any:
+        """Log-evidence of the training data at theta (default ``theta_``).
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray
+            Only if ``gradient``.
+        """
+        check_is_fitted(self)
+        theta = self.theta_ if theta is None else np.asarray(theta, dtype=np.float64)
+        evidence = self._evidence(self.kernel_)
+        return evidence(theta) if gradient else evidence.posterior(theta).log_evidence
+
+    @property
+    def relevance_(self) -> pd.DataFrame:
+        """ARD parameters, one row a feature and one column a parameter, most relevant first."""
+        check_is_fitted(self)
+        found: dict[str, np.ndarray] = {}
+        for p in self.kernel_.hyperparameters():
+            if np.shape(p.value) == (self.n_features_in_,):
+                again = sum(name.startswith(p.name) for name in found)
+                found[f"{p.name} {again + 1}" if again else p.name] = p.value
+        if not found:
+            raise AttributeError(
+                f"{self.kernel_!r} has no parameter a feature: relevance needs kernel "
+                '"ard" or "ard-linear"'
+            )
+        numbered = [f"x{v}" for v in range(self.n_features_in_)]
+        names = getattr(self, "feature_names_in_", numbered)
+        table = pd.DataFrame(found, index=pd.Index(names, name="feature"))
+        return table.sort_values(table.columns[0], ascending=False, kind="stable")
+
+    def select_features(self, k: int) -> np.ndarray:
+        """Column numbers of the k most relevant features, best first."""
+        best_first = self.relevance_
+        if not 1 <= k <= len(best_first):
+            raise ValueError(f"k must lie between 1 and {len(best_first)}, got {k}")
+        numbered = [f"x{v}" for v in range(self.n_features_in_)]
+        names = pd.Index(getattr(self, "feature_names_in_", numbered))
+        return names.get_indexer(best_first.index[:k])
