@@ -114,13 +114,15 @@ def _minimise(
 ) -> tuple[np.ndarray, float, float, int]:
     """Newton steps in a trust region until the promised relative decrease is below tol."""
     value, gradient, H = J.at(x)
-    radius, violation, precision = np.inf, np.inf, 0.01
+    # products with a matrix cost nothing beside a pass over the data
+    precision = 1e-8 if isinstance(H, np.ndarray) else 0.01
+    radius, violation = np.inf, np.inf
     for iteration in range(1, max_iter + 1):
         step, length, promised = _steihaug(gradient, H, radius, precision)
         if length < radius:
             violation = promised / max(abs(value), np.finfo(float).tiny)
             precision = min(precision, np.sqrt(violation))  # superlinear at the end
-        trial = J.at(x + step)
+        trial = J.at(x + step, hessian=violation > tol)
         noise = ROUNDING * abs(value)
         ratio = (value - trial[0] + noise) / (promised + noise)
         if not ratio >= SHRINK:  # also when the trial value is not a number

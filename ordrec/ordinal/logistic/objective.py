@@ -26,12 +26,13 @@ b = E t  tie, free thresholds     (T, G)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numba import njit
 from scipy import sparse
+from scipy.linalg.blas import dsyrk
 
 from ordrec.ordinal.losses import Loss, Reach
 
@@ -39,6 +40,7 @@ __all__ = ["Hessian", "Objective"]
 
 EXPLICIT = 200  # features up to which building X' D X costs less than the products it saves
 BLOCK = 1 << 17  # numbers of X in a block
+FAR = 200.0  # exponents beyond are cut: e^-200 is nothing beside 1, and products stay finite
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,13 @@ class Objective:
         d = self.X.shape[1]
         return x[:d], self.tie @ x[d:]
 
-    def at(self, x: np.ndarray) -> tuple[float, np.ndarray, Any]:
-        """Value, gradient and Hessian; the latter offers ``@`` and ``diagonal()``."""
+    def at(self, x: np.ndarray, *, hessian: bool = True) -> tuple[float, np.ndarray, Any]:
+        """Value, gradient and, if wanted, the Hessian, which offers ``@`` and ``diagonal()``."""
         n, d = self.X.shape
         w, b = self.split(x)
-        explicit = d <= EXPLICIT
-        curvature = np.empty((0 if explicit else n, b.size))
+        explicit = hessian and d <= EXPLICIT
+        products = hessian and not explicit
+        curvature = np.empty((n if products else 0, b.size))
         value = 0.5 * self.alpha * float(w @ w)
         slope, slope_b, curve_b = self.alpha * w, np.zeros(b.size), np.zeros(b.size)
         square, cross = np.zeros((d, d) if explicit else (0, 0)), np.zeros((d, b.size))
@@ -75,51 +78,34 @@ class Objective:
             X = self.X[rows]
             f = X @ w
             pull, C = np.empty(f.size), np.empty((f.size, b.size))
-            value += self._pass(f, b, rows, pull, C, slope_b, curve_b)
+            value += _pair_pass(
+                f,
+                b,
+                self.ranks[rows],
+                self.weight[rows],
+                self.reach == "adjacent",
+                float(self.loss.sharpness),
+                float(self.loss.target),
+                pull,
+                C,
+                slope_b,
+                curve_b,
+            )
             slope += X.T @ pull
             if explicit:
-                square += _sandwich(X, C.sum(axis=1))
-                cross -= X.T @ C
-            else:
+                _add_products(X, C, square, cross)
+            elif products:
                 curvature[rows] = C
         gradient = np.concatenate([slope, slope_b @ self.tie])
         if explicit:
             return value, gradient, self._assemble(square, cross, curve_b)
-        return value, gradient, Hessian(self, curvature)
+        return value, gradient, Hessian(self, curvature) if products else None
 
     def gradient_of_thresholds(self, x: np.ndarray) -> np.ndarray:
         """dJ/db, one entry for each threshold, tied or not."""
         w, b = self.split(x)
-        slope_b, unused = np.zeros(b.size), np.zeros(b.size)
-        for rows in self._blocks():
-            f = self.X[rows] @ w
-            self._pass(f, b, rows, np.empty(f.size), np.empty((f.size, b.size)), slope_b, unused)
-        return slope_b
-
-    def _pass(
-        self,
-        f: np.ndarray,
-        b: np.ndarray,
-        rows: slice,
-        pull: np.ndarray,
-        C: np.ndarray,
-        slope_b: np.ndarray,
-        curve_b: np.ndarray,
-    ) -> float:
-        loss = self.loss
-        return _pair_pass(
-            f,
-            b,
-            self.ranks[rows],
-            self.weight[rows],
-            self.reach == "adjacent",
-            float(loss.sharpness),
-            float(loss.target),
-            pull,
-            C,
-            slope_b,
-            curve_b,
-        )
+        untied = replace(self, tie=np.eye(b.size))
+        return untied.at(np.concatenate([w, b]), hessian=False)[1][w.size :]
 
     def _assemble(self, square: np.ndarray, cross: np.ndarray, curve_b: np.ndarray) -> np.ndarray:
         square[np.diag_indices_from(square)] += self.alpha
@@ -155,7 +141,7 @@ class Hessian:
     def diagonal(self) -> np.ndarray:
         """Its diagonal, which preconditions the conjugate gradients."""
         J = self.objective
-        D = self.curvature.sum(axis=1)
+        D = self.curvature @ np.ones(self.curvature.shape[1])
         diag = np.full(J.X.shape[1], J.alpha)
         for rows in J._blocks():
             X = J.X[rows]
@@ -163,11 +149,21 @@ class Hessian:
         return np.concatenate([diag, self.curvature.sum(axis=0) @ J.tie**2])
 
 
-def _sandwich(X: Any, D: np.ndarray) -> np.ndarray:
-    """X' diag(D) X."""
+def _add_products(X: Any, C: np.ndarray, square: np.ndarray, cross: np.ndarray) -> None:
+    """Add X' diag(D) X and -X' C of one block of rows."""
+    D = C @ np.ones(C.shape[1])
     if sparse.issparse(X):
-        return (X.T @ X.multiply(D[:, None]).tocsr()).toarray()
-    return X.T @ (D[:, None] * X)
+        square += (X.T @ X.multiply(D[:, None]).tocsr()).toarray()
+        cross -= X.T @ C
+        return
+    # both are parts of Z'Z, Z = (D^1/2 X, D^-1/2 C): one symmetric product, half the work
+    d, root = X.shape[1], np.sqrt(D)
+    Z = np.empty((D.size, d + C.shape[1]))
+    np.multiply(X, root[:, None], out=Z[:, :d])
+    np.divide(C, np.maximum(root, np.finfo(float).tiny)[:, None], out=Z[:, d:])
+    upper = dsyrk(1.0, Z.T)
+    square += np.triu(upper[:d, :d]) + np.triu(upper[:d, :d], 1).T
+    cross -= upper[:d, d:]
 
 
 @njit(cache=True)
@@ -184,7 +180,16 @@ def _pair_pass(
     slope_b: np.ndarray,
     curve_b: np.ndarray,
 ) -> float:
-    """Sum of the losses; fills pull and C, adds to the derivatives of the thresholds."""
+    """Sum of the losses; fills pull and C, adds to the derivatives of the thresholds.
+
+    With q = e^z, z = sharpness (target - m): -phi' = q / (1 + q), phi'' = sharpness q / (1 + q)^2.
+    One exponential a sample serves all its thresholds, e^(f - b) = e^(f - middle) e^(middle - b),
+    and one logarithm the product of all 1 + q.
+    """
+    middle = 0.5 * (b.min() + b.max())
+    rise, fall = np.exp(sharpness * (middle - b)), np.exp(sharpness * (b - middle))
+    spread = sharpness * (b.max() - middle + abs(target))
+    lift = np.exp(min(sharpness * target, FAR))
     total = 0.0
     for i in range(f.size):
         y, c = ranks[i], weight[i]
@@ -193,20 +198,26 @@ def _pair_pass(
             first, last = max(y - 1, 0), min(y + 1, b.size)
             C[i, :first] = 0.0
             C[i, last:] = 0.0
+        away = sharpness * (f[i] - middle)
+        near = abs(away) + spread < FAR
+        up = np.exp(away) if near else 0.0
+        down = 1.0 / up if near else 0.0
         linear, product, force = 0.0, 0.0, 0.0
         for k in range(first, last):
             sign = 1.0 if y > k else -1.0
-            z = sharpness * (target - sign * (f[i] - b[k]))
-            e = np.exp(-abs(z))
-            share = 1.0 / (1.0 + e)
-            g = share if z > 0.0 else e * share  # -phi'
-            # ln(1 + e^z) = max(z, 0) + ln(1 + e); one logarithm for the product of all 1 + e
-            linear += max(z, 0.0)
-            product += e + product * e
-            if product > 1e300:
+            if near:
+                q = lift * (down * fall[k] if y > k else up * rise[k])
+            else:
+                z = sharpness * (target - sign * (f[i] - b[k]))
+                q = np.exp(min(z, FAR))
+                linear += max(z - FAR, 0.0)
+            share = 1.0 / (1.0 + q)
+            g = q * share
+            product += q + product * q
+            if product > 1e200:
                 linear += np.log1p(product)
                 product = 0.0
-            curve = c * sharpness * e * share * share
+            curve = c * sharpness * g * share
             C[i, k] = curve
             curve_b[k] += curve
             force -= sign * g
