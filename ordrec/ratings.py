@@ -99,7 +99,7 @@ class Scale:
         levels = self._levels(array)
         wrong = np.flatnonzero(levels < 0)
         if wrong.size:
-            raise DataError(f"value {array.flat[wrong[0]]!r} is not on the scale {self}")
+            raise DataError(f"value {array.flat[wrong[0]]:g} is not on the scale {self}")
         return levels.astype(np.int64) + 1
 
     def values_of(self, ranks: Sequence[int] | np.ndarray) -> np.ndarray:
@@ -462,7 +462,7 @@ class Ratings:
     def _code(ids: pd.Index, key: Any, kind: str) -> int:
         found = ids.get_indexer(pd.Index([key]))[0]
         if found < 0:
-            raise ArgumentError(f"unknown {kind} {key!r} (known ids look like {ids[0]!r})")
+            raise ArgumentError(f"unknown {kind} {key!r} (known ids look like {_plain(ids[0])!r})")
         return int(found)
 
     def __repr__(self) -> str:
@@ -477,6 +477,11 @@ class Ratings:
 
 
 # ---- checks on the way in --------------------------------------------------------------
+
+
+def _plain(key: Any) -> Any:
+    """An id as people write it: 7, not np.int64(7)."""
+    return key.item() if isinstance(key, np.generic) else key
 
 
 def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
@@ -504,7 +509,8 @@ def _as_numbers(column: pd.Series, name: str) -> np.ndarray:
         numbers = pd.to_numeric(column, errors="coerce")
         row = int(np.flatnonzero(numbers.isna() & column.notna())[0])
         raise DataError(
-            f"row {row}: {name} {column.iloc[row]!r} is not a number: correct or drop the row"
+            f"row {row}: {name} {_plain(column.iloc[row])!r} is not a number: "
+            "correct or drop the row"
         ) from None
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
@@ -555,7 +561,7 @@ def _encode(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
         broken = np.flatnonzero(~np.isfinite(values) | (values != np.floor(values)))
         if broken.size:
             raise DataError(
-                f"row {broken[0]}: {name} id {values[broken[0]]!r} is not a whole number: "
+                f"row {broken[0]}: {name} id {values[broken[0]]} is not a whole number: "
                 "turn the ids into integers or strings"
             )
         return _encode(pd.Series(values.astype(np.int64)), name)
@@ -601,7 +607,8 @@ def _resolve_duplicates(
         again = int(np.flatnonzero(last > first)[0])
         one, two = sorted(order[first[again] : first[again] + 2].tolist())
         raise DataError(
-            f"row {two}: user {user_ids[users[two]]!r} rated item {item_ids[items[two]]!r} "
+            f"row {two}: user {_plain(user_ids[users[two]])!r} rated item "
+            f"{_plain(item_ids[items[two]])!r} "
             f"before, in row {one} ({int((last - first).sum())} such rows): "
             'pass duplicates="last" or duplicates="mean"'
         )
@@ -630,7 +637,7 @@ def _side_table(table: pd.DataFrame | None, ids: pd.Index, name: str) -> pd.Data
         return None
     if not table.index.is_unique:
         twice = table.index[table.index.duplicated()][0]
-        raise DataError(f"{name}: id {twice!r} has two rows: keep one")
+        raise DataError(f"{name}: id {_plain(twice)!r} has two rows: keep one")
     return table.reindex(ids)
 
 

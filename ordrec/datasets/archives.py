@@ -15,7 +15,8 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -111,6 +112,15 @@ class Source:
     def text(self, member: str, encodings: Iterable[str] = ("utf-8",)) -> str:
         """A member as text in the first of the encodings that fits."""
         return decode(self.read(member), self.place(member), encodings)
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Put the file's name before errors about its rows."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None
 
 
 def decode(data: bytes, place: str, encodings: Iterable[str] = ("utf-8",)) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ordrec.datasets.archives import Source, open_source
+from ordrec.datasets.archives import Source, naming, open_source
 from ordrec.datasets.delimited import numbers, read_text_table, whole_numbers
 from ordrec.datasets.movielens import item_frame, title_year
 from ordrec.errors import DataError
@@ -66,15 +66,16 @@ def load_eachmovie(
         if form == "vote":
             frame = frame[frame.pop("weight").to_numpy() >= min_weight]
         folds = {"set": frame.pop("test").to_numpy()} if "test" in frame else None
-        return Ratings.from_frame(
-            frame.reset_index(drop=True),
-            scale=STARS,
-            duplicates=duplicates,
-            folds=folds,
-            item_table=_movies(source),
-            user_table=_persons(source),
-            name=name or source.path.name.split(".")[0],
-        )
+        with naming(source.place(member)):
+            return Ratings.from_frame(
+                frame.reset_index(drop=True),
+                scale=STARS,
+                duplicates=duplicates,
+                folds=folds,
+                item_table=_movies(source),
+                user_table=_persons(source),
+                name=name or source.path.name.split(".")[0],
+            )
 
 
 def _vote_file(source: Source) -> tuple[str, str]:

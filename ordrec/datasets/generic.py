@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ordrec.datasets.archives import Source, open_source
+from ordrec.datasets.archives import Source, naming, open_source
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Duplicates, Ratings, Scale
 
@@ -63,7 +63,7 @@ def load_ratings(
             frame = _read_parquet(source, files[0], columns)
         else:
             frame = _read_csv(source, files[0], columns, separator)
-        try:
+        with naming(source.place(files[0])):
             return Ratings.from_frame(
                 frame,
                 user=user,
@@ -74,8 +74,6 @@ def load_ratings(
                 duplicates=duplicates,
                 name=name or source.path.name.split(".")[0],
             )
-        except DataError as error:
-            raise DataError(f"{source.place(files[0])}: {error}") from error
 
 
 def _read_csv(source: Source, member: str, columns: list[str], separator: str) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ordrec.datasets.archives import Source, open_source
+from ordrec.datasets.archives import Source, naming, open_source
 from ordrec.datasets.delimited import numbers, read_text_table
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Duplicates, Ratings, Scale
@@ -58,12 +58,13 @@ def load_jester(
         width = (HIGH - LOW) / ranks
         middles = LOW + width * (np.arange(ranks) + 0.5)
         levels = np.clip(np.ceil((values - LOW) / width).astype(np.int64) - 1, 0, ranks - 1)
-        return Ratings.from_frame(
-            frame.assign(rating=middles[levels]).reset_index(drop=True),
-            scale=Scale(middles),
-            duplicates=duplicates,
-            name=name or source.path.name.split(".")[0],
-        )
+        with naming(place):
+            return Ratings.from_frame(
+                frame.assign(rating=middles[levels]).reset_index(drop=True),
+                scale=Scale(middles),
+                duplicates=duplicates,
+                name=name or source.path.name.split(".")[0],
+            )
 
 
 def _rating_file(source: Source) -> str:

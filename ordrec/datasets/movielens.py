@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pandas as pd
 
-from ordrec.datasets.archives import Source, open_source
+from ordrec.datasets.archives import Source, naming, open_source
 from ordrec.datasets.delimited import Kind, read_columns
 from ordrec.errors import DataError
 from ordrec.ratings import Duplicates, Ratings, Scale
@@ -83,15 +83,16 @@ def load_movielens(
         read = {"u.data": _read_100k, "ratings.dat": _read_dat, "ratings.csv": _read_csv}[form]
         columns, tables, default = read(source, member)
         folds = _published_folds(source, form, columns)
-        return Ratings.from_frame(
-            pd.DataFrame(columns, copy=False),
-            scale=default if scale is None else scale,
-            duplicates=duplicates,
-            folds=folds,
-            name=name or source.path.name.split(".")[0],
-            item_table=tables.get("item_table"),
-            user_table=tables.get("user_table"),
-        )
+        with naming(source.place(member)):
+            return Ratings.from_frame(
+                pd.DataFrame(columns, copy=False),
+                scale=default if scale is None else scale,
+                duplicates=duplicates,
+                folds=folds,
+                item_table=tables.get("item_table"),
+                user_table=tables.get("user_table"),
+                name=name or source.path.name.split(".")[0],
+            )
 
 
 def genre_flags(item_table: pd.DataFrame) -> pd.DataFrame:
@@ -115,14 +116,20 @@ def _rating_file(source: Source) -> tuple[str, str]:
         if b"::" in start:
             return member, "ratings.dat"
         return member, "u.data" if b"\t" in start else "ratings.csv"
-    for form in ("u.data", "ratings.dat", "ratings.csv"):
-        member_or_none = source.find(form)
-        if member_or_none is not None:
-            return member_or_none, form
-    raise DataError(
-        f"{source.path}: no u.data, ratings.dat or ratings.csv in it: "
-        "name the folder or the zip of a MovieLens release"
-    )
+    forms = ("u.data", "ratings.dat", "ratings.csv")
+    found = {form: at for form in forms if (at := source.find(form)) is not None}
+    if not found:
+        raise DataError(
+            f"{source.path}: no u.data, ratings.dat or ratings.csv in it: "
+            "name the folder or the zip of a MovieLens release"
+        )
+    if len({PurePosixPath(at).parent for at in found.values()}) > 1:
+        raise DataError(
+            f"{source.path}: holds more than one release ({', '.join(found.values())}): "
+            "name the folder of one"
+        )
+    form = next(iter(found))
+    return found[form], form
 
 
 # ---- the three formats -----------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ordrec.datasets.archives import open_source
+from ordrec.datasets.archives import naming, open_source
 from ordrec.datasets.delimited import Kind, read_columns
 from ordrec.datasets.movielens import dat_items
 from ordrec.errors import DataError
@@ -34,10 +34,11 @@ def load_movietweetings(
         member = next(iter(source.members)) if source.single else source.find("ratings.dat")
         if member is None:
             raise DataError(f"{source.path}: no ratings.dat in it: name the MovieTweetings folder")
-        return Ratings.from_frame(
-            pd.DataFrame(read_columns(source, member, _COLUMNS, "::"), copy=False),
-            scale=Scale.regular(0, 10),
-            duplicates=duplicates,
-            item_table=dat_items(source),
-            name=name or source.path.name.split(".")[0],
-        )
+        with naming(source.place(member)):
+            return Ratings.from_frame(
+                pd.DataFrame(read_columns(source, member, _COLUMNS, "::"), copy=False),
+                scale=Scale.regular(0, 10),
+                duplicates=duplicates,
+                item_table=dat_items(source),
+                name=name or source.path.name.split(".")[0],
+            )
