@@ -95,6 +95,12 @@ def evaluate(
             done += 1
     if progress is not None:
         progress(done, total, "done")
+    if not rows:
+        raise ArgumentError(
+            f"none of the metrics {', '.join(m.name for m in measures)} applies to "
+            f"{', '.join(named)}: a model without predict_proba has no distribution to measure, "
+            "and one that only ranks has ranking metrics only"
+        )
     frame = pd.DataFrame(rows)
     frame.insert(0, "data", ratings.name)
     frame["seed"] = seed
@@ -173,11 +179,11 @@ def _measure_model(
 
 def _fitted(model: Any, split: Split) -> tuple[Any, str]:
     """The fitted model, and how it came to know the ratings given for fold-in."""
-    if split.given is None:
-        return model.fit(split.train), ""
-    if hasattr(model, "fold_in"):
-        return model.fit(split.train).fold_in(split.given), "folded in"
-    return model.fit(split.train_and_given()), "in training"
+    folds_in = split.given is not None and hasattr(model, "fold_in")
+    model.fit(split.train if folds_in else split.train_and_given())
+    if folds_in:
+        return model.fold_in(split.given), "folded in"
+    return model, "" if split.given is None else "in training"
 
 
 def _outcome(name: str, model: Any, test: Ratings) -> Outcome:

@@ -216,8 +216,12 @@ def _ranks(start: np.ndarray) -> np.ndarray:
 
 def _best_first(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Rows sorted by falling score within each segment, ties in a fixed random order."""
-    chance = np.random.default_rng(0).permutation(scores.size)
-    return np.lexsort((chance, -scores, segment_of_rows(start)))
+    rows = np.random.default_rng(0).permutation(scores.size)
+    rows = rows[np.argsort(-scores[rows], kind="stable")]
+    rank = np.empty(rows.size, dtype=np.int64)
+    rank[rows] = np.arange(rows.size)
+    # One distinct whole number a row: far quicker to sort than two columns.
+    return np.argsort(segment_of_rows(start) << 32 | rank)
 
 
 def _by_ir_measures(

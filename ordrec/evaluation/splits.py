@@ -345,14 +345,16 @@ def _place_within_user(
     ratings: Ratings, rng: np.random.Generator, latest_first: np.ndarray | None = None
 ) -> np.ndarray:
     """Place 0, 1, ... of each rating among its user's, at random or from the latest back."""
-    chance = rng.random(ratings.n_ratings)
-    keys = (
-        (chance, ratings.users) if latest_first is None else (chance, -latest_first, ratings.users)
-    )
-    order = np.lexsort(keys)
+    n = ratings.n_ratings
+    rank = rng.permutation(n)
+    if latest_first is not None:
+        rows = rank[np.argsort(-latest_first[rank], kind="stable")]
+        rank[rows] = np.arange(n)
+    # One distinct whole number a row: far quicker to sort than two columns, and no ties.
+    order = np.argsort(ratings.users.astype(np.int64) << 32 | rank)
     starts = np.concatenate([[0], np.cumsum(ratings.user_counts)[:-1]])
-    place = np.empty(ratings.n_ratings, dtype=np.int64)
-    place[order] = np.arange(ratings.n_ratings) - starts[ratings.users[order]]
+    place = np.empty(n, dtype=np.int64)
+    place[order] = np.arange(n) - starts[ratings.users[order]]
     return place
 
 

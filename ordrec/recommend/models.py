@@ -159,8 +159,9 @@ def _suggestion(word: str, known: list[str]) -> str:
 
 def codes_of(index: pd.Index, ids: Any) -> np.ndarray:
     """Position of each original id in the index, -1 for the unknown."""
-    wanted = ids if isinstance(ids, pd.Index) else pd.Index(np.asarray(ids))
-    return np.asarray(index.get_indexer(wanted), dtype=np.int64)
+    if isinstance(ids, str) or not hasattr(ids, "__len__"):
+        raise ArgumentError(f"users and items must be sequences of ids, got {ids!r}")
+    return np.asarray(index.get_indexer(pd.Index(ids)), dtype=np.int64)
 
 
 def codes_of_pairs(

@@ -256,6 +256,7 @@ def test_a_failed_write_leaves_the_old_file(ratings, tmp_path, monkeypatch):
         ({"metrics": ["ndcg@k"]}, "unknown metric 'ndcg@k'"),
         ({"metrics": ["ndcg@0"]}, "unknown metric 'ndcg@0'"),
         ({"metrics": []}, "at least one name"),
+        ({"models": ["als"], "metrics": ["mae"]}, "none of the metrics mae applies to als"),
         ({"decision": "best"}, 'decision must be "auto"'),
         ({"split": "halves"}, "unknown split 'halves'"),
     ],

@@ -92,6 +92,8 @@ def test_models_print_their_parameters_refuse_to_predict_unfitted_and_learn_from
     ask = model.predict if hasattr(model, "predict") else model.scores
     with pytest.raises(ArgumentError, match="got 2 users and 1 items"):
         ask(["u1", "u2"], [100])
+    with pytest.raises(ArgumentError, match="must be sequences of ids, got 'u1'"):
+        ask("u1", 100)
 
 
 @pytest.mark.parametrize("name", RATING_MODELS)
