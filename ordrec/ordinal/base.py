@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ordrec.kernels import Precomputed, kernel_for
+from ordrec.kernels import Kernel, Precomputed, kernel_for
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.thresholds.link import fit_link
 from ordrec.ordinal.thresholds.order import ranks_between
@@ -25,6 +25,7 @@ from ordrec.ordinal.thresholds.order import ranks_between
 __all__ = ["KernelMixin", "OrdinalClassifier", "ThresholdModel"]
 
 LINK_FOLDS = 5
+BLOCK_ENTRIES = 2**22  # of a kernel matrix that is computed in pieces
 
 
 class OrdinalClassifier(ClassifierMixin, BaseEstimator):
@@ -126,14 +127,21 @@ class KernelMixin:
     degree: int
     coef0: float
 
-    def _fit_gram(self, X: Any) -> np.ndarray:
-        """K(X, X); sets ``kernel_``."""
+    def _fit_gram(
+        self, X: Any, *, rows: np.ndarray | None = None, dtype: Any = np.float64
+    ) -> np.ndarray:
+        """K(X, X), or that of some rows of X as if there were no others; sets ``kernel_``."""
+        every = rows is None or rows.size == X.shape[0]
+        part = X if every else X[rows]
         self.kernel_ = kernel_for(
-            self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0
+            self.kernel, part, gamma=self.gamma, degree=self.degree, coef0=self.coef0
         )
         if isinstance(self.kernel_, Precomputed):
-            return check_gram(X)
-        return self.kernel_(X)
+            K = check_gram(X)
+            return (K if every else K[np.ix_(rows, rows)]).astype(dtype, copy=False)
+        if dtype == np.float64:
+            return self.kernel_(part)
+        return _gram_in_blocks(self.kernel_, part, dtype)
 
     def _keep_rows(self, X: Any, rows: np.ndarray) -> None:
         """Remember the training rows that predictions are expanded over."""
@@ -152,6 +160,16 @@ class KernelMixin:
         tags.input_tags.pairwise = pairwise
         tags.input_tags.sparse = not pairwise
         return tags
+
+
+def _gram_in_blocks(kernel: Kernel, X: Any, dtype: Any) -> np.ndarray:
+    """K(X, X) in another precision, without a double-precision matrix of that size."""
+    n = X.shape[0]
+    K = np.empty((n, n), dtype=dtype)
+    step = max(1, BLOCK_ENTRIES // n)
+    for first in range(0, n, step):
+        K[first : first + step] = kernel(X[first : first + step], X)
+    return K
 
 
 def check_gram(K: Any) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""ordinal/svor."""
+"""Support vector ordinal regression of Chu and Keerthi: SVORIM, SVOREX, SVORSLA."""

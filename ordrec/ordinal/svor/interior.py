@@ -1,0 +1,506 @@
+"""A primal-dual interior-point method for the problems of Chu and Keerthi.
+
+W. Chu and S. S. Keerthi, Support vector ordinal regression, Neural Computation 19 (2007).
+
+The dual (11)-(12) or (24)-(25) has one multiplier alpha_p for each pair p = (i, j), but
+these meet the kernel only as one signed sum beta_i for each sample. So a Newton step on
+the relaxed optimality conditions (14)-(15), with slacks z for alpha >= 0, w for
+alpha <= cap and v for the ordering constraints,
+
+    residual_p = sign_p (f_i - b_j) - 1 - z_p + w_p = 0
+    balance_j  = sum_p sign_p alpha_p - mu_j + mu_{j+1} = 0
+    v_j = b_j - b_{j-1}
+    alpha_p z_p = m,  (cap_p - alpha_p) w_p = m,  mu_j v_j = m,     m -> 0,
+
+reduces to one n x n positive definite matrix, whatever the number of ranks. With
+
+    g_p = 1 / (z_p / alpha_p + w_p / (cap_p - alpha_p)),  q_i = sum of g_p over i,
+    share_p = g_p / q_i
+
+eliminating the pairs leaves ``M = K + diag(1/q)`` for beta and, after one solve for each
+threshold, a T x T system ``H db = rhs`` for b; the ordering constraints of EXC touch H only.
+
+Mehrotra's predictor and corrector and several of Gondzio's centrality correctors use the
+one factor of M again and again: they cost O(n^2) beside its O(n^3 / 3).
+
+The matrix K and the factor may be float32. Everything else is float64, f = K beta
+included: sums over thousands of samples in single precision stall the gap near 1e-4. The
+error of a single-precision solve goes into ``residual`` and the next step removes it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ordrec.ordinal.svor.lapack import factorise, solve_factorised
+from ordrec.ordinal.svor.objective import dual_objective, primal_objective
+from ordrec.ordinal.svor.pairs import Pairs
+
+__all__ = ["Interior", "gram_times", "interior_point", "signed_sums"]
+
+START = 0.1  # of the cap: all multipliers start here, all slacks at 1
+LEAST_CENTRING = 1e-3
+LONG_ENOUGH = 0.97  # steps longer than this need no further corrector
+LOOK_AHEAD = 0.3  # a corrector aims at a step this much longer
+NEAR, FAR = 0.1, 10.0  # products outside [NEAR, FAR] times the target are corrected
+WORTH = 0.01  # a corrector must lengthen the step by this much
+BACK_OFF = 0.995  # of the way to the boundary
+PATIENCE = 10  # iterations without a smaller gap before giving up
+
+
+class Interior(NamedTuple):
+    """The end point: multipliers strictly inside their bounds."""
+
+    alpha: np.ndarray
+    b: np.ndarray
+    mu: np.ndarray
+    n_iter: int
+    converged: bool
+
+
+class _System(NamedTuple):
+    """What one factorisation provides to all right-hand sides of an iteration."""
+
+    factor: np.ndarray  # (n, n) Cholesky factor of M
+    X: np.ndarray  # (T, n) M^-1 share, a row for each threshold
+    H: np.ndarray  # (T, T) Cholesky factor of the system for b
+    g: np.ndarray  # (p,)
+    share: np.ndarray  # (p,)
+    q: np.ndarray  # (n,)
+    per_alpha: np.ndarray  # (p,) 1 / alpha
+    per_room: np.ndarray  # (p,) 1 / (cap - alpha)
+
+
+class _Point(NamedTuple):
+    """The variables, or a step of all of them."""
+
+    alpha: np.ndarray
+    z: np.ndarray
+    w: np.ndarray
+    b: np.ndarray
+    mu: np.ndarray
+    v: np.ndarray
+
+
+class _Targets(NamedTuple):
+    """What the linearised products alpha z, (cap - alpha) w and mu v must change by."""
+
+    z: np.ndarray
+    w: np.ndarray
+    v: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def interior_point(
+    K: np.ndarray,
+    pairs: Pairs,
+    n_thresholds: int,
+    ordered: bool,
+    gap_tol: float,
+    max_iter: int,
+    n_correctors: int,
+    ridge: float,
+    lapack: np.ndarray,
+) -> Interior:
+    """Minimise to a relative duality gap of gap_tol, in at most max_iter factorisations."""
+    point = _start(pairs, n_thresholds)
+    step = _like(point)
+    trial = _like(point)
+    targets = _Targets(np.empty_like(point.z), np.empty_like(point.z), np.zeros(n_thresholds))
+    system = _room_for_system(K, pairs, n_thresholds)
+    n_products = 2 * pairs.cap.size + (n_thresholds - 1 if ordered else 0)
+    f = np.empty(K.shape[0])
+    smallest, since = np.inf, 0
+    for iteration in range(max_iter + 1):
+        beta = signed_sums(pairs, point.alpha)
+        gram_times(K, beta, f)
+        balance = _balance(pairs, point, ordered)
+        gap = _relative_gap(pairs, point, beta, f, balance, ordered)
+        if gap <= gap_tol:
+            return Interior(point.alpha, point.b, point.mu, iteration, True)
+        since = 0 if gap < 0.9 * smallest else since + 1
+        smallest = min(smallest, gap)
+        if iteration == max_iter or since > PATIENCE:
+            break
+        residual = _residual(pairs, point, f)
+        m = _mean_product(pairs, point, point, 0.0, n_products, ordered)
+        if not _prepare(K, pairs, point, ordered, ridge, system, lapack):
+            break
+
+        # Mehrotra: where does the pure Newton step lead, and how much centring does it need?
+        _aim(pairs, point, step, 0.0, False, targets, ordered)
+        _direction(pairs, point, residual, balance, targets, system, ordered, step, lapack)
+        length = _longest(pairs, point, step, system, ordered)
+        ahead = _mean_product(pairs, point, step, length, n_products, ordered)
+        goal = m * max((ahead / m) ** 3, LEAST_CENTRING)
+        _aim(pairs, point, step, goal, True, targets, ordered)
+        _direction(pairs, point, residual, balance, targets, system, ordered, step, lapack)
+        length = _longest(pairs, point, step, system, ordered)
+
+        # Gondzio: pull back the products that a longer step would spoil
+        for _ in range(n_correctors):
+            if length >= LONG_ENOUGH:
+                break
+            _correct(pairs, point, step, min(1.0, length + LOOK_AHEAD), goal, targets, ordered)
+            _direction(pairs, point, residual, balance, targets, system, ordered, trial, lapack)
+            longer = _longest(pairs, point, trial, system, ordered)
+            if longer < length + WORTH:
+                break
+            step, trial = trial, step
+            length = longer
+        _move(point, step, BACK_OFF * length)
+    return Interior(point.alpha, point.b, point.mu, iteration, False)
+
+
+@njit(cache=True, nogil=True)
+def signed_sums(pairs: Pairs, alpha: np.ndarray) -> np.ndarray:
+    """beta_i, the signed sum of the multipliers of each sample, (8)."""
+    beta = np.zeros(pairs.start.size - 1)
+    for i in range(beta.size):
+        for p in range(pairs.start[i], pairs.start[i + 1]):
+            beta[i] += pairs.sign[p] * alpha[p]
+    return beta
+
+
+@njit(cache=True, nogil=True)
+def gram_times(K: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
+    """f = K beta, (13), accumulated in float64 whatever the precision of K."""
+    f[:] = 0.0
+    for i in range(K.shape[0]):  # by rows of the symmetric K: contiguous, and vectorised
+        if beta[i] != 0.0:
+            for k in range(f.size):
+                f[k] += K[i, k] * beta[i]
+
+
+@njit(cache=True, nogil=True)
+def _start(pairs: Pairs, n_thresholds: int) -> _Point:
+    """Uniform: products of one size matter more than a good guess."""
+    size = pairs.cap.size
+    b = 2.0 * np.arange(n_thresholds) - (n_thresholds - 1)
+    mu, v = np.ones(n_thresholds), np.full(n_thresholds, 2.0)
+    mu[0] = 0.0
+    return _Point(START * pairs.cap, np.ones(size), np.ones(size), b, mu, v)
+
+
+@njit(cache=True, nogil=True)
+def _like(point: _Point) -> _Point:
+    return _Point(
+        np.zeros_like(point.alpha),
+        np.zeros_like(point.z),
+        np.zeros_like(point.w),
+        np.zeros_like(point.b),
+        np.zeros_like(point.mu),
+        np.zeros_like(point.v),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _room_for_system(K: np.ndarray, pairs: Pairs, n_thresholds: int) -> _System:
+    n, size = K.shape[0], pairs.cap.size
+    return _System(
+        np.empty_like(K),
+        np.empty((n_thresholds, n), dtype=K.dtype),
+        np.empty((n_thresholds, n_thresholds)),
+        np.empty(size),
+        np.empty(size),
+        np.empty(n),
+        np.empty(size),
+        np.empty(size),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _residual(pairs: Pairs, point: _Point, f: np.ndarray) -> np.ndarray:
+    """How far each pair is from (14)."""
+    residual = np.empty_like(point.alpha)
+    for i in range(f.size):
+        for p in range(pairs.start[i], pairs.start[i + 1]):
+            margin = pairs.sign[p] * (f[i] - point.b[pairs.threshold[p]])
+            residual[p] = margin - 1.0 - point.z[p] + point.w[p]
+    return residual
+
+
+@njit(cache=True, nogil=True)
+def _balance(pairs: Pairs, point: _Point, ordered: bool) -> np.ndarray:
+    """How far the multipliers are from the equality of each threshold, (12) or (25)."""
+    balance = np.zeros(point.b.size)
+    for p in range(pairs.cap.size):
+        balance[pairs.threshold[p]] += pairs.sign[p] * point.alpha[p]
+    if ordered:
+        for j in range(1, balance.size):
+            balance[j] -= point.mu[j]
+            balance[j - 1] += point.mu[j]
+    return balance
+
+
+@njit(cache=True, nogil=True)
+def _relative_gap(
+    pairs: Pairs,
+    point: _Point,
+    beta: np.ndarray,
+    f: np.ndarray,
+    balance: np.ndarray,
+    ordered: bool,
+) -> float:
+    """The larger of the duality gap, the balance and the disorder of b, all relative."""
+    primal = primal_objective(pairs, beta, f, point.b)
+    dual = dual_objective(point.alpha, beta, f)
+    gap = (primal - dual) / abs(primal)
+    gap = max(gap, np.max(np.abs(balance)) / np.max(pairs.cap))
+    if ordered:
+        for j in range(1, point.b.size):
+            gap = max(gap, point.b[j - 1] - point.b[j])
+    return gap
+
+
+@njit(cache=True, nogil=True)
+def _mean_product(
+    pairs: Pairs, point: _Point, step: _Point, length: float, n_products: int, ordered: bool
+) -> float:
+    """The mean of alpha z, (cap - alpha) w and mu v after a step of some length."""
+    total = 0.0
+    for p in range(pairs.cap.size):
+        alpha = point.alpha[p] + length * step.alpha[p]
+        total += alpha * (point.z[p] + length * step.z[p])
+        total += (pairs.cap[p] - alpha) * (point.w[p] + length * step.w[p])
+    if ordered:
+        for j in range(1, point.b.size):
+            total += (point.mu[j] + length * step.mu[j]) * (point.v[j] + length * step.v[j])
+    return total / n_products
+
+
+@njit(cache=True, nogil=True)
+def _prepare(
+    K: np.ndarray,
+    pairs: Pairs,
+    point: _Point,
+    ordered: bool,
+    ridge: float,
+    system: _System,
+    lapack: np.ndarray,
+) -> bool:
+    """Fill the system at this point; False if no ridge makes it positive definite."""
+    n, T = K.shape[0], point.b.size
+    for i in range(n):
+        system.q[i] = 0.0
+        for p in range(pairs.start[i], pairs.start[i + 1]):
+            system.per_alpha[p] = 1.0 / point.alpha[p]
+            system.per_room[p] = 1.0 / (pairs.cap[p] - point.alpha[p])
+            curvature = point.z[p] * system.per_alpha[p] + point.w[p] * system.per_room[p]
+            system.g[p] = 1.0 / curvature
+            system.q[i] += system.g[p]
+        for p in range(pairs.start[i], pairs.start[i + 1]):
+            system.share[p] = system.g[p] / system.q[i]
+
+    for _ in range(4):
+        for i in range(n):
+            system.factor[i, i:] = K[i, i:]
+            system.factor[i, i] += ridge + 1.0 / system.q[i]
+        if factorise(system.factor, lapack) == 0:
+            break
+        ridge *= 100.0
+    else:
+        return False
+
+    system.X[:] = 0.0
+    for i in range(n):
+        for p in range(pairs.start[i], pairs.start[i + 1]):
+            system.X[pairs.threshold[p], i] = system.share[p]
+    solve_factorised(system.factor, system.X, lapack)
+
+    # H = diag(sum_i g) - g' share + share' X, plus mu/v [1 -1; -1 1] for each ordering
+    H = system.H
+    H[:] = 0.0
+    for i in range(n):
+        for p in range(pairs.start[i], pairs.start[i + 1]):
+            j = pairs.threshold[p]
+            H[j, j] += system.g[p]
+            for o in range(pairs.start[i], pairs.start[i + 1]):
+                H[j, pairs.threshold[o]] -= system.g[p] * system.share[o]
+            for k in range(T):
+                H[j, k] += system.share[p] * system.X[k, i]
+    if ordered:
+        for j in range(1, T):
+            weight = point.mu[j] / point.v[j]
+            H[j, j] += weight
+            H[j - 1, j - 1] += weight
+            H[j, j - 1] -= weight
+            H[j - 1, j] -= weight
+    return factorise_small(H)
+
+
+@njit(cache=True, nogil=True)
+def _aim(
+    pairs: Pairs,
+    point: _Point,
+    step: _Point,
+    goal: float,
+    second_order: bool,
+    targets: _Targets,
+    ordered: bool,
+) -> None:
+    """Right-hand sides that bring all products to the goal; with Mehrotra's second-order term."""
+    for p in range(pairs.cap.size):
+        targets.z[p] = goal - point.alpha[p] * point.z[p]
+        targets.w[p] = goal - (pairs.cap[p] - point.alpha[p]) * point.w[p]
+        if second_order:
+            targets.z[p] -= step.alpha[p] * step.z[p]
+            targets.w[p] += step.alpha[p] * step.w[p]
+    if ordered:
+        for j in range(1, point.b.size):
+            targets.v[j] = goal - point.mu[j] * point.v[j]
+            if second_order:
+                targets.v[j] -= step.mu[j] * step.v[j]
+
+
+@njit(cache=True, nogil=True)
+def _correct(
+    pairs: Pairs,
+    point: _Point,
+    step: _Point,
+    length: float,
+    goal: float,
+    targets: _Targets,
+    ordered: bool,
+) -> None:
+    """Shift the right-hand sides of products that would leave [NEAR, FAR] times the goal."""
+    for p in range(pairs.cap.size):
+        alpha = point.alpha[p] + length * step.alpha[p]
+        targets.z[p] += _pull(alpha * (point.z[p] + length * step.z[p]), goal)
+        room = pairs.cap[p] - alpha
+        targets.w[p] += _pull(room * (point.w[p] + length * step.w[p]), goal)
+    if ordered:
+        for j in range(1, point.b.size):
+            mu, v = point.mu[j] + length * step.mu[j], point.v[j] + length * step.v[j]
+            targets.v[j] += _pull(mu * v, goal)
+
+
+@njit(cache=True, nogil=True)
+def _pull(product: float, goal: float) -> float:
+    if product < NEAR * goal:
+        return NEAR * goal - product
+    if product > FAR * goal:
+        return max(FAR * goal - product, -FAR * goal)
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def _direction(
+    pairs: Pairs,
+    point: _Point,
+    residual: np.ndarray,
+    balance: np.ndarray,
+    targets: _Targets,
+    system: _System,
+    ordered: bool,
+    step: _Point,
+    lapack: np.ndarray,
+) -> None:
+    """Solve the Newton system for one set of targets."""
+    n, T = system.q.size, point.b.size
+    h = np.empty_like(residual)
+    pull = np.zeros(n)  # sum over the pairs of a sample of sign g h
+    rhs = -balance
+    for i in range(n):
+        for p in range(pairs.start[i], pairs.start[i + 1]):
+            h[p] = targets.z[p] * system.per_alpha[p] - targets.w[p] * system.per_room[p]
+            h[p] -= residual[p]
+            force = pairs.sign[p] * system.g[p] * h[p]
+            pull[i] += force
+            rhs[pairs.threshold[p]] -= force
+    x0 = np.empty((1, n), dtype=system.factor.dtype)
+    for i in range(n):
+        x0[0, i] = pull[i] / system.q[i]
+    solve_factorised(system.factor, x0, lapack)
+    for i in range(n):
+        for p in range(pairs.start[i], pairs.start[i + 1]):
+            rhs[pairs.threshold[p]] += system.share[p] * (pull[i] - x0[0, i])
+    if ordered:
+        for j in range(1, T):
+            apart = point.b[j] - point.b[j - 1] - point.v[j]
+            force = (targets.v[j] - point.mu[j] * apart) / point.v[j]
+            rhs[j] += force
+            rhs[j - 1] -= force
+    solve_small(system.H, rhs, step.b)
+
+    for i in range(n):
+        dbeta = float(x0[0, i])
+        for j in range(T):
+            dbeta += system.X[j, i] * step.b[j]
+        # this form of df keeps sum(sign dalpha) = dbeta exact whatever the error of the solve
+        df = (pull[i] - dbeta) / system.q[i]
+        for p in range(pairs.start[i], pairs.start[i + 1]):
+            df += system.share[p] * step.b[pairs.threshold[p]]
+        for p in range(pairs.start[i], pairs.start[i + 1]):
+            dalpha = system.g[p] * (h[p] + pairs.sign[p] * (step.b[pairs.threshold[p]] - df))
+            step.alpha[p] = dalpha
+            step.z[p] = (targets.z[p] - point.z[p] * dalpha) * system.per_alpha[p]
+            step.w[p] = (targets.w[p] + point.w[p] * dalpha) * system.per_room[p]
+    if ordered:
+        for j in range(1, T):
+            apart = point.b[j] - point.b[j - 1] - point.v[j]
+            step.v[j] = step.b[j] - step.b[j - 1] + apart
+            step.mu[j] = (targets.v[j] - point.mu[j] * step.v[j]) / point.v[j]
+
+
+@njit(cache=True, nogil=True)
+def _longest(pairs: Pairs, point: _Point, step: _Point, system: _System, ordered: bool) -> float:
+    """The longest step, at most 1, that keeps everything non-negative."""
+    steepest = 1.0  # the largest relative decrease of any variable
+    for p in range(pairs.cap.size):
+        steepest = max(steepest, -step.alpha[p] * system.per_alpha[p])
+        steepest = max(steepest, step.alpha[p] * system.per_room[p])
+        if -step.z[p] > steepest * point.z[p]:
+            steepest = -step.z[p] / point.z[p]
+        if -step.w[p] > steepest * point.w[p]:
+            steepest = -step.w[p] / point.w[p]
+    if ordered:
+        for j in range(1, point.b.size):
+            steepest = max(steepest, -step.mu[j] / point.mu[j], -step.v[j] / point.v[j])
+    return 1.0 / steepest
+
+
+@njit(cache=True, nogil=True)
+def _move(point: _Point, step: _Point, length: float) -> None:
+    point.alpha[:] += length * step.alpha
+    point.z[:] += length * step.z
+    point.w[:] += length * step.w
+    point.b[:] += length * step.b
+    point.mu[:] += length * step.mu
+    point.v[:] += length * step.v
+
+
+@njit(cache=True, nogil=True)
+def factorise_small(A: np.ndarray) -> bool:
+    """Cholesky factor in the lower triangle of a T x T matrix; tiny pivots are lifted."""
+    n = A.shape[0]
+    floor = 1e-14 * max(np.max(np.diag(A)), 1e-300)
+    for k in range(n):
+        for j in range(k):
+            A[k, k] -= A[k, j] * A[k, j]
+        if not np.isfinite(A[k, k]):
+            return False
+        A[k, k] = np.sqrt(max(A[k, k], floor))
+        for i in range(k + 1, n):
+            for j in range(k):
+                A[i, k] -= A[i, j] * A[k, j]
+            A[i, k] /= A[k, k]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def solve_small(L: np.ndarray, rhs: np.ndarray, x: np.ndarray) -> None:
+    """Solve with the lower factor, then with its transpose."""
+    n = L.shape[0]
+    for i in range(n):
+        x[i] = rhs[i]
+        for j in range(i):
+            x[i] -= L[i, j] * x[j]
+        x[i] /= L[i, i]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            x[i] -= L[j, i] * x[j]
+        x[i] /= L[i, i]

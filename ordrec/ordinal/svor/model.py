@@ -1,0 +1,292 @@
+"""SVORIM, SVOREX and SVORSLA, the scikit-learn layer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from ordrec.ordinal.base import BLOCK_ENTRIES, KernelMixin, ThresholdModel
+from ordrec.ordinal.solution import Solution
+from ordrec.ordinal.svor.explicit import solve_explicit
+from ordrec.ordinal.svor.implicit import check_costs, solve_implicit
+
+__all__ = ["SVOREX", "SVORIM", "SVORSLA"]
+
+SINGLE_ABOVE = 1000  # samples from which a single-precision kernel is tried first
+SINGLE_TOL = 1e-4  # the smallest tol that single precision is good for
+DOUBLE_UP_TO = 12_000  # samples up to which a failure is tried again in double precision
+
+_PARAMETERS = """
+    Parameters
+    ----------
+    C : float
+        Weight of the losses against the margin; a larger C fits closer.
+    kernel : str or Kernel
+        "rbf", "linear", "poly", "pearson", "precomputed" or an `ordrec.kernels` object.
+    gamma : "scale", "auto" or float
+        Of "rbf" and "poly", as in scikit-learn. The paper's kappa is 2 gamma.
+    degree, coef0 :
+        Of "poly".
+    tol : float
+        Bound on the violation of the optimality conditions, the paper's tau in (19). The
+        relative duality gap must be at most a tenth of it.{costs}
+    probability : bool
+        Whether to calibrate `predict_proba`: an ordered probit on scores out of five folds,
+        which takes five more fits.
+    classes : sequence, optional
+        The labels in ascending order; needed where labels have no numeric order or not all
+        of them occur in training.
+    solver : {{"interior", "smo"}}
+        The fast interior-point method, or the paper's sequential minimal optimisation.
+    max_iter : int, optional
+        Factorisations of "interior" (default 200) or steps of "smo" (default at least a
+        million).
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_ranks,)
+    thresholds_ : ndarray of shape (n_ranks - 1,)
+    support_ : ndarray
+        Training rows with a nonzero coefficient.
+    dual_coef_ : ndarray
+        Their coefficients, the beta of (8).
+    objective_ : float
+        Primal objective.
+    dual_gap_ : float
+        Primal minus dual objective, computed from scratch at the end.
+    violation_ : float
+        What (19) bounds by tol.
+    n_iter_ : int
+    converged_ : bool
+        Whether violation and gap are within their bounds; a ConvergenceWarning tells if not.
+    kernel_ : Kernel
+
+    References
+    ----------
+    W. Chu and S. S. Keerthi, "Support vector ordinal regression", Neural Computation 19
+    (2007) 792-815.
+"""
+
+_COSTS = """
+    costs : array of shape (n_ranks, n_ranks), optional
+        Cost of predicting the column where the row is true, times C; default the absolute
+        difference of the ranks. Must not fall away from the diagonal. Each threshold that a
+        wrong prediction crosses is charged with the difference of the costs on its two
+        sides. Rows that are not convex (zero-one costs) lose the natural order of the
+        thresholds, which is then imposed."""
+
+
+class _SVOR(KernelMixin, ThresholdModel):
+    """What the three have in common: a Gram matrix, a solver, a sparse expansion."""
+
+    C: float
+    tol: float
+    probability: bool
+    solver: str
+    max_iter: int | None
+
+    @abstractmethod
+    def _solve(self, K: np.ndarray, ranks: np.ndarray, C: np.ndarray, **options: Any) -> Solution:
+        """Solve the problem of the class."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the expansion and the thresholds.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Or the Gram matrix, with ``kernel="precomputed"``.
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies C. Samples of weight zero do not count at all.
+        """
+        self._check_parameters()
+        X, ranks, weight = self._validate_fit(X, y, sample_weight)
+        counted = np.flatnonzero(weight > 0)
+        single = counted.size > SINGLE_ABOVE and self.tol >= SINGLE_TOL
+        solution = self._solve_rows(X, ranks, weight, counted, np.float32 if single else np.float64)
+        if single and not solution.converged and counted.size <= DOUBLE_UP_TO:
+            solution = self._solve_rows(X, ranks, weight, counted, np.float64)
+        self._warn_unless_converged(solution, self.tol)
+        self._keep(X, counted, solution)
+        if self.probability:
+            self._fit_link(X, ranks, weight)
+        return self
+
+    def _solve_rows(
+        self, X: Any, ranks: np.ndarray, weight: np.ndarray, rows: np.ndarray, dtype: Any
+    ) -> Solution:
+        """Solve for the samples that count."""
+        K = self._fit_gram(X, rows=rows, dtype=dtype)
+        return self._solve(
+            K,
+            ranks[rows],
+            self.C * weight[rows],
+            tol=self.tol,
+            max_iter=self.max_iter,
+            method=self.solver,
+        )
+
+    def _keep(self, X: Any, rows: np.ndarray, solution: Solution) -> None:
+        """Fitted attributes; only rows with a coefficient stay."""
+        support = np.flatnonzero(solution.coef)
+        self.support_ = rows[support]
+        self.dual_coef_ = solution.coef[support]
+        self.thresholds_ = solution.thresholds
+        self.objective_ = solution.objective
+        self.dual_gap_ = solution.gap
+        self.violation_ = solution.violation
+        self.n_iter_ = solution.n_iter
+        self.converged_ = solution.converged
+        self._keep_rows(X, self.support_)
+
+    def predict_latent(self, X: Any) -> np.ndarray:
+        """The latent score f(x), (13), on the scale of ``thresholds_``."""
+        X = self._validate_predict(X)
+        step = max(1, BLOCK_ENTRIES // max(1, self.support_.size))
+        blocks = [X[first : first + step] for first in range(0, X.shape[0], step)]
+        return np.concatenate([self._cross_gram(block) @ self.dual_coef_ for block in blocks])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """P(rank) by the calibrated link, shape (n_samples, n_ranks); needs probability=True."""
+        return self._linked_probabilities(X)
+
+    def _check_parameters(self) -> None:
+        if not (isinstance(self.C, Real) and 0 < self.C < np.inf):
+            raise ValueError(f"C must be a positive number, got {self.C!r}")
+        if not (isinstance(self.tol, Real) and 0 < self.tol < np.inf):
+            raise ValueError(f"tol must be a positive number, got {self.tol!r}")
+        if self.solver not in ("interior", "smo"):
+            raise ValueError(f'solver must be "interior" or "smo", got {self.solver!r}')
+        if self.max_iter is not None and not (
+            isinstance(self.max_iter, Integral) and self.max_iter > 0
+        ):
+            raise ValueError(f"max_iter must be a positive integer or None, got {self.max_iter!r}")
+
+
+class SVORIM(_SVOR):
+    __doc__ = (
+        """Support vector ordinal regression with implicit constraints on the thresholds.
+
+    Every sample pays a hinge loss at every threshold, an upper bound of the absolute error;
+    the thresholds come out ordered by themselves. Sections 3.1 and 3.2 of the paper.
+"""
+        + _PARAMETERS.format(costs=_COSTS)
+        + """
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(9.0).reshape(-1, 1)
+    >>> y = np.repeat(["poor", "fair", "good"], 3)
+    >>> model = SVORIM(C=10, kernel="linear", classes=["poor", "fair", "good"]).fit(X, y)
+    >>> model.predict([[0.5], [4.2], [8.0]]).tolist()
+    ['poor', 'fair', 'good']
+    >>> model.thresholds_.round(2).tolist(), bool(model.converged_)
+    ([5.0, 11.0], True)
+    """
+    )
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        costs: Any = None,
+        probability: bool = False,
+        classes: Any = None,
+        solver: str = "interior",
+        max_iter: int | None = None,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.costs = costs
+        self.probability = probability
+        self.classes = classes
+        self.solver = solver
+        self.max_iter = max_iter
+
+    def _solve(self, K: np.ndarray, ranks: np.ndarray, C: np.ndarray, **options: Any) -> Solution:
+        costs = None if self.costs is None else check_costs(self.costs, self.n_ranks_)
+        return solve_implicit(K, ranks, self.n_ranks_, C=C, costs=costs, **options)
+
+
+class SVOREX(_SVOR):
+    __doc__ = (
+        """Support vector ordinal regression with explicit constraints on the thresholds.
+
+    A sample pays a hinge loss at the two thresholds around its rank, an upper bound of the
+    zero-one error; the order of the thresholds is a constraint. Section 2 of the paper.
+"""
+        + _PARAMETERS.format(costs="")
+        + """
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(9.0).reshape(-1, 1)
+    >>> model = SVOREX(C=10, kernel="linear").fit(X, np.repeat([1, 2, 3], 3))
+    >>> model.predict([[0.5], [4.2], [8.0]]).tolist()
+    [1, 2, 3]
+    """
+    )
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        probability: bool = False,
+        classes: Any = None,
+        solver: str = "interior",
+        max_iter: int | None = None,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.probability = probability
+        self.classes = classes
+        self.solver = solver
+        self.max_iter = max_iter
+
+    def _solve(self, K: np.ndarray, ranks: np.ndarray, C: np.ndarray, **options: Any) -> Solution:
+        return solve_explicit(K, ranks, self.n_ranks_, C=C, ordered=True, **options)
+
+
+class SVORSLA(SVOREX):
+    __doc__ = (
+        """The fixed-margin form of Shashua and Levin: SVOREX without the order of the thresholds.
+
+    Kept as the paper's baseline. The thresholds may come out disordered; a prediction is
+    the first rank whose threshold exceeds the score all the same.
+"""
+        + _PARAMETERS.format(costs="")
+        + """
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(9.0).reshape(-1, 1)
+    >>> model = SVORSLA(C=10, kernel="linear").fit(X, np.repeat([1, 2, 3], 3))
+    >>> model.predict([[0.5], [4.2], [8.0]]).tolist()
+    [1, 2, 3]
+    """
+    )
+
+    def _solve(self, K: np.ndarray, ranks: np.ndarray, C: np.ndarray, **options: Any) -> Solution:
+        return solve_explicit(K, ranks, self.n_ranks_, C=C, ordered=False, **options)

@@ -1,0 +1,252 @@
+"""The fast solver: interior point, then semismooth Newton, then (rarely) some SMO steps.
+
+`optimise` returns multipliers that are exactly feasible, their violation (19) and the
+duality gap computed from scratch for them. A solution has converged when the violation is
+at most ``tol`` and the gap at most ``tol / 10`` of the objective.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ordrec.ordinal.solution import Solution
+from ordrec.ordinal.svor.bounds import bounds_of
+from ordrec.ordinal.svor.feasible import restore_balance, snap
+from ordrec.ordinal.svor.interior import gram_times, interior_point, signed_sums
+from ordrec.ordinal.svor.lapack import ADDRESSES
+from ordrec.ordinal.svor.objective import dual_objective, primal_objective
+from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
+from ordrec.ordinal.svor.polish import newton_steps
+from ordrec.ordinal.svor.smo import smo
+
+__all__ = ["GAP_PER_TOL", "solve_pairs"]
+
+GAP_PER_TOL = 0.1  # relative duality gap asked for, per unit of tol
+INTERIOR_PER_GAP = 0.1  # the interior point goes this much further than the gap asked for
+LEVELS = 6  # proximal levels of the polish, sigma growing tenfold
+STEPS_PER_LEVEL = 12
+SMALL_PROBLEM = 500  # below this a factorisation is cheap next to correctors
+SMO_STEPS_PER_SAMPLE = 50
+
+
+class _Outcome(NamedTuple):
+    """Feasible multipliers and all that is measured on them."""
+
+    alpha: np.ndarray
+    mu: np.ndarray
+    beta: np.ndarray
+    f: np.ndarray
+    b: np.ndarray
+    violation: float
+    primal: float
+    dual: float
+    n_iter: int
+
+
+def solve_pairs(
+    K: np.ndarray,
+    pairs: Pairs,
+    n_thresholds: int,
+    *,
+    ordered: bool,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    method: str = "interior",
+) -> Solution:
+    """Solve for any set of pairs; see `explicit` and `implicit` for the ones of the paper.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n), float32 or float64
+        Gram matrix. Single precision halves time and memory.
+    pairs : Pairs
+    n_thresholds : int
+    ordered : bool
+        Whether the constraints b_1 <= ... <= b_T are part of the problem, (4).
+    tol : float
+        Bound on the violation (19); the relative duality gap must be a tenth of it.
+    max_iter : int, optional
+        Factorisations (interior, default 200) or steps (smo, default a million and more).
+    method : "interior" or "smo"
+    """
+    K = np.ascontiguousarray(K, dtype=np.float32 if K.dtype == np.float32 else np.float64)
+    kept = anchored_thresholds(pairs, n_thresholds, ordered)
+    inner = only_thresholds(pairs, kept)
+    beta, f = np.zeros(K.shape[0]), np.zeros(K.shape[0])
+    thresholds = np.zeros(n_thresholds)
+    if not kept.any():
+        thresholds = _with_loose(thresholds, kept, pairs, f, ordered)
+        return Solution(beta, thresholds, 0.0, 0.0, 0.0, 0, True)
+    T = int(kept.sum())
+    outcome = _run(K, inner, T, ordered, tol, max_iter, method)
+    gap = outcome.primal - outcome.dual
+    converged = _good(outcome, tol)
+    thresholds[kept] = outcome.b
+    thresholds = _with_loose(thresholds, kept, pairs, outcome.f, ordered)
+    return Solution(
+        outcome.beta,
+        thresholds,
+        outcome.primal,
+        outcome.violation,
+        gap,
+        outcome.n_iter,
+        converged,
+    )
+
+
+def _run(
+    K: np.ndarray,
+    pairs: Pairs,
+    T: int,
+    ordered: bool,
+    tol: float,
+    max_iter: int | None,
+    method: str,
+) -> _Outcome:
+    sample = pairs.sample
+    if method == "smo":
+        steps = max(1_000_000, 1000 * K.shape[0]) if max_iter is None else max_iter
+        alpha, mu = np.zeros(pairs.cap.size), np.zeros(T)
+        return _finish(K, pairs, sample, alpha, mu, np.zeros(T), ordered, tol, steps, 0)
+    steps = 200 if max_iter is None else max_iter
+    correctors = 2 if K.shape[0] <= SMALL_PROBLEM else 6
+    scale = float(np.mean(np.diagonal(K)))
+    ridge = (1e-6 if K.dtype == np.float32 else 1e-12) * (scale or 1.0)
+    return _optimise(K, pairs, sample, T, ordered, tol, steps, correctors, ridge, ADDRESSES)
+
+
+@njit(cache=True, nogil=True)
+def _optimise(
+    K: np.ndarray,
+    pairs: Pairs,
+    sample: np.ndarray,
+    T: int,
+    ordered: bool,
+    tol: float,
+    max_iter: int,
+    correctors: int,
+    ridge: float,
+    lapack: np.ndarray,
+) -> _Outcome:
+    """Interior point, polish, last resort."""
+    gap_tol = INTERIOR_PER_GAP * GAP_PER_TOL * tol
+    inside = interior_point(K, pairs, T, ordered, gap_tol, max_iter, correctors, ridge, lapack)
+    alpha, b, mu, n_iter = inside.alpha, inside.b, inside.mu, inside.n_iter
+    if not np.isfinite(np.sum(alpha)):
+        alpha, b, mu = np.zeros(alpha.size), np.zeros(T), np.zeros(T)
+    if not ordered:
+        mu[:] = 0.0
+    f = np.empty(K.shape[0])
+    gram_times(K, signed_sums(pairs, alpha), f)
+
+    sigma = 1.0
+    best = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter)
+    for _ in range(LEVELS):
+        budget = min(STEPS_PER_LEVEL, max_iter - n_iter)
+        steps = newton_steps(K, pairs, ordered, sigma, budget, ridge, lapack, alpha, b, mu, f)
+        if steps < 0:
+            n_iter += budget
+            break
+        n_iter += steps
+        outcome = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter)
+        if outcome.violation <= best.violation:
+            best = outcome
+        if _good(outcome, tol):
+            return outcome
+        sigma *= 10.0
+    if n_iter >= max_iter:
+        return best
+    budget = SMO_STEPS_PER_SAMPLE * K.shape[0]
+    alpha, mu = best.alpha.copy(), best.mu.copy()
+    return _finish(K, pairs, sample, alpha, mu, best.b, ordered, tol, budget, n_iter)
+
+
+@njit(cache=True, nogil=True)
+def _finish(
+    K: np.ndarray,
+    pairs: Pairs,
+    sample: np.ndarray,
+    alpha: np.ndarray,
+    mu: np.ndarray,
+    b: np.ndarray,
+    ordered: bool,
+    tol: float,
+    max_steps: int,
+    n_iter: int,
+) -> _Outcome:
+    """SMO from a feasible point, at smaller and smaller tolerance until the gap is met too."""
+    f = np.empty(K.shape[0])
+    stop, used = tol, 0
+    while True:
+        gram_times(K, signed_sums(pairs, alpha), f)  # afresh: updates gather rounding
+        used += smo(K, pairs, sample, ordered, stop, max_steps - used, alpha, mu, f)
+        outcome = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter + used)
+        if _good(outcome, tol) or used >= max_steps or stop < 1e-3 * tol:
+            return outcome
+        stop *= 0.2
+
+
+@njit(cache=True, nogil=True)
+def _measure(
+    K: np.ndarray,
+    pairs: Pairs,
+    alpha: np.ndarray,
+    mu: np.ndarray,
+    f: np.ndarray,
+    b: np.ndarray,
+    ordered: bool,
+    n_iter: int,
+) -> _Outcome:
+    """Exact feasibility, then violation, thresholds and both objectives from scratch."""
+    alpha, mu = alpha.copy(), mu.copy()
+    snap(pairs, alpha, 1e-13)
+    restore_balance(pairs, alpha, mu, f, b, ordered)
+    beta = signed_sums(pairs, alpha)
+    scores = np.empty(f.size)
+    gram_times(K, beta, scores)
+    bounds = bounds_of(pairs, alpha, mu, scores, ordered)
+    violation = max(0.0, np.max(bounds.low - bounds.up))
+    thresholds = 0.5 * (bounds.low + bounds.up)
+    for j in range(b.size):
+        if not np.isfinite(bounds.low[j]):
+            thresholds[j] = bounds.up[j]
+        elif not np.isfinite(bounds.up[j]):
+            thresholds[j] = bounds.low[j]
+    primal = primal_objective(pairs, beta, scores, thresholds)
+    dual = dual_objective(alpha, beta, scores)
+    return _Outcome(alpha, mu, beta, scores, thresholds, violation, primal, dual, n_iter)
+
+
+@njit(cache=True, nogil=True)
+def _good(outcome: _Outcome, tol: float) -> bool:
+    gap = outcome.primal - outcome.dual
+    return outcome.violation <= tol and gap <= GAP_PER_TOL * tol * abs(outcome.primal)
+
+
+def _with_loose(
+    thresholds: np.ndarray, kept: np.ndarray, pairs: Pairs, f: np.ndarray, ordered: bool
+) -> np.ndarray:
+    """Give the thresholds that the problem leaves loose the nearest value without loss.
+
+    Samples on one side only: just beyond the margin of the outermost of them. No samples at
+    all: the value of the neighbour, so that the ranks between are never predicted.
+    """
+    F = f[pairs.sample] - pairs.sign
+    known = kept.copy()
+    for j in np.flatnonzero(~kept):
+        mine = pairs.threshold == j
+        if mine.any():
+            above = pairs.sign[mine][0] > 0
+            thresholds[j] = F[mine].min() if above else F[mine].max()
+            known[j] = True
+    for j in np.flatnonzero(~known):
+        nearest = np.flatnonzero(known)
+        thresholds[j] = thresholds[nearest[np.abs(nearest - j).argmin()]] if nearest.size else 0.0
+    if ordered and kept.any():
+        first, last = np.flatnonzero(kept)[[0, -1]]
+        thresholds[:first] = np.minimum.accumulate(thresholds[: first + 1][::-1])[::-1][:-1]
+        thresholds[last:] = np.maximum.accumulate(thresholds[last:])
+    return thresholds
