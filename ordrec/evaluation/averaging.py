@@ -4,8 +4,9 @@ A metric is written once, for rows sorted into segments: it returns one value a 
 `by_group` turns that into a function ``metric(y_true, y_pred, *, groups=None)``: without
 groups everything is one segment (the pooled form), with groups (users, queries) the
 values of the groups are averaged with equal weight (the macro form). A group for which
-the metric is undefined (NaN) is left out of that average, never counted as zero;
-``metric.per_group(y_true, y_pred, groups)`` shows each of them.
+the metric is undefined (NaN) is left out of that average unless ``undefined=`` says what it
+counts as (LETOR's tables count a query without relevant documents as 0);
+``metric.per_group(y_true, y_pred, groups)`` shows each group.
 """
 
 from __future__ import annotations
@@ -27,8 +28,16 @@ class Metric(Protocol):
 
     __name__: str
 
-    def __call__(self, y_true: Any, y_pred: Any, *, groups: Any = None, **options: Any) -> float:
-        """Pooled without groups, else the mean over the groups where it is defined."""
+    def __call__(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        groups: Any = None,
+        undefined: float | None = None,
+        **options: Any,
+    ) -> float:
+        """Pooled without groups, else the mean over the groups."""
         ...
 
     def per_group(self, y_true: Any, y_pred: Any, groups: Any, **options: Any) -> np.ndarray:
@@ -60,11 +69,17 @@ def _metric(segment_values: Callable[..., np.ndarray], pred_ndim: int) -> Metric
         return segment_values(true[order], pred[order], start, **options)
 
     @functools.wraps(segment_values)
-    def metric(y_true: Any, y_pred: Any, *, groups: Any = None, **options: Any) -> float:
-        if groups is None:
-            true, pred = _checked(y_true, y_pred, pred_ndim, name)
-            return float(segment_values(true, pred, np.array([0, true.size]), **options)[0])
+    def metric(
+        y_true: Any,
+        y_pred: Any,
+        *,
+        groups: Any = None,
+        undefined: float | None = None,
+        **options: Any,
+    ) -> float:
         values = per_group(y_true, y_pred, groups, **options)
+        if undefined is not None:
+            values = np.where(np.isnan(values), undefined, values)
         defined = values[~np.isnan(values)]
         return float(defined.mean()) if defined.size else float("nan")
 
@@ -90,10 +105,13 @@ def segment_of_rows(start: np.ndarray) -> np.ndarray:
 
 
 def _signature(segment_values: Callable[..., Any]) -> inspect.Signature:
-    """The signature as the caller sees it: ``groups`` in place of ``start``."""
+    """The signature as the caller sees it: ``groups`` and ``undefined`` in place of ``start``."""
     first, second, _, *options = inspect.signature(segment_values).parameters.values()
-    groups = inspect.Parameter("groups", inspect.Parameter.KEYWORD_ONLY, default=None)
-    return inspect.Signature([first, second, groups, *options], return_annotation="float")
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+        for name in ("groups", "undefined")
+    ]
+    return inspect.Signature([first, second, *added, *options], return_annotation="float")
 
 
 def _checked(y_true: Any, y_pred: Any, pred_ndim: int, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -124,8 +142,10 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
         raise ArgumentError(f"{name}: values must be numbers, all rows of equal length") from None
 
 
-def _segments(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows sorted by group, and where each group starts."""
+def _segments(groups: Any, n_rows: int) -> tuple[np.ndarray | slice, np.ndarray]:
+    """Rows sorted by group, and where each group starts; without groups all rows are one."""
+    if groups is None:
+        return slice(None), np.array([0, n_rows])
     groups = np.asarray(groups)
     if groups.shape != (n_rows,):
         raise ArgumentError(f"groups must name one group a row: {groups.shape} for {n_rows} rows")

@@ -61,6 +61,7 @@ def test_per_group_shows_undefined_users_that_the_mean_leaves_out():
     assert np.isnan(values[0])
     assert values[1] == pytest.approx(1.0)
     assert ev.kendall_tau(y, p, groups=users) == pytest.approx(1.0)
+    assert ev.kendall_tau(y, p, groups=users, undefined=0.0) == pytest.approx(0.5)
     assert np.isnan(ev.kendall_tau([3, 3], [1, 2], groups=[0, 1]))
 
 
@@ -86,5 +87,5 @@ def test_bad_input_is_named(name):
 def test_the_signature_shows_groups_and_the_docstring_the_formula():
     import inspect
 
-    assert list(inspect.signature(ev.mae).parameters) == ["y_true", "y_pred", "groups"]
+    assert list(inspect.signature(ev.mae).parameters) == ["y_true", "y_pred", "groups", "undefined"]
     assert "mean |p - y|" in ev.mae.__doc__

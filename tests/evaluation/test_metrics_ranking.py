@@ -86,6 +86,7 @@ def test_a_query_without_relevant_rows_is_left_out():
     for metric in (ev.ndcg, ev.mean_average_precision, ev.mean_reciprocal_rank, ev.recall_at):
         assert metric(relevance, scores, groups=groups) == 1.0
         assert np.isnan(metric.per_group(relevance, scores, groups)[1])
+        assert metric(relevance, scores, groups=groups, undefined=0.0) == 0.5  # as LETOR counts
 
 
 def test_equal_scores_gain_nothing_from_the_order_of_the_file():
