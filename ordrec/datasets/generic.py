@@ -34,7 +34,8 @@ def load_ratings(
     path : path
         The file, or a folder or archive with one such file.
     user, item, rating, timestamp : str
-        Column names; the timestamp may be absent. Other columns are not read.
+        Column names. The timestamp (seconds since 1970, or dates such as 2020-12-31) may
+        be absent. Other columns are left out.
     scale : Scale or iterable of float, optional
         The declared rating values; inferred from the data when omitted.
     separator : str
@@ -63,6 +64,9 @@ def load_ratings(
             frame = _read_parquet(source, files[0], columns)
         else:
             frame = _read_csv(source, files[0], columns, separator)
+        if timestamp is not None and timestamp in frame.columns:
+            times = _read_dates(frame[timestamp], source.place(files[0]))
+            frame = frame.assign(**{timestamp: times})
         with naming(source.place(files[0])):
             return Ratings.from_frame(
                 frame,
@@ -80,20 +84,33 @@ def _read_csv(source: Source, member: str, columns: list[str], separator: str) -
     place = source.place(member)
     try:
         with source.open(member) as stream:
-            return pd.read_csv(
-                stream,
-                sep=separator,
-                usecols=lambda column: column in columns,
-                encoding="utf-8-sig",
-                low_memory=False,
-                index_col=False,
-            )
+            frame = pd.read_csv(stream, sep=separator, encoding="utf-8-sig", low_memory=False)
     except UnicodeDecodeError as error:
         raise DataError(f"{place}: not UTF-8 ({error.reason}): convert the file") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{place}: not a csv table ({str(error).strip()})") from None
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes surplus fields as row names
+        raise DataError(f"{place}: not a csv table: the rows have more fields than the header")
+    return frame[[column for column in columns if column in frame.columns]]
+
+
+def _read_dates(column: pd.Series, place: str) -> pd.Series:
+    """Times written as text (ISO 8601) as times; numbers stay as they are."""
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
+        return column
+    try:
+        times = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise DataError(f"{place}: unreadable times ({error})") from None
+    bad = times.isna()
+    if bad.any():
+        raise DataError(
+            f"{place}: row {column.index[bad][0]}: {column.name} {column[bad].iloc[0]!r} is "
+            "neither seconds since 1970 nor a date like 2020-12-31"
+        )
+    return times
 
 
 def _read_parquet(source: Source, member: str, columns: list[str]) -> pd.DataFrame:

@@ -102,13 +102,13 @@ def find_dataset(name: str, *, folder: str | Path | None = None) -> Path | None:
         folder = Path(folder).expanduser()
         if not folder.is_dir():
             raise DatasetMissing(f"no such folder: {folder}")
-        if _holds(folder, info.markers):
-            return folder
     for root in _roots(folder):
         for place in info.places:
             path = root / place
-            if path.is_file() or (path.is_dir() and _holds(path, info.markers)):
+            if path.is_file() or _holds(path, info.markers):
                 return path
+        if root == folder and _holds(root, info.markers, below=False):
+            return root  # the folder of this data set itself
     return None
 
 
@@ -154,19 +154,21 @@ def _roots(folder: Path | None) -> list[Path]:
     named = os.environ.get("ORDREC_DATA")
     if named:
         roots.append(Path(named).expanduser())
+    return [*roots, *_bundled_folders(), cache_folder()]
+
+
+def _bundled_folders() -> list[Path]:
+    """Where the bundled ratings are: in an installed wheel, and in a checkout."""
     here = Path(__file__).resolve().parent
-    roots.append(here / "bundled")  # an installed wheel
-    roots.append(here.parent.parent / "data")  # a checkout
-    roots.append(cache_folder())
-    return roots
+    return [here / "bundled", here.parent.parent / "data"]
 
 
-def _holds(folder: Path, markers: tuple[str, ...]) -> bool:
-    """Whether one of the files, perhaps gzipped, is in the folder or one below."""
+def _holds(folder: Path, markers: tuple[str, ...], *, below: bool = True) -> bool:
+    """Whether one of the files, perhaps gzipped, is in the folder or directly below."""
     if not folder.is_dir():
         return False
     wanted = {f"{marker}{end}".lower() for marker in markers for end in ("", ".gz")}
-    folders = [folder, *(entry for entry in folder.iterdir() if entry.is_dir())]
+    folders = [folder, *(entry for entry in folder.iterdir() if below and entry.is_dir())]
     return any(entry.name.lower() in wanted for one in folders for entry in one.iterdir())
 
 
