@@ -1,0 +1,153 @@
+"""The two-sided Gaussian process: one covariance over all training ratings, never formed.
+
+``r_ui = m + f_u(i) + g_i(u) + h(u, i) + noise``: f_u independent over users (covariance from the
+item side without user u), g_i independent over items (from the user side without item i), h
+shared (products). Ratings are ordered by user; the user side has its own order, ``by_item``.
+
+Equations here, with ``D`` the noise variances (all 1 for Gaussian noise):
+
+(1) ``(K + D) a = y``, by conjugate gradients
+(2) mean at a new pair: ``k' a``
+(3) ``d = diag (K + D)^-1``, by random signs z: the mean of ``z * (K + D)^-1 z``
+(4) leave-one-out score: ``y - a / d``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ordrec.recommend.blocks import assemble, diagonal, multiply
+from ordrec.recommend.gram import Side
+from ordrec.recommend.products import Products
+from ordrec.recommend.weights import Weights
+
+__all__ = ["Covariance", "JointData", "Solved", "solve"]
+
+
+@dataclass(frozen=True)
+class JointData:
+    """What the covariance is made of, for one set of training ratings.
+
+    Attributes
+    ----------
+    users, items : int64 arrays
+        Codes of the ratings, ordered by user.
+    y : float64 array
+        Centred and scaled ratings.
+    item_side, user_side : Side
+    products : Products
+    by_item : int64 array
+        The order of the ratings on the user side.
+    popularity : (float64 array, float64 array)
+        Centre and spread of ``log(1 + n)`` of items and of users.
+    """
+
+    users: np.ndarray
+    items: np.ndarray
+    y: np.ndarray
+    item_side: Side
+    user_side: Side
+    products: Products
+    by_item: np.ndarray
+    popularity: tuple[np.ndarray, np.ndarray]
+
+
+class Covariance:
+    """``K`` for given weights: blocks in single precision, products as factors."""
+
+    def __init__(self, data: JointData, weights: Weights, n_jobs: int = 1):
+        self.data = data
+        self.weights = weights
+        self.n_jobs = n_jobs
+        self.item_weights = weights.side("item", data.popularity[0])
+        self.user_weights = weights.side("user", data.popularity[1])
+        self.item_blocks = assemble(data.item_side, self.item_weights, n_jobs)
+        self.user_blocks = assemble(data.user_side, self.user_weights, n_jobs)
+        self.omega = data.products.variances(weights.products)
+        self.has_products = bool(weights.products.any())
+        diag = diagonal(self.item_blocks, data.item_side.sizes).astype(np.float64)
+        diag[data.by_item] += diagonal(self.user_blocks, data.user_side.sizes)
+        if self.has_products:
+            diag += data.products.diagonal(self.omega)
+        self.diagonal = diag
+
+    def __matmul__(self, vectors: np.ndarray) -> np.ndarray:
+        """``K`` times one vector or the columns of a batch."""
+        data = self.data
+        result = multiply(self.item_blocks, data.item_side.start, vectors, self.n_jobs)
+        by_item = data.by_item
+        theirs = multiply(self.user_blocks, data.user_side.start, vectors[by_item], self.n_jobs)
+        result[by_item] += theirs
+        if self.has_products:
+            table = data.products.collect(vectors, self.n_jobs) * self.omega
+            result += data.products.spread(table, self.n_jobs)
+        return result
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Solution of a linear system, and how it was reached."""
+
+    x: np.ndarray
+    n_iter: int
+    residual: float
+    converged: bool
+
+
+def solve(
+    K: Covariance,
+    right: np.ndarray,
+    noise: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    start: np.ndarray | None = None,
+    precondition: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Solved:
+    """(1) by preconditioned conjugate gradients, for one right-hand side or a batch.
+
+    Vectors are single precision, their products double. Stops when every residual is below
+    ``tol`` times its right-hand side.
+    """
+    shape = right.shape
+    column = (slice(None),) + (None,) * (right.ndim - 1)
+    D = noise.astype(np.float32)[column]
+    scale = (1.0 / (K.diagonal + noise)).astype(np.float32)[column]
+    apply = precondition or (lambda r: scale * r)
+    b = right.astype(np.float32)
+    x = np.zeros(shape, dtype=np.float32) if start is None else start.astype(np.float32)
+    r = b.copy() if start is None else b - (K @ x + D * x)
+    size = np.sqrt(_dots(b, b)) + 1e-30
+    z = apply(r)
+    p, rz = z.copy(), _dots(r, z)
+    worst = float(np.max(np.sqrt(_dots(r, r)) / size))
+    n_iter = 0
+    while worst > tol and n_iter < max_iter:
+        q = K @ p + D * p
+        step = rz / np.maximum(_dots(p, q), 1e-30)
+        x += step.astype(np.float32) * p
+        r -= step.astype(np.float32) * q
+        z = apply(r)
+        rz_new = _dots(r, z)
+        p = z + (rz_new / np.maximum(rz, 1e-30)).astype(np.float32) * p
+        rz, n_iter = rz_new, n_iter + 1
+        worst = float(np.max(np.sqrt(_dots(r, r)) / size))
+    return Solved(x, n_iter, worst, worst <= tol)
+
+
+def inverse_diagonal(
+    K: Covariance, noise: np.ndarray, rng: np.random.Generator, *, n_probes: int, n_steps: int
+) -> np.ndarray:
+    """(3), kept between the bounds that any covariance obeys: ``1/(k + D) <= d <= 1/D``."""
+    signs = rng.choice(np.array([-1.0, 1.0], dtype=np.float32), (noise.size, n_probes))
+    inverse = solve(K, signs, noise, tol=1e-6, max_iter=n_steps).x
+    d = np.einsum("nb,nb->n", signs, inverse, dtype=np.float64) / n_probes
+    return np.clip(d, 1.0 / (K.diagonal + noise), 1.0 / noise)
+
+
+def _dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Products of columns, summed in double precision."""
+    return np.einsum("n...,n...->...", a, b, dtype=np.float64)
