@@ -9,13 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ordrec.recommend.baselines import (
-        ALSRanking,
-        BiasModel,
-        GlobalMean,
-        ItemKNN,
-        RatingHistogram,
-    )
+    from ordrec.recommend.baselines import BiasModel, GlobalMean, RatingHistogram
+    from ordrec.recommend.candidates import ALSRanking
     from ordrec.recommend.models import (
         FoldInModel,
         ProbabilityModel,
@@ -25,6 +20,7 @@ if TYPE_CHECKING:
         model_names,
         register_model,
     )
+    from ordrec.recommend.neighbours import ItemKNN
 
 __all__ = [
     "ALSRanking",
@@ -42,11 +38,11 @@ __all__ = [
 ]
 
 _HOME = {
-    "ALSRanking": "baselines",
+    "ALSRanking": "candidates",
     "BiasModel": "baselines",
     "FoldInModel": "models",
     "GlobalMean": "baselines",
-    "ItemKNN": "baselines",
+    "ItemKNN": "neighbours",
     "ProbabilityModel": "models",
     "RankingModel": "models",
     "RatingHistogram": "baselines",

@@ -17,8 +17,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError
-from ordrec.ratings import Ratings
+from ordrec.errors import ArgumentError, DataError
+from ordrec.ratings import Ratings, Scale
 
 __all__ = [
     "FoldInModel",
@@ -88,8 +88,8 @@ _HOMES: dict[str, str] = {
     "mean": "ordrec.recommend.baselines:GlobalMean",
     "histogram": "ordrec.recommend.baselines:RatingHistogram",
     "bias": "ordrec.recommend.baselines:BiasModel",
-    "item-knn": "ordrec.recommend.baselines:ItemKNN",
-    "als": "ordrec.recommend.baselines:ALSRanking",
+    "item-knn": "ordrec.recommend.neighbours:ItemKNN",
+    "als": "ordrec.recommend.candidates:ALSRanking",
 }
 
 
@@ -174,3 +174,41 @@ def codes_of_pairs(
             f"users and items must pair up, got {user_codes.size} users and {item_codes.size} items"
         )
     return user_codes, item_codes
+
+
+class RemembersIds:
+    """A model that keeps the scale and the ids of its training ratings."""
+
+    scale_: Scale
+    user_ids_: pd.Index
+    item_ids_: pd.Index
+
+    def _remember(self, ratings: Ratings) -> None:
+        if ratings.n_ratings == 0:
+            raise DataError(f"{type(self).__name__}: no ratings to learn from")
+        self.scale_ = ratings.scale
+        self.user_ids_ = ratings.user_ids
+        self.item_ids_ = ratings.item_ids
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "scale_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(f"{type(self).__name__} is not fitted: call fit(ratings) first")
+
+    def _codes(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of a model's arguments, -1 for the unknown."""
+        self._check_fitted()
+        return codes_of_pairs(self.user_ids_, self.item_ids_, users, items)
+
+    def _with_users_of(self, ratings: Ratings) -> tuple[pd.Index, np.ndarray, np.ndarray]:
+        """The known user ids and after them the new ones, and codes of the ratings by these."""
+        self._check_fitted()
+        present = ratings.user_ids.take(np.unique(ratings.users))
+        newcomers = present[codes_of(self.user_ids_, present) < 0]
+        user_ids = self.user_ids_.append(newcomers) if len(newcomers) else self.user_ids_
+        users = codes_of(user_ids, ratings.user_ids)[ratings.users]
+        return user_ids, users, codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
+
+    def _clipped(self, values: np.ndarray) -> np.ndarray:
+        return np.clip(values, self.scale_.values[0], self.scale_.values[-1])
