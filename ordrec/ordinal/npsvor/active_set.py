@@ -1,0 +1,193 @@
+"""ADMM to find the active set, block pivoting to finish: the solver NPSVOR uses.
+
+Once it is known which multipliers are at a bound, at the kink or free, problem (8) is a
+linear system: K_FF z_F + b = target on the free rows F, e'z = 0. A few iterations of ADMM
+guess the set almost right. Each round of pivoting then solves that system, exchanges every
+multiplier that left its place (a free one outside its interval, a fixed one whose derivative
+has the wrong sign) and solves again (Judice and Pires 1994, block principal pivoting). When
+no exchange is left the point is optimal. When the number of exchanges stops falling, ADMM
+goes on with twice the iterations and guesses again; as ADMM converges, so does the whole.
+
+Places of a multiplier: LOWER and UPPER its bounds, KINK rho = 0 on the rank itself, POSITIVE
+and NEGATIVE free (off the rank: POSITIVE, whatever the sign).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from ordrec.ordinal.npsvor.admm import ADMM, Gram, balanced
+from ordrec.ordinal.npsvor.bias import bias, violation
+from ordrec.ordinal.npsvor.gram import NotPositiveDefiniteError
+from ordrec.ordinal.npsvor.problem import Planes, dual_objective, primal_objective
+from ordrec.ordinal.solution import Solution
+
+__all__ = ["solve"]
+
+LOWER, NEGATIVE, KINK, POSITIVE, UPPER = -2, -1, 0, 1, 2
+FIRST_GUESS = 15  # ADMM iterations before the first pivoting
+PATIENCE = 4  # rounds without fewer exchanges than ever before
+MAX_ROUNDS = 40
+
+
+def solve(
+    gram: Gram,
+    planes: Planes,
+    *,
+    eta: float,
+    tol: float,
+    max_iter: int,
+    n_jobs: int | None = None,
+) -> Solution:
+    """Solve (8) for all ranks to a KKT violation of tol.
+
+    Parameters
+    ----------
+    eta : float
+        Penalty of ADMM.
+    tol : float
+        Largest violation of optimality, in units of the margin.
+    max_iter : int
+        Limit of ADMM iterations.
+    n_jobs : int
+        Threads, one rank each, for the rounds of pivoting.
+
+    Returns
+    -------
+    Solution
+        ``coef`` (n, r) and the biases as ``thresholds``; ``violation`` is that of `bias`,
+        the largest of all ranks; the objective and the gap are sums over the ranks.
+    """
+    n_ranks = planes.side.shape[1]
+    coef = np.zeros_like(planes.side)
+    reached = np.full(n_ranks, np.inf)
+    admm = ADMM(gram, planes, eta)
+    open_ranks, guess = np.arange(n_ranks), min(FIRST_GUESS, max_iter)
+    while True:
+        residual = np.full(open_ranks.size, np.inf)
+        while admm.n_iter < guess and residual.max() > 1e-6:
+            residual = admm.step(tol)
+        z = _pivot(gram, admm.planes, admm.z, tol, n_jobs)
+        short = violation(admm.planes, z, gram.times(z))
+        better = short < reached[open_ranks]
+        coef[:, open_ranks[better]] = z[:, better]
+        reached[open_ranks[better]] = short[better]
+        left = reached[open_ranks] > tol
+        if not left.any() or admm.n_iter >= max_iter:
+            break
+        open_ranks = open_ranks[left]
+        admm.restrict(left)
+        guess = min(2 * guess, max_iter)
+    F = gram.times(coef)
+    b = bias(planes, coef, F)
+    objective = primal_objective(planes, coef, F, b)
+    return Solution(
+        coef=coef,
+        thresholds=b,
+        objective=float(objective.sum()),
+        violation=float(reached.max()),
+        gap=float((objective - dual_objective(planes, coef, F)).sum()),
+        n_iter=admm.n_iter,
+        converged=bool(reached.max() <= tol),
+    )
+
+
+def _pivot(
+    gram: Gram, planes: Planes, z: np.ndarray, tol: float, n_jobs: int | None
+) -> np.ndarray:
+    """Rounds of exchanges from the places of z, all ranks in step; feasible multipliers."""
+    ranks = [_Rank(gram, planes, k, z[:, k]) for k in range(z.shape[1])]
+    z = np.stack([rank.z for rank in ranks], axis=1)
+    T = gram.times(z) + bias(planes, z, gram.times(z))
+    for rank, t in zip(ranks, T.T, strict=True):
+        rank.t = t.copy()
+    active = ranks
+    with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
+        for _ in range(MAX_ROUNDS):
+            moves = parallel(delayed(rank.correction)() for rank in active)
+            products = gram.quick_times(np.stack([x for x, _ in moves], axis=1))
+            for rank, (x, db), product in zip(active, moves, products.T, strict=True):
+                rank.apply(x, product + db, tol)
+            active = [rank for rank in active if not rank.finished]
+            if not active:
+                break
+    return balanced(planes, np.stack([rank.seated() for rank in ranks], axis=1))
+
+
+class _Rank:
+    """One rank's multipliers z, their places, and t = f + b."""
+
+    def __init__(self, gram: Gram, planes: Planes, k: int, z: np.ndarray):
+        self.gram = gram
+        self.on = planes.side[:, k] == 0
+        self.side, self.epsilon = planes.side[:, k], planes.epsilon
+        self.lower, self.upper = planes.lower[:, k], planes.upper[:, k]
+        self.z = z.copy()
+        self.t = np.zeros_like(z)
+        free = np.where(self.on, np.sign(z), POSITIVE)
+        self.place = np.where(z <= self.lower, LOWER, np.where(z >= self.upper, UPPER, free))
+        self.block = None
+        self.best, self.waited, self.finished = z.size + 1, 0, False
+
+    def seated(self) -> np.ndarray:
+        """The multipliers inside the box, those that are not free exactly where they belong."""
+        ends = np.select(
+            [self.place == LOWER, self.place == UPPER, self.place == KINK],
+            [self.lower, self.upper, 0.0],
+            self.z,
+        )
+        return np.clip(ends, self.lower, self.upper)
+
+    def correction(self) -> tuple[np.ndarray, float]:
+        """The step to the solution of the linear system that the places describe."""
+        free = np.abs(self.place) == POSITIVE
+        if not free.any():
+            self.finished = True
+            return np.zeros_like(self.z), 0.0
+        goal = np.where(self.on, -self.epsilon * self.place, self.side)
+        fixed = np.where(free, 0.0, self.seated() - self.z)
+        try:
+            if self.block is None or self.block.worn(free):
+                self.block = self.gram.free_block(np.flatnonzero(free))
+            return self.block.solve(free, goal - self.t, fixed, -float(self.z.sum()))
+        except NotPositiveDefiniteError:
+            self.finished = True
+            return np.zeros_like(self.z), 0.0
+
+    def apply(self, x: np.ndarray, moved: np.ndarray, tol: float) -> None:
+        """Take the step, exchange what left its place, and say whether to go on."""
+        if self.finished:
+            return
+        self.z += x
+        self.t += moved
+        place = self._exchanged(tol)
+        exchanges = int((place != self.place).sum())
+        free = np.abs(self.place) == POSITIVE
+        goal = np.where(self.on, -self.epsilon * self.place, self.side)
+        rest = np.abs(self.t - goal)[free].max(initial=0.0)
+        if exchanges < self.best:
+            self.best, self.waited = exchanges, 0
+        else:
+            self.waited += 1
+        solved = exchanges == 0 and rest <= 0.25 * tol
+        self.finished = solved or self.waited >= PATIENCE
+        self.place = place
+
+    def _exchanged(self, tol: float) -> np.ndarray:
+        """The places after every multiplier that is wrong where it is has moved."""
+        z, t, place, on = self.z, self.t, self.place, self.on
+        free = np.abs(place) == POSITIVE
+        rounding = 1e-7 * (self.upper - self.lower)
+        slack, eps = 0.25 * tol, self.epsilon
+        new = place.copy()
+        new[free & on & (z * place < -rounding)] = KINK
+        new[free & (z > self.upper + rounding)] = UPPER
+        new[free & (z < self.lower - rounding)] = LOWER
+        new[(place == KINK) & (t < -eps - slack)] = POSITIVE
+        new[(place == KINK) & (t > eps + slack)] = NEGATIVE
+        new[on & (place == UPPER) & (t > -eps + slack)] = POSITIVE
+        new[on & (place == LOWER) & (t < eps - slack)] = NEGATIVE
+        new[~on & (place == LOWER) & (t < self.side - slack)] = POSITIVE
+        new[~on & (place == UPPER) & (t > self.side + slack)] = POSITIVE
+        return new

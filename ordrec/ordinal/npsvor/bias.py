@@ -1,0 +1,47 @@
+"""The bias of each plane, and how far a plane is from optimal.
+
+A multiplier that may grow (z < upper) bounds b from below, one that may shrink (z > lower)
+bounds it from above; a free multiplier does both. The solution is optimal when the largest
+lower bound does not exceed the smallest upper one; their difference is the violation, the
+quantity LIBSVM also stops by.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ordrec.ordinal.npsvor.problem import Planes
+
+__all__ = ["bias", "bias_bounds", "free_multipliers", "violation"]
+
+
+def bias_bounds(planes: Planes, z: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Largest lower and smallest upper bound on b, one pair a rank."""
+    growing = planes.target(np.where(z >= 0, 1.0, -1.0)) - F  # from d/dz+ of (8) >= 0
+    shrinking = planes.target(np.where(z > 0, 1.0, -1.0)) - F  # from d/dz- of (8) <= 0
+    low = np.where(z < planes.upper, growing, -np.inf).max(axis=0)
+    high = np.where(z > planes.lower, shrinking, np.inf).min(axis=0)
+    return low, high
+
+
+def violation(planes: Planes, z: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """Largest contradiction between two multipliers, in units of the margin; 0 is optimal."""
+    low, high = bias_bounds(planes, z, F)
+    return np.maximum(low - high, 0.0)
+
+
+def free_multipliers(planes: Planes, z: np.ndarray) -> np.ndarray:
+    """Those strictly inside the box, and not at the kink |rho| = 0 on the rank itself."""
+    inside = (z > planes.lower) & (z < planes.upper)
+    return inside & ((planes.side != 0) | (z != 0))
+
+
+def bias(planes: Planes, z: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """b_k averaged over the free multipliers, from the bounds where none is free (after (9))."""
+    free = free_multipliers(planes, z)
+    count = free.sum(axis=0)
+    total = np.where(free, planes.target(np.sign(z)) - F, 0.0).sum(axis=0)
+    low, high = bias_bounds(planes, z, F)
+    # with no bound on one side (all multipliers at one end) the other bound is optimal
+    low, high = np.where(np.isinf(low), high, low), np.where(np.isinf(high), low, high)
+    return np.where(count > 0, total / np.maximum(count, 1), 0.5 * (low + high))

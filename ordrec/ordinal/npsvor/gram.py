@@ -1,0 +1,172 @@
+"""A dense kernel matrix and its factorisations, in double or single precision.
+
+Single precision halves the time of a factorisation. What it loses is won back because the
+active-set rounds only solve for corrections, and the residuals they correct are summed in
+double precision (`times`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs, solve_triangular
+
+__all__ = ["DenseGram", "FreeBlock", "NotPositiveDefiniteError", "ridge_for"]
+
+CHUNK = 512  # products of this many terms are summed in single precision, chunks in double
+
+
+class NotPositiveDefiniteError(Exception):
+    """A block had no Cholesky factor in its precision."""
+
+
+class DenseGram:
+    """An n x n symmetric kernel matrix."""
+
+    def __init__(self, K: np.ndarray):
+        self.K = np.ascontiguousarray(K)
+        self.n = K.shape[0]
+
+    def mean_diagonal(self) -> float:
+        """Average of K_ii."""
+        return float(np.diagonal(self.K).mean(dtype=np.float64))
+
+    def times(self, B: np.ndarray) -> np.ndarray:
+        """K @ B, summed in double precision."""
+        if self.K.dtype == np.float64:
+            return self.K @ B
+        single = B.astype(np.float32)
+        total = np.zeros(B.shape)
+        for first in range(0, self.n, CHUNK):
+            part = slice(first, first + CHUNK)
+            total += self.K[:, part] @ single[part]
+        # what the rounding of B left out; an ordinary product suffices for so little
+        return total + self.K @ (B - single).astype(np.float32)
+
+    def quick_times(self, B: np.ndarray) -> np.ndarray:
+        """K @ B in the precision of K: good for small corrections."""
+        return (self.K @ B.astype(self.K.dtype)).astype(np.float64)
+
+    def shifted(self, eta: float) -> Callable[[np.ndarray], np.ndarray]:
+        """The map B -> (K + eta I)^{-1} B, by one Cholesky factorisation."""
+        factor = cholesky(self.K.copy(), eta)
+        (potrs,) = get_lapack_funcs(("potrs",), (factor,))
+
+        def solve(B: np.ndarray) -> np.ndarray:
+            solution, _ = potrs(factor, np.asfortranarray(B, dtype=factor.dtype), lower=True)
+            return solution.astype(np.float64)
+
+        return solve
+
+    def free_block(self, rows: np.ndarray) -> FreeBlock:
+        """The factored block of K over ``rows``."""
+        return FreeBlock(self.K, rows)
+
+
+class FreeBlock:
+    """Solves with the kernel over a set of free rows that changes a little at a time.
+
+    The block of the first set F0 is factored once. Rows that became free (A) and rows that
+    stopped being free (R) border it: over F0 and A, with multipliers for R and the bias,
+
+        [ K_00  K_0A  E_R  e ] [ x_0 ]   [ g_0 ]
+        [ K_A0  K_AA   0   e ] [ x_A ] = [ g_A ]
+        [ E_R'   0     0   0 ] [ mu  ]   [ x_R ]
+        [ e'     e'    0   0 ] [ db  ]   [ sum ]
+
+    which costs a triangular solve for every new border column instead of a factorisation.
+    """
+
+    def __init__(self, K: np.ndarray, rows: np.ndarray):
+        self.K, self.rows = K, rows
+        self.ridge = ridge_for(K)
+        self._position = np.full(K.shape[0], -1)
+        self._position[rows] = np.arange(rows.size)
+        self._factor = cholesky(K[np.ix_(rows, rows)], self.ridge)
+        self._column_of: dict[int, int] = {}
+        self._half = np.empty((rows.size, 0), dtype=K.dtype)  # L^{-1} of the border columns
+        self._half_ones = self._solve_half(np.ones((rows.size, 1)))
+
+    def worn(self, free: np.ndarray) -> bool:
+        """Whether so many rows changed that factoring anew is cheaper."""
+        changed = int((free != (self._position >= 0)).sum())
+        return changed > 50 + self.rows.size // 5
+
+    def solve(
+        self, free: np.ndarray, g: np.ndarray, fixed: np.ndarray, total: float
+    ) -> tuple[np.ndarray, float]:
+        """Correction x and shift db: (K x + db)_i = g_i on free rows, x = fixed elsewhere.
+
+        The entries of x sum to ``total``. The ridge on the diagonal keeps singular blocks
+        solvable; as x is a correction, it does not move the point that is converged to.
+        """
+        start = self.rows
+        added = np.flatnonzero(free & (self._position < 0))
+        removed = start[~free[start]]
+        # rows outside F0 and A may still have a last move to make, to their bounds
+        movers = np.flatnonzero((fixed != 0) & ~free & (self._position < 0))
+        if movers.size:
+            g = g - (self.K[:, movers] @ fixed[movers].astype(self.K.dtype)).astype(np.float64)
+        border = self._border(added, removed)
+        base = self._solve_half(g[start][:, None])[:, 0]
+        a, c = added.size, added.size + removed.size
+        corner = np.zeros((c + 1, c + 1))
+        corner[:a, :a] = self.K[np.ix_(added, added)] + self.ridge * np.eye(a)
+        corner[:a, c] = corner[c, :a] = 1.0
+        corner -= border.T @ border
+        right = np.concatenate([g[added], fixed[removed], [total - fixed[movers].sum()]])
+        w = _solve_or_least_squares(corner, right - border.T @ base)
+        x = fixed.copy()
+        x[start] = self._solve_back(base - border @ w)
+        x[removed] = fixed[removed]
+        x[added] = w[:a]
+        return x, float(w[c])
+
+    def _border(self, added: np.ndarray, removed: np.ndarray) -> np.ndarray:
+        """L^{-1} [K_0A, E_R, e]; columns are computed once and remembered."""
+        wanted = [*added.tolist(), *removed.tolist()]
+        new = [row for row in wanted if row not in self._column_of]
+        if new:
+            columns = self.K[np.ix_(self.rows, new)]
+            inside = self._position[new]
+            for k in np.flatnonzero(inside >= 0):
+                columns[:, k] = 0.0
+                columns[inside[k], k] = 1.0
+            first = self._half.shape[1]
+            self._half = np.hstack([self._half, self._solve_half(columns)])
+            self._column_of.update({row: first + k for k, row in enumerate(new)})
+        chosen = self._half[:, [self._column_of[row] for row in wanted]]
+        return np.hstack([chosen, self._half_ones])
+
+    def _solve_half(self, B: np.ndarray) -> np.ndarray:
+        B = B.astype(self.K.dtype, copy=False)
+        return solve_triangular(self._factor, B, lower=True, check_finite=False)
+
+    def _solve_back(self, x: np.ndarray) -> np.ndarray:
+        x = x.astype(self.K.dtype, copy=False)
+        return solve_triangular(self._factor, x, lower=True, trans=1, check_finite=False)
+
+
+def _solve_or_least_squares(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.solve(A, b)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(A, b, rcond=None)[0]
+
+
+def ridge_for(K: np.ndarray) -> float:
+    """The least shift that keeps the Cholesky factor of a singular kernel stable."""
+    scale = float(np.diagonal(K).mean(dtype=np.float64))
+    return scale * (1e-4 if K.dtype == np.float32 else 1e-9)
+
+
+def cholesky(A: np.ndarray, shift: float) -> Any:
+    """Lower factor of A + shift I; A is overwritten."""
+    A.flat[:: A.shape[0] + 1] += A.dtype.type(shift)
+    (potrf,) = get_lapack_funcs(("potrf",), (A,))
+    factor, info = potrf(A.T, lower=True, clean=False, overwrite_a=True)
+    if info:
+        raise NotPositiveDefiniteError(f"leading block {info} of {A.shape[0]}")
+    return factor
