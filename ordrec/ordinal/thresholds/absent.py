@@ -38,6 +38,12 @@ class PresentRanks:
         The same samples on the smaller scale.
     n_ranks : int
         Of the smaller scale.
+    scale : ndarray of shape (n_ranks,)
+        Its ranks in terms of the declared one.
+    place : ndarray of shape (declared ranks - 1,)
+        For each declared threshold, which of the smaller scale's it coincides with.
+    outer : ndarray of bool, of the same shape
+        Whether it lies beyond all present ranks instead.
 
     Examples
     --------
@@ -50,10 +56,14 @@ class PresentRanks:
 
     def __init__(self, ranks: np.ndarray, n_ranks: int, *, inner: bool):
         present = np.unique(ranks)
-        self._declared = n_ranks
-        self._scale = present if inner else np.arange(present[0], present[-1] + 1)
-        self.ranks = np.searchsorted(self._scale, ranks)
-        self.n_ranks = self._scale.size
+        scale = present if inner else np.arange(present[0], present[-1] + 1)
+        self.scale = scale
+        self.ranks = np.searchsorted(scale, ranks)
+        self.n_ranks = scale.size
+        place = np.searchsorted(scale, np.arange(n_ranks - 1), side="right") - 1
+        self.place = np.clip(place, 0, scale.size - 2)
+        self._below, self._above = place < 0, place > scale.size - 2
+        self.outer = self._below | self._above
 
     def all_thresholds(
         self,
@@ -72,18 +82,14 @@ class PresentRanks:
             Of the logistic curve that turns distances to a threshold into probabilities.
         """
         weight = np.ones(latent.size) if weight is None else weight
-        steps = np.arange(self._declared - 1)
-        place = np.searchsorted(self._scale, steps, side="right") - 1
-        full = thresholds[np.clip(place, 0, thresholds.size - 1)].astype(np.float64)
-        below = np.flatnonzero(place < 0)
-        above = np.flatnonzero(place >= thresholds.size)
-        if below.size:
-            share = (np.arange(below.size) + 1) / below.size
-            full[below] = np.minimum(_tail(latent, weight, steepness, share), thresholds[0])
-        if above.size:
-            share = (np.arange(above.size) + 1)[::-1] / above.size
+        full = thresholds[self.place].astype(np.float64)
+        if self._below.any():
+            share = np.cumsum(self._below[self._below]) / self._below.sum()
+            full[self._below] = np.minimum(_tail(latent, weight, steepness, share), thresholds[0])
+        if self._above.any():
+            share = np.cumsum(self._above[self._above])[::-1] / self._above.sum()
             far = -_tail(-latent, weight, steepness, share)
-            full[above] = np.maximum(far, thresholds[-1])
+            full[self._above] = np.maximum(far, thresholds[-1])
         return full
 
 

@@ -1,0 +1,111 @@
+"""The boosting loop: a member, its weight, the thresholds, round after round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+__all__ = ["Ensemble", "Learner", "Member", "OrdinalLoss", "boost"]
+
+Member = Callable[[np.ndarray], np.ndarray]
+
+
+class Learner(Protocol):
+    """What trains the members."""
+
+    def prepare(self, X: np.ndarray, rng: np.random.Generator) -> Any:
+        """A copy that remembers the samples."""
+
+    def train(self, g: np.ndarray) -> Member:
+        """A function into [-1, 1] with a small ``sum g h``."""
+
+
+class OrdinalLoss(Protocol):
+    """What the members reduce."""
+
+    def thresholds(self, H: np.ndarray) -> np.ndarray:
+        """Thresholds for given scores."""
+
+    def pulls(self, H: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """p and q of ``p exp(d) + q exp(-d)``, and the logarithm of the loss."""
+
+    def step(self, h: np.ndarray, p: np.ndarray, q: np.ndarray) -> float:
+        """The weight of a member."""
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """H = sum_t alpha_t h_t, the thresholds after each round, and the losses.
+
+    ``thresholds`` and ``log_losses`` have one entry more than there are members: the first
+    belongs to H = 0.
+    """
+
+    members: list[Member]
+    alpha: np.ndarray
+    thresholds: np.ndarray
+    log_losses: np.ndarray
+
+    def latent(self, X: np.ndarray) -> np.ndarray:
+        """H(x) for each row."""
+        H = np.zeros(X.shape[0])
+        for H in self.staged_latent(X):  # noqa: B007 the last one is the result
+            pass
+        return H
+
+    def staged_latent(self, X: np.ndarray) -> Iterator[np.ndarray]:
+        """H(x) after each round, always in the same array."""
+        H = np.zeros(X.shape[0])
+        for a, member in zip(self.alpha, self.members, strict=True):
+            H += a * member(X)
+            yield H
+
+    def head(self, size: int) -> Ensemble:
+        """The first rounds only."""
+        return Ensemble(
+            self.members[:size],
+            self.alpha[:size],
+            self.thresholds[: size + 1],
+            self.log_losses[: size + 1],
+        )
+
+
+def boost(
+    loss: OrdinalLoss,
+    learner: Learner,
+    X: np.ndarray,
+    n_rounds: int,
+    keep_going: Callable[[Member, float, np.ndarray], bool] | None = None,
+) -> Ensemble:
+    """Run the rounds.
+
+    Parameters
+    ----------
+    loss : OrdinalLoss
+    learner : Learner
+        Prepared with X.
+    keep_going : callable, optional
+        Called after each round with its member, weight and thresholds; False ends the run.
+    """
+    H = np.zeros(X.shape[0])
+    theta = loss.thresholds(H)
+    members: list[Member] = []
+    alphas, path, log_losses = [], [theta], []
+    for _ in range(n_rounds):
+        p, q, log_loss = loss.pulls(H, theta)
+        log_losses.append(log_loss)
+        member = learner.train(p - q)
+        h = member(X)
+        alpha = loss.step(h, p, q)
+        H += alpha * h
+        theta = loss.thresholds(H)
+        members.append(member)
+        alphas.append(alpha)
+        path.append(theta)
+        if keep_going is not None and not keep_going(member, alpha, theta):
+            break
+    log_losses.append(loss.pulls(H, theta)[2])
+    return Ensemble(members, np.array(alphas), np.array(path), np.array(log_losses))

@@ -1,0 +1,327 @@
+"""ORBoost and RankBoostAE, the scikit-learn layer."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import has_fit_parameter
+
+from ordrec.ordinal.base import ThresholdModel
+from ordrec.ordinal.boosting.ensemble import Learner, Member, OrdinalLoss, boost
+from ordrec.ordinal.boosting.margins import Margins
+from ordrec.ordinal.boosting.orboost import MarginLoss
+from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
+from ordrec.ordinal.boosting.rankboost import PairLoss
+from ordrec.ordinal.boosting.stopping import Watch, hold_out
+from ordrec.ordinal.boosting.stump import StumpSearch
+from ordrec.ordinal.losses import Reach, reach_of
+from ordrec.ordinal.thresholds.absent import PresentRanks
+from ordrec.ordinal.thresholds.order import ranks_between
+
+__all__ = ["ORBoost", "RankBoostAE"]
+
+
+class _Boosted(ThresholdModel):
+    """What both estimators do."""
+
+    base: Any
+    n_estimators: int
+    gamma: float
+    n_iter_no_change: Any
+    validation_fraction: float
+    probability: bool
+    random_state: Any
+
+    @abstractmethod
+    def _reach(self) -> Reach:
+        """Whose error early stopping watches: adjacent counts mistakes, all their size."""
+
+    @abstractmethod
+    def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:
+        """The loss on a training set."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Run the rounds.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            A sparse matrix is made dense.
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+        """
+        self._check_parameters()
+        reach = self._reach()
+        X, ranks, weight = self._validate_fit(X, y, sample_weight)
+        X = X.toarray() if sparse.issparse(X) else X
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        train = np.flatnonzero(weight > 0)
+        held = train[:0]
+        if self.n_iter_no_change is not None:
+            train, held = hold_out(train, ranks, self.validation_fraction, rng)
+        part = PresentRanks(ranks[train], self.n_ranks_, inner=reach == "adjacent")
+        watch = None
+        if held.size:
+            watch = Watch(X[held], ranks[held], weight[held], part, reach, self.n_iter_no_change)
+        rows = X[train]
+        ensemble = boost(
+            self._loss(part, weight[train]),
+            self._learner().prepare(rows, rng),
+            rows,
+            self.n_estimators,
+            watch,
+        )
+        self.ensemble_ = ensemble.head(watch.best_round) if watch else ensemble
+        self.n_estimators_ = len(self.ensemble_.members)
+        # the log-odds of the exponential loss are twice the margin
+        self.thresholds_ = part.all_thresholds(
+            self.ensemble_.thresholds[-1], self.ensemble_.latent(rows), weight[train], steepness=2.0
+        )
+        self._place, self._outer = part.place, part.outer
+        if self.probability:
+            self._fit_link(X, ranks, weight)
+        return self
+
+    def predict_latent(self, X: Any) -> np.ndarray:
+        """The ensemble's score H(x), on the scale of ``thresholds_``."""
+        return self.ensemble_.latent(self._dense(X))
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """Labels after each round."""
+        X = self._dense(X)
+        stages = zip(self.ensemble_.staged_latent(X), self.ensemble_.thresholds[1:], strict=True)
+        for H, theta in stages:
+            thresholds = np.sort(np.where(self._outer, self.thresholds_, theta[self._place]))
+            yield self.classes_[ranks_between(H, thresholds)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """P(rank) by the calibrated link, shape (n_samples, n_ranks); needs probability=True."""
+        return self._linked_probabilities(X)
+
+    def normalised_margins(self, X: Any, y: Any) -> Margins:
+        """Normalised margins of samples with known labels, and the paper's bound terms."""
+        H = self.predict_latent(X)
+        position = {label: rank for rank, label in enumerate(self.classes_.tolist())}
+        labels = np.asarray(y).tolist()
+        unknown = sorted({str(label) for label in labels if label not in position})
+        if unknown:
+            raise ValueError(f"y contains {unknown[:5]}, which training has not seen")
+        ranks = np.array([position[label] for label in labels], dtype=np.int64)
+        size = float(np.abs(self.ensemble_.alpha).sum())
+        return Margins.of(H, self.thresholds_, ranks, size)
+
+    def _dense(self, X: Any) -> np.ndarray:
+        X = self._validate_predict(X)
+        return X.toarray() if sparse.issparse(X) else X
+
+    def _learner(self) -> Learner:
+        if isinstance(self.base, str):
+            if self.base == "sigmoid":
+                return SigmoidRCD(self.gamma)
+            if self.base == "perceptron":
+                return PerceptronRCD()
+            if self.base == "stump":
+                return StumpSearch()
+        elif hasattr(self.base, "prepare") and hasattr(self.base, "train"):
+            return self.base
+        elif hasattr(self.base, "fit") and hasattr(self.base, "predict"):
+            if not has_fit_parameter(self.base, "sample_weight"):
+                raise ValueError(f"base {self.base!r} takes no sample_weight, which boosting needs")
+            return _ClassifierLearner(self.base)
+        raise ValueError(
+            'base must be "sigmoid", "perceptron", "stump", a learner or a classifier, '
+            f"got {self.base!r}"
+        )
+
+    def _check_parameters(self) -> None:
+        if not (isinstance(self.n_estimators, Integral) and self.n_estimators >= 1):
+            raise ValueError(f"n_estimators must be at least 1, got {self.n_estimators!r}")
+        if not (isinstance(self.gamma, Real) and 0 < self.gamma < np.inf):
+            raise ValueError(f"gamma must be a positive number, got {self.gamma!r}")
+        patience = self.n_iter_no_change
+        if patience is not None and not (isinstance(patience, Integral) and patience >= 1):
+            raise ValueError(f"n_iter_no_change must be None or at least 1, got {patience!r}")
+        if not 0 < self.validation_fraction < 1:
+            raise ValueError(
+                f"validation_fraction must lie between 0 and 1, got {self.validation_fraction!r}"
+            )
+        self._learner()
+
+
+class ORBoost(_Boosted):
+    """Ordinal regression boosting (Lin & Li 2006): a thresholded ensemble.
+
+    Parameters
+    ----------
+    margins : {"all", "left-right"}
+        Whether the loss counts a sample's margins at all thresholds, which is after small
+        absolute errors, or at the two ends of its rank, after few errors.
+    base : {"sigmoid", "perceptron", "stump"}, learner or classifier
+        What the members are. Sigmoids and perceptrons come from random coordinate descent
+        and want features of comparable scale. `PerceptronRCD` and `SigmoidRCD` objects set
+        its number of steps; a scikit-learn classifier is trained on two classes with
+        sample weights.
+    n_estimators : int
+        Rounds, the paper's T.
+    gamma : float
+        Norm of the weights of a "sigmoid": its steepness.
+    n_iter_no_change : int, optional
+        Early stopping: rounds without a lower error on held-out samples after which to stop
+        and go back to the best round. Off by default.
+    validation_fraction : float
+        Share of the samples of each rank held out for early stopping.
+    probability : bool
+        Whether to calibrate `predict_proba`: an ordered probit on scores out of five folds,
+        which takes five more fits.
+    classes : sequence, optional
+        The labels in ascending order; needed where labels have no numeric order or not all
+        of them occur in training.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_ranks,)
+    thresholds_ : ndarray of shape (n_ranks - 1,)
+    ensemble_ : Ensemble
+        Members, their weights ``alpha``, thresholds and log-losses after each round.
+    n_estimators_ : int
+        Rounds kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(12.0).reshape(-1, 1)
+    >>> y = np.repeat([1, 2, 3], 4)
+    >>> model = ORBoost(base="stump", n_estimators=20).fit(X, y)
+    >>> model.predict([[0.0], [5.0], [11.0]])
+    array([1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        margins: str = "all",
+        base: Any = "sigmoid",
+        n_estimators: int = 2000,
+        gamma: float = 4.0,
+        *,
+        n_iter_no_change: int | None = None,
+        validation_fraction: float = 0.1,
+        probability: bool = False,
+        classes: Any = None,
+        random_state: Any = None,
+    ):
+        self.margins = margins
+        self.base = base
+        self.n_estimators = n_estimators
+        self.gamma = gamma
+        self.n_iter_no_change = n_iter_no_change
+        self.validation_fraction = validation_fraction
+        self.probability = probability
+        self.classes = classes
+        self.random_state = random_state
+
+    def _reach(self) -> Reach:
+        if self.margins not in ("all", "left-right"):
+            raise ValueError(f'margins must be "all" or "left-right", got {self.margins!r}')
+        return reach_of(self.margins)
+
+    def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:
+        return MarginLoss(part.ranks, part.n_ranks, weight, self._reach())
+
+
+class RankBoostAE(_Boosted):
+    """RankBoost with the thresholds of least absolute error (Lin & Li 2006).
+
+    The scores are boosted to order all pairs of samples of different rank; the thresholds
+    come afterwards. A round costs O(n), since the pairs factorise over the ranks.
+
+    Parameters
+    ----------
+    base, n_estimators, gamma, n_iter_no_change, validation_fraction :
+        As in `ORBoost`.
+    probability, classes, random_state :
+        As in `ORBoost`.
+
+    Attributes
+    ----------
+    classes_, thresholds_, ensemble_, n_estimators_ :
+        As in `ORBoost`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(12.0).reshape(-1, 1)
+    >>> y = np.repeat([1, 2, 3], 4)
+    >>> model = RankBoostAE(base="stump", n_estimators=20).fit(X, y)
+    >>> model.predict([[0.0], [5.0], [11.0]])
+    array([1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        base: Any = "sigmoid",
+        n_estimators: int = 2000,
+        gamma: float = 4.0,
+        *,
+        n_iter_no_change: int | None = None,
+        validation_fraction: float = 0.1,
+        probability: bool = False,
+        classes: Any = None,
+        random_state: Any = None,
+    ):
+        self.base = base
+        self.n_estimators = n_estimators
+        self.gamma = gamma
+        self.n_iter_no_change = n_iter_no_change
+        self.validation_fraction = validation_fraction
+        self.probability = probability
+        self.classes = classes
+        self.random_state = random_state
+
+    def _reach(self) -> Reach:
+        return "all"
+
+    def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:
+        return PairLoss(part.ranks, part.n_ranks, weight)
+
+
+@dataclass(frozen=True)
+class _Vote:
+    """A fitted classifier of -1 against 1, as a member."""
+
+    classifier: Any
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self.classifier.predict(X), dtype=np.float64)
+
+
+class _ClassifierLearner:
+    """Trains clones of a scikit-learn classifier on labels -sign(g), weights |g|."""
+
+    _X: np.ndarray
+    _rng: np.random.Generator
+
+    def __init__(self, classifier: Any):
+        self.classifier = classifier
+
+    def prepare(self, X: np.ndarray, rng: np.random.Generator) -> _ClassifierLearner:
+        ready = copy.copy(self)
+        ready._X, ready._rng = X, rng
+        return ready
+
+    def train(self, g: np.ndarray) -> Member:
+        classifier = clone(self.classifier)
+        if "random_state" in classifier.get_params():
+            seed = int(self._rng.integers(2**31 - 1))
+            classifier.set_params(random_state=seed)
+        weight = np.abs(g) * (g.size / np.abs(g).sum())
+        return _Vote(classifier.fit(self._X, np.where(g > 0, -1, 1), sample_weight=weight))

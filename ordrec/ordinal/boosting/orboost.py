@@ -1,0 +1,117 @@
+"""ORBoost: the exponential loss of margins at thresholds (Lin & Li 2006, sections 4.2, 4.3).
+
+With c the sample weights, the loss is
+
+    left-right (5)   sum_n c_n [exp(-rho_L) + exp(-rho_R)]
+    all (8)          sum_n c_n sum_k exp(-rho_k)
+
+and, as a function of one sample's score, p exp(d) + q exp(-d) when its score moves by d:
+
+    p_n = c_n exp(H_n) sum_{k in reach, k >= y_n} exp(-theta_k)     thresholds above it
+    q_n = c_n exp(-H_n) sum_{k in reach, k < y_n} exp(theta_k)      thresholds below it
+
+(ranks and thresholds from 0; the paper's (6) prints ``theta_{y_n} - 1`` for theta_{y_n - 1}).
+The sums over k depend on the rank only. All sums are kept as logarithms; p and q carry a
+common factor, which no step depends on: g = p - q is the gradient (weights of the binary
+problem), alpha = 1/2 ln(W- / W+) and theta_k = 1/2 ln(B_k / A_k) are ratios.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ordrec.ordinal.losses import Reach
+from ordrec.ordinal.thresholds.pav import pooled_thresholds
+
+__all__ = ["MarginLoss", "bounded_ratio", "log_sums", "pulls"]
+
+LONGEST = 12.0  # a step that would be infinite, where a learner makes no mistake
+
+
+class MarginLoss:
+    """The loss of one training set, for either reach; every rank must have samples."""
+
+    def __init__(self, ranks: np.ndarray, n_ranks: int, weight: np.ndarray, reach: Reach):
+        self.ranks = ranks
+        self.n_ranks = n_ranks
+        self.log_weight = np.log(weight)
+        self.reach = reach
+
+    def thresholds(self, H: np.ndarray) -> np.ndarray:
+        """The thresholds that minimise the loss for given scores, (7)."""
+        up, down = log_sums(H, self.ranks, self.n_ranks, self.log_weight)
+        if self.reach == "adjacent":
+            return pooled_thresholds(up[:-1], down[1:])
+        below = np.logaddexp.accumulate(up)[:-1]
+        above = np.logaddexp.accumulate(down[::-1])[::-1][1:]
+        return 0.5 * (below - above)
+
+    def pulls(self, H: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """p and q over a common factor, and the logarithm of the loss."""
+        end = np.array([-np.inf])
+        if self.reach == "adjacent":
+            above, below = np.concatenate([-theta, end]), np.concatenate([end, theta])
+        else:
+            above = np.concatenate([np.logaddexp.accumulate(-theta[::-1])[::-1], end])
+            below = np.concatenate([end, np.logaddexp.accumulate(theta)])
+        return pulls(H, self.ranks, self.log_weight, above, below)
+
+    def step(self, h: np.ndarray, p: np.ndarray, q: np.ndarray) -> float:
+        """alpha = 1/2 ln(W- / W+), the minimum of a bound that is exact for h in {-1, 0, 1}."""
+        up, down = np.maximum(h, 0.0), np.maximum(-h, 0.0)
+        return 0.5 * bounded_ratio(up @ q + down @ p, up @ p + down @ q)
+
+
+def bounded_ratio(w_minus: float, w_plus: float) -> float:
+    """ln(W- / W+), cut where one of them vanishes."""
+    if w_minus <= 0.0 and w_plus <= 0.0:
+        return 0.0
+    with np.errstate(divide="ignore"):
+        ratio = np.log(w_minus) - np.log(w_plus)
+    return float(np.clip(ratio, -2.0 * LONGEST, 2.0 * LONGEST))
+
+
+@njit(cache=True)
+def log_sums(
+    H: np.ndarray, ranks: np.ndarray, n_ranks: int, log_weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """ln sum c exp(H) and ln sum c exp(-H) over the samples of each rank."""
+    high, low = np.full(n_ranks, -np.inf), np.full(n_ranks, -np.inf)
+    for i in range(H.size):
+        y = ranks[i]
+        high[y] = max(high[y], log_weight[i] + H[i])
+        low[y] = max(low[y], log_weight[i] - H[i])
+    up, down = np.zeros(n_ranks), np.zeros(n_ranks)
+    for i in range(H.size):
+        y = ranks[i]
+        up[y] += np.exp(log_weight[i] + H[i] - high[y])
+        down[y] += np.exp(log_weight[i] - H[i] - low[y])
+    for y in range(n_ranks):
+        if up[y] > 0.0:
+            up[y], down[y] = high[y] + np.log(up[y]), low[y] + np.log(down[y])
+        else:
+            up[y], down[y] = -np.inf, -np.inf
+    return up, down
+
+
+@njit(cache=True)
+def pulls(
+    H: np.ndarray,
+    ranks: np.ndarray,
+    log_weight: np.ndarray,
+    above: np.ndarray,
+    below: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """p = c exp(H + above[y]), q = c exp(-H + below[y]), divided by the largest; and ln sum."""
+    top = -np.inf
+    for i in range(H.size):
+        y = ranks[i]
+        top = max(top, log_weight[i] + max(H[i] + above[y], below[y] - H[i]))
+    p, q, total = np.empty(H.size), np.empty(H.size), 0.0
+    for i in range(H.size):
+        y = ranks[i]
+        p[i] = np.exp(log_weight[i] + H[i] + above[y] - top)
+        q[i] = np.exp(log_weight[i] - H[i] + below[y] - top)
+        total += p[i] + q[i]
+    return p, q, top + np.log(total)

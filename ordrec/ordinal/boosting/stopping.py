@@ -1,0 +1,55 @@
+"""Early stopping on samples that are held out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ordrec.ordinal.boosting.ensemble import Member
+from ordrec.ordinal.losses import Reach
+from ordrec.ordinal.thresholds.absent import PresentRanks
+from ordrec.ordinal.thresholds.order import ranks_between
+
+__all__ = ["Watch", "hold_out"]
+
+
+class Watch:
+    """Follows the error on held-out samples and says when to stop."""
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        ranks: np.ndarray,
+        weight: np.ndarray,
+        part: PresentRanks,
+        reach: Reach,
+        patience: int,
+    ):
+        self.X, self.ranks, self.weight = X, ranks, weight
+        self.part, self.reach, self.patience = part, reach, patience
+        self.H = np.zeros(X.shape[0])
+        self.round = self.best_round = 0
+        self.best_error = np.inf
+
+    def __call__(self, member: Member, alpha: float, theta: np.ndarray) -> bool:
+        """Take a round into account; False when there has been no gain for too long."""
+        self.round += 1
+        self.H += alpha * member(self.X)
+        off = np.abs(self.part.scale[ranks_between(self.H, theta)] - self.ranks)
+        error = self.weight @ (np.minimum(off, 1) if self.reach == "adjacent" else off)
+        if error < self.best_error:
+            self.best_round, self.best_error = self.round, error
+        return self.round - self.best_round < self.patience
+
+
+def hold_out(
+    rows: np.ndarray, ranks: np.ndarray, fraction: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Training and held-out rows, rank by rank; a rank never loses its last sample."""
+    shuffled = rng.permutation(rows)
+    held = np.zeros(ranks.size, dtype=bool)
+    for rank in np.unique(ranks[rows]):
+        own = shuffled[ranks[shuffled] == rank]
+        held[own[: min(int(np.ceil(fraction * own.size)), own.size - 1)]] = True
+    if not held.any():
+        raise ValueError("early stopping needs at least two samples of some class to hold one out")
+    return rows[~held[rows]], rows[held[rows]]
