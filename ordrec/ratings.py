@@ -209,6 +209,12 @@ class Ratings:
         self.user_table = user_table
         self.item_table = item_table
         self.folds = MappingProxyType({k: _frozen(v, np.bool_) for k, v in (folds or {}).items()})
+        for fold, mask in self.folds.items():
+            if mask.shape != self.users.shape:
+                raise ArgumentError(
+                    f"fold {fold!r} has shape {mask.shape} for {self.n_ratings} ratings: "
+                    "give one flag a rating"
+                )
         self.name = name
 
     @classmethod
@@ -530,7 +536,7 @@ def _as_seconds(column: pd.Series, name: str) -> np.ndarray:
             stamps = stamps.tz_convert("UTC").tz_localize(None)
         return stamps.to_numpy("datetime64[s]").astype(np.int64)
     if pd.api.types.is_integer_dtype(column) and not column.hasnans:
-        return column.to_numpy(np.int64)
+        return column.to_numpy(np.int64, copy=True)  # the frame may change later
     values = _as_numbers(column, name)
     outside = np.flatnonzero(np.abs(values) > 2.0**53)
     if outside.size:
@@ -558,10 +564,10 @@ def _encode(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
         raise DataError(f"row {missing[0]}: no {name} id ({missing.size} such rows): drop them")
     if pd.api.types.is_float_dtype(column.dtype):
         values = column.to_numpy(np.float64)
-        broken = np.flatnonzero(~np.isfinite(values) | (values != np.floor(values)))
+        broken = np.flatnonzero(~(np.abs(values) < 2.0**53) | (values != np.floor(values)))
         if broken.size:
             raise DataError(
-                f"row {broken[0]}: {name} id {values[broken[0]]} is not a whole number: "
+                f"row {broken[0]}: {name} id {values[broken[0]]:g} is not a whole number: "
                 "turn the ids into integers or strings"
             )
         return _encode(pd.Series(values.astype(np.int64)), name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO, Literal
 
@@ -188,20 +189,26 @@ def read_text_table(
     place = source.place(member)
     text = source.text(member, encodings)
     try:
-        frame = pd.read_csv(
-            io.StringIO(text),
-            sep=separator,
-            header=None,
-            names=None if names is None else list(names),
-            dtype=str,
-            keep_default_na=False,
-            na_values=[],
-            skip_blank_lines=False,
-            quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
-            index_col=False,
-            engine="c",
-            on_bad_lines="error",
-        ).fillna("")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # it would cut long rows short
+            frame = pd.read_csv(
+                io.StringIO(text),
+                sep=separator,
+                header=None,
+                names=None if names is None else list(names),
+                dtype=str,
+                keep_default_na=False,
+                na_values=[],
+                skip_blank_lines=False,
+                quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+                index_col=False,
+                engine="c",
+                on_bad_lines="error",
+            ).fillna("")
+    except pd.errors.ParserWarning:
+        raise DataError(
+            f"{place}: rows have more fields than {', '.join(names or ())}: correct the file"
+        ) from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OverflowError) as error:
         reason = str(error).strip().replace("\n", " ")
         raise DataError(f"{place}: not a table ({reason}): correct or remove the line") from None

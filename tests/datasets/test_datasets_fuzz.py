@@ -109,15 +109,15 @@ def check(data, tmp_path_factory, folder, file):
         shutil.rmtree(target)
 
 
-@pytest.mark.parametrize(("folder", "file"), FILES, ids="/".join)
+@pytest.mark.parametrize(("folder", "file"), FILES, ids=["-".join(f) for f in FILES])
 @given(data=st.data())
-@settings(max_examples=10)
+@settings(max_examples=6)
 def test_mutated_samples(data, tmp_path_factory, folder, file):
     check(data, tmp_path_factory, folder, file)
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize(("folder", "file"), FILES, ids="/".join)
+@pytest.mark.parametrize(("folder", "file"), FILES, ids=["-".join(f) for f in FILES])
 @given(data=st.data())
 @settings(max_examples=400, derandomize=False)
 def test_mutated_samples_at_length(data, tmp_path_factory, folder, file):

@@ -105,3 +105,10 @@ def test_text_table_refuses_long_rows(tmp_path):
     (tmp_path / "f").write_text("a,b\n1,2\n1,2,3\n")
     with open_source(tmp_path / "f") as source, pytest.raises(DataError, match="line 3"):
         delimited.read_text_table(source, "f", ",")
+
+
+@pytest.mark.parametrize("text", ["1,2,3\n4,5\n", "4,5\n1,2,3\n", "1,2,3\n4,5,6\n"])
+def test_named_columns_refuse_long_rows(tmp_path, text):
+    (tmp_path / "f").write_text(text)
+    with open_source(tmp_path / "f") as source, pytest.raises(DataError, match="fields"):
+        delimited.read_text_table(source, "f", ",", names=("a", "b"))
