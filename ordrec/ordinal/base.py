@@ -22,7 +22,7 @@ from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.thresholds.link import fit_link
 from ordrec.ordinal.thresholds.order import ranks_between
 
-__all__ = ["KernelMixin", "OrdinalClassifier", "ThresholdModel"]
+__all__ = ["KernelMixin", "OrdinalClassifier", "ProximityModel", "ThresholdModel"]
 
 LINK_FOLDS = 5
 BLOCK_ENTRIES = 2**22  # of a kernel matrix that is computed in pieces
@@ -114,6 +114,29 @@ class ThresholdModel(OrdinalClassifier):
                 "predict_proba needs"
             )
         return self.link_.probabilities(self.predict_latent(X))
+
+
+class ProximityModel(OrdinalClassifier):
+    """An estimator with one surface a rank: the nearest wins."""
+
+    @abstractmethod
+    def predict_distances(self, X: Any) -> np.ndarray:
+        """Distance to each rank's surface, shape (n_samples, n_ranks); inf: no such surface."""
+
+    def predict_ranks(self, X: Any) -> np.ndarray:
+        """Zero-based rank of the nearest surface, the lower rank of equally near ones."""
+        return self.predict_distances(X).argmin(axis=1)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Negated distances, one column a rank: the largest wins.
+
+        With two ranks, as in scikit-learn, one value a sample: how much nearer it is to the
+        upper rank than to the lower one.
+        """
+        distances = self.predict_distances(X)
+        if self.n_ranks_ == 2:
+            return distances[:, 0] - distances[:, 1]
+        return -distances
 
 
 class KernelMixin:

@@ -1,1 +1,7 @@
-"""ordinal/npsvor."""
+"""Nonparallel support vector ordinal regression: one proximal plane a rank."""
+
+from __future__ import annotations
+
+from ordrec.ordinal.npsvor.model import NPSVOR
+
+__all__ = ["NPSVOR"]

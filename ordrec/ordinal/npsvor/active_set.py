@@ -93,9 +93,7 @@ def solve(
     )
 
 
-def _pivot(
-    gram: Gram, planes: Planes, z: np.ndarray, tol: float, n_jobs: int | None
-) -> np.ndarray:
+def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, n_jobs: int | None) -> np.ndarray:
     """Rounds of exchanges from the places of z, all ranks in step; feasible multipliers."""
     ranks = [_Rank(gram, planes, k, z[:, k]) for k in range(z.shape[1])]
     z = np.stack([rank.z for rank in ranks], axis=1)

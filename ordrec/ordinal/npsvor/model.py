@@ -1,0 +1,218 @@
+"""NPSVOR, the scikit-learn layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ordrec.kernels import kernel_for
+from ordrec.ordinal.base import KernelMixin, ProximityModel
+from ordrec.ordinal.npsvor import active_set, admm
+from ordrec.ordinal.npsvor.gram import DenseGram
+from ordrec.ordinal.npsvor.lowrank import FactoredGram, incomplete_cholesky
+from ordrec.ordinal.npsvor.problem import Planes, planes_for
+from ordrec.ordinal.solution import Solution
+
+__all__ = ["NPSVOR"]
+
+SINGLE_PRECISION = 1500  # rows from which single precision is tried first
+
+
+class NPSVOR(KernelMixin, ProximityModel):
+    """Nonparallel support vector ordinal regression (Wang, Shi, Niu and Tian 2017).
+
+    For each rank, a plane close to its samples, with lower ranks on one side and higher
+    ones on the other; a new sample gets the rank of the nearest plane.
+
+    Parameters
+    ----------
+    C1 : float
+        Cost of a sample outside the band around the plane of its own rank.
+    C2 : float, optional
+        Cost of a sample on the wrong side of another rank's plane. C1 if not given, as in
+        the paper's tables.
+    epsilon : float
+        Half width of the band.
+    eta : float
+        Penalty of ADMM. ``solver="admm"`` takes it as it is, as the paper does;
+        ``"active-set"`` multiplies the penalty natural to the data's scale by it.
+    kernel : str or Kernel
+        "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`.
+    gamma, degree, coef0 :
+        Of a kernel given by name, as in scikit-learn.
+    solver : {"active-set", "admm"}
+        "active-set" finishes what ADMM starts and is exact; "admm" is Algorithm 2 of the
+        paper alone.
+    tol : float
+        For "active-set" the largest violation of optimality, in units of the margin; for
+        "admm" both tolerances of the residuals (the paper's are 1e-2).
+    max_iter : int
+        Limit of ADMM iterations.
+    exact_rows : int
+        With more training rows than this, the kernel matrix is replaced by an incomplete
+        Cholesky factor of at most ``max_rank`` columns. A precomputed one never is.
+    max_rank : int
+    n_jobs : int, optional
+        Threads, one rank each.
+    classes : sequence, optional
+        The labels in ascending order; needed where labels have no numeric order or not all
+        of them occur in training. A rank without samples has no plane and never wins.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_ranks,)
+    dual_coef_ : ndarray of shape (n_support, n_ranks)
+        Multipliers rho, one column a rank (over the pivots, where the kernel is factored).
+    intercept_ : ndarray of shape (n_ranks,)
+        The biases; NaN for a rank without samples.
+    support_ : ndarray of shape (n_support,)
+        Training rows with a multiplier that is not zero.
+    objective_, dual_gap_, violation_ : float
+        Primal objective and duality gap, summed over the ranks; largest violation.
+    n_iter_ : int
+    converged_ : bool
+    left_out_ : float
+        Share of the kernel's trace that the incomplete factor leaves out; 0 when exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(12.0).reshape(-1, 1)
+    >>> y = np.repeat([1, 2, 3], 4)
+    >>> model = NPSVOR(kernel="linear").fit(X, y)
+    >>> model.predict([[0.0], [5.5], [11.0]])
+    array([1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        C1: float = 1.0,
+        C2: float | None = None,
+        epsilon: float = 0.2,
+        eta: float = 1.0,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        solver: str = "active-set",
+        tol: float = 1e-3,
+        max_iter: int = 5000,
+        exact_rows: int = 20_000,
+        max_rank: int = 1000,
+        n_jobs: int | None = None,
+        classes: Any = None,
+    ):
+        self.C1 = C1
+        self.C2 = C2
+        self.epsilon = epsilon
+        self.eta = eta
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.exact_rows = exact_rows
+        self.max_rank = max_rank
+        self.n_jobs = n_jobs
+        self.classes = classes
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NPSVOR:
+        """Fit one plane a rank.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Or the Gram matrix, with ``kernel="precomputed"``.
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies C1 and C2 of each sample.
+        """
+        C1, C2 = self._check_parameters()
+        X, ranks, weight = self._validate_fit(X, y, sample_weight)
+        rows = np.flatnonzero(weight > 0)
+        ranks, weight = ranks[rows], weight[rows]
+        present = np.unique(ranks)
+        planes = planes_for(ranks, present, C1 * weight, C2 * weight, float(self.epsilon))
+        if rows.size > self.exact_rows and not self.__sklearn_tags__().input_tags.pairwise:
+            solution, coef, carriers = self._solve_factored(X, rows, planes)
+        else:
+            solution, coef, carriers = self._solve_exact(X, rows, planes)
+        self._warn_unless_converged(solution, self.tol)
+        self.dual_coef_ = np.zeros((carriers.size, self.n_ranks_))
+        self.dual_coef_[:, present] = coef
+        self.intercept_ = np.full(self.n_ranks_, np.nan)
+        self.intercept_[present] = solution.thresholds
+        self.support_ = carriers
+        self._keep_rows(X, carriers)
+        self.objective_, self.dual_gap_ = solution.objective, solution.gap
+        self.violation_, self.converged_ = solution.violation, solution.converged
+        self.n_iter_ = solution.n_iter
+        return self
+
+    def _solve_exact(
+        self, X: Any, rows: np.ndarray, planes: Planes
+    ) -> tuple[Solution, np.ndarray, np.ndarray]:
+        """With the whole kernel matrix, in single precision first where that pays."""
+        self.left_out_ = 0.0
+        single = rows.size >= SINGLE_PRECISION and self.solver == "active-set"
+        for dtype in [np.float32, np.float64] if single else [np.float64]:
+            gram = DenseGram(self._fit_gram(X, rows=rows, dtype=dtype))
+            solution = self._solve(gram, planes, last=dtype == np.float64)
+            if solution.converged:
+                break
+        used = np.flatnonzero(solution.coef.any(axis=1))
+        return solution, solution.coef[used], rows[used]
+
+    def _solve_factored(
+        self, X: Any, rows: np.ndarray, planes: Planes
+    ) -> tuple[Solution, np.ndarray, np.ndarray]:
+        """With an incomplete Cholesky factor of the kernel."""
+        part = X[rows]
+        self.kernel_ = kernel_for(
+            self.kernel, part, gamma=self.gamma, degree=self.degree, coef0=self.coef0
+        )
+        low = incomplete_cholesky(
+            self.kernel_.diag(part),
+            lambda i: self.kernel_(part, part[[i]])[:, 0],
+            max_rank=self.max_rank,
+        )
+        self.left_out_ = low.left_out
+        solution = self._solve(FactoredGram(low.G), planes, last=True)
+        return solution, low.on_pivots(solution.coef), rows[low.pivots]
+
+    def _solve(self, gram: Any, planes: Planes, *, last: bool) -> Solution:
+        if self.solver == "admm":
+            return admm.solve(
+                gram, planes, eta=float(self.eta), tol=self.tol, max_iter=self.max_iter
+            )
+        return active_set.solve(
+            gram,
+            planes,
+            eta=float(self.eta) * admm.natural_penalty(gram, planes),
+            tol=self.tol,
+            max_iter=self.max_iter if last else min(self.max_iter, 60),
+            n_jobs=self.n_jobs,
+        )
+
+    def predict_distances(self, X: Any) -> np.ndarray:
+        """|f_k(x)| for every rank k, shape (n_samples, n_ranks); inf for a rank without plane."""
+        X = self._validate_predict(X)
+        values = self._cross_gram(X) @ self.dual_coef_ + self.intercept_
+        return np.where(np.isnan(self.intercept_), np.inf, np.abs(values))
+
+    def _check_parameters(self) -> tuple[float, float]:
+        C2 = self.C1 if self.C2 is None else self.C2
+        for name, value in {"C1": self.C1, "C2": C2, "eta": self.eta, "tol": self.tol}.items():
+            if not (np.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be a positive number, got {value!r}")
+        if not (np.isfinite(self.epsilon) and self.epsilon >= 0):
+            raise ValueError(f"epsilon must not be negative, got {self.epsilon!r}")
+        if self.solver not in ("active-set", "admm"):
+            raise ValueError(f'solver must be "active-set" or "admm", got {self.solver!r}')
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
+        return float(self.C1), float(C2)
