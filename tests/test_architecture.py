@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "ordrec"
 
 # A room imports only from rooms to its left.
 ROOMS = [
+    "lazy",
     "errors",
     "parallel",
     "persistence",

@@ -1,12 +1,10 @@
-"""Splits without leaks, metrics with names, and the comparison of models.
-
-Names are loaded when first used, so that importing the package is quick.
-"""
+"""Splits without leaks, metrics with names, and the comparison of models."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ordrec.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ordrec.evaluation.comparison import evaluate
@@ -50,21 +48,6 @@ if TYPE_CHECKING:
         split_from_name,
     )
 
-_HOMES = {
-    "errors": "kendall_tau macro_mae mae mze off_by_one quadratic_kappa rmse",
-    "comparison": "evaluate",
-    "measures": "DEFAULT_METRICS decide measure_from_name metric_names",
-    "partition": "RowSplit Split Splitter",
-    "probability": "brier_score expected_calibration_error log_loss ranked_probability_score",
-    "ranking": "fcp mean_average_precision mean_reciprocal_rank ndcg pooled_fcp "
-    "precision_at recall_at",
-    "result": "EvaluationResult",
-    "row_splits": "StratifiedHoldOut StratifiedKFold",
-    "splits": "GlobalTime HoldOut KFold LeaveOut PublishedFolds StrongGeneralisation "
-    "UserHoldOut UserTime split_from_name",
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-
 __all__ = [
     "DEFAULT_METRICS",
     "EvaluationResult",
@@ -106,12 +89,19 @@ __all__ = [
     "split_from_name",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'ordrec.evaluation' has no attribute {name!r}")
-    return getattr(import_module(f"ordrec.evaluation.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "errors": "kendall_tau macro_mae mae mze off_by_one quadratic_kappa rmse",
+        "comparison": "evaluate",
+        "measures": "DEFAULT_METRICS decide measure_from_name metric_names",
+        "partition": "RowSplit Split Splitter",
+        "probability": "brier_score expected_calibration_error log_loss ranked_probability_score",
+        "ranking": "fcp mean_average_precision mean_reciprocal_rank ndcg pooled_fcp "
+        "precision_at recall_at",
+        "result": "EvaluationResult",
+        "row_splits": "StratifiedHoldOut StratifiedKFold",
+        "splits": "GlobalTime HoldOut KFold LeaveOut PublishedFolds StrongGeneralisation "
+        "UserHoldOut UserTime split_from_name",
+    },
+)
