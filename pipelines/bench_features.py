@@ -50,6 +50,10 @@ def main() -> None:
         LowRank(8),
     ]
     features = {"genres": genre_flags(ratings.item_table).to_numpy()}
+    small = matrix.values[:50]
+    ItemKernel(everything, dtype=chosen.dtype).fit(  # compiles
+        RatingMatrix(small), {"genres": features["genres"][:50]}
+    ).for_user(0, [0])
     for label, components in (("Pearson, co-rating", ratings_only), ("all five", everything)):
         kernel = ItemKernel(components, dtype=chosen.dtype, n_jobs=chosen.threads)
         fit = seconds(lambda k=kernel: k.fit(matrix, features))
@@ -86,7 +90,7 @@ def all_users(kernel: ItemKernel, threads: int) -> None:
     def of_some(users: np.ndarray) -> float:
         return sum(float(kernel.for_user(int(u))[0, 0]) for u in users if len(kernel.items_of(u)))
 
-    with ThreadPoolExecutor(threads) as pool:
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:
         list(pool.map(of_some, np.array_split(np.arange(kernel.n_users_), 16 * threads)))
 
 

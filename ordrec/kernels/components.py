@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ordrec.kernels.corating import CoRating
 from ordrec.kernels.low_rank import LowRank
 from ordrec.kernels.pearson import Pearson, Residual
 
-__all__ = ["Expression", "Leaf", "expression_of"]
+__all__ = ["Expression", "Leaf", "Plan", "expression_of"]
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,39 @@ class Expression:
     members: np.ndarray
     component: np.ndarray
 
-    def only(self, component: int) -> np.ndarray:
-        """The weights with those of all other components set to zero."""
-        return np.where(self.component == component, self.weights, 0.0)
+    def plan(self, slots: np.ndarray, component: int | None = None) -> Plan:
+        """Cut the terms (of one component, or all) into linear part, constant and products.
+
+        ``slots`` names the moments each leaf reads: of two leaves with the same moments only
+        the first can be in the linear part.
+        """
+        linear, constant = np.zeros(len(self.leaves)), 0.0
+        owner: dict[int, int] = {}
+        rest: list[tuple[float, np.ndarray]] = []
+        for t in range(len(self.weights)):
+            if component is not None and self.component[t] != component:
+                continue
+            members = self.members[self.start[t] : self.start[t + 1]]
+            if len(members) == 0:
+                constant += self.weights[t]
+                continue
+            leaf = int(members[0])
+            if len(members) == 1 and owner.setdefault(int(slots[leaf]), leaf) == leaf:
+                linear[leaf] += self.weights[t]
+            else:
+                rest.append((self.weights[t], members))
+        weights = np.array([weight for weight, _ in rest], dtype=np.float64)
+        start = np.cumsum([0, *(len(members) for _, members in rest)]).astype(np.int64)
+        chosen = np.concatenate([np.empty(0, dtype=np.int64), *(m for _, m in rest)])
+        return Plan(linear, float(constant), (weights, start, chosen))
+
+
+class Plan(NamedTuple):
+    """How to evaluate an expression: weights of leaves, a constant, and products of leaves."""
+
+    linear: np.ndarray
+    constant: float
+    products: tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 Term = tuple[float, list[Leaf]]

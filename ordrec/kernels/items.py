@@ -15,7 +15,7 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.features.matrix import RatingMatrix, item_deviations
 from ordrec.kernels import _pairwise
 from ordrec.kernels.base import Kernel
-from ordrec.kernels.components import expression_of
+from ordrec.kernels.components import Plan, expression_of
 from ordrec.kernels.content import Content
 from ordrec.kernels.corating import CoRating
 from ordrec.kernels.distances import products, squared_norms
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 ROWS_AT_A_TIME = 64
 BLOCK_BYTES = 1 << 26
+CACHE_LINE = 64
 
 
 class ItemKernel:
@@ -113,7 +114,7 @@ class ItemKernel:
         size = n_pairs * self._diagonal.shape[1] * self.dtype.itemsize
         self._table = np.empty((0, 0), dtype=self.dtype)
         if size <= self.memory_bound:
-            self._table = np.empty((n_pairs, self._diagonal.shape[1]), dtype=self.dtype)
+            self._table = _aligned(n_pairs, self._diagonal.shape[1], self.dtype)
             self._sum_table()
         log.info(
             "item kernel of %d items, %d moments a pair: %s (%.0f MB, bound %.0f MB)",
@@ -150,22 +151,23 @@ class ItemKernel:
         -------
         ndarray of shape (n_items, n_others)
         """
-        return self._evaluate(user, items, others, self._expression.weights)
+        return self._evaluate(user, items, others, None)
 
     def parts_for_user(self, user: int | None, items: Any = None, others: Any = None) -> np.ndarray:
         """The weighted components of `for_user` one by one, shape (n_components, ...)."""
-        expression, n_parts = self._expression, len(self.components)
-        return np.stack(
-            [self._evaluate(user, items, others, expression.only(k)) for k in range(n_parts)]
-        )
+        parts = range(len(self.components))
+        return np.stack([self._evaluate(user, items, others, part) for part in parts])
 
     def diag_for_user(self, user: int | None, items: Any = None) -> np.ndarray:
         """The kernel of each item with itself, without the user's ratings."""
+        self._check_fitted()
         places = self._places(user, items)
         A, vectors = self._side(user, places)
-        out = np.empty(len(places), dtype=self.dtype)
-        _pairwise.fill_diagonal(out, self._diagonal, places, vectors, A, *self._terms())
-        return out
+        (R, X, U), (C, Y, V), _, _ = self._linear_part(A, vectors, self._plan)
+        out = np.einsum("ij,ij->i", U, V)
+        rest = vectors, A, np.ascontiguousarray(A.T), self._whole, self._plan.products
+        _pairwise.add_diagonal(out, self._diagonal, places, R, C, X, Y, *rest)
+        return out.astype(self.dtype, copy=False)
 
     # ---- fitting -------------------------------------------------------------------------
 
@@ -225,11 +227,15 @@ class ItemKernel:
                 whole[row] = _pairwise.FACTORS, n_factors, n_factors + kernel.rank, 0
                 n_factors += kernel.rank
         self._whole, self._real = whole, real
+        factors = whole[:, _pairwise.KIND] == _pairwise.FACTORS
+        self._slots = np.where(factors, -1 - np.arange(len(leaves)), whole[:, _pairwise.FIRST])
+        self._plan = self._expression.plan(self._slots)
 
     def _sum_diagonal(self) -> None:
         """The moments of each item with itself."""
         n_sources = len(self._sources)
-        diagonal = np.zeros((self.n_items_, 1 + 3 * n_sources + len(self._content)))
+        n_moments = 1 + 3 * n_sources + len(self._content)
+        diagonal = np.zeros((self.n_items_, 4 * -(-n_moments // 4)))
         counts = np.diff(self._item_start)
         places = np.repeat(np.arange(self.n_items_), counts)
         diagonal[:, 0] = counts
@@ -247,12 +253,12 @@ class ItemKernel:
         def sum_rows(first: int) -> None:
             stop = min(first + ROWS_AT_A_TIME, self.n_items_)
             _pairwise.table_rows(self._table, first, stop, *self._ratings())
+            n_sums = 1 + 3 * len(self._sources)
             for k, table in enumerate(self._content):
                 G = products(table[first:stop], table[:stop])
-                column = 1 + 3 * len(self._sources) + k
                 for p in range(first, stop):
                     base = p * (p + 1) // 2
-                    self._table[base : base + p + 1, column] = G[p - first, : p + 1]
+                    self._table[base : base + p + 1, n_sums + k] = G[p - first, : p + 1]
 
         starts = range(0, self.n_items_, ROWS_AT_A_TIME)
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as threads:
@@ -264,10 +270,12 @@ class ItemKernel:
 
     # ---- a user's kernel -----------------------------------------------------------------
 
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_plan"):
+            raise ArgumentError("this ItemKernel is not fitted: call fit(matrix) first")
+
     def _places(self, user: int | None, items: Any) -> np.ndarray:
         """Numbers by popularity of the items asked for."""
-        if not hasattr(self, "_place"):
-            raise ArgumentError("this ItemKernel is not fitted: call fit(matrix) first")
         if user is not None and not 0 <= user < self.n_users_:
             raise ArgumentError(f"user must be a code in 0..{self.n_users_ - 1} or None")
         if items is None:
@@ -298,38 +306,38 @@ class ItemKernel:
         )
         return A, vectors
 
-    def _terms(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
-        expression = self._expression
-        chosen = expression.weights if weights is None else weights
-        return self._whole, chosen, expression.start, expression.members
+    def _linear_part(self, A: np.ndarray, vectors: Any, plan: Plan) -> Any:
+        width = self._diagonal.shape[1]
+        return _pairwise.linear_part(vectors, A, self._whole, plan.linear, plan.constant, width)
 
-    def _evaluate(
-        self, user: int | None, items: Any, others: Any, weights: np.ndarray
-    ) -> np.ndarray:
-        rows = self._places(user, items)
-        to_row = np.argsort(rows, kind="stable")  # neighbours in the table are visited together
-        rows = rows[to_row]
+    def _evaluate(self, user: int | None, items: Any, others: Any, part: int | None) -> np.ndarray:
+        """The kernel, or one of its parts, in order of popularity, then as it was asked for."""
+        self._check_fitted()
+        plan = self._plan if part is None else self._expression.plan(self._slots, part)
+        rows, row_of = _ascending(self._places(user, items))
         A, left = self._side(user, rows)
+        (R, X, U), (C, Y, V), R2, C2 = self._linear_part(A, left, plan)
         same = others is None
         if same:
-            columns, to_column, B, right = rows, to_row, A, left
+            columns, column_of, B, right = rows, row_of, A, left
         else:
-            columns = self._places(user, others)
-            to_column = np.argsort(columns, kind="stable")
-            columns = columns[to_column]
+            columns, column_of = _ascending(self._places(user, others))
             B, right = self._side(user, columns)
-        out = np.empty((len(rows), len(columns)), dtype=self.dtype)
-        terms = self._terms(weights)
+            _, (C, Y, V), _, C2 = self._linear_part(B, right, plan)
+        out = (U @ V.T).astype(self.dtype, copy=False)
+        both = left, right, A, np.ascontiguousarray(B.T), self._whole, plan.products
         if self.stored_:
-            _pairwise.fill_from_table(
-                out, self._table, rows, columns, to_row, to_column, same, left, right, A, B, *terms
+            _pairwise.add_from_table(
+                out, self._table, rows, columns, same, R, C, R2, C2, X, Y, *both
             )
+        else:
+            for first, block in self._blocks(rows, columns):
+                _pairwise.add_from_block(out, block, first, R, C, X, Y, *both)
+        if row_of is None and column_of is None:
             return out
-        for first, block in self._blocks(rows, columns):
-            _pairwise.fill_from_block(
-                out, block, first, to_row, to_column, left, right, A, B, *terms
-            )
-        return out
+        row_of = np.arange(len(rows)) if row_of is None else row_of
+        column_of = np.arange(len(columns)) if column_of is None else column_of
+        return _pairwise.reordered(out, row_of, column_of)
 
     def _blocks(self, rows: np.ndarray, columns: np.ndarray) -> Any:
         """Moments of the pairs asked for, some rows at a time."""
@@ -346,6 +354,24 @@ class ItemKernel:
                 G = products(table[part], table[distinct])
                 block[:, :, 1 + 3 * len(self._sources) + k] = G
             yield first, block[:, back]
+
+
+def _ascending(places: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """The places sorted, and where each of them went (None when nowhere)."""
+    if (places[1:] >= places[:-1]).all():
+        return places, None
+    order = np.argsort(places, kind="stable")
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    return places[order], position
+
+
+def _aligned(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
+    """An empty array whose rows do not straddle more cache lines than they must."""
+    size = n_rows * n_columns * dtype.itemsize
+    raw = np.empty(size + CACHE_LINE, dtype=np.uint8)
+    offset = -raw.ctypes.data % CACHE_LINE
+    return raw[offset : offset + size].view(dtype).reshape(n_rows, n_columns)
 
 
 def _feature_table(kernel: Content, features: Mapping[str, Any], n_items: int) -> Any:
