@@ -14,6 +14,8 @@ and NEGATIVE free (off the rank: POSITIVE, whatever the sign).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from joblib import Parallel, delayed
 
@@ -125,7 +127,7 @@ class _Rank:
         self.t = np.zeros_like(z)
         free = np.where(self.on, np.sign(z), POSITIVE)
         self.place = np.where(z <= self.lower, LOWER, np.where(z >= self.upper, UPPER, free))
-        self.block = None
+        self.block: Any = None
         self.best, self.waited, self.finished = z.size + 1, 0, False
 
     def seated(self) -> np.ndarray:

@@ -1,0 +1,107 @@
+"""What the SVM baselines share: one Gram matrix, handed to scikit-learn's machines.
+
+All binary machines of a baseline see the same kernel matrix with other labels and weights,
+so it is computed once and the machines take it as precomputed. That also gives every
+baseline the kernels of `ordrec.kernels`, by name or as objects.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.svm import SVC
+
+from ordrec.ordinal.base import KernelMixin, OrdinalClassifier
+
+__all__ = ["KernelBaseline", "decision_values"]
+
+
+class KernelBaseline(KernelMixin, OrdinalClassifier):
+    """Fit to a Gram matrix, predict from a cross-Gram matrix.
+
+    Parameters
+    ----------
+    C : float
+        Cost of a violated margin.
+    kernel : str or Kernel
+        "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`.
+    gamma, degree, coef0 :
+        Of a kernel given by name, as in scikit-learn.
+    tol : float
+        Stopping tolerance of LIBSVM.
+    classes : sequence, optional
+        The labels in ascending order; needed where labels have no numeric order or not all
+        of them occur in training.
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        classes: Any = None,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.classes = classes
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the machines.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Or the Gram matrix, with ``kernel="precomputed"``.
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies C of each sample.
+        """
+        if not (np.isfinite(self.C) and self.C > 0):
+            raise ValueError(f"C must be a positive number, got {self.C!r}")
+        X, ranks, weight = self._validate_fit(X, y, sample_weight)
+        rows = np.flatnonzero(weight > 0)
+        K = self._fit_gram(X, rows=rows)
+        self._fit_machines(K, ranks[rows], weight[rows])
+        self._keep_rows(X, rows)
+        return self
+
+    def predict_ranks(self, X: Any) -> np.ndarray:
+        """Zero-based ranks."""
+        X = self._validate_predict(X)
+        return self._ranks_from(self._cross_gram(X))
+
+    @abstractmethod
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> None:
+        """Fit to K(X, X)."""
+
+    @abstractmethod
+    def _ranks_from(self, K: np.ndarray) -> np.ndarray:
+        """Zero-based ranks from K(new, training)."""
+
+    def _machine(self) -> SVC:
+        return SVC(C=self.C, kernel="precomputed", tol=self.tol)
+
+    def _fit_binary(self, K: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> SVC | float:
+        """A machine for one yes-no question, or the answer where all samples agree."""
+        if positive.all() or not positive.any():
+            return np.inf if positive.all() else -np.inf
+        return self._machine().fit(K, positive, sample_weight=weight)
+
+
+def decision_values(machines: list[SVC | float], K: np.ndarray) -> np.ndarray:
+    """One column a machine; a question with one answer gives plus or minus infinity."""
+    columns = [
+        np.full(K.shape[0], machine) if isinstance(machine, float) else machine.decision_function(K)
+        for machine in machines
+    ]
+    return np.stack(columns, axis=1)

@@ -1,0 +1,114 @@
+"""PRank, the online perceptron with thresholds (Crammer and Singer 2002), with kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from sklearn.utils import check_random_state
+
+from ordrec.ordinal.base import KernelMixin, ThresholdModel
+
+__all__ = ["PRank"]
+
+
+class PRank(KernelMixin, ThresholdModel):
+    """Passes over the samples one by one, moving score and thresholds after each mistake.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        "linear", "rbf", ... or an object, as in `ordrec.kernels`.
+    gamma, degree, coef0 :
+        Of a kernel given by name, as in scikit-learn.
+    n_epochs : int
+        Passes over the data, each in a new random order; the paper makes one.
+    random_state : int, RandomState or None
+    classes : sequence, optional
+        The labels in ascending order.
+
+    Attributes
+    ----------
+    thresholds_ : ndarray of shape (n_ranks - 1,)
+        Always in order (the paper's lemma 1).
+    dual_coef_ : ndarray of shape (n_samples,)
+    n_mistakes_ : int
+        Of all passes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(12.0).reshape(-1, 1) - 5.5
+    >>> model = PRank(random_state=0, n_epochs=50).fit(X, np.repeat([1, 2, 3], 4))
+    >>> model.predict([[-5.5], [0.0], [5.5]])
+    array([1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "linear",
+        *,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        n_epochs: int = 20,
+        random_state: Any = None,
+        classes: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_epochs = n_epochs
+        self.random_state = random_state
+        self.classes = classes
+
+    def fit(self, X: Any, y: Any) -> PRank:
+        """Pass over the samples ``n_epochs`` times."""
+        if self.n_epochs < 1:
+            raise ValueError(f"n_epochs must be at least 1, got {self.n_epochs!r}")
+        X, ranks, _ = self._validate_fit(X, y)
+        K = np.ascontiguousarray(self._fit_gram(X))
+        random = check_random_state(self.random_state)
+        order = np.concatenate([random.permutation(ranks.size) for _ in range(self.n_epochs)])
+        coef, self.thresholds_, self.n_mistakes_ = _passes(
+            K, ranks, self.n_ranks_, order.astype(np.int64)
+        )
+        self.dual_coef_ = coef
+        self._keep_rows(X, np.arange(ranks.size))
+        return self
+
+    def predict_latent(self, X: Any) -> np.ndarray:
+        """The perceptron's score."""
+        X = self._validate_predict(X)
+        return self._cross_gram(X) @ self.dual_coef_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # a linear score of unordered blobs
+        return tags
+
+
+@njit(cache=True)
+def _passes(
+    K: np.ndarray, ranks: np.ndarray, n_ranks: int, order: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Figure 1 of the paper; the scores of all samples are kept, so a right guess is free."""
+    coef = np.zeros(ranks.size)
+    f = np.zeros(ranks.size)
+    b = np.zeros(n_ranks - 1)
+    mistakes = 0
+    for i in order:
+        step = 0.0
+        score = f[i]
+        for j in range(n_ranks - 1):
+            side = 1.0 if ranks[i] > j else -1.0
+            if side * (score - b[j]) <= 0.0:
+                step += side
+                b[j] -= side
+        if step != 0.0:
+            mistakes += 1
+            coef[i] += step
+            f += step * K[i]
+    return coef, b, mistakes

@@ -1,0 +1,74 @@
+"""Support vector regression on the ranks, rounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.svm import SVR
+
+from ordrec.ordinal.base import ThresholdModel
+from ordrec.ordinal.baselines.machines import KernelBaseline
+
+__all__ = ["SVRanks", "half_way_thresholds"]
+
+
+class SVRanks(KernelBaseline, ThresholdModel):
+    """Support vector regression on the ranks as numbers, rounded and clipped.
+
+    Parameters
+    ----------
+    C : float
+    epsilon : float
+        Half width of the insensitive band; the papers use 0.1.
+    kernel, gamma, degree, coef0, tol, classes :
+        See `ordrec.ordinal.baselines.machines.KernelBaseline`.
+
+    Attributes
+    ----------
+    thresholds_ : ndarray of shape (n_ranks - 1,)
+        Half way between the ranks 0, 1, 2, ...: what rounding and clipping come to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(12.0).reshape(-1, 1)
+    >>> SVRanks(C=10).fit(X, np.repeat([1, 2, 3], 4)).predict([[0.0], [5.5], [11.0]])
+    array([1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        classes: Any = None,
+    ):
+        super().__init__(
+            C, kernel, gamma=gamma, degree=degree, coef0=coef0, tol=tol, classes=classes
+        )
+        self.epsilon = epsilon
+
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> None:
+        self.machine_ = SVR(C=self.C, epsilon=self.epsilon, kernel="precomputed", tol=self.tol)
+        self.machine_.fit(K, ranks.astype(np.float64), sample_weight=weight)
+        self.thresholds_ = half_way_thresholds(self.n_ranks_)
+
+    def predict_latent(self, X: Any) -> np.ndarray:
+        """The regression on the ranks 0, 1, 2, ..."""
+        X = self._validate_predict(X)
+        return self.machine_.predict(self._cross_gram(X))
+
+    def predict_ranks(self, X: Any) -> np.ndarray:
+        """Zero-based ranks: the latent score rounded and clipped."""
+        return ThresholdModel.predict_ranks(self, X)
+
+
+def half_way_thresholds(n_ranks: int) -> np.ndarray:
+    """Cuts that round a score to the nearest of 0, ..., n_ranks - 1."""
+    return np.arange(n_ranks - 1) + 0.5
