@@ -17,6 +17,7 @@ TOLERANCE = 1e-9
 STALLED = 1e-5
 MAX_ITER = 100
 HALVINGS = 30
+FLAT = 1e-12
 BLOCK = 48  # rows of the triangular inverse that are found together
 
 
@@ -104,15 +105,19 @@ def _newton(K, ranks, edges, noise, coef, f, terms, energy, precision):  # type:
         b = precision * f + terms[1] / noise
         step = b - root * _solve(L, root * (K @ b)) - coef
         shift = K @ step
-        size, lower = 1.0, energy
+        size, lower, accepted = 1.0, energy, False
         for _ in range(HALVINGS):
             moved_coef, moved_f = coef + size * step, f + size * shift
             lower = _evaluate(moved_f, ranks, edges, noise, trial_terms)
             lower += 0.5 * np.dot(moved_coef, moved_f)
-            if lower < energy:
+            accepted = lower < energy
+            if not accepted and lower <= energy + FLAT * (1.0 + abs(energy)):
+                residual = np.abs(moved_coef - trial_terms[1] / noise).max()
+                accepted = residual < 0.5 * violation
+            if accepted:
                 break
             size *= 0.5
-        if not lower < energy:  # S no longer falls in floating point
+        if not accepted:  # neither S nor the residual falls in floating point
             return energy, violation, violation <= STALLED * scale, L
         coef[:] = moved_coef
         f[:] = moved_f
@@ -150,7 +155,8 @@ def _slopes(K, stack, weights, ranks, noise, edges, coef, f, terms, L, by_weight
         for j in range(weights.size):
             trace = 0.0
             for i in range(n):
-                trace += left[i] * np.dot(stack[j, i], coef) - 0.5 * np.dot(R[i], stack[j, i])
+                for k in range(n):
+                    trace += (left[i] * coef[k] - 0.5 * R[i, k]) * stack[j, i, k]
             by_weights[j] += weights[j] * trace
     by_log_noise = 0.0
     for i in range(n):

@@ -10,7 +10,8 @@ exp(-p_i f^2 / 2 + nu_i f) up to a constant, nu = p m in the paper's letters. A 
            nu_new = (E tau + h (1 - V)) / (sigma^2 + lam V)
        which is the paper's v / (1 - lam v) and p (h + g / v) with nothing left to cancel;
     3. moves all sites at once, damped when the sweeps stop contracting. The fixed point is
-       that of the paper's one-by-one updates, at one factorisation a sweep.
+       that of the paper's one-by-one updates, at one factorisation a sweep. The first
+       sites are Laplace's, not zero.
 
 Departure: the paper ascends a variational bound; here the gradient is that of the EP
 evidence itself, which at the fixed point is exact with the sites and cavities held still:
@@ -27,15 +28,17 @@ from typing import Any
 import numpy as np
 
 from ordrec.ordinal.gpor.covariance import Covariance, Factor
+from ordrec.ordinal.gpor.laplace import laplace
 from ordrec.ordinal.gpor.likelihood import Terms, likelihood_terms, threshold_edges
 from ordrec.ordinal.gpor.parameters import threshold_slopes
 
 __all__ = ["EPPosterior", "expectation_propagation"]
 
 TOLERANCE = 1e-6  # on the change of a site, in units of the posterior deviation
-MAX_ITER = 200
-CONTRACTING = 0.9
+MAX_ITER = 100
+CONTRACTING = 0.9  # change from sweep to sweep below which the step may grow
 SMALLEST_STEP = 0.1
+FAR = 3.0  # a warm start that one sweep moves this much is worse than none
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,8 @@ def expectation_propagation(
 ) -> EPPosterior:
     """Sweep until the sites stand still; parameters as for `laplace`."""
     edges = threshold_edges(thresholds)
-    p, nu = (np.zeros(ranks.size), np.zeros(ranks.size)) if start is None else start
+    warm = start is not None
+    p, nu = _laplace_sites(covariance, ranks, thresholds, noise) if start is None else start
     step, before = 1.0, np.inf
     for n_iter in range(1, max_iter + 1):
         factor = covariance.factor(p)
@@ -100,11 +104,16 @@ def expectation_propagation(
         spread = noise**2 + lam * terms.variance  # step 2
         new_p = terms.deficit / spread
         new_nu = (terms.mean * tau + cavity * terms.deficit) / spread
-        change = float(max(_largest(new_p - p, A), _largest(new_nu - nu - (new_p - p) * h, A**0.5)))
+        change = _largest_change(new_p - p, new_nu - nu, h, A, coef)
         if change <= TOLERANCE or n_iter == max_iter:
             break
-        if change > CONTRACTING * before:
-            step = max(0.7 * step, SMALLEST_STEP)
+        if warm and n_iter == 1 and change > FAR:
+            p, nu = _laplace_sites(covariance, ranks, thresholds, noise)
+            continue
+        if change > before:
+            step = max(0.5 * step, SMALLEST_STEP)
+        elif change < CONTRACTING * before:
+            step = min(1.3 * step, 1.0)
         before = change
         p = p + step * (new_p - p)  # step 3
         nu = nu + step * (new_nu - nu)
@@ -125,8 +134,26 @@ def expectation_propagation(
     )
 
 
-def _largest(change: np.ndarray, unit: np.ndarray) -> float:
-    return float(np.abs(change * unit).max())
+def _laplace_sites(
+    covariance: Covariance, ranks: np.ndarray, thresholds: np.ndarray, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The quadratic approximation of the likelihood at the mode, as sites to start from."""
+    mode = laplace(covariance, ranks, thresholds, noise)
+    W = mode.terms.curvature
+    return W, W * mode.latent - mode.terms.slope
+
+
+def _largest_change(
+    by_p: np.ndarray, by_nu: np.ndarray, h: np.ndarray, A: np.ndarray, coef: np.ndarray
+) -> float:
+    """How far the sites would move, in units of the posterior deviations sqrt(A).
+
+    Relative to the strongest pull of a site, where that is more than one unit.
+    """
+    deviation = np.sqrt(A)
+    precision = np.abs(by_p * A).max()
+    pull = np.abs((by_nu - by_p * h) * deviation).max()
+    return float(max(precision, pull / (1.0 + np.abs(coef * deviation).max())))
 
 
 def _log_evidence(

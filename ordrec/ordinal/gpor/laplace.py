@@ -34,6 +34,7 @@ TOLERANCE = 1e-9  # on |l' + coef|, relative to the largest slope
 STALLED = 1e-5  # where rounding stops the search, this residual still counts as the mode
 MAX_ITER = 100
 HALVINGS = 30
+FLAT = 1e-12  # relative change of S that is only rounding
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,8 @@ def laplace(
         b = W * f - slope
         step = b - factor.solve(covariance.dot(b)) - coef
         shift = covariance.dot(step)
-        found = _halve_until_lower(coef, f, step, shift, energy, ranks, edges, noise)
-        if found is None:  # S no longer falls in floating point
+        found = _halve_until_lower(coef, f, step, shift, energy, violation, ranks, edges, noise)
+        if found is None:  # neither S nor the residual falls in floating point
             converged = violation <= STALLED * scale
             break
         coef, f, terms, energy = found
@@ -149,16 +150,23 @@ def _halve_until_lower(
     step: np.ndarray,
     shift: np.ndarray,
     energy: float,
+    violation: float,
     ranks: np.ndarray,
     edges: np.ndarray,
     noise: float,
 ) -> tuple[np.ndarray, np.ndarray, Terms, float] | None:
+    """The longest of the halved steps that lowers S.
+
+    Next to the mode S is flat to within rounding; there a step that at least halves the
+    residual will do.
+    """
     size = 1.0
     for _ in range(HALVINGS):
         new_coef, new_f = coef + size * step, f + size * shift
         terms = likelihood_terms(new_f, ranks, edges, noise)
         lower = terms.loss + 0.5 * float(new_coef @ new_f)
-        if lower < energy:
+        flat = lower <= energy + FLAT * (1.0 + abs(energy))
+        if lower < energy or (flat and np.abs(terms.slope + new_coef).max() < 0.5 * violation):
             return new_coef, new_f, terms, lower
         size *= 0.5
     return None
