@@ -228,9 +228,9 @@ def _draw_items(counts: np.ndarray, weights: np.ndarray, rng: np.random.Generato
         drawn = np.searchsorted(cumulative, rng.random(owners.size), side="right")
         keys = _merged(keys, np.sort(owners * n_items + drawn))
         missing = np.where(heavy, 0, counts) - np.bincount(keys // n_items, minlength=counts.size)
-    racing = np.flatnonzero(heavy | (missing > 0))
-    parts = [keys[~np.isin(keys // n_items, racing)]]
-    for user in racing:
+    racing = heavy | (missing > 0)
+    parts = [keys[~racing[keys // n_items]]]
+    for user in np.flatnonzero(racing):
         times = rng.standard_exponential(n_items) / weights
         first = np.argpartition(times, counts[user] - 1)[: counts[user]]
         parts.append(user * n_items + first)

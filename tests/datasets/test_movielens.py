@@ -136,6 +136,12 @@ def test_folds_of_another_data_set_are_refused(samples, tmp_path):
     (tmp_path / "ml" / "u1.test").write_text("77\t1\t3\t4\n")
     with pytest.raises(DataError, match=r"user 77 and item 1 .* do not belong together"):
         load_movielens(tmp_path / "ml")
+    first = (samples / "ml-100k" / "u1.test").read_text().split("\n")[0]
+    (tmp_path / "ml" / "u1.test").write_text(f"{first}\n{first}\n")
+    with pytest.raises(DataError, match=r"u1.test: a user and item occur twice"):
+        load_movielens(tmp_path / "ml")
+    (tmp_path / "ml" / "u1.test").write_text("")
+    assert not load_movielens(tmp_path / "ml").folds["u1"].any()
 
 
 def test_wrong_paths(tmp_path, samples):
