@@ -70,12 +70,15 @@ def solve(
         residual = np.full(open_ranks.size, np.inf)
         while admm.n_iter < guess and residual.max() > 1e-6:
             residual = admm.step(tol)
-        z = _pivot(gram, admm.planes, admm.z, tol, n_jobs)
-        short = violation(admm.planes, z, gram.times(z))
-        better = short < reached[open_ranks]
-        coef[:, open_ranks[better]] = z[:, better]
-        reached[open_ranks[better]] = short[better]
-        left = reached[open_ranks] > tol
+        for candidate in (_pivot(gram, admm.planes, admm.z, tol, n_jobs), None):
+            z = balanced(admm.planes, admm.z) if candidate is None else candidate
+            short = violation(admm.planes, z, gram.times(z))
+            better = short < reached[open_ranks]
+            coef[:, open_ranks[better]] = z[:, better]
+            reached[open_ranks[better]] = short[better]
+            left = reached[open_ranks] > tol
+            if not left.any():
+                break
         if not left.any() or admm.n_iter >= max_iter:
             break
         open_ranks = open_ranks[left]

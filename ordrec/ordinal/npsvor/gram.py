@@ -159,7 +159,7 @@ def _solve_or_least_squares(A: np.ndarray, b: np.ndarray) -> np.ndarray:
 def ridge_for(K: np.ndarray) -> float:
     """The least shift that keeps the Cholesky factor of a singular kernel stable."""
     scale = float(np.diagonal(K).mean(dtype=np.float64))
-    return scale * (1e-4 if K.dtype == np.float32 else 1e-9)
+    return scale * (1e-4 if K.dtype == np.float32 else 1e-5)
 
 
 def cholesky(A: np.ndarray, shift: float) -> Any:

@@ -1,0 +1,51 @@
+"""An ensemble of ordinal projections (Perez-Ortiz, Gutierrez and Hervas-Martinez 2014)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ordrec.ordinal.baselines.machines import KernelBaseline
+from ordrec.ordinal.svor.model import SVORIM
+from ordrec.ordinal.thresholds.probabilities import log_interval
+
+__all__ = ["OPBE"]
+
+
+class OPBE(KernelBaseline):
+    """For each rank k, SVORIM on the three ordered groups below k, k and above k.
+
+    Each projection says how likely each group is, by the logistic distribution function of
+    the distances to its thresholds; the rank with the largest product over all projections
+    is predicted. A rank without samples has no projection and never wins.
+    See `ordrec.ordinal.baselines.machines.KernelBaseline` for the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(12.0).reshape(-1, 1)
+    >>> OPBE(C=10).fit(X, np.repeat([1, 2, 3], 4)).predict([[0.0], [5.5], [11.0]])
+    array([1, 2, 3])
+    """
+
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> None:
+        self.present_ = np.unique(ranks)
+        self.machines_ = [
+            SVORIM(self.C, kernel="precomputed", tol=self.tol).fit(
+                K, _group(ranks, k), sample_weight=weight
+            )
+            for k in self.present_
+        ]
+
+    def _ranks_from(self, K: np.ndarray) -> np.ndarray:
+        total = np.zeros((K.shape[0], self.present_.size))
+        for k, machine in zip(self.present_, self.machines_, strict=True):
+            z = machine.thresholds_ - machine.predict_latent(K)[:, None]
+            edges = np.pad(z, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
+            logs = log_interval(edges[:, :-1], edges[:, 1:], "logit")
+            total += logs[:, np.searchsorted(machine.classes_, _group(self.present_, k))]
+        return self.present_[total.argmax(axis=1)]
+
+
+def _group(ranks: np.ndarray, k: int) -> np.ndarray:
+    """-1 below rank k, 0 on it, 1 above it."""
+    return np.sign(ranks - k)
