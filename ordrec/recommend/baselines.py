@@ -11,6 +11,7 @@ import numpy as np
 
 from ordrec.errors import ArgumentError
 from ordrec.features.matrix import damped_biases
+from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.models import RemembersIds
 
@@ -31,6 +32,18 @@ class GlobalMean(RemembersIds):
         """The same rating for every pair."""
         codes, _ = self._codes(users, items)
         return np.full(codes.size, self.mean_)
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.persistence`."""
+        arrays, metadata = self._identity()
+        return arrays, metadata | {"mean": self.mean_}
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """The model of a file."""
+        model = cls._from_identity(arrays, metadata)
+        model.mean_ = float(metadata["mean"])
+        return model
 
 
 @dataclass(eq=False)
@@ -58,6 +71,19 @@ class RatingHistogram(GlobalMean):
         """The same distribution for every pair, one column a scale value."""
         codes, _ = self._codes(users, items)
         return np.tile(self.distribution_, (codes.size, 1))
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.persistence`."""
+        arrays, metadata = super().to_state()
+        return arrays | {"distribution": self.distribution_}, metadata
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """The model of a file."""
+        model = super().from_state(arrays, metadata)
+        shape = (model.scale_.n_ranks,)
+        model.distribution_ = take(arrays, "distribution", np.float64, shape, low=0, high=1)
+        return model
 
 
 @dataclass(eq=False)
@@ -147,6 +173,21 @@ class BiasModel(RemembersIds):
             + _or_zero(self.user_bias_, user_codes)
             + _or_zero(self.item_bias_, item_codes)
         )
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.persistence`."""
+        arrays, metadata = self._identity()
+        arrays |= {"user_bias": self.user_bias_, "item_bias": self.item_bias_}
+        return arrays, metadata | {"mean": self.mean_, "n_iter": self.n_iter_}
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """The model of a file."""
+        model = cls._from_identity(arrays, metadata)
+        model.mean_, model.n_iter_ = float(metadata["mean"]), int(metadata["n_iter"])
+        model.user_bias_ = take(arrays, "user_bias", np.float64, (len(model.user_ids_),))
+        model.item_bias_ = take(arrays, "item_bias", np.float64, (len(model.item_ids_),))
+        return model
 
 
 def _or_zero(bias: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from ordrec.errors import ArgumentError
+from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.models import RemembersIds
 
@@ -20,8 +23,10 @@ class ALSRanking(RemembersIds):
     """Implicit-feedback matrix factorisation (``implicit``'s ALS), for ranking only.
 
     Every rating counts as a sign of interest, the stronger the higher its rank: the
-    confidence is ``1 + alpha * rank / n_ranks``. Its scores order items; they are no ratings.
-    An unknown user is ranked for as the average user, an unknown item comes last.
+    confidence is ``alpha * rank / n_ranks``, against 1 for what was not rated. Its scores
+    order items; they are no ratings. An unknown user is ranked for as the average user, an
+    unknown item comes last. As the first stage of two, ``recommend(user, n)["item"]`` is what
+    a slower model should look at.
 
     Parameters
     ----------
@@ -41,7 +46,6 @@ class ALSRanking(RemembersIds):
     def fit(self, ratings: Ratings) -> ALSRanking:
         """Factorise the matrix of users and items."""
         from implicit.cpu.als import AlternatingLeastSquares
-        from scipy import sparse
         from threadpoolctl import threadpool_limits
 
         self._remember(ratings)
@@ -59,10 +63,43 @@ class ALSRanking(RemembersIds):
         self._rated = interest
         self.user_factors_ = model.user_factors
         self.item_factors_ = model.item_factors
-        seen = ratings.user_counts > 0
-        self._average_user = self.user_factors_[seen].mean(axis=0)
+        self._average_user = self.user_factors_[ratings.user_counts > 0].mean(axis=0)
         self._item_seen = ratings.item_counts > 0
         return self
+
+    def fold_in(self, ratings: Ratings) -> ALSRanking:
+        """A model with the factors of these users given all item factors, which are kept.
+
+        With ``Q`` the item factors, ``c`` the confidences ``alpha * rank / n_ranks`` of the
+        items the user rated and ``Q_u`` their rows, the user's factors solve
+        ``(Q'Q + Q_u' (C - 1) Q_u + regularization I) x = Q_u' C 1``.
+        """
+        user_ids, users, items = self._with_users_of(ratings)
+        model = copy.copy(self)
+        model.user_ids_ = user_ids
+        Q = self.item_factors_
+        gram = Q.T @ Q + self.regularization * np.eye(self.factors)
+        n_known, n_users = self._rated.shape[0], len(user_ids)
+        model.user_factors_ = np.vstack(
+            [self.user_factors_, np.tile(self._average_user, (n_users - n_known, 1))]
+        )
+        known = items >= 0
+        interest = ratings.ranks[known] / ratings.scale.n_ranks
+        rated = sparse.csr_matrix(
+            (interest, (users[known], items[known])), shape=(n_users, len(self.item_ids_))
+        )
+        for user in np.unique(users[known]):
+            part = slice(*rated.indptr[user : user + 2])
+            confidence, rows = self.alpha * rated.data[part], Q[rated.indices[part]]
+            system = gram + (rows.T * (confidence - 1.0)) @ rows
+            model.user_factors_[user] = np.linalg.solve(system, rows.T @ confidence)
+        kept = sparse.vstack(
+            [self._rated, sparse.csr_matrix((n_users - n_known, len(self.item_ids_)))]
+        ).tocsr()
+        replaced = np.isin(np.arange(n_users), users)
+        model._rated = (sparse.diags(1.0 - replaced) @ kept + rated).tocsr()
+        model._rated.eliminate_zeros()
+        return model
 
     def scores(self, users: Any, items: Any) -> np.ndarray:
         """Products of the factors, one a pair."""
@@ -82,7 +119,41 @@ class ALSRanking(RemembersIds):
         scores = self.item_factors_ @ (self._average_user if code < 0 else self.user_factors_[code])
         scores[~self._item_seen] = -np.inf
         if code >= 0:
-            scores[self._rated[code].indices] = -np.inf
+            scores[self._rated.indices[slice(*self._rated.indptr[code : code + 2])]] = -np.inf
         best = np.argsort(-scores, kind="stable")[:n]
         best = best[np.isfinite(scores[best])]
         return pd.DataFrame({"item": self.item_ids_.take(best), "score": scores[best]})
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.persistence`."""
+        arrays, metadata = self._identity()
+        return arrays | {
+            "user_factors": self.user_factors_,
+            "item_factors": self.item_factors_,
+            "average_user": self._average_user,
+            "item_seen": self._item_seen,
+            "rated.start": self._rated.indptr,
+            "rated.items": self._rated.indices,
+            "rated.interest": self._rated.data,
+        }, metadata
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """The model of a file."""
+        model = cls._from_identity(arrays, metadata)
+        n_users, n_items = len(model.user_ids_), len(model.item_ids_)
+        width = take(arrays, "average_user", np.float64, (None,)).size
+        model._average_user = take(arrays, "average_user", np.float64, (width,))
+        model.user_factors_ = take(arrays, "user_factors", np.float64, (n_users, width))
+        model.item_factors_ = take(arrays, "item_factors", np.float64, (n_items, width))
+        model._item_seen = take(arrays, "item_seen", np.bool_, (n_items,))
+        model._rated = sparse.csr_matrix(
+            (
+                take(arrays, "rated.interest", np.float64, (None,)),
+                take(arrays, "rated.items", np.int64, (None,)),
+                take(arrays, "rated.start", np.int64, (n_users + 1,)),
+            ),
+            shape=(n_users, n_items),
+        )
+        model._rated.check_format(full_check=True)
+        return model

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from dataclasses import fields
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError, DataError
+from ordrec.errors import ArgumentError, DataError, ModelFileError
+from ordrec.persistence import ids_from_arrays, ids_to_arrays
 from ordrec.ratings import Ratings, Scale
 
 __all__ = [
@@ -209,6 +211,29 @@ class RemembersIds:
         user_ids = self.user_ids_.append(newcomers) if len(newcomers) else self.user_ids_
         users = codes_of(user_ids, ratings.user_ids)[ratings.users]
         return user_ids, users, codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
+
+    def _identity(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata of the ids, the scale and the parameters, for a model file."""
+        self._check_fitted()
+        arrays = ids_to_arrays("user_ids", self.user_ids_)
+        arrays |= ids_to_arrays("item_ids", self.item_ids_)
+        parameters = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return arrays, {"parameters": parameters, "scale": self.scale_.values.tolist()}
+
+    @classmethod
+    def _from_identity(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """A model with the ids, the scale and the parameters of a file."""
+        parameters = metadata["parameters"]
+        defaults = {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
+        for name, default in defaults.items():
+            numbers = isinstance(default, float) and type(parameters[name]) in (int, float)
+            if not numbers and type(parameters[name]) is not type(default):
+                raise ModelFileError(f"parameter {name} is {str(parameters[name])[:50]!r}")
+        model = cls(**{name: parameters[name] for name in defaults})
+        model.scale_ = Scale([float(value) for value in metadata["scale"]])
+        model.user_ids_ = ids_from_arrays("user_ids", arrays)
+        model.item_ids_ = ids_from_arrays("item_ids", arrays)
+        return model
 
     def _clipped(self, values: np.ndarray) -> np.ndarray:
         return np.clip(values, self.scale_.values[0], self.scale_.values[-1])

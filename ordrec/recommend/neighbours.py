@@ -21,7 +21,8 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.baselines import BiasModel
 from ordrec.recommend.models import RemembersIds
@@ -59,6 +60,16 @@ class ItemKNN(RemembersIds):
 
     def fit(self, ratings: Ratings) -> ItemKNN:
         """Fit the biases and keep the training errors (1) by item and by user."""
+        self._check_parameters()
+        self._remember(ratings)
+        self.bias_ = BiasModel(self.user_damping, self.item_damping).fit(ratings)
+        errors = ratings.values - self.bias_.baseline(ratings.users, ratings.items)  # (1)
+        self._by_user = _compressed(ratings.users, ratings.items, errors, ratings.n_users)
+        self._profiles = self._by_user
+        self._index_items()
+        return self
+
+    def _check_parameters(self) -> None:
         if self.similarity not in ("pearson", "cosine"):
             raise ArgumentError(
                 f'similarity must be "pearson" or "cosine", got {self.similarity!r}'
@@ -67,15 +78,14 @@ class ItemKNN(RemembersIds):
             raise ArgumentError(
                 f"need k >= 1 and shrinkage >= 0, got k={self.k}, shrinkage={self.shrinkage}"
             )
-        self._remember(ratings)
-        self.bias_ = BiasModel(self.user_damping, self.item_damping).fit(ratings)
-        errors = ratings.values - self.bias_.baseline(ratings.users, ratings.items)  # (1)
-        self._by_item = _compressed(ratings.items, ratings.users, errors, ratings.n_items)
-        self._by_user = _compressed(ratings.users, ratings.items, errors, ratings.n_users)
-        self._profiles = self._by_user
-        norms = np.sqrt(np.bincount(ratings.items, errors**2, minlength=ratings.n_items))
+
+    def _index_items(self) -> None:
+        """The training errors by item, and their norms where the similarity needs them."""
+        start, items, errors = self._by_user
+        users = np.repeat(np.arange(start.size - 1), np.diff(start))
+        self._by_item = _compressed(items, users, errors, len(self.item_ids_))
+        norms = np.sqrt(np.bincount(items, errors**2, minlength=len(self.item_ids_)))
         self._norms = norms if self.similarity == "cosine" else np.zeros(0)
-        return self
 
     def fold_in(self, ratings: Ratings) -> ItemKNN:
         """A model that predicts for these users from these ratings, similarities kept."""
@@ -117,6 +127,28 @@ class ItemKNN(RemembersIds):
         )
         return self._clipped(values)
 
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.persistence`."""
+        arrays, metadata = self.bias_.to_state()
+        for name, rows in (("trained", self._by_user), ("profiles", self._profiles)):
+            columns = zip(("start", "items", "errors"), rows, strict=True)
+            arrays |= {f"{name}.{part}": column for part, column in columns}
+        return arrays, self._identity()[1] | {"bias": metadata}
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """The model of a file."""
+        model = cls._from_identity(arrays, metadata)
+        model._check_parameters()
+        model.bias_ = BiasModel.from_state(arrays, metadata["bias"])
+        n_users, n_items = len(model.user_ids_), len(model.item_ids_)
+        model._by_user = _taken(arrays, "trained", n_items)
+        model._profiles = _taken(arrays, "profiles", n_items)
+        if not model._by_user[0].size <= model._profiles[0].size == n_users + 1:
+            raise ModelFileError(f"its profiles are not those of {n_users} users")
+        model._index_items()
+        return model
+
 
 # ---- the arithmetic --------------------------------------------------------------------
 
@@ -128,6 +160,17 @@ def _compressed(
     order = np.argsort(rows, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))])
     return start.astype(np.int64), columns[order].astype(np.int32), values[order]
+
+
+def _taken(arrays: Any, name: str, n_columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same, out of a file."""
+    errors = take(arrays, f"{name}.errors", np.float64, (None,))
+    start = take(arrays, f"{name}.start", np.int64, (None,), low=0, high=errors.size)
+    items = take(arrays, f"{name}.items", np.int32, errors.shape, low=0, high=n_columns - 1)
+    whole = start.size > 0 and start[0] == 0 and start[-1] == errors.size
+    if not whole or (np.diff(start) < 0).any():
+        raise ModelFileError(f"array '{name}.start' does not part the errors by user")
+    return start, items, errors
 
 
 @njit(cache=True)

@@ -1,0 +1,380 @@
+"""Models in files, without pickle.
+
+A model file is a zip archive of numpy's ``.npy`` members, none of them compressed, and one
+``ordrec.json``: format, version, kind of model, the sha256 of each member, and the model's own
+metadata. ``numpy.load`` reads the arrays too. Loading a stranger's file runs no code of his:
+there are no pickles, the kind must be one of a fixed table, nothing is unpacked to disk, and
+no more memory is taken than the file is long.
+
+To make a class storable, give it two methods and a name:
+
+* ``to_state(self)`` returns ``(arrays, metadata)``: a dict of numpy arrays (numbers, booleans),
+  and a dict of what json can hold;
+* ``from_state(cls, arrays, metadata)``, a class method, makes the model again. It must trust
+  nothing: `take` checks type, shape and range of an array, since compiled loops do not;
+* ``register("Name", "package.module:Class")`` in the table at the foot of this file.
+
+`ids_to_arrays` and `ids_from_arrays` do this for user and item ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import secrets
+import struct
+import zipfile
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ordrec.errors import ArgumentError, ModelFileError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "ids_from_arrays",
+    "ids_to_arrays",
+    "load",
+    "load_arrays",
+    "register",
+    "save",
+    "save_arrays",
+    "take",
+]
+
+FORMAT = "ordrec model"
+VERSION = 1
+HEADER = "ordrec.json"
+MAX_MEMBERS = 4096
+MAX_HEADER_BYTES = 1 << 24
+MAX_NPY_HEADER = 4096
+PLAIN_KINDS = "biuf"  # booleans, integers, floats
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # equal models make equal files
+_BROKEN = (zipfile.BadZipFile, struct.error, OSError, EOFError, ValueError, KeyError, IndexError,
+           NotImplementedError, RuntimeError, OverflowError, SyntaxError, TypeError)  # fmt: skip
+
+
+# ---- models ----------------------------------------------------------------------------
+
+
+def save(model: Any, path: str | Path) -> None:
+    """Write a fitted model to a file, replacing it in one step.
+
+    Parameters
+    ----------
+    model : object
+        Of a registered class.
+    path : str or Path
+
+    Examples
+    --------
+    >>> import tempfile, pandas as pd
+    >>> from ordrec.ratings import Ratings
+    >>> from ordrec.recommend import BiasModel
+    >>> frame = pd.DataFrame({"user": [1, 1, 2], "item": ["a", "b", "a"], "rating": [5, 3, 4]})
+    >>> model = BiasModel().fit(Ratings.from_frame(frame))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/biases.ordrec")
+    ...     again = load(f"{folder}/biases.ordrec")
+    >>> bool((again.predict([1], ["b"]) == model.predict([1], ["b"])).all())
+    True
+    """
+    kind = type(model).__name__
+    if _HOMES.get(kind) != f"{type(model).__module__}:{kind}":
+        raise ArgumentError(f"a {kind} cannot be saved: only {', '.join(_HOMES)} can")
+    arrays, metadata = model.to_state()
+    save_arrays(path, arrays, {"kind": kind, "state": metadata})
+
+
+def load(path: str | Path) -> Any:
+    """Read a model that `save` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, altered, of an unknown version, or no model at all.
+    """
+    arrays, metadata = load_arrays(path)
+    kind, state = metadata.get("kind"), metadata.get("state")
+    if not isinstance(kind, str) or kind not in _HOMES or not isinstance(state, dict):
+        raise ModelFileError(
+            f"{path}: holds a {str(kind)[:50]!r}, which is none of {', '.join(_HOMES)}"
+        )
+    module, _, name = _HOMES[kind].partition(":")
+    cls = getattr(import_module(module), name)
+    try:
+        return cls.from_state(arrays, state)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path}: its contents do not make a {kind}: {error!r}") from error
+
+
+def register(kind: str, home: str) -> None:
+    """Let `save` and `load` know a class: its name, and ``"package.module:Class"``."""
+    if _HOMES.setdefault(kind, home) != home:
+        raise ArgumentError(f"the kind {kind!r} is taken by {_HOMES[kind]}: choose another name")
+
+
+# ---- arrays and metadata -----------------------------------------------------------------
+
+
+def save_arrays(
+    path: str | Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+) -> None:
+    """Write arrays of numbers and what json can hold to a file, replacing it in one step.
+
+    Parameters
+    ----------
+    path : str or Path
+    arrays : mapping of str to ndarray
+        Names of letters, digits, dots, hyphens and underscores.
+    metadata : mapping
+        Strings, finite numbers, booleans, None, lists and mappings of them.
+    """
+    members = {name: _npy_bytes(name, array) for name, array in arrays.items()}
+    if len(members) >= MAX_MEMBERS:
+        raise ArgumentError(f"at most {MAX_MEMBERS - 1} arrays go in a file, got {len(members)}")
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+        "metadata": dict(metadata),
+    }
+    try:
+        text = json.dumps(header, allow_nan=False, ensure_ascii=True).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentError(f"metadata must be what json can hold: {error}") from None
+    if len(text) > MAX_HEADER_BYTES:
+        raise ArgumentError(f"metadata takes {len(text)} bytes: put what is long into arrays")
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise ArgumentError(f"{path}: there is no folder {target.parent}: make it first")
+    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    try:
+        with open(part, "xb") as stream:
+            with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+                archive.writestr(zipfile.ZipInfo(HEADER, _EPOCH), text)
+                for name, data in members.items():
+                    archive.writestr(zipfile.ZipInfo(f"{name}.npy", _EPOCH), data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(part, target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read what `save_arrays` wrote: the arrays and the metadata.
+
+    Raises
+    ------
+    ModelFileError
+        Naming the file and the place in it where something is wrong.
+    """
+    if not Path(path).is_file():
+        raise ModelFileError(f"{path}: there is no such file")
+    place = "archive"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = _checked_members(path, archive)
+            place = HEADER
+            header = _checked_header(path, archive.read(members.pop(HEADER)), set(members))
+            arrays = {}
+            for name, member in members.items():
+                place = member.filename
+                data = archive.read(member)
+                if hashlib.sha256(data).hexdigest() != header["sha256"][name]:
+                    raise ModelFileError(f"{path}: {place} is not what was saved (sha256 differs)")
+                arrays[name] = _array_of(f"{path}: {place}", data)
+            return arrays, header["metadata"]
+    except ModelFileError:
+        raise
+    except (*_BROKEN, RecursionError, MemoryError) as error:
+        raise ModelFileError(f"{path}: {place} is damaged: {error}") from error
+
+
+def _npy_bytes(name: str, array: np.ndarray) -> bytes:
+    if not _NAME.fullmatch(name):
+        raise ArgumentError(f"array name {name!r} must be letters, digits, dots, hyphens or _")
+    array = np.ascontiguousarray(array) if np.ndim(array) else np.asarray(array)
+    if array.dtype.kind not in PLAIN_KINDS:
+        raise ArgumentError(f"array {name!r} has the type {array.dtype}: only numbers are stored")
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def _checked_members(path: Any, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Members by array name, nothing else than what `save_arrays` would write."""
+    entries = archive.infolist()
+    if len(entries) > MAX_MEMBERS:
+        raise ModelFileError(f"{path}: {len(entries)} members, more than {MAX_MEMBERS}")
+    members: dict[str, zipfile.ZipInfo] = {}
+    for entry in entries:
+        name = HEADER if entry.filename == HEADER else entry.filename.removesuffix(".npy")
+        if name != HEADER and not (_NAME.fullmatch(name) and entry.filename == f"{name}.npy"):
+            raise ModelFileError(f"{path}: {entry.filename[:100]!r} is not a name of this format")
+        if name in members:
+            raise ModelFileError(f"{path}: {entry.filename} is there twice")
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+            raise ModelFileError(f"{path}: {entry.filename} is compressed, which ordrec never does")
+        members[name] = entry
+    if HEADER not in members:
+        raise ModelFileError(f"{path}: no {HEADER} in it, so it is not a model of ordrec")
+    if members[HEADER].file_size > MAX_HEADER_BYTES:
+        raise ModelFileError(f"{path}: {HEADER} is longer than {MAX_HEADER_BYTES} bytes")
+    if sum(entry.file_size for entry in entries) > os.path.getsize(path):
+        raise ModelFileError(f"{path}: its members claim more bytes than the file has")
+    return members
+
+
+def _checked_header(path: Any, data: bytes, names: set[str]) -> dict[str, Any]:
+    header = json.loads(data)
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ModelFileError(f"{path}: {HEADER} does not say {FORMAT!r}")
+    if header.get("version") != VERSION:
+        raise ModelFileError(
+            f"{path}: has version {str(header.get('version'))[:20]} of the format and this ordrec "
+            f"reads version {VERSION}: save the model again with this ordrec"
+        )
+    sums = header.get("sha256")
+    if not isinstance(sums, dict) or not isinstance(header.get("metadata"), dict):
+        raise ModelFileError(f"{path}: {HEADER} lacks checksums or metadata")
+    if set(sums) != names:
+        odd = sorted(map(str, set(sums) ^ names))[0]
+        raise ModelFileError(f"{path}: {odd[:100]!r} is only in one of {HEADER} and the archive")
+    return header
+
+
+def _array_of(place: str, data: bytes) -> np.ndarray:
+    """The array of an npy member whose header and length agree; allocates nothing before."""
+    stream = io.BytesIO(data)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    version = np.lib.format.read_magic(stream)
+    if version not in readers:
+        raise ModelFileError(f"{place}: npy version {version} is not in use here")
+    shape, fortran, dtype = readers[version](stream, max_header_size=MAX_NPY_HEADER)
+    if dtype.kind not in PLAIN_KINDS or dtype.hasobject or dtype.shape:
+        raise ModelFileError(f"{place}: has the type {dtype}; only plain numbers may be stored")
+    size = dtype.itemsize
+    for side in shape:
+        size *= side
+    start = stream.tell()
+    if min(shape, default=0) < 0 or size != len(data) - start:
+        raise ModelFileError(f"{place}: header says {size} bytes, {len(data) - start} are there")
+    array = np.frombuffer(bytearray(memoryview(data)[start:]), dtype=dtype)
+    return array.reshape(shape, order="F" if fortran else "C")
+
+
+# ---- what from_state needs -----------------------------------------------------------------
+
+
+def take(
+    arrays: Mapping[str, np.ndarray],
+    name: str,
+    dtype: Any,
+    shape: tuple[int | None, ...],
+    *,
+    low: float | None = None,
+    high: float | None = None,
+) -> np.ndarray:
+    """An array of a loaded file, after checking it.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+    name : str
+    dtype : data type
+        What the result has; the stored one must be of the same kind.
+    shape : tuple
+        None stands for any length.
+    low, high : float, optional
+        Bounds of the entries, both included. Floats must be finite in any case.
+
+    Examples
+    --------
+    >>> take({"start": np.array([0, 2, 5])}, "start", np.int64, (3,), low=0, high=5)
+    array([0, 2, 5])
+    """
+    if name not in arrays:
+        raise ModelFileError(f"array {name!r} is missing")
+    array, wanted = arrays[name], np.dtype(dtype)
+    fits = len(array.shape) == len(shape) and all(
+        want is None or side == want for side, want in zip(array.shape, shape, strict=True)
+    )
+    if array.dtype.kind != wanted.kind or array.dtype.itemsize > wanted.itemsize or not fits:
+        raise ModelFileError(
+            f"array {name!r} has type {array.dtype} and shape {array.shape}, not {wanted} and "
+            f"{str(shape).replace('None', 'any')}"
+        )
+    if wanted.kind == "f" and not np.isfinite(array).all():
+        raise ModelFileError(f"array {name!r} holds NaN or infinite numbers")
+    if array.size and (
+        (low is not None and array.min() < low) or (high is not None and array.max() > high)
+    ):
+        raise ModelFileError(f"array {name!r} has entries outside {low}..{high}")
+    return np.ascontiguousarray(array, dtype=wanted)
+
+
+def ids_to_arrays(name: str, ids: pd.Index) -> dict[str, np.ndarray]:
+    """Arrays that hold original ids: whole numbers, or strings as utf-8 and where each ends."""
+    if ids.dtype.kind in "iu":
+        return {name: ids.to_numpy()}
+    strings = ids.tolist()
+    if not all(isinstance(key, str) for key in strings):
+        raise ArgumentError(
+            f"{name} of type {ids.dtype} cannot be saved: ids must be integers or strings"
+        )
+    encoded = [key.encode("utf-8", "surrogatepass") for key in strings]
+    ends = np.cumsum([len(key) for key in encoded], dtype=np.int64)
+    return {
+        f"{name}.text": np.frombuffer(b"".join(encoded), dtype=np.uint8),
+        f"{name}.ends": ends.reshape(-1),
+    }
+
+
+def ids_from_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> pd.Index:
+    """The ids that `ids_to_arrays` stored."""
+    import pandas as pd
+
+    if name in arrays:
+        if arrays[name].dtype.kind not in "iu" or arrays[name].ndim != 1:
+            raise ModelFileError(f"array {name!r} does not hold ids")
+        ids = pd.Index(arrays[name])
+    else:
+        text = take(arrays, f"{name}.text", np.uint8, (None,)).tobytes()
+        ends = take(arrays, f"{name}.ends", np.int64, (None,), low=0, high=len(text))
+        starts = np.concatenate([[0], ends])[:-1]
+        if (starts > ends).any() or (ends.size and ends[-1] != len(text)):
+            raise ModelFileError(f"array '{name}.ends' does not cut the text into ids")
+        pairs = zip(starts.tolist(), ends.tolist(), strict=True)
+        ids = pd.Index([text[a:b].decode("utf-8", "surrogatepass") for a, b in pairs])
+    if not ids.is_unique:
+        raise ModelFileError(f"{name} holds an id twice")
+    return ids
+
+
+# A file can only ask for these.
+_HOMES: dict[str, str] = {
+    "ALSRanking": "ordrec.recommend.candidates:ALSRanking",
+    "BiasModel": "ordrec.recommend.baselines:BiasModel",
+    "GlobalMean": "ordrec.recommend.baselines:GlobalMean",
+    "ItemKNN": "ordrec.recommend.neighbours:ItemKNN",
+    "OrdinalFactors": "ordrec.recommend.factors:OrdinalFactors",
+    "RatingHistogram": "ordrec.recommend.baselines:RatingHistogram",
+}
