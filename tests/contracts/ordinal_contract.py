@@ -145,7 +145,7 @@ class OrdinalContract:
         if "sample_weight" not in inspect.signature(model.fit).parameters:
             pytest.skip("takes no weights")
         X, y = ordered_sample()
-        with pytest.raises(ValueError, match="[Nn]egative"):
+        with pytest.raises(ValueError, match=r"[Nn]egative"):
             model.fit(X, y, sample_weight=np.full(y.size, -1.0))
 
     def test_clone_refits_alike_and_pickle_keeps_the_fit(self, model: Any) -> None:

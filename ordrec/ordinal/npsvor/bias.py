@@ -15,6 +15,9 @@ from ordrec.ordinal.npsvor.problem import Planes
 __all__ = ["bias", "bias_bounds", "free_multipliers", "violation"]
 
 
+ROUNDING = 1e-6  # share of a multiplier's interval
+
+
 def bias_bounds(planes: Planes, z: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Largest lower and smallest upper bound on b, one pair a rank."""
     growing = planes.target(np.where(z >= 0, 1.0, -1.0)) - F  # from d/dz+ of (8) >= 0
@@ -37,7 +40,11 @@ def free_multipliers(planes: Planes, z: np.ndarray) -> np.ndarray:
 
 
 def bias(planes: Planes, z: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """b_k averaged over the free multipliers, from the bounds where none is free (after (9))."""
+    """b_k averaged over the free multipliers, from the bounds where none is free (after (9)).
+
+    A multiplier within rounding of its bound or of the kink counts as being there.
+    """
+    z = _snapped(planes, z)
     free = free_multipliers(planes, z)
     count = free.sum(axis=0)
     total = np.where(free, planes.target(np.sign(z)) - F, 0.0).sum(axis=0)
@@ -45,3 +52,10 @@ def bias(planes: Planes, z: np.ndarray, F: np.ndarray) -> np.ndarray:
     # with no bound on one side (all multipliers at one end) the other bound is optimal
     low, high = np.where(np.isinf(low), high, low), np.where(np.isinf(high), low, high)
     return np.where(count > 0, total / np.maximum(count, 1), 0.5 * (low + high))
+
+
+def _snapped(planes: Planes, z: np.ndarray) -> np.ndarray:
+    rounding = ROUNDING * (planes.upper - planes.lower)
+    z = np.where(z - planes.lower < rounding, planes.lower, z)
+    z = np.where(planes.upper - z < rounding, planes.upper, z)
+    return np.where((planes.side == 0) & (np.abs(z) < rounding), 0.0, z)

@@ -15,7 +15,7 @@ from scipy.linalg import get_lapack_funcs, solve_triangular
 
 __all__ = ["DenseGram", "FreeBlock", "NotPositiveDefiniteError", "ridge_for"]
 
-CHUNK = 512  # products of this many terms are summed in single precision, chunks in double
+CHUNK = 64  # products of this many terms are summed in single precision, chunks in double
 
 
 class NotPositiveDefiniteError(Exception):
@@ -41,7 +41,7 @@ class DenseGram:
         total = np.zeros(B.shape)
         for first in range(0, self.n, CHUNK):
             part = slice(first, first + CHUNK)
-            total += self.K[:, part] @ single[part]
+            total += self.K[part].T @ single[part]  # K is symmetric: rows are contiguous
         # what the rounding of B left out; an ordinary product suffices for so little
         return total + self.K @ (B - single).astype(np.float32)
 
@@ -159,7 +159,7 @@ def _solve_or_least_squares(A: np.ndarray, b: np.ndarray) -> np.ndarray:
 def ridge_for(K: np.ndarray) -> float:
     """The least shift that keeps the Cholesky factor of a singular kernel stable."""
     scale = float(np.diagonal(K).mean(dtype=np.float64))
-    return scale * (1e-4 if K.dtype == np.float32 else 1e-5)
+    return scale * (1e-4 if K.dtype == np.float32 else 1e-8)
 
 
 def cholesky(A: np.ndarray, shift: float) -> Any:

@@ -1,0 +1,25 @@
+"""The checks of scikit-learn that an ordinal estimator fails by design, with the reasons.
+
+Used as ``parametrize_with_checks([...], expected_failed_checks=expected_failures)``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+NO_ORDER = "three labels of type str have no order: classes= must declare it"
+SCALE_SEES_ROWS = 'gamma="scale" is the variance of the rows given, repeated ones included'
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    """Names of checks and why they cannot hold."""
+    expected = {"check_classifiers_classes": NO_ORDER}
+    parameters = estimator.get_params()
+    weighted = "sample_weight" in inspect.signature(estimator.fit).parameters
+    # the check compares values where there are any, and only labels otherwise
+    valued = hasattr(estimator, "decision_function") or hasattr(estimator, "predict_proba")
+    if weighted and valued and parameters.get("kernel") == "rbf" and parameters.get("gamma") == "scale":
+        expected["check_sample_weight_equivalence_on_dense_data"] = SCALE_SEES_ROWS
+        expected["check_sample_weight_equivalence_on_sparse_data"] = SCALE_SEES_ROWS
+    return expected

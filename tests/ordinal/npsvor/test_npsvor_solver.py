@@ -1,0 +1,247 @@
+"""The solvers of nonparallel SVOR against a generic convex solver and naive twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive.naive_npsvor import admm_by_loops, kkt_by_loops, primal_by_qp
+
+from ordrec.kernels import Gaussian, Linear, Polynomial
+from ordrec.ordinal.npsvor import active_set, admm
+from ordrec.ordinal.npsvor.bias import bias, bias_bounds, violation
+from ordrec.ordinal.npsvor.gram import DenseGram, FreeBlock, NotPositiveDefiniteError, cholesky
+from ordrec.ordinal.npsvor.lowrank import FactoredGram, incomplete_cholesky
+from ordrec.ordinal.npsvor.problem import dual_objective, planes_for, primal_objective
+
+KERNELS = [Gaussian(0.5), Gaussian(5.0), Linear(), Polynomial(2, 0.5, 1.0)]
+
+
+@st.composite
+def problems(draw):
+    """K, y, present, C1, C2, epsilon: also singular kernels, duplicated and contrary rows."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    n, n_ranks = draw(st.integers(6, 28)), draw(st.integers(2, 6))
+    X = rng.normal(size=(n, 2))
+    if draw(st.booleans()):
+        X = np.round(X)  # duplicates, with different ranks
+    y = rng.integers(0, n_ranks, size=n)
+    if draw(st.booleans()):
+        y = np.sort(y)[np.argsort(np.argsort(X[:, 0]))]  # nearly separable
+    y[:2] = [0, 1]
+    C1 = 10.0 ** draw(st.integers(-2, 2)) * rng.uniform(0.5, 1.5, size=n)
+    C2 = 10.0 ** draw(st.integers(-2, 2)) * rng.uniform(0.5, 1.5, size=n)
+    K = draw(st.sampled_from(KERNELS))(X)
+    return K, y, np.unique(y), C1, C2, draw(st.sampled_from([0.0, 0.2, 0.5]))
+
+
+@settings(max_examples=40)
+@given(problems())
+def test_reaches_the_optimum_of_a_generic_solver(problem):
+    K, y, present, C1, C2, epsilon = problem
+    planes = planes_for(y, present, C1, C2, epsilon)
+    gram = DenseGram(K)
+    eta = admm.natural_penalty(gram, planes)
+    solution = active_set.solve(gram, planes, eta=eta, tol=1e-6, max_iter=20_000)
+    assert solution.converged
+    F = K @ solution.coef
+    P = primal_objective(planes, solution.coef, F, solution.thresholds)
+    for column, k in enumerate(present):
+        best, f = primal_by_qp(K, y, k, C1, C2, epsilon)
+        assert P[column] == pytest.approx(best, rel=1e-5, abs=1e-5)
+        # w is unique; b need not be where no multiplier is free
+        mine, theirs = F[:, column], f
+        scale = 1 + np.abs(theirs).max()
+        assert np.abs((mine - mine.mean()) - (theirs - theirs.mean())).max() < 2e-2 * scale
+    assert solution.gap <= 1e-5 * solution.objective + 1e-6
+    assert solution.objective == pytest.approx(P.sum())
+
+
+@settings(max_examples=30)
+@given(problems())
+def test_meets_the_conditions_of_optimality_from_scratch(problem):
+    K, y, present, C1, C2, epsilon = problem
+    planes = planes_for(y, present, C1, C2, epsilon)
+    gram = DenseGram(K)
+    eta = admm.natural_penalty(gram, planes)
+    solution = active_set.solve(gram, planes, eta=eta, tol=1e-4, max_iter=20_000)
+    for column, k in enumerate(present):
+        rho, b = solution.coef[:, column], solution.thresholds[column]
+        assert kkt_by_loops(K, y, k, rho, b, C1, C2, epsilon) < 2e-4
+
+
+@pytest.mark.parametrize("n_iter", [1, 2, 25])
+def test_all_ranks_together_iterate_as_each_alone(n_iter):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), rng.integers(0, 4, size=20)
+    K, C1, C2, epsilon, eta = Gaussian(0.7)(X), 2.0, 5.0, 0.2, 0.6
+    planes = planes_for(y, np.arange(4), np.full(20, C1), np.full(20, C2), epsilon)
+    solution = admm.solve(DenseGram(K), planes, eta=eta, tol=1e-12, max_iter=n_iter)
+    z, u = solution.state
+    assert not solution.converged
+    for k in range(4):
+        expected = admm_by_loops(K, y, k, C1, C2, epsilon, eta, n_iter)
+        np.testing.assert_allclose(z[:, k], expected[0], atol=1e-10)
+        np.testing.assert_allclose(u[:, k], expected[1], atol=1e-10)
+
+
+@settings(max_examples=15)
+@given(problems())
+def test_admm_alone_arrives_at_the_same_point(problem):
+    K, y, present, C1, C2, epsilon = problem
+    planes = planes_for(y, present, C1, C2, epsilon)
+    gram = DenseGram(K)
+    eta = admm.natural_penalty(gram, planes)
+    exact = active_set.solve(gram, planes, eta=eta, tol=1e-6, max_iter=20_000)
+    slow = admm.solve(gram, planes, eta=eta, tol=1e-8, max_iter=50_000)
+    assert slow.objective >= exact.objective * (1 - 1e-6) - 1e-6
+    assert slow.objective == pytest.approx(exact.objective, rel=1e-2, abs=1e-3)
+    assert ((slow.coef >= planes.lower) & (slow.coef <= planes.upper)).all()
+    assert np.abs(slow.coef.sum(axis=0)).max() < 1e-6 * (C1.max() + C2.max())
+
+
+def test_admm_goes_on_from_its_own_state():
+    rng = np.random.default_rng(1)
+    K, y = Gaussian(1.0)(rng.normal(size=(30, 2))), rng.integers(0, 3, size=30)
+    planes = planes_for(y, np.arange(3), np.ones(30), np.ones(30), 0.2)
+    half = admm.solve(DenseGram(K), planes, eta=0.5, tol=1e-12, max_iter=20)
+    rest = admm.solve(DenseGram(K), planes, eta=0.5, tol=1e-12, max_iter=20, start=half.state)
+    whole = admm.solve(DenseGram(K), planes, eta=0.5, tol=1e-12, max_iter=40)
+    np.testing.assert_allclose(rest.coef, whole.coef, atol=1e-12)
+
+
+def test_a_solver_out_of_iterations_says_how_far_it_got():
+    rng = np.random.default_rng(2)
+    K, y = Gaussian(0.01)(rng.normal(size=(60, 2))), rng.integers(0, 3, size=60)
+    planes = planes_for(y, np.arange(3), np.ones(60), np.ones(60), 0.2)
+    solution = active_set.solve(DenseGram(K), planes, eta=100.0, tol=1e-9, max_iter=1)
+    F = K @ solution.coef
+    assert not solution.converged
+    assert solution.violation == pytest.approx(violation(planes, solution.coef, F).max())
+    assert solution.violation > 1e-9
+    assert solution.gap > 0
+
+
+def test_the_ranks_mirror_when_the_order_is_reversed():
+    rng = np.random.default_rng(4)
+    K, y = Gaussian(0.5)(rng.normal(size=(40, 2))), rng.integers(0, 4, size=40)
+    both = []
+    for ranks in (y, 3 - y):
+        planes = planes_for(ranks, np.arange(4), np.full(40, 3.0), np.full(40, 2.0), 0.2)
+        both.append(active_set.solve(DenseGram(K), planes, eta=0.4, tol=1e-8, max_iter=5000))
+    np.testing.assert_allclose(both[0].coef, -both[1].coef[:, ::-1], atol=1e-5)
+    np.testing.assert_allclose(both[0].thresholds, -both[1].thresholds[::-1], atol=1e-6)
+
+
+@given(st.integers(0, 10_000), st.floats(0.1, 10.0))
+@settings(max_examples=20)
+def test_only_the_product_of_kernel_and_cost_matters(seed, scale):
+    rng = np.random.default_rng(seed)
+    K, y = Gaussian(0.5)(rng.normal(size=(25, 2))), rng.integers(0, 3, size=25)
+    y[:3] = [0, 1, 2]
+    functions = []
+    for s in (1.0, scale):
+        planes = planes_for(y, np.arange(3), np.full(25, 2 / s), np.full(25, 2 / s), 0.2)
+        gram = DenseGram(s * K)
+        eta = admm.natural_penalty(gram, planes)
+        assert eta == pytest.approx(s * admm.natural_penalty(DenseGram(K), _unit(y)))
+        solution = active_set.solve(gram, planes, eta=eta, tol=1e-8, max_iter=5000)
+        functions.append(s * K @ solution.coef)
+    np.testing.assert_allclose(functions[0], functions[1], atol=1e-4)
+
+
+def _unit(y):
+    return planes_for(y, np.arange(3), np.full(25, 2.0), np.full(25, 2.0), 0.2)
+
+
+def test_bias_comes_from_the_bounds_when_no_multiplier_is_free():
+    # two samples at the cost bound: any b between the two bounds is optimal
+    K, y = np.eye(2), np.array([0, 1])
+    planes = planes_for(y, np.array([0, 1]), np.full(2, 0.1), np.full(2, 0.1), 0.2)
+    z = np.array([[-0.1, -0.1], [0.1, 0.1]])
+    low, high = bias_bounds(planes, z, K @ z)
+    b = bias(planes, z, K @ z)
+    assert (low < high).all()
+    np.testing.assert_allclose(b, (low + high) / 2)
+    np.testing.assert_allclose(b, [0.6, -0.6])  # half way between -0.2 or 0.2 and the margins
+    gap = primal_objective(planes, z, K @ z, b) - dual_objective(planes, z, K @ z)
+    np.testing.assert_allclose(gap, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_bordered_block_solves_like_a_fresh_one(dtype):
+    rng = np.random.default_rng(6)
+    K = Gaussian(2.0)(rng.normal(size=(50, 3))).astype(dtype)
+    block = FreeBlock(K, np.arange(10, 40))
+    for _ in range(4):
+        free = np.zeros(50, dtype=bool)
+        free[10:40] = True
+        flipped = rng.choice(50, size=12, replace=False)
+        free[flipped] ^= True
+        g, total = rng.normal(size=50), rng.normal()
+        fixed = np.where(free, 0.0, rng.normal(size=50))
+        x, db = block.solve(free, g, fixed, total)
+        exact = K.astype(np.float64) + block.ridge * np.eye(50)
+        rest = exact @ x + db - g
+        np.testing.assert_array_equal(x[~free], fixed[~free])
+        atol = 2e-2 if dtype == np.float32 else 1e-6
+        np.testing.assert_allclose(rest[free] - block.ridge * fixed[free], 0.0, atol=atol)
+        assert x.sum() == pytest.approx(total, abs=atol)
+
+
+def test_single_precision_products_are_summed_in_double():
+    rng = np.random.default_rng(7)
+    K = rng.uniform(size=(1500, 1500))
+    K = (K + K.T).astype(np.float32)
+    B = 100 * rng.normal(size=(1500, 2))
+    exact = K.astype(np.float64) @ B
+    careful = np.abs(DenseGram(K).times(B) - exact).max()
+    plain = np.abs(DenseGram(K).quick_times(B) - exact).max()
+    assert careful < 0.5 * plain
+    assert careful < 1e-2
+
+
+def test_a_block_that_is_not_positive_definite_is_reported():
+    with pytest.raises(NotPositiveDefiniteError):
+        cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0)
+
+
+@given(st.integers(0, 1000), st.integers(1, 12))
+@settings(max_examples=20)
+def test_incomplete_cholesky_is_exact_where_the_kernel_has_low_rank(seed, rank):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(30, rank))
+    K = A @ A.T
+    low = incomplete_cholesky(np.diag(K), lambda i: K[:, i], tol=1e-12)
+    assert low.G.shape[1] <= rank + 1
+    np.testing.assert_allclose(low.G @ low.G.T, K, atol=1e-6 * np.abs(K).max())
+    rho = rng.normal(size=(30, 2))
+    np.testing.assert_allclose(
+        K[:, low.pivots] @ low.on_pivots(rho), K @ rho, atol=1e-5 * np.abs(K).max() * 30
+    )
+
+
+def test_incomplete_cholesky_leaves_out_what_it_says():
+    K = Gaussian(3.0)(np.random.default_rng(0).normal(size=(60, 3)))
+    low = incomplete_cholesky(np.diag(K), lambda i: K[:, i], max_rank=15)
+    left = np.trace(K - low.G @ low.G.T) / np.trace(K)
+    assert low.left_out == pytest.approx(left, abs=1e-9)
+    assert np.linalg.eigvalsh(K - low.G @ low.G.T).min() > -1e-9
+
+
+def test_factored_and_dense_kernels_have_the_same_solution():
+    rng = np.random.default_rng(9)
+    X, y = rng.normal(size=(80, 3)), rng.integers(0, 4, size=80)
+    G = X @ rng.normal(size=(3, 3))
+    planes = planes_for(y, np.arange(4), np.ones(80), np.full(80, 2.0), 0.2)
+    options = {"eta": 0.5, "tol": 1e-6, "max_iter": 20_000}
+    dense = active_set.solve(DenseGram(G @ G.T), planes, **options)
+    factored = active_set.solve(FactoredGram(G), planes, **options)
+    assert dense.converged
+    assert factored.converged
+    assert factored.objective == pytest.approx(dense.objective, rel=1e-6)
+    np.testing.assert_allclose(G.T @ factored.coef, G.T @ dense.coef, atol=1e-3)
+    B = rng.normal(size=(80, 2))
+    shifted = FactoredGram(G).shifted(0.3)(B)
+    np.testing.assert_allclose(G @ (G.T @ shifted) + 0.3 * shifted, B, atol=1e-9)
