@@ -158,7 +158,7 @@ def open_source(path: str | Path) -> Source:
     """
     path = Path(path).expanduser()
     if path.is_dir():
-        return Source(path, {p.relative_to(path).as_posix(): _opener(p) for p in _files(path)})
+        return Source(path, {p.relative_to(path).as_posix(): _opener(p) for p in files_below(path)})
     if not path.is_file():
         raise DatasetMissing(f"no such file or folder: {path}")
     try:
@@ -264,8 +264,8 @@ def _opener(path: Path) -> Callable[[], BinaryIO]:
     return lambda: open(path, "rb")
 
 
-def _files(folder: Path) -> list[Path]:
-    """Files up to `MAX_DEPTH` folders down."""
+def files_below(folder: Path) -> list[Path]:
+    """Files in a folder and the folders below, `MAX_DEPTH` levels in all."""
     level, found = [folder], []
     for _ in range(MAX_DEPTH):
         entries = [entry for one in level for entry in sorted(one.iterdir())]

@@ -271,14 +271,14 @@ def _parse(text, decimal, separator, width, whole, real):  # type: ignore[no-unt
                 i += 1
             first, number = i, 0
             while i < n and 48 <= text[i] <= 57:
-                number = number * 10 + (text[i] - 48)
+                number = number * 10 + (int(text[i]) - 48)
                 i += 1
             digits, places = i - first, 0
             if is_decimal and i < n and text[i] == 46:
                 i += 1
                 first = i
                 while i < n and 48 <= text[i] <= 57:
-                    number = number * 10 + (text[i] - 48)
+                    number = number * 10 + (int(text[i]) - 48)
                     i += 1
                 places = i - first
                 digits += places

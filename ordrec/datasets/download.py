@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 import tempfile
@@ -18,6 +17,7 @@ from ordrec.errors import DataError, DatasetMissing
 __all__ = ["fetch_file"]
 
 TIMEOUT_SECONDS = 30
+pooch.get_logger().setLevel("WARNING")  # what it reports at other times is not for users
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
@@ -130,6 +130,3 @@ class _Bar:
 
     def close(self) -> None:
         self._progress.stop()
-
-
-logging.getLogger("pooch").setLevel(logging.WARNING)  # its notices are not ordrec's

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ordrec.datasets.archives import files_below
 from ordrec.datasets.catalogue import CATALOGUE, DatasetInfo
 from ordrec.errors import ArgumentError, DatasetMissing
 
@@ -164,12 +165,12 @@ def _bundled_folders() -> list[Path]:
 
 
 def _holds(folder: Path, markers: tuple[str, ...], *, below: bool = True) -> bool:
-    """Whether one of the files, perhaps gzipped, is in the folder or directly below."""
+    """Whether one of the files, perhaps gzipped, is in the folder (or those below)."""
     if not folder.is_dir():
         return False
     wanted = {f"{marker}{end}".lower() for marker in markers for end in ("", ".gz")}
-    folders = [folder, *(entry for entry in folder.iterdir() if below and entry.is_dir())]
-    return any(entry.name.lower() in wanted for one in folders for entry in one.iterdir())
+    files = files_below(folder) if below else folder.iterdir()
+    return any(file.name.lower() in wanted for file in files)
 
 
 def _missing(info: DatasetInfo, folder: str | Path | None, offline: bool) -> DatasetMissing:

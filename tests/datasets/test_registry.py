@@ -116,6 +116,15 @@ def test_an_empty_folder_does_not_count(samples, tmp_path):
     assert find_dataset("ml-100k", folder=tmp_path) is None
 
 
+def test_files_may_lie_two_folders_down(samples, tmp_path):
+    shutil.copytree(samples / "ohsumed", tmp_path / "ohsumed-trec9" / "ohsu-trec" / "train")
+    shutil.move(
+        tmp_path / "ohsumed-trec9" / "ohsu-trec" / "train" / "query.ohsu.1-2",
+        tmp_path / "ohsumed-trec9" / "ohsu-trec" / "train" / "query.ohsu.1-63",
+    )
+    assert len(load_dataset("ohsumed-trec9", folder=tmp_path, offline=True).documents) == 3
+
+
 def test_options_reach_the_loader(samples, tmp_path):
     put(samples, tmp_path, "jester-5k", "jester")
     assert load_dataset("jester-5k", folder=tmp_path, ranks=7).scale.n_ranks == 7
