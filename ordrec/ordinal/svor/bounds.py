@@ -20,8 +20,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["Bounds", "bounds_of", "implied_thresholds"]
@@ -36,7 +36,7 @@ class Bounds(NamedTuple):
     up_pair: np.ndarray  # (T,) the pair p with F_p = B_up
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def bounds_of(
     pairs: Pairs, alpha: np.ndarray, mu: np.ndarray, f: np.ndarray, ordered: bool
 ) -> Bounds:
@@ -48,9 +48,9 @@ def bounds_of(
         for p in range(pairs.start[i], pairs.start[i + 1]):
             j, above = pairs.threshold[p], pairs.sign[p] > 0
             F = f[i] - pairs.sign[p]
-            if F < up[j] and (alpha[p] < pairs.cap[p] if above else alpha[p] > 0.0):
+            if up[j] > F and (alpha[p] < pairs.cap[p] if above else alpha[p] > 0.0):
                 up[j], up_pair[j] = F, p  # I_0, I_1, I_3
-            if F > low[j] and (alpha[p] > 0.0 if above else alpha[p] < pairs.cap[p]):
+            if low[j] < F and (alpha[p] > 0.0 if above else alpha[p] < pairs.cap[p]):
                 low[j], low_pair[j] = F, p  # I_0, I_2, I_4
     if ordered:
         for j in range(1, T):

@@ -8,14 +8,14 @@ tied by a positive mu share one balance, and mu follows from the sums.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["restore_balance", "snap"]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def snap(pairs: Pairs, alpha: np.ndarray, fraction: float) -> None:
     """Move multipliers within a fraction of their cap of a bound onto it, in place."""
     for p in range(alpha.size):
@@ -26,7 +26,7 @@ def snap(pairs: Pairs, alpha: np.ndarray, fraction: float) -> None:
             alpha[p] = cap
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def restore_balance(
     pairs: Pairs, alpha: np.ndarray, mu: np.ndarray, f: np.ndarray, b: np.ndarray, ordered: bool
 ) -> None:
@@ -48,7 +48,7 @@ def restore_balance(
             return  # otherwise a run of ties was cut: at most T times
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _solve_mu(pairs: Pairs, alpha: np.ndarray, mu: np.ndarray, tied: np.ndarray) -> bool:
     """mu from the sums; where it would be negative the tie is cut and False returned."""
     T = mu.size
@@ -67,7 +67,7 @@ def _solve_mu(pairs: Pairs, alpha: np.ndarray, mu: np.ndarray, tied: np.ndarray)
     return fine
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _give_back(
     pairs: Pairs, alpha: np.ndarray, f: np.ndarray, b: np.ndarray, first: int, last: int
 ) -> None:
@@ -111,7 +111,7 @@ def _give_back(
         surplus -= _take(pairs, alpha, p, surplus)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _take(pairs: Pairs, alpha: np.ndarray, p: int, amount: float) -> float:
     """Reduce the signed multiplier of a pair by up to amount; return by how much."""
     wanted = alpha[p] - pairs.sign[p] * amount

@@ -33,8 +33,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.lapack import factorise, solve_factorised
 from ordrec.ordinal.svor.objective import dual_objective, primal_objective
 from ordrec.ordinal.svor.pairs import Pairs
@@ -93,7 +93,7 @@ class _Targets(NamedTuple):
     v: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def interior_point(
     K: np.ndarray,
     pairs: Pairs,
@@ -155,7 +155,7 @@ def interior_point(
     return Interior(point.alpha, point.b, point.mu, iteration, False)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def signed_sums(pairs: Pairs, alpha: np.ndarray) -> np.ndarray:
     """beta_i, the signed sum of the multipliers of each sample, (8)."""
     beta = np.zeros(pairs.start.size - 1)
@@ -165,7 +165,7 @@ def signed_sums(pairs: Pairs, alpha: np.ndarray) -> np.ndarray:
     return beta
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gram_times(K: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
     """f = K beta, (13), accumulated in float64 whatever the precision of K."""
     f[:] = 0.0
@@ -175,7 +175,7 @@ def gram_times(K: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
                 f[k] += K[i, k] * beta[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _start(pairs: Pairs, n_thresholds: int) -> _Point:
     """Uniform: products of one size matter more than a good guess."""
     size = pairs.cap.size
@@ -185,7 +185,7 @@ def _start(pairs: Pairs, n_thresholds: int) -> _Point:
     return _Point(START * pairs.cap, np.ones(size), np.ones(size), b, mu, v)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _like(point: _Point) -> _Point:
     return _Point(
         np.zeros_like(point.alpha),
@@ -197,7 +197,7 @@ def _like(point: _Point) -> _Point:
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _room_for_system(K: np.ndarray, pairs: Pairs, n_thresholds: int) -> _System:
     n, size = K.shape[0], pairs.cap.size
     return _System(
@@ -212,7 +212,7 @@ def _room_for_system(K: np.ndarray, pairs: Pairs, n_thresholds: int) -> _System:
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _residual(pairs: Pairs, point: _Point, f: np.ndarray) -> np.ndarray:
     """How far each pair is from (14)."""
     residual = np.empty_like(point.alpha)
@@ -223,7 +223,7 @@ def _residual(pairs: Pairs, point: _Point, f: np.ndarray) -> np.ndarray:
     return residual
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _balance(pairs: Pairs, point: _Point, ordered: bool) -> np.ndarray:
     """How far the multipliers are from the equality of each threshold, (12) or (25)."""
     balance = np.zeros(point.b.size)
@@ -236,7 +236,7 @@ def _balance(pairs: Pairs, point: _Point, ordered: bool) -> np.ndarray:
     return balance
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _relative_gap(
     pairs: Pairs,
     point: _Point,
@@ -256,7 +256,7 @@ def _relative_gap(
     return gap
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mean_product(
     pairs: Pairs, point: _Point, step: _Point, length: float, n_products: int, ordered: bool
 ) -> float:
@@ -272,7 +272,7 @@ def _mean_product(
     return total / n_products
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _prepare(
     K: np.ndarray,
     pairs: Pairs,
@@ -283,7 +283,7 @@ def _prepare(
     lapack: np.ndarray,
 ) -> bool:
     """Fill the system at this point; False if no ridge makes it positive definite."""
-    n, T = K.shape[0], point.b.size
+    n = K.shape[0]
     for i in range(n):
         system.q[i] = 0.0
         for p in range(pairs.start[i], pairs.start[i + 1]):
@@ -311,28 +311,28 @@ def _prepare(
             system.X[pairs.threshold[p], i] = system.share[p]
     solve_factorised(system.factor, system.X, lapack)
 
-    # H = diag(sum_i g) - g' share + share' X, plus mu/v [1 -1; -1 1] for each ordering
+    # H = diag(sum_i g) - g' share + share' X, plus mu/v [1 -1; -1 1] for each ordering;
+    # the lower triangle is enough, and the pairs of a sample are in the order of thresholds
     H = system.H
     H[:] = 0.0
     for i in range(n):
         for p in range(pairs.start[i], pairs.start[i + 1]):
             j = pairs.threshold[p]
             H[j, j] += system.g[p]
-            for o in range(pairs.start[i], pairs.start[i + 1]):
+            for o in range(pairs.start[i], p + 1):
                 H[j, pairs.threshold[o]] -= system.g[p] * system.share[o]
-            for k in range(T):
+            for k in range(j + 1):
                 H[j, k] += system.share[p] * system.X[k, i]
     if ordered:
-        for j in range(1, T):
+        for j in range(1, point.b.size):
             weight = point.mu[j] / point.v[j]
             H[j, j] += weight
             H[j - 1, j - 1] += weight
             H[j, j - 1] -= weight
-            H[j - 1, j] -= weight
     return factorise_small(H)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _aim(
     pairs: Pairs,
     point: _Point,
@@ -356,7 +356,7 @@ def _aim(
                 targets.v[j] -= step.mu[j] * step.v[j]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _correct(
     pairs: Pairs,
     point: _Point,
@@ -378,7 +378,7 @@ def _correct(
             targets.v[j] += _pull(mu * v, goal)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pull(product: float, goal: float) -> float:
     if product < NEAR * goal:
         return NEAR * goal - product
@@ -387,7 +387,7 @@ def _pull(product: float, goal: float) -> float:
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _direction(
     pairs: Pairs,
     point: _Point,
@@ -446,7 +446,7 @@ def _direction(
             step.mu[j] = (targets.v[j] - point.mu[j] * step.v[j]) / point.v[j]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _longest(pairs: Pairs, point: _Point, step: _Point, system: _System, ordered: bool) -> float:
     """The longest step, at most 1, that keeps everything non-negative."""
     steepest = 1.0  # the largest relative decrease of any variable
@@ -463,7 +463,7 @@ def _longest(pairs: Pairs, point: _Point, step: _Point, system: _System, ordered
     return 1.0 / steepest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _move(point: _Point, step: _Point, length: float) -> None:
     point.alpha[:] += length * step.alpha
     point.z[:] += length * step.z
@@ -473,7 +473,7 @@ def _move(point: _Point, step: _Point, length: float) -> None:
     point.v[:] += length * step.v
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def factorise_small(A: np.ndarray) -> bool:
     """Cholesky factor in the lower triangle of a T x T matrix; tiny pivots are lifted."""
     n = A.shape[0]
@@ -491,7 +491,7 @@ def factorise_small(A: np.ndarray) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def solve_small(L: np.ndarray, rhs: np.ndarray, x: np.ndarray) -> None:
     """Solve with the lower factor, then with its transpose."""
     n = L.shape[0]

@@ -7,76 +7,84 @@ would forbid numba's cache on disk.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-import scipy.linalg.lapack
-from llvmlite import ir
-from numba import config, njit
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import config
 from numba.core import cgutils, types
 from numba.extending import get_cython_function_address, intrinsic
+from scipy.linalg.lapack import get_lapack_funcs
+
+from ordrec.ordinal.svor.compiled import compiled
 
 __all__ = ["ADDRESSES", "factorise", "solve_factorised"]
 
-_ROUTINES = ("spotrf", "dpotrf", "spotrs", "dpotrs")
-_LOWER = np.frombuffer(b"L", dtype=np.uint8)
+ROUTINES = ("spotrf", "dpotrf", "spotrs", "dpotrs")
+LOWER = 76  # "L"
 
 ADDRESSES = np.array(
-    [get_cython_function_address("scipy.linalg.cython_lapack", name) for name in _ROUTINES],
+    [get_cython_function_address("scipy.linalg.cython_lapack", name) for name in ROUTINES],
     dtype=np.int64,
 )
 
 
 @intrinsic
-def _call(typingctx, address, arguments):  # type: ignore[no-untyped-def]
-    """Call the C function at an address with a tuple of pointers, given as integers."""
+def _call(typingctx: Any, address: Any, arrays: Any) -> Any:
+    """Call the C function at an address with pointers to the data of a tuple of arrays."""
 
-    def codegen(context, builder, signature, values):  # type: ignore[no-untyped-def]
-        target, pointers = values
-        byte = cgutils.voidptr_t
-        kind = ir.FunctionType(ir.VoidType(), [byte] * len(arguments))
-        function = builder.inttoptr(target, kind.as_pointer())
-        unpacked = cgutils.unpack_tuple(builder, pointers)
-        builder.call(function, [builder.inttoptr(pointer, byte) for pointer in unpacked])
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        target, held = values
+        pointers = []
+        for position, kind in enumerate(arrays):
+            value = builder.extract_value(held, position)
+            data = context.make_array(kind)(context, builder, value=value).data
+            pointers.append(builder.bitcast(data, cgutils.voidptr_t))
+        prototype = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t] * len(pointers))
+        builder.call(builder.inttoptr(target, prototype.as_pointer()), pointers)
         return context.get_dummy_value()
 
-    return types.void(address, arguments), codegen
+    return types.void(address, arrays), codegen
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def factorise(A: np.ndarray, addresses: np.ndarray) -> int:
     """Overwrite the upper triangle of a symmetric C-ordered matrix by its Cholesky factor.
 
     Returns 0, or the order of the first leading minor that is not positive.
     """
-    # a C-ordered upper triangle is a Fortran-ordered lower one, hence uplo "L"
+    # a C-ordered upper triangle is a Fortran-ordered lower one
+    uplo = np.full(1, LOWER, dtype=np.uint8)
     n = np.full(1, A.shape[0], dtype=np.int32)
     info = np.zeros(1, dtype=np.int32)
     routine = addresses[0] if A.itemsize == 4 else addresses[1]
-    lower = np.full(1, 76, dtype=np.uint8)
-    _call(
-        routine,
-        (lower.ctypes.data, n.ctypes.data, A.ctypes.data, n.ctypes.data, info.ctypes.data),
-    )
+    _call(routine, (uplo, n, A, n, info))  # type: ignore[call-arg]
     return info[0]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def solve_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -> None:
     """Overwrite each row of B, (m, n), by the solution for it, given the factor."""
+    uplo = np.full(1, LOWER, dtype=np.uint8)
     n = np.full(1, factor.shape[0], dtype=np.int32)
     m = np.full(1, B.shape[0], dtype=np.int32)
     info = np.zeros(1, dtype=np.int32)
     routine = addresses[2] if factor.itemsize == 4 else addresses[3]
-    lower = np.full(1, 76, dtype=np.uint8)
-    _call(
-        routine,
-        (
-            lower.ctypes.data,
-            n.ctypes.data,
-            m.ctypes.data,
-            factor.ctypes.data,
-            n.ctypes.data,
-            B.ctypes.data,
-            n.ctypes.data,
-            info.ctypes.data,
-        ),
-    )
+    _call(routine, (uplo, n, m, factor, n, B, n, info))  # type: ignore[call-arg]
+
+
+if config.DISABLE_JIT:  # type: ignore[attr-defined]
+
+    def factorise(A: np.ndarray, addresses: np.ndarray) -> int:  # type: ignore[misc]
+        """As above, through scipy: there is no compiled code to call from."""
+        (potrf,) = get_lapack_funcs(("potrf",), (A,))
+        factor, info = potrf(A.T, lower=1)
+        A.T[:] = factor
+        return info
+
+    def solve_factorised(  # type: ignore[misc]
+        factor: np.ndarray, B: np.ndarray, addresses: np.ndarray
+    ) -> None:
+        """As above, through scipy."""
+        (potrs,) = get_lapack_funcs(("potrs",), (factor,))
+        B.T[:] = potrs(factor.T, B.T, lower=1)[0]

@@ -19,65 +19,6 @@ SINGLE_ABOVE = 1000  # samples from which a single-precision kernel is tried fir
 SINGLE_TOL = 1e-4  # the smallest tol that single precision is good for
 DOUBLE_UP_TO = 12_000  # samples up to which a failure is tried again in double precision
 
-_PARAMETERS = """
-    Parameters
-    ----------
-    C : float
-        Weight of the losses against the margin; a larger C fits closer.
-    kernel : str or Kernel
-        "rbf", "linear", "poly", "pearson", "precomputed" or an `ordrec.kernels` object.
-    gamma : "scale", "auto" or float
-        Of "rbf" and "poly", as in scikit-learn. The paper's kappa is 2 gamma.
-    degree, coef0 :
-        Of "poly".
-    tol : float
-        Bound on the violation of the optimality conditions, the paper's tau in (19). The
-        relative duality gap must be at most a tenth of it.{costs}
-    probability : bool
-        Whether to calibrate `predict_proba`: an ordered probit on scores out of five folds,
-        which takes five more fits.
-    classes : sequence, optional
-        The labels in ascending order; needed where labels have no numeric order or not all
-        of them occur in training.
-    solver : {{"interior", "smo"}}
-        The fast interior-point method, or the paper's sequential minimal optimisation.
-    max_iter : int, optional
-        Factorisations of "interior" (default 200) or steps of "smo" (default at least a
-        million).
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_ranks,)
-    thresholds_ : ndarray of shape (n_ranks - 1,)
-    support_ : ndarray
-        Training rows with a nonzero coefficient.
-    dual_coef_ : ndarray
-        Their coefficients, the beta of (8).
-    objective_ : float
-        Primal objective.
-    dual_gap_ : float
-        Primal minus dual objective, computed from scratch at the end.
-    violation_ : float
-        What (19) bounds by tol.
-    n_iter_ : int
-    converged_ : bool
-        Whether violation and gap are within their bounds; a ConvergenceWarning tells if not.
-    kernel_ : Kernel
-
-    References
-    ----------
-    W. Chu and S. S. Keerthi, "Support vector ordinal regression", Neural Computation 19
-    (2007) 792-815.
-"""
-
-_COSTS = """
-    costs : array of shape (n_ranks, n_ranks), optional
-        Cost of predicting the column where the row is true, times C; default the absolute
-        difference of the ranks. Must not fall away from the diagonal. Each threshold that a
-        wrong prediction crosses is charged with the difference of the costs on its two
-        sides. Rows that are not convex (zero-one costs) lose the natural order of the
-        thresholds, which is then imposed."""
-
 
 class _SVOR(KernelMixin, ThresholdModel):
     """What the three have in common: a Gram matrix, a solver, a sparse expansion."""
@@ -168,14 +109,62 @@ class _SVOR(KernelMixin, ThresholdModel):
 
 
 class SVORIM(_SVOR):
-    __doc__ = (
-        """Support vector ordinal regression with implicit constraints on the thresholds.
+    """Support vector ordinal regression with implicit constraints on the thresholds.
 
     Every sample pays a hinge loss at every threshold, an upper bound of the absolute error;
-    the thresholds come out ordered by themselves. Sections 3.1 and 3.2 of the paper.
-"""
-        + _PARAMETERS.format(costs=_COSTS)
-        + """
+    the thresholds come out ordered by themselves. Section 3 of Chu and Keerthi, "Support
+    vector ordinal regression", Neural Computation 19 (2007).
+
+    Parameters
+    ----------
+    C : float
+        Weight of the losses against the margin; a larger C fits closer.
+    kernel : str or Kernel
+        "rbf", "linear", "poly", "pearson", "precomputed" or an `ordrec.kernels` object.
+    gamma : "scale", "auto" or float
+        Of "rbf" and "poly", as in scikit-learn. The paper's kappa is 2 gamma.
+    degree, coef0 :
+        Of "poly".
+    tol : float
+        Bound on the violation of the optimality conditions, the paper's tau in (19). The
+        relative duality gap must be at most a tenth of it.
+    costs : array of shape (n_ranks, n_ranks), optional
+        Cost of predicting the column where the row is true, times C; default the absolute
+        difference of the ranks. Must not fall away from the diagonal. Each threshold that a
+        wrong prediction crosses is charged with the difference of the costs on its two
+        sides. Rows that are not convex (zero-one costs) lose the natural order of the
+        thresholds, which is then imposed.
+    probability : bool
+        Whether to calibrate `predict_proba`: an ordered probit on scores out of five folds,
+        which takes five more fits.
+    classes : sequence, optional
+        The labels in ascending order; needed where labels have no numeric order or not all
+        of them occur in training.
+    solver : {"interior", "smo"}
+        The fast interior-point method, or the paper's sequential minimal optimisation.
+    max_iter : int, optional
+        Factorisations of "interior" (default 200) or steps of "smo" (default at least a
+        million).
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_ranks,)
+    thresholds_ : ndarray of shape (n_ranks - 1,)
+    support_ : ndarray
+        Training rows with a nonzero coefficient.
+    dual_coef_ : ndarray
+        Their coefficients, the beta of (8).
+    objective_ : float
+        Primal objective.
+    dual_gap_ : float
+        Primal minus dual objective, computed from scratch at the end.
+    violation_ : float
+        What (19) bounds by tol.
+    n_iter_ : int
+    converged_ : bool
+        Whether violation and gap are within their bounds; a ConvergenceWarning tells if not.
+    kernel_ : Kernel
+
     Examples
     --------
     >>> import numpy as np
@@ -184,10 +173,9 @@ class SVORIM(_SVOR):
     >>> model = SVORIM(C=10, kernel="linear", classes=["poor", "fair", "good"]).fit(X, y)
     >>> model.predict([[0.5], [4.2], [8.0]]).tolist()
     ['poor', 'fair', 'good']
-    >>> model.thresholds_.round(2).tolist(), bool(model.converged_)
+    >>> model.thresholds_.round(2).tolist(), model.converged_
     ([5.0, 11.0], True)
     """
-    )
 
     def __init__(
         self,
@@ -222,14 +210,13 @@ class SVORIM(_SVOR):
 
 
 class SVOREX(_SVOR):
-    __doc__ = (
-        """Support vector ordinal regression with explicit constraints on the thresholds.
+    """Support vector ordinal regression with explicit constraints on the thresholds.
 
     A sample pays a hinge loss at the two thresholds around its rank, an upper bound of the
     zero-one error; the order of the thresholds is a constraint. Section 2 of the paper.
-"""
-        + _PARAMETERS.format(costs="")
-        + """
+
+    Parameters and attributes are those of `SVORIM`, without costs.
+
     Examples
     --------
     >>> import numpy as np
@@ -238,7 +225,6 @@ class SVOREX(_SVOR):
     >>> model.predict([[0.5], [4.2], [8.0]]).tolist()
     [1, 2, 3]
     """
-    )
 
     def __init__(
         self,
@@ -270,14 +256,13 @@ class SVOREX(_SVOR):
 
 
 class SVORSLA(SVOREX):
-    __doc__ = (
-        """The fixed-margin form of Shashua and Levin: SVOREX without the order of the thresholds.
+    """The fixed-margin form of Shashua and Levin: SVOREX without the order of the thresholds.
 
     Kept as the paper's baseline. The thresholds may come out disordered; a prediction is
     the first rank whose threshold exceeds the score all the same.
-"""
-        + _PARAMETERS.format(costs="")
-        + """
+
+    Parameters and attributes are those of `SVORIM`, without costs.
+
     Examples
     --------
     >>> import numpy as np
@@ -286,7 +271,6 @@ class SVORSLA(SVOREX):
     >>> model.predict([[0.5], [4.2], [8.0]]).tolist()
     [1, 2, 3]
     """
-    )
 
     def _solve(self, K: np.ndarray, ranks: np.ndarray, C: np.ndarray, **options: Any) -> Solution:
         return solve_explicit(K, ranks, self.n_ranks_, C=C, ordered=False, **options)

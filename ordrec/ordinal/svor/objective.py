@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["dual_objective", "primal_objective"]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def primal_objective(pairs: Pairs, beta: np.ndarray, f: np.ndarray, b: np.ndarray) -> float:
     """Half the squared norm of w plus the hinge losses, (5) or (20)."""
     loss = 0.0
@@ -21,7 +21,7 @@ def primal_objective(pairs: Pairs, beta: np.ndarray, f: np.ndarray, b: np.ndarra
     return 0.5 * np.dot(beta, f) + loss
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def dual_objective(alpha: np.ndarray, beta: np.ndarray, f: np.ndarray) -> float:
     """(11) or (24); a lower bound of the primal at any balanced multipliers in their box."""
     return np.sum(alpha) - 0.5 * np.dot(beta, f)

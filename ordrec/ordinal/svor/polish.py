@@ -7,7 +7,8 @@ term around these multipliers (an augmented Lagrangian of the primal) gives, for
 
 so that multipliers reach their bounds exactly. What must vanish is
 
-    gap_i = sum_p sign_p alpha_p - beta_i   and   balance_j = sum_p sign_p alpha_p - mu_j + mu_{j+1},
+    gap_i = sum_p sign_p alpha_p - beta_i,
+    balance_j = sum_p sign_p alpha_p - mu_j + mu_{j+1},
 
 the gradient of a convex, piecewise quadratic function of (beta, b). Its Newton system is
 that of `interior` with g_p = sigma_p where 0 < u_p < cap_p and 0 elsewhere, hence only
@@ -19,18 +20,18 @@ two thresholds share their free samples and alpha is not unique.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.interior import factorise_small, gram_times, signed_sums, solve_small
 from ordrec.ordinal.svor.lapack import factorise, solve_factorised
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["newton_steps"]
 
-SMALL = 1e-7  # of the largest cap: residuals below this count as zero
+SMALL = 1e-6  # of the largest multiplier: residuals below this count as zero
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def newton_steps(
     K: np.ndarray,
     pairs: Pairs,
@@ -60,7 +61,7 @@ def newton_steps(
         _multipliers(pairs, centre, mu_centre, f, b, sigma, sigma_mu, ordered, alpha, mu)
         gap = signed_sums(pairs, alpha) - beta
         balance = _balance(pairs, alpha, mu, T)
-        if max(np.max(np.abs(gap)), np.max(np.abs(balance))) <= SMALL * np.max(pairs.cap):
+        if max(np.max(np.abs(gap)), np.max(np.abs(balance))) <= SMALL * np.max(alpha):
             return step
         if step == max_steps:
             break
@@ -79,7 +80,7 @@ def newton_steps(
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _multipliers(
     pairs: Pairs,
     centre: np.ndarray,
@@ -103,7 +104,7 @@ def _multipliers(
             mu[j] = max(0.0, mu_centre[j] + sigma_mu * (b[j - 1] - b[j]))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _balance(pairs: Pairs, alpha: np.ndarray, mu: np.ndarray, T: int) -> np.ndarray:
     balance = np.zeros(T)
     for p in range(alpha.size):
@@ -114,7 +115,7 @@ def _balance(pairs: Pairs, alpha: np.ndarray, mu: np.ndarray, T: int) -> np.ndar
     return balance
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _free_weights(
     pairs: Pairs, alpha: np.ndarray, sigma: float, g: np.ndarray, share: np.ndarray
 ) -> np.ndarray:
@@ -129,7 +130,7 @@ def _free_weights(
     return q
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _direction(
     K: np.ndarray,
     pairs: Pairs,
@@ -175,16 +176,16 @@ def _direction(
             return False
         solve_factorised(M, solved, lapack)
 
-    H = np.zeros((T, T))
+    H = np.zeros((T, T))  # its lower triangle
     rhs = -balance
     for k in range(size):
         i = free[k]
         for p in range(pairs.start[i], pairs.start[i + 1]):
             j = pairs.threshold[p]
             H[j, j] += g[p]
-            for o in range(pairs.start[i], pairs.start[i + 1]):
+            for o in range(pairs.start[i], p + 1):
                 H[j, pairs.threshold[o]] -= g[p] * share[o]
-            for o in range(T):
+            for o in range(j + 1):
                 H[j, o] += share[p] * solved[o, k]
             rhs[j] += share[p] * (gap[i] - solved[T, k])
     if ordered:
@@ -193,7 +194,6 @@ def _direction(
                 H[j, j] += sigma_mu
                 H[j - 1, j - 1] += sigma_mu
                 H[j, j - 1] -= sigma_mu
-                H[j - 1, j] -= sigma_mu
     lift = 1e-9 * max(1.0, np.max(np.diag(H)))  # a threshold without free pairs would not move
     for j in range(T):
         H[j, j] += lift
@@ -210,7 +210,7 @@ def _direction(
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _line_search(
     pairs: Pairs,
     centre: np.ndarray,
@@ -227,9 +227,7 @@ def _line_search(
 ) -> float:
     """Where the slope along the step, which only grows, is a tenth of what it was or less."""
     slope, curvature = np.dot(df, beta), np.dot(df, dbeta)
-    at_zero = slope + _slope(
-        pairs, centre, mu_centre, f, b, df, db, sigma, sigma_mu, ordered, 0.0
-    )
+    at_zero = slope + _slope(pairs, centre, mu_centre, f, b, df, db, sigma, sigma_mu, ordered, 0.0)
     if at_zero >= 0.0:  # the step is not one of descent: rounding, near the solution
         return 1.0
     below, above, length = 0.0, np.inf, 1.0
@@ -246,7 +244,7 @@ def _line_search(
     return length
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _slope(
     pairs: Pairs,
     centre: np.ndarray,

@@ -14,9 +14,9 @@ says as much); a vanishing denominator of (33) goes to the boundary, as the appe
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ordrec.ordinal.svor.bounds import bounds_of
+from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["smo"]
@@ -24,7 +24,7 @@ __all__ = ["smo"]
 FLAT = 1e-12  # curvature below this, relative to the kernel, counts as none
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def smo(
     K: np.ndarray,
     pairs: Pairs,
@@ -46,7 +46,7 @@ def smo(
     return max_iter
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _take_step(
     K: np.ndarray,
     pairs: Pairs,
@@ -83,7 +83,7 @@ def _take_step(
             f[k] += length * (float(K[i_u, k]) - K[i_o, k])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _shift(pairs: Pairs, alpha: np.ndarray, p: int, amount: float) -> None:
     """Add to a multiplier; a step to a bound ends exactly on it."""
     moved, cap = alpha[p] + amount, pairs.cap[p]

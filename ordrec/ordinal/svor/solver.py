@@ -1,7 +1,7 @@
 """The fast solver: interior point, then semismooth Newton, then (rarely) some SMO steps.
 
-`optimise` returns multipliers that are exactly feasible, their violation (19) and the
-duality gap computed from scratch for them. A solution has converged when the violation is
+`solve_pairs` ends with multipliers that are exactly feasible; their violation (19) and the
+duality gap are computed from scratch for them. A solution has converged when the violation is
 at most ``tol`` and the gap at most ``tol / 10`` of the objective.
 """
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.bounds import bounds_of
+from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.feasible import restore_balance, snap
-from ordrec.ordinal.svor.interior import gram_times, interior_point, signed_sums
+from ordrec.ordinal.svor.interior import Interior, gram_times, interior_point, signed_sums
 from ordrec.ordinal.svor.lapack import ADDRESSES
 from ordrec.ordinal.svor.objective import dual_objective, primal_objective
 from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
@@ -26,10 +26,13 @@ __all__ = ["GAP_PER_TOL", "solve_pairs"]
 
 GAP_PER_TOL = 0.1  # relative duality gap asked for, per unit of tol
 INTERIOR_PER_GAP = 0.1  # the interior point goes this much further than the gap asked for
+SINGLE_TOL = 1e-4  # the smallest tol that an interior point in float32 is good for
+FIRST_SIGMA = 10.0
 LEVELS = 6  # proximal levels of the polish, sigma growing tenfold
 STEPS_PER_LEVEL = 12
 SMALL_PROBLEM = 500  # below this a factorisation is cheap next to correctors
 SMO_STEPS_PER_SAMPLE = 50
+ROUNDING = 1e-11  # of the summed caps: a gap below this is beyond float64
 
 
 class _Outcome(NamedTuple):
@@ -83,7 +86,7 @@ def solve_pairs(
     T = int(kept.sum())
     outcome = _run(K, inner, T, ordered, tol, max_iter, method)
     gap = outcome.primal - outcome.dual
-    converged = _good(outcome, tol)
+    converged = bool(_good(outcome, tol, inner.cap.sum()))
     thresholds[kept] = outcome.b
     thresholds = _with_loose(thresholds, kept, pairs, outcome.f, ordered)
     return Solution(
@@ -106,43 +109,67 @@ def _run(
     max_iter: int | None,
     method: str,
 ) -> _Outcome:
-    sample = pairs.sample
+    """The method of choice; the interior point in single precision first if tol allows it."""
     if method == "smo":
         steps = max(1_000_000, 1000 * K.shape[0]) if max_iter is None else max_iter
         alpha, mu = np.zeros(pairs.cap.size), np.zeros(T)
-        return _finish(K, pairs, sample, alpha, mu, np.zeros(T), ordered, tol, steps, 0)
-    steps = 200 if max_iter is None else max_iter
-    correctors = 2 if K.shape[0] <= SMALL_PROBLEM else 6
-    scale = float(np.mean(np.diagonal(K)))
-    ridge = (1e-6 if K.dtype == np.float32 else 1e-12) * (scale or 1.0)
-    return _optimise(K, pairs, sample, T, ordered, tol, steps, correctors, ridge, ADDRESSES)
+        return _finish(K, pairs, pairs.sample, alpha, mu, np.zeros(T), ordered, tol, steps, 0)
+    if K.dtype == np.float64 and tol >= SINGLE_TOL:
+        single = K.astype(np.float32)
+        outcome = _interior(K, single, pairs, T, ordered, tol, max_iter)
+        if _good(outcome, tol, pairs.cap.sum()):
+            return outcome
+    return _interior(K, K, pairs, T, ordered, tol, max_iter)
 
 
-@njit(cache=True, nogil=True)
-def _optimise(
+def _interior(
     K: np.ndarray,
+    K_inside: np.ndarray,
     pairs: Pairs,
-    sample: np.ndarray,
     T: int,
     ordered: bool,
     tol: float,
+    max_iter: int | None,
+) -> _Outcome:
+    """Interior point on a possibly rounded matrix, polished on the given one."""
+    steps = 200 if max_iter is None else max_iter
+    correctors = 2 if K.shape[0] <= SMALL_PROBLEM else 6
+    gap = INTERIOR_PER_GAP * GAP_PER_TOL * tol
+    inside = interior_point(
+        K_inside, pairs, T, ordered, gap, steps, correctors, _ridge(K_inside), ADDRESSES
+    )
+    return _polish(K, pairs, pairs.sample, inside, ordered, tol, steps, _ridge(K), ADDRESSES)
+
+
+def _ridge(K: np.ndarray) -> float:
+    """What keeps the Cholesky factor of a singular kernel alive; only steps depend on it."""
+    scale = float(np.mean(np.diagonal(K)))
+    return (1e-6 if K.dtype == np.float32 else 1e-12) * (scale or 1.0)
+
+
+@compiled
+def _polish(
+    K: np.ndarray,
+    pairs: Pairs,
+    sample: np.ndarray,
+    inside: Interior,
+    ordered: bool,
+    tol: float,
     max_iter: int,
-    correctors: int,
     ridge: float,
     lapack: np.ndarray,
 ) -> _Outcome:
-    """Interior point, polish, last resort."""
-    gap_tol = INTERIOR_PER_GAP * GAP_PER_TOL * tol
-    inside = interior_point(K, pairs, T, ordered, gap_tol, max_iter, correctors, ridge, lapack)
-    alpha, b, mu, n_iter = inside.alpha, inside.b, inside.mu, inside.n_iter
+    """Newton steps at growing sigma, and some of SMO if they do not suffice."""
+    alpha, b, mu = inside.alpha.copy(), inside.b.copy(), inside.mu.copy()
+    n_iter = inside.n_iter
     if not np.isfinite(np.sum(alpha)):
-        alpha, b, mu = np.zeros(alpha.size), np.zeros(T), np.zeros(T)
+        alpha[:], b[:], mu[:] = 0.0, 0.0, 0.0
     if not ordered:
         mu[:] = 0.0
     f = np.empty(K.shape[0])
     gram_times(K, signed_sums(pairs, alpha), f)
 
-    sigma = 1.0
+    sigma = FIRST_SIGMA
     best = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter)
     for _ in range(LEVELS):
         budget = min(STEPS_PER_LEVEL, max_iter - n_iter)
@@ -154,7 +181,7 @@ def _optimise(
         outcome = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter)
         if outcome.violation <= best.violation:
             best = outcome
-        if _good(outcome, tol):
+        if _good(outcome, tol, np.sum(pairs.cap)):
             return outcome
         sigma *= 10.0
     if n_iter >= max_iter:
@@ -164,7 +191,7 @@ def _optimise(
     return _finish(K, pairs, sample, alpha, mu, best.b, ordered, tol, budget, n_iter)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _finish(
     K: np.ndarray,
     pairs: Pairs,
@@ -184,12 +211,12 @@ def _finish(
         gram_times(K, signed_sums(pairs, alpha), f)  # afresh: updates gather rounding
         used += smo(K, pairs, sample, ordered, stop, max_steps - used, alpha, mu, f)
         outcome = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter + used)
-        if _good(outcome, tol) or used >= max_steps or stop < 1e-3 * tol:
+        if _good(outcome, tol, np.sum(pairs.cap)) or used >= max_steps or stop < 1e-6 * tol:
             return outcome
         stop *= 0.2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _measure(
     K: np.ndarray,
     pairs: Pairs,
@@ -220,10 +247,11 @@ def _measure(
     return _Outcome(alpha, mu, beta, scores, thresholds, violation, primal, dual, n_iter)
 
 
-@njit(cache=True, nogil=True)
-def _good(outcome: _Outcome, tol: float) -> bool:
+@compiled
+def _good(outcome: _Outcome, tol: float, total_cap: float) -> bool:
     gap = outcome.primal - outcome.dual
-    return outcome.violation <= tol and gap <= GAP_PER_TOL * tol * abs(outcome.primal)
+    smallest = ROUNDING * total_cap
+    return outcome.violation <= tol and gap <= GAP_PER_TOL * tol * outcome.primal + smallest
 
 
 def _with_loose(
