@@ -19,7 +19,12 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     weighted = "sample_weight" in inspect.signature(estimator.fit).parameters
     # the check compares values where there are any, and only labels otherwise
     valued = hasattr(estimator, "decision_function") or hasattr(estimator, "predict_proba")
-    if weighted and valued and parameters.get("kernel") == "rbf" and parameters.get("gamma") == "scale":
+    if (
+        weighted
+        and valued
+        and parameters.get("kernel") == "rbf"
+        and parameters.get("gamma") == "scale"
+    ):
         expected["check_sample_weight_equivalence_on_dense_data"] = SCALE_SEES_ROWS
         expected["check_sample_weight_equivalence_on_sparse_data"] = SCALE_SEES_ROWS
     return expected

@@ -1,0 +1,170 @@
+"""Each baseline against the plain statement of its method."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from contracts.ordinal_contract import ordered_sample
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.svm import SVC, SVR
+
+from ordrec.kernels import Gaussian
+from ordrec.ordinal.baselines import (
+    CSSVC,
+    OPBE,
+    REDSVM,
+    SVC1V1,
+    SVC1VA,
+    SVMOP,
+    GPRanks,
+    PRank,
+    SVRanks,
+)
+
+train_X, train_y = ordered_sample(70, n_ranks=4)
+NEW, TRUTH = ordered_sample(150, n_ranks=4, seed=1)
+
+
+def implicit_with_spread(
+    K: np.ndarray, ranks: np.ndarray, n_ranks: int, C: float, spread: float
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """SVORIM plus ``spread`` times half the squared spread of the thresholds, by a QP."""
+    values, vectors = np.linalg.eigh(K)
+    A = vectors * np.sqrt(np.maximum(values, 0.0))
+    w, b = cp.Variable(K.shape[0]), cp.Variable(n_ranks - 1)
+    side = np.where(ranks[:, None] > np.arange(n_ranks - 1), 1.0, -1.0)
+    margins = cp.multiply(side, (A @ w)[:, None] @ np.ones((1, n_ranks - 1)) - b[None, :])
+    centred = b - cp.sum(b) / (n_ranks - 1)
+    objective = (
+        0.5 * cp.sum_squares(w)
+        + 0.5 * spread * cp.sum_squares(centred)
+        + C * cp.sum(cp.pos(1 - margins))
+    )
+    problem = cp.Problem(cp.Minimize(objective))
+    problem.solve(solver=cp.CLARABEL)
+    return float(problem.value), A @ w.value, b.value
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1000), st.integers(3, 5), st.sampled_from([0.1, 1.0, 20.0]))
+def test_redsvm_is_svorim_plus_half_the_squared_spread_of_the_thresholds(seed, n_ranks, C):
+    points, ranks = ordered_sample(24, n_ranks, seed)
+    K = Gaussian(0.5)(points)
+    model = REDSVM(C=C, kernel="precomputed", tol=1e-8).fit(K, ranks)
+    f, b = model.predict_latent(K), model.thresholds_
+    side = np.where(ranks[:, None] > np.arange(n_ranks - 1), 1.0, -1.0)
+    loss = np.maximum(0.0, 1 - side * (f[:, None] - b)).sum()
+    spread = ((b - b.mean()) ** 2).sum()
+    mine = 0.5 * model.dual_coef_ @ K @ model.dual_coef_ + 0.5 * spread + C * loss
+    best, scores, _ = implicit_with_spread(K, ranks, n_ranks, C, 1.0)
+    assert mine == pytest.approx(best, rel=1e-5)
+    np.testing.assert_allclose(f, scores, atol=1e-3 * (1 + np.abs(scores).max()))
+    assert (np.diff(b) >= -1e-6).all()
+
+
+def test_redsvm_is_not_svorim():
+    points, ranks = ordered_sample(24, 4)
+    K = Gaussian(0.5)(points)
+    thresholds = REDSVM(C=20, kernel="precomputed", tol=1e-8).fit(K, ranks).thresholds_
+    _, _, free = implicit_with_spread(K, ranks, 4, 20.0, 0.0)
+    assert np.ptp(thresholds) < np.ptp(free) - 0.01
+
+
+def test_one_against_one_is_scikit_learns():
+    mine = SVC1V1(C=3, gamma=0.4).fit(train_X, train_y)
+    assert np.array_equal(mine.predict(NEW), SVC(C=3, gamma=0.4).fit(train_X, train_y).predict(NEW))
+
+
+@pytest.mark.parametrize("cls", [SVC1VA, CSSVC])
+def test_one_against_all_asks_each_rank(cls):
+    values = []
+    for k in range(4):
+        cost = np.abs(train_y - k).astype(float)
+        if cls is SVC1VA:
+            weight = np.ones(train_y.size)
+        else:
+            weight = np.where(cost > 0, cost / cost[cost > 0].mean(), 1.0)
+        machine = SVC(C=3, gamma=0.4).fit(train_X, train_y == k, sample_weight=weight)
+        values.append(machine.decision_function(NEW))
+    expected = np.argmax(values, axis=0)
+    assert np.mean(cls(C=3, gamma=0.4).fit(train_X, train_y).predict(NEW) != expected) < 0.01
+
+
+def test_ordered_partitions_combine_weighted_machines():
+    above = []
+    for j in range(3):
+        distance = np.where(train_y > j, train_y - j, j + 1 - train_y).astype(float)
+        for side in (train_y > j, train_y <= j):
+            distance[side] /= distance[side].mean()
+        machine = SVC(C=3, gamma=0.4).fit(train_X, train_y > j, sample_weight=distance)
+        above.append(1 / (1 + np.exp(-machine.decision_function(NEW))))
+    p = np.stack([1 - above[0], above[0] - above[1], above[1] - above[2], above[2]], axis=1)
+    assert (
+        np.mean(SVMOP(C=3, gamma=0.4).fit(train_X, train_y).predict(NEW) != p.argmax(axis=1)) < 0.01
+    )
+
+
+def test_regression_on_ranks_is_rounded_and_clipped():
+    model = SVRanks(C=3, gamma=0.4, epsilon=0.1).fit(train_X, train_y + 1)
+    regression = SVR(C=3, gamma=0.4, epsilon=0.1).fit(train_X, train_y + 1).predict(NEW)
+    np.testing.assert_allclose(model.predict_latent(NEW) + 1, regression, atol=5e-3)
+    assert np.mean(model.predict(NEW) != np.clip(np.floor(regression + 0.5), 1, 4)) < 0.02
+    assert not hasattr(model, "decision_function")
+
+
+def test_gaussian_process_regression_finds_scikit_learns_evidence():
+    kernel = ConstantKernel() * RBF() + WhiteKernel(0.1)
+    reference = GaussianProcessRegressor(kernel, normalize_y=True).fit(train_X, train_y)
+    model = GPRanks(gamma=0.5).fit(train_X, train_y)
+    assert model.log_marginal_likelihood_ == pytest.approx(
+        reference.log_marginal_likelihood_value_, abs=0.01
+    )
+    np.testing.assert_allclose(model.predict_latent(NEW), reference.predict(NEW), atol=0.02)
+    assert np.array_equal(
+        model.predict(NEW), np.clip(np.floor(model.predict_latent(NEW) + 0.5), 0, 3)
+    )
+
+
+def test_the_projections_outvote_chance_and_agree_with_one_projection_at_two_ranks():
+    model = OPBE(C=3, gamma=0.4).fit(train_X, train_y)
+    assert len(model.machines_) == 4
+    assert model.machines_[0].classes_.tolist() == [0, 1]  # nothing is below the lowest rank
+    assert model.machines_[1].classes_.tolist() == [-1, 0, 1]
+    assert np.abs(model.predict(NEW) - TRUTH).mean() < 0.4
+    two = OPBE(C=3, gamma=0.4).fit(train_X, train_y > 1)
+    plain = SVC(C=3, gamma=0.4, tol=1e-5).fit(train_X, train_y > 1)
+    assert np.mean(two.predict(NEW) != plain.predict(NEW)) < 0.02
+
+
+def prank_by_the_book(points, ranks, order, n_ranks):
+    """The algorithm box of the paper, in the primal."""
+    w, b = np.zeros(points.shape[1]), np.zeros(n_ranks - 1)
+    for i in order:
+        sides = np.where(ranks[i] > np.arange(n_ranks - 1), 1, -1)
+        tau = np.where((w @ points[i] - b) * sides <= 0, sides, 0)
+        w = w + tau.sum() * points[i]
+        b = b - tau
+    return w, b
+
+
+@given(st.integers(0, 100), st.integers(1, 4))
+@settings(max_examples=15)
+def test_prank_follows_the_papers_box_and_keeps_the_order(seed, n_epochs):
+    points, ranks = ordered_sample(30, 4, seed)
+    model = PRank(n_epochs=n_epochs, random_state=seed).fit(points, ranks)
+    random = np.random.RandomState(seed)
+    order = np.concatenate([random.permutation(30) for _ in range(n_epochs)])
+    w, b = prank_by_the_book(points, ranks, order, 4)
+    np.testing.assert_allclose(model.thresholds_, b)
+    np.testing.assert_allclose(model.predict_latent(points), points @ w, atol=1e-9)
+    assert (np.diff(model.thresholds_) >= 0).all()
+
+
+@pytest.mark.parametrize("model", [PRank(n_epochs=0), GPRanks(noise=0.0), SVC1V1(C=-1.0)])
+def test_bad_parameters_are_refused(model):
+    with pytest.raises(ValueError, match="must be"):
+        model.fit(train_X, train_y)

@@ -1,0 +1,165 @@
+"""The NPSVOR estimator: prediction rule, weights, precision, low rank, real data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from contracts.ordinal_contract import ordered_sample
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise
+
+from ordrec.kernels import Gaussian
+from ordrec.ordinal.npsvor import NPSVOR, model
+from ordrec.ordinal.npsvor.bias import violation
+from ordrec.ordinal.npsvor.problem import planes_for
+
+
+def test_the_nearest_plane_wins():
+    X, y = ordered_sample(60, n_ranks=4)
+    fitted = NPSVOR(C1=5, gamma=0.5).fit(X, y)
+    new, _ = ordered_sample(50, seed=1)
+    K = pairwise.rbf_kernel(new, X[fitted.support_], gamma=0.5)
+    planes = K @ fitted.dual_coef_ + fitted.intercept_
+    np.testing.assert_allclose(fitted.predict_distances(new), np.abs(planes), atol=1e-9)
+    np.testing.assert_allclose(fitted.decision_function(new), -np.abs(planes), atol=1e-9)
+    assert np.array_equal(fitted.predict(new), np.abs(planes).argmin(axis=1))
+
+
+def test_two_ranks_have_one_decision_value():
+    X, y = ordered_sample(40, n_ranks=2)
+    fitted = NPSVOR().fit(X, y)
+    values = fitted.decision_function(X)
+    assert values.shape == (40,)
+    assert np.array_equal(values > 0, fitted.predict(X) == 1)
+
+
+def test_a_rank_without_samples_has_no_plane():
+    X, y = ordered_sample(60)
+    fitted = NPSVOR(classes=[0, 1, 2, 3]).fit(X, y)
+    assert np.isnan(fitted.intercept_[3])
+    assert np.isinf(fitted.decision_function(X)[:, 3]).all()
+    plain = NPSVOR().fit(X, y)
+    np.testing.assert_allclose(fitted.decision_function(X)[:, :3], plain.decision_function(X))
+
+
+def test_the_planes_of_three_clouds_need_not_be_parallel():
+    # the paper's figure 2: clouds around (10, 10), (15, 15), (20, 10)
+    rng = np.random.default_rng(0)
+    centres = np.array([[10.0, 10.0], [15.0, 15.0], [20.0, 10.0]])
+    X = np.vstack([c + np.sqrt(5) * rng.normal(size=(100, 2)) for c in centres])
+    y = np.repeat([1, 2, 3], 100)
+    fitted = NPSVOR(kernel="linear").fit(X, y)
+    normals = X[fitted.support_].T @ fitted.dual_coef_
+    normals /= np.linalg.norm(normals, axis=0)
+    assert np.abs(normals.T @ normals)[~np.eye(3, dtype=bool)].min() < 0.9
+    assert np.mean(fitted.predict(X) == y) > 0.85
+
+
+def test_reports_the_violation_and_gap_it_reached():
+    X, y = ordered_sample(80)
+    fitted = NPSVOR(C1=10, C2=3, gamma=0.5, tol=1e-6).fit(X, y)
+    rho = np.zeros((80, 3))
+    rho[fitted.support_] = fitted.dual_coef_
+    planes = planes_for(y, np.arange(3), np.full(80, 10.0), np.full(80, 3.0), 0.2)
+    F = Gaussian(0.5)(X) @ rho
+    assert fitted.converged_
+    assert violation(planes, rho, F).max() <= 1e-6
+    assert fitted.violation_ == pytest.approx(violation(planes, rho, F).max(), abs=1e-9)
+    assert 0 <= fitted.dual_gap_ + 1e-9 <= 1e-4 * fitted.objective_
+
+
+def test_says_so_when_it_did_not_converge():
+    X, y = ordered_sample(80)
+    with pytest.warns(ConvergenceWarning, match=r"2 iterations with violation .* gap"):
+        fitted = NPSVOR(C1=1e4, gamma=0.01, max_iter=2, tol=1e-9).fit(X, y)
+    assert not fitted.converged_
+
+
+def test_single_precision_gives_the_same_planes(monkeypatch):
+    X, y = ordered_sample(200, n_ranks=4)
+    double = NPSVOR(C1=30, gamma=1.0).fit(X, y)
+    monkeypatch.setattr(model, "SINGLE_PRECISION", 50)
+    single = NPSVOR(C1=30, gamma=1.0).fit(X, y)
+    assert single.converged_
+    assert single.objective_ == pytest.approx(double.objective_, rel=1e-3)
+    np.testing.assert_allclose(single.decision_function(X), double.decision_function(X), atol=0.01)
+
+
+def test_double_precision_takes_over_where_single_falls_short(monkeypatch):
+    X, y = ordered_sample(120)
+    monkeypatch.setattr(model, "SINGLE_PRECISION", 50)
+    fitted = NPSVOR(C1=1e4, gamma=0.05, tol=1e-7).fit(X, y)
+    assert fitted.converged_
+    assert fitted.violation_ <= 1e-7
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_an_incomplete_factor_serves_a_smooth_kernel(kernel):
+    X, y = ordered_sample(150)
+    exact = NPSVOR(kernel=kernel, gamma=0.05).fit(X, y)
+    factored = NPSVOR(kernel=kernel, gamma=0.05, exact_rows=100).fit(X, y)
+    assert factored.support_.size < 40  # the pivots carry the predictions
+    assert factored.left_out_ <= 1e-6
+    new, _ = ordered_sample(60, seed=1)
+    np.testing.assert_allclose(
+        factored.decision_function(new), exact.decision_function(new), atol=0.02
+    )
+    assert exact.left_out_ == 0.0
+
+
+def test_threads_change_nothing():
+    X, y = ordered_sample(90, n_ranks=4)
+    one = NPSVOR(C1=5).fit(X, y)
+    two = NPSVOR(C1=5, n_jobs=2).fit(X, y)
+    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"C1": 0.0},
+        {"C2": -1.0},
+        {"epsilon": -0.1},
+        {"eta": 0.0},
+        {"solver": "smo"},
+        {"max_iter": 0},
+    ],
+)
+def test_bad_parameters_are_refused(wrong):
+    X, y = ordered_sample()
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        NPSVOR(**wrong).fit(X, y)
+
+
+# Settings near the winners of the paper's grid, and bounds around what a sound
+# implementation gives: Tables II and III report test errors of this size.
+SURVEY = {
+    "LEV": ({"C1": 1.0, "gamma": 0.1}, 0.42, 0.46),
+    "SWD": ({"C1": 1.0, "gamma": 0.1}, 0.46, 0.48),
+    "ESL": ({"C1": 1.0, "gamma": 0.1}, 0.34, 0.36),
+    "car": ({"C1": 100.0, "gamma": 0.01}, 0.03, 0.04),
+    "toy": ({"C1": 100.0, "gamma": 1.0}, 0.10, 0.10),
+}
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", sorted(SURVEY))
+def test_errors_on_survey_data(real_data, name):
+    parameters, most_mze, most_mae = SURVEY[name]
+    folder = real_data / "ordinal-survey"
+    table = np.loadtxt(folder / f"{name}.csv", delimiter=",", skiprows=1)
+    X, y = table[:, :-1], table[:, -1].astype(int)
+    lines = (folder / f"{name}.train-rows.txt").read_text().splitlines()[:5]
+    mze, mae = [], []
+    for line in lines:
+        train = np.array(line.split(), dtype=int)
+        test = np.setdiff1d(np.arange(y.size), train)
+        spread = X[train].std(axis=0)
+        Z = (X - X[train].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        fitted = NPSVOR(classes=np.unique(y), **parameters).fit(Z[train], y[train])
+        assert fitted.converged_
+        off = np.abs(fitted.predict(Z[test]) - y[test])
+        mze.append(np.mean(off > 0))
+        mae.append(off.mean())
+    assert np.mean(mze) < most_mze
+    assert np.mean(mae) < most_mae
