@@ -20,7 +20,8 @@ from ordrec.recommend.pairs import (
     N_STATS,
     SideWeights,
     entry_stats,
-    pair_components,
+    row_components,
+    view_owner,
 )
 from ordrec.recommend.spans import over_spans
 
@@ -32,7 +33,9 @@ __all__ = [
     "diagonal",
     "forms",
     "group_queries",
+    "invert",
     "multiply",
+    "parts_of_query",
 ]
 
 SMOOTHED = (0, 1, 3)  # components with a smoothing count
@@ -61,10 +64,12 @@ def group_queries(side: Side, owners: np.ndarray, entries: np.ndarray, time: np.
     wanted = owners[order].astype(np.int64) * n_entries + entries[order]
     key = np.repeat(np.arange(n_owners), side.sizes) * n_entries + side.entry
     by_key = np.argsort(key, kind="stable")
-    at = np.searchsorted(key, wanted, sorter=by_key)
-    place = by_key[np.minimum(at, key.size - 1)]
-    seen = key[place] == wanted
-    x = np.where(seen, side.x[place], 0.0)
+    seen, x = np.zeros(wanted.size, dtype=np.bool_), np.zeros(wanted.size)
+    if key.size:
+        at = np.searchsorted(key, wanted, sorter=by_key)
+        place = by_key[np.minimum(at, key.size - 1)]
+        seen = key[place] == wanted
+        x = np.where(seen, side.x[place], 0.0)
     return Queries(
         start.astype(np.int64),
         order,
@@ -103,6 +108,17 @@ def multiply(
     return result
 
 
+def invert(
+    blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, right: np.ndarray, n_jobs: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """``(blocks + noise)^-1 right`` and the diagonal of the inverse, block by block."""
+    sizes = np.diff(start)
+    base = np.concatenate([[0], np.cumsum(sizes * sizes)])
+    solution, diag = np.empty(right.size), np.empty(right.size)
+    over_spans(_invert, sizes**3, n_jobs, blocks, base, start, noise, right, solution, diag)
+    return solution, diag
+
+
 def forms(
     side: Side, w: SideWeights, left: np.ndarray, right: np.ndarray, n_jobs: int = 1
 ) -> np.ndarray:
@@ -126,6 +142,14 @@ def cross(
     return result
 
 
+def parts_of_query(side: Side, w: SideWeights, owner: int, queries: Queries) -> np.ndarray:
+    """Components of the only query with each of its owner's training entries."""
+    part = np.zeros((w.weights.size, int(side.start[owner + 1] - side.start[owner])))
+    if part.shape[1]:
+        _parts_of_query(side, w, owner, queries, part)
+    return part
+
+
 def cross_adjoint(
     side: Side, w: SideWeights, queries: Queries, left: np.ndarray, n_jobs: int = 1
 ) -> np.ndarray:
@@ -140,39 +164,44 @@ def cross_adjoint(
 
 
 @njit(cache=True, nogil=True)
-def _owner_stats(side, w, o):  # type: ignore[no-untyped-def]
-    """Statistics of all entries of one owner."""
-    first = side.start[o]
-    stats = np.empty((side.start[o + 1] - first, N_STATS))
-    for a in range(stats.shape[0]):
-        k = first + a
-        entry_stats(side.gram, side.entry[k], side.x[k], 1.0, side.activity[o], w, stats[a])
-    return stats
+def _own_row(side, w, owner, o, a, n, out):  # type: ignore[no-untyped-def]
+    """Components of training entry ``a`` of owner o with his first n entries."""
+    e = owner.entry[a]
+    loadings = side.loadings[side.fold[o], e]
+    row_components(side.gram[e], owner.stats[:, a], loadings, owner.time[a], owner, n, w, out)
+    if n > a and not owner.time[a] > 0.0:  # an unknown time is near itself alone
+        for c in range(w.scales.size):
+            out[out.shape[0] - 1 - c, a] = 1.0
+
+
+@njit(cache=True, nogil=True)
+def _query_row(side, w, owner, o, queries, q, own, out):  # type: ignore[no-untyped-def]
+    """Components of query q with all entries of its owner o; also its statistics ``own``."""
+    e = queries.entry[q]
+    entry_stats(side.gram[e, e], queries.x[q], queries.seen[q], owner.activity, w, own)
+    n, loadings = owner.entry.size, side.loadings[side.fold[o], e]
+    row_components(side.gram[e], own, loadings, queries.time[q], owner, n, w, out)
 
 
 @njit(cache=True, nogil=True)
 def _assemble(first, stop, side, w, base, blocks):  # type: ignore[no-untyped-def]
-    part = np.empty(w.weights.size)
     for o in range(first, stop):
-        stats = _owner_stats(side, w, o)
-        n, begin = stats.shape[0], side.start[o]
-        loadings = side.loadings[side.fold[o]]
+        owner = view_owner(side, w, o)
+        n = owner.entry.size
+        part = np.empty((w.weights.size, n))
+        row = np.empty(n)
+        block = blocks[base[o] : base[o + 1]].reshape((n, n))
         for a in range(n):
-            e, t_e = side.entry[begin + a], side.time[begin + a]
+            _own_row(side, w, owner, o, a, a + 1, part)
+            row[: a + 1] = 0.0
+            for c in range(w.weights.size):
+                weight = w.weights[c]
+                if weight != 0.0:
+                    for b in range(a + 1):
+                        row[b] += weight * part[c, b]
             for b in range(a + 1):
-                f, t_f = side.entry[begin + b], side.time[begin + b]
-                pair_components(
-                    side.gram[e, f], stats[a], stats[b], side.activity[o],
-                    loadings[e], loadings[f], t_e, t_f, w, part,
-                )  # fmt: skip
-                value = 0.0
-                for c in range(part.size):
-                    value += w.weights[c] * part[c]
-                if a == b and not t_e > 0.0:  # an unknown time is near itself alone
-                    for c in range(w.scales.size):
-                        value += w.weights[part.size - 1 - c]
-                blocks[base[o] + a * n + b] = value
-                blocks[base[o] + b * n + a] = value
+                block[a, b] = row[b]
+                block[b, a] = row[b]
 
 
 @njit(cache=True, nogil=True)
@@ -192,83 +221,84 @@ def _multiply_many(first, stop, blocks, base, start, vectors, result):  # type: 
 
 
 @njit(cache=True, nogil=True)
-def _forms(first, stop, side, w, left, right, result):  # type: ignore[no-untyped-def]
-    n_components = w.weights.size
-    part = np.empty(n_components)
+def _invert(first, stop, blocks, base, start, noise, right, solution, diag):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
-        stats = _owner_stats(side, w, o)
-        begin = side.start[o]
-        loadings = side.loadings[side.fold[o]]
-        for a in range(stats.shape[0]):
-            e, t_e = side.entry[begin + a], side.time[begin + a]
-            for b in range(a + 1):
-                f, t_f = side.entry[begin + b], side.time[begin + b]
-                pair_components(
-                    side.gram[e, f], stats[a], stats[b], side.activity[o],
-                    loadings[e], loadings[f], t_e, t_f, w, part,
-                )  # fmt: skip
-                if a == b:
-                    share = left[begin + a] * right[begin + a]
-                    if not t_e > 0.0:
-                        for c in range(w.scales.size):
-                            part[n_components - 1 - c] = 1.0
-                else:
-                    share = left[begin + a] * right[begin + b] + left[begin + b] * right[begin + a]
-                for c in range(n_components):
-                    result[o, c] += share * part[c]
-                for s in range(N_SMOOTHED):
-                    fall = -0.5 * (stats[a, FALL + s] + stats[b, FALL + s])
-                    result[o, n_components + s] += share * fall * part[SMOOTHED[s]]
+        n = start[o + 1] - start[o]
+        if n == 0:
+            continue
+        block = blocks[base[o] : base[o + 1]].reshape((n, n)).astype(np.float64)
+        for a in range(n):
+            block[a, a] += noise[start[o] + a]
+        inverse = np.linalg.inv(block)
+        solution[start[o] : start[o + 1]] = np.dot(inverse, right[start[o] : start[o + 1]])
+        for a in range(n):
+            diag[start[o] + a] = inverse[a, a]
+
+
+@njit(cache=True, nogil=True)
+def _add_forms(part, n, own, stats, share, result):  # type: ignore[no-untyped-def]
+    """Add ``part @ share`` and the derivatives by each log s, (3), (4), (6) being the smoothed."""
+    n_components = part.shape[0]
+    for c in range(n_components):
+        total = 0.0
+        for b in range(n):
+            total += share[b] * part[c, b]
+        result[c] += total
+    for s in range(N_SMOOTHED):
+        c, total = SMOOTHED[s], 0.0
+        for b in range(n):
+            total -= 0.5 * (own[FALL + s] + stats[FALL + s, b]) * share[b] * part[c, b]
+        result[n_components + s] += total
+
+
+@njit(cache=True, nogil=True)
+def _forms(first, stop, side, w, left, right, result):  # type: ignore[no-untyped-def]
+    for o in range(first, stop):
+        owner = view_owner(side, w, o)
+        n, begin = owner.entry.size, side.start[o]
+        part = np.empty((w.weights.size, n))
+        share = np.empty(n)
+        for a in range(n):
+            _own_row(side, w, owner, o, a, a + 1, part)
+            l_a, r_a = left[begin + a], right[begin + a]
+            for b in range(a):
+                share[b] = l_a * right[begin + b] + left[begin + b] * r_a
+            share[a] = l_a * r_a
+            _add_forms(part, a + 1, owner.stats[:, a], owner.stats, share, result[o])
+
+
+@njit(cache=True, nogil=True)
+def _parts_of_query(side, w, o, queries, part):  # type: ignore[no-untyped-def]
+    _query_row(side, w, view_owner(side, w, o), o, queries, 0, np.empty(N_STATS), part)
 
 
 @njit(cache=True, nogil=True)
 def _cross(first, stop, side, w, queries, right, result):  # type: ignore[no-untyped-def]
-    n_components = w.weights.size
-    part = np.empty(n_components)
     own = np.empty(N_STATS)
     for o in range(first, stop):
-        if queries.start[o] == queries.start[o + 1]:
+        if queries.start[o] == queries.start[o + 1] or side.start[o] == side.start[o + 1]:
             continue
-        stats = _owner_stats(side, w, o)
-        begin = side.start[o]
-        loadings = side.loadings[side.fold[o]]
+        owner = view_owner(side, w, o)
+        n, begin = owner.entry.size, side.start[o]
+        part = np.empty((w.weights.size, n))
+        share = right[begin : begin + n]
         for q in range(queries.start[o], queries.start[o + 1]):
-            e, t_e, place = queries.entry[q], queries.time[q], queries.order[q]
-            entry_stats(side.gram, e, queries.x[q], queries.seen[q], side.activity[o], w, own)
-            for b in range(stats.shape[0]):
-                f, t_f = side.entry[begin + b], side.time[begin + b]
-                pair_components(
-                    side.gram[e, f], own, stats[b], side.activity[o],
-                    loadings[e], loadings[f], t_e, t_f, w, part,
-                )  # fmt: skip
-                share = right[begin + b]
-                for c in range(n_components):
-                    result[place, c] += share * part[c]
-                for s in range(N_SMOOTHED):
-                    fall = -0.5 * (own[FALL + s] + stats[b, FALL + s])
-                    result[place, n_components + s] += share * fall * part[SMOOTHED[s]]
+            _query_row(side, w, owner, o, queries, q, own, part)
+            _add_forms(part, n, own, owner.stats, share, result[queries.order[q]])
 
 
 @njit(cache=True, nogil=True)
 def _cross_adjoint(first, stop, side, w, queries, left, result):  # type: ignore[no-untyped-def]
-    part = np.empty(w.weights.size)
     own = np.empty(N_STATS)
     for o in range(first, stop):
-        if queries.start[o] == queries.start[o + 1]:
+        if queries.start[o] == queries.start[o + 1] or side.start[o] == side.start[o + 1]:
             continue
-        stats = _owner_stats(side, w, o)
-        begin = side.start[o]
-        loadings = side.loadings[side.fold[o]]
+        owner = view_owner(side, w, o)
+        n, begin = owner.entry.size, side.start[o]
+        part = np.empty((w.weights.size, n))
         for q in range(queries.start[o], queries.start[o + 1]):
-            e, t_e, share = queries.entry[q], queries.time[q], left[queries.order[q]]
-            entry_stats(side.gram, e, queries.x[q], queries.seen[q], side.activity[o], w, own)
-            for b in range(stats.shape[0]):
-                f, t_f = side.entry[begin + b], side.time[begin + b]
-                pair_components(
-                    side.gram[e, f], own, stats[b], side.activity[o],
-                    loadings[e], loadings[f], t_e, t_f, w, part,
-                )  # fmt: skip
-                value = 0.0
-                for c in range(part.size):
-                    value += w.weights[c] * part[c]
-                result[begin + b] += share * value
+            _query_row(side, w, owner, o, queries, q, own, part)
+            share = left[queries.order[q]]
+            for c in range(w.weights.size):
+                for b in range(n):
+                    result[begin + b] += share * w.weights[c] * part[c, b]

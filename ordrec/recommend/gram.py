@@ -27,7 +27,7 @@ from numba import njit
 
 from ordrec.recommend.spans import over_spans
 
-__all__ = ["N_SUMS", "Side", "build_side"]
+__all__ = ["N_SUMS", "Side", "build_side", "empty_side"]
 
 N_SUMS = 5
 
@@ -96,6 +96,20 @@ def build_side(
         small = rows.astype(np.float32)
         np.matmul(small, small.T, out=gram[:, :, slot])
     return Side(start, entry, x, time, gram, activity, fold, loadings)
+
+
+def empty_side(n_owners: int) -> Side:
+    """A side without ratings, for a model with one side only."""
+    return Side(
+        np.zeros(n_owners + 1, dtype=np.int64),
+        np.zeros(0, dtype=np.int64),
+        np.zeros(0),
+        np.zeros(0),
+        np.zeros((0, 0, N_SUMS), dtype=np.float32),
+        np.ones(n_owners),
+        np.zeros(n_owners, dtype=np.int64),
+        np.zeros((1, 0, 0)),
+    )
 
 
 @njit(cache=True, nogil=True)

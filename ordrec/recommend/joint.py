@@ -10,21 +10,26 @@ Equations here, with ``D`` the noise variances (all 1 for Gaussian noise):
 (2) mean at a new pair: ``k' a``
 (3) ``d = diag (K + D)^-1``, by random signs z: the mean of ``z * (K + D)^-1 z``
 (4) leave-one-out score: ``y - a / d``
+(5) prior mean of a one-sided process: ``sum of the other users' x_vi / (n_i + damping)``
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from ordrec.features.matrix import Biases
 from ordrec.recommend.blocks import assemble, diagonal, multiply
 from ordrec.recommend.gram import Side
 from ordrec.recommend.products import Products
 from ordrec.recommend.weights import Weights
 
-__all__ = ["Covariance", "JointData", "Solved", "solve"]
+__all__ = ["Covariance", "JointData", "Solved", "inverse_diagonal", "solve"]
+
+ITEM_DAMPING = 3.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,12 @@ class JointData:
         The order of the ratings on the user side.
     popularity : (float64 array, float64 array)
         Centre and spread of ``log(1 + n)`` of items and of users.
+    bias : Biases
+        Damped biases of the scaled ratings.
+    item_kernels, user_kernels : tuple of str
+        Names of the kernels of side information.
+    two_sided : bool
+        Whether there is a user side; if not, the prior mean is the damped item mean.
     """
 
     users: np.ndarray
@@ -53,6 +64,34 @@ class JointData:
     products: Products
     by_item: np.ndarray
     popularity: tuple[np.ndarray, np.ndarray]
+    bias: Biases
+    item_kernels: tuple[str, ...]
+    user_kernels: tuple[str, ...]
+    two_sided: bool
+
+    @property
+    def n_users(self) -> int:
+        """Users, the unknown one included."""
+        return self.item_side.start.size - 1
+
+    @property
+    def n_items(self) -> int:
+        """Items, the unknown one included."""
+        return self.user_side.start.size - 1
+
+    def prior_mean(self, items: np.ndarray, x: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """(5), the user's own centred rating x taken off where he has seen the item."""
+        if self.two_sided:
+            return np.zeros(items.size)
+        gram = self.item_side.gram
+        total, count = gram[items, items, 1] - x, gram[items, items, 3] - seen
+        return total / (count + ITEM_DAMPING)
+
+    @cached_property
+    def target(self) -> np.ndarray:
+        """Training ratings less their prior mean."""
+        side = self.item_side
+        return self.y - self.prior_mean(side.entry, side.x, np.ones(side.x.size))
 
 
 class Covariance:
@@ -64,15 +103,33 @@ class Covariance:
         self.n_jobs = n_jobs
         self.item_weights = weights.side("item", data.popularity[0])
         self.user_weights = weights.side("user", data.popularity[1])
-        self.item_blocks = assemble(data.item_side, self.item_weights, n_jobs)
-        self.user_blocks = assemble(data.user_side, self.user_weights, n_jobs)
         self.omega = data.products.variances(weights.products)
         self.has_products = bool(weights.products.any())
+
+    @cached_property
+    def item_blocks(self) -> np.ndarray:
+        """Covariances of each user's items."""
+        return assemble(self.data.item_side, self.item_weights, self.n_jobs)
+
+    @cached_property
+    def user_blocks(self) -> np.ndarray:
+        """Covariances of each item's users."""
+        return assemble(self.data.user_side, self.user_weights, self.n_jobs)
+
+    @cached_property
+    def diagonal(self) -> np.ndarray:
+        """Variances at the training ratings."""
+        data = self.data
         diag = diagonal(self.item_blocks, data.item_side.sizes).astype(np.float64)
         diag[data.by_item] += diagonal(self.user_blocks, data.user_side.sizes)
         if self.has_products:
             diag += data.products.diagonal(self.omega)
-        self.diagonal = diag
+        return diag
+
+    def release(self) -> None:
+        """Let go of the blocks, which only solving needs."""
+        self.__dict__.pop("item_blocks", None)
+        self.__dict__.pop("user_blocks", None)
 
     def __matmul__(self, vectors: np.ndarray) -> np.ndarray:
         """``K`` times one vector or the columns of a batch."""

@@ -5,7 +5,8 @@ the user's shifts of them, ``n_u``, ``n_i`` counts of ratings:
 
 (1) ``P(r <= k) = Phi((t_k + d_uk - f) / s_ui)``
 (2) ``log s_ui = c_0 + c_1 log(1 + n_u) + c_2 log(1 + n_i) + p_u + q_i``
-(3) ``d_u = L z_u``, ``z_u ~ N(0, I)``, ``L L' = sd^2 (0.4 + 0.6 exp(-|k - l|))``, distances on a 5-point scale
+(3) ``d_u = L z_u``, ``z_u ~ N(0, I)``, ``L L' = sd^2 (0.4 + 0.6 exp(-|k - l|))``, with distances as
+    on a 5-point scale whatever the number of ranks
 (4) ``p_u ~ N(0, user_sd^2)``, ``q_i ~ N(0, item_sd^2)``
 
 The posterior mode is found by L-BFGS over ``(t_1, log gaps of t, c, z, p / user_sd, q / item_sd)``.
@@ -23,7 +24,7 @@ from scipy.optimize import minimize
 
 from ordrec.ordinal.thresholds.probabilities import log_interval
 
-__all__ = ["Layer", "LayerPriors", "fit_layer"]
+__all__ = ["Layer", "LayerPriors", "curvature", "fit_layer", "fit_person"]
 
 GAP = 1e-3  # below this distance of two thresholds log p goes on as a straight line
 COMMON_WEIGHT = 1e-3  # a faint pull of the common parameters, for ranks without ratings
@@ -166,6 +167,40 @@ def fit_layer(
     )  # fmt: skip
 
 
+def fit_person(
+    layer: Layer, scores: np.ndarray, levels: np.ndarray, items: np.ndarray, priors: LayerPriors
+) -> tuple[np.ndarray, float]:
+    """Threshold shifts and log-scale of one more user, all else held as it is."""
+    m = layer.thresholds.size
+    if scores.size == 0:
+        return np.zeros(m), 0.0
+    L, q = priors.factor(m), np.append(layer.item_scale, 0.0)[items]
+    log_u, log_i = np.full(scores.size, np.log(scores.size)), np.append(layer.item_counts, 0)[items]
+    nobody = np.zeros(scores.size, dtype=np.int64)
+
+    def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
+        to_user, to_items, to_common = np.zeros((1, m + 1)), np.zeros(scores.size), np.zeros(3)
+        value = _likelihood(
+            layer.thresholds + (L @ x[:m])[None], layer.scale, x[m:] * priors.user_sd, q, scores,
+            levels, nobody, np.arange(scores.size), log_u, np.log1p(log_i),
+            to_user, to_items, to_common,
+        )  # fmt: skip
+        slope = np.append(to_user[0, :m] @ L, to_user[0, m] * priors.user_sd) - x
+        return 0.5 * float(x @ x) - value, -slope
+
+    x = minimize(value_and_gradient, np.zeros(m + 1), jac=True, method="L-BFGS-B").x
+    return L @ x[:m], float(x[m] * priors.user_sd)
+
+
+def curvature(
+    scores: np.ndarray, thresholds: np.ndarray, scale: np.ndarray, levels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """First derivative of ``log p`` (1) by the score, and minus the second."""
+    slope, bend = np.empty(scores.size), np.empty(scores.size)
+    _curvature(scores, thresholds, scale, levels.astype(np.int64), slope, bend)
+    return slope, bend
+
+
 def _first_thresholds(scores: np.ndarray, levels: np.ndarray, n_ranks: int) -> np.ndarray:
     """First threshold and log gaps, from normal quantiles of the shares of ratings."""
     from scipy.special import ndtri
@@ -275,3 +310,21 @@ def _mills(x):  # type: ignore[no-untyped-def]
     for k in range(12, 0, -1):
         value = x + k / value
     return 1.0 / value
+
+
+@njit(cache=True, nogil=True)
+def _curvature(f, t, scale, levels, slope, bend):  # type: ignore[no-untyped-def]
+    m = t.shape[1]
+    for n in range(f.size):
+        k, s = levels[n], scale[n]
+        low = (t[n, k - 1] - f[n]) / s if k > 0 else -np.inf
+        high = (t[n, k] - f[n]) / s if k < m else np.inf
+        _, by_low, by_high = interval_slopes(low, high)
+        first = -(by_low + by_high) / s
+        # with g = phi / p: d g_high / d high = -g_high (high + g_high), and so on
+        second = -((by_low + by_high) ** 2)
+        if k > 0:
+            second -= by_low * low
+        if k < m:
+            second -= by_high * high
+        slope[n], bend[n] = first, -second / (s * s)

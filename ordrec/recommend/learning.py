@@ -76,7 +76,7 @@ def hold_out_objective(
     def objective(logs: np.ndarray) -> tuple[float, np.ndarray, float]:
         weights = start.with_logs(logs)
         K = Covariance(data, weights, n_jobs)
-        solved = solve(K, data.y, noise, tol=tol, max_iter=400, start=kept["a"])
+        solved = solve(K, data.target, noise, tol=tol, max_iter=400, start=kept["a"])
         a = solved.x.astype(np.float64)
         parts = parts_of_mean(K, pairs, a)
         e = parts.mean - y

@@ -53,14 +53,23 @@ class Parts:
     mean: np.ndarray
 
 
-def parts_of_mean(K: Covariance, pairs: NewPairs, a: np.ndarray) -> Parts:
-    """The mean at new pairs (2 of `ordrec.recommend.joint`), and what it is made of."""
+def parts_of_mean(
+    K: Covariance, pairs: NewPairs, a: np.ndarray, table: np.ndarray | None = None
+) -> Parts:
+    """The mean at new pairs (2 of `ordrec.recommend.joint`), and what it is made of.
+
+    ``table`` is the products' sum over training ratings, where it is known already.
+    """
     data, n_jobs = K.data, K.n_jobs
     item = cross(data.item_side, K.item_weights, pairs.by_user, a, n_jobs)
     user = cross(data.user_side, K.user_weights, pairs.by_item, a[data.by_item], n_jobs)
-    mean = item[:, : K.item_weights.weights.size] @ K.item_weights.weights
+    queries = pairs.by_user
+    mean = np.empty(pairs.users.size)
+    mean[queries.order] = data.prior_mean(queries.entry, queries.x, queries.seen)
+    mean += item[:, : K.item_weights.weights.size] @ K.item_weights.weights
     mean += user[:, : K.user_weights.weights.size] @ K.user_weights.weights
-    table = data.products.collect(a.astype(np.float32), n_jobs)
+    if table is None:
+        table = data.products.collect(a.astype(np.float32), n_jobs)
     if K.has_products:
         mean += data.products.at(K.omega * table, pairs.users, pairs.items)
     return Parts(item, user, table, mean)

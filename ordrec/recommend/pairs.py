@@ -1,4 +1,4 @@
-"""Kernel components of one pair of entries, with the owner of the block left out exactly.
+"""Kernel components between entries, with the owner of the block left out exactly.
 
 For owner o and entries e, f of his block (sums of `ordrec.recommend.gram`, o's own term
 taken off each; ``n_e``, ``S_ee`` are the diagonal ones):
@@ -26,7 +26,17 @@ from numba import njit
 
 from ordrec.recommend.gram import N_SUMS
 
-__all__ = ["N_FIXED", "N_SMOOTHED", "SideWeights", "entry_stats", "pair_components"]
+__all__ = [
+    "N_FIXED",
+    "N_SMOOTHED",
+    "N_STATS",
+    "OwnerView",
+    "SideWeights",
+    "entry_stats",
+    "row_components",
+    "view_entries",
+    "view_owner",
+]
 
 N_FIXED = 8  # components (3) to (10); side kernels and time scales follow
 N_SMOOTHED = 3  # smoothing counts s_0, s_1, s_2 of (3), (4), (6)
@@ -34,6 +44,7 @@ SQUARED_SMOOTHING = 5.0
 N_STATS = 11
 X, SEEN, MEAN, BY_RESIDUAL, BY_IMPLICIT, BY_SQUARED, BY_ACTIVITY, POPULARITY = range(8)
 FALL = 8  # from here: s / (S_ee + s) of the three smoothed components
+FAR = 25.0  # time scales apart, beyond which a time kernel is 0
 
 
 class SideWeights(NamedTuple):
@@ -49,14 +60,53 @@ class SideWeights(NamedTuple):
     popularity: np.ndarray
 
 
+class OwnerView(NamedTuple):
+    """One owner's training entries: codes, times, statistics (N_STATS, n), loadings (rank, n)."""
+
+    entry: np.ndarray
+    time: np.ndarray
+    stats: np.ndarray
+    loadings: np.ndarray
+    activity: float
+
+
 @njit(cache=True, nogil=True)
-def entry_stats(gram, e, x, seen, activity, w, out):  # type: ignore[no-untyped-def]
-    """What (3) to (9) need of one entry, the owner's own rating (x, seen) taken off."""
-    n = gram[e, e, 3] - seen
-    mean = (gram[e, e, 1] - x) / (n + 1.0)  # (1)
-    square = (gram[e, e, 0] - x * x) - 2.0 * mean * (gram[e, e, 1] - x) + mean * mean * n  # (2)
+def view_owner(side, w, o):  # type: ignore[no-untyped-def]
+    """What all rows of one owner's block need."""
+    own = slice(side.start[o], side.start[o + 1])
+    seen = np.ones(side.start[o + 1] - side.start[o])
+    return view_entries(
+        side, w, side.entry[own], side.x[own], seen, side.time[own], side.activity[o], side.fold[o]
+    )
+
+
+@njit(cache=True, nogil=True)
+def view_entries(side, w, entry, x, seen, time, activity, fold):  # type: ignore[no-untyped-def]
+    """The same for any entries; x and seen are what the kernel has to leave out."""
+    stats = np.empty((N_STATS, entry.size))
+    own = np.empty(N_STATS)
+    loadings = np.empty((side.loadings.shape[2], entry.size))
+    for b in range(entry.size):
+        e = entry[b]
+        entry_stats(side.gram[e, e], x[b], seen[b], activity, w, own)
+        for k in range(N_STATS):
+            stats[k, b] = own[k]
+        for k in range(loadings.shape[0]):
+            loadings[k, b] = side.loadings[fold, e, k]
+    return OwnerView(entry, time, stats, loadings, activity)
+
+
+@njit(cache=True, nogil=True)
+def entry_stats(diag, x, seen, activity, w, out):  # type: ignore[no-untyped-def]
+    """What (3) to (9) need of one entry, the owner's own rating (x, seen) taken off.
+
+    ``diag`` are the Gram slots of the entry with itself.
+    """
+    n = diag[3] - seen
+    mean = (diag[1] - x) / (n + 1.0)  # (1)
+    square = (diag[0] - x * x) - 2.0 * mean * (diag[1] - x) + mean * mean * n  # (2)
     square = max(square, 0.0)
-    weight = max(gram[e, e, 4] - activity * seen, 0.0)
+    weight = max(diag[4] - activity * seen, 0.0)
     s = w.smoothing
     out[X] = x
     out[SEEN] = seen
@@ -72,34 +122,42 @@ def entry_stats(gram, e, x, seen, activity, w, out):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
-def pair_components(sums, e, f, activity, q_e, q_f, time_e, time_f, w, out):  # type: ignore[no-untyped-def]
-    """Fill ``out`` with components (3) to (12) of one pair.
+def row_components(sums, own, loadings, time, owner, n, w, out):  # type: ignore[no-untyped-def]
+    """Fill ``out[c, b]`` with components (3) to (12) of one entry and the owner's first n.
 
-    ``sums`` are the pair's Gram slots, ``e`` and ``f`` the two entries' statistics.
+    ``sums`` is the entry's row of the Gram, ``own`` its statistics, ``loadings`` its loadings.
     """
-    both = e[SEEN] * f[SEEN]
-    n = sums[3] - both
-    residual = (
-        (sums[0] - e[X] * f[X])
-        - f[MEAN] * (sums[1] - e[X] * f[SEEN])
-        - e[MEAN] * (sums[2] - e[SEEN] * f[X])
-        + e[MEAN] * f[MEAN] * n
-    )  # (2)
-    out[0] = residual * e[BY_RESIDUAL] * f[BY_RESIDUAL]
-    out[1] = n * e[BY_IMPLICIT] * f[BY_IMPLICIT]
-    out[2] = (n * e[BY_SQUARED] * f[BY_SQUARED]) ** 2
-    out[3] = (sums[4] - activity * both) * e[BY_ACTIVITY] * f[BY_ACTIVITY]
-    out[4] = 1.0
-    out[5] = e[MEAN] * f[MEAN]
-    out[6] = e[POPULARITY] * f[POPULARITY]
-    product = 0.0
-    for k in range(q_e.size):
-        product += q_e[k] * q_f[k]
-    out[7] = product
-    n_side = sums.size - N_SUMS
-    for k in range(n_side):
-        out[N_FIXED + k] = sums[N_SUMS + k]
-    known = time_e > 0.0 and time_f > 0.0
+    stats, entry = owner.stats, owner.entry
+    x, seen, mean = own[X], own[SEEN], own[MEAN]
+    n_side, n_components = sums.shape[1] - N_SUMS, out.shape[0]
+    for b in range(n):
+        f = entry[b]
+        x_f, both, mean_f = stats[X, b], seen * stats[SEEN, b], stats[MEAN, b]
+        common = sums[f, 3] - both
+        residual = (
+            (sums[f, 0] - x * x_f)
+            - mean_f * (sums[f, 1] - x * stats[SEEN, b])
+            - mean * (sums[f, 2] - seen * x_f)
+            + mean * mean_f * common
+        )  # (2)
+        cosine = common * own[BY_SQUARED] * stats[BY_SQUARED, b]
+        out[0, b] = residual * own[BY_RESIDUAL] * stats[BY_RESIDUAL, b]
+        out[1, b] = common * own[BY_IMPLICIT] * stats[BY_IMPLICIT, b]
+        out[2, b] = cosine * cosine
+        active = sums[f, 4] - owner.activity * both
+        out[3, b] = active * own[BY_ACTIVITY] * stats[BY_ACTIVITY, b]
+        out[4, b] = 1.0
+        out[5, b] = mean * mean_f
+        out[6, b] = own[POPULARITY] * stats[POPULARITY, b]
+        out[7, b] = 0.0
+        for k in range(n_side):
+            out[N_FIXED + k, b] = sums[f, N_SUMS + k]
+    for k in range(loadings.size):
+        for b in range(n):
+            out[7, b] += loadings[k] * owner.loadings[k, b]
     for k in range(w.scales.size):
-        apart = np.exp(-abs(time_e - time_f) / w.scales[k]) if known else 0.0
-        out[N_FIXED + n_side + k] = apart
+        scale, c = w.scales[k], n_components - w.scales.size + k
+        for b in range(n):
+            apart = abs(time - owner.time[b]) / scale
+            known = time > 0.0 and owner.time[b] > 0.0
+            out[c, b] = np.exp(-apart) if known and apart < FAR else 0.0

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ordrec.features.matrix import damped_biases
 from ordrec.ratings import Ratings
-from ordrec.recommend.gram import Side, build_side
+from ordrec.recommend.gram import build_side, empty_side
 from ordrec.recommend.joint import JointData
 from ordrec.recommend.loadings import cross_fitted_loadings
-from ordrec.recommend.products import Products, implicit_features
+from ordrec.recommend.products import USER_SMOOTHING, Products, implicit_features
 from ordrec.recommend.side_data import item_side_features, user_side_features
 
 __all__ = ["Preparation", "Units", "prepare"]
@@ -37,115 +40,145 @@ class Units:
         """Ratings to scores."""
         return (values - self.mean) * self.scale
 
-    def outward(self, scores: np.ndarray) -> np.ndarray:
+    def outward(self, scores: Any) -> Any:
         """Scores to ratings."""
         return scores / self.scale + self.mean
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """Sizes of the ingredients that are not weights."""
+    """Which ingredients there are, and their sizes.
 
+    Parameters
+    ----------
+    two_sided : bool
+        Whether there are user kernels and products; without them the prior mean of an item is
+        the damped mean of the other users' ratings.
+    use_time, use_side : bool
+    rank, n_folds, n_rounds, ridge : numbers
+        Of the low-rank loadings.
+    bias_damping : float
+    item_rank, user_rank : int
+        Columns of the implicit features in the products.
+    """
+
+    two_sided: bool = True
+    use_time: bool = True
+    use_side: bool = True
     rank: int = 8
     n_folds: int = 4
     n_rounds: int = 10
     ridge: float = 25.0
     bias_damping: float = 5.0
-    item_rank: int = 40
-    user_rank: int = 128
-    products: bool = True
-    two_sided: bool = True
-    use_time: bool = True
-    use_side: bool = True
+    item_rank: int = 80
+    user_rank: int = 300
 
 
 def prepare(
     ratings: Ratings, units: Units, how: Preparation, seed: int, n_jobs: int = 1
-) -> tuple[JointData, list[str], list[str]]:
-    """Ingredients, and the names of the side kernels of items and of users."""
+) -> JointData:
+    """Sum up, factorise and describe what the covariance is made of.
+
+    One user and one item more than there are, without ratings, stand for all unknown ones.
+    """
     rng = np.random.default_rng(seed)
     order = np.argsort(ratings.users, kind="stable")
     users = ratings.users[order].astype(np.int64)
     items = ratings.items[order].astype(np.int64)
+    n_users, n_items = ratings.n_users + 1, ratings.n_items + 1
     y = units.inward(ratings.values[order])
     time = np.zeros(y.size)
     if how.use_time and ratings.timestamps is not None:
         time = ratings.timestamps[order].astype(np.float64)
     bias = damped_biases(
-        users, items, y, ratings.n_users, ratings.n_items,
+        users, items, y, n_users, n_items,
         user_shrinkage=how.bias_damping, item_shrinkage=how.bias_damping,
     )  # fmt: skip
-    item_features = item_side_features(ratings.item_table if how.use_side else None)
-    user_features = user_side_features(ratings.user_table if how.use_side else None)
-    centred = y - bias.mean
-    rest = centred - bias.user[users] - bias.item[items]
-    by_item = np.argsort(items, kind="stable")
-
-    def side(
-        owner: np.ndarray, entry: np.ndarray, x: np.ndarray, rest: np.ndarray, time: np.ndarray,
-        shape: tuple[int, int], features: list[np.ndarray],
-    ) -> Side:  # fmt: skip
-        start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=shape[0]))])
-        fold, loadings = cross_fitted_loadings(
-            start, entry, rest, shape[1], rank=how.rank, n_folds=how.n_folds,
-            n_rounds=how.n_rounds, ridge=how.ridge, rng=rng, n_jobs=n_jobs,
-        )  # fmt: skip
-        return build_side(
-            start.astype(np.int64), entry, x, time, shape[1], features, fold, loadings, n_jobs
+    item_features = _and_unknown(item_side_features(ratings.item_table if how.use_side else None))
+    user_features = _and_unknown(user_side_features(ratings.user_table if how.use_side else None))
+    rest = y - bias.predict(users, items)
+    loadings = partial(
+        cross_fitted_loadings, rank=how.rank, n_folds=how.n_folds, n_rounds=how.n_rounds,
+        ridge=how.ridge, rng=rng, n_jobs=n_jobs,
+    )  # fmt: skip
+    start = _starts(users, n_users)
+    fold, by_fold = loadings(start, items, rest, n_items)
+    x = y - bias.mean - bias.user[users]
+    features = list(item_features.values())
+    item_side = build_side(start, items, x, time, n_items, features, fold, by_fold, n_jobs)
+    if how.two_sided:
+        by_item = np.argsort(items, kind="stable")
+        entry, owner = users[by_item], _starts(items, n_items)
+        fold, by_fold = loadings(owner, entry, rest[by_item], n_users)
+        x = (y - bias.mean - bias.item[items])[by_item]
+        features = list(user_features.values())
+        user_side = build_side(
+            owner, entry, x, np.zeros(y.size), n_users, features, fold, by_fold, n_jobs
         )
+        shape = (n_users, n_items)
+        products = _products(users, items, shape, item_features, user_features, how, rng)
+    else:
+        by_item = np.zeros(0, dtype=np.int64)
+        user_side, products = empty_side(n_items), _no_products(n_users, n_items, start, items)
+        user_features = {}
+    counts = np.bincount(items, minlength=n_items), np.bincount(users, minlength=n_users)
+    return JointData(
+        users, items, y, item_side, user_side, products, by_item,
+        (_popularity(counts[0]), _popularity(counts[1])), bias,
+        tuple(item_features), tuple(user_features), how.two_sided,
+    )  # fmt: skip
 
-    item_side = side(
-        users, items, centred - bias.user[users], rest, time,
-        (ratings.n_users, ratings.n_items), list(item_features.values()),
-    )  # fmt: skip
-    j = by_item
-    user_side = side(
-        items[j], users[j], (centred - bias.item[items])[j], rest[j], np.zeros(y.size),
-        (ratings.n_items, ratings.n_users), list(user_features.values()),
-    )  # fmt: skip
-    products = _products(
-        ratings, users, items, item_side.start, item_features, user_features, how, rng
-    )
-    popularity = _popularity(ratings.item_counts), _popularity(ratings.user_counts)
-    data = JointData(users, items, y, item_side, user_side, products, by_item, popularity)
-    return data, list(item_features), list(user_features)
+
+def _and_unknown(features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A row of zeros more, of which side information says nothing."""
+    return {name: np.vstack([rows, np.zeros(rows.shape[1])]) for name, rows in features.items()}
+
+
+def _starts(owners: np.ndarray, n_owners: int) -> np.ndarray:
+    counts = np.bincount(owners, minlength=n_owners)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _no_products(n_users: int, n_items: int, start: np.ndarray, items: np.ndarray) -> Products:
+    psi, phi = np.zeros((n_users, 0), np.float32), np.zeros((n_items, 0), np.float32)
+    return Products(psi, phi, {}, {}, start, items, np.zeros((n_items, 0)))
 
 
 def _products(
-    ratings: Ratings,
     users: np.ndarray,
     items: np.ndarray,
-    start: np.ndarray,
+    shape: tuple[int, int],
     item_features: dict[str, np.ndarray],
     user_features: dict[str, np.ndarray],
     how: Preparation,
     rng: np.random.Generator,
 ) -> Products:
-    shape = (ratings.n_users, ratings.n_items)
     seen = sparse.csr_array((np.ones(users.size), (users, items)), shape=shape)
-    centre, spread = _popularity(ratings.item_counts)
-    log_count = (np.log1p(ratings.item_counts) - centre) / spread
-    popularity = np.column_stack([log_count, log_count**2 - 1.0]) / 2.0
-    psi = {
-        "ones": np.ones((ratings.n_users, 1)),
-        "implicit": implicit_features(seen, 2.0, how.user_rank, rng),
-        **user_features,
-    }
+    counts = np.bincount(items, minlength=shape[1])
+    centre, spread = _popularity(counts)
+    log_count = (np.log1p(counts) - centre) / spread
+    theirs, projection = implicit_features(
+        seen, how.user_rank, rng, smoothing=USER_SMOOTHING, by_activity=False
+    )
+    those, _ = implicit_features(
+        sparse.csr_array(seen.T), how.item_rank, rng, smoothing=0.05, by_activity=True
+    )
+    psi = {"ones": np.ones((shape[0], 1)), "implicit": theirs, **user_features}
     phi = {
-        "ones": np.ones((ratings.n_items, 1)),
-        "implicit": implicit_features(sparse.csr_array(seen.T), 2.0, how.item_rank, rng),
-        "popularity": popularity,
+        "ones": np.ones((shape[1], 1)),
+        "implicit": those,
+        "popularity": np.column_stack([log_count, log_count**2 - 1.0]) / 2.0,
         **item_features,
     }
-    return Products(
-        *(np.hstack(list(group.values())).astype(np.float32) for group in (psi, phi)),
-        _slices(psi), _slices(phi), start, items,
-    )  # fmt: skip
+    features = [np.hstack(list(group.values())).astype(np.float32) for group in (psi, phi)]
+    start = _starts(users, shape[0])
+    return Products(features[0], features[1], _slices(psi), _slices(phi), start, items, projection)
 
 
 def _slices(groups: dict[str, np.ndarray]) -> dict[str, slice]:
     edges = np.cumsum([0, *(rows.shape[1] for rows in groups.values())]).tolist()
-    return {name: slice(a, b) for name, a, b in zip(groups, edges[:-1], edges[1:], strict=True)}
+    spans = itertools.pairwise(edges)
+    return {name: slice(a, b) for name, (a, b) in zip(groups, spans, strict=True)}
 
 
 def _popularity(counts: np.ndarray) -> np.ndarray:

@@ -17,7 +17,9 @@ from scipy.sparse.linalg import svds
 
 from ordrec.recommend.spans import over_spans
 
-__all__ = ["Products", "implicit_features", "radial_features"]
+__all__ = ["USER_SMOOTHING", "Products", "implicit_features", "radial_features"]
+
+USER_SMOOTHING = 10.0  # of the scale of a user's implicit features
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Products:
     user_groups, item_groups : dict of str to slice
     start, items : int64 arrays
         The training ratings grouped by user.
+    projection : float64 array (n_items, rank)
+        Takes a user's scaled row of ratings to his implicit features.
     """
 
     psi: np.ndarray
@@ -39,6 +43,7 @@ class Products:
     item_groups: dict[str, slice]
     start: np.ndarray
     items: np.ndarray
+    projection: np.ndarray
 
     @property
     def names(self) -> list[tuple[str, str]]:
@@ -77,7 +82,7 @@ class Products:
             vectors.astype(np.float32), sums,
         )  # fmt: skip
         table = self.psi.T @ sums.reshape(n_users, -1)
-        table = table.reshape(-1, n_vectors, self.phi.shape[1]).swapaxes(0, 1)
+        table = table.reshape(self.psi.shape[1], n_vectors, self.phi.shape[1]).swapaxes(0, 1)
         return table[0] if vector.ndim == 1 else table
 
     def spread(self, table: np.ndarray, n_jobs: int = 1) -> np.ndarray:
@@ -85,7 +90,7 @@ class Products:
         tables = table[None] if table.ndim == 2 else table
         n_users, n_vectors = self.start.size - 1, tables.shape[0]
         flat = np.ascontiguousarray(tables.swapaxes(0, 1)).reshape(self.psi.shape[1], -1)
-        sums = (self.psi @ flat).reshape(n_users, n_vectors, -1)
+        sums = (self.psi @ flat).reshape(n_users, n_vectors, self.phi.shape[1])
         result = np.empty((self.items.size, n_vectors), dtype=np.float32)
         over_spans(
             _spread_by_user, np.diff(self.start), n_jobs, self.start, self.items, self.phi,
@@ -95,8 +100,9 @@ class Products:
 
     def at(self, table: np.ndarray, users: np.ndarray, items: np.ndarray) -> np.ndarray:
         """``psi_u' table phi_i`` at any pairs."""
-        sums = self.psi @ table
-        return np.einsum("nk,nk->n", sums[users], self.phi[items], dtype=np.float64)
+        those, at = np.unique(users, return_inverse=True)
+        sums = self.psi[those].astype(np.float64) @ table
+        return np.einsum("nk,nk->n", sums[at], self.phi[items], dtype=np.float64)
 
     def collect_at(self, vector: np.ndarray, users: np.ndarray, items: np.ndarray) -> np.ndarray:
         """``sum over pairs of psi_u phi_i' vector`` for any pairs."""
@@ -106,21 +112,30 @@ class Products:
 
 
 def implicit_features(
-    seen: sparse.csr_array, smoothing: float, rank: int, rng: np.random.Generator
-) -> np.ndarray:
+    seen: sparse.csr_array,
+    rank: int,
+    rng: np.random.Generator,
+    *,
+    smoothing: float,
+    by_activity: bool,
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows whose products approximate the cosine of who (or what) was rated, at a given rank.
 
-    ``seen`` has a row for each entity to be described. A row's scale is
-    ``1 / sqrt(count + smoothing)``.
+    ``seen`` has a row for each entity to be described. With ``by_activity`` a column counts the
+    less, the more entries it has. A row's scale is ``1 / sqrt(its squares + smoothing)``. Also
+    returned is the projection that takes a scaled row to its features.
     """
-    counts = np.asarray(seen.sum(axis=1)).ravel()
-    scaled = sparse.csr_array(sparse.diags_array(1.0 / np.sqrt(counts + smoothing)) @ seen)
+    counts = np.asarray(seen.sum(axis=0)).ravel()
+    columns = 1.0 / np.sqrt(np.maximum(counts, 1.0)) if by_activity else np.ones(counts.size)
+    weighted = seen @ sparse.diags_array(columns)
+    squares = np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel()
+    scaled = sparse.csr_array(sparse.diags_array(1.0 / np.sqrt(squares + smoothing)) @ weighted)
     limit = min(scaled.shape) - 1
     if limit < 1 or rank < 1:
-        return np.zeros((seen.shape[0], 0))
-    start = rng.standard_normal(min(scaled.shape))
-    left, singular, _ = svds(scaled, k=min(rank, limit), v0=start)
-    return left * singular
+        return np.zeros((seen.shape[0], 0)), np.zeros((seen.shape[1], 0))
+    first = rng.standard_normal(min(scaled.shape))
+    left, singular, right = svds(scaled, k=min(rank, limit), v0=first)
+    return left * singular, right.T.copy()
 
 
 def radial_features(values: np.ndarray, width: float, rank: int = 12) -> np.ndarray:

@@ -6,6 +6,7 @@ number of threads. Threads are plain ones: the compiled functions let go of the 
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +40,7 @@ def spans_of(costs: np.ndarray, n_spans: int) -> list[tuple[int, int]]:
         return [(0, total.size)] if total.size else []
     cuts = np.searchsorted(total, total[-1] * np.arange(1, n_spans) / n_spans) + 1
     edges = np.unique(np.concatenate([[0], cuts, [total.size]]))
-    return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
 
 def over_spans(

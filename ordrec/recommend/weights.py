@@ -8,14 +8,18 @@ training data of MovieLens 100K (the optimum is flat: weights a factor of two of
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ordrec.errors import ArgumentError
 from ordrec.recommend.pairs import SideWeights
 
-__all__ = ["DEFAULTS", "TIME_SCALES", "Layout", "Weights"]
+if TYPE_CHECKING:
+    from ordrec.recommend.joint import JointData
+
+__all__ = ["DEFAULTS", "FAST_DEFAULTS", "TIME_SCALES", "Layout", "Weights"]
 
 FIXED = (
     "residual",
@@ -31,16 +35,25 @@ SMOOTHED = ("residual", "implicit", "activity")
 TIME_SCALES = {"10s": 10.0, "2min": 120.0, "2h": 7200.0}
 
 DEFAULTS: dict[str, float] = {
+    "item.residual": 0.16, "item.implicit": 0.14, "item.squared": 0.78, "item.activity": 0.042,
+    "item.constant": 0.55, "item.slope": 0.126, "item.popularity": 0.021, "item.lowrank": 0.27,
+    "item.genres": 0.117, "item.year": 0.107,
+    "item.time.10s": 0.117, "item.time.2min": 0.175, "item.time.2h": 0.33,
+    "user.residual": 1.35, "user.implicit": 0.024, "user.squared": 0.038, "user.activity": 0.18,
+    "user.constant": 0.104, "user.slope": 0.036, "user.lowrank": 0.63, "user.age": 0.042,
+    "user.group": 0.0135,
+    "product.ones*implicit": 0.115, "product.implicit*ones": 0.106,
+    "product.implicit*implicit": 1.24, "product.implicit*genres": 0.022,
+    "product.implicit*year": 0.048, "product.age*implicit": 0.217, "product.age*genres": 0.027,
+    "product.group*implicit": 0.1285,
+    "smooth.item.residual": 166.0, "smooth.item.implicit": 1.18, "smooth.item.activity": 0.048,
+    "smooth.user.residual": 353.0, "smooth.user.implicit": 2.25, "smooth.user.activity": 0.088,
+}  # fmt: skip
+FAST_DEFAULTS: dict[str, float] = {
     "item.residual": 0.37, "item.implicit": 0.12, "item.squared": 1.59, "item.constant": 0.54,
     "item.slope": 0.32, "item.popularity": 0.03, "item.lowrank": 0.46, "item.genres": 0.12,
     "item.year": 0.04, "item.time.10s": 0.26, "item.time.2min": 0.18, "item.time.2h": 0.25,
-    "user.residual": 1.0, "user.activity": 0.52, "user.constant": 0.07, "user.lowrank": 0.35,
-    "user.age": 0.16, "user.group": 0.04,
-    "product.implicit*implicit": 1.13, "product.implicit*ones": 0.11,
-    "product.ones*implicit": 0.11, "product.age*genres": 0.07, "product.implicit*genres": 0.07,
-    "product.implicit*year": 0.04,
-    "smooth.item.residual": 172.0, "smooth.item.implicit": 2.2, "smooth.item.activity": 0.07,
-    "smooth.user.residual": 111.0, "smooth.user.implicit": 2.2, "smooth.user.activity": 0.07,
+    "smooth.item.residual": 172.0, "smooth.item.implicit": 2.2,
 }  # fmt: skip
 OTHER_PRODUCT = 0.01
 
@@ -70,20 +83,21 @@ class Layout:
     @classmethod
     def choose(
         cls,
-        item_side: Collection[str],
-        user_side: Collection[str],
+        data: JointData,
         scales: Collection[str],
-        products: Collection[str],
         components: Collection[str] | None,
         defaults: Mapping[str, float],
     ) -> Layout:
         """All components with a default weight, or those named by the caller."""
-        plain = cls(tuple(item_side), tuple(user_side), tuple(scales), tuple(products), frozenset())
+        products = tuple(f"{a}*{b}" for a, b in data.products.names)
+        plain = cls(data.item_kernels, data.user_kernels, tuple(scales), products, frozenset())
         known = [name for name in plain.names if not name.startswith("smooth.")]
+        if not data.two_sided:
+            known = [name for name in known if name.startswith("item.")]
         if components is None:
             chosen = {name for name in known if name in defaults or name.startswith("product.")}
         else:
-            possible = {*known, *DEFAULTS}
+            possible = {*known, *(name for name in DEFAULTS if not name.startswith("smooth."))}
             for name in components:
                 if name not in possible:
                     raise ArgumentError(
@@ -91,11 +105,9 @@ class Layout:
                         f"{', '.join(sorted(possible))}"
                     )
             chosen = set(components) & set(known)
-            if not chosen:
-                raise ArgumentError("components: none of those named is there in these ratings")
-        return cls(
-            tuple(item_side), tuple(user_side), tuple(scales), tuple(products), frozenset(chosen)
-        )
+        if not chosen:
+            raise ArgumentError("components: none of those named is there in these ratings")
+        return replace(plain, chosen=frozenset(chosen))
 
     @property
     def names(self) -> list[str]:

@@ -1,0 +1,335 @@
+"""Users who were not in training, or whose ratings have changed, without training again.
+
+The coefficients ``a`` of all other users are held; those of the user solve his own equations:
+
+(1) ``(K_uu + I) a_u = y_u - (prior mean + what the others' coefficients say of his items)``
+
+with K_uu the item side (which leaves him out anyway), the user side's variance and the products
+between his own ratings. The user side's row of the Gram is summed over his items. What is
+neglected is how the others' coefficients would answer to his ratings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from ordrec.recommend.gram import N_SUMS
+from ordrec.recommend.layer import Layer, LayerPriors, fit_person
+from ordrec.recommend.pairs import (
+    N_STATS,
+    OwnerView,
+    entry_stats,
+    row_components,
+    view_entries,
+    view_owner,
+)
+from ordrec.recommend.process import Process
+from ordrec.recommend.products import USER_SMOOTHING
+
+if TYPE_CHECKING:
+    from ordrec.recommend.predictor import RatingPredictor
+
+__all__ = ["FoldedUser", "fold_in_user"]
+
+
+@dataclass(frozen=True)
+class FoldedUser:
+    """A user's own part of the model.
+
+    Attributes
+    ----------
+    code : int
+        His code if he was in training, else -1.
+    items, levels, times : arrays
+        His ratings.
+    trained_x, trained_seen : arrays
+        His centred training ratings of these items, which the Grams contain.
+    x : float64 array
+        Item-centred ratings, for the user side.
+    row, diag : float64 arrays
+        His row of the user side's Gram, and its diagonal entry.
+    psi : float64 array
+        His product features.
+    others : float64 array
+        Products' coefficients of all other users.
+    a : float64 array
+        Dual coefficients of his ratings.
+    shifts, scale : array and float
+        His thresholds and log-scale in the layer.
+    tilt : array
+        His factors of each level.
+    """
+
+    code: int
+    items: np.ndarray
+    levels: np.ndarray
+    times: np.ndarray
+    trained_x: np.ndarray
+    trained_seen: np.ndarray
+    x: np.ndarray
+    row: np.ndarray
+    diag: np.ndarray
+    psi: np.ndarray
+    others: np.ndarray
+    a: np.ndarray
+    shifts: np.ndarray
+    scale: float
+    tilt: np.ndarray
+
+    def scores(self, process: Process, items: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Latent scores of items, by code."""
+        data, K = process.data, process.K
+        x, seen = self.trained(process, items)
+        scores = data.prior_mean(items, x, seen)
+        rows = self.item_rows(process, items, times, x, seen)
+        scores += np.einsum("c,qcn,n->q", K.item_weights.weights, rows, self.a)
+        if data.two_sided:
+            own_x, own_seen = _looked_up(items, self.items, self.x)
+            means, variances = self.user_part(process, items, own_x, own_seen)
+            own_a, _ = _looked_up(items, self.items, self.a)
+            scores += means + variances * own_a
+            own = np.outer(self.psi, self.a @ data.products.phi[self.items])
+            table = K.omega * (self.others + own)
+            scores += data.products.phi[items] @ (self.psi @ table)
+        return scores
+
+    def trained(self, process: Process, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """His centred training ratings of items, and whether there is one."""
+        return _looked_up(items, *_training_ratings(process, self.code))
+
+    def user_terms(self, process: Process, item: int) -> tuple[np.ndarray, np.ndarray]:
+        """Components of the user side times the others' coefficients, and of his own variance."""
+        data, w = process.data, process.K.user_weights
+        items = np.array([item])
+        x, seen = _looked_up(items, self.items, self.x)
+        side = data.user_side
+        others = slice(side.start[item], side.start[item + 1])
+        part = np.zeros((w.weights.size, others.stop - others.start))
+        alone = np.zeros((w.weights.size, 1))
+        q_u = _user_loadings(process, self.code)
+        _user_row(side, w, self.row, self.diag, q_u, item, x[0], seen[0], part, alone)
+        return part * process.a[data.by_item[others]], alone[:, 0]
+
+    def item_rows(
+        self,
+        process: Process,
+        items: np.ndarray,
+        times: np.ndarray,
+        x: np.ndarray,
+        seen: np.ndarray,
+    ) -> np.ndarray:
+        """Components (item, component, own rating) of the item side."""
+        side, w = process.data.item_side, process.K.item_weights
+        fold = int(side.fold[self.code]) if self.code >= 0 else 0
+        activity = float(side.activity[self.code]) if self.code >= 0 else 0.0
+        rows = np.zeros((items.size, w.weights.size, self.items.size))
+        if self.items.size:
+            _item_rows(
+                side, w, self.items, self.trained_x, self.trained_seen, self.times, activity, fold,
+                items, times.astype(np.float64), x, seen, rows,
+            )  # fmt: skip
+        return rows
+
+    def user_part(
+        self, process: Process, items: np.ndarray, x: np.ndarray, seen: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The others' ratings of each item in the user side's mean, and the variance at it."""
+        data, w = process.data, process.K.user_weights
+        means, variances = np.zeros(items.size), np.zeros(items.size)
+        _user_part(
+            data.user_side, w, self.row, self.diag, _user_loadings(process, self.code),
+            items, x, seen, self.code, process.a[data.by_item], means, variances,
+        )  # fmt: skip
+        return means, variances
+
+    def probabilities(self, scores: np.ndarray, items: np.ndarray, layer: Layer) -> np.ndarray:
+        """P(rank) for scores of items, by code (-1 for the unknown)."""
+        nobody = layer.shifts.shape[0]
+        own = layer.with_user(nobody, self.shifts, self.scale, self.items.size)
+        p = own.probabilities(scores, np.full(scores.size, nobody), items) * self.tilt
+        return p / p.sum(axis=1, keepdims=True)
+
+
+def fold_in_user(
+    model: RatingPredictor,
+    code: int,
+    items: np.ndarray,
+    levels: np.ndarray,
+    times: np.ndarray | None,
+) -> FoldedUser:
+    """Solve (1) for one user; ``code`` is -1 for one who was not in training."""
+    process, layer = model.process_, model.layer_
+    data, K = process.data, process.K
+    items, levels = items.astype(np.int64), levels.astype(np.int64)
+    y = model.units_.inward(model.scale_.values[levels])
+    trained_x, trained_seen = _looked_up(items, *_training_ratings(process, code))
+    dated = times is not None and K.item_weights.scales.size > 0
+    stamps = np.asarray(times, dtype=np.float64) if dated else np.zeros(items.size)
+    x = y - data.bias.mean - data.bias.item[items]
+    row, diag = _gram_row(process, code, items, x)
+    psi = _product_features(process, code, items)
+    others = process.table - _own_table(process, code)
+    nothing = np.zeros(layer.thresholds.size)
+    level_one = np.ones(layer.thresholds.size + 1)
+    user = FoldedUser(
+        code, items, levels, stamps, trained_x, trained_seen, x, row, diag, psi, others,
+        np.zeros(items.size), nothing, 0.0, level_one,
+    )  # fmt: skip
+    if items.size == 0:
+        return user
+    rows = user.item_rows(process, items, stamps, trained_x, trained_seen)
+    own = np.einsum("c,qcn->qn", K.item_weights.weights, rows)
+    undated = np.flatnonzero(~(stamps > 0))
+    own[undated, undated] += K.item_weights.weights[own_times(K.item_weights.scales.size)].sum()
+    rest = y - data.prior_mean(items, trained_x, trained_seen)
+    if data.two_sided:
+        means, variances = user.user_part(process, items, x, np.ones(items.size))
+        phi = data.products.phi[items].astype(np.float64)
+        own += np.diag(variances) + (phi * (psi**2 @ K.omega)) @ phi.T
+        rest -= means + phi @ (psi @ (K.omega * others))
+    inverse = np.linalg.inv(own + np.eye(items.size))
+    a = inverse @ rest  # (1)
+    left_out = y - a / np.diag(inverse)
+    shifts, scale = fit_person(layer, left_out, levels, items, LayerPriors())
+    user = FoldedUser(
+        code, items, levels, stamps, trained_x, trained_seen, x, row, diag, psi, others,
+        a, shifts, scale, level_one,
+    )  # fmt: skip
+    kappa = model.tilt_.kappa
+    if not np.isfinite(kappa):
+        return user
+    expected = user.probabilities(left_out, items, layer).sum(axis=0)
+    observed = np.bincount(levels, minlength=expected.size)
+    return replace(user, tilt=(observed + kappa) / (expected + kappa))
+
+
+def own_times(n_scales: int) -> slice:
+    """Where the time components stand among those of the item side."""
+    return slice(-n_scales, None) if n_scales else slice(0, 0)
+
+
+def _training_ratings(process: Process, code: int) -> tuple[np.ndarray, np.ndarray]:
+    side = process.data.item_side
+    own = slice(side.start[code], side.start[code + 1]) if code >= 0 else slice(0, 0)
+    return side.entry[own], side.x[own]
+
+
+def _looked_up(
+    wanted: np.ndarray, items: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Value of each wanted item and whether it is there, 0 and 0 where it is not."""
+    if items.size == 0:
+        return np.zeros(wanted.size), np.zeros(wanted.size)
+    order = np.argsort(items, kind="stable")
+    place = order[np.minimum(np.searchsorted(items, wanted, sorter=order), items.size - 1)]
+    there = items[place] == wanted
+    return np.where(there, values[place], 0.0), there.astype(np.float64)
+
+
+def _gram_row(
+    process: Process, code: int, items: np.ndarray, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The user's sums with every other user, and with himself."""
+    side = process.data.user_side
+    row = np.zeros((side.gram.shape[0], side.gram.shape[2]))
+    diag = np.zeros(side.gram.shape[2])
+    if process.data.two_sided:
+        if code >= 0:
+            row[:, N_SUMS:], diag[N_SUMS:] = (
+                side.gram[code, :, N_SUMS:],
+                side.gram[code, code, N_SUMS:],
+            )
+        _sum_row(side, items, x, row, diag)
+    return row, diag
+
+
+def _product_features(process: Process, code: int, items: np.ndarray) -> np.ndarray:
+    products = process.data.products
+    psi = products.psi[code].astype(np.float64) if code >= 0 else products.psi[-1].astype(float)
+    if "implicit" in products.user_groups:
+        mean = products.projection[items].sum(axis=0) / np.sqrt(items.size + USER_SMOOTHING)
+        psi[products.user_groups["implicit"]] = mean
+    return psi
+
+
+def _own_table(process: Process, code: int) -> np.ndarray:
+    """What the user's training ratings have in the table of the products."""
+    if code < 0:
+        return np.zeros_like(process.table)
+    start, products = process.data.item_side.start, process.data.products
+    own = slice(start[code], start[code + 1])
+    return np.outer(products.psi[code], process.a[own] @ products.phi[products.items[own]])
+
+
+def _user_loadings(process: Process, code: int) -> np.ndarray:
+    """Loadings of the user in each fold; a new one has none."""
+    loadings = process.data.user_side.loadings
+    if code < 0 or loadings.shape[1] == 0:
+        return np.zeros((loadings.shape[0], loadings.shape[2]))
+    return np.ascontiguousarray(loadings[:, code])
+
+
+# ---- the loops -------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _item_rows(
+    side, w, own_items, own_x, own_seen, own_time, activity, fold, items, time, x, seen, rows
+):  # type: ignore[no-untyped-def]
+    view = view_entries(side, w, own_items, own_x, own_seen, own_time, activity, fold)
+    own = np.empty(N_STATS)
+    for q in range(items.size):
+        e = items[q]
+        entry_stats(side.gram[e, e], x[q], seen[q], activity, w, own)
+        row_components(
+            side.gram[e], own, side.loadings[fold, e], time[q], view, own_items.size, w, rows[q]
+        )
+
+
+@njit(cache=True, nogil=True)
+def _sum_row(side, items, x, row, diag):  # type: ignore[no-untyped-def]
+    for k in range(items.size):
+        j = items[k]
+        for at in range(side.start[j], side.start[j + 1]):
+            v = side.entry[at]
+            row[v, 0] += x[k] * side.x[at]
+            row[v, 1] += x[k]
+            row[v, 2] += side.x[at]
+            row[v, 3] += 1.0
+            row[v, 4] += side.activity[j]
+        diag[0] += x[k] * x[k]
+        diag[1] += x[k]
+        diag[2] += x[k]
+        diag[3] += 1.0
+        diag[4] += side.activity[j]
+
+
+@njit(cache=True, nogil=True)
+def _user_row(side, w, row, diag, loadings, i, x, seen, part, alone):  # type: ignore[no-untyped-def]
+    """Components of the user with the raters of item i, and with himself."""
+    own = np.empty(N_STATS)
+    q_u = loadings[side.fold[i]]
+    entry_stats(diag, x, seen, side.activity[i], w, own)
+    stats, mine = own.copy().reshape((N_STATS, 1)), q_u.copy().reshape((q_u.size, 1))
+    itself = OwnerView(np.zeros(1, dtype=np.int64), np.zeros(1), stats, mine, side.activity[i])
+    row_components(diag.reshape((1, diag.size)), own, q_u, 0.0, itself, 1, w, alone)
+    view = view_owner(side, w, i)
+    row_components(row, own, q_u, 0.0, view, view.entry.size, w, part)
+
+
+@njit(cache=True, nogil=True)
+def _user_part(side, w, row, diag, loadings, items, x, seen, code, a, means, variances):  # type: ignore[no-untyped-def]
+    alone = np.empty((w.weights.size, 1))
+    for q in range(items.size):
+        i = items[q]
+        part = np.empty((w.weights.size, side.start[i + 1] - side.start[i]))
+        _user_row(side, w, row, diag, loadings, i, x[q], seen[q], part, alone)
+        for c in range(w.weights.size):
+            variances[q] += w.weights[c] * alone[c, 0]
+            for b in range(part.shape[1]):
+                if side.entry[side.start[i] + b] != code:
+                    means[q] += w.weights[c] * part[c, b] * a[side.start[i] + b]

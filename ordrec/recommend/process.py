@@ -1,0 +1,155 @@
+"""Fit the Gaussian process to ratings: weights, solution, leave-one-out scores, ordinal refit.
+
+The refit replaces Gaussian noise by the ordinal likelihood of the layer (Laplace's method): with
+``l = log p(rating | f)``, each Newton step solves the same system with
+
+(1) ``W = -l''``, at least 0.05
+(2) target ``f + l' / W``
+(3) noise ``1 / (W scale^2)``, with the layer's typical scale: the weights are in its square
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ordrec.ratings import Ratings
+from ordrec.recommend.blocks import invert
+from ordrec.recommend.joint import Covariance, JointData, inverse_diagonal, solve
+from ordrec.recommend.layer import Layer, curvature
+from ordrec.recommend.learning import learn_weights
+from ordrec.recommend.mean import new_pairs, parts_of_mean
+from ordrec.recommend.preparation import Preparation, Units, prepare
+from ordrec.recommend.weights import TIME_SCALES, Layout, Weights
+
+__all__ = ["Process", "fit_process", "learnt_weights", "refit_process"]
+
+HELD_OUT = 0.15
+TOLERANCE = 3e-3
+N_PROBES, PROBE_STEPS = 16, 30
+NEWTON_STEPS = 3
+LEAST_CURVATURE = 0.05
+
+
+@dataclass(frozen=True)
+class Process:
+    """A fitted process.
+
+    Attributes
+    ----------
+    K : Covariance
+        Its blocks are released.
+    a : float64 array
+        Dual coefficients, one a training rating.
+    left_out : float64 array
+        Leave-one-out scores of the training ratings.
+    noise : float64 array
+    n_iter : int
+        Steps of the solver; 0 for a direct solution.
+    """
+
+    K: Covariance
+    a: np.ndarray
+    left_out: np.ndarray
+    noise: np.ndarray
+    n_iter: int
+
+    @property
+    def data(self) -> JointData:
+        """The ingredients."""
+        return self.K.data
+
+    @cached_property
+    def table(self) -> np.ndarray:
+        """``sum psi_u phi_i' a_ui``, the products' coefficients but for their variances."""
+        return self.data.products.collect(self.a.astype(np.float32)).astype(np.float64)
+
+    def scores(
+        self, users: np.ndarray, items: np.ndarray, time: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Latent scores of pairs of codes; the last code of each kind is the unknown one."""
+        pairs = new_pairs(self.data, users, items, time)
+        return parts_of_mean(self.K, pairs, self.a, self.table).mean
+
+
+def fit_process(data: JointData, weights: Weights, seed: int, n_jobs: int) -> Process:
+    """Solve for the dual coefficients and the leave-one-out scores."""
+    return _solve(Covariance(data, weights, n_jobs), data.y, np.ones(data.y.size), None, seed)
+
+
+def refit_process(process: Process, layer: Layer, levels: np.ndarray, seed: int) -> Process:
+    """Three Newton steps for the ordinal likelihood, from a fitted process and its layer."""
+    K, data = process.K, process.data
+    f = data.y - process.noise * process.a  # the mean at the training ratings
+    scale = layer.scale_of(data.users, data.items)
+    thresholds = layer.thresholds_of(data.users)
+    typical = float(np.exp(np.mean(np.log(scale))))
+    a: np.ndarray | None = process.a
+    target, noise = data.y, process.noise
+    for _ in range(NEWTON_STEPS):
+        slope, W = curvature(f, thresholds, scale, levels)
+        W = np.maximum(W, LEAST_CURVATURE)  # (1)
+        target, noise = f + slope / W, 1.0 / (W * typical**2)  # (2), (3)
+        a = solve(K, target, noise, tol=TOLERANCE, max_iter=500, start=a).x.astype(np.float64)
+        f = target - noise * a
+    return _solve(K, target, noise, a, seed)
+
+
+def _solve(
+    K: Covariance, y: np.ndarray, noise: np.ndarray, start: np.ndarray | None, seed: int
+) -> Process:
+    data = K.data
+    prior = data.y - data.target
+    if not data.two_sided:
+        a, d = invert(K.item_blocks, data.item_side.start, noise, y - prior, K.n_jobs)
+        n_iter = 0
+    else:
+        solved = solve(K, y - prior, noise, tol=TOLERANCE, max_iter=500, start=start)
+        if not solved.converged:
+            from sklearn.exceptions import ConvergenceWarning
+
+            warnings.warn(
+                f"after {solved.n_iter} steps the residual is {solved.residual:.2g} of the ratings "
+                f"(tolerance {TOLERANCE:g})",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        a, n_iter = solved.x.astype(np.float64), solved.n_iter
+        rng = np.random.default_rng(seed)
+        d = inverse_diagonal(K, noise, rng, n_probes=N_PROBES, n_steps=PROBE_STEPS)
+    K.release()
+    return Process(K, a, y - a / d, noise, n_iter)
+
+
+def learnt_weights(
+    ratings: Ratings,
+    units: Units,
+    how: Preparation,
+    components: Collection[str] | None,
+    defaults: Mapping[str, float],
+    *,
+    max_iter: int,
+    seed: int,
+    n_jobs: int,
+) -> tuple[dict[str, float], list[float]]:
+    """Weights by name from an inner hold-out of the ratings, and the RMSE of each evaluation."""
+    rng = np.random.default_rng(seed)
+    held = rng.random(ratings.n_ratings) < HELD_OUT
+    inner, outer = ratings.select(~held), ratings.select(held)
+    if min(inner.n_ratings, outer.n_ratings) < 2:
+        return dict(defaults), []
+    data = prepare(inner, units, how, seed, n_jobs)
+    layout = Layout.choose(data, TIME_SCALES if how.use_time else (), components, defaults)
+    time = None
+    if how.use_time and outer.timestamps is not None:
+        time = outer.timestamps.astype(np.float64)
+    pairs = new_pairs(data, outer.users, outer.items, time)
+    learned = learn_weights(
+        data, pairs, units.inward(outer.values), layout.start(defaults),
+        max_iter=max_iter, tol=TOLERANCE, n_jobs=n_jobs,
+    )  # fmt: skip
+    return learned.weights.as_dict(), [error / units.scale for error in learned.errors]
