@@ -9,6 +9,7 @@ from ordrec.lazy import lazy_names
 if TYPE_CHECKING:
     from ordrec.recommend.baselines import BiasModel, GlobalMean, RatingHistogram
     from ordrec.recommend.candidates import ALSRanking
+    from ordrec.recommend.factors import OrdinalFactors
     from ordrec.recommend.models import (
         FoldInModel,
         ProbabilityModel,
@@ -26,6 +27,7 @@ __all__ = [
     "FoldInModel",
     "GlobalMean",
     "ItemKNN",
+    "OrdinalFactors",
     "ProbabilityModel",
     "RankingModel",
     "RatingHistogram",
@@ -40,6 +42,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "baselines": "BiasModel GlobalMean RatingHistogram",
         "candidates": "ALSRanking",
+        "factors": "OrdinalFactors",
         "models": "FoldInModel ProbabilityModel RankingModel RatingModel make_model model_names "
         "register_model",
         "neighbours": "ItemKNN",

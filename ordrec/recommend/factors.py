@@ -95,6 +95,11 @@ class OrdinalFactors(RemembersIds):
 
     Notes
     -----
+    The all-threshold loss counts a rating once at every threshold, as if these were separate
+    observations, so that the posteriors are somewhat too narrow: on ratings that are pure noise
+    the log-loss is worse than that of the histogram by about a tenth. On MovieLens the shrinkage
+    that comes out is as good as any.
+
     An unknown user has the thresholds and factors of the average user, an unknown item those
     of the average item, and both their whole prior variance.
 
@@ -107,7 +112,7 @@ class OrdinalFactors(RemembersIds):
     (2, 5)
     """
 
-    rank: int = 16
+    rank: int = 32
     pattern: int = 32
     n_iter: int = 20
     decision: Literal["median", "mode", "mean"] = "median"

@@ -91,6 +91,7 @@ _HOMES: dict[str, str] = {
     "histogram": "ordrec.recommend.baselines:RatingHistogram",
     "bias": "ordrec.recommend.baselines:BiasModel",
     "item-knn": "ordrec.recommend.neighbours:ItemKNN",
+    "factors": "ordrec.recommend.factors:OrdinalFactors",
     "als": "ordrec.recommend.candidates:ALSRanking",
 }
 

@@ -119,7 +119,7 @@ def test_the_protocols_tell_models_apart():
 def test_unknown_names_and_parameters_get_a_suggestion():
     with pytest.raises(ArgumentError, match="unknown model 'itemknn': did you mean 'item-knn'"):
         make_model("itemknn")
-    with pytest.raises(ArgumentError, match="choose from mean, histogram, bias, item-knn, als"):
+    with pytest.raises(ArgumentError, match="choose from mean, histogram, bias, item-knn, "):
         make_model("zzz")
     with pytest.raises(ArgumentError, match="'bias' has no parameter 'damping': did you mean"):
         make_model("bias", damping=3)
