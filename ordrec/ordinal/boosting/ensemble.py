@@ -16,7 +16,7 @@ Member = Callable[[np.ndarray], np.ndarray]
 class Learner(Protocol):
     """What trains the members."""
 
-    def prepare(self, X: np.ndarray, rng: np.random.Generator) -> Any:
+    def prepare(self, X: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> Any:
         """A copy that remembers the samples."""
 
     def train(self, g: np.ndarray) -> Member:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from ordrec.ordinal.base import ThresholdModel
@@ -28,6 +29,12 @@ from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.order import ranks_between
 
 __all__ = ["ORBoost", "RankBoostAE"]
+
+
+def _calibrated(model: Any) -> bool:
+    if not model.probability:
+        raise AttributeError(f"predict_proba of {type(model).__name__} needs probability=True")
+    return True
 
 
 class _Boosted(ThresholdModel):
@@ -75,7 +82,7 @@ class _Boosted(ThresholdModel):
         rows = X[train]
         ensemble = boost(
             self._loss(part, weight[train]),
-            self._learner().prepare(rows, rng),
+            self._learner().prepare(rows, weight[train], rng),
             rows,
             self.n_estimators,
             watch,
@@ -93,7 +100,8 @@ class _Boosted(ThresholdModel):
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """The ensemble's score H(x), on the scale of ``thresholds_``."""
-        return self.ensemble_.latent(self._dense(X))
+        X = self._dense(X)
+        return self.ensemble_.latent(X)
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Labels after each round."""
@@ -103,6 +111,7 @@ class _Boosted(ThresholdModel):
             thresholds = np.sort(np.where(self._outer, self.thresholds_, theta[self._place]))
             yield self.classes_[ranks_between(H, thresholds)]
 
+    @available_if(_calibrated)
     def predict_proba(self, X: Any) -> np.ndarray:
         """P(rank) by the calibrated link, shape (n_samples, n_ranks); needs probability=True."""
         return self._linked_probabilities(X)
@@ -313,7 +322,9 @@ class _ClassifierLearner:
     def __init__(self, classifier: Any):
         self.classifier = classifier
 
-    def prepare(self, X: np.ndarray, rng: np.random.Generator) -> _ClassifierLearner:
+    def prepare(
+        self, X: np.ndarray, weight: np.ndarray, rng: np.random.Generator
+    ) -> _ClassifierLearner:
         ready = copy.copy(self)
         ready._X, ready._rng = X, rng
         return ready

@@ -60,10 +60,11 @@ class PerceptronRCD:
     def __init__(self, n_steps: int = 200):
         self.n_steps = n_steps
 
-    def prepare(self, X: np.ndarray, rng: np.random.Generator) -> PerceptronRCD:
+    def prepare(self, X: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> PerceptronRCD:
         """Keep the samples for the rounds to come."""
         ready = copy.copy(self)
-        spread = X.std(axis=0)
+        share = weight / weight.sum()
+        spread = np.sqrt(share @ (X - share @ X) ** 2)
         ready._X, ready._rng = X, rng
         ready._unit = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         return ready
@@ -79,6 +80,9 @@ class PerceptronRCD:
     def _member(self, weights: np.ndarray, bias: float) -> Perceptron | Sigmoid:
         return Perceptron(weights, bias)
 
+    def __repr__(self) -> str:
+        return f"PerceptronRCD(n_steps={self.n_steps})"
+
 
 class SigmoidRCD(PerceptronRCD):
     """Trains a perceptron and smoothes it: tanh of the same plane, with |(w, b)| = gamma."""
@@ -91,6 +95,9 @@ class SigmoidRCD(PerceptronRCD):
         norm = np.sqrt(weights @ weights + bias * bias)
         scale = self.gamma / norm if norm > 0 else 0.0
         return Sigmoid(scale * weights, scale * bias)
+
+    def __repr__(self) -> str:
+        return f"SigmoidRCD(gamma={self.gamma:g}, n_steps={self.n_steps})"
 
 
 @njit(cache=True)
@@ -140,8 +147,9 @@ def _line_search(
             total += -g[i] if u[i] > 0.0 else g[i]  # the sign at a = -infinity
     ascending(breaks, keys, spare, order)
     first = breaks[order[0]]
-    best, step = value - 1e-12 * size, 0.0  # less would be rounding
-    if total < best and first < np.inf:
+    slack = 1e-11 * size  # differences below are rounding: then the first one wins
+    best, step = value, 0.0
+    if total < best - slack and first < np.inf:
         best, step = total, first - 1.0 - abs(first)
     for k in range(n):
         i = order[k]
@@ -150,7 +158,7 @@ def _line_search(
             break
         total += 2.0 * (g[i] if u[i] > 0.0 else -g[i])
         ahead = breaks[order[k + 1]] if k + 1 < n else np.inf
-        if total < best and ahead > here:
+        if total < best - slack and ahead > here:
             # in the middle of the gap, as far from both samples as can be
             best, step = total, 0.5 * (here + ahead) if ahead < np.inf else here + 1.0 + abs(here)
-    return (step, best) if step != 0.0 else (0.0, value)
+    return step, best

@@ -30,7 +30,7 @@ class StumpSearch:
     _order: np.ndarray
     _values: np.ndarray
 
-    def prepare(self, X: np.ndarray, rng: np.random.Generator) -> StumpSearch:
+    def prepare(self, X: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> StumpSearch:
         """Sort every feature."""
         ready = copy.copy(self)
         columns = np.ascontiguousarray(X.T)
@@ -48,13 +48,14 @@ class StumpSearch:
 def _search(order: np.ndarray, values: np.ndarray, g: np.ndarray) -> tuple[int, float, float]:
     """With L the sum of g left of a cut, ``sum g h = polarity (total - 2 L)``."""
     total = g.sum()
+    slack = 1e-11 * np.abs(g).sum()  # differences below are rounding: then the first one wins
     best, feature, cut = total, 0, -np.inf
     for j in range(order.shape[0]):
         left = 0.0
         for i in range(order.shape[1] - 1):
             left += g[order[j, i]]
             gain = total - 2.0 * left
-            if abs(gain) > abs(best) and values[j, i] < values[j, i + 1]:
+            if abs(gain) > abs(best) + slack and values[j, i] < values[j, i + 1]:
                 best, feature = gain, j
                 cut = 0.5 * (values[j, i] + values[j, i + 1])
                 if not cut < values[j, i + 1]:  # neighbouring floats have no middle

@@ -1,0 +1,122 @@
+"""The learners against exhaustive search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from naive import naive_boosting
+
+from ordrec.ordinal.boosting.perceptron import (
+    PerceptronRCD,
+    SigmoidRCD,
+    _descend,
+    _line_search,
+)
+from ordrec.ordinal.boosting.sorting import ascending
+from ordrec.ordinal.boosting.stump import StumpSearch
+
+FINITE = st.floats(-1e12, 1e12) | st.sampled_from([0.0, 1.0, 1.0 + 1e-15, -1.0, 1e-300, np.inf])
+
+
+def room(n):
+    return np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n, np.int64)
+
+
+@given(arrays(np.float64, st.integers(1, 60), elements=FINITE))
+def test_ascending_is_the_order(values):
+    order = ascending(values, *room(values.size))
+    assert sorted(order.tolist()) == list(range(values.size))
+    assert (values[order] == np.sort(values)).all()
+
+
+def test_ascending_separates_numbers_that_agree_in_the_leading_bits():
+    rng = np.random.default_rng(0)
+    values = 1.0 + 1e-14 * rng.normal(size=3000)
+    assert (values[ascending(values, *room(3000))] == np.sort(values)).all()
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_line_search_finds_the_best_point_of_the_line(seed, ties):
+    rng = np.random.default_rng(seed)
+    s, u, g = rng.normal(size=(3, 12))
+    if ties:
+        s, u = np.round(s), np.round(u)
+        u[0] = 1.0
+    a, value = _line_search(s, u, g, np.inf, np.empty(12), *room(12))
+    assert value == pytest.approx(naive_boosting.best_on_line(s, u, g), abs=1e-9)
+    if a != 0.0:
+        assert g @ np.where(s + a * u >= 0, 1.0, -1.0) == pytest.approx(value, abs=1e-9)
+
+
+def test_line_search_stays_where_nothing_is_gained():
+    s, u, g = np.array([-1.0, 1.0]), np.array([1.0, 1.0]), np.array([1.0, -1.0])
+    a, value = _line_search(s, u, g, -2.0, np.empty(2), *room(2))
+    assert (a, value) == (0.0, -2.0)
+    a, value = _line_search(s, np.zeros(2), g, -1.0, np.empty(2), *room(2))
+    assert (a, value) == (0.0, -1.0)
+
+
+def test_steps_of_the_descent_add_up_to_its_plane():
+    rng = np.random.default_rng(1)
+    X, g = rng.normal(size=(40, 3)), rng.normal(size=40)
+    start, directions = rng.normal(size=3), rng.normal(size=(30, 3))
+    steps, bias = _descend(X @ start, directions @ X.T, g)
+    w = start + steps @ directions
+    reached = g @ np.where(X @ w + bias >= 0, 1.0, -1.0)
+    only_bias, _ = _descend(X @ start, directions[:0] @ X.T, g)
+    assert only_bias.size == 0
+    assert reached < -0.3 * np.abs(g).sum()
+
+
+def test_descent_separates_what_a_plane_separates():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 2))
+    g = np.where(X @ [1.0, 2.0] > 0.3, -1.0, 1.0)
+    member = PerceptronRCD(n_steps=400).prepare(X, np.ones(len(X)), rng).train(g)
+    assert g @ member(X) < -0.97 * 200
+
+
+@given(st.integers(0, 10**6))
+def test_stump_search_against_every_stump(seed):
+    rng = np.random.default_rng(seed)
+    X, g = np.round(rng.normal(size=(15, 3)), 1), rng.normal(size=15)
+    member = StumpSearch().prepare(X, np.ones(len(X)), rng).train(g)
+    assert g @ member(X) == pytest.approx(naive_boosting.best_stump(X, g), abs=1e-9)
+
+
+def test_stump_on_constant_features_is_constant():
+    X, g = np.ones((4, 2)), np.array([1.0, -3.0, 0.5, 0.2])
+    member = StumpSearch().prepare(X, np.ones(len(X)), np.random.default_rng(0)).train(g)
+    assert member(X).tolist() == [1.0] * 4
+
+
+def test_stump_parts_neighbouring_floats():
+    x = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
+    member = (
+        StumpSearch().prepare(x, np.ones(2), np.random.default_rng(0)).train(np.array([1.0, -1.0]))
+    )
+    assert member(x).tolist() == [-1.0, 1.0]
+
+
+def test_sigmoid_is_the_perceptron_on_the_sphere_of_radius_gamma():
+    rng = np.random.default_rng(3)
+    X, g = rng.normal(size=(30, 4)), rng.normal(size=30)
+    hard = PerceptronRCD(50).prepare(X, np.ones(len(X)), np.random.default_rng(0)).train(g)
+    soft = SigmoidRCD(4.0, 50).prepare(X, np.ones(len(X)), np.random.default_rng(0)).train(g)
+    assert soft.weights @ soft.weights + soft.bias**2 == pytest.approx(16.0)
+    assert (np.sign(soft(X)) == hard(X)).all()
+    assert (np.abs(soft(X)) <= 1).all()
+
+
+def test_scale_of_a_feature_does_not_matter_to_perceptrons():
+    rng = np.random.default_rng(4)
+    X, g = rng.normal(size=(60, 3)), rng.normal(size=60)
+    scale = np.array([1.0, 1e4, 1e-4])
+    plain = PerceptronRCD(50).prepare(X, np.ones(len(X)), np.random.default_rng(0)).train(g)
+    scaled = (
+        PerceptronRCD(50).prepare(X * scale, np.ones(len(X)), np.random.default_rng(0)).train(g)
+    )
+    assert (plain(X) == scaled(X * scale)).all()
