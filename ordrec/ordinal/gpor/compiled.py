@@ -18,6 +18,7 @@ STALLED = 1e-5
 MAX_ITER = 100
 HALVINGS = 30
 FLAT = 1e-12
+FAINT = 1e-12
 BLOCK = 48  # rows of the triangular inverse that are found together
 
 
@@ -103,7 +104,7 @@ def _newton(K, ranks, edges, noise, coef, f, terms, energy, precision):  # type:
         if converged or n_iter == MAX_ITER:
             return energy, violation, converged, L
         b = precision * f + terms[1] / noise
-        step = b - root * _solve(L, root * (K @ b)) - coef
+        step = _remainder(K, L, root, b) - coef
         shift = K @ step
         size, lower, accepted = 1.0, energy, False
         for _ in range(HALVINGS):
@@ -142,7 +143,7 @@ def _slopes(K, stack, weights, ranks, noise, edges, coef, f, terms, L, by_weight
         # a curvature too small to show in 1 - (B^-1)_ii has no twist either: any A will do
         A[i] = (1.0 - rest[i]) / precision[i] if 1.0 - rest[i] > 1e-9 else K[i, i]
     along = 0.5 * A * terms[4] / noise**3  # -1/2 A l'''
-    u = along - root * _solve(L, root * (K @ along))
+    u = _remainder(K, L, root, along)
     moved = K @ u
     left = 0.5 * coef + u
     if weights.size == 1:
@@ -187,6 +188,23 @@ def _evaluate(f, ranks, edges, noise, terms):  # type: ignore[no-untyped-def]
             terms[row, i] = found[row]
         loss -= found[0]
     return loss
+
+
+@njit(cache=True, nogil=True)
+def _remainder(K, L, root, v):  # type: ignore[no-untyped-def]
+    """v - R K v, see `DenseFactor.remainder`."""
+    scaled, faint = np.zeros(v.size), np.zeros(v.size)
+    smallest, any_faint = FAINT * root.max(), False
+    for i in range(v.size):
+        if root[i] > smallest:
+            scaled[i] = v[i] / root[i]
+        else:
+            faint[i] = v[i]
+            any_faint = True
+    rest = root * _solve(L, scaled)
+    if any_faint:
+        rest += faint - root * _solve(L, root * (K @ faint))
+    return rest
 
 
 @njit(cache=True, nogil=True)

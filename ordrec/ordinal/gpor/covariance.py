@@ -6,6 +6,7 @@ Gaussian factor of precision w_i >= 0. A covariance offers ``dot(v) = K v`` and
 
     log_det            ln |I + K W|
     solve(v)           R v,  R = (K + W^-1)^-1
+    remainder(v)       v - R K v = R W^-1 v
     marginals()        A_ii and 1 - w_i A_ii,  A = (K^-1 + W)^-1 = K - K R K
     kernel_slope(...)  sum_ij [sym(left right')_ij - R_ij / 2] dK_ij / dtheta
 
@@ -26,6 +27,7 @@ from scipy.linalg import lapack
 __all__ = ["Covariance", "DenseCovariance", "DenseFactor", "DensePredictor", "Factor", "Predictor"]
 
 VISIBLE = 1e-9  # below this, 1 - w A does not say what A is
+FAINT = 1e-12  # of the largest root precision
 
 
 class Predictor(Protocol):
@@ -44,6 +46,9 @@ class Factor(Protocol):
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """R v."""
+
+    def remainder(self, v: np.ndarray) -> np.ndarray:
+        """v - R K v."""
 
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
         """Posterior variances A_ii, and 1 - w_i A_ii."""
@@ -106,6 +111,20 @@ class DenseFactor:
         """R v = W^1/2 B^-1 W^1/2 v."""
         x, _ = lapack.dpotrs(self.L, self.root * v, lower=1)
         return self.root * x.reshape(v.shape)
+
+    def remainder(self, v: np.ndarray) -> np.ndarray:
+        """v - R K v as W^1/2 B^-1 W^-1/2 v, in which nothing of the size of K v cancels.
+
+        Entries whose w is too faint to divide by go the long way.
+        """
+        clear = self.root > FAINT * self.root.max()
+        scaled = np.divide(v, self.root, out=np.zeros_like(v), where=clear)
+        x, _ = lapack.dpotrs(self.L, scaled, lower=1)
+        rest = self.root * x.reshape(v.shape)
+        if not clear.all():
+            faint = np.where(clear, 0.0, v)
+            rest += faint - self.solve(self.covariance.dot(faint))
+        return rest
 
     def _inverted(self) -> np.ndarray:
         if self._inverse_of_L is None:

@@ -94,7 +94,7 @@ def expectation_propagation(
     step, before = 1.0, np.inf
     for n_iter in range(1, max_iter + 1):
         factor = covariance.factor(p)
-        coef = nu - factor.solve(covariance.dot(nu))
+        coef = factor.remainder(nu)
         h = covariance.dot(coef)
         A, rest = factor.marginals()
         lam = A / rest  # step 1

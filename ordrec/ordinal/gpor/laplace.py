@@ -65,7 +65,7 @@ class LaplacePosterior:
         """Slopes of the log-evidence over the kernel's theta, ln(sigma) and the thresholds."""
         A, _ = self.factor.marginals()
         along = -0.5 * A * self.terms.twist
-        u = along - self.factor.solve(self.covariance.dot(along))
+        u = self.factor.remainder(along)
         moved = self.covariance.dot(u)
         by_kernel = self.factor.kernel_slope(kernel, 0.5 * self.coef + u, self.coef)
 
@@ -119,8 +119,7 @@ def laplace(
         converged = violation <= TOLERANCE * scale
         if converged or n_iter == max_iter:
             break
-        b = W * f - slope
-        step = b - factor.solve(covariance.dot(b)) - coef
+        step = factor.remainder(W * f - slope) - coef
         shift = covariance.dot(step)
         found = _halve_until_lower(coef, f, step, shift, energy, violation, ranks, edges, noise)
         if found is None:  # neither S nor the residual falls in floating point

@@ -88,6 +88,11 @@ class LowRankFactor:
         Phi, Vv = self.covariance.Phi, self.V * v
         return Vv - self.V * (Phi @ cho_solve(self.C, Phi.T @ Vv, check_finite=False))
 
+    def remainder(self, v: np.ndarray) -> np.ndarray:
+        """v - R K v as R W^-1 v, in which nothing of the size of K v cancels."""
+        Phi, shrunk = self.covariance.Phi, self.shrink * v
+        return shrunk - self.V * (Phi @ cho_solve(self.C, Phi.T @ shrunk, check_finite=False))
+
     def _explained(self) -> np.ndarray:
         """phi_i' C^-1 phi_i."""
         half = solve_triangular(self.C[0], self.covariance.Phi.T, lower=True, check_finite=False)

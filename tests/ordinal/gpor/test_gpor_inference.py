@@ -200,3 +200,15 @@ def test_an_indefinite_matrix_is_refused():
     K = np.array([[1.0, 5.0], [5.0, 1.0]])
     with pytest.raises(ValueError, match="positive semidefinite"):
         laplace(DenseCovariance(K), np.array([0, 2]), np.array([-0.1, 0.1]), 0.1)
+
+
+@pytest.mark.parametrize("rank", [4, 30])
+def test_what_the_data_leave_is_computed_without_cancellation(rank):
+    """v - R K v by both routes, precisions of zero among them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, rank))
+    K, w = X @ X.T, np.exp(rng.normal(scale=3, size=30))
+    w[:5] = [0.0, 1e-300, 1e-40, 0.0, 1e-9]
+    v = rng.normal(size=30)
+    factor = DenseCovariance(K).factor(w)
+    assert factor.remainder(v) == pytest.approx(v - factor.solve(K @ v), abs=1e-9)

@@ -8,6 +8,7 @@ import pytest
 from ordrec.kernels import ARDGaussian, Gaussian, Linear
 from ordrec.ordinal.gpor.covariance import DenseCovariance
 from ordrec.ordinal.gpor.evidence import Evidence
+from ordrec.ordinal.gpor.laplace import laplace
 from ordrec.ordinal.gpor.lowrank import InducingPairs, LowRankCovariance
 from ordrec.ordinal.gpor.model import GPOR
 from ordrec.ordinal.gpor.parameters import paper_start
@@ -43,6 +44,15 @@ def test_the_factor_is_the_dense_one_of_the_same_matrix():
     assert a.solve(v) == pytest.approx(b.solve(v))
     for mine, theirs in zip(a.marginals(), b.marginals(), strict=True):
         assert mine == pytest.approx(theirs)
+
+
+def test_many_rows_and_little_noise_lose_no_precision():
+    X, y = problem(3000)
+    kernel = Gaussian(0.5)
+    covariance = LowRankCovariance(kernel, InducingPairs.of(kernel, X, np.arange(0, 3000, 75)))
+    found = laplace(covariance, y, np.array([-1.0, 0.0, 1.0]), 0.05)
+    assert found.converged
+    assert found.violation < 1e-6
 
 
 @pytest.mark.parametrize("inference", ["laplace", "ep"])
