@@ -14,20 +14,18 @@ with c the means without u, and e_i = 0 where u did not rate i: a rank-one downd
 Layout
 ------
 Items are numbered by popularity, so that what most users need lies together. Row p of the
-packed triangle holds the pairs (p, q), q <= p, all moments of a pair side by side, padded to a
-multiple of four:
+packed triangle holds the pairs (p, q), q <= p, all moments of a pair side by side:
 
     table[p (p + 1) / 2 + q] = N, then P, Q_pq, Q_qp of each source, then fixed products
 
 A *leaf* is one component kernel, given by its row in the integer table (``KIND``, ``FIRST``:
 its first moment, or first factor; ``STOP``: the end of its factors; ``SOURCE``) and in the real
 one (``DAMPING``, ``SMOOTH``: negative when it is not normalised). A *term* is a weighted product
-of leaves. Terms of a single leaf make up the *linear part*: for a row's item i it is
+of leaves. Most terms are a single leaf and are added up straight from the moments; only real
+products need the values of their leaves.
 
-    sum_m table[.., m] R_im C_jm  +  N sum_k X_ik Y_jk  +  sum_f U_if V_jf             (2)
-
-with (1) multiplied out, so that each pair is fetched once and used in one go. The downdates are
-in U and V, together with the factors. Only products of leaves are taken leaf by leaf.
+Columns are taken in chunks. The counts of a chunk are read first: nothing waits for them, so
+the memory brings all pairs of the chunk at the same time, and the leaves find them in the cache.
 """
 
 from __future__ import annotations
@@ -40,7 +38,6 @@ __all__ = [
     "add_from_block",
     "add_from_table",
     "leaf_vectors",
-    "linear_part",
     "reordered",
     "row_moments",
     "table_rows",
@@ -50,7 +47,7 @@ KIND, FIRST, STOP, SOURCE = 0, 1, 2, 3
 DAMPING, SMOOTH = 0, 1
 FIXED, COUNTS, CENTRED, STANDARDISED, FACTORS = 0, 1, 2, 3, 4
 
-CHUNK, TILE = 64, 32
+CHUNK, TILE = 128, 32
 NO_SPREAD = 1e-10  # of the raw squares: what is left of them by rounding
 
 
@@ -90,8 +87,6 @@ def table_rows(  # type: ignore[no-untyped-def]
         for q in range(p + 1):
             for m in range(n_moments):
                 table[base + q, m] = row[q, m]
-            for m in range(n_moments, table.shape[1]):
-                table[base + q, m] = 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -165,64 +160,18 @@ def leaf_vectors(places, own_places, own_entries, diagonal, factors, whole, real
 
 
 @njit(cache=True, nogil=True)
-def linear_part(vectors, factors, whole, weights, constant, width):  # type: ignore[no-untyped-def]
-    """R, X, U and C, Y, V of (2) at some items, the leaves having the given weights.
+def add_from_table(out, table, rows, columns, same, left, right, A, B, whole, weights, terms):  # type: ignore[no-untyped-def]
+    """Add the kernel of items ``rows`` with items ``columns``, both ascending, to ``out``.
 
-    R and C are made for pairs that are stored with the row's item first; the last two results
-    are the same for pairs stored the other way round.
-    """
-    c, e, scale = vectors
-    n, n_factors = c.shape[1], factors.shape[1]
-    rank = len(whole) + n_factors + 1
-    R, C = np.zeros((n, width)), np.zeros((n, width))
-    n_counts = 4 * (1 + len(whole) // 4)
-    X, Y = np.zeros((n, n_counts)), np.zeros((n, n_counts))
-    U, V = np.zeros((n, rank)), np.zeros((n, rank))
-    U[:, -1], V[:, -1] = constant, 1.0
-    for leaf in range(len(whole)):
-        kind, P, w = whole[leaf, KIND], whole[leaf, FIRST], weights[leaf]
-        if w == 0.0:
-            continue
-        for a in range(n):
-            size = scale[leaf, a]
-            if kind == FACTORS:
-                for f in range(P, whole[leaf, STOP]):
-                    V[a, len(whole) + f] = size * factors[a, f]
-                    U[a, len(whole) + f] = w * V[a, len(whole) + f]
-                continue
-            U[a, leaf], V[a, leaf] = -w * size * e[leaf, a], size * e[leaf, a]
-            if kind == COUNTS:
-                X[a, leaf], Y[a, leaf] = w * size, size
-                continue
-            R[a, P], C[a, P] = w * size, size
-            if kind != FIXED:
-                shift = size * c[leaf, a]
-                R[a, P + 1], C[a, P + 1] = w * size, -shift
-                R[a, P + 2], C[a, P + 2] = w * shift, -size
-                X[a, leaf], Y[a, leaf] = w * shift, shift
-    R2, C2 = R.copy(), C.copy()
-    for leaf in range(len(whole)):
-        P = whole[leaf, FIRST]
-        if whole[leaf, KIND] in (CENTRED, STANDARDISED):
-            R2[:, P + 1], R2[:, P + 2] = R[:, P + 2], R[:, P + 1]
-            C2[:, P + 1], C2[:, P + 2] = C[:, P + 2], C[:, P + 1]
-    return (R, X, U), (C, Y, V), R2, C2
-
-
-@njit(cache=True, nogil=True)
-def add_from_table(  # type: ignore[no-untyped-def]
-    out, table, rows, columns, same, R, C, R2, C2, X, Y, left, right, A, B, whole, terms
-):
-    """Add the moments of items ``rows`` with items ``columns``, both ascending, to ``out``.
-
-    ``left`` and ``right`` are the leaf vectors, A and B (transposed) the factors of both sides.
-    When both sides are the same, each pair is computed once and mirrored.
+    ``left`` and ``right`` are the leaf vectors, A and B (transposed) the factors of both sides,
+    ``weights`` those of single leaves other than factors. When both sides are the same, each
+    pair is computed once and mirrored.
     """
     at = np.empty(len(columns), np.uintp)  # unsigned: no index can mean "from the end"
     leaves = np.empty((len(whole) + 1, CHUNK), out.dtype)
     below = 0  # columns up to the row's item; the pairs beyond are stored the other way round
     for a in range(len(rows)):
-        p = rows[a]
+        p, line = rows[a], out[a]
         end = a + 1 if same else len(columns)
         while below < end and columns[below] <= p:
             below += 1
@@ -230,124 +179,117 @@ def add_from_table(  # type: ignore[no-untyped-def]
             at[b] = p * (p + 1) // 2 + columns[b]
         for b in range(below, end):
             at[b] = columns[b] * (columns[b] + 1) // 2 + p
-        _add_linear(out[a], table, at, 0, below, R[a], C, X[a], Y)
-        _add_linear(out[a], table, at, below, end, R2[a], C2, X[a], Y)
+        _add_leaves(line, table, at, 0, below, 1, a, left, right, whole, weights)
+        _add_leaves(line, table, at, below, end, 2, a, left, right, whole, weights)
         if len(terms[0]) > 0:
-            _add_terms(out[a], table, at, 0, below, 1, a, left, right, A, B, whole, terms, leaves)
-            _add_terms(out[a], table, at, below, end, 2, a, left, right, A, B, whole, terms, leaves)
+            _add_terms(line, table, at, 0, below, 1, a, left, right, A, B, whole, terms, leaves)
+            _add_terms(line, table, at, below, end, 2, a, left, right, A, B, whole, terms, leaves)
     if same:
         _mirror(out)
 
 
 @njit(cache=True, nogil=True)
-def add_from_block(  # type: ignore[no-untyped-def]
-    out, block, first, R, C, X, Y, left, right, A, B, whole, terms
-):
+def add_from_block(out, block, first, left, right, A, B, whole, weights, terms):  # type: ignore[no-untyped-def]
     """The same for the rows ``first, first + 1, ...``, whose moments are given."""
     n_columns = block.shape[1]
     at = np.arange(n_columns).astype(np.uintp)
     leaves = np.empty((len(whole) + 1, CHUNK), out.dtype)
     for k in range(block.shape[0]):
         a = first + k
-        _add_linear(out[a], block[k], at, 0, n_columns, R[a], C, X[a], Y)
+        _add_leaves(out[a], block[k], at, 0, n_columns, 1, a, left, right, whole, weights)
         _add_terms(
             out[a], block[k], at, 0, n_columns, 1, a, left, right, A, B, whole, terms, leaves
         )
 
 
 @njit(cache=True, nogil=True)
-def add_diagonal(out, diagonal, places, R, C, X, Y, vectors, A, B, whole, terms):  # type: ignore[no-untyped-def]
-    """Add the moments of each item with itself."""
+def add_diagonal(out, diagonal, places, vectors, A, B, whole, weights, terms):  # type: ignore[no-untyped-def]
+    """Add the kernel of each item with itself."""
     at = places.astype(np.uintp)
     leaves = np.empty((len(whole) + 1, CHUNK), out.dtype)
     for a in range(len(places)):
-        _add_linear(out, diagonal, at, a, a + 1, R[a], C, X[a], Y)
+        _add_leaves(out, diagonal, at, a, a + 1, 1, a, vectors, vectors, whole, weights)
         _add_terms(out, diagonal, at, a, a + 1, 1, a, vectors, vectors, A, B, whole, terms, leaves)
 
 
 @njit(cache=True, nogil=True)
-def _add_linear(line, table, at, begin, end, R, C, X, Y):  # type: ignore[no-untyped-def]
-    """The first two sums of (2) for columns ``begin..end`` of one row.
+def _add_leaves(line, table, at, begin, end, own, a, left, right, whole, weights):  # type: ignore[no-untyped-def]
+    """Add the weighted single leaves to columns ``begin..end`` of row a, by (1).
 
-    The counts of a chunk are read first: nothing waits for them, so the memory can bring
-    all pairs of the chunk at the same time.
+    ``at`` says where in the table the moments of each column are, ``own`` (1 or 2) which of
+    the two moments Q there belongs to the row's item.
     """
+    c, e, scale = left
+    d, g, other = right
     counts = np.empty(CHUNK, table.dtype)
     for low in range(begin, end, CHUNK):
         width = min(CHUNK, end - low)
-        where, sums = at[low : low + width], line[low : low + width]
-        c, y = C[low : low + width], Y[low : low + width]
+        where, total = at[low : low + width], line[low : low + width]
         for b in range(width):
             counts[b] = table[where[b], 0]
-        for b in range(width):
-            m, cb, yb = table[where[b]], c[b], y[b]
-            total = sums[b]
-            for k in range(0, len(R), 4):
-                total += (
-                    m[k] * R[k] * cb[k]
-                    + m[k + 1] * R[k + 1] * cb[k + 1]
-                    + m[k + 2] * R[k + 2] * cb[k + 2]
-                    + m[k + 3] * R[k + 3] * cb[k + 3]
-                )
-            weight = X[0] * yb[0] + X[1] * yb[1] + X[2] * yb[2] + X[3] * yb[3]
-            for k in range(4, len(X)):
-                weight += X[k] * yb[k]
-            sums[b] = total + weight * counts[b]
+        for leaf in range(len(whole)):
+            weight = weights[leaf] * scale[leaf, a]
+            if weight == 0.0:
+                continue
+            kind, P = whole[leaf, KIND], np.uintp(whole[leaf, FIRST])
+            mean, mine, size = c[leaf, a], e[leaf, a], other[leaf, low : low + width]
+            theirs, gone = d[leaf, low : low + width], g[leaf, low : low + width]
+            if kind in (CENTRED, STANDARDISED):
+                Qa, Qb = P + np.uintp(own), P + np.uintp(3 - own)
+                for b in range(width):
+                    m = where[b]
+                    value = (
+                        (table[m, P] - mean * table[m, Qb])
+                        - theirs[b] * (table[m, Qa] - mean * counts[b])
+                        - mine * gone[b]
+                    )
+                    total[b] += weight * size[b] * value
+            elif kind == COUNTS:
+                for b in range(width):
+                    total[b] += weight * size[b] * (counts[b] - mine * gone[b])
+            else:
+                for b in range(width):
+                    total[b] += weight * size[b] * table[where[b], P]
 
 
 @njit(cache=True, nogil=True)
 def _add_terms(  # type: ignore[no-untyped-def]
     line, table, at, begin, end, own, a, left, right, A, B, whole, terms, leaves
 ):
-    """Add the terms to columns ``begin..end`` of row a: every leaf by (1), then their products.
-
-    ``at`` says where in the table the moments of each column are, ``own`` (1 or 2) which of
-    the two moments Q there belongs to the row's item. Columns are taken in chunks so that the
-    moments, fetched once, serve all leaves from the cache.
-    """
-    c, e, scale = left
-    d, g, other = right
+    """Add products of leaves to columns ``begin..end`` of row a."""
     weights, start, members = terms
     needed = np.unique(members)
+    alone = np.zeros(len(whole), table.dtype)
     for low in range(begin, end, CHUNK):
         width = min(CHUNK, end - low)
-        where, total = at[low : low + width], line[low : low + width]
         for leaf in needed:
-            kind, P = whole[leaf, KIND], np.uintp(whole[leaf, FIRST])
-            value = leaves[leaf]
-            theirs, gone = d[leaf, low : low + width], g[leaf, low : low + width]
-            mean, mine = c[leaf, a], e[leaf, a]
-            if kind in (CENTRED, STANDARDISED):
-                Qa, Qb = P + np.uintp(own), P + np.uintp(3 - own)
-                for b in range(width):
-                    m = where[b]
-                    value[b] = (
-                        table[m, P]
-                        - theirs[b] * table[m, Qa]
-                        - mean * (table[m, Qb] - theirs[b] * table[m, 0])
-                        - mine * gone[b]
-                    )
-            elif kind == FACTORS:
-                value[:] = 0.0
-                for f in range(P, whole[leaf, STOP]):
-                    weight, factor = A[a, f], B[f, low : low + width]
+            value = leaves[leaf, :width]
+            value[:] = 0.0
+            if whole[leaf, KIND] == FACTORS:
+                for f in range(whole[leaf, FIRST], whole[leaf, STOP]):
                     for b in range(width):
-                        value[b] += weight * factor[b]
-            else:
+                        value[b] += A[a, f] * B[f, low + b]
                 for b in range(width):
-                    value[b] = table[where[b], P] - mine * gone[b]
-            mine, theirs = scale[leaf, a], other[leaf, low : low + width]
-            for b in range(width):
-                value[b] *= mine * theirs[b]
+                    value[b] *= left[2][leaf, a] * right[2][leaf, low + b]
+            else:
+                alone[:] = 0.0
+                alone[leaf] = 1.0
+                part = (
+                    right[0][:, low : low + width],
+                    right[1][:, low : low + width],
+                    right[2][:, low : low + width],
+                )
+                here = at[low : low + width]
+                _add_leaves(value, table, here, 0, width, own, a, left, part, whole, alone)
+        product = leaves[-1, :width]
         for t in range(len(weights)):
-            product = leaves[-1]
             product[:] = weights[t]
             for k in range(start[t], start[t + 1]):
-                value = leaves[members[k]]
+                value = leaves[members[k], :width]
                 for b in range(width):
                     product[b] *= value[b]
             for b in range(width):
-                total[b] += product[b]
+                line[low + b] += product[b]
 
 
 @njit(cache=True, nogil=True)

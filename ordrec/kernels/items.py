@@ -132,8 +132,8 @@ class ItemKernel:
         return self._table.size > 0
 
     def items_of(self, user: int) -> np.ndarray:
-        """Codes of the items the user rated, ascending."""
-        return np.sort(self._code[self._rated[slice(*self._user_start[user : user + 2])]])
+        """Codes of the items the user rated, those with the most ratings first."""
+        return self._code[self._rated[slice(*self._user_start[user : user + 2])]]
 
     def for_user(self, user: int | None, items: Any = None, others: Any = None) -> np.ndarray:
         """The kernel of some items without the user's ratings.
@@ -163,10 +163,11 @@ class ItemKernel:
         self._check_fitted()
         places = self._places(user, items)
         A, vectors = self._side(user, places)
-        (R, X, U), (C, Y, V), _, _ = self._linear_part(A, vectors, self._plan)
-        out = np.einsum("ij,ij->i", U, V)
-        rest = vectors, A, np.ascontiguousarray(A.T), self._whole, self._plan.products
-        _pairwise.add_diagonal(out, self._diagonal, places, R, C, X, Y, *rest)
+        U, V = self._factor_sides(A, vectors, A, vectors, self._plan)
+        out = np.einsum("ij,ij->i", U, V, dtype=np.float64)
+        rest = self._whole, self._moment_weights(self._plan), self._plan.products
+        B = np.ascontiguousarray(A.T)
+        _pairwise.add_diagonal(out, self._diagonal, places, vectors, A, B, *rest)
         return out.astype(self.dtype, copy=False)
 
     # ---- fitting -------------------------------------------------------------------------
@@ -234,8 +235,7 @@ class ItemKernel:
     def _sum_diagonal(self) -> None:
         """The moments of each item with itself."""
         n_sources = len(self._sources)
-        n_moments = 1 + 3 * n_sources + len(self._content)
-        diagonal = np.zeros((self.n_items_, 4 * -(-n_moments // 4)))
+        diagonal = np.zeros((self.n_items_, 1 + 3 * n_sources + len(self._content)))
         counts = np.diff(self._item_start)
         places = np.repeat(np.arange(self.n_items_), counts)
         diagonal[:, 0] = counts
@@ -281,7 +281,7 @@ class ItemKernel:
         if items is None:
             if user is None:
                 raise ArgumentError("say which items: there is no user whose own could be meant")
-            items = self.items_of(user)
+            return self._rated[slice(*self._user_start[user : user + 2])]
         codes = np.asarray(items, dtype=np.int64)
         if codes.ndim != 1 or (codes.size and not 0 <= codes.min() <= codes.max() < self.n_items_):
             raise ArgumentError(f"items must be a list of codes in 0..{self.n_items_ - 1}")
@@ -306,9 +306,23 @@ class ItemKernel:
         )
         return A, vectors
 
-    def _linear_part(self, A: np.ndarray, vectors: Any, plan: Plan) -> Any:
-        width = self._diagonal.shape[1]
-        return _pairwise.linear_part(vectors, A, self._whole, plan.linear, plan.constant, width)
+    def _moment_weights(self, plan: Plan) -> np.ndarray:
+        """Weights of the single leaves that are made of moments."""
+        factors = self._whole[:, _pairwise.KIND] == _pairwise.FACTORS
+        return np.where(factors, 0.0, plan.linear)
+
+    def _factor_sides(
+        self, A: np.ndarray, left: Any, B: np.ndarray, right: Any, plan: Plan
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """U and V so that U V' is the constant plus the single leaves made of factors."""
+        U = np.zeros((len(A), A.shape[1] + 1), dtype=self.dtype)
+        V = np.zeros((len(B), B.shape[1] + 1), dtype=self.dtype)
+        U[:, -1], V[:, -1] = plan.constant, 1.0
+        for leaf in np.flatnonzero(self._whole[:, _pairwise.KIND] == _pairwise.FACTORS):
+            part = slice(*self._whole[leaf, [_pairwise.FIRST, _pairwise.STOP]])
+            U[:, part] = A[:, part] * (plan.linear[leaf] * left[2][leaf])[:, None]
+            V[:, part] = B[:, part] * right[2][leaf][:, None]
+        return U, V
 
     def _evaluate(self, user: int | None, items: Any, others: Any, part: int | None) -> np.ndarray:
         """The kernel, or one of its parts, in order of popularity, then as it was asked for."""
@@ -316,28 +330,32 @@ class ItemKernel:
         plan = self._plan if part is None else self._expression.plan(self._slots, part)
         rows, row_of = _ascending(self._places(user, items))
         A, left = self._side(user, rows)
-        (R, X, U), (C, Y, V), R2, C2 = self._linear_part(A, left, plan)
         same = others is None
         if same:
             columns, column_of, B, right = rows, row_of, A, left
         else:
             columns, column_of = _ascending(self._places(user, others))
             B, right = self._side(user, columns)
-            _, (C, Y, V), _, C2 = self._linear_part(B, right, plan)
-        out = (U @ V.T).astype(self.dtype, copy=False)
-        both = left, right, A, np.ascontiguousarray(B.T), self._whole, plan.products
+        U, V = self._factor_sides(A, left, B, right, plan)
+        out = U @ V.T
+        left, right = self._cast(left), self._cast(right)
+        both = left, right, A, np.ascontiguousarray(B.T), self._whole
+        weights = self._moment_weights(plan).astype(self.dtype)
         if self.stored_:
             _pairwise.add_from_table(
-                out, self._table, rows, columns, same, R, C, R2, C2, X, Y, *both
+                out, self._table, rows, columns, same, *both, weights, plan.products
             )
         else:
             for first, block in self._blocks(rows, columns):
-                _pairwise.add_from_block(out, block, first, R, C, X, Y, *both)
+                _pairwise.add_from_block(out, block, first, *both, weights, plan.products)
         if row_of is None and column_of is None:
             return out
         row_of = np.arange(len(rows)) if row_of is None else row_of
         column_of = np.arange(len(columns)) if column_of is None else column_of
         return _pairwise.reordered(out, row_of, column_of)
+
+    def _cast(self, vectors: Any) -> Any:
+        return tuple(v.astype(self.dtype, copy=False) for v in vectors)
 
     def _blocks(self, rows: np.ndarray, columns: np.ndarray) -> Any:
         """Moments of the pairs asked for, some rows at a time."""
@@ -353,7 +371,7 @@ class ItemKernel:
             for k, table in enumerate(self._content):
                 G = products(table[part], table[distinct])
                 block[:, :, 1 + 3 * len(self._sources) + k] = G
-            yield first, block[:, back]
+            yield first, np.ascontiguousarray(block[:, back], dtype=self.dtype)
 
 
 def _ascending(places: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
