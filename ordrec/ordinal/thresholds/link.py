@@ -52,7 +52,16 @@ def fit_link(
     start = np.quantile(f, np.clip(share / share[-1] * (1 - 0.5 / n_ranks), 0.01, 0.99))
     gaps = np.maximum(np.diff(start), 0.1)
     guess = np.concatenate([[start[0]], np.log(gaps), [-0.5]])
-    fit = minimize(_negative_log_posterior, guess, args=(f, ranks, w), jac=True, method="L-BFGS-B")
+    # in units of the scores' spread; line searches on separable scores run off otherwise
+    bounds = [(-50.0, 50.0), *[(-10.0, 4.0)] * gaps.size, (-7.0, 4.0)]
+    fit = minimize(
+        _negative_log_posterior,
+        np.clip(guess, *np.transpose(bounds)),
+        args=(f, ranks, w),
+        jac=True,
+        bounds=bounds,
+        method="L-BFGS-B",
+    )
     thresholds = np.concatenate([[fit.x[0]], fit.x[0] + np.cumsum(np.exp(fit.x[1:-1]))])
     return OrdinalLink(thresholds * spread + centre, float(np.exp(fit.x[-1])) * spread)
 
