@@ -103,4 +103,4 @@ def _round(start, entry, x, q, variance, ridge):  # type: ignore[no-untyped-def]
     fitted = np.zeros_like(q)
     for e in range(n_entries):
         fitted[e] = np.linalg.solve(second[e] + ridge * np.eye(rank), first[e])  # (2)
-    return fitted, squares / x.size
+    return fitted, max(squares / x.size, 1e-6)

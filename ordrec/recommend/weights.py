@@ -50,10 +50,10 @@ DEFAULTS: dict[str, float] = {
     "smooth.user.residual": 353.0, "smooth.user.implicit": 2.25, "smooth.user.activity": 0.088,
 }  # fmt: skip
 FAST_DEFAULTS: dict[str, float] = {
-    "item.residual": 0.37, "item.implicit": 0.12, "item.squared": 1.59, "item.constant": 0.54,
-    "item.slope": 0.32, "item.popularity": 0.03, "item.lowrank": 0.46, "item.genres": 0.12,
-    "item.year": 0.04, "item.time.10s": 0.26, "item.time.2min": 0.18, "item.time.2h": 0.25,
-    "smooth.item.residual": 172.0, "smooth.item.implicit": 2.2,
+    "item.residual": 0.77, "item.implicit": 0.39, "item.squared": 0.62, "item.constant": 1.28,
+    "item.slope": 0.2, "item.popularity": 0.027, "item.lowrank": 0.7, "item.genres": 0.134,
+    "item.year": 0.116, "item.time.10s": 0.09, "item.time.2min": 0.137, "item.time.2h": 0.27,
+    "smooth.item.residual": 87.0, "smooth.item.implicit": 1.54,
 }  # fmt: skip
 OTHER_PRODUCT = 0.01
 
