@@ -1,0 +1,201 @@
+"""The rating predictor against Surprise and myFM: same folds, same metrics, same run.
+
+    python pipelines/bench_predictor.py --data FOLDER [--set ml-100k] [--folds u1 u2]
+        [--models full fast peers] [--inputs ids side time] [--refit] [--jobs 2]
+
+FOLDER holds one folder for each data set, as unpacked. ``ml-100k`` has its official folds;
+``ml-1m`` is cut 90/10, the others 80/20, at random. Peers are measured when installed. Seconds
+are those of fitting and predicting, after a fit to a few users that compiles (or loads) the
+loops; the last column is CPU seconds, which say more on a machine that others use too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ordrec.datasets import load_movielens
+from ordrec.datasets.eachmovie import load_eachmovie
+from ordrec.datasets.movietweetings import load_movietweetings
+from ordrec.evaluation.measures import Outcome, measure_from_name
+from ordrec.ratings import Ratings
+from ordrec.recommend.predictor import RatingPredictor
+
+METRICS = ("rmse", "mae", "int_mae", "mze", "log_loss", "ece")
+LOADERS: dict[str, tuple[Callable[..., Ratings], str]] = {
+    "ml-100k": (load_movielens, "ml-100k"),
+    "ml-1m": (load_movielens, "ml-1m"),
+    "latest-small": (load_movielens, "ml-latest-small"),
+    "latest-small-2016": (load_movielens, "ml-latest-small-2016"),
+    "movietweetings": (load_movietweetings, "movietweetings-100k"),
+    "eachmovie": (load_eachmovie, "eachmovie"),
+}
+
+
+def main() -> None:
+    """Load, fit, measure, print."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--data", type=Path, required=True)
+    options.add_argument("--set", choices=LOADERS, default="ml-100k")
+    options.add_argument("--folds", nargs="+", default=["u1"])
+    options.add_argument("--models", nargs="+", default=["full", "fast", "peers"])
+    options.add_argument("--inputs", nargs="+", default=["ids", "side", "time"])
+    options.add_argument("--learn", default="auto")
+    options.add_argument("--refit", action="store_true")
+    options.add_argument("--jobs", type=int, default=-1)
+    options.add_argument("--seed", type=int, default=0)
+    chosen = options.parse_args()
+    load, folder = LOADERS[chosen.set]
+    ratings = load(chosen.data / folder)
+    print(ratings)
+    warm_up(ratings, chosen.jobs)
+    print(f"{'model':28s} {'fold':7s} " + " ".join(f"{name:>8s}" for name in METRICS), end="")
+    print(f" {'seconds':>8s} {'cpu':>7s}")
+    for fold, train, test in parts(ratings, chosen.set, chosen.folds, chosen.seed):
+        for name, fit in models(chosen):
+            measure(name, fold, fit, train, test)
+    print(f"largest memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB")
+
+
+def parts(
+    ratings: Ratings, name: str, folds: list[str], seed: int
+) -> Iterator[tuple[str, Ratings, Ratings]]:
+    """Training and test parts."""
+    if name == "ml-100k":
+        for fold in folds:
+            yield fold, ratings.select(~ratings.folds[fold]), ratings.select(ratings.folds[fold])
+        return
+    share = 0.1 if name == "ml-1m" else 0.2
+    held = np.random.default_rng(seed).permutation(ratings.n_ratings) < share * ratings.n_ratings
+    yield f"{1 - share:.0%}", ratings.select(~held), ratings.select(held)
+
+
+def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Callable[..., np.ndarray]]]:
+    """Names, and functions from training and test parts to ratings or distributions."""
+    for preset in ("full", "fast"):
+        if preset in chosen.models:
+            for inputs in chosen.inputs:
+                name = f"{preset}, {inputs}{', refit' if chosen.refit and preset == 'full' else ''}"
+                yield name, predictor(preset, inputs, chosen)
+    if "peers" in chosen.models:
+        yield from peers()
+
+
+def predictor(preset: str, inputs: str, chosen: argparse.Namespace) -> Callable[..., np.ndarray]:
+    """The predictor with ids only, with side data, or with side data and times."""
+
+    def run(train: Ratings, test: Ratings) -> np.ndarray:
+        model = RatingPredictor(
+            preset=preset,  # type: ignore[arg-type]
+            use_side=inputs != "ids",
+            use_time="auto" if inputs == "time" else False,
+            learn=chosen.learn,
+            refit=chosen.refit,
+            n_jobs=chosen.jobs,
+            random_state=chosen.seed,
+        ).fit(train)
+        users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
+        return model.predict_proba(users, items, test.timestamps if inputs == "time" else None)
+
+    return run
+
+
+def peers() -> Iterator[tuple[str, Callable[..., np.ndarray]]]:
+    """Surprise and myFM, where they are installed."""
+    try:
+        import surprise
+    except ImportError:
+        print("scikit-surprise is not installed")
+    else:
+        yield "Surprise kNN-Baseline", lambda a, b: surprise_knn(surprise, a, b)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import myfm
+    except ImportError:
+        print("myfm is not installed")
+    else:
+        yield "myFM probit, ids", lambda a, b: my_fm(myfm, a, b, implicit=False)
+        yield "myFM probit, implicit", lambda a, b: my_fm(myfm, a, b, implicit=True)
+
+
+def surprise_knn(surprise: Any, train: Ratings, test: Ratings) -> np.ndarray:
+    """Item neighbours around baselines, Pearson-baseline similarity."""
+    low, high = float(train.scale.values[0]), float(train.scale.values[-1])
+    reader = surprise.Reader(rating_scale=(low, high))
+    table = train.to_frame()[["user", "item", "rating"]]
+    trainset = surprise.Dataset.load_from_df(table, reader).build_full_trainset()
+    similarity = {"name": "pearson_baseline", "user_based": False}
+    model = surprise.KNNBaseline(sim_options=similarity, verbose=False).fit(trainset)
+    pairs = zip(test.user_ids.take(test.users), test.item_ids.take(test.items), strict=True)
+    return np.array([model.predict(user, item).est for user, item in pairs])
+
+
+def my_fm(myfm: Any, train: Ratings, test: Ratings, *, implicit: bool) -> np.ndarray:
+    """Bayesian factorisation machine with an ordered probit, rank 10, 512 sweeps."""
+    shape = (train.n_users, train.n_items)
+    seen = sparse.csr_matrix((np.ones(len(train)), (train.users, train.items)), shape=shape)
+    blocks = [sparse.identity(n, format="csr") for n in shape]
+    groups = [*shape]
+    if implicit:
+        for k, side in enumerate((seen, seen.T.tocsr())):
+            counts = np.asarray(side.sum(axis=1)).ravel()
+            scaled = sparse.diags(1.0 / np.sqrt(np.maximum(counts, 1.0))) @ side
+            blocks[k] = sparse.hstack([blocks[k], scaled]).tocsr()
+        groups = [shape[0], shape[1], shape[1], shape[0]]
+
+    def relations(part: Ratings) -> list[Any]:
+        return [
+            myfm.RelationBlock(codes.astype(np.int64).tolist(), block)
+            for codes, block in ((part.users, blocks[0]), (part.items, blocks[1]))
+        ]
+
+    def nothing(part: Ratings) -> Any:
+        return sparse.csr_matrix((len(part), 0))
+
+    model = myfm.MyFMOrderedProbit(rank=10, random_seed=42)
+    model.fit(
+        nothing(train), train.levels.astype(np.int64), X_rel=relations(train), n_iter=512,
+        n_kept_samples=512, group_shapes=groups,
+    )  # fmt: skip
+    return model.predict_proba(nothing(test), relations(test))
+
+
+def measure(
+    name: str, fold: str, fit: Callable[..., np.ndarray], train: Ratings, test: Ratings
+) -> None:
+    """One line of the table."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    predicted = fit(train, test)
+    seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
+    is_distribution = predicted.ndim == 2
+    outcome = (
+        Outcome(test, probabilities=predicted) if is_distribution else Outcome(test, predicted)
+    )
+    figures: dict[str, float] = {}
+    for metric in METRICS:
+        wanted = measure_from_name(metric)
+        if wanted.applies_to(outcome):
+            figures[metric] = wanted.value(outcome, "micro", wanted.decision)[0]
+    line = " ".join(f"{figures[m]:8.4f}" if m in figures else f"{'-':>8s}" for m in METRICS)
+    print(f"{name:28s} {fold:7s} {line} {seconds:8.1f} {cpu_seconds:7.1f}", flush=True)
+
+
+def warm_up(ratings: Ratings, n_jobs: int) -> None:
+    """Compile, or load, all loops on a few ratings."""
+    few = ratings.select(ratings.users < 30).compact()
+    for preset in ("full", "fast"):
+        model = RatingPredictor(preset=preset, learn_iter=1, refit=True, n_jobs=n_jobs).fit(few)  # type: ignore[arg-type]
+        model.predict_proba(few.user_ids[:1], few.item_ids[:1])
+
+
+if __name__ == "__main__":
+    main()
