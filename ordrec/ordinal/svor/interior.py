@@ -39,7 +39,7 @@ from ordrec.ordinal.svor.lapack import factorise, solve_factorised
 from ordrec.ordinal.svor.objective import dual_objective, primal_objective
 from ordrec.ordinal.svor.pairs import Pairs
 
-__all__ = ["Interior", "gram_times", "interior_point", "signed_sums"]
+__all__ = ["Interior", "Point", "cold_start", "gram_times", "interior_point", "signed_sums"]
 
 START = 0.1  # of the cap: all multipliers start here, all slacks at 1
 LEAST_CENTRING = 1e-3
@@ -48,15 +48,28 @@ LOOK_AHEAD = 0.3  # a corrector aims at a step this much longer
 NEAR, FAR = 0.1, 10.0  # products outside [NEAR, FAR] times the target are corrected
 WORTH = 0.01  # a corrector must lengthen the step by this much
 BACK_OFF = 0.995  # of the way to the boundary
+EARLY_GAP = 0.3  # relative gap at which the point for warm starts is taken
 PATIENCE = 10  # iterations without a smaller gap before giving up
 
 
+class Point(NamedTuple):
+    """The variables, or a step of all of them."""
+
+    alpha: np.ndarray
+    z: np.ndarray
+    w: np.ndarray
+    b: np.ndarray
+    mu: np.ndarray
+    v: np.ndarray
+
+
 class Interior(NamedTuple):
-    """The end point: multipliers strictly inside their bounds."""
+    """The end point, its multipliers strictly inside their bounds, and one on the way."""
 
     alpha: np.ndarray
     b: np.ndarray
     mu: np.ndarray
+    early: Point  # still central enough to start a problem with other caps from
     n_iter: int
     converged: bool
 
@@ -72,17 +85,6 @@ class _System(NamedTuple):
     q: np.ndarray  # (n,)
     per_alpha: np.ndarray  # (p,) 1 / alpha
     per_room: np.ndarray  # (p,) 1 / (cap - alpha)
-
-
-class _Point(NamedTuple):
-    """The variables, or a step of all of them."""
-
-    alpha: np.ndarray
-    z: np.ndarray
-    w: np.ndarray
-    b: np.ndarray
-    mu: np.ndarray
-    v: np.ndarray
 
 
 class _Targets(NamedTuple):
@@ -104,9 +106,11 @@ def interior_point(
     n_correctors: int,
     ridge: float,
     lapack: np.ndarray,
+    start: Point,
 ) -> Interior:
     """Minimise to a relative duality gap of gap_tol, in at most max_iter factorisations."""
-    point = _start(pairs, n_thresholds)
+    point, early = _like(start), _like(start)
+    _move(point, start, 1.0)
     step = _like(point)
     trial = _like(point)
     targets = _Targets(np.empty_like(point.z), np.empty_like(point.z), np.zeros(n_thresholds))
@@ -120,7 +124,9 @@ def interior_point(
         balance = _balance(pairs, point, ordered)
         gap = _relative_gap(pairs, point, beta, f, balance, ordered)
         if gap <= gap_tol:
-            return Interior(point.alpha, point.b, point.mu, iteration, True)
+            return Interior(point.alpha, point.b, point.mu, early, iteration, True)
+        if gap <= EARLY_GAP < smallest:
+            _move(early, point, 1.0)
         since = 0 if gap < 0.9 * smallest else since + 1
         smallest = min(smallest, gap)
         if iteration == max_iter or since > PATIENCE:
@@ -152,7 +158,7 @@ def interior_point(
             step, trial = trial, step
             length = longer
         _move(point, step, BACK_OFF * length)
-    return Interior(point.alpha, point.b, point.mu, iteration, False)
+    return Interior(point.alpha, point.b, point.mu, early, iteration, False)
 
 
 @compiled
@@ -176,18 +182,18 @@ def gram_times(K: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
 
 
 @compiled
-def _start(pairs: Pairs, n_thresholds: int) -> _Point:
-    """Uniform: products of one size matter more than a good guess."""
+def cold_start(pairs: Pairs, n_thresholds: int) -> Point:
+    """Uniform: products of one size matter more than a good guess of the solution."""
     size = pairs.cap.size
     b = 2.0 * np.arange(n_thresholds) - (n_thresholds - 1)
     mu, v = np.ones(n_thresholds), np.full(n_thresholds, 2.0)
     mu[0] = 0.0
-    return _Point(START * pairs.cap, np.ones(size), np.ones(size), b, mu, v)
+    return Point(START * pairs.cap, np.ones(size), np.ones(size), b, mu, v)
 
 
 @compiled
-def _like(point: _Point) -> _Point:
-    return _Point(
+def _like(point: Point) -> Point:
+    return Point(
         np.zeros_like(point.alpha),
         np.zeros_like(point.z),
         np.zeros_like(point.w),
@@ -213,7 +219,7 @@ def _room_for_system(K: np.ndarray, pairs: Pairs, n_thresholds: int) -> _System:
 
 
 @compiled
-def _residual(pairs: Pairs, point: _Point, f: np.ndarray) -> np.ndarray:
+def _residual(pairs: Pairs, point: Point, f: np.ndarray) -> np.ndarray:
     """How far each pair is from (14)."""
     residual = np.empty_like(point.alpha)
     for i in range(f.size):
@@ -224,7 +230,7 @@ def _residual(pairs: Pairs, point: _Point, f: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _balance(pairs: Pairs, point: _Point, ordered: bool) -> np.ndarray:
+def _balance(pairs: Pairs, point: Point, ordered: bool) -> np.ndarray:
     """How far the multipliers are from the equality of each threshold, (12) or (25)."""
     balance = np.zeros(point.b.size)
     for p in range(pairs.cap.size):
@@ -239,7 +245,7 @@ def _balance(pairs: Pairs, point: _Point, ordered: bool) -> np.ndarray:
 @compiled
 def _relative_gap(
     pairs: Pairs,
-    point: _Point,
+    point: Point,
     beta: np.ndarray,
     f: np.ndarray,
     balance: np.ndarray,
@@ -258,7 +264,7 @@ def _relative_gap(
 
 @compiled
 def _mean_product(
-    pairs: Pairs, point: _Point, step: _Point, length: float, n_products: int, ordered: bool
+    pairs: Pairs, point: Point, step: Point, length: float, n_products: int, ordered: bool
 ) -> float:
     """The mean of alpha z, (cap - alpha) w and mu v after a step of some length."""
     total = 0.0
@@ -276,7 +282,7 @@ def _mean_product(
 def _prepare(
     K: np.ndarray,
     pairs: Pairs,
-    point: _Point,
+    point: Point,
     ordered: bool,
     ridge: float,
     system: _System,
@@ -335,8 +341,8 @@ def _prepare(
 @compiled
 def _aim(
     pairs: Pairs,
-    point: _Point,
-    step: _Point,
+    point: Point,
+    step: Point,
     goal: float,
     second_order: bool,
     targets: _Targets,
@@ -359,8 +365,8 @@ def _aim(
 @compiled
 def _correct(
     pairs: Pairs,
-    point: _Point,
-    step: _Point,
+    point: Point,
+    step: Point,
     length: float,
     goal: float,
     targets: _Targets,
@@ -390,13 +396,13 @@ def _pull(product: float, goal: float) -> float:
 @compiled
 def _direction(
     pairs: Pairs,
-    point: _Point,
+    point: Point,
     residual: np.ndarray,
     balance: np.ndarray,
     targets: _Targets,
     system: _System,
     ordered: bool,
-    step: _Point,
+    step: Point,
     lapack: np.ndarray,
 ) -> None:
     """Solve the Newton system for one set of targets."""
@@ -447,7 +453,7 @@ def _direction(
 
 
 @compiled
-def _longest(pairs: Pairs, point: _Point, step: _Point, system: _System, ordered: bool) -> float:
+def _longest(pairs: Pairs, point: Point, step: Point, system: _System, ordered: bool) -> float:
     """The longest step, at most 1, that keeps everything non-negative."""
     steepest = 1.0  # the largest relative decrease of any variable
     for p in range(pairs.cap.size):
@@ -464,7 +470,7 @@ def _longest(pairs: Pairs, point: _Point, step: _Point, system: _System, ordered
 
 
 @compiled
-def _move(point: _Point, step: _Point, length: float) -> None:
+def _move(point: Point, step: Point, length: float) -> None:
     point.alpha[:] += length * step.alpha
     point.z[:] += length * step.z
     point.w[:] += length * step.w

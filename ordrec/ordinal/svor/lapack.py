@@ -1,6 +1,6 @@
-"""Cholesky factors inside compiled code, through the LAPACK that scipy ships.
+"""Cholesky factors inside compiled code, through the BLAS and LAPACK that scipy ships.
 
-scipy exports its LAPACK routines as C function pointers. Their addresses change with every
+scipy exports their routines as C function pointers. Their addresses change with every
 process, so they travel as an argument (``ADDRESSES``) instead of being compiled in, which
 would forbid numba's cache on disk.
 """
@@ -20,11 +20,18 @@ from ordrec.ordinal.svor.compiled import compiled
 
 __all__ = ["ADDRESSES", "factorise", "solve_factorised"]
 
-ROUTINES = ("spotrf", "dpotrf", "spotrs", "dpotrs")
-LOWER = 76  # "L"
+ROUTINES = (
+    ("cython_lapack", "spotrf"),
+    ("cython_lapack", "dpotrf"),
+    ("cython_lapack", "spotrs"),
+    ("cython_lapack", "dpotrs"),
+    ("cython_blas", "strsv"),
+    ("cython_blas", "dtrsv"),
+)
+LOWER, NO, YES = 76, 78, 84  # "L", "N", "T"
 
 ADDRESSES = np.array(
-    [get_cython_function_address("scipy.linalg.cython_lapack", name) for name in ROUTINES],
+    [get_cython_function_address(f"scipy.linalg.{module}", name) for module, name in ROUTINES],
     dtype=np.int64,
 )
 
@@ -69,8 +76,15 @@ def solve_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -
     n = np.full(1, factor.shape[0], dtype=np.int32)
     m = np.full(1, B.shape[0], dtype=np.int32)
     info = np.zeros(1, dtype=np.int32)
-    routine = addresses[2] if factor.itemsize == 4 else addresses[3]
-    _call(routine, (uplo, n, m, factor, n, B, n, info))  # type: ignore[call-arg]
+    if B.shape[0] > 1:
+        routine = addresses[2] if factor.itemsize == 4 else addresses[3]
+        _call(routine, (uplo, n, m, factor, n, B, n, info))  # type: ignore[call-arg]
+        return
+    # one right-hand side: two triangular solves are several times faster for small n
+    no, yes = np.full(1, NO, dtype=np.uint8), np.full(1, YES, dtype=np.uint8)
+    routine = addresses[4] if factor.itemsize == 4 else addresses[5]
+    _call(routine, (uplo, no, no, n, factor, n, B, m))  # type: ignore[call-arg]
+    _call(routine, (uplo, yes, no, n, factor, n, B, m))  # type: ignore[call-arg]
 
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined]

@@ -15,14 +15,20 @@ from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.bounds import bounds_of
 from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.feasible import restore_balance, snap
-from ordrec.ordinal.svor.interior import Interior, gram_times, interior_point, signed_sums
+from ordrec.ordinal.svor.interior import (
+    Point,
+    cold_start,
+    gram_times,
+    interior_point,
+    signed_sums,
+)
 from ordrec.ordinal.svor.lapack import ADDRESSES
 from ordrec.ordinal.svor.objective import dual_objective, primal_objective
 from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
 from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
 
-__all__ = ["GAP_PER_TOL", "solve_pairs"]
+__all__ = ["GAP_PER_TOL", "Warm", "solve_pairs"]
 
 GAP_PER_TOL = 0.1  # relative duality gap asked for, per unit of tol
 INTERIOR_PER_GAP = 0.1  # the interior point goes this much further than the gap asked for
@@ -32,7 +38,18 @@ LEVELS = 6  # proximal levels of the polish, sigma growing tenfold
 STEPS_PER_LEVEL = 12
 SMALL_PROBLEM = 500  # below this a factorisation is cheap next to correctors
 SMO_STEPS_PER_SAMPLE = 50
+NEARBY = 3.0  # ratio of caps up to which an earlier interior point helps
 ROUNDING = 1e-11  # of the summed caps: a gap below this is beyond float64
+
+
+class Warm(NamedTuple):
+    """What a problem with the same kernel and samples, but other caps, can start from."""
+
+    pairs: Pairs
+    alpha: np.ndarray
+    mu: np.ndarray
+    b: np.ndarray
+    early: Point  # of the interior-point method
 
 
 class _Outcome(NamedTuple):
@@ -58,6 +75,7 @@ def solve_pairs(
     tol: float = 1e-3,
     max_iter: int | None = None,
     method: str = "interior",
+    start: Warm | None = None,
 ) -> Solution:
     """Solve for any set of pairs; see `explicit` and `implicit` for the ones of the paper.
 
@@ -74,6 +92,8 @@ def solve_pairs(
     max_iter : int, optional
         Factorisations (interior, default 200) or steps (smo, default a million and more).
     method : "interior" or "smo"
+    start : Warm, optional
+        The ``state`` of a solution for the same K and samples and nearby caps.
     """
     K = np.ascontiguousarray(K, dtype=np.float32 if K.dtype == np.float32 else np.float64)
     kept = anchored_thresholds(pairs, n_thresholds, ordered)
@@ -84,7 +104,7 @@ def solve_pairs(
         thresholds = _with_loose(thresholds, kept, pairs, f, ordered)
         return Solution(beta, thresholds, 0.0, 0.0, 0.0, 0, True)
     T = int(kept.sum())
-    outcome = _run(K, inner, T, ordered, tol, max_iter, method)
+    outcome, early = _run(K, inner, T, ordered, tol, max_iter, method, start)
     gap = outcome.primal - outcome.dual
     converged = bool(_good(outcome, tol, inner.cap.sum()))
     thresholds[kept] = outcome.b
@@ -97,6 +117,7 @@ def solve_pairs(
         gap,
         outcome.n_iter,
         converged,
+        Warm(inner, outcome.alpha, outcome.mu, outcome.b, early),
     )
 
 
@@ -108,37 +129,73 @@ def _run(
     tol: float,
     max_iter: int | None,
     method: str,
-) -> _Outcome:
+    start: Warm | None,
+) -> tuple[_Outcome, Point]:
     """The method of choice; the interior point in single precision first if tol allows it."""
+    total = pairs.cap.sum()
+    early = cold_start(pairs, T)
     if method == "smo":
         steps = max(1_000_000, 1000 * K.shape[0]) if max_iter is None else max_iter
         alpha, mu = np.zeros(pairs.cap.size), np.zeros(T)
-        return _finish(K, pairs, pairs.sample, alpha, mu, np.zeros(T), ordered, tol, steps, 0)
+        smo_end = _finish(K, pairs, pairs.sample, alpha, mu, np.zeros(T), ordered, tol, steps, 0)
+        return smo_end, early
+    if start is not None and np.array_equal(start.pairs.threshold, pairs.threshold):
+        if np.all(start.alpha <= pairs.cap) and np.all(start.alpha < start.pairs.cap):
+            # no multiplier met its cap, so that larger ones change nothing
+            f = np.zeros(K.shape[0])
+            outcome = _measure(K, pairs, start.alpha, start.mu, f, start.b, ordered, 0)
+            if _good(outcome, tol, total):
+                return outcome, start.early
+        ratio = float(total / start.pairs.cap.sum())
+        if 1.0 / NEARBY <= ratio <= NEARBY and np.any(start.early.alpha):
+            early = _rescaled(start.early, pairs, ratio)
     if K.dtype == np.float64 and tol >= SINGLE_TOL:
         single = K.astype(np.float32)
-        outcome = _interior(K, single, pairs, T, ordered, tol, max_iter)
-        if _good(outcome, tol, pairs.cap.sum()):
-            return outcome
-    return _interior(K, K, pairs, T, ordered, tol, max_iter)
+        outcome, passed = _interior(K, single, pairs, early, ordered, tol, max_iter)
+        if _good(outcome, tol, total):
+            return outcome, passed
+        early = cold_start(pairs, T)
+    return _interior(K, K, pairs, early, ordered, tol, max_iter)
+
+
+def _rescaled(point: Point, pairs: Pairs, ratio: float) -> Point:
+    """A point inside the box of other caps, at the same fractions of them."""
+    alpha = np.clip(ratio * point.alpha, 1e-3 * pairs.cap, 0.999 * pairs.cap)
+    return point._replace(alpha=alpha, mu=ratio * point.mu)
 
 
 def _interior(
     K: np.ndarray,
     K_inside: np.ndarray,
     pairs: Pairs,
-    T: int,
+    start: Point,
     ordered: bool,
     tol: float,
     max_iter: int | None,
-) -> _Outcome:
+) -> tuple[_Outcome, Point]:
     """Interior point on a possibly rounded matrix, polished on the given one."""
     steps = 200 if max_iter is None else max_iter
     correctors = 2 if K.shape[0] <= SMALL_PROBLEM else 6
     gap = INTERIOR_PER_GAP * GAP_PER_TOL * tol
+    ridge, T = _ridge(K_inside), start.b.size
     inside = interior_point(
-        K_inside, pairs, T, ordered, gap, steps, correctors, _ridge(K_inside), ADDRESSES
+        K_inside, pairs, T, ordered, gap, steps, correctors, ridge, ADDRESSES, start
     )
-    return _polish(K, pairs, pairs.sample, inside, ordered, tol, steps, _ridge(K), ADDRESSES)
+    outcome = _polish(
+        K,
+        pairs,
+        pairs.sample,
+        inside.alpha,
+        inside.b,
+        inside.mu,
+        inside.n_iter,
+        ordered,
+        tol,
+        steps,
+        _ridge(K),
+        ADDRESSES,
+    )
+    return outcome, inside.early
 
 
 def _ridge(K: np.ndarray) -> float:
@@ -152,7 +209,10 @@ def _polish(
     K: np.ndarray,
     pairs: Pairs,
     sample: np.ndarray,
-    inside: Interior,
+    alpha: np.ndarray,
+    b: np.ndarray,
+    mu: np.ndarray,
+    n_iter: int,
     ordered: bool,
     tol: float,
     max_iter: int,
@@ -160,8 +220,6 @@ def _polish(
     lapack: np.ndarray,
 ) -> _Outcome:
     """Newton steps at growing sigma, and some of SMO if they do not suffice."""
-    alpha, b, mu = inside.alpha.copy(), inside.b.copy(), inside.mu.copy()
-    n_iter = inside.n_iter
     if not np.isfinite(np.sum(alpha)):
         alpha[:], b[:], mu[:] = 0.0, 0.0, 0.0
     if not ordered:
