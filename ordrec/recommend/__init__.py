@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         register_model,
     )
     from ordrec.recommend.neighbours import ItemKNN
+    from ordrec.recommend.per_user import PerUserPredictor
 
 __all__ = [
     "ALSRanking",
@@ -28,6 +29,7 @@ __all__ = [
     "GlobalMean",
     "ItemKNN",
     "OrdinalFactors",
+    "PerUserPredictor",
     "ProbabilityModel",
     "RankingModel",
     "RatingHistogram",
@@ -46,5 +48,6 @@ __getattr__, __dir__ = lazy_names(
         "models": "FoldInModel ProbabilityModel RankingModel RatingModel make_model model_names "
         "register_model",
         "neighbours": "ItemKNN",
+        "per_user": "PerUserPredictor",
     },
 )

@@ -1,0 +1,120 @@
+"""What a user's own model may know about items: other users' ratings, never his.
+
+Missing ratings are filled with the item's mean, or by a weighted low-rank estimate. A source
+gives the kernel between items, or the items as rows of features, for one user at a time; an
+item code of -1 is an item nobody rated. Its kernel with all others is zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.base import clone
+
+from ordrec.errors import ArgumentError
+from ordrec.features.low_rank import LowRankEM
+from ordrec.features.matrix import RatingMatrix
+from ordrec.kernels import Kernel
+from ordrec.kernels.items import ItemKernel
+from ordrec.kernels.pearson import Pearson
+from ordrec.ratings import Ratings
+
+__all__ = ["ItemSource", "LowRankSource", "MeanSource", "source_of"]
+
+N_FOLDS = 5
+
+
+class ItemSource(Protocol):
+    """Items as one user's model sees them."""
+
+    def gram(self, user: int, items: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
+        """Kernel of some items with others (or with themselves), without the user."""
+        ...
+
+    def rows(self, user: int, items: np.ndarray) -> np.ndarray:
+        """One row of features an item, without the user."""
+        ...
+
+
+def source_of(features: Any, kernel: Any, ratings: Ratings) -> ItemSource:
+    """The source that the parameters of a `PerUserPredictor` ask for."""
+    if kernel == "pearson":
+        kernel = Pearson().normalised()
+    if not isinstance(kernel, Kernel):
+        raise ArgumentError(f'kernel must be "pearson" or a kernel of items, got {kernel!r}')
+    if features == "mean":
+        return MeanSource(ratings, kernel)
+    if isinstance(features, LowRankEM):
+        return LowRankSource(ratings, kernel, features)
+    raise ArgumentError(f'features must be "mean" or a LowRankEM, got {features!r}')
+
+
+class MeanSource:
+    """Missing ratings are the mean of the item's other ratings.
+
+    The kernel is an `ItemKernel`: one table for all users, from which each one's is downdated
+    exactly, item means and deviations included.
+    """
+
+    def __init__(self, ratings: Ratings, kernel: Kernel):
+        self._matrix = RatingMatrix.from_ratings(ratings)
+        self._kernel = ItemKernel(kernel).fit(self._matrix)
+
+    def gram(self, user: int, items: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
+        """Kernel of some items with others (or with themselves), without the user."""
+        K = self._kernel.for_user(user, np.maximum(items, 0), others)
+        K[items < 0] = 0.0
+        return K
+
+    def rows(self, user: int, items: np.ndarray) -> np.ndarray:
+        """The items' ratings by all other users; an item nobody else rated is all centre."""
+        known = np.flatnonzero(items >= 0)
+        part = self._matrix.values[items[known]].tocoo()
+        others = part.col != user
+        row, column, value = part.row[others], part.col[others], part.data[others]
+        count = np.bincount(row, minlength=known.size)
+        mean = np.full(known.size, self._matrix.centre)
+        total = np.bincount(row, value, minlength=known.size)
+        np.divide(total, count, out=mean, where=count > 0)
+        X = np.full((items.size, self._matrix.n_users), self._matrix.centre)
+        X[known] = mean[:, None]
+        X[known[row], column] = value
+        return np.delete(X, user, axis=1)
+
+
+class LowRankSource:
+    """Missing ratings are those of a weighted low-rank estimate.
+
+    The users are dealt into folds (by code). For a user of a fold the estimate is fitted
+    without the whole fold's columns, which are no features either: factors fitted to his
+    ratings would know what they are to predict. One kernel matrix a fold, over all items.
+    """
+
+    def __init__(self, ratings: Ratings, kernel: Kernel, features: LowRankEM):
+        if features.target is not None:
+            raise ArgumentError("features: leave target=None, each user's column is taken care of")
+        values = RatingMatrix.from_ratings(ratings).values
+        self._n_folds = min(N_FOLDS, ratings.n_users)
+        if self._n_folds < 2:
+            raise ArgumentError("low-rank features need the ratings of at least two users")
+        self._rows, self._grams = [], []
+        for fold in range(self._n_folds):
+            target = np.flatnonzero(np.arange(ratings.n_users) % self._n_folds == fold)
+            filled = clone(features).set_params(target=target).fit(values).transform(values)
+            self._rows.append(filled)
+            self._grams.append(kernel(filled))
+
+    def gram(self, user: int, items: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
+        """Kernel of some items with others (or with themselves), without the user's fold."""
+        columns = items if others is None else others
+        K = self._grams[user % self._n_folds][np.ix_(np.maximum(items, 0), columns)]
+        K[items < 0] = 0.0
+        return K
+
+    def rows(self, user: int, items: np.ndarray) -> np.ndarray:
+        """The filled ratings of all users outside the fold; an unknown item is average."""
+        filled = self._rows[user % self._n_folds]
+        X = filled[np.maximum(items, 0)]
+        X[items < 0] = filled.mean(axis=0)
+        return X

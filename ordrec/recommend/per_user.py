@@ -1,0 +1,186 @@
+"""One ordinal model a user, independent of all others: the setting of the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+from threadpoolctl import threadpool_limits
+
+from ordrec.errors import ArgumentError
+from ordrec.ratings import Ratings
+from ordrec.recommend.baselines import BiasModel
+from ordrec.recommend.item_sources import source_of
+from ordrec.recommend.models import RemembersIds
+
+__all__ = ["PerUserPredictor", "per_user_logistic"]
+
+POOLED_RATINGS = 5.0  # how many of them a user without a model has, besides his own
+
+
+def _has_probabilities(model: PerUserPredictor) -> bool:
+    solver = model._solver()
+    return hasattr(solver, "predict_proba") and solver.get_params().get("probability", True)
+
+
+@dataclass(eq=False)
+class PerUserPredictor(RemembersIds):
+    """An ordinal model of each user's ratings, over kernels or features of the items.
+
+    A user's training set is the items he rated, a sample being an item described by what the
+    *other* users said of it; his own column is in no kernel and no feature. Users share the
+    table the kernels come from and nothing else, so that users with few ratings are predicted
+    poorly; `RatingPredictor` and `OrdinalFactors` pool.
+
+    Parameters
+    ----------
+    solver : estimator, optional
+        Any estimator of `ordrec.ordinal`, or a classifier of the same kind. One that has a
+        ``kernel`` is given the items' kernel as "precomputed", any other the items as rows of
+        features. ``classes`` are set to the ranks of the scale. ``SVORIM(C=1)`` when omitted.
+    features : "mean" or LowRankEM
+        How missing ratings of items are filled: with the mean of the item's others, or by a
+        weighted low-rank estimate (see `ordrec.recommend.item_sources`).
+    kernel : "pearson" or Kernel
+        Between items. "pearson" is the correlation, ``Pearson().normalised()``; with
+        ``features="mean"`` any kernel that `ItemKernel` takes, otherwise any kernel.
+    min_ratings : int
+        A user with fewer ratings has no model of his own.
+    n_jobs : int, optional
+        Users fitted at a time, -1 for all cores. In threads; within
+        ``joblib.parallel_config("loky")`` in processes. The numbers do not depend on it.
+
+    Attributes
+    ----------
+    models_ : dict of int to estimator
+        The fitted model of each user code that has one.
+
+    Notes
+    -----
+    Users without a model: an unknown one, and one with fewer than ``min_ratings``, is given the
+    damped biases, rounded to the scale; one who gave the same rating every time is given that
+    rating. Their distribution is that of their own ratings and five more drawn from
+    everybody's. An item nobody rated is similar to none.
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> ratings = synthetic_ratings(30, 40, n_ratings=800, seed=0)
+    >>> model = PerUserPredictor().fit(ratings)
+    >>> model.predict([0, 1, "stranger"], [5, 5, 5]).shape
+    (3,)
+    """
+
+    solver: Any = None
+    features: Any = "mean"
+    kernel: Any = "pearson"
+    min_ratings: int = 10
+    n_jobs: int | None = None
+
+    def fit(self, ratings: Ratings) -> PerUserPredictor:
+        """Build the shared table and fit every user's model."""
+        if self.min_ratings < 2:
+            raise ArgumentError(f"min_ratings must be at least 2, got {self.min_ratings}")
+        self._remember(ratings)
+        self._bias = BiasModel().fit(ratings)
+        n_ranks = ratings.scale.n_ranks
+        cells = ratings.users.astype(np.int64) * n_ranks + ratings.levels
+        self._counts = np.bincount(cells, minlength=ratings.n_users * n_ranks).reshape(-1, n_ranks)
+        several = np.count_nonzero(self._counts, axis=1) > 1
+        users = np.flatnonzero(several & (ratings.user_counts >= self.min_ratings)).tolist()
+        self._source = source_of(self.features, self.kernel, ratings)
+        self._items = {u: ratings.items[ratings.rows_of_user(u)].astype(np.int64) for u in users}
+        solver = self._solver()
+        if "classes" in solver.get_params():
+            solver.set_params(classes=np.arange(n_ranks))
+        tasks = (
+            (solver, self._inputs(u, self._items[u]), ratings.levels[ratings.rows_of_user(u)])
+            for u in users
+        )
+        self.models_ = dict(zip(users, self._run(_fitted, tasks), strict=True))
+        return self
+
+    def predict(self, users: Any, items: Any) -> np.ndarray:
+        """The prediction of each user's model, a value of the scale."""
+        user_codes, item_codes = self._codes(users, items)
+        values = self.scale_.nearest(self._bias.predict(users, items))
+        constant = (user_codes >= 0) & (self._counts[user_codes].sum(axis=1) >= self.min_ratings)
+        values[constant] = self.scale_.values[self._counts[user_codes[constant]].argmax(axis=1)]
+        for _, pairs, levels in self._ask("predict", user_codes, item_codes):
+            values[pairs] = self.scale_.values[levels.astype(np.int64)]
+        return values
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, users: Any, items: Any) -> np.ndarray:
+        """The distribution of each user's model; only where the solver has probabilities."""
+        user_codes, item_codes = self._codes(users, items)
+        pooled = self._counts.sum(axis=0) + 1.0
+        own = np.vstack([self._counts, np.zeros(len(pooled))])[user_codes]
+        counts = own + POOLED_RATINGS * pooled / pooled.sum()
+        p = counts / counts.sum(axis=1, keepdims=True)
+        for user, pairs, rows in self._ask("predict_proba", user_codes, item_codes):
+            p[pairs] = 0.0  # a classifier that is not told of all ranks leaves some out
+            p[np.ix_(pairs, self.models_[user].classes_)] = rows
+        return p
+
+    # ---- users one by one ----------------------------------------------------------------------
+
+    def _solver(self) -> Any:
+        """A fresh estimator, for precomputed kernels if it takes kernels at all."""
+        if self.solver is None:
+            from ordrec.ordinal import SVORIM
+
+            return SVORIM(kernel="precomputed")
+        solver = clone(self.solver)
+        return solver.set_params(kernel="precomputed") if self._takes_kernels(solver) else solver
+
+    @staticmethod
+    def _takes_kernels(solver: Any) -> bool:
+        return "kernel" in solver.get_params()
+
+    def _inputs(self, user: int, items: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
+        if self._takes_kernels(self._solver()):
+            return self._source.gram(user, items, others)
+        return self._source.rows(user, items)
+
+    def _ask(
+        self, method: str, users: np.ndarray, items: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """User by user: who, which of the pairs are his, and what his model says of them."""
+        order = np.argsort(users, kind="stable")
+        distinct, first = np.unique(users[order], return_index=True)
+        groups = dict(zip(distinct.tolist(), np.split(order, first)[1:], strict=True))
+        groups = {user: pairs for user, pairs in groups.items() if user in self.models_}
+        tasks = (
+            (self.models_[user], method, self._inputs(user, items[pairs], self._items[user]))
+            for user, pairs in groups.items()
+        )
+        yield from zip(groups, groups.values(), self._run(_answer, tasks), strict=True)
+
+    def _run(self, task: Any, arguments: Iterator[tuple[Any, ...]]) -> list[Any]:
+        with threadpool_limits(1, "blas"):
+            parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+            return list(parallel(delayed(task)(*each) for each in arguments))
+
+
+def _fitted(solver: Any, X: np.ndarray, levels: np.ndarray) -> Any:
+    return clone(solver).fit(X, levels.astype(np.int64))
+
+
+def _answer(model: Any, method: str, X: np.ndarray) -> np.ndarray:
+    return getattr(model, method)(X)
+
+
+def per_user_logistic(
+    alpha: float = 1.0, min_ratings: int = 10, n_jobs: int | None = None
+) -> PerUserPredictor:
+    """A `PerUserPredictor` of all-threshold logistic regressions, which have probabilities."""
+    from ordrec.ordinal import OrdinalLogistic
+
+    solver = OrdinalLogistic("all", alpha=alpha, kernel="precomputed")
+    return PerUserPredictor(solver, min_ratings=min_ratings, n_jobs=n_jobs)
