@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         quadratic_kappa,
         rmse,
     )
+    from ordrec.evaluation.experiment import Experiment
+    from ordrec.evaluation.experiment_result import ExperimentResult
     from ordrec.evaluation.measures import DEFAULT_METRICS, decide, measure_from_name, metric_names
     from ordrec.evaluation.partition import RowSplit, Split, Splitter
     from ordrec.evaluation.probability import (
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
         log_loss,
         ranked_probability_score,
     )
+    from ordrec.evaluation.problems import Problem
+    from ordrec.evaluation.query_problem import QueryProblem
     from ordrec.evaluation.ranking import (
         fcp,
         mean_average_precision,
@@ -34,8 +38,10 @@ if TYPE_CHECKING:
         precision_at,
         recall_at,
     )
+    from ordrec.evaluation.rating_problem import RatingsProblem
     from ordrec.evaluation.result import EvaluationResult
     from ordrec.evaluation.row_splits import StratifiedHoldOut, StratifiedKFold
+    from ordrec.evaluation.selection import Candidates
     from ordrec.evaluation.splits import (
         GlobalTime,
         HoldOut,
@@ -47,21 +53,29 @@ if TYPE_CHECKING:
         UserTime,
         split_from_name,
     )
+    from ordrec.evaluation.table_problem import TableProblem
 
 __all__ = [
     "DEFAULT_METRICS",
+    "Candidates",
     "EvaluationResult",
+    "Experiment",
+    "ExperimentResult",
     "GlobalTime",
     "HoldOut",
     "KFold",
     "LeaveOut",
+    "Problem",
     "PublishedFolds",
+    "QueryProblem",
+    "RatingsProblem",
     "RowSplit",
     "Split",
     "Splitter",
     "StratifiedHoldOut",
     "StratifiedKFold",
     "StrongGeneralisation",
+    "TableProblem",
     "UserHoldOut",
     "UserTime",
     "brier_score",
@@ -94,14 +108,21 @@ __getattr__, __dir__ = lazy_names(
     {
         "errors": "kendall_tau macro_mae mae mze off_by_one quadratic_kappa rmse",
         "comparison": "evaluate",
+        "experiment": "Experiment",
+        "experiment_result": "ExperimentResult",
         "measures": "DEFAULT_METRICS decide measure_from_name metric_names",
         "partition": "RowSplit Split Splitter",
         "probability": "brier_score expected_calibration_error log_loss ranked_probability_score",
+        "problems": "Problem",
+        "query_problem": "QueryProblem",
         "ranking": "fcp mean_average_precision mean_reciprocal_rank ndcg pooled_fcp "
         "precision_at recall_at",
+        "rating_problem": "RatingsProblem",
         "result": "EvaluationResult",
         "row_splits": "StratifiedHoldOut StratifiedKFold",
+        "selection": "Candidates",
         "splits": "GlobalTime HoldOut KFold LeaveOut PublishedFolds StrongGeneralisation "
         "UserHoldOut UserTime split_from_name",
+        "table_problem": "TableProblem",
     },
 )

@@ -1,0 +1,122 @@
+"""Cells of an experiment, each stored in a file of its own as soon as it is finished.
+
+A cell is one model on one fold of one data set with one seed. Its file is named by a hash of
+everything that decides its outcome, so that a changed parameter, data set or metric makes a
+new cell and an unchanged one is never computed twice. Files are written beside their place
+and moved there in one step: a run that is killed leaves whole cells or none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ordrec.errors import ArgumentError
+
+__all__ = ["Cell", "CellOutcome", "CellStore"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What decides the outcome: names for people, hashes for the key.
+
+    Attributes
+    ----------
+    model, data, split, fold : str
+    seed : int
+    identity : dict of str
+        Whatever else must be equal for an outcome to be used again: the hashes of the model
+        and the data, the metrics, the version.
+    """
+
+    model: str
+    data: str
+    split: str
+    fold: str
+    seed: int
+    identity: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """A hash of all of it, the same in every process."""
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The columns that name this cell in a result."""
+        return {
+            "data": self.data,
+            "model": self.model,
+            "split": self.split,
+            "fold": self.fold,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class CellOutcome:
+    """Rows of results, or the error that kept the cell from having any."""
+
+    rows: list[dict[str, Any]]
+    error: str = ""
+
+
+class CellStore:
+    """A folder of finished cells.
+
+    Parameters
+    ----------
+    folder : path
+        Made where it does not exist.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store, cell = CellStore(folder), Cell("svm", "toy", "kfold:5", "1", 0)
+    ...     before = store.get(cell)
+    ...     store.put(cell, CellOutcome([{"metric": "mae", "value": 0.25}]))
+    ...     before, store.get(cell).rows[0]["value"]
+    (None, 0.25)
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]):
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ArgumentError(f"{self.folder} is a file: name a folder for the finished cells")
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, cell: Cell) -> CellOutcome | None:
+        """The outcome, or None where it is not there; a damaged file is as good as none."""
+        try:
+            content = json.loads(self._path(cell).read_text(encoding="utf-8"))
+            return CellOutcome(list(content["rows"]), str(content["error"]))
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None
+
+    def put(self, cell: Cell, outcome: CellOutcome) -> None:
+        """Store an outcome, all of it or nothing."""
+        content = {"cell": asdict(cell), "rows": outcome.rows, "error": outcome.error}
+        handle, name = tempfile.mkstemp(dir=self.folder, prefix=".cell-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(content, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, self._path(cell))
+        except BaseException:
+            os.unlink(name)
+            raise
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.folder.glob("*.json"))
+
+    def _path(self, cell: Cell) -> Path:
+        return self.folder / f"{cell.key}.json"

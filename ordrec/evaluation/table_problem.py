@@ -1,0 +1,148 @@
+"""A table of ordinal labels as a problem for an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+
+from ordrec.datasets.tables import OrdinalTable
+from ordrec.errors import ArgumentError, DataError
+from ordrec.evaluation import errors, probability
+from ordrec.evaluation.problems import Problem, Row, result_row, seeded, timed
+from ordrec.evaluation.row_splits import StratifiedKFold
+
+__all__ = ["TableProblem"]
+
+Parts = tuple[np.ndarray, np.ndarray]
+
+_RANK_METRICS: dict[str, Callable[..., float]] = {
+    "mze": errors.mze,
+    "mae": errors.mae,
+    "rmse": errors.rmse,
+    "macro_mae": errors.macro_mae,
+    "off_by_one": errors.off_by_one,
+    "kappa": errors.quadratic_kappa,
+    "tau": errors.kendall_tau,
+}
+_PROBABILITY_METRICS: dict[str, Callable[..., float]] = {
+    "log_loss": probability.log_loss,
+    "rps": probability.ranked_probability_score,
+    "brier": probability.brier_score,
+    "ece": probability.expected_calibration_error,
+}
+
+
+@dataclass(frozen=True)
+class TableProblem(Problem):
+    """A table with ordinal labels; models are scikit-learn classifiers or regressors.
+
+    Every number of ranks is declared to a model that has a parameter ``classes``. The
+    prediction of a regressor is rounded to the nearest rank.
+
+    Parameters
+    ----------
+    table : OrdinalTable
+    parts : list of (train, test) row numbers, optional
+        The table's published partitions where not given.
+    part_names : sequence of str, optional
+        "1", "2", ... where not given.
+    """
+
+    table: OrdinalTable
+    parts: Sequence[Parts] | None = None
+    part_names: Sequence[str] | None = None
+    split_name: str = "published"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name of the table."""
+        return self.table.name
+
+    @property
+    def split(self) -> str:
+        """How the partitions are called."""
+        return self.split_name
+
+    @property
+    def folds(self) -> list[str]:
+        """The partitions, numbered from 1 where they have no names."""
+        if self.part_names is not None:
+            return list(self.part_names)
+        count = len(self.table.partitions if self.parts is None else self.parts)
+        if not count:
+            raise DataError(f"{self.name} has no partitions: give parts=[(train, test), ...]")
+        return [str(number + 1) for number in range(count)]
+
+    @property
+    def default_metrics(self) -> tuple[str, ...]:
+        """Zero-one and absolute error of the rank."""
+        return ("mze", "mae")
+
+    def checksum(self) -> str:
+        """Of features, labels and partitions."""
+        parts = self.table.partitions if self.parts is None else self.parts
+        return joblib.hash([self.table.X, self.table.y, self.table.n_ranks, list(parts)])
+
+    def measure(self, model: Any, fold: str, metrics: Sequence[str], seed: int) -> list[Row]:
+        """Errors of the predicted rank, scores of the distribution where there is one."""
+        unknown = set(metrics) - set(_RANK_METRICS) - set(_PROBABILITY_METRICS)
+        if unknown:
+            known = ", ".join([*_RANK_METRICS, *_PROBABILITY_METRICS])
+            raise ArgumentError(f"unknown metrics {sorted(unknown)} for a table: it has {known}")
+        train, test = self._rows(fold)
+        X, y, n_ranks = self.table.X, self.table.y, self.table.n_ranks
+        model = seeded(model, seed, classes=np.arange(1, n_ranks + 1))
+        fitted, fit_seconds = timed(lambda: model.fit(X[train], y[train]))
+        said, predict_seconds = timed(lambda: np.asarray(fitted.predict(X[test]), dtype=float))
+        ranks = np.clip(np.floor(said + 0.5), 1, n_ranks).astype(np.int64)
+        distribution = None
+        if set(metrics) & set(_PROBABILITY_METRICS):
+            distribution = _distribution(fitted, X[test], n_ranks)
+        rows = []
+        for metric in metrics:
+            if metric in _RANK_METRICS:
+                value = _RANK_METRICS[metric](y[test], ranks)
+            elif distribution is not None:
+                value = _PROBABILITY_METRICS[metric](y[test] - 1, distribution)
+            else:
+                continue
+            decision = "predict" if metric in _RANK_METRICS else "none"
+            rows.append(
+                result_row(metric, "micro", decision, value, test.size)
+                | {"n_test": int(test.size), "n_train": int(train.size)}
+                | {"fit_seconds": fit_seconds, "predict_seconds": predict_seconds}
+            )
+        return rows
+
+    def training(self, fold: str, n_folds: int, seed: int) -> Problem:
+        """Stratified cross-validation of the training rows."""
+        rows = self._rows(fold)[0]
+        table = OrdinalTable(
+            self.table.X[rows],
+            self.table.y[rows],
+            self.table.feature_names,
+            self.table.n_ranks,
+            name=self.name,
+        )
+        splitter = StratifiedKFold(n_folds, seed)
+        parts = [(part.train, part.test) for part in splitter.split(table.y)]
+        return TableProblem(table, parts, split_name=splitter.name)
+
+    def _rows(self, fold: str) -> Parts:
+        position = self._position(fold)
+        return self.table.split(position) if self.parts is None else self.parts[position]
+
+
+def _distribution(fitted: Any, X: np.ndarray, n_ranks: int) -> np.ndarray | None:
+    """One column a rank, zero for ranks the model does not know; None without probabilities."""
+    try:
+        known = fitted.predict_proba(X)
+    except AttributeError:  # some models have them only where that was asked for
+        return None
+    whole = np.zeros((known.shape[0], n_ranks))
+    whole[:, np.asarray(fitted.classes_, dtype=int) - 1] = known
+    return whole
