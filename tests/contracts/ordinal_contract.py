@@ -168,7 +168,7 @@ class OrdinalContract:
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
     def test_a_kernel_by_name_by_object_and_as_a_matrix_agree(self, model: Any) -> None:
-        if "gamma" not in model.get_params():
+        if "kernel" not in model.get_params():
             pytest.skip("has no kernel")
         X, y = ordered_sample()
         new, _ = ordered_sample(200, seed=1)
@@ -184,7 +184,7 @@ class OrdinalContract:
 
     @pytest.mark.parametrize("bad", ["oblong", "lopsided"])
     def test_a_bad_kernel_matrix_is_refused(self, model: Any, bad: str) -> None:
-        if "gamma" not in model.get_params():
+        if "kernel" not in model.get_params():
             pytest.skip("has no kernel")
         X, y = ordered_sample()
         K = Gaussian(0.3)(X)

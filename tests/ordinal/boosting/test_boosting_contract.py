@@ -1,0 +1,20 @@
+"""ORBoost and RankBoostAE keep what every ordinal estimator promises."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from contracts.ordinal_contract import OrdinalContract, pytest_generate_tests  # noqa: F401
+
+from ordrec.ordinal.boosting import ORBoost, PerceptronRCD, RankBoostAE, SigmoidRCD
+
+SMOOTH, HARD = SigmoidRCD(n_steps=20), PerceptronRCD(n_steps=20)
+
+
+class TestBoostingContract(OrdinalContract):
+    estimators: ClassVar = [
+        ORBoost(base=SMOOTH, n_estimators=30, random_state=0),
+        ORBoost("left-right", HARD, n_estimators=30, random_state=0),
+        ORBoost(base="stump", n_estimators=60),
+        RankBoostAE(base=SMOOTH, n_estimators=30, random_state=0),
+    ]
