@@ -29,7 +29,7 @@ __all__ = ["solve"]
 
 LOWER, NEGATIVE, KINK, POSITIVE, UPPER = -2, -1, 0, 1, 2
 FIRST_GUESS = 15  # ADMM iterations before the first pivoting
-PATIENCE = 4  # rounds without fewer exchanges than ever before
+PATIENCE = 4  # rounds without progress
 MAX_ROUNDS = 40
 
 
@@ -131,7 +131,7 @@ class _Rank:
         free = np.where(self.on, np.sign(z), POSITIVE)
         self.place = np.where(z <= self.lower, LOWER, np.where(z >= self.upper, UPPER, free))
         self.block: Any = None
-        self.best, self.waited, self.finished = z.size + 1, 0, False
+        self.best, self.waited, self.finished = (z.size + 1, 0.0), 0, False
 
     def seated(self) -> np.ndarray:
         """The multipliers inside the box, those that are not free exactly where they belong."""
@@ -169,8 +169,9 @@ class _Rank:
         free = np.abs(self.place) == POSITIVE
         goal = np.where(self.on, -self.epsilon * self.place, self.side)
         rest = np.abs(self.t - goal)[free].max(initial=0.0)
-        if exchanges < self.best:
-            self.best, self.waited = exchanges, 0
+        progress = (exchanges, rest if exchanges == 0 else 0.0)
+        if progress < self.best:  # fewer exchanges, or none left and a smaller remainder
+            self.best, self.waited = progress, 0
         else:
             self.waited += 1
         solved = exchanges == 0 and rest <= 0.25 * tol

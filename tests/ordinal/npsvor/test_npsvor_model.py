@@ -131,8 +131,8 @@ def test_bad_parameters_are_refused(wrong):
         NPSVOR(**wrong).fit(X, y)
 
 
-# Settings near the winners of the paper's grid, and bounds around what a sound
-# implementation gives: Tables II and III report test errors of this size.
+# Settings of the paper's grid, and bounds a little above the errors of the exact optimum there;
+# always predicting the commonest rank errs at least 0.6 (car: 0.3) of the time.
 SURVEY = {
     "LEV": ({"C1": 1.0, "gamma": 0.1}, 0.42, 0.46),
     "SWD": ({"C1": 1.0, "gamma": 0.1}, 0.46, 0.48),
