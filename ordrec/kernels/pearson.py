@@ -109,4 +109,4 @@ class Residual(RowProducts):
         )
 
     def __repr__(self) -> str:
-        return f"Residual(damping={self.damping:g})"
+        return f"Residual(damping={self.damping!r})"
