@@ -82,8 +82,15 @@ class PerUserPredictor(RemembersIds):
     min_ratings: int = 10
     n_jobs: int | None = None
 
-    def fit(self, ratings: Ratings) -> PerUserPredictor:
-        """Build the shared table and fit every user's model."""
+    def fit(self, ratings: Ratings, users: Any = None) -> PerUserPredictor:
+        """Build the shared table and fit every user's model.
+
+        Parameters
+        ----------
+        ratings : Ratings
+        users : sequence of ids, optional
+            Only these users get models; the ratings of all describe the items.
+        """
         if self.min_ratings < 2:
             raise ArgumentError(f"min_ratings must be at least 2, got {self.min_ratings}")
         self._remember(ratings)
@@ -91,18 +98,18 @@ class PerUserPredictor(RemembersIds):
         n_ranks = ratings.scale.n_ranks
         cells = ratings.users.astype(np.int64) * n_ranks + ratings.levels
         self._counts = np.bincount(cells, minlength=ratings.n_users * n_ranks).reshape(-1, n_ranks)
-        several = np.count_nonzero(self._counts, axis=1) > 1
-        users = np.flatnonzero(several & (ratings.user_counts >= self.min_ratings)).tolist()
+        wanted = np.count_nonzero(self._counts, axis=1) > 1
+        wanted &= ratings.user_counts >= self.min_ratings
+        if users is not None:
+            wanted &= np.isin(np.arange(ratings.n_users), ratings.user_codes(users))
         self._source = source_of(self.features, self.kernel, ratings)
-        self._items = {u: ratings.items[ratings.rows_of_user(u)].astype(np.int64) for u in users}
+        rows = {u: ratings.rows_of_user(u) for u in np.flatnonzero(wanted).tolist()}
+        self._items = {u: ratings.items[rows[u]].astype(np.int64) for u in rows}
         solver = self._solver()
         if "classes" in solver.get_params():
             solver.set_params(classes=np.arange(n_ranks))
-        tasks = (
-            (solver, self._inputs(u, self._items[u]), ratings.levels[ratings.rows_of_user(u)])
-            for u in users
-        )
-        self.models_ = dict(zip(users, self._run(_fitted, tasks), strict=True))
+        tasks = ((solver, self._inputs(u, self._items[u]), ratings.levels[rows[u]]) for u in rows)
+        self.models_ = dict(zip(rows, self._run(_fitted, tasks), strict=True))
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
