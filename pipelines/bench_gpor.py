@@ -25,8 +25,8 @@ from scipy.linalg import cholesky
 
 from ordrec.datasets import load_movielens
 from ordrec.kernels import Gaussian
+from ordrec.ordinal.gpor import GPOR
 from ordrec.ordinal.gpor.evidence import Evidence
-from ordrec.ordinal.gpor.model import GPOR
 from ordrec.ordinal.gpor.parameters import paper_start
 from ordrec.ordinal.gpor.pooled import PooledEvidence
 

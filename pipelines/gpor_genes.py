@@ -28,7 +28,7 @@ from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from ordrec.datasets import OrdinalTable, load_table
-from ordrec.ordinal.gpor.model import GPOR
+from ordrec.ordinal.gpor import GPOR
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
     options.add_argument("--label", help="the column of the grade")
     options.add_argument("--levels", nargs="+", help="the grades, lowest first")
     options.add_argument("--inference", choices=["laplace", "ep"], default="laplace")
-    options.add_argument("--steps", type=int, default=10, help="iterations of the ranking")
+    options.add_argument("--steps", type=int, default=5, help="iterations of the ranking")
     options.add_argument("--folds", type=int, default=5)
     options.add_argument("--trials", type=int, default=4, help="repetitions of the folds")
     options.add_argument("--jobs", type=int, default=2)

@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 from ordrec.datasets import OrdinalTable, load_table
 from ordrec.ordinal.baselines.gpr import GPRanks
 from ordrec.ordinal.decisions import decide
-from ordrec.ordinal.gpor.model import GPOR
+from ordrec.ordinal.gpor import GPOR
 from ordrec.ordinal.svor.model import SVORIM
 
 LENGTH = ["abalone", "autompg", "diabetes", "housing", "machine", "pyrim", "stock"]

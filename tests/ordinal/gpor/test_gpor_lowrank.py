@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from ordrec.kernels import ARDGaussian, Gaussian, Linear
+from ordrec.ordinal.gpor import GPOR
 from ordrec.ordinal.gpor.covariance import DenseCovariance
 from ordrec.ordinal.gpor.evidence import Evidence
 from ordrec.ordinal.gpor.laplace import laplace
 from ordrec.ordinal.gpor.lowrank import InducingPairs, LowRankCovariance
-from ordrec.ordinal.gpor.model import GPOR
 from ordrec.ordinal.gpor.parameters import paper_start
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,13 +11,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from sklearn.utils.estimator_checks import check_estimator
 
 from ordrec.kernels import ARDGaussian, Gaussian, Linear
-from ordrec.ordinal.gpor.model import GPOR
+from ordrec.ordinal.gpor import GPOR
 from ordrec.ordinal.gpor.parameters import GapPrior, paper_start
-
-UNORDERED = "three unordered strings have no ranks: the order must be declared with classes="
 
 
 def problem(n=80, n_ranks=4, seed=0, d=2):
@@ -26,16 +22,6 @@ def problem(n=80, n_ranks=4, seed=0, d=2):
     X = rng.normal(size=(n, d))
     score = np.sin(2 * X[:, 0]) + X[:, -1] + 0.3 * rng.normal(size=n)
     return X, np.digitize(score, np.quantile(score, np.arange(1, n_ranks) / n_ranks))
-
-
-@pytest.mark.parametrize(("inference", "max_iter"), [("laplace", 20), ("ep", 3)])
-def test_scikit_learn_accepts_it(inference, max_iter):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # so few iterations are too few
-        check_estimator(
-            GPOR(inference=inference, max_iter=max_iter),
-            expected_failed_checks={"check_classifiers_classes": UNORDERED},
-        )
 
 
 # ---- learning --------------------------------------------------------------------------------
@@ -300,7 +286,7 @@ def expression(seed):
 def test_the_genes_that_matter_come_first(inference, seed):
     X, y, genes = expression(seed)
     with pytest.warns(ConvergenceWarning):  # stopped early on purpose: d is ten times n
-        model = GPOR("ard-linear", inference=inference, max_iter=10).fit(X, y)
+        model = GPOR("ard-linear", inference=inference, max_iter=5).fit(X, y)
     assert set(model.select_features(10)) == set(genes)
 
 

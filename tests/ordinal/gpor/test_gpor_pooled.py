@@ -7,8 +7,8 @@ import pytest
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.kernels import Gaussian, Linear
+from ordrec.ordinal.gpor import GPOR
 from ordrec.ordinal.gpor.evidence import Evidence, LikelihoodBounds
-from ordrec.ordinal.gpor.model import GPOR
 from ordrec.ordinal.gpor.parameters import paper_start
 from ordrec.ordinal.gpor.pooled import PooledEvidence, fit_many
 
