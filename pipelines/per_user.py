@@ -129,7 +129,7 @@ def summary(results: pd.DataFrame) -> Table:
 
 
 def box_plots(results: pd.DataFrame, path: Path) -> None:
-    """Notched boxes of MZE and MAE over users and trials, grouped by training size."""
+    """Boxes of MZE and MAE over users and trials, grouped by training size."""
     import matplotlib
 
     matplotlib.use("Agg")

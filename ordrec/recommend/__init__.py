@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING
 from ordrec.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from ordrec.recommend.adapters import (
+        ImplicitModel,
+        MyFMModel,
+        SklearnModel,
+        SurpriseModel,
+    )
     from ordrec.recommend.baselines import BiasModel, GlobalMean, RatingHistogram
     from ordrec.recommend.candidates import ALSRanking
     from ordrec.recommend.factors import OrdinalFactors
@@ -27,13 +33,17 @@ __all__ = [
     "BiasModel",
     "FoldInModel",
     "GlobalMean",
+    "ImplicitModel",
     "ItemKNN",
+    "MyFMModel",
     "OrdinalFactors",
     "PerUserPredictor",
     "ProbabilityModel",
     "RankingModel",
     "RatingHistogram",
     "RatingModel",
+    "SklearnModel",
+    "SurpriseModel",
     "make_model",
     "model_names",
     "register_model",
@@ -42,6 +52,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "adapters": "ImplicitModel MyFMModel SklearnModel SurpriseModel",
         "baselines": "BiasModel GlobalMean RatingHistogram",
         "candidates": "ALSRanking",
         "factors": "OrdinalFactors",

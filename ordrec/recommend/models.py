@@ -95,6 +95,9 @@ _HOMES: dict[str, str] = {
     "per-user-svor": "ordrec.recommend.per_user:PerUserPredictor",
     "per-user-logistic": "ordrec.recommend.per_user:per_user_logistic",
     "als": "ordrec.recommend.candidates:ALSRanking",
+    "surprise-svd": "ordrec.recommend.adapters:SurpriseModel",
+    "surprise-knn": "ordrec.recommend.adapters:surprise_knn",
+    "myfm": "ordrec.recommend.adapters:MyFMModel",
 }
 
 
