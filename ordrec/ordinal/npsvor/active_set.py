@@ -62,7 +62,7 @@ def solve(
         the largest of all ranks; the objective and the gap are sums over the ranks.
     """
     n_ranks = planes.side.shape[1]
-    coef = np.zeros_like(planes.side)
+    coef, F = np.zeros_like(planes.side), np.zeros_like(planes.side)
     reached = np.full(n_ranks, np.inf)
     admm = ADMM(gram, planes, eta)
     open_ranks, guess = np.arange(n_ranks), min(FIRST_GUESS, max_iter)
@@ -72,9 +72,11 @@ def solve(
             residual = admm.step(tol)
         for candidate in (_pivot(gram, admm.planes, admm.z, tol, n_jobs), None):
             z = balanced(admm.planes, admm.z) if candidate is None else candidate
-            short = violation(admm.planes, z, gram.times(z))
+            product = gram.times(z)
+            short = violation(admm.planes, z, product)
             better = short < reached[open_ranks]
             coef[:, open_ranks[better]] = z[:, better]
+            F[:, open_ranks[better]] = product[:, better]
             reached[open_ranks[better]] = short[better]
             left = reached[open_ranks] > tol
             if not left.any():
@@ -84,7 +86,6 @@ def solve(
         open_ranks = open_ranks[left]
         admm.restrict(left)
         guess = min(2 * guess, max_iter)
-    F = gram.times(coef)
     b = bias(planes, coef, F)
     objective = primal_objective(planes, coef, F, b)
     return Solution(
@@ -102,8 +103,8 @@ def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, n_jobs: int | 
     """Rounds of exchanges from the places of z, all ranks in step; feasible multipliers."""
     ranks = [_Rank(gram, planes, k, z[:, k]) for k in range(z.shape[1])]
     z = np.stack([rank.z for rank in ranks], axis=1)
-    T = gram.times(z) + bias(planes, z, gram.times(z))
-    for rank, t in zip(ranks, T.T, strict=True):
+    F = gram.times(z)
+    for rank, t in zip(ranks, (F + bias(planes, z, F)).T, strict=True):
         rank.t = t.copy()
     active = ranks
     with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
