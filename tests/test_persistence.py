@@ -36,6 +36,7 @@ STORABLE = {
     "bias": {},
     "item-knn": {"similarity": "cosine"},
     "als": {"factors": 3, "iterations": 3},
+    "factors": {"rank": 2, "pattern": 3, "n_iter": 3},
 }
 ARRAYS = {"weights": np.arange(6.0).reshape(2, 3), "flags": np.array([True, False])}
 

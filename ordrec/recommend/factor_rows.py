@@ -48,7 +48,7 @@ def update_users(
             weights, pull = 0.0, 0.0
             for k in range(width - rank):
                 t = rank + k
-                w = _weight((f - z[u, t]) ** 2 + spread + vz[u, t])
+                w, _, _ = _weight((f - z[u, t]) ** 2 + spread + vz[u, t])
                 half = 0.5 if levels[a] > k else -0.5
                 weights += w
                 pull += half
@@ -96,13 +96,11 @@ def update_items(
             weights, pull = 0.0, 0.0
             for k in range(width - rank):
                 t = rank + k
-                square = (f - p[t]) ** 2 + spread + vp[t]
-                w = _weight(square)
+                w, xi, fall = _weight((f - p[t]) ** 2 + spread + vp[t])
                 half = 0.5 if levels[a] > k else -0.5
                 weights += w
                 pull += half + w * p[t]
-                root = np.sqrt(square)
-                total += np.log1p(np.exp(-root)) + 0.5 * root - half * (f - p[t])
+                total += np.log1p(fall) + 0.5 * xi - half * (f - p[t])
             for x in range(rank):
                 scaled = weights * p[x]
                 g[x] += pull * p[x]
@@ -162,13 +160,13 @@ def _latent(
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _weight(square: float) -> float:
-    """``tanh(xi / 2) / (2 xi)`` of the square of xi, (4)."""
+def _weight(square: float) -> tuple[float, float, float]:
+    """``tanh(xi / 2) / (2 xi)``, (4), xi and ``exp(-xi)``, from the square of xi."""
+    xi = np.sqrt(square)
+    fall = np.exp(-xi)
     if square < 1e-8:
-        return 0.25
-    root = np.sqrt(square)
-    fall = np.exp(-root)
-    return 0.5 * (1.0 - fall) / ((1.0 + fall) * root)
+        return 0.25, xi, fall
+    return 0.5 * (1.0 - fall) / ((1.0 + fall) * xi), xi, fall
 
 
 @njit(cache=True, nogil=True)

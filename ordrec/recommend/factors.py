@@ -258,7 +258,7 @@ class OrdinalFactors(RemembersIds):
             take(arrays, "prior.B", np.float64, (n_features, width)),
             take(arrays, "prior.S", np.float64, (width, width)),
         )
-        model.objective_ = take(arrays, "objective", np.float64, (None,))
+        model.objective_ = take(arrays, "objective", np.float64, (model.n_iter,))
         return model
 
 
