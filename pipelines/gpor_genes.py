@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
@@ -71,10 +70,11 @@ def one_part(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Rank on the training part, then test growing sets of the best genes."""
     centre, spread = table.X[train].mean(axis=0), table.X[train].std(axis=0)
-    X = (table.X - centre) / np.where(spread > 0, spread, 1.0)
+    varies = spread > 1e-9 * np.abs(centre)  # a constant column has a spread of rounding errors
+    X = (table.X - centre) / np.where(varies, spread, 1.0)
     classes = np.arange(1, table.n_ranks + 1)
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # stopped early on purpose
+        warnings.simplefilter("ignore", UserWarning)  # stopped early on purpose, in mid-ascent
         ranking = GPOR("ard-linear", inference=inference, max_iter=steps, classes=classes)
         order = ranking.fit(X[train], table.y[train]).select_features(X.shape[1])
         rows = []

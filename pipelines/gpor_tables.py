@@ -90,7 +90,8 @@ def one_fit(table: OrdinalTable, bins: int, trial: int, method: str) -> dict[str
     """Fit on one training part, measure on its test part."""
     train, test = table.split(trial)
     centre, spread = table.X[train].mean(axis=0), table.X[train].std(axis=0)
-    X = (table.X - centre) / np.where(spread > 0, spread, 1.0)
+    varies = spread > 1e-9 * np.abs(centre)  # a constant column has a spread of rounding errors
+    X = (table.X - centre) / np.where(varies, spread, 1.0)
     classes = np.arange(1, table.n_ranks + 1)
     with threadpool_limits(1), warnings.catch_warnings(record=True) as complaints:
         warnings.simplefilter("always")

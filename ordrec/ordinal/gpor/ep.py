@@ -89,8 +89,7 @@ def expectation_propagation(
 ) -> EPPosterior:
     """Sweep until the sites stand still; parameters as for `laplace`."""
     edges = threshold_edges(thresholds)
-    warm = start is not None
-    p, nu = _laplace_sites(covariance, ranks, thresholds, noise) if start is None else start
+    p, nu = laplace(covariance, ranks, thresholds, noise).sites if start is None else start
     step, before = 1.0, np.inf
     for n_iter in range(1, max_iter + 1):
         factor = covariance.factor(p)
@@ -107,8 +106,8 @@ def expectation_propagation(
         change = _largest_change(new_p - p, new_nu - nu, h, A, coef)
         if change <= TOLERANCE or n_iter == max_iter:
             break
-        if warm and n_iter == 1 and change > FAR:
-            p, nu = _laplace_sites(covariance, ranks, thresholds, noise)
+        if start is not None and n_iter == 1 and change > FAR:
+            p, nu = laplace(covariance, ranks, thresholds, noise).sites
             continue
         if change > before:
             step = max(0.5 * step, SMALLEST_STEP)
@@ -132,15 +131,6 @@ def expectation_propagation(
         ranks=ranks,
         n_thresholds=thresholds.size,
     )
-
-
-def _laplace_sites(
-    covariance: Covariance, ranks: np.ndarray, thresholds: np.ndarray, noise: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The quadratic approximation of the likelihood at the mode, as sites to start from."""
-    mode = laplace(covariance, ranks, thresholds, noise)
-    W = mode.terms.curvature
-    return W, W * mode.latent - mode.terms.slope
 
 
 def _largest_change(

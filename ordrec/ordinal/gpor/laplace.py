@@ -61,6 +61,12 @@ class LaplacePosterior:
         """What a search under nearby parameters wants as its start."""
         return self.coef
 
+    @property
+    def sites(self) -> tuple[np.ndarray, np.ndarray]:
+        """The quadratic approximation of each likelihood: precision and shift, as in EP."""
+        W = self.terms.curvature
+        return W, W * self.latent - self.terms.slope
+
     def slopes(self, kernel: Any) -> tuple[np.ndarray, float, np.ndarray]:
         """Slopes of the log-evidence over the kernel's theta, ln(sigma) and the thresholds."""
         A, _ = self.factor.marginals()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -330,6 +331,18 @@ def test_a_stopped_inference_gives_numbers(inference, monkeypatch):
     X, y = problem()
     with pytest.warns(ConvergenceWarning, match=r"violation of \d.*1 of 1 evaluations"):
         GPOR(inference=inference, noise=0.01, optimizer=None).fit(X, y)
+
+
+def test_laplace_says_where_its_evidence_is_too_good_to_be_true():
+    """Ten ranks of pure noise in many dimensions: little noise and K = I fit perfectly."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 40)), rng.integers(0, 8, 60)
+    doubtful = {"noise": 0.02, "noise_bounds": (0.01, 0.03), "gamma": 1.0}
+    with pytest.warns(UserWarning, match=r"exceeds that of expectation propagation.*by \d"):
+        GPOR(**doubtful).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        GPOR().fit(*problem())
 
 
 @pytest.mark.parametrize(
