@@ -7,20 +7,9 @@ import pandas as pd
 from rich.table import Table
 
 from ordrec.evaluation.result import EvaluationResult
+from ordrec.evaluation.selection import higher_is_better
 
 __all__ = ["dataset_table", "summary_table"]
-
-HIGHER_IS_BETTER = (
-    "ndcg",
-    "fcp",
-    "map",
-    "mrr",
-    "precision",
-    "recall",
-    "kappa",
-    "tau",
-    "off_by_one",
-)
 
 
 def summary_table(result: EvaluationResult, average: str = "micro") -> Table:
@@ -51,8 +40,7 @@ def _best(values: pd.Series) -> float:
     name = str(values.name)
     if name.endswith("_seconds") or values.count() < 2:
         return np.nan
-    higher = name.split("@")[0] in HIGHER_IS_BETTER
-    return float(values.max() if higher else values.min())
+    return float(values.max() if higher_is_better(name) else values.min())
 
 
 def _cell(column: str, value: float, best: float) -> str:

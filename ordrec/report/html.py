@@ -1,0 +1,235 @@
+"""A report in one file: a page with its tables and figures inside, no network, no script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ordrec.evaluation.experiment_result import ExperimentResult
+from ordrec.evaluation.selection import higher_is_better
+from ordrec.report.figures import (
+    box_plots,
+    critical_difference_diagram,
+    inline_svg,
+    save_figure,
+    time_against_accuracy,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["FigureSection", "Report", "TableSection", "experiment_report", "means_table"]
+
+
+@dataclass(frozen=True)
+class TableSection:
+    """A frame with its index as the first column.
+
+    ``mark`` takes a row's name, a column's name and the value and says "best", "far" or "".
+    """
+
+    title: str
+    frame: pd.DataFrame
+    caption: str = ""
+    text: str = ""
+    mark: Callable[[Any, Any, Any], str] | None = None
+
+
+@dataclass(frozen=True)
+class FigureSection:
+    """A figure; ``name`` is also that of its files."""
+
+    title: str
+    figure: Figure
+    name: str
+    caption: str = ""
+    text: str = ""
+
+
+class Cell(NamedTuple):
+    """Text of a table cell and how it is shown."""
+
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a page says.
+
+    Attributes
+    ----------
+    title : str
+    lead : list of str
+        Paragraphs below the title.
+    sections : list of TableSection or FigureSection
+    manifest : dict
+        As in `ExperimentResult`.
+    failures : DataFrame, optional
+        Cells that failed: shown first.
+    """
+
+    title: str
+    lead: list[str]
+    sections: list[TableSection | FigureSection]
+    manifest: dict[str, Any] = field(default_factory=dict)
+    failures: pd.DataFrame | None = None
+
+    def html(self) -> str:
+        """The page."""
+        import jinja2
+
+        source = resources.files("ordrec.report").joinpath("template.html").read_text("utf-8")
+        template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+        failed = pd.DataFrame() if self.failures is None else self.failures
+        return template.from_string(source).render(
+            report=self,
+            sections=[_rendered(section) for section in self.sections],
+            facts=_facts(self.manifest),
+            n_failed=len(failed),
+            failures=_grouped(failed),
+        )
+
+    def write(self, folder: str | Path) -> Path:
+        """Write ``report.html`` and every figure as svg and pdf; return the page's path."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for section in self.sections:
+            if isinstance(section, FigureSection):
+                save_figure(section.figure, folder / "figures" / section.name)
+        path = folder / "report.html"
+        path.write_text(self.html(), encoding="utf-8")
+        return path
+
+
+def experiment_report(
+    result: ExperimentResult,
+    title: str,
+    *,
+    lead: list[str] | None = None,
+    average: str | None = None,
+) -> Report:
+    """The usual report of an experiment.
+
+    For each metric a table of means with standard errors and box plots; with three models on
+    four data sets or more a critical-difference diagram; then time against the first metric.
+
+    Parameters
+    ----------
+    result : ExperimentResult
+    title : str
+    lead : list of str, optional
+    average : {"micro", "macro"}, optional
+        Which one, where metrics have both.
+    """
+    sections: list[TableSection | FigureSection] = []
+    metrics = list(result.frame["metric"].unique())
+    for metric in metrics:
+        has = result.frame.loc[result.frame["metric"] == metric, "average"].unique()
+        chosen = average if average in has else has[0]
+        sections.append(means_table(result, metric, chosen))
+        rows = result.frame[result.frame["average"] == chosen]
+        if rows.groupby(["data", "model"]).size().max() > len(metrics):
+            sections.append(
+                FigureSection(
+                    f"{metric} over the folds",
+                    box_plots(rows, metric),
+                    f"box-{_plain(metric)}",
+                    "Boxes from quarter to quarter, a line at the median, whiskers to the last "
+                    "value within 1.5 times the box.",
+                )
+            )
+        means = result.means(metric, chosen).dropna(axis=1)
+        if means.shape[1] >= 3 and means.shape[0] >= 4:
+            sections.append(
+                FigureSection(
+                    f"Average ranks by {metric}",
+                    critical_difference_diagram(means, higher_is_better=higher_is_better(metric)),
+                    f"ranks-{_plain(metric)}",
+                    "Average rank over the data sets, 1 the best. A bar joins models that "
+                    "Nemenyi's test at 5 % cannot tell apart.",
+                )
+            )
+    if metrics and result.frame["model"].nunique() > 1:
+        sections.append(
+            FigureSection(
+                "Time against accuracy",
+                time_against_accuracy(result.frame, metrics[0]),
+                "time",
+                f"Mean seconds of a fit and mean {metrics[0]}, over all data sets and folds.",
+            )
+        )
+    return Report(title, lead or [], sections, result.manifest, result.failures)
+
+
+def means_table(result: ExperimentResult, metric: str, average: str | None = None) -> TableSection:
+    """Mean ± standard error, one row a data set; the best of a row is marked."""
+    means, errors = result.means(metric, average), result.errors(metric, average)
+    sign = -1.0 if higher_is_better(metric) else 1.0
+    best = (sign * means).min(axis=1)
+    shown = means.map(lambda value: "" if np.isnan(value) else f"{value:.4f}")
+    spread = errors.map(lambda value: "" if np.isnan(value) else f" ± {value:.4f}")
+    named = "" if average is None else f", {average} average"
+    return TableSection(
+        f"{metric}",
+        shown + spread,
+        f"Mean over folds and seeds ± its standard error{named}. "
+        f"{'Higher' if sign < 0 else 'Lower'} is better; the best of a row is bold.",
+        mark=lambda row, column, _: "best" if sign * means.loc[row, column] == best[row] else "",
+    )
+
+
+def _rendered(section: TableSection | FigureSection) -> dict[str, Any]:
+    shared = {"title": section.title, "caption": section.caption, "text": section.text}
+    if isinstance(section, FigureSection):
+        return shared | {"svg": inline_svg(section.figure, section.name, section.title)}
+    frame, mark = section.frame, section.mark
+    rows = []
+    for position, name in enumerate(frame.index):
+        cells = [Cell(" ".join(map(str, name)) if isinstance(name, tuple) else str(name))]
+        for column in frame.columns:
+            value = frame[column].iloc[position]
+            kind = mark(name, column, value) if mark is not None else ""
+            words = isinstance(value, str) and len(value) > 40
+            cells.append(Cell(_text(value), "text" if words else kind))
+        rows.append(cells)
+    names = [str(column) for column in frame.columns]
+    index = " ".join(str(name) for name in frame.index.names if name is not None)
+    return shared | {"svg": "", "columns": [index, *names], "rows": rows}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.4g}"
+    return str(value)
+
+
+def _grouped(failures: pd.DataFrame) -> list[dict[str, Any]]:
+    """One line for all folds and seeds on which a model failed in the same way."""
+    if failures.empty:
+        return []
+    counted = failures.groupby(["model", "data", "error"], sort=False).size()
+    return counted.rename("cells").reset_index().to_dict("records")  # type: ignore[return-value]
+
+
+def _facts(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """Pairs of a name and a text, in the manifest's order."""
+    names = {"data": "data checksums", "cells_from_store": "cells taken from earlier runs"}
+    facts = []
+    for name, value in manifest.items():
+        if isinstance(value, dict):
+            value = "; ".join(f"{key}: {item}" for key, item in value.items())
+        elif isinstance(value, list):
+            value = ", ".join(map(str, value))
+        facts.append((names.get(name, name), str(value)))
+    return facts
+
+
+def _plain(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name)
