@@ -14,6 +14,7 @@ With lam_k the multiplier of b_k <= b_{k+1}, dJ/db_k = lam_{k-1} - lam_k within 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +27,7 @@ from ordrec.ordinal.solution import Solution
 __all__ = ["solve"]
 
 ACCEPT, SHRINK, GROW = 1e-4, 0.25, 0.75  # actual over promised decrease
-SHARPEN = 4.0  # a sharp loss is approached from blunter ones, by this factor
+SHARPEN = 2.0  # a sharp loss is approached from blunter ones, by this factor
 ROUNDING = 1e-14  # of the objective: decreases below are noise
 
 
@@ -70,11 +71,9 @@ def solve(
     if start is None:
         start = np.zeros(d), _quantile_thresholds(ranks, n_ranks, weight)
     J = Objective(X, ranks, weight, loss, reach, alpha, np.eye(n_ranks - 1))
-    x, used = _approach(J, np.concatenate(start), max_iter)
-    if reach == "adjacent" and ordered:
-        x, value, violation, n_iter = _minimise_ordered(J, x, tol, max_iter - used)
-    else:
-        x, value, violation, n_iter = _minimise(J, x, tol, max_iter - used)
+    minimise = _minimise_ordered if reach == "adjacent" and ordered else _minimise
+    x, used = _approach(J, np.concatenate(start), minimise, max_iter)
+    x, value, violation, n_iter = minimise(J, x, tol, max_iter - used)
     w, b = x[:d], x[d:]
     return Solution(w, b, value, violation, np.nan, used + n_iter, violation <= tol, (w, b))
 
@@ -86,7 +85,9 @@ def _quantile_thresholds(ranks: np.ndarray, n_ranks: int, weight: np.ndarray) ->
     return np.log(below) - np.log(count.sum() - below)
 
 
-def _approach(J: Objective, x: np.ndarray, max_iter: int) -> tuple[np.ndarray, int]:
+def _approach(
+    J: Objective, x: np.ndarray, minimise: Callable, max_iter: int
+) -> tuple[np.ndarray, int]:
     """A start for a sharp loss, from a blunt one that is sharpened in stages.
 
     The shifted loss at (margin, alpha) is the generalised one at sharpness = margin and
@@ -102,9 +103,8 @@ def _approach(J: Objective, x: np.ndarray, max_iter: int) -> tuple[np.ndarray, i
     x = x / unit if stages else x
     for sharpness in reversed(stages):
         blunt = Loss("generalised", sharpness=sharpness)
-        x, _, _, steps = _minimise(
-            replace(J, loss=blunt, alpha=J.alpha * unit), x, 1e-4, max_iter - used
-        )
+        staged = replace(J, loss=blunt, alpha=J.alpha * unit)
+        x, _, _, steps = minimise(staged, x, 1e-4, max_iter - used)
         used += steps
     return (x * unit if stages else x), used
 
@@ -183,7 +183,7 @@ def _minimise_ordered(
     """The minimum over ordered thresholds, face by face."""
     d, used = J.X.shape[1], 0
     w, b = x[:d], np.sort(x[d:])
-    tied = np.zeros(b.size - 1, dtype=bool)
+    tied = np.diff(b) == 0.0
     while True:
         face = replace(J, tie=_tie_matrix(tied))
         first = face.tie.argmax(axis=0)

@@ -187,7 +187,8 @@ def _pair_pass(
     and one logarithm the product of all 1 + q.
     """
     middle = 0.5 * (b.min() + b.max())
-    rise, fall = np.exp(sharpness * (middle - b)), np.exp(sharpness * (b - middle))
+    rise = np.exp(np.minimum(sharpness * (middle - b), FAR))
+    fall = np.exp(np.minimum(sharpness * (b - middle), FAR))
     spread = sharpness * (b.max() - middle + abs(target))
     lift = np.exp(min(sharpness * target, FAR))
     total = 0.0

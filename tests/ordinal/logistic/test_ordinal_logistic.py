@@ -16,6 +16,7 @@ from ordrec.kernels import Gaussian, Linear
 from ordrec.ordinal.decisions import decide
 from ordrec.ordinal.logistic import OrdinalLogistic
 from ordrec.ordinal.losses import Loss, gradient, objective
+from ordrec.ordinal.svor.model import SVOREX, SVORIM
 
 CASES = [
     OrdinalLogistic(),
@@ -260,3 +261,26 @@ def test_permuted_labels_predict_nothing():
     X, y = rng.normal(size=(2000, 5)), rng.integers(0, 4, 2000)
     model = OrdinalLogistic().fit(X[:1000], y[:1000])
     assert abs(np.corrcoef(model.predict_latent(X[1000:]), y[1000:])[0, 1]) < 0.1
+
+
+@pytest.mark.parametrize(("threshold", "solver"), [("all", SVORIM), ("immediate", SVOREX)])
+@pytest.mark.parametrize("loss", ["generalised", "shifted"])
+def test_the_sharp_limit_is_svor_with_the_same_kernel(threshold, solver, loss, ratings):
+    X, y = ratings[0][:120], ratings[1][:120]
+    C, sharp = 2.0, 3000.0
+    hinge = solver(C=C, kernel="rbf", gamma=0.5, tol=1e-6).fit(X, y)
+    if loss == "generalised":
+        model = OrdinalLogistic(
+            threshold, loss, sharpness=sharp, alpha=1 / C, kernel="rbf", gamma=0.5
+        )
+        unit = 1.0
+    else:
+        model = OrdinalLogistic(
+            threshold, loss, margin=sharp, alpha=1 / (C * sharp), kernel="rbf", gamma=0.5
+        )
+        unit = sharp
+    model.fit(X, y)
+    np.testing.assert_allclose(model.predict_latent(X) / unit, hinge.predict_latent(X), atol=0.02)
+    np.testing.assert_allclose(model.thresholds_ / unit, hinge.thresholds_, atol=0.02)
+    # the objectives, in the terms of SVOR: C sum of hinges + 1/2 |w|^2
+    assert C * model.objective_ / unit == pytest.approx(hinge.objective_, rel=2e-3)
