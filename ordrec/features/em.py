@@ -38,6 +38,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 __all__ = ["LowRankFit", "annealing_ranks", "project_rows", "weighted_low_rank"]
 
@@ -89,6 +90,19 @@ def weighted_low_rank(
     All ranks but the last get a few steps each; the last goes on until the weighted error
     falls by less than ``tol`` of itself, or ``max_iter`` steps were made in all.
     """
+    with threadpool_limits(1, "blas"):  # thin factors: threads would only wait for each other
+        return _anneal(entries, weights, ranks, start, tol, max_iter, seed)
+
+
+def _anneal(
+    entries: sparse.csr_array,
+    weights: np.ndarray,
+    ranks: list[int],
+    start: np.ndarray | None,
+    tol: float,
+    max_iter: int,
+    seed: np.random.RandomState,
+) -> LowRankFit:
     left, s, right = _first_block(entries.shape, max(ranks), start, seed)
     errors: list[float] = []
     at_rank: list[int] = []
