@@ -12,6 +12,8 @@ loops; the last column is CPU seconds, which say more on a machine that others u
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import resource
 import time
 import warnings
@@ -162,10 +164,11 @@ def my_fm(myfm: Any, train: Ratings, test: Ratings, *, implicit: bool) -> np.nda
         return sparse.csr_matrix((len(part), 0))
 
     model = myfm.MyFMOrderedProbit(rank=10, random_seed=42)
-    model.fit(
-        nothing(train), train.levels.astype(np.int64), X_rel=relations(train), n_iter=512,
-        n_kept_samples=512, group_shapes=groups,
-    )  # fmt: skip
+    with contextlib.redirect_stderr(io.StringIO()):  # a progress bar
+        model.fit(
+            nothing(train), train.levels.astype(np.int64), X_rel=relations(train), n_iter=512,
+            n_kept_samples=512, group_shapes=groups,
+        )  # fmt: skip
     return model.predict_proba(nothing(test), relations(test))
 
 

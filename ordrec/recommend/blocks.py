@@ -108,15 +108,13 @@ def multiply(
     return result
 
 
-def invert(
-    blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, right: np.ndarray, n_jobs: int = 1
-) -> tuple[np.ndarray, np.ndarray]:
-    """``(blocks + noise)^-1 right`` and the diagonal of the inverse, block by block."""
+def invert(blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, n_jobs: int = 1) -> np.ndarray:
+    """``(block + noise)^-1`` for each block, in the same layout."""
     sizes = np.diff(start)
     base = np.concatenate([[0], np.cumsum(sizes * sizes)])
-    solution, diag = np.empty(right.size), np.empty(right.size)
-    over_spans(_invert, sizes**3, n_jobs, blocks, base, start, noise, right, solution, diag)
-    return solution, diag
+    result = np.empty_like(blocks)
+    over_spans(_invert, sizes**3, n_jobs, blocks, base, start, noise, result)
+    return result
 
 
 def forms(
@@ -221,18 +219,14 @@ def _multiply_many(first, stop, blocks, base, start, vectors, result):  # type: 
 
 
 @njit(cache=True, nogil=True)
-def _invert(first, stop, blocks, base, start, noise, right, solution, diag):  # type: ignore[no-untyped-def]
+def _invert(first, stop, blocks, base, start, noise, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
         n = start[o + 1] - start[o]
-        if n == 0:
-            continue
-        block = blocks[base[o] : base[o + 1]].reshape((n, n)).astype(np.float64)
-        for a in range(n):
-            block[a, a] += noise[start[o] + a]
-        inverse = np.linalg.inv(block)
-        solution[start[o] : start[o + 1]] = np.dot(inverse, right[start[o] : start[o + 1]])
-        for a in range(n):
-            diag[start[o] + a] = inverse[a, a]
+        if n > 0:
+            block = blocks[base[o] : base[o + 1]].reshape((n, n)).astype(np.float64)
+            for a in range(n):
+                block[a, a] += noise[start[o] + a]
+            result[base[o] : base[o + 1]] = np.linalg.inv(block).ravel()
 
 
 @njit(cache=True, nogil=True)

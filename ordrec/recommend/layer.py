@@ -34,7 +34,7 @@ COMMON_WEIGHT = 1e-3  # a faint pull of the common parameters, for ranks without
 class LayerPriors:
     """Standard deviations of what is personal, in units of scores of 5-star ratings."""
 
-    threshold_sd: float = 0.2
+    threshold_sd: float = 0.25
     shared: float = 0.4
     user_sd: float = 0.25
     item_sd: float = 0.15
@@ -141,6 +141,8 @@ def fit_layer(
     item_counts = np.bincount(items, minlength=n_items).astype(np.float64)
     # a score that left its rating out rests on one rating less
     log_u, log_i = np.log(user_counts[users]), np.log(item_counts[items])
+    centres = np.array([log_u.mean(), log_i.mean()])  # the three c then hardly interact
+    log_u, log_i = log_u - centres[0], log_i - centres[1]
     arrays = (
         scores.astype(np.float64), levels.astype(np.int64), users.astype(np.int64),
         items.astype(np.int64), log_u, log_i, L, priors.user_sd, priors.item_sd,
@@ -149,20 +151,26 @@ def fit_layer(
     start[: n_ranks - 1] = _first_thresholds(scores, levels, n_ranks)
     start[n_ranks - 1] = np.log(max(scores.std(), 1e-3) if scores.size else 1.0) * 0.5 - 0.2
 
-    def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
+    # What is common bends the posterior more than what is personal: in these steps alike.
+    steps = np.ones(start.size)
+    steps[: n_ranks + 2] = np.sqrt(np.median(1.0 + 0.1 * user_counts) / max(scores.size, 1))
+
+    def value_and_gradient(moved: np.ndarray) -> tuple[float, np.ndarray]:
+        x = start + steps * moved
         value, slope = _objective(x, n_ranks, n_users, n_items, *arrays)
         drift = x[: n_ranks + 2] - start[: n_ranks + 2]
         slope[: n_ranks + 2] += COMMON_WEIGHT * drift
         value += 0.5 * COMMON_WEIGHT * float(drift @ drift)
-        return value / scores.size, slope / scores.size
+        return value / scores.size, steps * slope / scores.size
 
     fit = minimize(
-        value_and_gradient, start, jac=True, method="L-BFGS-B",
-        options={"maxiter": max_iter, "maxcor": 20, "ftol": 1e-8, "gtol": 1e-7},
+        value_and_gradient, np.zeros(start.size), jac=True, method="L-BFGS-B",
+        options={"maxiter": max_iter, "maxcor": 20, "ftol": 1e-8, "gtol": 1e-8},
     )  # fmt: skip
-    t, c, z, p, q = _unpack(fit.x, n_ranks, n_users, n_items)
+    t, c, z, p, q = _unpack(start + steps * fit.x, n_ranks, n_users, n_items)
+    scale = np.array([c[0] - c[1:] @ centres, c[1], c[2]])
     return Layer(
-        t, z @ L.T, c.copy(), p * priors.user_sd, q * priors.item_sd,
+        t, z @ L.T, scale, p * priors.user_sd, q * priors.item_sd,
         user_counts, item_counts, int(fit.nit), float(fit.fun),
     )  # fmt: skip
 

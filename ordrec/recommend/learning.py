@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import minimize
 
-from ordrec.recommend.joint import Covariance, JointData, solve
+from ordrec.recommend.joint import BlockInverse, Covariance, JointData, solve
 from ordrec.recommend.mean import NewPairs, adjoint, gradient, parts_of_mean
 from ordrec.recommend.weights import Weights
 
@@ -76,12 +76,15 @@ def hold_out_objective(
     def objective(logs: np.ndarray) -> tuple[float, np.ndarray, float]:
         weights = start.with_logs(logs)
         K = Covariance(data, weights, n_jobs)
-        solved = solve(K, data.target, noise, tol=tol, max_iter=400, start=kept["a"])
+        inverse = BlockInverse(K, noise)
+        solved = solve(
+            K, data.target, noise, tol=tol, max_iter=400, start=kept["a"], inverse=inverse
+        )
         a = solved.x.astype(np.float64)
         parts = parts_of_mean(K, pairs, a)
         e = parts.mean - y
         right = adjoint(K, pairs, e)
-        back = solve(K, right, noise, tol=tol, max_iter=400, start=kept["gamma"])
+        back = solve(K, right, noise, tol=tol, max_iter=400, start=kept["gamma"], inverse=inverse)
         gamma = back.x.astype(np.float64)
         kept["a"], kept["gamma"] = solved.x, back.x
         slope = gradient(K, pairs, parts, a, gamma, e)[weights.layout.free]

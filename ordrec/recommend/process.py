@@ -18,8 +18,14 @@ from functools import cached_property
 import numpy as np
 
 from ordrec.ratings import Ratings
-from ordrec.recommend.blocks import invert
-from ordrec.recommend.joint import Covariance, JointData, inverse_diagonal, solve
+from ordrec.recommend.joint import (
+    BlockInverse,
+    Covariance,
+    JointData,
+    inverse_diagonal,
+    smoothed_diagonal,
+    solve,
+)
 from ordrec.recommend.layer import Layer, curvature
 from ordrec.recommend.learning import learn_weights
 from ordrec.recommend.mean import new_pairs, parts_of_mean
@@ -30,7 +36,8 @@ __all__ = ["Process", "fit_process", "learnt_weights", "refit_process"]
 
 HELD_OUT = 0.15
 TOLERANCE = 3e-3
-N_PROBES, PROBE_STEPS = 16, 30
+MAX_STEPS = 500
+N_PROBES, PROBE_STEPS = 8, 15
 NEWTON_STEPS = 3
 LEAST_CURVATURE = 0.05
 
@@ -94,7 +101,7 @@ def refit_process(process: Process, layer: Layer, levels: np.ndarray, seed: int)
         slope, W = curvature(f, thresholds, scale, levels)
         W = np.maximum(W, LEAST_CURVATURE)  # (1)
         target, noise = f + slope / W, 1.0 / (W * typical**2)  # (2), (3)
-        a = solve(K, target, noise, tol=TOLERANCE, max_iter=500, start=a).x.astype(np.float64)
+        a = solve(K, target, noise, tol=TOLERANCE, max_iter=MAX_STEPS, start=a).x.astype(np.float64)
         f = target - noise * a
     return _solve(K, target, noise, a, seed)
 
@@ -104,11 +111,14 @@ def _solve(
 ) -> Process:
     data = K.data
     prior = data.y - data.target
+    inverse = BlockInverse(K, noise)
     if not data.two_sided:
-        a, d = invert(K.item_blocks, data.item_side.start, noise, y - prior, K.n_jobs)
-        n_iter = 0
+        a = (inverse @ (y - prior).astype(np.float32)).astype(np.float64)
+        d, n_iter = inverse.diagonal, 0
     else:
-        solved = solve(K, y - prior, noise, tol=TOLERANCE, max_iter=500, start=start)
+        solved = solve(
+            K, y - prior, noise, tol=TOLERANCE, max_iter=MAX_STEPS, start=start, inverse=inverse
+        )
         if not solved.converged:
             from sklearn.exceptions import ConvergenceWarning
 
@@ -120,7 +130,10 @@ def _solve(
             )
         a, n_iter = solved.x.astype(np.float64), solved.n_iter
         rng = np.random.default_rng(seed)
-        d = inverse_diagonal(K, noise, rng, n_probes=N_PROBES, n_steps=PROBE_STEPS)
+        probed = inverse_diagonal(
+            K, noise, rng, n_probes=N_PROBES, n_steps=PROBE_STEPS, inverse=inverse
+        )
+        d = smoothed_diagonal(K, noise, probed, inverse)
     K.release()
     return Process(K, a, y - a / d, noise, n_iter)
 

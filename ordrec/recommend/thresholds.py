@@ -57,7 +57,7 @@ class PersonalThresholds(RemembersIds):
     scorer: Any = None
     decision: Decision = "median"
     n_splits: int = 5
-    threshold_sd: float = 0.2
+    threshold_sd: float = 0.25
     user_sd: float = 0.25
     item_sd: float = 0.15
     random_state: int = 0
