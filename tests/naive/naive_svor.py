@@ -52,3 +52,28 @@ def primal(K, ranks, n_ranks, C, beta, b, *, reach, costs=None):
     signs, weight = threshold_signs(ranks, n_ranks), caps(ranks, n_ranks, C, reach, costs)
     hinge = np.maximum(0.0, 1.0 - signs * (f[:, None] - b))
     return 0.5 * beta @ f + np.sum(weight * hinge)
+
+
+def violation_by_loops(f, alpha, cap, sample, threshold, sign, mu):
+    """The left side of (19), condition by condition.
+
+    A threshold must not be below F of a pair that may still lower its multiplier's side, nor
+    above one that may raise it; and b_k <= b_j for k < j, with equality across positive mu.
+    So every lower bound at k must stay below every upper bound at j >= k, and also at j < k
+    when all mu between them are positive. Without ordering constraints mu is zero and only
+    k = j counts: callers tell by an all-zero mu that it does not matter.
+    """
+    worst = 0.0
+    lows, ups = [], []
+    for p in range(len(alpha)):
+        F = f[sample[p]] - sign[p]
+        if (sign[p] > 0 and alpha[p] > 0) or (sign[p] < 0 and alpha[p] < cap[p]):
+            lows.append((threshold[p], F))
+        if (sign[p] > 0 and alpha[p] < cap[p]) or (sign[p] < 0 and alpha[p] > 0):
+            ups.append((threshold[p], F))
+    for k, low in lows:
+        for j, up in ups:
+            tied = all(mu[m] > 0 for m in range(min(j, k) + 1, max(j, k) + 1))
+            if j == k or (mu.any() and (j > k or tied)):
+                worst = max(worst, low - up)
+    return worst

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
+from copy import copy
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 
 from ordrec.ordinal.base import BLOCK_ENTRIES, KernelMixin, ThresholdModel
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.implicit import check_costs, solve_implicit
+from ordrec.ordinal.svor.solver import SINGLE_TOL
+from ordrec.ordinal.thresholds.order import ranks_between
 
 __all__ = ["SVOREX", "SVORIM", "SVORSLA"]
 
 SINGLE_ABOVE = 1000  # samples from which a single-precision kernel is tried first
-SINGLE_TOL = 1e-4  # the smallest tol that single precision is good for
 DOUBLE_UP_TO = 12_000  # samples up to which a failure is tried again in double precision
+
+
+def _wants_probability(model: _SVOR) -> bool:
+    if not model.probability:
+        raise AttributeError("predict_proba needs probability=True, set before fit")
+    return True
 
 
 class _SVOR(KernelMixin, ThresholdModel):
@@ -62,14 +73,63 @@ class _SVOR(KernelMixin, ThresholdModel):
     ) -> Solution:
         """Solve for the samples that count."""
         K = self._fit_gram(X, rows=rows, dtype=dtype)
+        return self._solve_gram(K, ranks[rows], weight[rows])
+
+    def _solve_gram(
+        self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray, start: Any = None
+    ) -> Solution:
         return self._solve(
             K,
-            ranks[rows],
-            self.C * weight[rows],
+            ranks,
+            self.C * weight,
             tol=self.tol,
             max_iter=self.max_iter,
             method=self.solver,
+            start=start,
         )
+
+    def rank_path(
+        self,
+        K: np.ndarray,
+        ranks: np.ndarray,
+        n_ranks: int,
+        held: np.ndarray,
+        settings: list[dict[str, Any]],
+    ) -> list[np.ndarray]:
+        """Ranks predicted for held-out rows under each setting of parameters, for `tune`.
+
+        Parameters
+        ----------
+        K : ndarray of shape (n, n)
+            Gram matrix of the training rows.
+        ranks : ndarray of shape (n,)
+            Zero-based.
+        n_ranks : int
+        held : ndarray of shape (m, n)
+            Kernel of held-out rows with the training rows.
+        settings : list of dict
+            Each starts from the solution of the one before.
+        """
+        model = copy(self)
+        model.classes_ = np.arange(n_ranks)
+        if ranks.size > SINGLE_ABOVE and self.tol >= SINGLE_TOL:
+            K = K.astype(np.float32)
+        predicted, start, failed = [], None, 0
+        for setting in settings:
+            for name, value in setting.items():
+                setattr(model, name, value)
+            model._check_parameters()
+            solution = model._solve_gram(K, ranks, np.ones(ranks.size), start)
+            start = solution.state
+            failed += not solution.converged
+            predicted.append(ranks_between(held @ solution.coef, solution.thresholds))
+        if failed:
+            warnings.warn(
+                f"{type(self).__name__} did not converge for {failed} of {len(settings)} settings",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return predicted
 
     def _keep(self, X: Any, rows: np.ndarray, solution: Solution) -> None:
         """Fitted attributes; only rows with a coefficient stay."""
@@ -91,6 +151,7 @@ class _SVOR(KernelMixin, ThresholdModel):
         blocks = [X[first : first + step] for first in range(0, X.shape[0], step)]
         return np.concatenate([self._cross_gram(block) @ self.dual_coef_ for block in blocks])
 
+    @available_if(_wants_probability)
     def predict_proba(self, X: Any) -> np.ndarray:
         """P(rank) by the calibrated link, shape (n_samples, n_ranks); needs probability=True."""
         return self._linked_probabilities(X)

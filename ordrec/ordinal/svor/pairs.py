@@ -77,6 +77,8 @@ def anchored_thresholds(pairs: Pairs, n_thresholds: int, ordered: bool) -> np.nd
 
 def only_thresholds(pairs: Pairs, kept: np.ndarray) -> Pairs:
     """The pairs of the kept thresholds, which are renumbered."""
+    if kept.all():
+        return pairs
     stays = kept[pairs.threshold]
     number = np.cumsum(kept) - 1
     start = np.concatenate([[0], np.cumsum(stays)])[pairs.start]

@@ -38,7 +38,7 @@ LEVELS = 6  # proximal levels of the polish, sigma growing tenfold
 STEPS_PER_LEVEL = 12
 SMALL_PROBLEM = 500  # below this a factorisation is cheap next to correctors
 SMO_STEPS_PER_SAMPLE = 50
-NEARBY = 3.0  # ratio of caps up to which an earlier interior point helps
+NEARBY = 2.6  # ratio of caps up to which an earlier interior point helps
 ROUNDING = 1e-11  # of the summed caps: a gap below this is beyond float64
 
 
@@ -49,7 +49,8 @@ class Warm(NamedTuple):
     alpha: np.ndarray
     mu: np.ndarray
     b: np.ndarray
-    early: Point  # of the interior-point method
+    early: Point  # of the last interior-point method that started cold
+    early_total: float  # the sum of its caps, zero if there was none
 
 
 class _Outcome(NamedTuple):
@@ -104,7 +105,7 @@ def solve_pairs(
         thresholds = _with_loose(thresholds, kept, pairs, f, ordered)
         return Solution(beta, thresholds, 0.0, 0.0, 0.0, 0, True)
     T = int(kept.sum())
-    outcome, early = _run(K, inner, T, ordered, tol, max_iter, method, start)
+    outcome, early, early_total = _run(K, inner, T, ordered, tol, max_iter, method, start)
     gap = outcome.primal - outcome.dual
     converged = bool(_good(outcome, tol, inner.cap.sum()))
     thresholds[kept] = outcome.b
@@ -117,7 +118,7 @@ def solve_pairs(
         gap,
         outcome.n_iter,
         converged,
-        Warm(inner, outcome.alpha, outcome.mu, outcome.b, early),
+        Warm(inner, outcome.alpha, outcome.mu, outcome.b, early, early_total),
     )
 
 
@@ -130,32 +131,29 @@ def _run(
     max_iter: int | None,
     method: str,
     start: Warm | None,
-) -> tuple[_Outcome, Point]:
-    """The method of choice; the interior point in single precision first if tol allows it."""
-    total = pairs.cap.sum()
-    early = cold_start(pairs, T)
+) -> tuple[_Outcome, Point, float]:
+    """The method of choice, warm if that is possible; with the early point of a cold start."""
+    total = float(pairs.cap.sum())
+    cold = cold_start(pairs, T)
     if method == "smo":
         steps = max(1_000_000, 1000 * K.shape[0]) if max_iter is None else max_iter
         alpha, mu = np.zeros(pairs.cap.size), np.zeros(T)
-        smo_end = _finish(K, pairs, pairs.sample, alpha, mu, np.zeros(T), ordered, tol, steps, 0)
-        return smo_end, early
+        end = _finish(K, pairs, pairs.sample, alpha, mu, np.zeros(T), ordered, tol, steps, 0)
+        return end, cold, 0.0
     if start is not None and np.array_equal(start.pairs.threshold, pairs.threshold):
         if np.all(start.alpha <= pairs.cap) and np.all(start.alpha < start.pairs.cap):
             # no multiplier met its cap, so that larger ones change nothing
             f = np.zeros(K.shape[0])
             outcome = _measure(K, pairs, start.alpha, start.mu, f, start.b, ordered, 0)
             if _good(outcome, tol, total):
-                return outcome, start.early
-        ratio = float(total / start.pairs.cap.sum())
-        if 1.0 / NEARBY <= ratio <= NEARBY and np.any(start.early.alpha):
-            early = _rescaled(start.early, pairs, ratio)
-    if K.dtype == np.float64 and tol >= SINGLE_TOL:
-        single = K.astype(np.float32)
-        outcome, passed = _interior(K, single, pairs, early, ordered, tol, max_iter)
-        if _good(outcome, tol, total):
-            return outcome, passed
-        early = cold_start(pairs, T)
-    return _interior(K, K, pairs, early, ordered, tol, max_iter)
+                return outcome, start.early, start.early_total
+        if total <= NEARBY * start.early_total and start.early_total <= NEARBY * total:
+            warm = _rescaled(start.early, pairs, total / start.early_total)
+            outcome, _ = _interior(K, pairs, warm, ordered, tol, max_iter)
+            if _good(outcome, tol, total):
+                return outcome, start.early, start.early_total
+    outcome, early = _interior(K, pairs, cold, ordered, tol, max_iter)
+    return outcome, early, total
 
 
 def _rescaled(point: Point, pairs: Pairs, ratio: float) -> Point:
@@ -166,36 +164,39 @@ def _rescaled(point: Point, pairs: Pairs, ratio: float) -> Point:
 
 def _interior(
     K: np.ndarray,
-    K_inside: np.ndarray,
     pairs: Pairs,
     start: Point,
     ordered: bool,
     tol: float,
     max_iter: int | None,
 ) -> tuple[_Outcome, Point]:
-    """Interior point on a possibly rounded matrix, polished on the given one."""
+    """Interior point and polish, the former in single precision first if tol allows it."""
     steps = 200 if max_iter is None else max_iter
     correctors = 2 if K.shape[0] <= SMALL_PROBLEM else 6
-    gap = INTERIOR_PER_GAP * GAP_PER_TOL * tol
-    ridge, T = _ridge(K_inside), start.b.size
-    inside = interior_point(
-        K_inside, pairs, T, ordered, gap, steps, correctors, ridge, ADDRESSES, start
-    )
-    outcome = _polish(
-        K,
-        pairs,
-        pairs.sample,
-        inside.alpha,
-        inside.b,
-        inside.mu,
-        inside.n_iter,
-        ordered,
-        tol,
-        steps,
-        _ridge(K),
-        ADDRESSES,
-    )
-    return outcome, inside.early
+    gap, T = INTERIOR_PER_GAP * GAP_PER_TOL * tol, start.b.size
+    rounded = [K] if K.dtype == np.float32 or tol < SINGLE_TOL else [K.astype(np.float32), K]
+    for inside in rounded:
+        ridge = _ridge(inside)
+        end = interior_point(
+            inside, pairs, T, ordered, gap, steps, correctors, ridge, ADDRESSES, start
+        )
+        outcome = _polish(
+            K,
+            pairs,
+            pairs.sample,
+            end.alpha,
+            end.b,
+            end.mu,
+            end.n_iter,
+            ordered,
+            tol,
+            steps,
+            _ridge(K),
+            ADDRESSES,
+        )
+        if _good(outcome, tol, pairs.cap.sum()):
+            break
+    return outcome, end.early
 
 
 def _ridge(K: np.ndarray) -> float:
@@ -320,6 +321,8 @@ def _with_loose(
     Samples on one side only: just beyond the margin of the outermost of them. No samples at
     all: the value of the neighbour, so that the ranks between are never predicted.
     """
+    if kept.all():
+        return thresholds
     F = f[pairs.sample] - pairs.sign
     known = kept.copy()
     for j in np.flatnonzero(~kept):

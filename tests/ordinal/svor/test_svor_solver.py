@@ -1,0 +1,317 @@
+"""The solvers against a generic convex solver, each other, and the conditions themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive.naive_svor import oracle, primal, violation_by_loops
+
+from ordrec.ordinal.svor.batch import solve_many
+from ordrec.ordinal.svor.bounds import bounds_of
+from ordrec.ordinal.svor.explicit import solve_explicit
+from ordrec.ordinal.svor.implicit import solve_implicit
+from ordrec.ordinal.svor.interior import gram_times
+from ordrec.ordinal.svor.pairs import adjacent_pairs, all_pairs, anchored_thresholds
+from ordrec.ordinal.svor.solver import solve_pairs
+
+TIGHT = 1e-6
+
+
+def _gram(kind, X):
+    distances = ((X[:, None] - X) ** 2).sum(axis=2)
+    if kind == "linear":
+        return X @ X.T
+    if kind == "constant":
+        return np.ones_like(distances)
+    return np.exp(-distances * {"wide": 0.05, "narrow": 20.0}[kind])
+
+
+@st.composite
+def problems(draw):
+    """Small problems: definite and singular kernels, duplicated rows, margins without samples."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, n_ranks = draw(st.integers(4, 30)), draw(st.integers(2, 10))
+    X = rng.normal(size=(n, draw(st.integers(1, 3))))
+    if draw(st.booleans()):
+        X = np.round(X)  # many equal rows
+    K = _gram(draw(st.sampled_from(["linear", "constant", "wide", "narrow"])), X)
+    score = X[:, 0] + draw(st.sampled_from([0.0, 0.3, 3.0])) * rng.normal(size=n)
+    ranks = np.digitize(score, np.quantile(score, np.sort(rng.random(n_ranks - 1))))
+    ranks[:2] = [0, n_ranks - 1]
+    C = 10.0 ** draw(st.integers(-2, 2)) * np.ones(n)
+    if draw(st.booleans()):
+        C *= rng.uniform(0.2, 2.0, size=n)
+    return K, ranks, n_ranks, C
+
+
+def _solve(form, K, ranks, n_ranks, C, **options):
+    if form == "implicit":
+        return solve_implicit(K, ranks, n_ranks, C=C, **options)
+    return solve_explicit(K, ranks, n_ranks, C=C, ordered=form == "explicit", **options)
+
+
+def _no_inner_gap(ranks):
+    return np.unique(ranks).size == ranks.max() - ranks.min() + 1
+
+
+@pytest.mark.parametrize("form", ["implicit", "explicit", "disordered"])
+@given(problem=problems())
+@settings(max_examples=25)
+def test_objective_of_a_generic_solver(form, problem):
+    K, ranks, n_ranks, C = problem
+    if form == "disordered" and not _no_inner_gap(ranks):
+        return  # empty inner ranks are merged there, which the literal problem does not do
+    reach = "all" if form == "implicit" else "adjacent"
+    best, f, _ = oracle(K, ranks, n_ranks, C, reach=reach, ordered=form == "explicit")
+    solution = _solve(form, K, ranks, n_ranks, C, tol=TIGHT)
+    assert solution.converged
+    assert solution.violation <= TIGHT
+    mine = primal(K, ranks, n_ranks, C, solution.coef, solution.thresholds, reach=reach)
+    assert mine == pytest.approx(best, rel=1e-5)
+    assert solution.objective == pytest.approx(mine, rel=1e-6)
+    if form != "disordered":
+        assert np.all(np.diff(solution.thresholds) >= 0.0)
+    assert K @ solution.coef == pytest.approx(f, abs=2e-2 * (1 + np.abs(f).max()))
+
+
+@pytest.mark.parametrize("form", ["implicit", "explicit", "disordered"])
+@pytest.mark.parametrize("seed", range(4))
+def test_thresholds_to_five_digits_where_they_are_unique(form, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 2))
+    ranks = np.digitize(X[:, 0] + 0.5 * rng.normal(size=40), [-0.8, 0.0, 0.8])
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    reach = "all" if form == "implicit" else "adjacent"
+    best, _, b = oracle(K, ranks, 4, 2.0, reach=reach, ordered=form == "explicit")
+    solution = _solve(form, K, ranks, 4, 2.0, tol=1e-8)
+    assert solution.objective == pytest.approx(best, rel=1e-8)
+    state = solution.state
+    bounds = bounds_of(state.pairs, state.alpha, state.mu, K @ solution.coef, form == "explicit")
+    assert np.all(bounds.low - 1e-5 <= b)  # a whole interval may be optimal
+    assert np.all(b <= bounds.up + 1e-5)
+    unique = bounds.up - bounds.low < 1e-6
+    assert unique.any()
+    assert solution.thresholds[unique] == pytest.approx(b[unique], abs=1e-5)
+
+
+@pytest.mark.parametrize("form", ["implicit", "explicit", "disordered"])
+@given(problem=problems())
+@settings(max_examples=15)
+def test_smo_and_interior_point_agree(form, problem):
+    K, ranks, n_ranks, C = problem
+    fast = _solve(form, K, ranks, n_ranks, C)
+    slow = _solve(form, K, ranks, n_ranks, C, method="smo")
+    assert fast.converged
+    assert slow.converged
+    assert fast.objective == pytest.approx(slow.objective, rel=2e-4)
+
+
+@pytest.mark.parametrize("form", ["implicit", "explicit", "disordered"])
+@pytest.mark.parametrize("method", ["interior", "smo"])
+@given(problem=problems())
+@settings(max_examples=10)
+def test_violation_and_gap_recomputed_from_scratch(form, method, problem):
+    K, ranks, n_ranks, C = problem
+    solution = _solve(form, K, ranks, n_ranks, C, method=method)
+    state = solution.state
+    alpha, pairs = state.alpha, state.pairs
+    assert np.all((alpha >= 0.0) & (alpha <= pairs.cap))
+    beta = np.bincount(pairs.sample, pairs.sign * alpha, minlength=len(ranks))
+    assert beta == pytest.approx(solution.coef, abs=1e-9 * (1 + np.abs(beta).max()))
+    balance = np.bincount(pairs.threshold, pairs.sign * alpha, minlength=state.mu.size)
+    balance -= state.mu - np.append(state.mu[1:], 0.0)
+    assert np.abs(balance).max() <= 1e-9 * pairs.cap.sum()
+    assert np.all(state.mu >= 0.0)
+    violation = violation_by_loops(
+        K @ beta, alpha, pairs.cap, pairs.sample, pairs.threshold, pairs.sign, state.mu
+    )
+    assert violation == pytest.approx(solution.violation, abs=1e-6)
+    gap = solution.objective - (alpha.sum() - 0.5 * beta @ K @ beta)
+    assert gap == pytest.approx(solution.gap, abs=1e-6 * (1 + solution.objective))
+    assert solution.converged
+    assert solution.violation <= 1e-3
+    assert solution.gap <= 1e-4 * solution.objective + 1e-6
+
+
+@given(problem=problems(), seed=st.integers(0, 100))
+@settings(max_examples=10)
+def test_order_of_samples_does_not_matter(problem, seed):
+    K, ranks, n_ranks, C = problem
+    order = np.random.default_rng(seed).permutation(len(ranks))
+    for form in ("implicit", "explicit"):
+        one = _solve(form, K, ranks, n_ranks, C, tol=TIGHT)
+        two = _solve(form, K[np.ix_(order, order)], ranks[order], n_ranks, C[order], tol=TIGHT)
+        assert two.objective == pytest.approx(one.objective, rel=1e-6)
+        assert K @ one.coef == pytest.approx(
+            (K @ np.eye(len(ranks))[order].T) @ two.coef,
+            abs=1e-3 * (1 + np.abs(K @ one.coef).max()),
+        )
+
+
+def test_a_repeated_sample_is_one_of_double_weight():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    ranks = np.digitize(X[:, 0], [-0.5, 0.5])
+    K = X @ X.T + np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    twice = np.append(np.arange(30), [3, 3, 7])
+    weight = np.bincount(twice, minlength=30).astype(float)
+    for form in ("implicit", "explicit", "disordered"):
+        repeated = _solve(form, K[np.ix_(twice, twice)], ranks[twice], 3, np.ones(33), tol=1e-7)
+        weighted = _solve(form, K, ranks, 3, weight, tol=1e-7)
+        assert repeated.objective == pytest.approx(weighted.objective, rel=1e-6)
+        assert repeated.thresholds == pytest.approx(weighted.thresholds, abs=1e-4)
+
+
+def test_ordering_constraints_that_bind():
+    # few samples of the middle rank between two overlapping crowds: SLA turns the thresholds
+    rng = np.random.default_rng(1)
+    x = np.concatenate([rng.normal(0, 1, 60), rng.normal(0.5, 1, 8), rng.normal(1, 1, 60)])
+    ranks = np.repeat([0, 1, 2], [60, 8, 60])
+    K = np.exp(-0.5 * (x[:, None] - x) ** 2)
+    for C in (10.0, 100.0):
+        free = solve_explicit(K, ranks, 3, C=C, ordered=False)
+        bound = solve_explicit(K, ranks, 3, C=C)
+        best, _, b = oracle(K, ranks, 3, C, reach="adjacent", ordered=True)
+        assert free.thresholds[1] < free.thresholds[0]
+        assert bound.thresholds[0] == bound.thresholds[1]
+        assert bound.state.mu[1] > 0
+        assert bound.thresholds == pytest.approx(b, abs=1e-2)
+        assert bound.objective == pytest.approx(best, rel=1e-4)
+
+
+def test_two_ranks_make_all_forms_equal():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(50, 3))
+    ranks = (X[:, 0] + 0.3 * rng.normal(size=50) > 0).astype(int)
+    results = [_solve(form, X @ X.T, ranks, 2, 1.0) for form in ("implicit", "explicit", "SLA")]
+    for other in results[1:]:
+        assert other.coef == pytest.approx(results[0].coef)
+        assert other.thresholds == pytest.approx(results[0].thresholds)
+
+
+def test_single_precision_gives_nearly_the_same():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(120, 4))
+    ranks = np.digitize(X.sum(axis=1), [-2.0, 0.0, 2.0])
+    K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
+    double = solve_implicit(K, ranks, 4, C=10.0)
+    single = solve_implicit(K.astype(np.float32), ranks, 4, C=10.0)
+    assert single.converged
+    assert single.objective == pytest.approx(double.objective, rel=1e-4)
+    assert single.thresholds == pytest.approx(double.thresholds, abs=5e-3)
+
+
+def test_float32_products_are_summed_in_double_precision():
+    rng = np.random.default_rng(5)
+    K = rng.normal(size=(200, 200)).astype(np.float32)
+    K += K.T
+    beta = 1e4 * rng.normal(size=200)
+    f = np.empty(200)
+    gram_times(K, beta, f)
+    assert f == pytest.approx(K.astype(np.float64) @ beta, rel=1e-12, abs=1e-8)
+
+
+def test_empty_ranks_have_ordered_finite_thresholds():
+    rng = np.random.default_rng(6)
+    x = np.sort(rng.normal(size=40))
+    K = np.exp(-((x[:, None] - x) ** 2))
+    ranks = np.repeat([2, 4], 20)  # of 0..6: empty below, between and above
+    for form in ("implicit", "explicit", "disordered"):
+        solution = _solve(form, K, ranks, 7, 1.0)
+        b, f = solution.thresholds, K @ solution.coef
+        assert np.all(np.isfinite(b))
+        assert np.all(np.diff(b) >= 0.0)
+        assert b[2] == pytest.approx(b[3], abs=1e-3)  # rank 3 is an empty interval
+        assert b[1] <= f.min() - 1 + 1e-9  # no training sample is near the ranks below
+        assert b[4] >= f.max() + 1 - 1e-9
+
+
+def test_one_sample_of_each_rank():
+    for n_ranks in range(2, 8):
+        x = np.arange(n_ranks, dtype=float)
+        K = np.outer(x, x)
+        for form in ("implicit", "explicit", "disordered"):
+            solution = _solve(form, K, np.arange(n_ranks), n_ranks, 1e3)
+            assert solution.converged
+            # neighbours 2 apart: w = 2, thresholds halfway
+            assert K @ solution.coef == pytest.approx(2 * x, abs=1e-2)
+            assert solution.thresholds == pytest.approx(2 * x[1:] - 1, abs=1e-2)
+
+
+def test_bounded_work_and_an_honest_report():
+    rng = np.random.default_rng(7)
+    X = 1e4 * rng.normal(size=(40, 3))  # never scaled, C far too large
+    ranks = np.digitize(rng.normal(size=40), [-0.5, 0.5])
+    short = solve_implicit(X @ X.T, ranks, 3, C=1e3, max_iter=2)
+    assert not short.converged
+    assert short.n_iter <= 2
+    assert short.violation > 1e-3 or short.gap > 1e-4 * short.objective
+    steps = solve_explicit(X @ X.T, ranks, 3, C=1e3, method="smo", max_iter=50)
+    assert not steps.converged
+    assert steps.n_iter == 50
+    long = solve_implicit(X @ X.T, ranks, 3, C=1e3)
+    assert np.isfinite(long.objective)
+    assert long.objective >= long.objective - long.gap
+
+
+@pytest.mark.parametrize("form", ["implicit", "explicit"])
+def test_warm_starts_change_nothing_but_the_way(form):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(60, 3))
+    ranks = np.digitize(X[:, 0] + rng.normal(size=60), [-1.0, 0.0, 1.0])
+    K = np.exp(-0.2 * ((X[:, None] - X) ** 2).sum(axis=2))
+    state = None
+    for C in (0.1, 0.16, 0.25, 1.0, 1.6, 100.0, 1e4, 1e5):
+        cold = _solve(form, K, ranks, 4, C)
+        warm = _solve(form, K, ranks, 4, C, start=state)
+        state = warm.state
+        assert warm.converged
+        assert warm.objective == pytest.approx(cold.objective, rel=2e-4)
+
+
+def test_larger_caps_that_change_nothing_cost_nothing():
+    K = np.eye(6) + 0.1
+    ranks = np.repeat([0, 1, 2], 2)
+    first = solve_implicit(K, ranks, 3, C=1e3)
+    second = solve_implicit(K, ranks, 3, C=1e5, start=first.state)
+    assert second.n_iter == 0
+    assert second.coef == pytest.approx(first.coef)
+
+
+def test_batch_equals_one_by_one():
+    rng = np.random.default_rng(9)
+    grams, targets = [], []
+    for n in (20, 35, 50, 20):
+        X = rng.normal(size=(n, 2))
+        grams.append(np.exp(-((X[:, None] - X) ** 2).sum(axis=2)))
+        targets.append(np.digitize(X[:, 0], [-0.5, 0.5]))
+    for implicit in (True, False):
+        many = solve_many(grams, targets, 3, implicit=implicit, C=2.0, n_jobs=2)
+        for K, ranks, solution in zip(grams, targets, many, strict=True):
+            alone = _solve("implicit" if implicit else "explicit", K, ranks, 3, 2.0)
+            assert np.array_equal(solution.coef, alone.coef)
+            assert np.array_equal(solution.thresholds, alone.thresholds)
+    with pytest.raises(ValueError, match="4 Gram matrices for 3"):
+        solve_many(grams, targets[:3], 3)
+
+
+def test_pairs_of_both_forms():
+    ranks = np.array([0, 1, 2])
+    near = adjacent_pairs(ranks, 4, np.array([1.0, 2.0, 3.0]))
+    assert near.sample.tolist() == [0, 1, 1, 2, 2]
+    assert near.threshold.tolist() == [0, 0, 1, 1, 2]
+    assert near.sign.tolist() == [-1, 1, -1, 1, -1]
+    assert near.cap.tolist() == [1, 2, 2, 3, 3]
+    every = all_pairs(ranks, 4, np.ones(3), np.ones((4, 3)))
+    assert every.cap.size == 9
+    assert anchored_thresholds(every, 3, ordered=False).tolist() == [True, True, False]
+    assert anchored_thresholds(near, 3, ordered=True).tolist() == [True, True, False]
+
+
+def test_no_threshold_to_place():
+    pairs = adjacent_pairs(np.array([0, 0]), 2, np.ones(2))
+    solution = solve_pairs(np.eye(2), pairs, 1, ordered=True)
+    assert solution.converged
+    assert solution.thresholds.tolist() == [1.0]

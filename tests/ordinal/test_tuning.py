@@ -1,0 +1,109 @@
+"""The shared-Gram search against the plain loop of scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, KFold
+
+from ordrec.kernels import Gaussian
+from ordrec.ordinal.logistic.model import OrdinalLogistic
+from ordrec.ordinal.svor.model import SVOREX, SVORIM
+from ordrec.ordinal.tuning import tune
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4))
+    y = 1 + np.digitize(X[:, 0] + X[:, 1] ** 2 + 0.4 * rng.normal(size=90), [0.0, 1.0, 2.0])
+    return X, y
+
+
+def _plain(model, grid, X, y, cv=5, metric="mae"):
+    scoring = "neg_mean_absolute_error" if metric == "mae" else "accuracy"
+    search = GridSearchCV(model, grid, cv=cv, scoring=scoring).fit(X, y)
+    score = -search.best_score_ if metric == "mae" else 1.0 - search.best_score_
+    means = search.cv_results_["mean_test_score"]
+    return search, score, -means if metric == "mae" else 1.0 - means
+
+
+@pytest.mark.parametrize("model", [SVORIM(), SVOREX(), SVORIM(kernel="poly", degree=2)])
+@pytest.mark.parametrize("metric", ["mae", "mze"])
+def test_same_scores_and_winner_as_the_plain_loop(data, model, metric):
+    X, y = data
+    model.set_params(tol=1e-5)
+    grid = {"C": [0.1, 1.0, 1.6, 10.0, 1e4], "gamma": [0.01, 0.1, 1.0]}
+    found = tune(model, X, y, grid, metric=metric)
+    search, score, means = _plain(model, grid, X, y, metric=metric)
+    assert found.best_params == search.best_params_
+    assert found.best_score == pytest.approx(score)
+    assert found.table["score"].to_numpy() == pytest.approx(means)
+    assert np.array_equal(found.estimator.predict(X), search.predict(X))
+
+
+def test_the_paper_searches_twice(data):
+    X, y = data
+    found = tune(SVORIM(), X, y)
+    coarse, fine = (found.table[found.table["stage"] == stage] for stage in (0, 1))
+    assert (len(coarse), len(fine)) == (49, 81)
+    assert sorted(set(np.log10(coarse["C"]).round(6))) == list(range(-3, 4))
+    assert sorted(set(np.log10(2 * coarse["gamma"]).round(6))) == list(range(-3, 4))
+    best = coarse.iloc[coarse["score"].to_numpy().argmin()]
+    for name in ("C", "gamma"):
+        steps = np.log10(np.unique(fine[name])) - np.log10(best[name])
+        assert steps == pytest.approx(0.2 * np.arange(-4, 5))
+    assert found.best_score <= coarse["score"].min() + 1e-12
+    assert found.best_score == fine["score"].min()
+
+
+def test_the_other_paper_searches_once(data):
+    X, y = data
+    found = tune(SVOREX(), X, y, "npsvor-paper", cv=3)
+    assert len(found.table) == 49
+    assert sorted(set(np.log10(found.table["gamma"]).round(6))) == list(range(-3, 4))
+
+
+def test_kernels_without_a_width_are_searched_along_the_cost(data):
+    X, y = data
+    assert len(tune(SVORIM(kernel="linear"), X, y, cv=3).table) == 7 + 9
+    K = Gaussian(0.3)(X)
+    given = tune(SVORIM(kernel="precomputed"), K, y, {"C": [0.1, 1.0, 10.0]})
+    named = tune(SVORIM(kernel=Gaussian(0.3)), X, y, {"C": [0.1, 1.0, 10.0]})
+    assert given.table["score"].to_numpy() == pytest.approx(named.table["score"].to_numpy())
+
+
+def test_a_width_that_follows_from_the_data_follows_from_the_training_part(data):
+    X, y = data
+    grid = {"C": [0.1, 1.0, 10.0]}
+    found = tune(SVORIM(tol=1e-5), X, y, grid, cv=KFold(4))
+    _, _, means = _plain(SVORIM(tol=1e-5), grid, X, y, cv=KFold(4))
+    assert found.table["score"].to_numpy() == pytest.approx(means)
+
+
+def test_any_kernel_estimator_will_do(data):
+    X, y = data
+    grid = {"alpha": [0.1, 1.0, 10.0], "gamma": [0.05, 0.5]}
+    model = OrdinalLogistic(kernel="rbf")
+    found = tune(model, X, y, grid, cv=3)
+    search, _, means = _plain(model, grid, X, y, cv=3)
+    assert found.best_params == search.best_params_
+    assert found.table["score"].to_numpy() == pytest.approx(means)
+
+
+def test_threads_change_nothing(data):
+    X, y = data
+    grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}
+    one, two = (tune(SVORIM(), X, y, grid, n_jobs=n) for n in (1, 2))
+    assert one.best_params == two.best_params
+    assert np.array_equal(one.table["score"], two.table["score"])
+
+
+def test_mistakes(data):
+    X, y = data
+    with pytest.raises(ValueError, match="metric must be"):
+        tune(SVORIM(), X, y, metric="rmse")
+    with pytest.raises(ValueError, match="grid must be"):
+        tune(SVORIM(), X, y, "paper")
+    with pytest.raises(ValueError, match="C must be"):
+        tune(SVORIM(), X, y, {"C": [-1.0]})
