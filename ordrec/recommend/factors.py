@@ -44,6 +44,7 @@ from typing import Any, Literal
 import numpy as np
 from joblib import effective_n_jobs
 from scipy.special import logit
+from threadpoolctl import threadpool_limits
 
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import decide
@@ -132,7 +133,10 @@ class OrdinalFactors(RemembersIds):
         items = RowPrior(of_items, ratings.item_counts > 0, np.zeros(self.rank + 1))
         loss = np.zeros(ratings.n_items)
         self.objective_ = np.empty(self.n_iter)
-        with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as threads:
+        with (
+            ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as threads,
+            threadpool_limits(1, "blas"),  # or the last digits would depend on the machine
+        ):
 
             def update(rows: _Rows, step: Callable[..., None], *arguments: Any) -> None:
                 pieces = pairwise(rows.pieces.tolist())
@@ -206,6 +210,27 @@ class OrdinalFactors(RemembersIds):
     def item_effects_(self) -> np.ndarray:
         """Posterior means of the items' effects."""
         return self._e[:-1, self.rank]
+
+    def item_factors_by_fold(self, ratings: Ratings, n_folds: int = 4) -> np.ndarray:
+        """Item factors for a kernel: without each fold of users, and last with all of them.
+
+        The users are dealt into folds by code, modulo ``n_folds``, as in `LowRank`: factors
+        fitted to a user's ratings know what they are to predict. The factors are scaled so
+        that their products are the covariances of items' scores over users.
+
+        Returns
+        -------
+        ndarray of shape (n_folds + 1, n_items, rank)
+        """
+        if n_folds < 2:
+            raise ArgumentError(f"n_folds must be at least 2, got {n_folds}")
+        sets = []
+        for fold in range(n_folds + 1):
+            others = ratings.select(ratings.users % n_folds != fold)
+            model = copy.copy(self).fit(others)
+            S = model._users[1][: self.rank, : self.rank]
+            sets.append(model.item_factors_ @ np.linalg.cholesky(S))
+        return np.stack(sets)
 
     # ---- users who come later ----------------------------------------------------------------
 

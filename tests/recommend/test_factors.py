@@ -291,6 +291,20 @@ def test_a_newcomer_is_folded_in_near_a_refit_and_nobody_else_changes(ratings, m
     np.testing.assert_array_equal(folded.predict_proba(*unknown), stranger)
 
 
+def test_item_factors_by_fold_have_not_seen_the_fold(ratings):
+    model = OrdinalFactors(rank=2, pattern=0, n_iter=8)
+    sets = model.item_factors_by_fold(ratings, n_folds=3)
+    assert sets.shape == (4, 60, 2)
+    frame = ratings.to_frame()
+    inside = ratings.users % 3 == 1
+    frame.loc[inside, "rating"] = 6 - frame.loc[inside, "rating"]
+    turned = model.item_factors_by_fold(Ratings.from_frame(frame, scale=STARS), n_folds=3)
+    np.testing.assert_array_equal(turned[1], sets[1])
+    assert not np.allclose(turned[3], sets[3])
+    with pytest.raises(ArgumentError, match="n_folds must be at least 2"):
+        model.item_factors_by_fold(ratings, n_folds=1)
+
+
 # ---- parameters and files ----------------------------------------------------------------------
 
 
@@ -332,7 +346,7 @@ def test_it_beats_biases_and_neighbours_on_movielens(real_data):
         index="model", columns="metric", values="value"
     )
     ours = table.loc["factors"]
-    assert ours["rmse"] < 0.895
-    assert ours["int_mae"] < table["int_mae"].drop("factors").min() - 0.03
-    assert ours["mze"] < table["mze"].drop("factors").min() - 0.03
-    assert ours["log_loss"] < 1.20
+    assert ours["rmse"] < 0.885
+    assert ours["int_mae"] < table["int_mae"].drop("factors").min() - 0.04
+    assert ours["mze"] < table["mze"].drop("factors").min() - 0.04
+    assert ours["log_loss"] < 1.19
