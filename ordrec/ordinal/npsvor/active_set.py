@@ -184,7 +184,7 @@ class _Rank:
         z, t, place, on = self.z, self.t, self.place, self.on
         free = np.abs(place) == POSITIVE
         rounding = 1e-7 * (self.upper - self.lower)
-        slack, eps = 0.25 * tol, self.epsilon
+        slack, eps = 0.4 * tol, self.epsilon
         new = place.copy()
         new[free & on & (z * place < -rounding)] = KINK
         new[free & (z > self.upper + rounding)] = UPPER

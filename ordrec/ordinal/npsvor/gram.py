@@ -85,9 +85,10 @@ class FreeBlock:
         self._position = np.full(K.shape[0], -1)
         self._position[rows] = np.arange(rows.size)
         self._factor = cholesky(K.take(rows, axis=0).take(rows, axis=1), self.ridge)
+        # L^{-1} of the border columns, the bias column first, and their inner products
+        self._half = self._solve_half(np.ones((rows.size, 1)))
+        self._inner = self._half.T @ self._half
         self._column_of: dict[int, int] = {}
-        self._half = np.empty((rows.size, 0), dtype=K.dtype)  # L^{-1} of the border columns
-        self._half_ones = self._solve_half(np.ones((rows.size, 1)))
 
     def worn(self, free: np.ndarray) -> bool:
         """Whether so many rows changed that factoring anew is cheaper."""
@@ -109,23 +110,25 @@ class FreeBlock:
         movers = np.flatnonzero((fixed != 0) & ~free & (self._position < 0))
         if movers.size:
             g = g - fixed[movers].astype(self.K.dtype) @ self.K[movers]
-        border = self._border(added, removed)
+        columns = self._border_columns(added, removed)
         base = self._solve_half(g[start][:, None])[:, 0]
         a, c = added.size, added.size + removed.size
         corner = np.zeros((c + 1, c + 1))
         corner[:a, :a] = self.K[np.ix_(added, added)] + self.ridge * np.eye(a)
         corner[:a, c] = corner[c, :a] = 1.0
-        corner -= border.T @ border
+        corner -= self._inner[np.ix_(columns, columns)]
         right = np.concatenate([g[added], fixed[removed], [total - fixed[movers].sum()]])
-        w = _solve_or_least_squares(corner, right - border.T @ base)
+        w = _solve_or_least_squares(corner, right - (self._half.T @ base)[columns])
+        spread = np.zeros(self._half.shape[1], dtype=self.K.dtype)
+        spread[columns] = w
         x = fixed.copy()
-        x[start] = self._solve_back(base - border @ w)
+        x[start] = self._solve_back(base - self._half @ spread)
         x[removed] = fixed[removed]
         x[added] = w[:a]
         return x, float(w[c])
 
-    def _border(self, added: np.ndarray, removed: np.ndarray) -> np.ndarray:
-        """L^{-1} [K_0A, E_R, e]; columns are computed once and remembered."""
+    def _border_columns(self, added: np.ndarray, removed: np.ndarray) -> np.ndarray:
+        """Where the columns of [K_0A, E_R, e] are in ``_half``; new ones are appended."""
         wanted = [*added.tolist(), *removed.tolist()]
         new = [row for row in wanted if row not in self._column_of]
         if new:
@@ -134,11 +137,13 @@ class FreeBlock:
             for k in np.flatnonzero(inside >= 0):
                 columns[:, k] = 0.0
                 columns[inside[k], k] = 1.0
+            fresh = self._solve_half(columns)
+            across = self._half.T @ fresh
+            self._inner = np.block([[self._inner, across], [across.T, fresh.T @ fresh]])
             first = self._half.shape[1]
-            self._half = np.hstack([self._half, self._solve_half(columns)])
+            self._half = np.hstack([self._half, fresh])
             self._column_of.update({row: first + k for k, row in enumerate(new)})
-        chosen = self._half[:, [self._column_of[row] for row in wanted]]
-        return np.hstack([chosen, self._half_ones])
+        return np.array([*(self._column_of[row] for row in wanted), 0])
 
     def _solve_half(self, B: np.ndarray) -> np.ndarray:
         B = B.astype(self.K.dtype, copy=False)
@@ -159,7 +164,7 @@ def _solve_or_least_squares(A: np.ndarray, b: np.ndarray) -> np.ndarray:
 def ridge_for(K: np.ndarray) -> float:
     """The least shift that keeps the Cholesky factor of a singular kernel stable."""
     scale = float(np.diagonal(K).mean(dtype=np.float64))
-    return scale * (1e-3 if K.dtype == np.float32 else 1e-6)
+    return scale * (1e-3 if K.dtype == np.float32 else 1e-8)
 
 
 def cholesky(A: np.ndarray, shift: float) -> Any:

@@ -43,7 +43,7 @@ def test_reaches_the_optimum_of_a_generic_solver(problem):
     planes = planes_for(y, present, C1, C2, epsilon)
     gram = DenseGram(K)
     eta = admm.natural_penalty(gram, planes)
-    solution = active_set.solve(gram, planes, eta=eta, tol=1e-6, max_iter=20_000)
+    solution = active_set.solve(gram, planes, eta=eta, tol=1e-8, max_iter=20_000)
     assert solution.converged
     F = K @ solution.coef
     P = primal_objective(planes, solution.coef, F, solution.thresholds)
