@@ -5,8 +5,9 @@ The loaders are imported when first used: listing the data sets needs none of th
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ordrec.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ordrec.datasets.catalogue import DatasetInfo
@@ -26,31 +27,6 @@ if TYPE_CHECKING:
     )
     from ordrec.datasets.synthetic import LatentModel, latent_model, synthetic_ratings
     from ordrec.datasets.tables import OrdinalTable, discretise, load_table
-
-_HOME = {
-    "DatasetInfo": "catalogue",
-    "LatentModel": "synthetic",
-    "Letor": "letor",
-    "Ohsumed": "ohsumed",
-    "OrdinalTable": "tables",
-    "describe_dataset": "registry",
-    "discretise": "tables",
-    "fetch_dataset": "registry",
-    "find_dataset": "registry",
-    "genre_flags": "movielens",
-    "latent_model": "synthetic",
-    "list_datasets": "registry",
-    "load_dataset": "registry",
-    "load_eachmovie": "eachmovie",
-    "load_jester": "jester",
-    "load_letor": "letor",
-    "load_movielens": "movielens",
-    "load_movietweetings": "movietweetings",
-    "load_ohsumed": "ohsumed",
-    "load_ratings": "generic",
-    "load_table": "tables",
-    "synthetic_ratings": "synthetic",
-}
 
 __all__ = [
     "DatasetInfo",
@@ -77,12 +53,19 @@ __all__ = [
     "synthetic_ratings",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'ordrec.datasets' has no attribute {name!r}")
-    return getattr(import_module(f"ordrec.datasets.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "catalogue": "DatasetInfo",
+        "eachmovie": "load_eachmovie",
+        "generic": "load_ratings",
+        "jester": "load_jester",
+        "letor": "Letor load_letor",
+        "movielens": "genre_flags load_movielens",
+        "movietweetings": "load_movietweetings",
+        "ohsumed": "Ohsumed load_ohsumed",
+        "registry": "describe_dataset fetch_dataset find_dataset list_datasets load_dataset",
+        "synthetic": "LatentModel latent_model synthetic_ratings",
+        "tables": "OrdinalTable discretise load_table",
+    },
+)
