@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from rich.table import Table
@@ -9,7 +12,7 @@ from rich.table import Table
 from ordrec.evaluation.result import EvaluationResult
 from ordrec.evaluation.selection import higher_is_better
 
-__all__ = ["dataset_table", "summary_table"]
+__all__ = ["dataset_table", "pipeline_table", "summary_table"]
 
 
 def summary_table(result: EvaluationResult, average: str = "micro") -> Table:
@@ -33,6 +36,16 @@ def dataset_table(rows: list[tuple[str, str, str, str]]) -> Table:
         table.add_column(title, no_wrap=title == "name", overflow="fold")
     for row in rows:
         table.add_row(*row)
+    return table
+
+
+def pipeline_table(pipelines: Iterable[Any]) -> Table:
+    """Published experiments: name, what it shows, who published it, how long it takes."""
+    table = Table()
+    for title in ("name", "experiment", "published in", "takes"):
+        table.add_column(title, no_wrap=title == "name", overflow="fold")
+    for pipeline in pipelines:
+        table.add_row(pipeline.name, pipeline.title, pipeline.source, pipeline.time)
     return table
 
 

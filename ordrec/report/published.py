@@ -1,0 +1,95 @@
+"""What was measured, next to what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordrec.errors import DataError
+from ordrec.report.html import TableSection
+
+__all__ = ["beside_published", "published_section", "within"]
+
+NEAR = 2.0  # standard errors up to which two numbers count as equal
+
+
+def beside_published(
+    frame: pd.DataFrame, published: str | Path, keys: Sequence[str] = ("data", "model")
+) -> pd.DataFrame:
+    """Means of results beside published ones, with the difference in standard errors.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Tidy results: ``metric``, ``value`` and the columns of ``keys``.
+    published : path
+        A csv with ``table``, ``metric``, the keys, ``mean``, and ``standard_error`` (empty where
+        none was printed). Rows that were not measured are left out.
+    keys : sequence of str
+
+    Returns
+    -------
+    DataFrame
+        Indexed by metric and keys: ``table n ours error published published_error difference
+        in_errors``. The difference is ours minus theirs; its standard error combines both
+        (ours alone where none was printed), so it is NaN for a single trial without one.
+    """
+    theirs = pd.read_csv(published, dtype={"table": str})
+    columns = ["metric", *keys]
+    missing = [c for c in [*columns, "table", "mean", "standard_error"] if c not in theirs]
+    if missing:
+        raise DataError(f"{published}: no column {missing[0]!r}")
+    for key in keys:
+        theirs[key] = theirs[key].astype(str)
+    plain = frame.assign(**{key: frame[key].astype(str) for key in keys})
+    grouped = plain.groupby(columns, sort=False)["value"]
+    ours = pd.DataFrame({"n": grouped.size(), "ours": grouped.mean(), "error": grouped.sem()})
+    joined = theirs.set_index(columns).join(ours, how="inner")
+    own, other = joined["error"].fillna(0.0), joined["standard_error"].fillna(0.0)
+    spread = pd.Series(np.hypot(own, other), joined.index).replace(0.0, np.nan)
+    return pd.DataFrame(
+        {
+            "table": joined["table"],
+            "n": joined["n"],
+            "ours": joined["ours"],
+            "error": joined["error"],
+            "published": joined["mean"],
+            "published_error": joined["standard_error"],
+            "difference": joined["ours"] - joined["mean"],
+            "in_errors": (joined["ours"] - joined["mean"]) / spread,
+        }
+    )
+
+
+def within(comparison: pd.DataFrame, errors: float = NEAR) -> str:
+    """How many of the published numbers are met, in words."""
+    known = comparison["in_errors"].dropna()
+    near = int((known.abs() <= errors).sum())
+    better = int((known < -errors).sum())
+    return (
+        f"{near} of {len(known)} published numbers met within {errors:g} standard errors; "
+        f"{better} lower, {len(known) - near - better} higher"
+    )
+
+
+def published_section(comparison: pd.DataFrame, source: str) -> TableSection:
+    """The comparison as a section of a report; what differs is marked."""
+
+    def mark(row: Any, column: Any, value: Any) -> str:
+        return "far" if column == "in standard errors" and abs(value) > NEAR else ""
+
+    shown = comparison.rename(
+        columns={"in_errors": "in standard errors", "published_error": "published error"}
+    )
+    return TableSection(
+        "Beside the published numbers",
+        shown,
+        f"Published: {source}. Error: standard error of the mean over n trials. Differences of "
+        f"more than {NEAR:g} standard errors are marked.",
+        within(comparison),
+        mark,
+    )
