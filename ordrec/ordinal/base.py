@@ -154,14 +154,15 @@ class KernelMixin:
         self, X: Any, *, rows: np.ndarray | None = None, dtype: Any = np.float64
     ) -> np.ndarray:
         """K(X, X), or that of some rows of X as if there were no others; sets ``kernel_``."""
-        every = rows is None or rows.size == X.shape[0]
-        part = X if every else X[rows]
+        if rows is not None and rows.size == X.shape[0]:
+            rows = None
+        part = X if rows is None else X[rows]
         self.kernel_ = kernel_for(
             self.kernel, part, gamma=self.gamma, degree=self.degree, coef0=self.coef0
         )
         if isinstance(self.kernel_, Precomputed):
             K = check_gram(X)
-            return (K if every else K[np.ix_(rows, rows)]).astype(dtype, copy=False)
+            return (K if rows is None else K[np.ix_(rows, rows)]).astype(dtype, copy=False)
         if dtype == np.float64:
             return self.kernel_(part)
         return _gram_in_blocks(self.kernel_, part, dtype)
