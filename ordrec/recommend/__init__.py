@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     )
     from ordrec.recommend.neighbours import ItemKNN
     from ordrec.recommend.per_user import PerUserPredictor
+    from ordrec.recommend.predictor import RatingPredictor
+    from ordrec.recommend.thresholds import PersonalThresholds
 
 __all__ = [
     "ALSRanking",
@@ -38,10 +40,12 @@ __all__ = [
     "MyFMModel",
     "OrdinalFactors",
     "PerUserPredictor",
+    "PersonalThresholds",
     "ProbabilityModel",
     "RankingModel",
     "RatingHistogram",
     "RatingModel",
+    "RatingPredictor",
     "SklearnModel",
     "SurpriseModel",
     "make_model",
@@ -60,5 +64,7 @@ __getattr__, __dir__ = lazy_names(
         "register_model",
         "neighbours": "ItemKNN",
         "per_user": "PerUserPredictor",
+        "predictor": "RatingPredictor",
+        "thresholds": "PersonalThresholds",
     },
 )
