@@ -221,14 +221,14 @@ def fetch_data(
 
 def _ratings(data: str, offline: bool) -> Ratings:
     """Ratings by the name of a data set or by path."""
-    from ordrec.datasets import list_datasets, load_dataset, load_ratings
+    from ordrec.datasets import list_datasets, load_dataset, load_path
     from ordrec.errors import ArgumentError, DataError, DatasetMissing
     from ordrec.ratings import Ratings
 
     if data in list_datasets():
         loaded = load_dataset(data, offline=offline)
     elif Path(data).exists():
-        loaded = load_ratings(data)
+        loaded = load_path(data)
     elif any(mark in data for mark in "/\\.") or not data:
         raise DatasetMissing(f"{data!r}: no such file or folder")
     else:

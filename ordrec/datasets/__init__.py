@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ordrec.datasets.movielens import genre_flags, load_movielens
     from ordrec.datasets.movietweetings import load_movietweetings
     from ordrec.datasets.ohsumed import Ohsumed, load_ohsumed
+    from ordrec.datasets.recognise import load_path
     from ordrec.datasets.registry import (
         describe_dataset,
         fetch_dataset,
@@ -48,6 +49,7 @@ __all__ = [
     "load_movielens",
     "load_movietweetings",
     "load_ohsumed",
+    "load_path",
     "load_ratings",
     "load_table",
     "synthetic_ratings",
@@ -64,6 +66,7 @@ __getattr__, __dir__ = lazy_names(
         "movielens": "genre_flags load_movielens",
         "movietweetings": "load_movietweetings",
         "ohsumed": "Ohsumed load_ohsumed",
+        "recognise": "load_path",
         "registry": "describe_dataset fetch_dataset find_dataset list_datasets load_dataset",
         "synthetic": "LatentModel latent_model synthetic_ratings",
         "tables": "OrdinalTable discretise load_table",

@@ -1,0 +1,41 @@
+"""Ratings from a path, the format told by the names of the files."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+from ordrec.datasets.archives import open_source
+from ordrec.datasets.eachmovie import load_eachmovie
+from ordrec.datasets.generic import load_ratings
+from ordrec.datasets.movielens import load_movielens
+from ordrec.ratings import Ratings
+
+__all__ = ["load_path"]
+
+MOVIELENS = ({"u.data"}, {"ratings.dat", "movies.dat"}, {"ratings.csv", "movies.csv"})
+EACHMOVIE = ({"vote.txt"}, {"votes_5055users.csv"}, {"votes_324movies.csv"}, {"eachmovie_triple"})
+
+
+def load_path(path: str | Path) -> Ratings:
+    """Load a MovieLens or EachMovie folder or archive, or any csv or parquet file.
+
+    What has no file names of its own (a csv with the columns user, item, rating) is read by
+    `load_ratings`; use that, or the loader of the format, where columns or options differ.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "mine.csv"
+    >>> _ = file.write_text("user,item,rating\\n1,1,5\\n1,2,4\\n2,1,3\\n")
+    >>> load_path(file).n_ratings
+    3
+    """
+    with open_source(path) as source:
+        names = {
+            PurePosixPath(member).name.lower().removesuffix(".gz") for member in source.members
+        }
+    if any(marks <= names for marks in MOVIELENS):
+        return load_movielens(path)
+    if any(marks <= names for marks in EACHMOVIE):
+        return load_eachmovie(path)
+    return load_ratings(path)

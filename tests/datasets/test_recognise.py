@@ -1,0 +1,32 @@
+"""A path is enough where the files have names of their own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ordrec.datasets import load_eachmovie, load_movielens, load_path
+from ordrec.errors import OrdrecError
+
+
+@pytest.mark.parametrize("sample", ["ml-100k", "ml-1m", "ml-latest"])
+def test_movielens_folders_and_archives(samples: Path, tmp_path: Path, sample: str) -> None:
+    expected = load_movielens(samples / sample)
+    archive = shutil.make_archive(str(tmp_path / sample), "zip", samples, sample)
+    for path in (samples / sample, archive):
+        loaded = load_path(path)
+        assert loaded.to_frame().equals(expected.to_frame())
+        assert loaded.item_table is not None
+
+
+@pytest.mark.parametrize("sample", ["eachmovie", "eachmovie-csv", "eachmovie-triple"])
+def test_eachmovie_folders(samples: Path, sample: str) -> None:
+    assert load_path(samples / sample).n_ratings == load_eachmovie(samples / sample).n_ratings
+
+
+def test_a_folder_of_something_else_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("nothing")
+    with pytest.raises(OrdrecError, match="name one file"):
+        load_path(tmp_path)
