@@ -49,7 +49,7 @@ NEAR, FAR = 0.1, 10.0  # products outside [NEAR, FAR] times the target are corre
 WORTH = 0.01  # a corrector must lengthen the step by this much
 BACK_OFF = 0.995  # of the way to the boundary
 EARLY_GAP = 0.3  # relative gap at which the point for warm starts is taken
-PATIENCE = 10  # iterations without a smaller gap before giving up
+PATIENCE = 5  # iterations without a smaller gap before giving up
 
 
 class Point(NamedTuple):
@@ -109,9 +109,8 @@ def interior_point(
     start: Point,
 ) -> Interior:
     """Minimise to a relative duality gap of gap_tol, in at most max_iter factorisations."""
-    point, early = _like(start), _like(start)
-    _move(point, start, 1.0)
-    step = _like(point)
+    point, early, best, step = _like(start), _like(start), _like(start), _like(start)
+    _copy(start, point)
     trial = _like(point)
     targets = _Targets(np.empty_like(point.z), np.empty_like(point.z), np.zeros(n_thresholds))
     system = _room_for_system(K, pairs, n_thresholds)
@@ -126,10 +125,12 @@ def interior_point(
         if gap <= gap_tol:
             return Interior(point.alpha, point.b, point.mu, early, iteration, True)
         if gap <= EARLY_GAP < smallest:
-            _move(early, point, 1.0)
+            _copy(point, early)
         since = 0 if gap < 0.9 * smallest else since + 1
-        smallest = min(smallest, gap)
-        if iteration == max_iter or since > PATIENCE:
+        if gap < smallest:
+            smallest = gap
+            _copy(point, best)
+        if iteration == max_iter or since > PATIENCE or not np.isfinite(gap):
             break
         residual = _residual(pairs, point, f)
         m = _mean_product(pairs, point, point, 0.0, n_products, ordered)
@@ -158,7 +159,7 @@ def interior_point(
             step, trial = trial, step
             length = longer
         _move(point, step, BACK_OFF * length)
-    return Interior(point.alpha, point.b, point.mu, early, iteration, False)
+    return Interior(best.alpha, best.b, best.mu, early, iteration, False)
 
 
 @compiled
@@ -467,6 +468,16 @@ def _longest(pairs: Pairs, point: Point, step: Point, system: _System, ordered: 
         for j in range(1, point.b.size):
             steepest = max(steepest, -step.mu[j] / point.mu[j], -step.v[j] / point.v[j])
     return 1.0 / steepest
+
+
+@compiled
+def _copy(source: Point, target: Point) -> None:
+    target.alpha[:] = source.alpha
+    target.z[:] = source.z
+    target.w[:] = source.w
+    target.b[:] = source.b
+    target.mu[:] = source.mu
+    target.v[:] = source.v
 
 
 @compiled

@@ -28,7 +28,7 @@ from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["newton_steps"]
 
-SMALL = 1e-6  # of the largest multiplier: residuals below this count as zero
+ROUNDING = 1e-13  # of the largest multiplier: a residual below this is none
 
 
 @compiled
@@ -37,6 +37,7 @@ def newton_steps(
     pairs: Pairs,
     ordered: bool,
     sigma: float,
+    accuracy: float,
     max_steps: int,
     ridge: float,
     lapack: np.ndarray,
@@ -47,21 +48,24 @@ def newton_steps(
 ) -> int:
     """Newton steps around the given multipliers, which are overwritten like b, mu and f.
 
-    ``sigma`` is in units of the caps. Returns how many steps it took, or -1 if more than
-    max_steps would be needed: then the multipliers belong to no solution, and a new centre
-    there would lead away.
+    ``sigma`` is in units of the caps; ``accuracy`` is that of f. Returns how many steps it
+    took, or -1 if more than max_steps would be needed: then the multipliers belong to no
+    solution, and a new centre there would lead away.
     """
     centre, mu_centre = alpha.copy(), mu.copy()
     sigma_mu = sigma * np.max(pairs.cap)
     beta = signed_sums(pairs, alpha)
     n, T = f.size, b.size
+    largest = float(np.max(np.diag(K)))
     g, share = np.empty_like(alpha), np.empty_like(alpha)
     dbeta, df, db = np.empty(n), np.empty(n), np.empty(T)
     for step in range(max_steps + 1):
         _multipliers(pairs, centre, mu_centre, f, b, sigma, sigma_mu, ordered, alpha, mu)
         gap = signed_sums(pairs, alpha) - beta
         balance = _balance(pairs, alpha, mu, T)
-        if max(np.max(np.abs(gap)), np.max(np.abs(balance))) <= SMALL * np.max(alpha):
+        gram_times(K, gap, df)  # what f would change by if beta were made to fit alpha
+        error = max(np.max(np.abs(df)), largest * np.max(np.abs(balance)))
+        if error <= max(accuracy, ROUNDING * largest * np.max(alpha)):
             return step
         if step == max_steps:
             break

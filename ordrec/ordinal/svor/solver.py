@@ -34,6 +34,7 @@ GAP_PER_TOL = 0.1  # relative duality gap asked for, per unit of tol
 INTERIOR_PER_GAP = 0.1  # the interior point goes this much further than the gap asked for
 SINGLE_TOL = 1e-4  # the smallest tol that an interior point in float32 is good for
 FIRST_SIGMA = 10.0
+NEWTON_PER_TOL = 0.02  # accuracy of f that ends a level
 LEVELS = 6  # proximal levels of the polish, sigma growing tenfold
 STEPS_PER_LEVEL = 12
 SMALL_PROBLEM = 500  # below this a factorisation is cheap next to correctors
@@ -232,7 +233,9 @@ def _polish(
     best = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter)
     for _ in range(LEVELS):
         budget = min(STEPS_PER_LEVEL, max_iter - n_iter)
-        steps = newton_steps(K, pairs, ordered, sigma, budget, ridge, lapack, alpha, b, mu, f)
+        steps = newton_steps(
+            K, pairs, ordered, sigma, NEWTON_PER_TOL * tol, budget, ridge, lapack, alpha, b, mu, f
+        )
         if steps < 0:
             n_iter += budget
             break
