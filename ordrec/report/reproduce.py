@@ -252,9 +252,13 @@ def _printed(found: Reproduction) -> list[str]:
     lines = []
     if found.comparison is not None and not found.comparison.empty:
         lines += found.comparison.round(4).to_string(na_rep="").splitlines()
-    elif isinstance(found.result, ExperimentResult):
-        for metric in found.result.frame["metric"].unique():
-            lines += [metric, *found.result.means(metric).round(4).to_string().splitlines()]
+    elif isinstance(found.result, ExperimentResult) and not found.result.frame.empty:
+        grouped = found.result.frame.groupby(["data", "model", "metric"], sort=False)["value"]
+        metrics = list(found.result.frame["metric"].unique())
+        table = grouped.mean().unstack(sort=False)[metrics]
+        if found.result.frame["data"].nunique() == 1:
+            table = table.droplevel("data")
+        lines += table.round(4).to_string(na_rep="").splitlines()
     if isinstance(found.result, ExperimentResult) and not found.complete:
         failures = found.result.failures
         lines.append(f"{len(failures)} cells failed; the first: {failures['error'].iloc[0]}")

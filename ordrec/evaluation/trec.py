@@ -1,0 +1,133 @@
+"""Rankings and judgements in TREC's formats, measured by ir-measures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from ordrec.errors import ArgumentError, DataError
+
+__all__ = ["measure_run", "read_qrels", "write_qrels", "write_run"]
+
+LETOR_MEASURES = (*(f"nDCG@{k}" for k in range(1, 11)), *(f"P@{k}" for k in range(1, 11)), "AP")
+
+
+def write_run(ranking: pd.DataFrame, path: str | Path, *, tag: str = "ordrec") -> Path:
+    """Write a ranking as lines ``query Q0 document rank score tag``.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        ``query document score rank``, as from `ordrec.recommend.RelevanceRanker.rank`.
+    path : path
+    tag : str
+        The name of the run, one word.
+    """
+    for column in ("query", "document", "score", "rank"):
+        if column not in ranking:
+            raise ArgumentError(f"the ranking has no column {column!r}")
+    for name in [tag, *map(str, ranking["query"]), *map(str, ranking["document"])]:
+        if re.search(r"\s", name) or not name:
+            raise ArgumentError(f"{name!r} cannot stand in a run file: names are single words")
+    lines = [
+        f"{query} Q0 {document} {rank} {score!r} {tag}\n"
+        for query, document, rank, score in zip(
+            ranking["query"],
+            ranking["document"],
+            ranking["rank"],
+            ranking["score"].astype(float).tolist(),
+            strict=True,
+        )
+    ]
+    Path(path).write_text("".join(lines), encoding="utf-8")
+    return Path(path)
+
+
+def write_qrels(judgements: pd.DataFrame, path: str | Path) -> Path:
+    """Write judgements ``query document grade`` as lines ``query 0 document grade``."""
+    columns = zip(judgements["query"], judgements["document"], judgements["grade"], strict=True)
+    lines = [f"{query} 0 {document} {int(grade)}\n" for query, document, grade in columns]
+    Path(path).write_text("".join(lines), encoding="utf-8")
+    return Path(path)
+
+
+def read_qrels(path: str | Path) -> pd.DataFrame:
+    """Read judgements from lines ``query iteration document grade``.
+
+    Returns
+    -------
+    DataFrame
+        ``query document grade``; names are texts.
+    """
+    rows = []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+        words = line.split()
+        if not words:
+            continue
+        if len(words) != 4 or not re.fullmatch(r"-?\d{1,9}", words[3]):
+            raise DataError(
+                f"{path}, line {number}: {line[:60]!r} is not 'query iteration document grade'"
+            )
+        rows.append((words[0], words[2], int(words[3])))
+    if not rows:
+        raise DataError(f"{path}: no judgements in it")
+    frame = pd.DataFrame(rows, columns=["query", "document", "grade"])
+    twice = frame[frame.duplicated(["query", "document"])]
+    if len(twice):
+        query, document, _ = twice.iloc[0]
+        raise DataError(f"{path}: document {document} is judged twice for query {query}")
+    return frame
+
+
+def measure_run(
+    ranking: pd.DataFrame, qrels: pd.DataFrame, measures: Sequence[str] = LETOR_MEASURES
+) -> pd.DataFrame:
+    """Measures of a ranking by ir-measures, one row a query; take the mean for the table.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        ``query document score rank``. The rank decides, not the score: trec_eval would
+        order equal scores by the documents' names.
+    qrels : DataFrame
+        ``query document grade``. A query that the ranking does not have counts 0.
+    measures : sequence of str
+        Names of ir-measures, such as ``nDCG@10``, ``AP``, ``P@5``; by default those of LETOR's
+        tables. Its NDCG has another discount: see `ordrec.evaluation.ndcg`.
+
+    Examples
+    --------
+    >>> ranking = pd.DataFrame(
+    ...     {"query": [1, 1], "document": ["a", "b"], "score": [2.0, 1.0], "rank": [1, 2]})
+    >>> qrels = pd.DataFrame({"query": [1, 1], "document": ["a", "b"], "grade": [0, 2]})
+    >>> measure_run(ranking, qrels, ["AP", "P@1"]).loc["1"].tolist()
+    [0.5, 0.0]
+    """
+    import ir_measures
+
+    parsed = [ir_measures.parse_measure(name) for name in measures]
+    said = pd.DataFrame(
+        {
+            "query_id": ranking["query"].astype(str),
+            "doc_id": ranking["document"].astype(str),
+            "score": -ranking["rank"].astype(float),
+        }
+    )
+    judged = pd.DataFrame(
+        {
+            "query_id": qrels["query"].astype(str),
+            "doc_id": qrels["document"].astype(str),
+            "relevance": qrels["grade"].astype(int),
+        }
+    )
+    rows = list(ir_measures.iter_calc(parsed, judged, said))
+    found = pd.DataFrame(
+        [(row.query_id, str(row.measure), row.value) for row in rows],
+        columns=["query", "measure", "value"],
+    )
+    table = found.pivot(index="query", columns="measure", values="value")
+    asked = list(dict.fromkeys(judged["query_id"]))
+    return table.reindex(index=asked, columns=[str(m) for m in parsed]).fillna(0.0)
