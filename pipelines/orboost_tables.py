@@ -10,7 +10,8 @@ these sizes, fresh stratified draws of the paper's size. FOLDER (by default ORDR
 holds ``ordinal-regression-frequency``.
 
 Every cell shows ordrec's mean and standard error over the trials, then the paper's. A star
-marks a difference of more than two standard errors (both errors combined).
+marks a difference of more than two standard errors (both errors combined); a single trial
+has none, and no stars.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def report(results: pd.DataFrame) -> None:
     near = {"MZE": 0, "MAE": 0}
     grouped = results.groupby(["data", "algorithm", "base"], sort=False)
     mean = grouped[["MZE", "MAE"]].mean()
-    error = (grouped[["MZE", "MAE"]].std() / np.sqrt(grouped[["MZE"]].count().to_numpy())).fillna(0)
+    error = grouped[["MZE", "MAE"]].std() / np.sqrt(grouped[["MZE"]].count().to_numpy())
     names = list(dict.fromkeys(results["data"]))
     for number, measure in ((1, "MZE"), (2, "MAE")):
         print(f"\nTable {number}: {measure}, ordrec (mean ± standard error) | paper")
@@ -127,21 +128,18 @@ def report(results: pd.DataFrame) -> None:
         for name in names:
             cells = []
             for column in columns:
-                ours, ours_error = (
-                    mean.loc[(name, *column), measure],
-                    error.loc[(name, *column), measure],
-                )
-                paper = published.loc[(measure, name, *column)]
-                close = abs(ours - paper["mean"]) <= 2 * np.hypot(
-                    ours_error, paper["standard_error"]
-                )
-                near[measure] += close
+                cell = (name, *column)
+                paper = published.loc[(measure, *cell)]
+                off = abs(mean.loc[cell, measure] - paper["mean"])
+                limit = 2 * np.hypot(error.loc[cell, measure], paper["standard_error"])
+                near[measure] += off <= limit
                 cells.append(
-                    f"{ours:.3f}±{ours_error:.3f}{' ' if close else '*'}"
+                    f"{mean.loc[cell, measure]:.3f}±{error.loc[cell, measure]:.3f}"
+                    f"{'*' if off > limit else ' '}"
                     f"| {paper['mean']:.3f}±{paper['standard_error']:.3f}"
                 )
             print(f"{name:<11}" + "".join(f"{cell:<32}" for cell in cells))
-    for measure, count in near.items():
+    for measure, count in near.items() if error.notna().all(axis=None) else ():
         print(f"{measure}: {count} of {len(names) * len(columns)} cells within two standard errors")
     findings(mean)
 
