@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ordrec.ratings import Ratings
 
 BUNDLED = "ml-latest-small-2016"
-DEFAULT_MODELS = "mean,histogram,bias,item-knn,als"
+DEFAULT_MODELS = "mean,histogram,bias,item-knn,factors,als"
 
 app = typer.Typer(
     help="Predict ratings, rank by graded relevance and evaluate recommenders offline, with "

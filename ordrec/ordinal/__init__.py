@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         SVRanks,
     )
     from ordrec.ordinal.boosting.model import ORBoost, RankBoostAE
-    from ordrec.ordinal.boosting.perceptron import PerceptronRCD
+    from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
     from ordrec.ordinal.decisions import decide
     from ordrec.ordinal.gpor import GPOR, PooledFit, fit_many
     from ordrec.ordinal.logistic.model import OrdinalLogistic
@@ -47,6 +47,7 @@ __all__ = [
     "PooledFit",
     "RankBoostAE",
     "SVRanks",
+    "SigmoidRCD",
     "Tuned",
     "decide",
     "fit_many",
@@ -65,7 +66,7 @@ __getattr__, __dir__ = lazy_names(
         "baselines.svmop": "SVMOP",
         "baselines.svr": "SVRanks",
         "boosting.model": "ORBoost RankBoostAE",
-        "boosting.perceptron": "PerceptronRCD",
+        "boosting.perceptron": "PerceptronRCD SigmoidRCD",
         "decisions": "decide",
         "gpor": "GPOR PooledFit fit_many",
         "logistic.model": "OrdinalLogistic",

@@ -70,10 +70,10 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
 
     def _warn_unless_converged(self, solution: Solution, tol: float) -> None:
         if not solution.converged:
+            gap = "" if np.isnan(solution.gap) else f" and duality gap {solution.gap:.3g}"
             warnings.warn(
                 f"{type(self).__name__} stopped after {solution.n_iter} iterations with violation "
-                f"{solution.violation:.3g} (tol {tol:g}) and duality gap {solution.gap:.3g}: "
-                "raise max_iter, or scale the features",
+                f"{solution.violation:.3g} (tol {tol:g}){gap}: raise max_iter, or scale the features",
                 ConvergenceWarning,
                 stacklevel=3,
             )
