@@ -73,7 +73,8 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
             gap = "" if np.isnan(solution.gap) else f" and duality gap {solution.gap:.3g}"
             warnings.warn(
                 f"{type(self).__name__} stopped after {solution.n_iter} iterations with violation "
-                f"{solution.violation:.3g} (tol {tol:g}){gap}: raise max_iter, or scale the features",
+                f"{solution.violation:.3g} (tol {tol:g}){gap}: "
+                "raise max_iter, or scale the features",
                 ConvergenceWarning,
                 stacklevel=3,
             )
