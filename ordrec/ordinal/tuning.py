@@ -153,43 +153,48 @@ class _Search:
 
     def errors(self, settings: list[dict[str, Any]]) -> np.ndarray:
         """The error of every setting (row) on every fold (column)."""
-        groups: dict[tuple, list[int]] = {}
-        for number, setting in enumerate(settings):
-            part = {name: setting[name] for name in KERNEL_PARAMETERS if name in setting}
-            groups.setdefault(tuple(part.items()), []).append(number)
+        if self.n_jobs == 1:
+            parts = [self._one(*task) for task in self._tasks(settings)]
+        else:
+            with threadpool_limits(1, user_api="blas"):
+                tasks = (delayed(self._one)(*task) for task in self._tasks(settings))
+                parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(tasks)
         errors = np.empty((len(settings), len(self.folds)))
-        for shared, numbers in groups.items():
-            grams = self._grams(dict(shared))
-            rest = [
-                {k: v for k, v in settings[number].items() if k not in KERNEL_PARAMETERS}
-                for number in numbers
-            ]
-            order = sorted(range(len(rest)), key=lambda i: tuple(map(_sortable, rest[i].items())))
-            columns = self._each_fold(grams, [rest[i] for i in order])
-            errors[np.ix_([numbers[i] for i in order], range(len(self.folds)))] = columns
+        for rows, fold, values in parts:
+            errors[rows, fold] = values
         return errors
 
-    def _each_fold(self, grams: Iterator[Any], settings: list[dict[str, Any]]) -> np.ndarray:
-        if self.n_jobs == 1:
-            folds = zip(grams, self.folds, strict=True)
-            return np.array([self._one(K, settings, *fold) for K, fold in folds]).T
-        with threadpool_limits(1, user_api="blas"):
-            tasks = (
-                delayed(self._one)(K, settings, *fold)
-                for K, fold in zip(grams, self.folds, strict=True)
-            )
-            return np.array(Parallel(n_jobs=self.n_jobs, prefer="threads")(tasks)).T
+    def _tasks(self, settings: list[dict[str, Any]]) -> Iterator[tuple]:
+        """For each kernel and fold: the rows of the settings that share it, ascending, and K."""
+        groups: dict[tuple, list[int]] = {}
+        for row, setting in enumerate(settings):
+            kernel = {name: setting[name] for name in KERNEL_PARAMETERS if name in setting}
+            groups.setdefault(tuple(kernel.items()), []).append(row)
+        for kernel_setting, rows in groups.items():
+            rest = [
+                {k: v for k, v in settings[row].items() if k not in KERNEL_PARAMETERS}
+                for row in rows
+            ]
+            order = sorted(range(len(rows)), key=[_sortable(part) for part in rest].__getitem__)
+            rows, rest = [rows[i] for i in order], [rest[i] for i in order]
+            for fold, (K, held) in enumerate(self._grams(dict(kernel_setting))):
+                yield rows, fold, rest, K, held
 
     def _one(
-        self, blocks: Any, settings: list[dict[str, Any]], train: np.ndarray, test: np.ndarray
-    ) -> list[float]:
-        """Errors of all settings on one fold."""
-        K, held = blocks
+        self,
+        rows: list[int],
+        fold: int,
+        settings: list[dict[str, Any]],
+        K: np.ndarray,
+        held: np.ndarray,
+    ) -> tuple[list[int], int, list[float]]:
+        """Errors of all settings of one kernel on one fold."""
+        train, test = self.folds[fold]
         predicted = _predictions(self.blank, K, self.ranks[train], self.classes, held, settings)
         truth = self.ranks[test]
         if self.metric == "mae":
-            return [float(np.abs(ranks - truth).mean()) for ranks in predicted]
-        return [float((ranks != truth).mean()) for ranks in predicted]
+            return rows, fold, [float(np.abs(ranks - truth).mean()) for ranks in predicted]
+        return rows, fold, [float((ranks != truth).mean()) for ranks in predicted]
 
     def _grams(self, setting: dict[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """K(train, train) and K(test, train) for each fold."""
@@ -243,9 +248,11 @@ def _predictions(
     return predicted
 
 
-def _sortable(item: tuple[str, Any]) -> tuple[str, str, Any]:
-    """Numbers by value, anything else by its text."""
-    name, value = item
-    if isinstance(value, (int, float, np.number)):
-        return name, "", float(value)
-    return name, str(value), 0.0
+def _sortable(setting: dict[str, Any]) -> list[tuple[str, str, float]]:
+    """A key that sorts settings: numbers by value, anything else by its text."""
+    return [
+        (name, "", float(value))
+        if isinstance(value, (int, float, np.number))
+        else (name, str(value), 0.0)
+        for name, value in setting.items()
+    ]

@@ -1,0 +1,236 @@
+"""How long SVORIM and SVOREX take, side by side with scikit-learn's SVR.
+
+    python pipelines/bench_svor.py --data FOLDER [--sections ratio,growth,small,batch,cache,tune]
+                                   [--sizes 2000,5000] [--growth 1000,2000,5000,10000]
+                                   [--large 20000]
+
+California housing, gamma = 1, C = 100, the same rows for all; SVR with epsilon 0.1 and a
+cache of 2 GB. Every claim is a ratio measured in one run, all cores allowed:
+
+* ratio: at most 0.5 of SVR's time at 2000 rows and 0.6 at 5000, with 5 and with 10 ranks,
+  relative duality gap at most 1e-4; 10 ranks at most 1.5 times the time of 5;
+* growth: exponent of time from 1000 to 10,000 rows no higher than SVR's;
+* large: 20,000 rows within 8 GB (not among the default sections: half an hour);
+* small: under 5 ms for a problem of 300 rows with its Gram matrix given;
+* batch: 1000 such problems use all cores;
+* cache: a second process compiles nothing;
+* tune: the paper's search on 300 rows in at most a third of the time of two GridSearchCV,
+  with the same winner.
+
+FOLDER (by default ORDREC_DATA) holds ``ordinal-regression-frequency``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVR
+
+from ordrec.datasets.tables import OrdinalTable, load_table
+from ordrec.kernels import Gaussian
+from ordrec.ordinal.svor.batch import solve_many
+from ordrec.ordinal.svor.explicit import solve_explicit
+from ordrec.ordinal.svor.implicit import solve_implicit
+from ordrec.ordinal.svor.model import SVOREX, SVORIM
+from ordrec.ordinal.tuning import FINE_STEPS, tune
+
+SECTIONS = ("ratio", "growth", "small", "batch", "cache", "tune")
+LIMITS = {2000: 0.5, 5000: 0.6}
+MODELS = {"SVORIM": SVORIM, "SVOREX": SVOREX}
+
+
+def main() -> None:
+    """Measure the sections asked for."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--data", default=os.environ.get("ORDREC_DATA"), help="data folder")
+    options.add_argument("--sections", default=",".join(SECTIONS), help="also: large")
+    options.add_argument("--sizes", default="2000,5000")
+    options.add_argument("--growth", default="1000,2000,5000,10000")
+    options.add_argument("--large", type=int, default=20_000)
+    options.add_argument("--seed", type=int, default=0)
+    chosen = options.parse_args()
+    if not chosen.data:
+        options.error("name the data folder with --data or ORDREC_DATA")
+    folder = Path(chosen.data) / "ordinal-regression-frequency"
+    california = {
+        n_ranks: load_table(folder / "calhousing.csv.gz", label=f"y{n_ranks}", partitions=False)
+        for n_ranks in (5, 10)
+    }
+    rng = np.random.default_rng(chosen.seed)
+    warm_up(california, rng)
+    wanted = chosen.sections.split(",")
+    if "ratio" in wanted:
+        ratios(california, [int(n) for n in chosen.sizes.split(",")], rng)
+    if "growth" in wanted:
+        growth(california, [int(n) for n in chosen.growth.split(",")], rng)
+    if "large" in wanted:
+        large(california, chosen.large, rng)
+    if "small" in wanted:
+        small(california, rng)
+    if "batch" in wanted:
+        batch(california, rng)
+    if "cache" in wanted:
+        cache()
+    if "tune" in wanted:
+        tuning(load_table(folder / "housing.csv.gz", label="y5"), rng)
+
+
+def rows_of(table: OrdinalTable, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """A random part of the table."""
+    rows = rng.choice(table.y.size, n, replace=False)
+    return table.X[rows], table.y[rows]
+
+
+def seconds(work: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[float, Any]:
+    """Wall-clock time of one call, and its value."""
+    started = time.perf_counter()
+    value = work(*arguments, **options)
+    return time.perf_counter() - started, value
+
+
+def warm_up(california: dict[int, OrdinalTable], rng: np.random.Generator) -> None:
+    """Compile, or load what was compiled before."""
+    spent = 0.0
+    for n in (300, 1100):
+        X, y = rows_of(california[5], n, rng)
+        spent += sum(seconds(model().fit, X, y)[0] for model in MODELS.values())
+    print(f"warm-up (compilation, or loading it from disk): {spent:.1f} s")
+
+
+def fits(california: dict[int, OrdinalTable], n: int, rng: np.random.Generator) -> dict:
+    """Times of SVR and both models, with 5 and 10 ranks, on the same rows."""
+    times: dict = {}
+    rows = rng.choice(california[5].y.size, n, replace=False)
+    for n_ranks, table in california.items():
+        X, y = table.X[rows], table.y[rows]
+        svr = SVR(C=100.0, gamma=1.0, epsilon=0.1, cache_size=2000)
+        times["SVR", n_ranks] = seconds(svr.fit, X, y)[0]
+        for name, model in MODELS.items():
+            fitted = model(C=100.0, gamma=1.0)
+            times[name, n_ranks], _ = seconds(fitted.fit, X, y)
+            gap = fitted.dual_gap_ / fitted.objective_
+            ratio = times[name, n_ranks] / times["SVR", n_ranks]
+            print(
+                f"{n:>6} rows, {n_ranks:>2} ranks: {name} {times[name, n_ranks]:7.2f} s, "
+                f"SVR {times['SVR', n_ranks]:7.2f} s, ratio {ratio:.2f}; {fitted.n_iter_} "
+                f"iterations, gap {gap:.0e}, violation {fitted.violation_:.0e}, "
+                f"converged {fitted.converged_}"
+            )
+    return times
+
+
+def ratios(california: dict[int, OrdinalTable], sizes: list[int], rng: Any) -> None:
+    """Times over SVR's, and those of 10 ranks over those of 5."""
+    print("\nTime over SVR's")
+    for n in sizes:
+        times = fits(california, n, rng)
+        worst = max(times[m, r] / times["SVR", r] for m in MODELS for r in (5, 10))
+        verdict(f"{n} rows: largest ratio", worst, LIMITS.get(n))
+        for name in MODELS:
+            verdict(f"{n} rows: {name}, 10 ranks over 5", times[name, 10] / times[name, 5], 1.5)
+
+
+def growth(california: dict[int, OrdinalTable], sizes: list[int], rng: Any) -> None:
+    """Slopes of log time over log size."""
+    print("\nGrowth")
+    times = [fits(california, n, rng) for n in sizes]
+    for key in times[0]:
+        slope = np.polyfit(np.log(sizes), np.log([t[key] for t in times]), 1)[0]
+        ends = np.log(times[-1][key] / times[0][key]) / np.log(sizes[-1] / sizes[0])
+        print(f"{key[0]}, {key[1]} ranks: exponent {slope:.2f} (between the ends {ends:.2f})")
+
+
+def large(california: dict[int, OrdinalTable], n: int, rng: Any) -> None:
+    """Peak memory of one large fit."""
+    X, y = rows_of(california[5], n, rng)
+    took, model = seconds(SVORIM(C=100.0, gamma=1.0).fit, X, y)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"\n{n} rows: {took:.0f} s, converged {model.converged_}")
+    verdict("peak memory in GB", peak, 8.0)
+
+
+def small(california: dict[int, OrdinalTable], rng: Any) -> None:
+    """Milliseconds of 300-row problems."""
+    print("\n300 rows, Gram matrix given: median of 40 fits")
+    for n_ranks, table in california.items():
+        problems = [rows_of(table, 300, rng) for _ in range(40)]
+        for name, solve in (("IMC", solve_implicit), ("EXC", solve_explicit)):
+            spent = [
+                1e3 * seconds(solve, Gaussian(1.0)(X), y - 1, n_ranks, C=100.0)[0]
+                for X, y in problems
+            ]
+            verdict(f"{name}, {n_ranks} ranks: ms a fit", float(np.median(spent)), 5.0)
+            print(f"    (fastest {min(spent):.2f}, slowest {max(spent):.2f})")
+
+
+def batch(california: dict[int, OrdinalTable], rng: Any) -> None:
+    """1000 problems of 300 rows, one thread and all of them."""
+    print("\n1000 problems of 300 rows")
+    problems = [rows_of(california[5], 300, rng) for _ in range(100)] * 10
+    grams = [Gaussian(1.0)(X) for X, _ in problems]
+    ranks = [y - 1 for _, y in problems]
+    alone, _ = seconds(solve_many, grams, ranks, 5, C=100.0, n_jobs=1)
+    together, _ = seconds(solve_many, grams, ranks, 5, C=100.0)
+    print(f"one thread {alone:.1f} s, all {together:.1f} s: {alone / together:.2f} times faster")
+
+
+def cache() -> None:
+    """How long the first fit of a new process takes."""
+    code = (
+        "import time, numpy as np\n"
+        "from ordrec.ordinal.svor.model import SVORIM\n"
+        "X = np.random.default_rng(0).normal(size=(100, 3)); y = np.digitize(X[:, 0], [-1, 1])\n"
+        "t = time.perf_counter(); SVORIM().fit(X, y); first = time.perf_counter() - t\n"
+        "t = time.perf_counter(); SVORIM().fit(X, y); print(first, time.perf_counter() - t)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, second = map(float, run.stdout.split())
+    print(f"\nA new process: first fit {first:.2f} s, second {1e3 * second:.1f} ms")
+
+
+def tuning(housing: OrdinalTable, rng: Any) -> None:
+    """The paper's search against two plain grid searches."""
+    print("\nThe paper's search, 300 rows, 5 folds")
+    X, y = rows_of(housing, 300, rng)
+    for name, model in MODELS.items():
+        plain, winner = seconds(plain_search, model(), X, y)
+        for n_jobs in (1, 2):
+            took, found = seconds(tune, model(), X, y, n_jobs=n_jobs)
+            same = all(np.isclose(found.best_params[key], winner[key]) for key in winner)
+            print(
+                f"{name}: plain {plain:.2f} s, tune {took:.2f} s ({n_jobs} threads); same "
+                f"winner: {same}"
+            )
+            verdict(f"{name}: ratio", took / plain, 1 / 3)
+
+
+def plain_search(model: Any, X: np.ndarray, y: np.ndarray) -> dict:
+    """Coarse, then fine, by scikit-learn."""
+    whole = np.arange(-3.0, 4.0)
+    grid = {"C": 10.0**whole, "gamma": 10.0 ** (whole - np.log10(2.0))}
+    scoring = "neg_mean_absolute_error"
+    best = GridSearchCV(model, grid, cv=5, scoring=scoring, refit=False).fit(X, y).best_params_
+    fine = {name: 10.0 ** (np.log10(value) + FINE_STEPS) for name, value in best.items()}
+    return GridSearchCV(model, fine, cv=5, scoring=scoring).fit(X, y).best_params_
+
+
+def verdict(what: str, value: float, limit: float | None) -> None:
+    """A number, its limit, and whether it is kept."""
+    if limit is None:
+        print(f"{what}: {value:.2f}")
+    else:
+        print(f"{what}: {value:.2f}, at most {limit:.2f}: {'yes' if value <= limit else 'NO'}")
+
+
+if __name__ == "__main__":
+    main()
