@@ -35,7 +35,7 @@ INTERIOR_PER_GAP = 0.1  # the interior point goes this much further than the gap
 SINGLE_TOL = 1e-4  # the smallest tol that an interior point in float32 is good for
 FIRST_SIGMA = 10.0
 NEWTON_PER_TOL = 0.02  # accuracy of f that ends a level
-LEVELS = 6  # proximal levels of the polish, sigma growing tenfold
+LEVELS = 8  # proximal levels of the polish, sigma growing tenfold unless it fails
 STEPS_PER_LEVEL = 12
 SMALL_PROBLEM = 500  # below this a factorisation is cheap next to correctors
 SMO_STEPS_PER_SAMPLE = 50
@@ -233,12 +233,15 @@ def _polish(
     best = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter)
     for _ in range(LEVELS):
         budget = min(STEPS_PER_LEVEL, max_iter - n_iter)
+        before = (alpha.copy(), b.copy(), mu.copy(), f.copy())
         steps = newton_steps(
             K, pairs, ordered, sigma, NEWTON_PER_TOL * tol, budget, ridge, lapack, alpha, b, mu, f
         )
-        if steps < 0:
+        if steps < 0:  # a smaller sigma stays closer to where it starts from
             n_iter += budget
-            break
+            alpha[:], b[:], mu[:], f[:] = before
+            sigma *= 0.1
+            continue
         n_iter += steps
         outcome = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter)
         if outcome.violation <= best.violation:
