@@ -1,7 +1,7 @@
 """The rating predictor against Surprise and myFM: same folds, same metrics, same run.
 
     python pipelines/bench_predictor.py --data FOLDER [--set ml-100k] [--folds u1 u2]
-        [--models full fast peers] [--inputs ids side time] [--refit] [--jobs 2]
+        [--models full fast peers] [--inputs ids side time] [--no-refit] [--jobs 2]
 
 FOLDER holds one folder for each data set, as unpacked. ``ml-100k`` has its official folds;
 ``ml-1m`` is cut 90/10, the others 80/20, at random. Peers are measured when installed. Seconds
@@ -51,7 +51,7 @@ def main() -> None:
     options.add_argument("--models", nargs="+", default=["full", "fast", "peers"])
     options.add_argument("--inputs", nargs="+", default=["ids", "side", "time"])
     options.add_argument("--learn", default="auto")
-    options.add_argument("--refit", action="store_true")
+    options.add_argument("--no-refit", dest="refit", action="store_false")
     options.add_argument("--jobs", type=int, default=-1)
     options.add_argument("--seed", type=int, default=0)
     chosen = options.parse_args()
@@ -85,7 +85,8 @@ def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Callable[..., np.n
     for preset in ("full", "fast"):
         if preset in chosen.models:
             for inputs in chosen.inputs:
-                name = f"{preset}, {inputs}{', refit' if chosen.refit and preset == 'full' else ''}"
+                plain = preset == "full" and not chosen.refit
+                name = f"{preset}, {inputs}{', no refit' if plain else ''}"
                 yield name, predictor(preset, inputs, chosen)
     if "peers" in chosen.models:
         yield from peers()

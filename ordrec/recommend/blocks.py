@@ -31,6 +31,7 @@ __all__ = [
     "cross",
     "cross_adjoint",
     "diagonal",
+    "diagonal_of_inverses",
     "forms",
     "group_queries",
     "invert",
@@ -114,6 +115,17 @@ def invert(blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, n_jobs: int
     base = np.concatenate([[0], np.cumsum(sizes * sizes)])
     result = np.empty_like(blocks)
     over_spans(_invert, sizes**3, n_jobs, blocks, base, start, noise, result)
+    return result
+
+
+def diagonal_of_inverses(
+    blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, n_jobs: int = 1
+) -> np.ndarray:
+    """Diagonal of ``(block + noise)^-1`` for each block; no inverse is kept."""
+    sizes = np.diff(start)
+    base = np.concatenate([[0], np.cumsum(sizes * sizes)])
+    result = np.empty(noise.size)
+    over_spans(_diagonal_of_inverses, sizes**3, n_jobs, blocks, base, start, noise, result)
     return result
 
 
@@ -219,14 +231,27 @@ def _multiply_many(first, stop, blocks, base, start, vectors, result):  # type: 
 
 
 @njit(cache=True, nogil=True)
+def _inverse_of(blocks, base, start, noise, o):  # type: ignore[no-untyped-def]
+    n = start[o + 1] - start[o]
+    block = blocks[base[o] : base[o + 1]].reshape((n, n)).astype(np.float64)
+    for a in range(n):
+        block[a, a] += noise[start[o] + a]
+    return np.linalg.inv(block)
+
+
+@njit(cache=True, nogil=True)
 def _invert(first, stop, blocks, base, start, noise, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
-        n = start[o + 1] - start[o]
-        if n > 0:
-            block = blocks[base[o] : base[o + 1]].reshape((n, n)).astype(np.float64)
-            for a in range(n):
-                block[a, a] += noise[start[o] + a]
-            result[base[o] : base[o + 1]] = np.linalg.inv(block).ravel()
+        if start[o] < start[o + 1]:
+            inverse = _inverse_of(blocks, base, start, noise, o)
+            result[base[o] : base[o + 1]] = inverse.ravel()
+
+
+@njit(cache=True, nogil=True)
+def _diagonal_of_inverses(first, stop, blocks, base, start, noise, result):  # type: ignore[no-untyped-def]
+    for o in range(first, stop):
+        if start[o] < start[o + 1]:
+            result[start[o] : start[o + 1]] = np.diag(_inverse_of(blocks, base, start, noise, o))
 
 
 @njit(cache=True, nogil=True)

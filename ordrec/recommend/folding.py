@@ -27,7 +27,7 @@ from ordrec.recommend.pairs import (
     view_entries,
     view_owner,
 )
-from ordrec.recommend.process import Process
+from ordrec.recommend.process import NEWTON_STEPS, Likelihood, Process
 from ordrec.recommend.products import USER_SMOOTHING
 
 if TYPE_CHECKING:
@@ -191,9 +191,21 @@ def fold_in_user(
         phi = data.products.phi[items].astype(np.float64)
         own += np.diag(variances) + (phi * (psi**2 @ K.omega)) @ phi.T
         rest -= means + phi @ (psi @ (K.omega * others))
+    known = y - rest
     inverse = np.linalg.inv(own + np.eye(items.size))
     a = inverse @ rest  # (1)
     left_out = y - a / np.diag(inverse)
+    if model.likelihood_ is not None:
+        first, typical = model.likelihood_
+        personal = fit_person(first, left_out, levels, items, LayerPriors())
+        likelihood = _likelihood_of(first, *personal, items, typical)
+        mean = known + own @ a
+        for _ in range(NEWTON_STEPS):
+            target, noise = likelihood.newton_target(mean, levels)
+            inverse = np.linalg.inv(own + np.diag(noise))
+            a = inverse @ (target - known)
+            mean = known + own @ a
+        left_out = target - a / np.diag(inverse)
     shifts, scale = fit_person(layer, left_out, levels, items, LayerPriors())
     user = FoldedUser(
         code, items, levels, stamps, trained_x, trained_seen, x, row, diag, psi, others,
@@ -205,6 +217,15 @@ def fold_in_user(
     expected = user.probabilities(left_out, items, layer).sum(axis=0)
     observed = np.bincount(levels, minlength=expected.size)
     return replace(user, tilt=(observed + kappa) / (expected + kappa))
+
+
+def _likelihood_of(
+    layer: Layer, shifts: np.ndarray, scale: float, items: np.ndarray, typical: float
+) -> Likelihood:
+    """The ordinal likelihood of one user's ratings."""
+    nobody = layer.shifts.shape[0]
+    own, rows = layer.with_user(nobody, shifts, scale, items.size), np.full(items.size, nobody)
+    return Likelihood(own.thresholds_of(rows), own.scale_of(rows, items), typical)
 
 
 def own_times(n_scales: int) -> slice:

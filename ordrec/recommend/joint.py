@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 
 from ordrec.features.matrix import Biases
-from ordrec.recommend.blocks import assemble, diagonal, invert, multiply
+from ordrec.recommend.blocks import assemble, diagonal, diagonal_of_inverses, invert, multiply
 from ordrec.recommend.gram import Side
 from ordrec.recommend.products import Products
 from ordrec.recommend.weights import Weights
@@ -254,8 +254,7 @@ def smoothed_diagonal(
     theirs = diagonal(K.user_blocks, data.user_side.sizes)
     rest = (K.diagonal + noise)[j] - theirs
     by_item = np.empty(noise.size)
-    blocks = invert(K.user_blocks, data.user_side.start, rest, K.n_jobs)
-    by_item[j] = diagonal(blocks, data.user_side.sizes)
+    by_item[j] = diagonal_of_inverses(K.user_blocks, data.user_side.start, rest, K.n_jobs)
     counts = (np.bincount(codes)[codes] for codes in (data.users, data.items))
     columns = [inverse.diagonal, by_item, K.diagonal + noise, noise, *counts]
     X = np.column_stack([np.ones(noise.size), *(np.log(column) for column in columns)])

@@ -36,7 +36,7 @@ class LayerPriors:
 
     threshold_sd: float = 0.25
     shared: float = 0.4
-    user_sd: float = 0.25
+    user_sd: float = 0.2
     item_sd: float = 0.15
 
     def factor(self, n_thresholds: int) -> np.ndarray:
@@ -327,6 +327,9 @@ def _curvature(f, t, scale, levels, slope, bend):  # type: ignore[no-untyped-def
         k, s = levels[n], scale[n]
         low = (t[n, k - 1] - f[n]) / s if k > 0 else -np.inf
         high = (t[n, k] - f[n]) / s if k < m else np.inf
+        if high - low < GAP:  # crossed or nearly so: the limit of a narrow interval
+            slope[n], bend[n] = 0.5 * (low + high) / s, 1.0 / (s * s)
+            continue
         _, by_low, by_high = interval_slopes(low, high)
         first = -(by_low + by_high) / s
         # with g = phi / p: d g_high / d high = -g_high (high + g_high), and so on

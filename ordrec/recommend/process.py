@@ -26,13 +26,20 @@ from ordrec.recommend.joint import (
     smoothed_diagonal,
     solve,
 )
-from ordrec.recommend.layer import Layer, curvature
+from ordrec.recommend.layer import curvature, fit_layer
 from ordrec.recommend.learning import learn_weights
 from ordrec.recommend.mean import new_pairs, parts_of_mean
 from ordrec.recommend.preparation import Preparation, Units, prepare
 from ordrec.recommend.weights import TIME_SCALES, Layout, Weights
 
-__all__ = ["Process", "fit_process", "learnt_weights", "refit_process"]
+__all__ = [
+    "Likelihood",
+    "Process",
+    "cross_fitted_likelihood",
+    "fit_process",
+    "learnt_weights",
+    "refit_process",
+]
 
 HELD_OUT = 0.15
 TOLERANCE = 3e-3
@@ -40,6 +47,7 @@ MAX_STEPS = 500
 N_PROBES, PROBE_STEPS = 8, 15
 NEWTON_STEPS = 3
 LEAST_CURVATURE = 0.05
+LAYER_FOLDS = 4
 
 
 @dataclass(frozen=True)
@@ -88,20 +96,56 @@ def fit_process(data: JointData, weights: Weights, seed: int, n_jobs: int) -> Pr
     return _solve(Covariance(data, weights, n_jobs), data.y, np.ones(data.y.size), None, seed)
 
 
-def refit_process(process: Process, layer: Layer, levels: np.ndarray, seed: int) -> Process:
-    """Three Newton steps for the ordinal likelihood, from a fitted process and its layer."""
+@dataclass(frozen=True)
+class Likelihood:
+    """Thresholds (n, n_ranks - 1) and scale of each rating, and the typical scale."""
+
+    thresholds: np.ndarray
+    scale: np.ndarray
+    typical: float
+
+    def newton_target(self, f: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Target (2) and noise (3) of a Newton step from the means f."""
+        slope, W = curvature(f, self.thresholds, self.scale, levels)
+        W = np.maximum(W, LEAST_CURVATURE)  # (1)
+        return f + slope / W, 1.0 / (W * self.typical**2)
+
+
+def cross_fitted_likelihood(
+    process: Process, levels: np.ndarray, n_ranks: int, seed: int
+) -> Likelihood:
+    """Thresholds and scale of each rating from a layer that was fitted without it.
+
+    Thresholds that have seen a rating would let it into its own leave-one-out score.
+    """
+    data, n = process.data, levels.size
+    fold = np.random.default_rng(seed).permutation(n) % LAYER_FOLDS
+    thresholds, scale = np.empty((n, n_ranks - 1)), np.empty(n)
+    for k in range(LAYER_FOLDS):
+        rest, own = fold != k, fold == k
+        if not own.any():
+            continue
+        layer = fit_layer(
+            process.left_out[rest], levels[rest], data.users[rest], data.items[rest],
+            n_ranks, data.n_users, data.n_items,
+        )  # fmt: skip
+        thresholds[own] = layer.thresholds_of(data.users[own])
+        scale[own] = layer.scale_of(data.users[own], data.items[own])
+    return Likelihood(thresholds, scale, float(np.exp(np.mean(np.log(scale)))))
+
+
+def refit_process(
+    process: Process, likelihood: Likelihood, levels: np.ndarray, seed: int
+) -> Process:
+    """Three Newton steps for the ordinal likelihood, from a fitted process."""
     K, data = process.K, process.data
     f = data.y - process.noise * process.a  # the mean at the training ratings
-    scale = layer.scale_of(data.users, data.items)
-    thresholds = layer.thresholds_of(data.users)
-    typical = float(np.exp(np.mean(np.log(scale))))
-    a: np.ndarray | None = process.a
+    a = process.a
     target, noise = data.y, process.noise
     for _ in range(NEWTON_STEPS):
-        slope, W = curvature(f, thresholds, scale, levels)
-        W = np.maximum(W, LEAST_CURVATURE)  # (1)
-        target, noise = f + slope / W, 1.0 / (W * typical**2)  # (2), (3)
-        a = solve(K, target, noise, tol=TOLERANCE, max_iter=MAX_STEPS, start=a).x.astype(np.float64)
+        target, noise = likelihood.newton_target(f, levels)
+        solved = solve(K, target, noise, tol=TOLERANCE, max_iter=MAX_STEPS, start=a)
+        a = solved.x.astype(np.float64)
         f = target - noise * a
     return _solve(K, target, noise, a, seed)
 

@@ -10,13 +10,26 @@ import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
-__all__ = ["count_of_jobs", "over_spans", "spans_of"]
+__all__ = ["count_of_jobs", "one_blas_thread", "over_spans", "spans_of"]
 
 SPANS_PER_JOB = 4  # more spans than threads, so that none waits long for the last
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # looking for the libraries takes longer than a small solve
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread: loops run in parallel instead, and small systems are quicker."""
+    return _controller().limit(limits=1, user_api="blas")
 
 
 def count_of_jobs(n_jobs: int | None) -> int:

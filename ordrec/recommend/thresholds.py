@@ -11,7 +11,8 @@ import numpy as np
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.ratings import Ratings
-from ordrec.recommend.layer import LayerPriors, fit_layer
+from ordrec.recommend.calibration import fit_calibrated_layer
+from ordrec.recommend.layer import LayerPriors
 from ordrec.recommend.models import RemembersIds
 from ordrec.recommend.preparation import Units
 from ordrec.recommend.tilt import Tilt, fit_tilt
@@ -58,7 +59,7 @@ class PersonalThresholds(RemembersIds):
     decision: Decision = "median"
     n_splits: int = 5
     threshold_sd: float = 0.25
-    user_sd: float = 0.25
+    user_sd: float = 0.2
     item_sd: float = 0.15
     random_state: int = 0
 
@@ -89,10 +90,11 @@ class PersonalThresholds(RemembersIds):
         self.line_ = _regression(scores, ratings.values)
         users, items = ratings.users.astype(np.int64), ratings.items.astype(np.int64)
         inward = self._inward(scores)
-        self.layer_ = fit_layer(
+        self.layer_ = fit_calibrated_layer(
             inward, ratings.levels, users, items, ratings.scale.n_ranks,
             ratings.n_users, ratings.n_items,
             LayerPriors(self.threshold_sd, user_sd=self.user_sd, item_sd=self.item_sd),
+            seed=self.random_state,
         )  # fmt: skip
         p = self.layer_.probabilities(inward, users, items)
         self.tilt_: Tilt = fit_tilt(p, ratings.levels, users, ratings.n_users)

@@ -12,6 +12,7 @@ from scipy.special import log_ndtr, ndtr
 from ordrec.errors import ArgumentError
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import BiasModel
+from ordrec.recommend.calibration import fit_calibrated_layer
 from ordrec.recommend.layer import (
     LayerPriors,
     _objective,
@@ -131,6 +132,13 @@ def test_curvature_by_differences() -> None:
     assert slope[0] < 0 < slope[3]
 
 
+def test_curvature_of_crossed_thresholds_is_that_of_a_narrow_interval() -> None:
+    f, scale, levels = np.array([0.3, 0.3]), np.array([0.8, 0.8]), np.array([1, 1])
+    slope, bend = curvature(f, np.array([[0.0, 0.0], [-0.001, 0.001]]), scale, levels)
+    assert slope[0] == pytest.approx(slope[1], rel=1e-3)
+    assert bend[0] == pytest.approx(bend[1], rel=1e-3) == pytest.approx(1 / 0.64, rel=1e-3)
+
+
 @pytest.mark.parametrize("n_ranks", [2, 10])
 def test_any_number_of_ranks(n_ranks: int) -> None:
     scores, levels, users, items, _, _ = made_up(n_ranks=n_ranks)
@@ -141,6 +149,18 @@ def test_any_number_of_ranks(n_ranks: int) -> None:
     assert (
         np.abs(p.mean(axis=0) - np.bincount(levels, minlength=n_ranks) / levels.size).max() < 0.03
     )
+
+
+def test_calibration_undoes_the_confidence_of_many_thresholds() -> None:
+    scores, levels, users, items, _, _ = made_up(5, n_ranks=10)
+    few = np.concatenate([np.flatnonzero(users == u)[:14] for u in range(40)])
+    rest = np.setdiff1d(np.arange(users.size), few)
+    train = (scores[few], levels[few], users[few], items[few], 10, 40, 60)
+    loss = []
+    for fit in (fit_layer, fit_calibrated_layer):
+        p = fit(*train, LayerPriors(0.6)).probabilities(scores[rest], users[rest], items[rest])
+        loss.append(-np.log(p[np.arange(rest.size), levels[rest]]).mean())
+    assert loss[1] < loss[0]
 
 
 def test_tilt_learns_that_some_never_give_a_level() -> None:
