@@ -68,8 +68,13 @@ def bounds_of(
     return Bounds(low, up, low_pair, up_pair)
 
 
+@compiled
 def implied_thresholds(bounds: Bounds) -> np.ndarray:
     """The middle of the interval that the conditions leave, or its one finite end."""
-    low = np.where(np.isfinite(bounds.low), bounds.low, bounds.up)
-    up = np.where(np.isfinite(bounds.up), bounds.up, bounds.low)
-    return 0.5 * (low + up)
+    b = 0.5 * (bounds.low + bounds.up)
+    for j in range(b.size):
+        if not np.isfinite(bounds.low[j]):
+            b[j] = bounds.up[j]
+        elif not np.isfinite(bounds.up[j]):
+            b[j] = bounds.low[j]
+    return b

@@ -12,13 +12,8 @@ alpha <= cap and v for the ordering constraints,
     v_j = b_j - b_{j-1}
     alpha_p z_p = m,  (cap_p - alpha_p) w_p = m,  mu_j v_j = m,     m -> 0,
 
-reduces to one n x n positive definite matrix, whatever the number of ranks. With
-
-    g_p = 1 / (z_p / alpha_p + w_p / (cap_p - alpha_p)),  q_i = sum of g_p over i,
-    share_p = g_p / q_i
-
-eliminating the pairs leaves ``M = K + diag(1/q)`` for beta and, after one solve for each
-threshold, a T x T system ``H db = rhs`` for b; the ordering constraints of EXC touch H only.
+reduces to one n x n positive definite matrix, whatever the number of ranks
+(`newton_system`).
 
 Mehrotra's predictor and corrector and several of Gondzio's centrality correctors use the
 one factor of M again and again: they cost O(n^2) beside its O(n^3 / 3).
@@ -35,11 +30,23 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.ordinal.svor.compiled import compiled
-from ordrec.ordinal.svor.lapack import factorise, solve_factorised
-from ordrec.ordinal.svor.objective import dual_objective, primal_objective
+from ordrec.ordinal.svor.newton_system import (
+    Point,
+    System,
+    Targets,
+    direction,
+    prepare,
+    room_for_system,
+)
+from ordrec.ordinal.svor.objective import (
+    dual_objective,
+    gram_times,
+    primal_objective,
+    signed_sums,
+)
 from ordrec.ordinal.svor.pairs import Pairs
 
-__all__ = ["Interior", "Point", "cold_start", "gram_times", "interior_point", "signed_sums"]
+__all__ = ["Interior", "cold_start", "interior_point"]
 
 START = 0.1  # of the cap: all multipliers start here, all slacks at 1
 LEAST_CENTRING = 1e-3
@@ -52,17 +59,6 @@ EARLY_GAP = 0.3  # relative gap at which the point for warm starts is taken
 PATIENCE = 5  # iterations without a smaller gap before giving up
 
 
-class Point(NamedTuple):
-    """The variables, or a step of all of them."""
-
-    alpha: np.ndarray
-    z: np.ndarray
-    w: np.ndarray
-    b: np.ndarray
-    mu: np.ndarray
-    v: np.ndarray
-
-
 class Interior(NamedTuple):
     """The end point, its multipliers strictly inside their bounds, and one on the way."""
 
@@ -72,27 +68,6 @@ class Interior(NamedTuple):
     early: Point  # still central enough to start a problem with other caps from
     n_iter: int
     converged: bool
-
-
-class _System(NamedTuple):
-    """What one factorisation provides to all right-hand sides of an iteration."""
-
-    factor: np.ndarray  # (n, n) Cholesky factor of M
-    X: np.ndarray  # (T, n) M^-1 share, a row for each threshold
-    H: np.ndarray  # (T, T) Cholesky factor of the system for b
-    g: np.ndarray  # (p,)
-    share: np.ndarray  # (p,)
-    q: np.ndarray  # (n,)
-    per_alpha: np.ndarray  # (p,) 1 / alpha
-    per_room: np.ndarray  # (p,) 1 / (cap - alpha)
-
-
-class _Targets(NamedTuple):
-    """What the linearised products alpha z, (cap - alpha) w and mu v must change by."""
-
-    z: np.ndarray
-    w: np.ndarray
-    v: np.ndarray
 
 
 @compiled
@@ -112,8 +87,8 @@ def interior_point(
     point, early, best, step = _like(start), _like(start), _like(start), _like(start)
     _copy(start, point)
     trial = _like(point)
-    targets = _Targets(np.empty_like(point.z), np.empty_like(point.z), np.zeros(n_thresholds))
-    system = _room_for_system(K, pairs, n_thresholds)
+    targets = Targets(np.empty_like(point.z), np.empty_like(point.z), np.zeros(n_thresholds))
+    system = room_for_system(K, pairs, n_thresholds)
     n_products = 2 * pairs.cap.size + (n_thresholds - 1 if ordered else 0)
     f = np.empty(K.shape[0])
     smallest, since = np.inf, 0
@@ -134,17 +109,17 @@ def interior_point(
             break
         residual = _residual(pairs, point, f)
         m = _mean_product(pairs, point, point, 0.0, n_products, ordered)
-        if not _prepare(K, pairs, point, ordered, ridge, system, lapack):
+        if not prepare(K, pairs, point, ordered, ridge, system, lapack):
             break
 
         # Mehrotra: where does the pure Newton step lead, and how much centring does it need?
         _aim(pairs, point, step, 0.0, False, targets, ordered)
-        _direction(pairs, point, residual, balance, targets, system, ordered, step, lapack)
+        direction(pairs, point, residual, balance, targets, system, ordered, step, lapack)
         length = _longest(pairs, point, step, system, ordered)
         ahead = _mean_product(pairs, point, step, length, n_products, ordered)
         goal = m * max((ahead / m) ** 3, LEAST_CENTRING)
         _aim(pairs, point, step, goal, True, targets, ordered)
-        _direction(pairs, point, residual, balance, targets, system, ordered, step, lapack)
+        direction(pairs, point, residual, balance, targets, system, ordered, step, lapack)
         length = _longest(pairs, point, step, system, ordered)
 
         # Gondzio: pull back the products that a longer step would spoil
@@ -152,7 +127,7 @@ def interior_point(
             if length >= LONG_ENOUGH:
                 break
             _correct(pairs, point, step, min(1.0, length + LOOK_AHEAD), goal, targets, ordered)
-            _direction(pairs, point, residual, balance, targets, system, ordered, trial, lapack)
+            direction(pairs, point, residual, balance, targets, system, ordered, trial, lapack)
             longer = _longest(pairs, point, trial, system, ordered)
             if longer < length + WORTH:
                 break
@@ -160,26 +135,6 @@ def interior_point(
             length = longer
         _move(point, step, BACK_OFF * length)
     return Interior(best.alpha, best.b, best.mu, early, iteration, False)
-
-
-@compiled
-def signed_sums(pairs: Pairs, alpha: np.ndarray) -> np.ndarray:
-    """beta_i, the signed sum of the multipliers of each sample, (8)."""
-    beta = np.zeros(pairs.start.size - 1)
-    for i in range(beta.size):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            beta[i] += pairs.sign[p] * alpha[p]
-    return beta
-
-
-@compiled
-def gram_times(K: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
-    """f = K beta, (13), accumulated in float64 whatever the precision of K."""
-    f[:] = 0.0
-    for i in range(K.shape[0]):  # by rows of the symmetric K: contiguous, and vectorised
-        if beta[i] != 0.0:
-            for k in range(f.size):
-                f[k] += K[i, k] * beta[i]
 
 
 @compiled
@@ -201,21 +156,6 @@ def _like(point: Point) -> Point:
         np.zeros_like(point.b),
         np.zeros_like(point.mu),
         np.zeros_like(point.v),
-    )
-
-
-@compiled
-def _room_for_system(K: np.ndarray, pairs: Pairs, n_thresholds: int) -> _System:
-    n, size = K.shape[0], pairs.cap.size
-    return _System(
-        np.empty_like(K),
-        np.empty((n_thresholds, n), dtype=K.dtype),
-        np.empty((n_thresholds, n_thresholds)),
-        np.empty(size),
-        np.empty(size),
-        np.empty(n),
-        np.empty(size),
-        np.empty(size),
     )
 
 
@@ -280,73 +220,13 @@ def _mean_product(
 
 
 @compiled
-def _prepare(
-    K: np.ndarray,
-    pairs: Pairs,
-    point: Point,
-    ordered: bool,
-    ridge: float,
-    system: _System,
-    lapack: np.ndarray,
-) -> bool:
-    """Fill the system at this point; False if no ridge makes it positive definite."""
-    n = K.shape[0]
-    for i in range(n):
-        system.q[i] = 0.0
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            system.per_alpha[p] = 1.0 / point.alpha[p]
-            system.per_room[p] = 1.0 / (pairs.cap[p] - point.alpha[p])
-            curvature = point.z[p] * system.per_alpha[p] + point.w[p] * system.per_room[p]
-            system.g[p] = 1.0 / curvature
-            system.q[i] += system.g[p]
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            system.share[p] = system.g[p] / system.q[i]
-
-    for _ in range(4):
-        for i in range(n):
-            system.factor[i, i:] = K[i, i:]
-            system.factor[i, i] += ridge + 1.0 / system.q[i]
-        if factorise(system.factor, lapack) == 0:
-            break
-        ridge *= 100.0
-    else:
-        return False
-
-    system.X[:] = 0.0
-    for i in range(n):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            system.X[pairs.threshold[p], i] = system.share[p]
-    solve_factorised(system.factor, system.X, lapack)
-
-    # H = diag(sum_i g) - g' share + share' X, plus mu/v [1 -1; -1 1] for each ordering;
-    # the lower triangle is enough, and the pairs of a sample are in the order of thresholds
-    H = system.H
-    H[:] = 0.0
-    for i in range(n):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            j = pairs.threshold[p]
-            H[j, j] += system.g[p]
-            for o in range(pairs.start[i], p + 1):
-                H[j, pairs.threshold[o]] -= system.g[p] * system.share[o]
-            for k in range(j + 1):
-                H[j, k] += system.share[p] * system.X[k, i]
-    if ordered:
-        for j in range(1, point.b.size):
-            weight = point.mu[j] / point.v[j]
-            H[j, j] += weight
-            H[j - 1, j - 1] += weight
-            H[j, j - 1] -= weight
-    return factorise_small(H)
-
-
-@compiled
 def _aim(
     pairs: Pairs,
     point: Point,
     step: Point,
     goal: float,
     second_order: bool,
-    targets: _Targets,
+    targets: Targets,
     ordered: bool,
 ) -> None:
     """Right-hand sides that bring all products to the goal; with Mehrotra's second-order term."""
@@ -370,7 +250,7 @@ def _correct(
     step: Point,
     length: float,
     goal: float,
-    targets: _Targets,
+    targets: Targets,
     ordered: bool,
 ) -> None:
     """Shift the right-hand sides of products that would leave [NEAR, FAR] times the goal."""
@@ -395,66 +275,7 @@ def _pull(product: float, goal: float) -> float:
 
 
 @compiled
-def _direction(
-    pairs: Pairs,
-    point: Point,
-    residual: np.ndarray,
-    balance: np.ndarray,
-    targets: _Targets,
-    system: _System,
-    ordered: bool,
-    step: Point,
-    lapack: np.ndarray,
-) -> None:
-    """Solve the Newton system for one set of targets."""
-    n, T = system.q.size, point.b.size
-    h = np.empty_like(residual)
-    pull = np.zeros(n)  # sum over the pairs of a sample of sign g h
-    rhs = -balance
-    for i in range(n):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            h[p] = targets.z[p] * system.per_alpha[p] - targets.w[p] * system.per_room[p]
-            h[p] -= residual[p]
-            force = pairs.sign[p] * system.g[p] * h[p]
-            pull[i] += force
-            rhs[pairs.threshold[p]] -= force
-    x0 = np.empty((1, n), dtype=system.factor.dtype)
-    for i in range(n):
-        x0[0, i] = pull[i] / system.q[i]
-    solve_factorised(system.factor, x0, lapack)
-    for i in range(n):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            rhs[pairs.threshold[p]] += system.share[p] * (pull[i] - x0[0, i])
-    if ordered:
-        for j in range(1, T):
-            apart = point.b[j] - point.b[j - 1] - point.v[j]
-            force = (targets.v[j] - point.mu[j] * apart) / point.v[j]
-            rhs[j] += force
-            rhs[j - 1] -= force
-    solve_small(system.H, rhs, step.b)
-
-    for i in range(n):
-        dbeta = float(x0[0, i])
-        for j in range(T):
-            dbeta += system.X[j, i] * step.b[j]
-        # this form of df keeps sum(sign dalpha) = dbeta exact whatever the error of the solve
-        df = (pull[i] - dbeta) / system.q[i]
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            df += system.share[p] * step.b[pairs.threshold[p]]
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            dalpha = system.g[p] * (h[p] + pairs.sign[p] * (step.b[pairs.threshold[p]] - df))
-            step.alpha[p] = dalpha
-            step.z[p] = (targets.z[p] - point.z[p] * dalpha) * system.per_alpha[p]
-            step.w[p] = (targets.w[p] + point.w[p] * dalpha) * system.per_room[p]
-    if ordered:
-        for j in range(1, T):
-            apart = point.b[j] - point.b[j - 1] - point.v[j]
-            step.v[j] = step.b[j] - step.b[j - 1] + apart
-            step.mu[j] = (targets.v[j] - point.mu[j] * step.v[j]) / point.v[j]
-
-
-@compiled
-def _longest(pairs: Pairs, point: Point, step: Point, system: _System, ordered: bool) -> float:
+def _longest(pairs: Pairs, point: Point, step: Point, system: System, ordered: bool) -> float:
     """The longest step, at most 1, that keeps everything non-negative."""
     steepest = 1.0  # the largest relative decrease of any variable
     for p in range(pairs.cap.size):
@@ -488,36 +309,3 @@ def _move(point: Point, step: Point, length: float) -> None:
     point.b[:] += length * step.b
     point.mu[:] += length * step.mu
     point.v[:] += length * step.v
-
-
-@compiled
-def factorise_small(A: np.ndarray) -> bool:
-    """Cholesky factor in the lower triangle of a T x T matrix; tiny pivots are lifted."""
-    n = A.shape[0]
-    floor = 1e-14 * max(np.max(np.diag(A)), 1e-300)
-    for k in range(n):
-        for j in range(k):
-            A[k, k] -= A[k, j] * A[k, j]
-        if not np.isfinite(A[k, k]):
-            return False
-        A[k, k] = np.sqrt(max(A[k, k], floor))
-        for i in range(k + 1, n):
-            for j in range(k):
-                A[i, k] -= A[i, j] * A[k, j]
-            A[i, k] /= A[k, k]
-    return True
-
-
-@compiled
-def solve_small(L: np.ndarray, rhs: np.ndarray, x: np.ndarray) -> None:
-    """Solve with the lower factor, then with its transpose."""
-    n = L.shape[0]
-    for i in range(n):
-        x[i] = rhs[i]
-        for j in range(i):
-            x[i] -= L[i, j] * x[j]
-        x[i] /= L[i, i]
-    for i in range(n - 1, -1, -1):
-        for j in range(i + 1, n):
-            x[i] -= L[j, i] * x[j]
-        x[i] /= L[i, i]

@@ -22,8 +22,9 @@ from __future__ import annotations
 import numpy as np
 
 from ordrec.ordinal.svor.compiled import compiled
-from ordrec.ordinal.svor.interior import factorise_small, gram_times, signed_sums, solve_small
 from ordrec.ordinal.svor.lapack import factorise, solve_factorised
+from ordrec.ordinal.svor.newton_system import factorise_small, solve_small
+from ordrec.ordinal.svor.objective import gram_times, signed_sums
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["newton_steps"]

@@ -12,18 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.ordinal.solution import Solution
-from ordrec.ordinal.svor.bounds import bounds_of
+from ordrec.ordinal.svor.bounds import bounds_of, implied_thresholds
 from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.feasible import restore_balance, snap
-from ordrec.ordinal.svor.interior import (
-    Point,
-    cold_start,
+from ordrec.ordinal.svor.interior import cold_start, interior_point
+from ordrec.ordinal.svor.lapack import ADDRESSES
+from ordrec.ordinal.svor.newton_system import Point
+from ordrec.ordinal.svor.objective import (
+    dual_objective,
     gram_times,
-    interior_point,
+    primal_objective,
     signed_sums,
 )
-from ordrec.ordinal.svor.lapack import ADDRESSES
-from ordrec.ordinal.svor.objective import dual_objective, primal_objective
 from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
 from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
@@ -301,12 +301,7 @@ def _measure(
     gram_times(K, beta, scores)
     bounds = bounds_of(pairs, alpha, mu, scores, ordered)
     violation = max(0.0, np.max(bounds.low - bounds.up))
-    thresholds = 0.5 * (bounds.low + bounds.up)
-    for j in range(b.size):
-        if not np.isfinite(bounds.low[j]):
-            thresholds[j] = bounds.up[j]
-        elif not np.isfinite(bounds.up[j]):
-            thresholds[j] = bounds.low[j]
+    thresholds = implied_thresholds(bounds)
     primal = primal_objective(pairs, beta, scores, thresholds)
     dual = dual_objective(alpha, beta, scores)
     return _Outcome(alpha, mu, beta, scores, thresholds, violation, primal, dual, n_iter)

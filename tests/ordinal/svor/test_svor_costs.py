@@ -80,3 +80,18 @@ def test_costs_pull_the_thresholds(problem):
 def test_costs_that_make_no_sense(costs, message):
     with pytest.raises(ValueError, match=message):
         check_costs(costs, 4)
+
+
+def test_a_rank_that_costs_nothing_has_no_say(problem):
+    K, ranks = problem
+    costs = ABSOLUTE.copy()
+    costs[1] = 0.0
+    counted = np.flatnonzero(ranks != 1)
+    free = solve_implicit(K, ranks, 4, C=1.0, costs=costs, tol=1e-6)
+    without = solve_implicit(
+        K[np.ix_(counted, counted)], ranks[counted], 4, C=1.0, costs=costs, tol=1e-6
+    )
+    assert free.converged
+    assert free.n_iter < 50
+    assert not free.coef[ranks == 1].any()
+    assert free.objective == pytest.approx(without.objective, rel=1e-6)

@@ -12,7 +12,7 @@ from ordrec.ordinal.svor.batch import solve_many
 from ordrec.ordinal.svor.bounds import bounds_of
 from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.implicit import solve_implicit
-from ordrec.ordinal.svor.interior import gram_times
+from ordrec.ordinal.svor.objective import gram_times
 from ordrec.ordinal.svor.pairs import adjacent_pairs, all_pairs, anchored_thresholds
 from ordrec.ordinal.svor.solver import solve_pairs
 
