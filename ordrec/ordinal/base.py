@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ordrec.kernels import Kernel, Precomputed, kernel_for
+from ordrec.kernels import Gaussian, Kernel, Precomputed, kernel_for
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.thresholds.link import fit_link
 from ordrec.ordinal.thresholds.order import ranks_between
@@ -26,6 +26,7 @@ __all__ = ["KernelMixin", "OrdinalClassifier", "ProximityModel", "ThresholdModel
 
 LINK_FOLDS = 5
 BLOCK_ENTRIES = 2**22  # of a kernel matrix that is computed in pieces
+SHORT = 100.0  # widths of a Gaussian: coordinates that single precision resolves to 1e-5 of one
 
 
 class OrdinalClassifier(ClassifierMixin, BaseEstimator):
@@ -190,6 +191,10 @@ class KernelMixin:
 def _gram_in_blocks(kernel: Kernel, X: Any, dtype: Any) -> np.ndarray:
     """K(X, X) in another precision, without a double-precision matrix of that size."""
     n = X.shape[0]
+    if isinstance(kernel, Gaussian) and not sparse.issparse(X):
+        centred = X - X.mean(axis=0)  # which the distances do not notice
+        if np.sqrt(kernel.gamma) * np.abs(centred).max() < SHORT:
+            X = centred.astype(dtype)
     K = np.empty((n, n), dtype=dtype)
     step = max(1, BLOCK_ENTRIES // n)
     for first in range(0, n, step):

@@ -7,6 +7,8 @@ multiplier that left its place (a free one outside its interval, a fixed one who
 has the wrong sign) and solves again (Judice and Pires 1994, block principal pivoting). When
 no exchange is left the point is optimal. When the number of exchanges stops falling, ADMM
 goes on with twice the iterations and guesses again; as ADMM converges, so does the whole.
+Rounds without exchange refine the solution by conjugate gradients; the factored block, which
+has a ridge and may be in single precision, is their preconditioner.
 
 Places of a multiplier: LOWER and UPPER its bounds, KINK rho = 0 on the rank itself, POSITIVE
 and NEGATIVE free (off the rank: POSITIVE, whatever the sign).
@@ -14,10 +16,12 @@ and NEGATIVE free (off the rank: POSITIVE, whatever the sign).
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
 
 from ordrec.ordinal.npsvor.admm import ADMM, Gram, balanced
 from ordrec.ordinal.npsvor.bias import bias, violation
@@ -106,13 +110,16 @@ def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, n_jobs: int | 
     F = gram.times(z)
     for rank, t in zip(ranks, (F + bias(planes, z, F)).T, strict=True):
         rank.t = t.copy()
+    n_threads = min(effective_n_jobs(n_jobs), len(ranks))
+    blas = ThreadpoolController()
     active = ranks
-    with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
+    with ThreadPoolExecutor(n_threads) as threads:
         for _ in range(MAX_ROUNDS):
-            moves = parallel(delayed(rank.correction)() for rank in active)
+            with blas.limit(limits=1 if n_threads > 1 else None):  # the ranks share the cores
+                moves = list(threads.map(_Rank.correction, active))
             products = gram.quick_times(np.stack([x for x, _ in moves], axis=1))
             for rank, (x, db), product in zip(active, moves, products.T, strict=True):
-                rank.apply(x, product + db, tol)
+                rank.apply(x, product, db, tol)
             active = [rank for rank in active if not rank.finished]
             if not active:
                 break
@@ -132,6 +139,9 @@ class _Rank:
         free = np.where(self.on, np.sign(z), POSITIVE)
         self.place = np.where(z <= self.lower, LOWER, np.where(z >= self.upper, UPPER, free))
         self.block: Any = None
+        self.refining = False  # the places are those of the round before
+        self.descent = 0.0  # residual times preconditioned residual
+        self.direction: tuple[np.ndarray, float] = (np.zeros_like(z), 0.0)
         self.best, self.waited, self.finished = (z.size + 1, 0.0), 0, False
 
     def seated(self) -> np.ndarray:
@@ -144,7 +154,10 @@ class _Rank:
         return np.clip(ends, self.lower, self.upper)
 
     def correction(self) -> tuple[np.ndarray, float]:
-        """The step to the solution of the linear system that the places describe."""
+        """The step to the solution of the linear system that the places describe.
+
+        While the places stay, the direction of conjugate gradients instead.
+        """
         free = np.abs(self.place) == POSITIVE
         if not free.any():
             self.finished = True
@@ -154,17 +167,26 @@ class _Rank:
         try:
             if self.block is None or self.block.worn(free):
                 self.block = self.gram.free_block(np.flatnonzero(free))
-            return self.block.solve(free, goal - self.t, fixed, -float(self.z.sum()))
+            x, db = self.block.solve(free, goal - self.t, fixed, -float(self.z.sum()))
         except NotPositiveDefiniteError:
             self.finished = True
             return np.zeros_like(self.z), 0.0
+        descent = float((goal - self.t)[free] @ x[free])
+        if self.refining and self.descent > 0:
+            beta, (last, last_db) = descent / self.descent, self.direction
+            x, db = x + beta * last, db + beta * last_db
+        self.descent = descent if self.refining else 0.0
+        self.direction = x, db
+        return x, db
 
-    def apply(self, x: np.ndarray, moved: np.ndarray, tol: float) -> None:
+    def apply(self, x: np.ndarray, product: np.ndarray, db: float, tol: float) -> None:
         """Take the step, exchange what left its place, and say whether to go on."""
         if self.finished:
             return
-        self.z += x
-        self.t += moved
+        curvature = float(x @ product)
+        length = self.descent / curvature if self.refining and curvature > 0 else 1.0
+        self.z += length * x
+        self.t += length * (product + db)
         place = self._exchanged(tol)
         exchanges = int((place != self.place).sum())
         free = np.abs(self.place) == POSITIVE
@@ -177,6 +199,7 @@ class _Rank:
             self.waited += 1
         solved = exchanges == 0 and rest <= 0.25 * tol
         self.finished = solved or self.waited >= PATIENCE
+        self.refining = exchanges == 0
         self.place = place
 
     def _exchanged(self, tol: float) -> np.ndarray:

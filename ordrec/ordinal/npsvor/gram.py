@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import njit
 from scipy.linalg import get_lapack_funcs, solve_triangular
 
 __all__ = ["DenseGram", "FreeBlock", "NotPositiveDefiniteError", "ridge_for"]
@@ -84,7 +85,7 @@ class FreeBlock:
         self.ridge = ridge_for(K)
         self._position = np.full(K.shape[0], -1)
         self._position[rows] = np.arange(rows.size)
-        self._factor = cholesky(K.take(rows, axis=0).take(rows, axis=1), self.ridge)
+        self._factor = cholesky(_upper_block(K, rows), self.ridge)
         # L^{-1} of the border columns, the bias column first, and their inner products
         self._half = self._solve_half(np.ones((rows.size, 1)))
         self._inner = self._half.T @ self._half
@@ -132,7 +133,7 @@ class FreeBlock:
         wanted = [*added.tolist(), *removed.tolist()]
         new = [row for row in wanted if row not in self._column_of]
         if new:
-            columns = self.K.take(new, axis=0).take(self.rows, axis=1).T
+            columns = _taken(self.K, np.array(new), self.rows).T
             inside = self._position[new]
             for k in np.flatnonzero(inside >= 0):
                 columns[:, k] = 0.0
@@ -167,8 +168,31 @@ def ridge_for(K: np.ndarray) -> float:
     return scale * (1e-3 if K.dtype == np.float32 else 1e-8)
 
 
+@njit(cache=True, nogil=True)
+def _upper_block(K, rows):  # type: ignore[no-untyped-def]
+    """The upper triangle of K over some rows; what lies below it is not written."""
+    n = rows.size
+    block = np.empty((n, n), K.dtype)
+    for i in range(n):
+        line, source = block[i], K[rows[i]]
+        for j in range(i, n):
+            line[j] = source[rows[j]]
+    return block
+
+
+@njit(cache=True, nogil=True)
+def _taken(K, rows, columns):  # type: ignore[no-untyped-def]
+    """K over some rows and some columns."""
+    block = np.empty((rows.size, columns.size), K.dtype)
+    for i in range(rows.size):
+        line, source = block[i], K[rows[i]]
+        for j in range(columns.size):
+            line[j] = source[columns[j]]
+    return block
+
+
 def cholesky(A: np.ndarray, shift: float) -> Any:
-    """Lower factor of A + shift I; A is overwritten."""
+    """Lower factor of A + shift I, from the upper triangle of A, which is overwritten."""
     A.flat[:: A.shape[0] + 1] += A.dtype.type(shift)
     (potrf,) = get_lapack_funcs(("potrf",), (A,))
     factor, info = potrf(A.T, lower=True, clean=False, overwrite_a=True)
