@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,21 @@ class ExperimentResult:
         names = ["data", "model", "split", "fold", "seed", "error"]
         frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(COLUMNS))
         return cls(frame, pd.DataFrame(failed, columns=names), manifest)
+
+    @classmethod
+    def joined(cls, results: Sequence[ExperimentResult]) -> ExperimentResult:
+        """Results of several experiments as those of one; the first tells the circumstances."""
+        manifest = dict(results[0].manifest)
+        for other in results[1:]:
+            for name in ("models", "data", "splits"):
+                manifest[name] = manifest[name] | other.manifest[name]
+            for name in ("cells", "cells_from_store"):
+                manifest[name] += other.manifest[name]
+        return cls(
+            pd.concat([result.frame for result in results], ignore_index=True),
+            pd.concat([result.failures for result in results], ignore_index=True),
+            manifest,
+        )
 
     @property
     def complete(self) -> bool:

@@ -57,6 +57,30 @@ class TableProblem(Problem):
     part_names: Sequence[str] | None = None
     split_name: str = "published"
 
+    @classmethod
+    def drawn(
+        cls, table: OrdinalTable, sizes: Sequence[int], trials: int, seed: int = 0
+    ) -> TableProblem:
+        """Random training parts of several sizes, ``trials`` of each; the rest is for testing.
+
+        Every training part has at least two different labels. Its size is in the column
+        ``n_train`` of the results, and folds are called ``size/trial``.
+        """
+        if np.unique(table.y).size < 2:
+            raise DataError(f"{table.name}: all labels are equal: there is nothing to learn")
+        parts, names = [], []
+        for size in sizes:
+            if not 2 <= size < table.y.size:
+                raise ArgumentError(f"{table.name} has {table.y.size} rows: cannot draw {size}")
+            for trial in range(trials):
+                rng = np.random.default_rng([seed, size, trial])
+                train = rng.permutation(table.y.size)[:size]
+                while np.unique(table.y[train]).size < 2:
+                    train = rng.permutation(table.y.size)[:size]
+                parts.append((np.sort(train), np.setdiff1d(np.arange(table.y.size), train)))
+                names.append(f"{size}/{trial + 1}")
+        return cls(table, parts, names, f"drawn:{','.join(map(str, sizes))}")
+
     @property
     def name(self) -> str:  # type: ignore[override]
         """The name of the table."""

@@ -23,6 +23,7 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import (
     Candidates,
     Experiment,
+    ExperimentResult,
     QueryProblem,
     RatingsProblem,
     TableProblem,
@@ -31,6 +32,7 @@ from ordrec.evaluation import (
     ndcg,
 )
 from ordrec.evaluation.cells import Cell, CellOutcome, CellStore
+from ordrec.evaluation.cross_validated import CrossValidated
 
 HERE = Path(__file__).parent
 SLOW_RUN = """
@@ -338,3 +340,54 @@ def test_refusals(tmp_path: Path) -> None:
         len(Experiment({"r": Ridge()}, [TableProblem(bare)]))
     unknown = Experiment({"r": Ridge()}, [problem], metrics=["nonsense"]).run()
     assert "unknown metrics" in unknown.failures["error"][0]
+
+
+# ---- draws, joined results, tuned estimators ---------------------------------------------
+
+
+def test_drawn_parts_have_the_sizes_asked_for() -> None:
+    table = striped_table()
+    problem = TableProblem.drawn(table, [5, 20], trials=3)
+    assert problem.folds == ["5/1", "5/2", "5/3", "20/1", "20/2", "20/3"]
+    assert problem.parts is not None
+    for name, (train, test) in zip(problem.folds, problem.parts, strict=True):
+        assert train.size == int(name.split("/")[0])
+        assert sorted([*train, *test]) == list(range(60))
+        assert np.unique(table.y[train]).size > 1
+    again = TableProblem.drawn(table, [20], trials=1)
+    assert again.parts is not None
+    assert again.parts[0][0].tolist() == problem.parts[3][0].tolist()
+    with pytest.raises(ArgumentError, match="cannot draw 60"):
+        TableProblem.drawn(table, [60], trials=1)
+    constant = OrdinalTable(table.X, np.ones(60, dtype=int), ["a", "b"], 3)
+    with pytest.raises(DataError, match="nothing to learn"):
+        TableProblem.drawn(constant, [5], trials=1)
+
+
+def test_joined_results_count_all_cells() -> None:
+    problem = TableProblem(striped_table())
+    parts = [
+        Experiment({"r": Ridge(), "bad": Fails()}, [problem], metrics=[metric]).run()
+        for metric in ("mae", "mze")
+    ]
+    whole = ExperimentResult.joined(parts)
+    assert whole.manifest["cells"] == 24
+    assert len(whole.failures) == 12
+    assert whole.means("mze").equals(parts[1].means("mze"))
+
+
+def test_cross_validated_sees_the_training_part_only_and_declares_ranks() -> None:
+    from ordrec.ordinal import SVORIM
+
+    table = striped_table()
+    low = np.flatnonzero(table.y < 3)[:25]
+    parts = [(low, np.setdiff1d(np.arange(60), low))]
+    grid = {"C": [0.001, 10.0], "gamma": [0.5]}
+    model = CrossValidated(SVORIM(), grid, "mze", n_folds=3)
+    result = Experiment({"tuned": model}, [TableProblem(table, parts)]).run()
+    assert result.complete, result.failures["error"].tolist()
+    fitted = model.fit(table.X[low], table.y[low])
+    assert fitted.best_params_["C"] == 10.0
+    # Scaling by the training part: the same rows among others give the same answer.
+    assert fitted.predict(table.X[:5]).tolist() == fitted.predict(table.X)[:5].tolist()
+    assert fitted.scaler_.n_samples_seen_ == 25

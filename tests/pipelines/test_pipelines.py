@@ -1,0 +1,79 @@
+"""Published experiments in their quick form: complete, and as the papers say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ordrec.evaluation import ExperimentResult
+from ordrec.report.reproduce import list_pipelines, published_csv, reproduce
+
+PIPELINES = list_pipelines()
+PUBLISHED = sorted(published_csv("any").parent.glob("*.csv"))
+ARTIFICIAL = ["gpor-synthetic", "logistic-limits", "orboost-artificial"]
+
+
+def run(name: str, folder: Path, data: Path | None = None):
+    said: list[str] = []
+    found = reproduce(name, data=data, quick=True, out=folder, echo=said.append)
+    if isinstance(found.result, ExperimentResult):
+        assert found.complete, found.result.failures["error"].tolist()
+    assert found.findings
+    assert (folder / "results.csv").stat().st_size > 0
+    assert (folder / "report.html").stat().st_size > 0
+    return found, said
+
+
+def test_names_and_files_agree() -> None:
+    for name, pipeline in PIPELINES.items():
+        assert pipeline.path.stem == name.replace("-", "_")
+
+
+@pytest.mark.parametrize(
+    "path", sorted(published_csv("x").parent.glob("*.csv")), ids=lambda p: p.stem
+)
+def test_published_numbers_are_read(path: Path) -> None:
+    frame = pd.read_csv(path)
+    assert {"table", "mean"} <= set(frame)
+    assert {"standard_error", "standard_deviation"} & set(frame)
+    assert frame["mean"].notna().all()
+
+
+def test_losses_tend_to_the_hinge() -> None:
+    module = PIPELINES["logistic-limits"].load()
+    table = module.limits(module.invented())
+    for _, part in table.groupby(["loss", "threshold"]):
+        distances = part.sort_values("sharpness")["distance"]
+        assert distances.is_monotonic_decreasing
+        assert distances.iloc[-1] < 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ARTIFICIAL)
+def test_experiments_on_invented_data(name: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.delenv("ORDREC_DATA", raising=False)
+    run(name, tmp_path)
+
+
+@pytest.mark.realdata
+def test_thresholds_of_the_grading_example(real_data: Path, tmp_path: Path) -> None:
+    found, said = run("svor-grading", tmp_path, real_data)
+    table = found.result.set_index("model")
+    assert table.loc["SLA", "b2"] < table.loc["SLA", "b1"] - 1e-3
+    assert table.loc["EXC", "b2"] == pytest.approx(table.loc["EXC", "b1"], abs=1e-3)
+    assert table.loc["IMC", "b2"] > table.loc["IMC", "b1"] + 0.1
+    assert not [line for line in said if "NO (" in line]
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+@pytest.mark.parametrize(
+    "name", [name for name in PIPELINES if name not in [*ARTIFICIAL, "svor-grading"]]
+)
+def test_experiments_on_real_data(name: str, real_data: Path, tmp_path: Path) -> None:
+    found, _ = run(name, tmp_path, real_data)
+    if name == "letor-ohsumed":
+        ndcg = found.result.means("ndcg@10").loc["ohsumed-letor"]
+        assert ndcg["all-threshold logistic"] > 0.4410  # ListNet
