@@ -15,7 +15,7 @@ __all__ = ["CrossValidated"]
 
 
 class CrossValidated(ClassifierMixin, BaseEstimator):
-    """Standardise the features, choose parameters by `ordrec.ordinal.tuning.tune`, fit.
+    """Standardise features, choose parameters by `ordrec.ordinal.tuning.tune`, fit.
 
     All of it happens on the data given to ``fit``, so that in an experiment nothing is chosen
     by looking at a test part.
@@ -28,6 +28,8 @@ class CrossValidated(ClassifierMixin, BaseEstimator):
     metric : {"mae", "mze"}
     n_folds : int
         At most the number of rows; a label with fewer rows than folds is in some of them only.
+    standardise : bool
+        Whether features are brought to mean 0 and variance 1 by the training part.
     classes : sequence, optional
         The labels in ascending order, handed on to the estimator.
 
@@ -53,18 +55,20 @@ class CrossValidated(ClassifierMixin, BaseEstimator):
         metric: Literal["mae", "mze"] = "mae",
         *,
         n_folds: int = 5,
+        standardise: bool = True,
         classes: Any = None,
     ):
         self.estimator = estimator
         self.grid = grid
         self.metric = metric
         self.n_folds = n_folds
+        self.standardise = standardise
         self.classes = classes
 
     def fit(self, X: Any, y: Any) -> CrossValidated:
         """Choose and fit."""
         y = np.asarray(y)
-        self.scaler_ = StandardScaler().fit(X)
+        self.scaler_ = StandardScaler(with_mean=self.standardise, with_std=self.standardise).fit(X)
         estimator = clone(self.estimator)
         if self.classes is not None and "classes" in estimator.get_params():
             estimator.set_params(classes=self.classes)
