@@ -94,16 +94,18 @@ def prepare(
 ) -> bool:
     """Fill the system at this point; False if no ridge makes it positive definite."""
     n = K.shape[0]
+    for p in range(pairs.cap.size):  # loops over all pairs at once become vector instructions
+        system.per_alpha[p] = 1.0 / point.alpha[p]
+        system.per_room[p] = 1.0 / (pairs.cap[p] - point.alpha[p])
+        curvature = point.z[p] * system.per_alpha[p] + point.w[p] * system.per_room[p]
+        system.g[p] = 1.0 / curvature
     for i in range(n):
-        system.q[i] = NO_PAIRS
+        q = NO_PAIRS
         for p in range(pairs.start[i], pairs.start[i + 1]):
-            system.per_alpha[p] = 1.0 / point.alpha[p]
-            system.per_room[p] = 1.0 / (pairs.cap[p] - point.alpha[p])
-            curvature = point.z[p] * system.per_alpha[p] + point.w[p] * system.per_room[p]
-            system.g[p] = 1.0 / curvature
-            system.q[i] += system.g[p]
+            q += system.g[p]
+        system.q[i] = q
         for p in range(pairs.start[i], pairs.start[i + 1]):
-            system.share[p] = system.g[p] / system.q[i]
+            system.share[p] = system.g[p] / q
 
     for _ in range(4):
         for i in range(n):
@@ -156,16 +158,17 @@ def direction(
 ) -> None:
     """Solve the Newton system for one set of targets."""
     n, T = system.q.size, point.b.size
-    h = np.empty_like(residual)
-    pull = np.zeros(n)  # sum over the pairs of a sample of sign g h
+    h, force = np.empty_like(residual), np.empty_like(residual)
+    for p in range(h.size):
+        h[p] = targets.z[p] * system.per_alpha[p] - targets.w[p] * system.per_room[p]
+        h[p] -= residual[p]
+        force[p] = pairs.sign[p] * system.g[p] * h[p]
+    pull = np.zeros(n)
     rhs = -balance
     for i in range(n):
         for p in range(pairs.start[i], pairs.start[i + 1]):
-            h[p] = targets.z[p] * system.per_alpha[p] - targets.w[p] * system.per_room[p]
-            h[p] -= residual[p]
-            force = pairs.sign[p] * system.g[p] * h[p]
-            pull[i] += force
-            rhs[pairs.threshold[p]] -= force
+            pull[i] += force[p]
+            rhs[pairs.threshold[p]] -= force[p]
     x0 = np.empty((1, n), dtype=system.factor.dtype)
     for i in range(n):
         x0[0, i] = pull[i] / system.q[i]
@@ -176,9 +179,9 @@ def direction(
     if ordered:
         for j in range(1, T):
             apart = point.b[j] - point.b[j - 1] - point.v[j]
-            force = (targets.v[j] - point.mu[j] * apart) / point.v[j]
-            rhs[j] += force
-            rhs[j - 1] -= force
+            push = (targets.v[j] - point.mu[j] * apart) / point.v[j]
+            rhs[j] += push
+            rhs[j - 1] -= push
     solve_small(system.H, rhs, step.b)
 
     for i in range(n):
@@ -190,10 +193,11 @@ def direction(
         for p in range(pairs.start[i], pairs.start[i + 1]):
             df += system.share[p] * step.b[pairs.threshold[p]]
         for p in range(pairs.start[i], pairs.start[i + 1]):
-            dalpha = system.g[p] * (h[p] + pairs.sign[p] * (step.b[pairs.threshold[p]] - df))
-            step.alpha[p] = dalpha
-            step.z[p] = (targets.z[p] - point.z[p] * dalpha) * system.per_alpha[p]
-            step.w[p] = (targets.w[p] + point.w[p] * dalpha) * system.per_room[p]
+            margin = pairs.sign[p] * (step.b[pairs.threshold[p]] - df)
+            step.alpha[p] = system.g[p] * (h[p] + margin)
+    for p in range(h.size):
+        step.z[p] = (targets.z[p] - point.z[p] * step.alpha[p]) * system.per_alpha[p]
+        step.w[p] = (targets.w[p] + point.w[p] * step.alpha[p]) * system.per_room[p]
     if ordered:
         for j in range(1, T):
             apart = point.b[j] - point.b[j - 1] - point.v[j]
