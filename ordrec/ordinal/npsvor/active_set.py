@@ -7,6 +7,7 @@ multiplier that left its place (a free one outside its interval, a fixed one who
 has the wrong sign) and solves again (Judice and Pires 1994, block principal pivoting). When
 no exchange is left the point is optimal. When the number of exchanges stops falling, ADMM
 goes on with twice the iterations and guesses again; as ADMM converges, so does the whole.
+Of a large problem, the first guess comes from ADMM on parts of it (`parts`).
 Rounds without exchange refine the solution by conjugate gradients; the factored block, which
 has a ridge and may be in single precision, is their preconditioner.
 
@@ -17,6 +18,7 @@ and NEGATIVE free (off the rank: POSITIVE, whatever the sign).
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,8 @@ from threadpoolctl import ThreadpoolController
 
 from ordrec.ordinal.npsvor.admm import ADMM, Gram, balanced
 from ordrec.ordinal.npsvor.bias import bias, violation
-from ordrec.ordinal.npsvor.gram import NotPositiveDefiniteError
+from ordrec.ordinal.npsvor.gram import DenseGram, NotPositiveDefiniteError
+from ordrec.ordinal.npsvor.parts import PartedADMM
 from ordrec.ordinal.npsvor.problem import Planes, dual_objective, primal_objective
 from ordrec.ordinal.solution import Solution
 
@@ -33,8 +36,10 @@ __all__ = ["solve"]
 
 LOWER, NEGATIVE, KINK, POSITIVE, UPPER = -2, -1, 0, 1, 2
 FIRST_GUESS = 15  # ADMM iterations before the first pivoting
+LARGE = 1500  # rows from which the first guess is made in two parts
 PATIENCE = 4  # rounds without progress
 MAX_ROUNDS = 40
+RENEWALS = 3  # of the sums in the precision of K
 
 
 def solve(
@@ -68,7 +73,11 @@ def solve(
     n_ranks = planes.side.shape[1]
     coef, F = np.zeros_like(planes.side), np.zeros_like(planes.side)
     reached = np.full(n_ranks, np.inf)
-    admm = ADMM(gram, planes, eta)
+    admm: ADMM | PartedADMM
+    if isinstance(gram, DenseGram) and gram.n >= LARGE:
+        admm = PartedADMM(gram, planes, eta, size=(gram.n + 1) // 2)
+    else:
+        admm = ADMM(gram, planes, eta)
     open_ranks, guess = np.arange(n_ranks), min(FIRST_GUESS, max_iter)
     while True:
         residual = np.full(open_ranks.size, np.inf)
@@ -88,8 +97,11 @@ def solve(
         if not left.any() or admm.n_iter >= max_iter:
             break
         open_ranks = open_ranks[left]
-        admm.restrict(left)
-        guess = min(2 * guess, max_iter)
+        if isinstance(admm, PartedADMM):
+            admm = ADMM(gram, planes.columns(open_ranks), eta)
+        else:
+            admm.restrict(left)
+            guess = min(2 * guess, max_iter)
     b = bias(planes, coef, F)
     objective = primal_objective(planes, coef, F, b)
     return Solution(
@@ -104,26 +116,41 @@ def solve(
 
 
 def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, n_jobs: int | None) -> np.ndarray:
-    """Rounds of exchanges from the places of z, all ranks in step; feasible multipliers."""
+    """Rounds of exchanges from the places of z; feasible multipliers.
+
+    The products of the moves are added up in the precision of K; when that is not enough,
+    they are summed anew in double precision and the rounds go on.
+    """
     ranks = [_Rank(gram, planes, k, z[:, k]) for k in range(z.shape[1])]
-    z = np.stack([rank.z for rank in ranks], axis=1)
-    F = gram.times(z)
-    for rank, t in zip(ranks, (F + bias(planes, z, F)).T, strict=True):
-        rank.t = t.copy()
-    n_threads = min(effective_n_jobs(n_jobs), len(ranks))
-    blas = ThreadpoolController()
-    active = ranks
+    F, active = gram.times(z), ranks
+    for _ in range(RENEWALS):
+        t = F + bias(planes, z, F)
+        for k, rank in enumerate(ranks):
+            if rank in active:
+                rank.restart(z[:, k], t[:, k])
+        _rounds(gram, active, tol, min(effective_n_jobs(n_jobs), len(ranks)))
+        z = balanced(planes, np.stack([rank.seated() for rank in ranks], axis=1))
+        F = gram.times(z)
+        short = violation(planes, z, F)
+        active = [rank for rank, left in zip(ranks, short > tol, strict=True) if left]
+        if not active:
+            break
+    return z
+
+
+def _rounds(gram: Gram, ranks: list[_Rank], tol: float, n_threads: int) -> None:
+    """Rounds of exchanges, all ranks in step, until none has anything to gain."""
+    blas = ThreadpoolController() if n_threads > 1 else None
     with ThreadPoolExecutor(n_threads) as threads:
         for _ in range(MAX_ROUNDS):
-            with blas.limit(limits=1 if n_threads > 1 else None):  # the ranks share the cores
-                moves = list(threads.map(_Rank.correction, active))
+            with blas.limit(limits=1) if blas else nullcontext():  # a core for each rank
+                moves = list(threads.map(_Rank.correction, ranks))
             products = gram.quick_times(np.stack([x for x, _ in moves], axis=1))
-            for rank, (x, db), product in zip(active, moves, products.T, strict=True):
+            for rank, (x, db), product in zip(ranks, moves, products.T, strict=True):
                 rank.apply(x, product, db, tol)
-            active = [rank for rank in active if not rank.finished]
-            if not active:
+            ranks = [rank for rank in ranks if not rank.finished]
+            if not ranks:
                 break
-    return balanced(planes, np.stack([rank.seated() for rank in ranks], axis=1))
 
 
 class _Rank:
@@ -135,14 +162,17 @@ class _Rank:
         self.side, self.epsilon = planes.side[:, k], planes.epsilon
         self.lower, self.upper = planes.lower[:, k], planes.upper[:, k]
         self.z = z.copy()
-        self.t = np.zeros_like(z)
         free = np.where(self.on, np.sign(z), POSITIVE)
         self.place = np.where(z <= self.lower, LOWER, np.where(z >= self.upper, UPPER, free))
         self.block: Any = None
-        self.refining = False  # the places are those of the round before
         self.descent = 0.0  # residual times preconditioned residual
         self.direction: tuple[np.ndarray, float] = (np.zeros_like(z), 0.0)
-        self.best, self.waited, self.finished = (z.size + 1, 0.0), 0, False
+
+    def restart(self, z: np.ndarray, t: np.ndarray) -> None:
+        """Go on from multipliers z, with t computed anew."""
+        self.z, self.t = z.copy(), t.copy()
+        self.best, self.waited, self.finished = (t.size + 1, 0.0), 0, False
+        self.refining = False
 
     def seated(self) -> np.ndarray:
         """The multipliers inside the box, those that are not free exactly where they belong."""

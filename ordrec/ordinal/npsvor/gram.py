@@ -61,6 +61,10 @@ class DenseGram:
 
         return solve
 
+    def part(self, rows: np.ndarray) -> DenseGram:
+        """The kernel matrix of some rows."""
+        return DenseGram(_taken(self.K, rows, rows))
+
     def free_block(self, rows: np.ndarray) -> FreeBlock:
         """The factored block of K over ``rows``."""
         return FreeBlock(self.K, rows)

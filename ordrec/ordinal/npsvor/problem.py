@@ -45,6 +45,10 @@ class Planes:
             self.side[:, chosen], self.lower[:, chosen], self.upper[:, chosen], self.epsilon
         )
 
+    def rows(self, chosen: np.ndarray) -> Planes:
+        """The problems of some samples only."""
+        return Planes(self.side[chosen], self.lower[chosen], self.upper[chosen], self.epsilon)
+
     def target(self, sign: np.ndarray) -> np.ndarray:
         """What f + b equals where a multiplier is free, given the signs of the multipliers."""
         return np.where(self.side == 0, -self.epsilon * sign, self.side)

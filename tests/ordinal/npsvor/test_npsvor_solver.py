@@ -13,6 +13,7 @@ from ordrec.ordinal.npsvor import active_set, admm
 from ordrec.ordinal.npsvor.bias import bias, bias_bounds, violation
 from ordrec.ordinal.npsvor.gram import DenseGram, FreeBlock, NotPositiveDefiniteError, cholesky
 from ordrec.ordinal.npsvor.lowrank import FactoredGram, incomplete_cholesky
+from ordrec.ordinal.npsvor.parts import PartedADMM, alike
 from ordrec.ordinal.npsvor.problem import dual_objective, planes_for, primal_objective
 
 KERNELS = [Gaussian(0.5), Gaussian(5.0), Linear(), Polynomial(2, 0.5, 1.0)]
@@ -245,3 +246,63 @@ def test_factored_and_dense_kernels_have_the_same_solution():
     B = rng.normal(size=(80, 2))
     shifted = FactoredGram(G).shifted(0.3)(B)
     np.testing.assert_allclose(G @ (G.T @ shifted) + 0.3 * shifted, B, atol=1e-9)
+
+
+def test_parts_hold_alike_rows_and_every_row_once():
+    rng = np.random.default_rng(10)
+    side = rng.permutation(np.repeat([0, 1], 30))
+    K = Gaussian(0.5)(rng.normal(size=(60, 2)) + 5.0 * side[:, None])
+    parts = alike(K, 30)
+    assert len(parts) == 2
+    assert all(np.unique(side[rows]).size == 1 for rows in parts)
+    many = alike(K, 7)
+    assert max(rows.size for rows in many) <= 7
+    np.testing.assert_array_equal(np.sort(np.concatenate(many)), np.arange(60))
+
+
+def test_parts_that_do_not_touch_iterate_as_each_alone():
+    rng = np.random.default_rng(11)
+    y = rng.integers(0, 3, size=40)
+    X = rng.normal(size=(40, 2)) + 100.0 * (np.arange(40) % 2)[:, None]
+    gram, planes = DenseGram(Gaussian(1.0)(X)), _planes(y)
+    parted = PartedADMM(gram, planes, 0.5, size=20)
+    for _ in range(7):
+        parted.step(1e-3)
+    for rows in (np.arange(0, 40, 2), np.arange(1, 40, 2)):
+        alone = admm.solve(
+            DenseGram(gram.K[np.ix_(rows, rows)]), _planes(y[rows]), eta=0.5, tol=1e-12, max_iter=7
+        )
+        np.testing.assert_allclose(parted.z[rows], alone.state[0], atol=1e-12)
+
+
+def _planes(y):
+    return planes_for(y, np.arange(3), np.ones(y.size), np.full(y.size, 2.0), 0.2)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_guess_in_parts_ends_at_the_same_optimum(monkeypatch, n_jobs):
+    rng = np.random.default_rng(12)
+    K, y = Gaussian(0.5)(rng.normal(size=(120, 3))), rng.integers(0, 3, size=120)
+    options = {"eta": 0.5, "tol": 1e-7, "max_iter": 20_000}
+    whole = active_set.solve(DenseGram(K), _planes(y), **options)
+    monkeypatch.setattr(active_set, "LARGE", 100)
+    parted = active_set.solve(DenseGram(K), _planes(y), n_jobs=n_jobs, **options)
+    assert parted.converged
+    assert parted.objective == pytest.approx(whole.objective, rel=1e-7)
+    np.testing.assert_allclose(K @ parted.coef, K @ whole.coef, atol=1e-5)
+
+
+def test_after_a_guess_in_parts_that_fails_the_whole_is_iterated(monkeypatch):
+    rng = np.random.default_rng(13)
+    K, y = Gaussian(0.5)(rng.normal(size=(120, 3))), rng.integers(0, 3, size=120)
+    monkeypatch.setattr(active_set, "LARGE", 100)
+    pivot, guesses = active_set._pivot, []
+
+    def failing_first(gram, planes, z, tol, n_jobs):
+        guesses.append(z)
+        return z if len(guesses) == 1 else pivot(gram, planes, z, tol, n_jobs)
+
+    monkeypatch.setattr(active_set, "_pivot", failing_first)
+    solution = active_set.solve(DenseGram(K), _planes(y), eta=0.5, tol=1e-6, max_iter=5000)
+    assert solution.converged
+    assert len(guesses) > 1
