@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ordrec.recommend.neighbours import ItemKNN
     from ordrec.recommend.per_user import PerUserPredictor
     from ordrec.recommend.predictor import RatingPredictor
+    from ordrec.recommend.relevance import RelevanceRanker
     from ordrec.recommend.thresholds import PersonalThresholds
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "RatingHistogram",
     "RatingModel",
     "RatingPredictor",
+    "RelevanceRanker",
     "SklearnModel",
     "SurpriseModel",
     "make_model",
@@ -64,6 +66,7 @@ __getattr__, __dir__ = lazy_names(
         "register_model",
         "neighbours": "ItemKNN",
         "per_user": "PerUserPredictor",
+        "relevance": "RelevanceRanker",
         "predictor": "RatingPredictor",
         "thresholds": "PersonalThresholds",
     },

@@ -92,6 +92,8 @@ _HOMES: dict[str, str] = {
     "bias": "ordrec.recommend.baselines:BiasModel",
     "item-knn": "ordrec.recommend.neighbours:ItemKNN",
     "factors": "ordrec.recommend.factors:OrdinalFactors",
+    "predictor": "ordrec.recommend.predictor:RatingPredictor",
+    "predictor-fast": "ordrec.recommend.predictor:fast_predictor",
     "per-user-svor": "ordrec.recommend.per_user:PerUserPredictor",
     "per-user-logistic": "ordrec.recommend.per_user:per_user_logistic",
     "als": "ordrec.recommend.candidates:ALSRanking",

@@ -29,7 +29,7 @@ from ordrec.recommend.spans import count_of_jobs, one_blas_thread
 from ordrec.recommend.tilt import Tilt, fit_tilt
 from ordrec.recommend.weights import DEFAULTS, FAST_DEFAULTS, TIME_SCALES, Layout
 
-__all__ = ["RatingPredictor"]
+__all__ = ["RatingPredictor", "fast_predictor"]
 
 
 @dataclass(eq=False)
@@ -366,6 +366,11 @@ class RatingPredictor(RemembersIds):
 
     def _rated_by(self, user: Any) -> pd.Index:
         return self.item_ids_.take(self._history(user)[0])
+
+
+def fast_predictor(n_jobs: int | None = None, random_state: int = 0) -> RatingPredictor:
+    """A `RatingPredictor` with the process over a user's items alone."""
+    return RatingPredictor(preset="fast", n_jobs=n_jobs, random_state=random_state)
 
 
 def _repeated(value: Any, n: int) -> np.ndarray:

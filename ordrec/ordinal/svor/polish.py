@@ -63,10 +63,14 @@ def newton_steps(
     for step in range(max_steps + 1):
         _multipliers(pairs, centre, mu_centre, f, b, sigma, sigma_mu, ordered, alpha, mu)
         gap = signed_sums(pairs, alpha) - beta
+        nothing = ROUNDING * np.max(alpha)
+        for i in range(n):
+            if abs(gap[i]) <= nothing:
+                gap[i] = 0.0  # exact zeros make the products below cheaper
         balance = _balance(pairs, alpha, mu, T)
         gram_times(K, gap, df)  # what f would change by if beta were made to fit alpha
         error = max(np.max(np.abs(df)), largest * np.max(np.abs(balance)))
-        if error <= max(accuracy, ROUNDING * largest * np.max(alpha)):
+        if error <= max(accuracy, largest * nothing):
             return step
         if step == max_steps:
             break
