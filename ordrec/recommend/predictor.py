@@ -327,7 +327,8 @@ class RatingPredictor(RemembersIds):
     def _pairs(
         self, users: Any, items: Any, timestamps: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Arguments of a prediction as arrays; times are 0 where unknown."""
+        """Arguments of a prediction as arrays, checked; times are 0 where unknown."""
+        self._codes(users, items)
         users, items = np.asarray(users), np.asarray(items)
         times = np.zeros(users.size)
         if timestamps is not None:

@@ -37,7 +37,7 @@ __all__ = ["solve"]
 LOWER, NEGATIVE, KINK, POSITIVE, UPPER = -2, -1, 0, 1, 2
 FIRST_GUESS = 15  # ADMM iterations before the first pivoting
 LARGE = 1500  # rows from which the first guess is made in two parts
-PATIENCE = 4  # rounds without progress
+PATIENCE = 8  # rounds without progress
 MAX_ROUNDS = 40
 RENEWALS = 3  # of the sums in the precision of K
 
