@@ -35,9 +35,9 @@ from ordrec.ordinal.solution import Solution
 __all__ = ["solve"]
 
 LOWER, NEGATIVE, KINK, POSITIVE, UPPER = -2, -1, 0, 1, 2
-FIRST_GUESS = 15  # ADMM iterations before the first pivoting
+FIRST_GUESS = 20  # ADMM iterations before the first pivoting
 LARGE = 1500  # rows from which the first guess is made in two parts
-PATIENCE = 8  # rounds without progress
+PATIENCE = 4  # rounds without progress
 MAX_ROUNDS = 40
 RENEWALS = 3  # of the sums in the precision of K
 
@@ -164,13 +164,13 @@ class _Rank:
         self.z = z.copy()
         free = np.where(self.on, np.sign(z), POSITIVE)
         self.place = np.where(z <= self.lower, LOWER, np.where(z >= self.upper, UPPER, free))
-        self.block: Any = None
+        self.block: Any
         self.descent = 0.0  # residual times preconditioned residual
         self.direction: tuple[np.ndarray, float] = (np.zeros_like(z), 0.0)
 
     def restart(self, z: np.ndarray, t: np.ndarray) -> None:
-        """Go on from multipliers z, with t computed anew."""
-        self.z, self.t = z.copy(), t.copy()
+        """Go on from multipliers z, with t computed and the block factored anew."""
+        self.z, self.t, self.block = z.copy(), t.copy(), None
         self.best, self.waited, self.finished = (t.size + 1, 0.0), 0, False
         self.refining = False
 
