@@ -17,7 +17,7 @@ and NEGATIVE free (off the rank: POSITIVE, whatever the sign).
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
@@ -62,7 +62,7 @@ def solve(
     max_iter : int
         Limit of ADMM iterations.
     n_jobs : int
-        Threads, one rank each, for the rounds of pivoting.
+        Threads, each with a part of the first guess, then a rank at a time.
 
     Returns
     -------
@@ -70,12 +70,22 @@ def solve(
         ``coef`` (n, r) and the biases as ``thresholds``; ``violation`` is that of `bias`,
         the largest of all ranks; the objective and the gap are sums over the ranks.
     """
+    n_threads = effective_n_jobs(n_jobs)
+    one_core_each = ThreadpoolController().limit(limits=1) if n_threads > 1 else nullcontext()
+    with one_core_each, ThreadPoolExecutor(n_threads) as threads:
+        return _solve(gram, planes, eta, tol, max_iter, threads)
+
+
+def _solve(
+    gram: Gram, planes: Planes, eta: float, tol: float, max_iter: int, threads: Executor
+) -> Solution:
+    """Guess and pivot until every rank is solved."""
     n_ranks = planes.side.shape[1]
     coef, F = np.zeros_like(planes.side), np.zeros_like(planes.side)
     reached = np.full(n_ranks, np.inf)
     admm: ADMM | PartedADMM
     if isinstance(gram, DenseGram) and gram.n >= LARGE:
-        admm = PartedADMM(gram, planes, eta, size=(gram.n + 1) // 2)
+        admm = PartedADMM(gram, planes, eta, size=(gram.n + 1) // 2, threads=threads)
     else:
         admm = ADMM(gram, planes, eta)
     open_ranks, guess = np.arange(n_ranks), min(FIRST_GUESS, max_iter)
@@ -83,7 +93,7 @@ def solve(
         residual = np.full(open_ranks.size, np.inf)
         while admm.n_iter < guess and residual.max() > 1e-6:
             residual = admm.step(tol)
-        for candidate in (_pivot(gram, admm.planes, admm.z, tol, n_jobs), None):
+        for candidate in (_pivot(gram, admm.planes, admm.z, tol, threads), None):
             z = balanced(admm.planes, admm.z) if candidate is None else candidate
             product = gram.times(z)
             short = violation(admm.planes, z, product)
@@ -115,7 +125,7 @@ def solve(
     )
 
 
-def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, n_jobs: int | None) -> np.ndarray:
+def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, threads: Executor) -> np.ndarray:
     """Rounds of exchanges from the places of z; feasible multipliers.
 
     The products of the moves are added up in the precision of K; when that is not enough,
@@ -128,7 +138,7 @@ def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, n_jobs: int | 
         for k, rank in enumerate(ranks):
             if rank in active:
                 rank.restart(z[:, k], t[:, k])
-        _rounds(gram, active, tol, min(effective_n_jobs(n_jobs), len(ranks)))
+        _rounds(gram, active, tol, threads)
         z = balanced(planes, np.stack([rank.seated() for rank in ranks], axis=1))
         F = gram.times(z)
         short = violation(planes, z, F)
@@ -138,19 +148,16 @@ def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, n_jobs: int | 
     return z
 
 
-def _rounds(gram: Gram, ranks: list[_Rank], tol: float, n_threads: int) -> None:
+def _rounds(gram: Gram, ranks: list[_Rank], tol: float, threads: Executor) -> None:
     """Rounds of exchanges, all ranks in step, until none has anything to gain."""
-    blas = ThreadpoolController() if n_threads > 1 else None
-    with ThreadPoolExecutor(n_threads) as threads:
-        for _ in range(MAX_ROUNDS):
-            with blas.limit(limits=1) if blas else nullcontext():  # a core for each rank
-                moves = list(threads.map(_Rank.correction, ranks))
-            products = gram.quick_times(np.stack([x for x, _ in moves], axis=1))
-            for rank, (x, db), product in zip(ranks, moves, products.T, strict=True):
-                rank.apply(x, product, db, tol)
-            ranks = [rank for rank in ranks if not rank.finished]
-            if not ranks:
-                break
+    for _ in range(MAX_ROUNDS):
+        moves = list(threads.map(_Rank.correction, ranks))
+        products = gram.quick_times(np.stack([x for x, _ in moves], axis=1))
+        for rank, (x, db), product in zip(ranks, moves, products.T, strict=True):
+            rank.apply(x, product, db, tol)
+        ranks = [rank for rank in ranks if not rank.finished]
+        if not ranks:
+            break
 
 
 class _Rank:

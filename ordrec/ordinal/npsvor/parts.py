@@ -7,6 +7,8 @@ and Dhillon 2014, divide and conquer), and two parts cost a quarter of the whole
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
+
 import numpy as np
 
 from ordrec.ordinal.npsvor.admm import ADMM
@@ -21,10 +23,14 @@ LANDMARKS = 100  # rows that the others are compared with
 class PartedADMM:
     """As `ADMM`, on a block-diagonal kernel; every part has biases of its own."""
 
-    def __init__(self, gram: DenseGram, planes: Planes, eta: float, size: int):
-        self.planes = planes
+    def __init__(
+        self, gram: DenseGram, planes: Planes, eta: float, *, size: int, threads: Executor
+    ):
+        self.planes, self._threads = planes, threads
         self.parts = alike(gram.K, size)
-        self._each = [ADMM(gram.part(rows), planes.rows(rows), eta) for rows in self.parts]
+        self._each = list(
+            threads.map(lambda rows: ADMM(gram.part(rows), planes.rows(rows), eta), self.parts)
+        )
 
     @property
     def n_iter(self) -> int:
@@ -41,7 +47,7 @@ class PartedADMM:
 
     def step(self, tol: float) -> np.ndarray:
         """One iteration of every part; the largest residuals."""
-        return np.max([admm.step(tol) for admm in self._each], axis=0)
+        return np.max(list(self._threads.map(lambda admm: admm.step(tol), self._each)), axis=0)
 
 
 def alike(K: np.ndarray, size: int) -> list[np.ndarray]:

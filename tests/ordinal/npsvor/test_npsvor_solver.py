@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -265,9 +267,10 @@ def test_parts_that_do_not_touch_iterate_as_each_alone():
     y = rng.integers(0, 3, size=40)
     X = rng.normal(size=(40, 2)) + 100.0 * (np.arange(40) % 2)[:, None]
     gram, planes = DenseGram(Gaussian(1.0)(X)), _planes(y)
-    parted = PartedADMM(gram, planes, 0.5, size=20)
-    for _ in range(7):
-        parted.step(1e-3)
+    with ThreadPoolExecutor(2) as threads:
+        parted = PartedADMM(gram, planes, 0.5, size=20, threads=threads)
+        for _ in range(7):
+            parted.step(1e-3)
     for rows in (np.arange(0, 40, 2), np.arange(1, 40, 2)):
         alone = admm.solve(
             DenseGram(gram.K[np.ix_(rows, rows)]), _planes(y[rows]), eta=0.5, tol=1e-12, max_iter=7
@@ -298,9 +301,9 @@ def test_after_a_guess_in_parts_that_fails_the_whole_is_iterated(monkeypatch):
     monkeypatch.setattr(active_set, "LARGE", 100)
     pivot, guesses = active_set._pivot, []
 
-    def failing_first(gram, planes, z, tol, n_jobs):
+    def failing_first(gram, planes, z, tol, threads):
         guesses.append(z)
-        return z if len(guesses) == 1 else pivot(gram, planes, z, tol, n_jobs)
+        return z if len(guesses) == 1 else pivot(gram, planes, z, tol, threads)
 
     monkeypatch.setattr(active_set, "_pivot", failing_first)
     solution = active_set.solve(DenseGram(K), _planes(y), eta=0.5, tol=1e-6, max_iter=5000)
