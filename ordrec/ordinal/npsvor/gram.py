@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from scipy.linalg import get_lapack_funcs, solve_triangular
+
+from ordrec.ordinal.npsvor.lapack import cholesky_in_place, solve_cholesky, solve_triangle
 
 __all__ = ["DenseGram", "FreeBlock", "NotPositiveDefiniteError", "ridge_for"]
 
@@ -53,13 +54,7 @@ class DenseGram:
     def shifted(self, eta: float) -> Callable[[np.ndarray], np.ndarray]:
         """The map B -> (K + eta I)^{-1} B, by one Cholesky factorisation."""
         factor = cholesky(self.K.copy(), eta)
-        (potrs,) = get_lapack_funcs(("potrs",), (factor,))
-
-        def solve(B: np.ndarray) -> np.ndarray:
-            solution, _ = potrs(factor, np.asfortranarray(B, dtype=factor.dtype), lower=True)
-            return solution.astype(np.float64)
-
-        return solve
+        return lambda B: solve_cholesky(factor, B).astype(np.float64)
 
     def part(self, rows: np.ndarray) -> DenseGram:
         """The kernel matrix of some rows."""
@@ -91,7 +86,7 @@ class FreeBlock:
         self._position[rows] = np.arange(rows.size)
         self._factor = cholesky(_upper_block(K, rows), self.ridge)
         # L^{-1} of the border columns, the bias column first, and their inner products
-        self._half = self._solve_half(np.ones((rows.size, 1)))
+        self._half = solve_triangle(self._factor, np.ones((rows.size, 1)))
         self._inner = self._half.T @ self._half
         self._column_of: dict[int, int] = {}
 
@@ -116,7 +111,7 @@ class FreeBlock:
         if movers.size:
             g = g - fixed[movers].astype(self.K.dtype) @ self.K[movers]
         columns = self._border_columns(added, removed)
-        base = self._solve_half(g[start][:, None])[:, 0]
+        base = solve_triangle(self._factor, g[start][:, None])[:, 0]
         a, c = added.size, added.size + removed.size
         corner = np.zeros((c + 1, c + 1))
         corner[:a, :a] = self.K[np.ix_(added, added)] + self.ridge * np.eye(a)
@@ -127,7 +122,8 @@ class FreeBlock:
         spread = np.zeros(self._half.shape[1], dtype=self.K.dtype)
         spread[columns] = w
         x = fixed.copy()
-        x[start] = self._solve_back(base - self._half @ spread)
+        rest = (base - self._half @ spread)[:, None]
+        x[start] = solve_triangle(self._factor, rest, transposed=True)[:, 0]
         x[removed] = fixed[removed]
         x[added] = w[:a]
         return x, float(w[c])
@@ -142,21 +138,13 @@ class FreeBlock:
             for k in np.flatnonzero(inside >= 0):
                 columns[:, k] = 0.0
                 columns[inside[k], k] = 1.0
-            fresh = self._solve_half(columns)
+            fresh = solve_triangle(self._factor, columns)
             across = self._half.T @ fresh
             self._inner = np.block([[self._inner, across], [across.T, fresh.T @ fresh]])
             first = self._half.shape[1]
             self._half = np.hstack([self._half, fresh])
             self._column_of.update({row: first + k for k, row in enumerate(new)})
         return np.array([*(self._column_of[row] for row in wanted), 0])
-
-    def _solve_half(self, B: np.ndarray) -> np.ndarray:
-        B = B.astype(self.K.dtype, copy=False)
-        return solve_triangular(self._factor, B, lower=True, check_finite=False)
-
-    def _solve_back(self, x: np.ndarray) -> np.ndarray:
-        x = x.astype(self.K.dtype, copy=False)
-        return solve_triangular(self._factor, x, lower=True, trans=1, check_finite=False)
 
 
 def _solve_or_least_squares(A: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -198,8 +186,8 @@ def _taken(K, rows, columns):  # type: ignore[no-untyped-def]
 def cholesky(A: np.ndarray, shift: float) -> Any:
     """Lower factor of A + shift I, from the upper triangle of A, which is overwritten."""
     A.flat[:: A.shape[0] + 1] += A.dtype.type(shift)
-    (potrf,) = get_lapack_funcs(("potrf",), (A,))
-    factor, info = potrf(A.T, lower=True, clean=False, overwrite_a=True)
+    factor = A.T
+    info = cholesky_in_place(factor)
     if info:
         raise NotPositiveDefiniteError(f"leading block {info} of {A.shape[0]}")
     return factor
