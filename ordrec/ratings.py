@@ -1,12 +1,8 @@
-"""`Scale` and `Ratings`: the one table everything starts from.
-
-A rating is an ordered category. The `Scale` declares which categories there are,
-whether or not anybody used them, and travels with the data into every model.
-"""
+"""`Ratings`: the one table everything starts from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
@@ -15,134 +11,21 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from ordrec.columns import (
+    Duplicates,
+    as_numbers,
+    as_pandas,
+    as_seconds,
+    encode_ids,
+    on_scale,
+    plain,
+    resolve_duplicates,
+    side_table,
+)
 from ordrec.errors import ArgumentError, DataError
+from ordrec.scale import Scale
 
-__all__ = ["Ratings", "Scale"]
-
-MAX_INFERRED_LEVELS = 60
-BLOCK = 1 << 15
-
-Duplicates = Literal["error", "last", "mean"]
-
-
-class Scale:
-    """The declared rating values, in ascending order.
-
-    Parameters
-    ----------
-    values : iterable of float
-        The distinct rating values. Rank ``k`` (1..``n_ranks``) is the k-th smallest.
-
-    Examples
-    --------
-    >>> stars = Scale.regular(0.5, 5.0, 0.5)
-    >>> stars.n_ranks
-    10
-    >>> stars.ranks_of([0.5, 4.0])
-    array([1, 8])
-    >>> stars.nearest([3.8, 9.0])
-    array([4., 5.])
-    """
-
-    def __init__(self, values: Iterable[float]):
-        array = np.unique(np.asarray(list(values), dtype=np.float64))
-        if array.size < 2 or not np.isfinite(array).all():
-            raise ArgumentError(
-                f"a scale needs at least two distinct finite values, got {array.tolist()}"
-            )
-        array.setflags(write=False)
-        self.values = array
-
-    @classmethod
-    def regular(cls, low: float, high: float, step: float = 1.0) -> Scale:
-        """The values ``low, low + step, ..., high``."""
-        if step <= 0 or high <= low:
-            raise ArgumentError(f"need low < high and step > 0, got {low}, {high}, {step}")
-        return cls(low + step * np.arange(round((high - low) / step) + 1))
-
-    @classmethod
-    def infer(cls, values: np.ndarray) -> Scale:
-        """The scale behind observed values: a regular grid where they lie on one.
-
-        Levels nobody used are filled in when all observed values are whole steps
-        apart (1, 3, 4, 5 becomes 1..5); otherwise the distinct values are the scale.
-        """
-        distinct = np.unique(values)
-        if distinct.size < 2:
-            raise DataError(
-                f"cannot infer a scale from the single rating value {distinct.tolist()}: "
-                "pass scale=Scale(...)"
-            )
-        steps = np.diff(distinct) / np.diff(distinct).min()
-        on_grid = np.allclose(steps, np.round(steps), atol=1e-6)
-        n_levels = int(np.round(steps).sum()) + 1 if on_grid else distinct.size
-        if n_levels > MAX_INFERRED_LEVELS:
-            raise DataError(
-                f"the ratings have {distinct.size} distinct values between {distinct[0]:g} and "
-                f"{distinct[-1]:g}; declare the scale, or cut them into ranks with "
-                "ordrec.datasets.discretise first"
-            )
-        if not on_grid:
-            return cls(distinct)
-        grid = distinct[0] + np.diff(distinct).min() * np.arange(n_levels)
-        grid[np.round(np.concatenate([[0], np.cumsum(steps)])).astype(int)] = distinct
-        return cls(grid)
-
-    @property
-    def n_ranks(self) -> int:
-        """How many ranks there are."""
-        return int(self.values.size)
-
-    def ranks_of(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Ranks 1..``n_ranks`` of values that must lie on the scale."""
-        array = np.asarray(values, dtype=np.float64)
-        levels = self._levels(array)
-        wrong = np.flatnonzero(levels < 0)
-        if wrong.size:
-            raise DataError(f"value {array.flat[wrong[0]]:g} is not on the scale {self}")
-        return levels.astype(np.int64) + 1
-
-    def values_of(self, ranks: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Rating values of ranks 1..``n_ranks``."""
-        array = np.asarray(ranks)
-        if array.size and (array.min() < 1 or array.max() > self.n_ranks):
-            raise ArgumentError(f"ranks must lie in 1..{self.n_ranks}")
-        return self.values[array - 1]
-
-    def nearest(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
-        """The scale value nearest to each number; ties go to the lower one."""
-        array = np.asarray(values, dtype=np.float64)
-        return self.values[np.searchsorted((self.values[1:] + self.values[:-1]) / 2, array)]
-
-    def _levels(self, array: np.ndarray) -> np.ndarray:
-        """Zero-based level of each value, -1 where it is not on the scale."""
-        gap = np.diff(self.values).min()
-        cuts = (self.values[1:] + self.values[:-1]) / 2
-        levels = np.empty(array.shape, dtype=np.int16)
-        for start in range(0, array.size, BLOCK):  # small blocks stay in the cache
-            part = array.reshape(-1)[start : start + BLOCK]
-            level = np.zeros(part.size, dtype=np.int16)
-            for cut in cuts:
-                level += part > cut
-            off = ~(np.abs(self.values[level] - part) <= 1e-4 * gap)  # also true for NaN
-            level[off] = -1
-            levels.reshape(-1)[start : start + BLOCK] = level
-        return levels
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scale) and np.array_equal(self.values, other.values)
-
-    def __hash__(self) -> int:
-        return hash(self.values.tobytes())
-
-    def __len__(self) -> int:
-        return self.n_ranks
-
-    def __repr__(self) -> str:
-        steps = np.diff(self.values)
-        if self.n_ranks > 3 and np.allclose(steps, steps[0]):
-            return f"Scale({self.values[0]:g}..{self.values[-1]:g} by {steps[0]:g})"
-        return f"Scale({', '.join(f'{v:g}' for v in self.values)})"
+__all__ = ["Duplicates", "Ratings", "Scale"]
 
 
 class Ratings:
@@ -257,7 +140,7 @@ class Ratings:
         DataError
             Naming the row (0-based, header not counted), the value and the remedy.
         """
-        table = _as_pandas(frame)
+        table = as_pandas(frame)
         for column in (user, item, rating):
             if column not in table.columns:
                 raise DataError(
@@ -268,18 +151,18 @@ class Ratings:
             raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
         if len(table) == 0:
             raise DataError("the table has no ratings")
-        values = _as_numbers(table[rating], rating)
-        users, user_ids = _encode(table[user], user)
-        items, item_ids = _encode(table[item], item)
+        values = as_numbers(table[rating], rating)
+        users, user_ids = encode_ids(table[user], user)
+        items, item_ids = encode_ids(table[item], item)
         times = None
         if timestamp is not None and timestamp in table.columns:
-            times = _as_seconds(table[timestamp], timestamp)
+            times = as_seconds(table[timestamp], timestamp)
         if scale is None:
             scale = Scale.infer(values)
         elif not isinstance(scale, Scale):
             scale = Scale(scale)
-        levels = _on_scale(values, scale, rating)
-        keep = _resolve_duplicates(
+        levels = on_scale(values, scale, rating)
+        keep = resolve_duplicates(
             users, items, levels, values, times, scale, duplicates, user_ids, item_ids
         )
         if keep is not None:
@@ -296,8 +179,8 @@ class Ratings:
             user_ids=user_ids,
             item_ids=item_ids,
             timestamps=times,
-            user_table=_side_table(user_table, user_ids, "user_table"),
-            item_table=_side_table(item_table, item_ids, "item_table"),
+            user_table=side_table(user_table, user_ids, "user_table"),
+            item_table=side_table(item_table, item_ids, "item_table"),
             folds=folds,
             name=name,
         )
@@ -468,7 +351,7 @@ class Ratings:
     def _code(ids: pd.Index, key: Any, kind: str) -> int:
         found = ids.get_indexer(pd.Index([key]))[0]
         if found < 0:
-            raise ArgumentError(f"unknown {kind} {key!r} (known ids look like {_plain(ids[0])!r})")
+            raise ArgumentError(f"unknown {kind} {key!r} (known ids look like {plain(ids[0])!r})")
         return int(found)
 
     def __repr__(self) -> str:
@@ -482,169 +365,10 @@ class Ratings:
         )
 
 
-# ---- checks on the way in --------------------------------------------------------------
-
-
-def _plain(key: Any) -> Any:
-    """An id as people write it: 7, not np.int64(7)."""
-    return key.item() if isinstance(key, np.generic) else key
-
-
 def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
     array = np.ascontiguousarray(array, dtype=dtype).view()
     array.setflags(write=False)
     return array
-
-
-def _as_pandas(frame: Any) -> pd.DataFrame:
-    if isinstance(frame, pd.DataFrame):
-        return frame
-    if hasattr(frame, "to_pandas"):
-        return frame.to_pandas()
-    if hasattr(frame, "__dataframe__"):
-        from pandas.api.interchange import from_dataframe
-
-        return from_dataframe(frame)
-    raise ArgumentError(f"need a data frame (pandas, polars, arrow), got {type(frame).__name__}")
-
-
-def _as_numbers(column: pd.Series, name: str) -> np.ndarray:
-    try:
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
-        numbers = pd.to_numeric(column, errors="coerce")
-        row = int(np.flatnonzero(numbers.isna() & column.notna())[0])
-        raise DataError(
-            f"row {row}: {name} {_plain(column.iloc[row])!r} is not a number: "
-            "correct or drop the row"
-        ) from None
-    bad = np.flatnonzero(~np.isfinite(values))
-    if bad.size:
-        raise DataError(
-            f"row {bad[0]}: {name} is {values[bad[0]]} ({bad.size} such rows): drop them first"
-        )
-    return values
-
-
-def _as_seconds(column: pd.Series, name: str) -> np.ndarray:
-    if pd.api.types.is_datetime64_any_dtype(column):
-        missing = np.flatnonzero(column.isna())
-        if missing.size:
-            raise DataError(f"row {missing[0]}: no {name}: fill it, or pass timestamp=None")
-        stamps = pd.DatetimeIndex(column)
-        if stamps.tz is not None:
-            stamps = stamps.tz_convert("UTC").tz_localize(None)
-        return stamps.to_numpy("datetime64[s]").astype(np.int64)
-    if pd.api.types.is_integer_dtype(column) and not column.hasnans:
-        return column.to_numpy(np.int64, copy=True)  # the frame may change later
-    values = _as_numbers(column, name)
-    outside = np.flatnonzero(np.abs(values) > 2.0**53)
-    if outside.size:
-        raise DataError(f"row {outside[0]}: {name} {values[outside[0]]:g} is not a time in seconds")
-    return values.astype(np.int64)
-
-
-def _encode(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
-    """Codes in the order of the sorted ids, and the ids."""
-    if pd.api.types.is_integer_dtype(column.dtype) and not column.hasnans:
-        ids = column.to_numpy()
-        low, high = int(ids.min()), int(ids.max())
-        in_range = low >= -(2**63) and high < 2**63
-        if in_range and high - low <= 8 * ids.size + 1024:  # a look-up table beats hashing
-            offsets = ids.astype(np.int64) - low  # int8 ids would overflow
-            seen = np.zeros(high - low + 1, dtype=np.bool_)
-            seen[offsets] = True
-            distinct = np.flatnonzero(seen)
-            if distinct.size == seen.size:
-                return offsets.astype(np.int32), pd.Index(distinct + low)
-            code_at = np.cumsum(seen, dtype=np.int32) - np.int32(1)
-            return code_at[offsets], pd.Index(distinct + low)
-    missing = np.flatnonzero(column.isna())
-    if missing.size:
-        raise DataError(f"row {missing[0]}: no {name} id ({missing.size} such rows): drop them")
-    if pd.api.types.is_float_dtype(column.dtype):
-        values = column.to_numpy(np.float64)
-        broken = np.flatnonzero(~(np.abs(values) < 2.0**53) | (values != np.floor(values)))
-        if broken.size:
-            raise DataError(
-                f"row {broken[0]}: {name} id {values[broken[0]]:g} is not a whole number: "
-                "turn the ids into integers or strings"
-            )
-        return _encode(pd.Series(values.astype(np.int64)), name)
-    try:
-        codes, levels = pd.factorize(column, sort=True)
-    except TypeError:
-        raise DataError(
-            f"column {name!r} mixes ids of different types: turn them all into strings"
-        ) from None
-    return codes.astype(np.int32), pd.Index(levels)
-
-
-def _on_scale(values: np.ndarray, scale: Scale, name: str) -> np.ndarray:
-    levels = scale._levels(values)
-    wrong = np.flatnonzero(levels < 0)
-    if wrong.size:
-        raise DataError(
-            f"row {wrong[0]}: {name} {values[wrong[0]]:g} is not on the declared scale {scale} "
-            f"({wrong.size} such rows): declare the right scale, or drop them"
-        )
-    return levels
-
-
-def _resolve_duplicates(
-    users: np.ndarray,
-    items: np.ndarray,
-    levels: np.ndarray,
-    values: np.ndarray,
-    times: np.ndarray | None,
-    scale: Scale,
-    how: Duplicates,
-    user_ids: pd.Index,
-    item_ids: pd.Index,
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Rows to keep and their levels, or None where nothing is duplicated."""
-    key = users.astype(np.int64) * len(item_ids) + items
-    if _all_distinct(key, len(user_ids) * len(item_ids)):
-        return None
-    order = np.lexsort((np.arange(key.size), key) if times is None else (times, key))
-    first = np.flatnonzero(np.concatenate([[True], key[order][1:] != key[order][:-1]]))
-    last = np.concatenate([first[1:], [key.size]]) - 1
-    if how == "error":
-        again = int(np.flatnonzero(last > first)[0])
-        one, two = sorted(order[first[again] : first[again] + 2].tolist())
-        raise DataError(
-            f"row {two}: user {_plain(user_ids[users[two]])!r} rated item "
-            f"{_plain(item_ids[items[two]])!r} "
-            f"before, in row {one} ({int((last - first).sum())} such rows): "
-            'pass duplicates="last" or duplicates="mean"'
-        )
-    rows = order[last]
-    keep = np.argsort(rows, kind="stable")
-    if how == "last":
-        return rows[keep], levels[rows[keep]]
-    means = np.add.reduceat(values[order], first) / (last - first + 1)
-    return rows[keep], scale._levels(scale.nearest(means[keep]))
-
-
-def _all_distinct(key: np.ndarray, n_possible: int) -> bool:
-    """Whether no key in 0..n_possible-1 occurs twice."""
-    if (key[1:] > key[:-1]).all():  # files are often sorted
-        return True
-    if n_possible <= max(16 * key.size, 1 << 26):  # marking beats sorting
-        seen = np.zeros(n_possible, dtype=np.bool_)
-        seen[key] = True
-        return int(np.count_nonzero(seen)) == key.size
-    ordered = np.sort(key)
-    return not (ordered[1:] == ordered[:-1]).any()
-
-
-def _side_table(table: pd.DataFrame | None, ids: pd.Index, name: str) -> pd.DataFrame | None:
-    if table is None:
-        return None
-    if not table.index.is_unique:
-        twice = table.index[table.index.duplicated()][0]
-        raise DataError(f"{name}: id {_plain(twice)!r} has two rows: keep one")
-    return table.reindex(ids)
 
 
 def _grouped(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

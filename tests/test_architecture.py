@@ -17,6 +17,8 @@ ROOMS = [
     "errors",
     "parallel",
     "persistence",
+    "scale",
+    "columns",
     "ratings",
     "datasets",
     "features",

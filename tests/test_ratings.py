@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ordrec.columns import _all_distinct
 from ordrec.errors import ArgumentError, DataError
-from ordrec.ratings import Ratings, Scale, _all_distinct
+from ordrec.ratings import Ratings, Scale
 
 STARS = Scale.regular(1, 5)
 

@@ -1,0 +1,138 @@
+"""`Scale`: the declared rating values.
+
+A rating is an ordered category. The scale says which categories there are, whether or not
+anybody used them, and travels with the data into every model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ordrec.errors import ArgumentError, DataError
+
+__all__ = ["Scale"]
+
+MAX_INFERRED_LEVELS = 60
+BLOCK = 1 << 15
+
+
+class Scale:
+    """The declared rating values, in ascending order.
+
+    Parameters
+    ----------
+    values : iterable of float
+        The distinct rating values. Rank ``k`` (1..``n_ranks``) is the k-th smallest.
+
+    Examples
+    --------
+    >>> stars = Scale.regular(0.5, 5.0, 0.5)
+    >>> stars.n_ranks
+    10
+    >>> stars.ranks_of([0.5, 4.0])
+    array([1, 8])
+    >>> stars.nearest([3.8, 9.0])
+    array([4., 5.])
+    """
+
+    def __init__(self, values: Iterable[float]):
+        array = np.unique(np.asarray(list(values), dtype=np.float64))
+        if array.size < 2 or not np.isfinite(array).all():
+            raise ArgumentError(
+                f"a scale needs at least two distinct finite values, got {array.tolist()}"
+            )
+        array.setflags(write=False)
+        self.values = array
+
+    @classmethod
+    def regular(cls, low: float, high: float, step: float = 1.0) -> Scale:
+        """The values ``low, low + step, ..., high``."""
+        if step <= 0 or high <= low:
+            raise ArgumentError(f"need low < high and step > 0, got {low}, {high}, {step}")
+        return cls(low + step * np.arange(round((high - low) / step) + 1))
+
+    @classmethod
+    def infer(cls, values: np.ndarray) -> Scale:
+        """The scale behind observed values: a regular grid where they lie on one.
+
+        Levels nobody used are filled in when all observed values are whole steps
+        apart (1, 3, 4, 5 becomes 1..5); otherwise the distinct values are the scale.
+        """
+        distinct = np.unique(values)
+        if distinct.size < 2:
+            raise DataError(
+                f"cannot infer a scale from the single rating value {distinct.tolist()}: "
+                "pass scale=Scale(...)"
+            )
+        steps = np.diff(distinct) / np.diff(distinct).min()
+        on_grid = np.allclose(steps, np.round(steps), atol=1e-6)
+        n_levels = int(np.round(steps).sum()) + 1 if on_grid else distinct.size
+        if n_levels > MAX_INFERRED_LEVELS:
+            raise DataError(
+                f"the ratings have {distinct.size} distinct values between {distinct[0]:g} and "
+                f"{distinct[-1]:g}; declare the scale, or cut them into ranks with "
+                "ordrec.datasets.discretise first"
+            )
+        if not on_grid:
+            return cls(distinct)
+        grid = distinct[0] + np.diff(distinct).min() * np.arange(n_levels)
+        grid[np.round(np.concatenate([[0], np.cumsum(steps)])).astype(int)] = distinct
+        return cls(grid)
+
+    @property
+    def n_ranks(self) -> int:
+        """How many ranks there are."""
+        return int(self.values.size)
+
+    def ranks_of(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
+        """Ranks 1..``n_ranks`` of values that must lie on the scale."""
+        array = np.asarray(values, dtype=np.float64)
+        levels = self.levels_of(array)
+        wrong = np.flatnonzero(levels < 0)
+        if wrong.size:
+            raise DataError(f"value {array.flat[wrong[0]]:g} is not on the scale {self}")
+        return levels.astype(np.int64) + 1
+
+    def values_of(self, ranks: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Rating values of ranks 1..``n_ranks``."""
+        array = np.asarray(ranks)
+        if array.size and (array.min() < 1 or array.max() > self.n_ranks):
+            raise ArgumentError(f"ranks must lie in 1..{self.n_ranks}")
+        return self.values[array - 1]
+
+    def nearest(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
+        """The scale value nearest to each number; ties go to the lower one."""
+        array = np.asarray(values, dtype=np.float64)
+        return self.values[np.searchsorted((self.values[1:] + self.values[:-1]) / 2, array)]
+
+    def levels_of(self, array: np.ndarray) -> np.ndarray:
+        """Zero-based level of each value, -1 where it is not on the scale."""
+        gap = np.diff(self.values).min()
+        cuts = (self.values[1:] + self.values[:-1]) / 2
+        levels = np.empty(array.shape, dtype=np.int16)
+        for start in range(0, array.size, BLOCK):  # small blocks stay in the cache
+            part = array.reshape(-1)[start : start + BLOCK]
+            level = np.zeros(part.size, dtype=np.int16)
+            for cut in cuts:
+                level += part > cut
+            off = ~(np.abs(self.values[level] - part) <= 1e-4 * gap)  # also true for NaN
+            level[off] = -1
+            levels.reshape(-1)[start : start + BLOCK] = level
+        return levels
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scale) and np.array_equal(self.values, other.values)
+
+    def __hash__(self) -> int:
+        return hash(self.values.tobytes())
+
+    def __len__(self) -> int:
+        return self.n_ranks
+
+    def __repr__(self) -> str:
+        steps = np.diff(self.values)
+        if self.n_ranks > 3 and np.allclose(steps, steps[0]):
+            return f"Scale({self.values[0]:g}..{self.values[-1]:g} by {steps[0]:g})"
+        return f"Scale({', '.join(f'{v:g}' for v in self.values)})"
