@@ -67,7 +67,7 @@ def user_table(
     >>> from ordrec.datasets import synthetic_ratings
     >>> ratings = synthetic_ratings(40, 30, n_ratings=600, seed=1)
     >>> table = user_table(ratings, 3, n_users=20)
-    >>> table.X.shape[1], table.n_ranks, table.y.size == ratings.user_counts[3]
+    >>> table.X.shape[1], table.n_ranks, bool(table.y.size == ratings.user_counts[3])
     (20, 5, True)
     """
     matrix = observed_matrix(ratings, user, n_users)
