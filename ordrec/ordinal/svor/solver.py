@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.bounds import bounds_of, implied_thresholds
@@ -41,6 +42,9 @@ SMALL_PROBLEM = 500  # below this a factorisation is cheap next to correctors
 SMO_STEPS_PER_SAMPLE = 50
 NEARBY = 2.6  # ratio of caps up to which an earlier interior point helps
 ROUNDING = 1e-11  # of the summed caps: a gap below this is beyond float64
+
+
+BLAS = ThreadpoolController()
 
 
 class Warm(NamedTuple):
@@ -173,30 +177,33 @@ def _interior(
 ) -> tuple[_Outcome, Point]:
     """Interior point and polish, the former in single precision first if tol allows it."""
     steps = 200 if max_iter is None else max_iter
-    correctors = 2 if K.shape[0] <= SMALL_PROBLEM else 6
+    small = K.shape[0] <= SMALL_PROBLEM
+    correctors = 2 if small else 6
     gap, T = INTERIOR_PER_GAP * GAP_PER_TOL * tol, start.b.size
     rounded = [K] if K.dtype == np.float32 or tol < SINGLE_TOL else [K.astype(np.float32), K]
-    for inside in rounded:
-        ridge = _ridge(inside)
-        end = interior_point(
-            inside, pairs, T, ordered, gap, steps, correctors, ridge, ADDRESSES, start
-        )
-        outcome = _polish(
-            K,
-            pairs,
-            pairs.sample,
-            end.alpha,
-            end.b,
-            end.mu,
-            end.n_iter,
-            ordered,
-            tol,
-            steps,
-            _ridge(K),
-            ADDRESSES,
-        )
-        if _good(outcome, tol, pairs.cap.sum()):
-            break
+    # in small problems a second BLAS thread doubles the time
+    with BLAS.limit(limits=1 if small else None, user_api="blas"):
+        for inside in rounded:
+            ridge = _ridge(inside)
+            end = interior_point(
+                inside, pairs, T, ordered, gap, steps, correctors, ridge, ADDRESSES, start
+            )
+            outcome = _polish(
+                K,
+                pairs,
+                pairs.sample,
+                end.alpha,
+                end.b,
+                end.mu,
+                end.n_iter,
+                ordered,
+                tol,
+                steps,
+                _ridge(K),
+                ADDRESSES,
+            )
+            if _good(outcome, tol, pairs.cap.sum()):
+                break
     return outcome, end.early
 
 
