@@ -107,7 +107,7 @@ def evaluate(
 ) -> None:
     """Compare rating models on held-out ratings.
 
-    Without arguments: all models on the bundled MovieLens ratings.
+    Without arguments: the quicker models on the bundled MovieLens ratings.
     """
     from ordrec.evaluation import DEFAULT_METRICS
     from ordrec.evaluation import evaluate as compare

@@ -40,6 +40,7 @@ import numpy as np
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import errors, probability, ranking
+from ordrec.ordinal.decisions import decide as decide_rank
 from ordrec.ratings import Ratings, Scale
 
 __all__ = ["DEFAULT_METRICS", "Measure", "Outcome", "decide", "measure_from_name", "metric_names"]
@@ -76,11 +77,9 @@ def decide(probabilities: np.ndarray, scale: Scale, decision: str) -> np.ndarray
     if decision == "mean":
         return probabilities @ scale.values
     if decision == "median":
-        # A tolerance, so that rounding errors do not move an exact half to the next rank.
-        below = np.cumsum(probabilities, axis=1)[:, :-1] < 0.5 - 1e-12
-        return scale.values[below.sum(axis=1)]
+        return scale.values[decide_rank(probabilities, "median")]
     if decision == "mode":
-        return scale.values[probabilities.argmax(axis=1)]
+        return scale.values[decide_rank(probabilities, "mode")]
     raise ArgumentError(f'decision must be "mean", "median" or "mode", got {decision!r}')
 
 

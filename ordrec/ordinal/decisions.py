@@ -36,7 +36,8 @@ def decide(probabilities: np.ndarray, decision: Decision = "median") -> np.ndarr
         if decision == "mode":
             return probabilities.argmax(axis=1)
         if decision == "median":
-            return (np.cumsum(probabilities, axis=1) < 0.5 - 1e-12).sum(axis=1)
+            # A tolerance, so that rounding errors do not move an exact half to the next rank.
+            return (np.cumsum(probabilities, axis=1)[:, :-1] < 0.5 - 1e-12).sum(axis=1)
         if decision == "mean":
             return np.rint(expected_rank(probabilities)).astype(np.int64)
         raise ValueError(
