@@ -1,0 +1,54 @@
+"""The command line: each command is a few lines that call the library."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ordrec.cli.data import describe_data, fetch_data, list_data
+from ordrec.cli.evaluate import evaluate
+from ordrec.cli.reproduce import reproduce
+from ordrec.errors import OrdrecError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Predict ratings, rank by graded relevance and evaluate recommenders offline, with "
+    "ratings treated as what they are: ordered categories.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_help=True)
+
+app.command()(evaluate)
+app.command()(reproduce)
+data_app.command("list")(list_data)
+data_app.command("describe")(describe_data)
+data_app.command("fetch")(fetch_data)
+app.add_typer(data_app, name="data")
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        from ordrec import __version__
+
+        print(f"ordrec {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Entry point: an `OrdrecError` is one line on standard error and exit code 2."""
+    try:
+        app()
+    except OrdrecError as error:
+        print(f"ordrec: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)
+    except (KeyboardInterrupt, BrokenPipeError):
+        sys.exit(130)

@@ -1,0 +1,5 @@
+"""``python -m ordrec.cli`` is the command ``ordrec``."""
+
+from ordrec.cli import main
+
+main()
