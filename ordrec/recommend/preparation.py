@@ -119,8 +119,8 @@ def prepare(
         products = _products(users, items, shape, item_features, user_features, how, rng)
     else:
         by_item = np.zeros(0, dtype=np.int64)
-        user_side, products = empty_side(n_items), _no_products(n_users, n_items, start, items)
-        user_features = {}
+        user_side, user_features = empty_side(n_items), {}
+        products = _no_products((n_users, n_items), item_features, start, items)
     counts = np.bincount(items, minlength=n_items), np.bincount(users, minlength=n_users)
     return JointData(
         users, items, y, item_side, user_side, products, by_item,
@@ -139,9 +139,16 @@ def _starts(owners: np.ndarray, n_owners: int) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _no_products(n_users: int, n_items: int, start: np.ndarray, items: np.ndarray) -> Products:
-    psi, phi = np.zeros((n_users, 0), np.float32), np.zeros((n_items, 0), np.float32)
-    return Products(psi, phi, {}, {}, start, items, np.zeros((n_items, 0)))
+def _no_products(
+    shape: tuple[int, int],
+    item_features: dict[str, np.ndarray],
+    start: np.ndarray,
+    items: np.ndarray,
+) -> Products:
+    """No user has a feature, so nothing is shared; a model file needs those of the items."""
+    psi, none = np.zeros((shape[0], 0), np.float32), np.zeros((shape[1], 0))
+    phi = np.hstack([none, *item_features.values()]).astype(np.float32)
+    return Products(psi, phi, {}, _slices(item_features), start, items, none)
 
 
 def _products(
