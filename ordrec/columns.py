@@ -5,6 +5,7 @@ Every complaint names the row (0-based, header not counted), the value and the r
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +23,9 @@ __all__ = [
     "on_scale",
     "plain",
     "resolve_duplicates",
+    "shown",
     "side_table",
+    "single_column",
 ]
 
 Duplicates = Literal["error", "last", "mean"]
@@ -31,6 +34,25 @@ Duplicates = Literal["error", "last", "mean"]
 def plain(key: Any) -> Any:
     """An id as people write it: 7, not np.int64(7)."""
     return key.item() if isinstance(key, np.generic) else key
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: one line, not too long."""
+    try:
+        text = " ".join(repr(plain(value)).split())
+    except ValueError:  # whole numbers of more than 4300 digits have no text
+        text = type(value).__name__
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def single_column(table: pd.DataFrame, name: str) -> pd.Series:
+    """The column of that name, of which there must be one."""
+    column = table[name]
+    if not isinstance(column, pd.Series):
+        raise DataError(
+            f"column {name!r} is there more than once, or has columns below it: keep one of them"
+        )
+    return column
 
 
 def as_pandas(frame: Any) -> pd.DataFrame:
@@ -48,14 +70,16 @@ def as_pandas(frame: Any) -> pd.DataFrame:
 
 def as_numbers(column: pd.Series, name: str) -> np.ndarray:
     """The column as finite numbers."""
+    if getattr(column.dtype, "kind", "O") in "mMc":  # numpy would make numbers of times
+        raise DataError(f"column {name!r} holds {column.dtype}, not numbers: convert it first")
     try:
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
-        numbers = pd.to_numeric(column, errors="coerce")
-        row = int(np.flatnonzero(numbers.isna() & column.notna())[0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError, np.exceptions.ComplexWarning):
+        row, value = _first_that_is_no_number(column)
         raise DataError(
-            f"row {row}: {name} {plain(column.iloc[row])!r} is not a number: "
-            "correct or drop the row"
+            f"row {row}: {name} {shown(value)} is not a number: correct or drop the row"
         ) from None
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
@@ -63,6 +87,18 @@ def as_numbers(column: pd.Series, name: str) -> np.ndarray:
             f"row {bad[0]}: {name} is {values[bad[0]]} ({bad.size} such rows): drop them first"
         )
     return values
+
+
+def _first_that_is_no_number(column: pd.Series) -> tuple[int, Any]:
+    for row, value in enumerate(column):
+        try:
+            if np.iscomplexobj(value):
+                return row, value
+            float(value)
+        except (TypeError, ValueError, OverflowError):
+            if value is not pd.NA and value is not None:
+                return row, value
+    return 0, column.iloc[0]
 
 
 def as_seconds(column: pd.Series, name: str) -> np.ndarray:
@@ -113,7 +149,7 @@ def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
         return encode_ids(pd.Series(values.astype(np.int64)), name)
     try:
         codes, levels = pd.factorize(column, sort=True)
-    except TypeError:
+    except (TypeError, ValueError, OverflowError):
         raise DataError(
             f"column {name!r} mixes ids of different types: turn them all into strings"
         ) from None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,9 +22,13 @@ from ordrec.columns import (
     plain,
     resolve_duplicates,
     side_table,
+    single_column,
 )
 from ordrec.errors import ArgumentError, DataError
 from ordrec.scale import Scale
+
+if TYPE_CHECKING:
+    from ordrec.scan import RatingsScan
 
 __all__ = ["Duplicates", "Ratings", "Scale"]
 
@@ -151,12 +156,12 @@ class Ratings:
             raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
         if len(table) == 0:
             raise DataError("the table has no ratings")
-        values = as_numbers(table[rating], rating)
-        users, user_ids = encode_ids(table[user], user)
-        items, item_ids = encode_ids(table[item], item)
+        values = as_numbers(single_column(table, rating), rating)
+        users, user_ids = encode_ids(single_column(table, user), user)
+        items, item_ids = encode_ids(single_column(table, item), item)
         times = None
         if timestamp is not None and timestamp in table.columns:
-            times = as_seconds(table[timestamp], timestamp)
+            times = as_seconds(single_column(table, timestamp), timestamp)
         if scale is None:
             scale = Scale.infer(values)
         elif not isinstance(scale, Scale):
@@ -184,6 +189,46 @@ class Ratings:
             folds=folds,
             name=name,
         )
+
+    @staticmethod
+    def scan(
+        path: str | Path,
+        *,
+        user: str = "user",
+        item: str = "item",
+        rating: str = "rating",
+        timestamp: str | None = "timestamp",
+        scale: Scale | Iterable[float] | None = None,
+    ) -> RatingsScan:
+        """Look into a folder of parquet files, partitioned by user, without loading it.
+
+        A folder that `to_partitions` wrote is known by its manifest. One that somebody else
+        wrote is read once; the rows of a user must stand together, in one file.
+
+        Parameters
+        ----------
+        path : str or Path
+        user, item, rating, timestamp : str
+            Column names, in a folder that ordrec did not write.
+        scale : Scale or iterable of float, optional
+            The declared rating values; those of the manifest, or inferred, when omitted.
+
+        Raises
+        ------
+        DataError
+            Naming the file, the row group and the remedy.
+        """
+        from ordrec.scan import scan_ratings
+
+        return scan_ratings(
+            path, user=user, item=item, rating=rating, timestamp=timestamp, scale=scale
+        )
+
+    def to_partitions(self, path: str | Path, *, rows_per_part: int = 1_000_000) -> None:
+        """Write the ratings to a folder for `Ratings.scan`; side tables are left out."""
+        from ordrec.partitions import write_partitions
+
+        write_partitions([self], path, rows_per_part=rows_per_part)
 
     # ---- sizes -------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ anybody used them, and travels with the data into every model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from ordrec.errors import ArgumentError, DataError
 __all__ = ["Scale"]
 
 MAX_INFERRED_LEVELS = 60
+MAX_LEVELS = np.iinfo(np.int16).max  # levels are int16
+LARGEST = 1e300  # sums of two values must not overflow
 BLOCK = 1 << 15
 
 
@@ -38,10 +41,20 @@ class Scale:
     """
 
     def __init__(self, values: Iterable[float]):
-        array = np.unique(np.asarray(list(values), dtype=np.float64))
-        if array.size < 2 or not np.isfinite(array).all():
+        try:
+            array = np.unique(_as_floats(values))
+        except (TypeError, ValueError, OverflowError) as error:
             raise ArgumentError(
-                f"a scale needs at least two distinct finite values, got {array.tolist()}"
+                f"a scale is a list of numbers such as [1, 2, 3, 4, 5] ({str(error)[:100]})"
+            ) from None
+        if array.size < 2 or not (np.abs(array) < LARGEST).all():
+            raise ArgumentError(
+                f"a scale needs at least two distinct finite values, got {array[:10].tolist()}"
+            )
+        if array.size > MAX_LEVELS:
+            raise ArgumentError(
+                f"a scale has at most {MAX_LEVELS} values, got {array.size}: cut them into ranks "
+                "with ordrec.datasets.discretise first"
             )
         array.setflags(write=False)
         self.values = array
@@ -49,8 +62,11 @@ class Scale:
     @classmethod
     def regular(cls, low: float, high: float, step: float = 1.0) -> Scale:
         """The values ``low, low + step, ..., high``."""
-        if step <= 0 or high <= low:
-            raise ArgumentError(f"need low < high and step > 0, got {low}, {high}, {step}")
+        if not (step > 0 and high > low and (high - low) / step < MAX_LEVELS):
+            raise ArgumentError(
+                f"need low < high and a step > 0 that makes at most {MAX_LEVELS} values, got "
+                f"{low}, {high}, {step}"
+            )
         return cls(low + step * np.arange(round((high - low) / step) + 1))
 
     @classmethod
@@ -66,8 +82,14 @@ class Scale:
                 f"cannot infer a scale from the single rating value {distinct.tolist()}: "
                 "pass scale=Scale(...)"
             )
-        steps = np.diff(distinct) / np.diff(distinct).min()
-        on_grid = np.allclose(steps, np.round(steps), atol=1e-6)
+        if not (np.abs(distinct) < LARGEST).all():
+            raise DataError(
+                f"cannot infer a scale from ratings between {distinct[0]:g} and {distinct[-1]:g}: "
+                "pass scale=Scale(...)"
+            )
+        with np.errstate(over="ignore"):  # what overflows lies on no grid
+            steps = np.diff(distinct) / np.diff(distinct).min()
+        on_grid = steps.max() < MAX_LEVELS and np.allclose(steps, np.round(steps), atol=1e-6)
         n_levels = int(np.round(steps).sum()) + 1 if on_grid else distinct.size
         if n_levels > MAX_INFERRED_LEVELS:
             raise DataError(
@@ -88,7 +110,10 @@ class Scale:
 
     def ranks_of(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
         """Ranks 1..``n_ranks`` of values that must lie on the scale."""
-        array = np.asarray(values, dtype=np.float64)
+        try:
+            array = _as_floats(values)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"ratings must be numbers on the scale {self} ({error})") from None
         levels = self.levels_of(array)
         wrong = np.flatnonzero(levels < 0)
         if wrong.size:
@@ -97,9 +122,15 @@ class Scale:
 
     def values_of(self, ranks: Sequence[int] | np.ndarray) -> np.ndarray:
         """Rating values of ranks 1..``n_ranks``."""
-        array = np.asarray(ranks)
-        if array.size and (array.min() < 1 or array.max() > self.n_ranks):
-            raise ArgumentError(f"ranks must lie in 1..{self.n_ranks}")
+        complaint = f"ranks must lie in 1..{self.n_ranks}, as whole numbers"
+        try:
+            array = np.asarray(ranks)
+        except ValueError:  # lists of different lengths
+            raise ArgumentError(complaint) from None
+        if not array.size:
+            return np.empty(array.shape)
+        if array.dtype.kind not in "iu" or array.min() < 1 or array.max() > self.n_ranks:
+            raise ArgumentError(complaint)
         return self.values[array - 1]
 
     def nearest(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -136,3 +167,13 @@ class Scale:
         if self.n_ranks > 3 and np.allclose(steps, steps[0]):
             return f"Scale({self.values[0]:g}..{self.values[-1]:g} by {steps[0]:g})"
         return f"Scale({', '.join(f'{v:g}' for v in self.values)})"
+
+
+def _as_floats(values: Any) -> np.ndarray:
+    """Numbers as numpy takes them, save that it would drop imaginary parts with a warning."""
+    array = values
+    if not isinstance(values, np.ndarray):
+        array = np.asarray([v.item() if isinstance(v, np.generic) else v for v in values])
+    if array.dtype.kind == "c":
+        raise TypeError("complex numbers have no order")
+    return array.astype(np.float64)
