@@ -177,7 +177,9 @@ def _products(
         "popularity": np.column_stack([log_count, log_count**2 - 1.0]) / 2.0,
         **item_features,
     }
-    features = [np.hstack(list(group.values())).astype(np.float32) for group in (psi, phi)]
+    features = [
+        np.hstack(list(group.values())).astype(np.float32, order="C") for group in (psi, phi)
+    ]
     start = _starts(users, shape[0])
     return Products(features[0], features[1], _slices(psi), _slices(phi), start, items, projection)
 
