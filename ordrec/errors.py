@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["ArgumentError", "DataError", "DatasetMissing", "ModelFileError", "OrdrecError"]
+__all__ = [
+    "ArgumentError",
+    "DataError",
+    "DatasetMissing",
+    "ModelFileError",
+    "OrdrecError",
+    "StorageError",
+    "WorkerLost",
+]
 
 
 class OrdrecError(Exception):
@@ -27,3 +35,11 @@ class DatasetMissing(OrdrecError, FileNotFoundError):
 
 class ModelFileError(OrdrecError, ValueError):
     """A saved model is damaged, altered or of an unknown version."""
+
+
+class StorageError(OrdrecError, OSError):
+    """A file cannot be written: the disk is full, or the folder may not be written to."""
+
+
+class WorkerLost(OrdrecError, RuntimeError):
+    """Processes or a cluster that were to do the work died or cannot be reached."""

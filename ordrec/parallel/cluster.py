@@ -1,0 +1,104 @@
+"""Tasks on a Dask cluster: what is shared is sent to each worker once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from contextlib import ExitStack
+from typing import Any
+
+from ordrec.errors import ArgumentError, WorkerLost
+from ordrec.parallel.tasks import Outcome, attempt
+
+__all__ = ["DaskPool"]
+
+CONNECT_SECONDS = 10
+WORKER_SECONDS = 30  # until a cluster has a worker at last
+
+
+class DaskPool:
+    """A client of a cluster that starts tasks as the other engines do.
+
+    Dask itself starts a task again when its worker died. Only where a task has seen the end
+    of several workers, or nobody is left who holds what is shared, is it up to `run`.
+    """
+
+    attempts = 2
+
+    def __init__(
+        self,
+        scheduler: Any,
+        n_workers: int,
+        bounded: bool,
+        function: Callable[..., Any],
+        shared: tuple[Any, ...],
+    ):
+        try:
+            from distributed import KilledWorker
+        except ImportError as error:
+            raise ArgumentError(
+                "the engine dask needs a package that is not installed: pip install 'ordrec[dask]'"
+            ) from error
+        self.lost: tuple[type[BaseException], ...] = (CancelledError, KilledWorker)
+        self._content = (function, shared)
+        self._open = ExitStack()  # what was opened here and must be closed here
+        try:
+            self._client = self._connected(scheduler, n_workers)
+            self.renew()
+            threads = sum(self._client.nthreads().values())
+            self.width = 2 * (n_workers if bounded else threads)
+        except BaseException:
+            self._open.close()
+            raise
+
+    def submit(self, task: Any) -> Future[Outcome]:
+        """Start a task."""
+        return self._executor.submit(_work, self._held, task)
+
+    def renew(self) -> None:
+        """Send what is shared to all workers, having waited for the first of them."""
+        try:
+            self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
+            (self._held,) = self._client.scatter([self._content], broadcast=True, hash=False)
+        except (OSError, TimeoutError, CancelledError) as error:
+            raise WorkerLost(
+                f"the Dask cluster {self._address} has no workers, or can no longer be reached: "
+                f"start some with 'dask worker {self._address}' ({error})"
+            ) from error
+        self._executor = self._client.get_executor(pure=False)
+
+    def close(self, kill: bool) -> None:
+        """Forget the tasks; a cluster that was made for the occasion ends."""
+        try:
+            self._executor.shutdown(wait=not kill)
+        finally:
+            self._held = None
+            self._open.close()
+
+    def _connected(self, scheduler: Any, n_workers: int) -> Any:
+        """A client: the one given, one for the address, or one of a cluster made here."""
+        from distributed import Client, LocalCluster
+
+        if isinstance(scheduler, Client):
+            self._address = scheduler.scheduler_info()["address"]
+            return scheduler
+        if scheduler is None:
+            cluster = LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, dashboard_address=None
+            )
+            scheduler = self._open.enter_context(cluster)
+        self._address = getattr(scheduler, "scheduler_address", scheduler)
+        try:
+            client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise WorkerLost(
+                f"no Dask scheduler answers at {self._address}: check the address, which is like "
+                f"tcp://host:8786, and that 'dask scheduler' runs there ({error})"
+            ) from error
+        return self._open.enter_context(client)
+
+
+def _work(content: tuple[Callable[..., Any], tuple[Any, ...]], task: Any) -> Outcome:
+    """A task, in a worker that holds the function and what is shared."""
+    function, shared = content
+    return attempt(function, task, shared)

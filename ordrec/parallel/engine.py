@@ -1,0 +1,92 @@
+"""Which engine, and how many workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ordrec.errors import ArgumentError
+from ordrec.parallel.tasks import within_task
+
+__all__ = ["ENGINES", "Engine", "worker_count"]
+
+ENGINES = ("auto", "serial", "threads", "processes", "dask")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where tasks are run.
+
+    Parameters
+    ----------
+    name : {"auto", "serial", "threads", "processes", "dask"}
+        "auto" is serial for one job and processes for more.
+    scheduler : str or distributed.Client, optional
+        Address of Dask's scheduler, such as "tcp://10.0.0.1:8786", or a client that is already
+        connected (and is left so). Without it, a cluster of processes on this machine is made
+        for each run.
+
+    Examples
+    --------
+    >>> Engine.of("dask:tcp://10.0.0.1:8786")
+    Engine(name='dask', scheduler='tcp://10.0.0.1:8786')
+    >>> Engine.of(None)
+    Engine(name='auto', scheduler=None)
+    """
+
+    name: str = "auto"
+    scheduler: Any = None
+
+    def __post_init__(self) -> None:
+        if self.name not in ENGINES:
+            raise ArgumentError(f"unknown engine {self.name!r}: choose one of {', '.join(ENGINES)}")
+        if self.scheduler is not None and self.name != "dask":
+            raise ArgumentError(
+                f"the engine {self.name!r} has no scheduler: leave it out or choose dask"
+            )
+        if isinstance(self.scheduler, str) and not self.scheduler.strip():
+            raise ArgumentError("the address of Dask's scheduler is empty: as in tcp://host:8786")
+
+    @classmethod
+    def of(cls, engine: Engine | str | None) -> Engine:
+        """An engine from its name, "dask:ADDRESS" or None for "auto"."""
+        if engine is None:
+            return cls()
+        if isinstance(engine, Engine):
+            return engine
+        if not isinstance(engine, str):
+            raise ArgumentError(f"engine must be a name or an Engine, got {engine!r}")
+        name, colon, address = engine.partition(":")
+        return cls(name, address) if colon else cls(name)
+
+    def resolve(self, n_jobs: int | None) -> tuple[str, int]:
+        """The engine that is really used, and its number of workers."""
+        count = worker_count(n_jobs)
+        if within_task() or self.name == "serial":
+            return "serial", 1
+        if self.name == "auto":
+            return ("processes", count) if count > 1 else ("serial", 1)
+        if n_jobs is None:
+            return self.name, worker_count(-1)
+        return self.name, count
+
+
+def worker_count(n_jobs: int | None) -> int:
+    """How many workers ``n_jobs`` means: None one, -1 as many as there are cores, -2 one less.
+
+    Within a task it is always one: its worker has no more than one core.
+
+    Examples
+    --------
+    >>> worker_count(None), worker_count(3)
+    (1, 3)
+    """
+    if n_jobs == 0:
+        raise ArgumentError("n_jobs must be a positive number, or -1 for all cores; got 0")
+    if n_jobs is None or within_task():
+        return 1
+    if n_jobs > 0:
+        return int(n_jobs)
+    from joblib import cpu_count
+
+    return max(1, cpu_count() + 1 + int(n_jobs))
