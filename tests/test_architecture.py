@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "ordrec"
 ROOMS = [
     "lazy",
     "errors",
+    "files",
     "parallel",
     "persistence",
     "scale",
