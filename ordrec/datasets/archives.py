@@ -22,7 +22,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from ordrec.errors import DataError, DatasetMissing
+from ordrec.errors import DataError, DatasetMissing, StorageError
+from ordrec.files import make_folder, storage_errors
 
 __all__ = ["Source", "open_source", "unpack"]
 
@@ -186,14 +187,18 @@ def unpack(archive: str | Path, folder: str | Path) -> list[Path]:
         budget = MAX_UNPACKED_BYTES
         for member in sorted(source.members):
             target = folder / member
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             place = source.place(member)
             try:
-                with source.members[member]() as raw, open(target, "wb") as out:
+                with (
+                    storage_errors(target),
+                    source.members[member]() as raw,
+                    open(target, "wb") as out,
+                ):
                     shutil.copyfileobj(_Guarded(raw, place, None, budget), out, 1 << 20)
+            except (DataError, StorageError):
+                raise
             except _DAMAGE as error:
-                if isinstance(error, DataError):
-                    raise
                 raise DataError(f"{place}: cannot be unpacked ({error})") from error
             budget -= target.stat().st_size
             written.append(target)

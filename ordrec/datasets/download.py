@@ -12,7 +12,8 @@ import pooch
 
 from ordrec.datasets.archives import unpack
 from ordrec.datasets.catalogue import Download
-from ordrec.errors import DataError, DatasetMissing
+from ordrec.errors import DataError, DatasetMissing, StorageError
+from ordrec.files import make_folder, storage_errors, write_text
 
 __all__ = ["fetch_file"]
 
@@ -26,8 +27,11 @@ def fetch_file(download: Download, folder: Path, *, progress: bool = False) -> N
 
     ``folder`` is complete or not there at all: everything is prepared beside it.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as beside:
+    make_folder(folder.parent)
+    with (
+        storage_errors(folder, kept="Nothing was kept of it"),
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as beside,
+    ):
         got = _from_first_mirror(download, Path(beside), _expected(download, folder), progress)
         _remember(download, folder, got)
         prepared = Path(beside) / "contents"
@@ -45,19 +49,15 @@ def _from_first_mirror(
     """The file from the first address that gives the right bytes."""
     reasons = []
     for url in download.urls:
+        downloader = pooch.HTTPDownloader(
+            progressbar=_Bar(download.file) if progress else False, timeout=TIMEOUT_SECONDS
+        )
         try:
-            return Path(
-                pooch.retrieve(
-                    url,
-                    known_hash=checksum,
-                    fname=download.file,
-                    path=folder,
-                    downloader=pooch.HTTPDownloader(
-                        progressbar=_Bar(download.file) if progress else False,
-                        timeout=TIMEOUT_SECONDS,
-                    ),
-                )
-            )
+            with storage_errors(folder.parent, kept="Nothing was kept of it"):
+                got = pooch.retrieve(url, checksum, download.file, folder, downloader=downloader)
+            return Path(got)
+        except StorageError:
+            raise
         except (OSError, ValueError) as error:  # no connection; wrong checksum
             reasons.append(f"{url}: {_short(error)}")
     raise DatasetMissing(
@@ -87,8 +87,8 @@ def _remember(download: Download, folder: Path, got: Path) -> None:
     """Trust on first use where no checksum is published."""
     record = _record(download, folder)
     if download.checksum is None and not record.is_file():
-        record.parent.mkdir(parents=True, exist_ok=True)
-        record.write_text(pooch.file_hash(str(got), alg="sha256") + "\n")
+        make_folder(record.parent)
+        write_text(record, pooch.file_hash(str(got), alg="sha256") + "\n")
 
 
 def _move_into(prepared: Path, folder: Path) -> None:

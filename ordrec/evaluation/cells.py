@@ -2,8 +2,8 @@
 
 A cell is one model on one fold of one data set with one seed. Its file is named by a hash of
 everything that decides its outcome, so that a changed parameter, data set or metric makes a
-new cell and an unchanged one is never computed twice. Files are written beside their place
-and moved there in one step: a run that is killed leaves whole cells or none.
+new cell and an unchanged one is never computed twice. Files are written whole or not at all:
+a run that is killed leaves whole cells or none.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ordrec.errors import ArgumentError
+from ordrec.files import make_folder, write_text
 
 __all__ = ["Cell", "CellOutcome", "CellStore"]
 
@@ -91,7 +91,7 @@ class CellStore:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise ArgumentError(f"{self.folder} is a file: name a folder for the finished cells")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
 
     def get(self, cell: Cell) -> CellOutcome | None:
         """The outcome, or None where it is not there; a damaged file is as good as none."""
@@ -104,16 +104,7 @@ class CellStore:
     def put(self, cell: Cell, outcome: CellOutcome) -> None:
         """Store an outcome, all of it or nothing."""
         content = {"cell": asdict(cell), "rows": outcome.rows, "error": outcome.error}
-        handle, name = tempfile.mkstemp(dir=self.folder, prefix=".cell-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(content, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, self._path(cell))
-        except BaseException:
-            os.unlink(name)
-            raise
+        write_text(self._path(cell), json.dumps(content, indent=1))
 
     def __len__(self) -> int:
         return sum(1 for _ in self.folder.glob("*.json"))

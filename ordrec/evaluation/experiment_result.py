@@ -12,6 +12,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.cells import Cell, CellOutcome
+from ordrec.files import make_folder, write_text
 
 __all__ = ["ExperimentResult"]
 
@@ -99,12 +100,10 @@ class ExperimentResult:
 
     def write(self, folder: str | Path) -> Path:
         """Write ``results.csv``, ``failures.csv`` and ``manifest.json`` into a folder."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        self.frame.to_csv(folder / "results.csv", index=False)
-        self.failures.to_csv(folder / "failures.csv", index=False)
-        text = json.dumps(self.manifest, indent=1)
-        (folder / "manifest.json").write_text(text + "\n", encoding="utf-8")
+        folder = make_folder(folder)
+        write_text(folder / "results.csv", self.frame.to_csv(index=False))
+        write_text(folder / "failures.csv", self.failures.to_csv(index=False))
+        write_text(folder / "manifest.json", json.dumps(self.manifest, indent=1) + "\n")
         return folder
 
     def _of(self, metric: str, average: str | None) -> pd.DataFrame:

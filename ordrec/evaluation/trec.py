@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError
+from ordrec.files import write_text
 
 __all__ = ["measure_run", "read_qrels", "write_qrels", "write_run"]
 
@@ -42,16 +43,14 @@ def write_run(ranking: pd.DataFrame, path: str | Path, *, tag: str = "ordrec") -
             strict=True,
         )
     ]
-    Path(path).write_text("".join(lines), encoding="utf-8")
-    return Path(path)
+    return write_text(path, "".join(lines))
 
 
 def write_qrels(judgements: pd.DataFrame, path: str | Path) -> Path:
     """Write judgements ``query document grade`` as lines ``query 0 document grade``."""
     columns = zip(judgements["query"], judgements["document"], judgements["grade"], strict=True)
     lines = [f"{query} 0 {document} {int(grade)}\n" for query, document, grade in columns]
-    Path(path).write_text("".join(lines), encoding="utf-8")
-    return Path(path)
+    return write_text(path, "".join(lines))
 
 
 def read_qrels(path: str | Path) -> pd.DataFrame:

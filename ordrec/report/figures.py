@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
+from ordrec.files import make_folder, replace_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -275,7 +276,7 @@ def save_figure(
     import matplotlib
 
     stem = Path(stem)
-    stem.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(stem.parent)
     paths = []
     for name in formats:
         if name not in ("svg", "pdf", "png"):
@@ -283,8 +284,8 @@ def save_figure(
         path = stem.with_name(f"{stem.name}.{name}")
         # No dates in the files: equal figures make equal files.
         dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[name]
-        with matplotlib.rc_context(STYLE):
-            figure.savefig(path, facecolor="white", dpi=150, metadata=dated)
+        with matplotlib.rc_context(STYLE), replace_file(path) as part:
+            figure.savefig(part, facecolor="white", dpi=150, metadata=dated)
         paths.append(path)
     return paths
 

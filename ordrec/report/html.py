@@ -13,6 +13,7 @@ import pandas as pd
 
 from ordrec.evaluation.experiment_result import ExperimentResult
 from ordrec.evaluation.selection import higher_is_better
+from ordrec.files import make_folder, write_text
 from ordrec.report.figures import (
     box_plots,
     critical_difference_diagram,
@@ -98,14 +99,11 @@ class Report:
 
     def write(self, folder: str | Path) -> Path:
         """Write ``report.html`` and every figure as svg and pdf; return the page's path."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = make_folder(folder)
         for section in self.sections:
             if isinstance(section, FigureSection):
                 save_figure(section.figure, folder / "figures" / section.name)
-        path = folder / "report.html"
-        path.write_text(self.html(), encoding="utf-8")
-        return path
+        return write_text(folder / "report.html", self.html())
 
 
 def experiment_report(

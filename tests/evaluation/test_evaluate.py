@@ -235,12 +235,12 @@ def test_a_failed_write_leaves_the_old_file(ratings, tmp_path, monkeypatch):
     def full(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("ordrec.evaluation.result.os.replace", full)
+    monkeypatch.setattr("ordrec.files.os.replace", full)
     with pytest.raises(OSError, match="disk full"):
         result.to_csv(path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(ArgumentError, match="does not exist: make it first"):
+    with pytest.raises(ArgumentError, match="no folder .*: make it first"):
         result.to_csv(tmp_path / "nowhere" / "result.csv")
 
 
