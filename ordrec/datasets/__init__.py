@@ -26,7 +26,12 @@ if TYPE_CHECKING:
         list_datasets,
         load_dataset,
     )
-    from ordrec.datasets.synthetic import LatentModel, latent_model, synthetic_ratings
+    from ordrec.datasets.synthetic import (
+        LatentModel,
+        latent_model,
+        synthetic_chunks,
+        synthetic_ratings,
+    )
     from ordrec.datasets.tables import OrdinalTable, discretise, load_table
 
 __all__ = [
@@ -52,6 +57,7 @@ __all__ = [
     "load_path",
     "load_ratings",
     "load_table",
+    "synthetic_chunks",
     "synthetic_ratings",
 ]
 
@@ -68,7 +74,7 @@ __getattr__, __dir__ = lazy_names(
         "ohsumed": "Ohsumed load_ohsumed",
         "recognise": "load_path",
         "registry": "describe_dataset fetch_dataset find_dataset list_datasets load_dataset",
-        "synthetic": "LatentModel latent_model synthetic_ratings",
+        "synthetic": "LatentModel latent_model synthetic_chunks synthetic_ratings",
         "tables": "OrdinalTable discretise load_table",
     },
 )

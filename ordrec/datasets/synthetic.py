@@ -12,7 +12,10 @@ popularity (a power law), and no pair occurs twice.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,10 +24,11 @@ from scipy.special import ndtr, ndtri
 from ordrec.errors import ArgumentError
 from ordrec.ratings import Ratings, Scale
 
-__all__ = ["LatentModel", "latent_model", "synthetic_ratings"]
+__all__ = ["LatentModel", "latent_model", "synthetic_chunks", "synthetic_ratings"]
 
 PIECE = 1 << 18  # ratings drawn at a time: bounds the memory
 MAX_ROUNDS = 12
+FIRST_TIME, LAST_TIME = 1_000_000_000, 1_315_360_000
 
 
 @dataclass(frozen=True)
@@ -108,38 +112,73 @@ def synthetic_ratings(
     >>> ratings.n_users, ratings.n_items, ratings.n_ratings
     (50, 40, 500)
     """
-    model = latent_model(n_users, n_items, rank=rank, n_ranks=n_ranks, noise=noise, seed=seed)
     if n_ratings is None:
         n_ratings = max(1, n_users * n_items // 10)
-    if not 1 <= n_ratings <= n_users * n_items:
-        raise ArgumentError(
-            f"n_ratings must lie in 1..{n_users * n_items} (all pairs), got {n_ratings}"
-        )
-    _, pairs_rng, noise_rng = _streams(seed)
-    counts = _activity(n_users, n_items, n_ratings, activity, pairs_rng)
-    weights = np.arange(1, n_items + 1, dtype=np.float64) ** -popularity
-    weights = pairs_rng.permutation(weights / weights.sum())
-    users = np.repeat(np.arange(n_users, dtype=np.int32), counts)
-    items = np.empty(n_ratings, dtype=np.int32)
-    levels = np.empty(n_ratings, dtype=np.int16)
-    start = np.concatenate([[0], np.cumsum(counts)])
-    for first, last in _pieces(start):
-        rows = slice(start[first], start[last])
-        items[rows] = _draw_items(counts[first:last], weights, pairs_rng)
-        scores = model.latent(users[rows], items[rows])
-        scores += noise * noise_rng.standard_normal(scores.size)
-        levels[rows] = (scores[:, None] > model.thresholds[users[rows]]).sum(axis=1)
-    times = noise_rng.integers(1_000_000_000, 1_315_360_000, n_ratings) if dated else None
-    return Ratings(
-        users,
-        items,
-        levels,
-        scale=Scale.regular(1, n_ranks),
-        user_ids=pd.RangeIndex(n_users),
-        item_ids=pd.RangeIndex(n_items),
-        timestamps=times,
-        name=name,
+    pieces = _pieces(
+        n_users, n_items, n_ratings, rank, n_ranks, noise, popularity, activity, dated, seed
     )
+    return _ratings_of(list(pieces), 0, n_users, n_items, n_ranks, name)
+
+
+def synthetic_chunks(
+    n_users: int,
+    n_items: int,
+    *,
+    rows: int = 1_000_000,
+    n_ratings: int | None = None,
+    rank: int = 4,
+    n_ranks: int = 5,
+    noise: float = 0.5,
+    popularity: float = 0.8,
+    activity: float = 1.0,
+    dated: bool = False,
+    seed: int = 0,
+    name: str = "synthetic",
+) -> Iterator[Ratings]:
+    """The ratings of `synthetic_ratings` bit by bit, for more of them than the memory holds.
+
+    Parameters
+    ----------
+    n_users, n_items : int
+    rows : int
+        A chunk ends with the user who fills it up to so many ratings.
+    n_ratings, rank, n_ranks, noise, popularity, activity, dated, seed, name
+        As in `synthetic_ratings`; the ratings are the same, whatever ``rows``.
+
+    Yields
+    ------
+    Ratings
+        Of whole users, with codes of their own and the ids of `synthetic_ratings`; item
+        codes are those of all items.
+
+    Examples
+    --------
+    >>> chunks = synthetic_chunks(50, 40, n_ratings=500, rows=200, seed=1)
+    >>> sum(chunk.n_ratings for chunk in chunks)
+    500
+    """
+    if rows < 1:
+        raise ArgumentError(f"rows must be at least 1, got {rows}")
+    if n_ratings is None:
+        n_ratings = max(1, n_users * n_items // 10)
+    pieces = _pieces(
+        n_users, n_items, n_ratings, rank, n_ranks, noise, popularity, activity, dated, seed
+    )
+    waiting: list[_Piece] = []
+    first, n_waiting = 0, 0
+    for piece in pieces:
+        rest = piece
+        while n_waiting + rest.items.size >= rows:
+            until = int(np.searchsorted(np.cumsum(rest.counts), rows - n_waiting)) + 1
+            head, rest = rest.cut(until)
+            stop = first + sum(part.counts.size for part in waiting) + until
+            yield _ratings_of([*waiting, head], first, stop, n_items, n_ranks, name)
+            waiting, first, n_waiting = [], stop, 0
+        if rest.counts.size:
+            waiting.append(rest)
+            n_waiting += rest.items.size
+    if n_waiting:
+        yield _ratings_of(waiting, first, n_users, n_items, n_ranks, name)
 
 
 def latent_model(
@@ -175,9 +214,78 @@ def latent_model(
     )
 
 
+class _Piece(NamedTuple):
+    """Ratings of consecutive users, in their order."""
+
+    counts: np.ndarray
+    items: np.ndarray
+    levels: np.ndarray
+    times: np.ndarray | None
+
+    def cut(self, n_users: int) -> tuple[_Piece, _Piece]:
+        """The first users and the rest."""
+        at = int(self.counts[:n_users].sum())
+        times = (None, None) if self.times is None else (self.times[:at], self.times[at:])
+        return (
+            _Piece(self.counts[:n_users], self.items[:at], self.levels[:at], times[0]),
+            _Piece(self.counts[n_users:], self.items[at:], self.levels[at:], times[1]),
+        )
+
+
+def _pieces(
+    n_users: int,
+    n_items: int,
+    n_ratings: int,
+    rank: int,
+    n_ranks: int,
+    noise: float,
+    popularity: float,
+    activity: float,
+    dated: bool,
+    seed: int,
+) -> Iterator[_Piece]:
+    """The ratings, some users at a time; where the pieces end depends on the arguments alone."""
+    model = latent_model(n_users, n_items, rank=rank, n_ranks=n_ranks, noise=noise, seed=seed)
+    if not 1 <= n_ratings <= n_users * n_items:
+        raise ArgumentError(
+            f"n_ratings must lie in 1..{n_users * n_items} (all pairs), got {n_ratings}"
+        )
+    _, pairs_rng, noise_rng, times_rng = _streams(seed)
+    counts = _activity(n_users, n_items, n_ratings, activity, pairs_rng)
+    weights = np.arange(1, n_items + 1, dtype=np.float64) ** -popularity
+    weights = pairs_rng.permutation(weights / weights.sum())
+    for first, last in pairwise(_bounds(counts)):
+        own = counts[first:last]
+        users = np.repeat(np.arange(first, last), own)
+        items = _draw_items(own, weights, pairs_rng)
+        scores = model.latent(users, items)
+        scores += noise * noise_rng.standard_normal(scores.size)
+        levels = (scores[:, None] > model.thresholds[users]).sum(axis=1, dtype=np.int16)
+        times = times_rng.integers(FIRST_TIME, LAST_TIME, users.size) if dated else None
+        yield _Piece(own, items, levels, times)
+
+
+def _ratings_of(
+    pieces: list[_Piece], first: int, stop: int, n_items: int, n_ranks: int, name: str
+) -> Ratings:
+    columns: list[Any] = [np.concatenate(column) for column in list(zip(*pieces, strict=True))[:3]]
+    counts, items, levels = columns
+    dated = pieces[0].times is not None
+    return Ratings(
+        np.repeat(np.arange(stop - first, dtype=np.int32), counts),
+        items,
+        levels,
+        scale=Scale.regular(1, n_ranks),
+        user_ids=pd.RangeIndex(first, stop),
+        item_ids=pd.RangeIndex(n_items),
+        timestamps=np.concatenate([piece.times for piece in pieces]) if dated else None,  # type: ignore[misc]
+        name=name,
+    )
+
+
 def _streams(seed: int) -> list[np.random.Generator]:
-    """Random numbers for model, pairs and noise: none of them moves the others."""
-    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3)]
+    """Random numbers for model, pairs, noise and times: none of them moves the others."""
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)]
 
 
 def _activity(
@@ -201,12 +309,11 @@ def _activity(
     return counts
 
 
-def _pieces(start: np.ndarray) -> list[tuple[int, int]]:
-    """Ranges of users with about `PIECE` ratings each."""
-    n_users = start.size - 1
+def _bounds(counts: np.ndarray) -> list[int]:
+    """Users at whom pieces of about `PIECE` ratings begin, and the end."""
+    start = np.concatenate([[0], np.cumsum(counts)])
     cuts = np.searchsorted(start, np.arange(PIECE, start[-1], PIECE))
-    bounds = np.unique(np.concatenate([[0], cuts, [n_users]]))
-    return list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+    return np.unique(np.concatenate([[0], cuts, [counts.size]])).tolist()
 
 
 def _draw_items(counts: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:

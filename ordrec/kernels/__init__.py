@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ordrec.kernels.pearson import Pearson, Residual
     from ordrec.kernels.polynomial import Polynomial
     from ordrec.kernels.precomputed import Precomputed
+    from ordrec.kernels.scanned import ItemMoments, item_moments, scan_gram
 
 __all__ = [
     "ARDGaussian",
@@ -27,6 +28,7 @@ __all__ = [
     "Content",
     "Gaussian",
     "ItemKernel",
+    "ItemMoments",
     "Kernel",
     "Linear",
     "LowRank",
@@ -38,7 +40,9 @@ __all__ = [
     "Residual",
     "Scaled",
     "Sum",
+    "item_moments",
     "kernel_for",
+    "scan_gram",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -55,5 +59,6 @@ __getattr__, __dir__ = lazy_names(
         "pearson": "Pearson Residual",
         "polynomial": "Polynomial",
         "precomputed": "Precomputed",
+        "scanned": "ItemMoments item_moments scan_gram",
     },
 )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from ordrec.recommend.neighbours import ItemKNN
     from ordrec.recommend.per_user import PerUserPredictor
+    from ordrec.recommend.predict_scan import HeldOut, ScanPredictions, predict_scan
     from ordrec.recommend.predictor import RatingPredictor
     from ordrec.recommend.relevance import RelevanceRanker
     from ordrec.recommend.thresholds import PersonalThresholds
@@ -36,6 +37,7 @@ __all__ = [
     "BiasModel",
     "FoldInModel",
     "GlobalMean",
+    "HeldOut",
     "ImplicitModel",
     "ItemKNN",
     "MyFMModel",
@@ -48,10 +50,12 @@ __all__ = [
     "RatingModel",
     "RatingPredictor",
     "RelevanceRanker",
+    "ScanPredictions",
     "SklearnModel",
     "SurpriseModel",
     "make_model",
     "model_names",
+    "predict_scan",
     "register_model",
 ]
 
@@ -67,6 +71,7 @@ __getattr__, __dir__ = lazy_names(
         "neighbours": "ItemKNN",
         "per_user": "PerUserPredictor",
         "relevance": "RelevanceRanker",
+        "predict_scan": "HeldOut ScanPredictions predict_scan",
         "predictor": "RatingPredictor",
         "thresholds": "PersonalThresholds",
     },

@@ -255,6 +255,14 @@ class OrdinalFactors(RemembersIds):
         model._z[distinct], model._vz[distinct] = z, vz
         return model
 
+    def without_users(self) -> OrdinalFactors:
+        """A model of items and priors alone, to fold users in: small, and quick to search."""
+        self._check_fitted()
+        model = copy.copy(self)
+        model.user_ids_ = self.user_ids_[:0]
+        model._z, model._vz = self._z[-1:], self._vz[-1:]
+        return model
+
     # ---- files ---------------------------------------------------------------------------------
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
