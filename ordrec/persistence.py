@@ -4,7 +4,8 @@ A model file is a zip archive of numpy's ``.npy`` members, none of them compress
 ``ordrec.json``: format, version, kind of model, the sha256 of each member, and the model's own
 metadata. ``numpy.load`` reads the arrays too. Loading a stranger's file runs no code of his:
 there are no pickles, the kind must be one of a fixed table, nothing is unpacked to disk, and
-no more memory is taken than the file is long.
+reading takes no more memory than the file is long. (A `RatingPredictor` then sums up its Grams
+again, which take as much memory as they did in training.)
 
 To make a class storable, give it two methods and a name:
 
@@ -14,7 +15,8 @@ To make a class storable, give it two methods and a name:
   nothing: `take` checks type, shape and range of an array, since compiled loops do not;
 * ``register("Name", "package.module:Class")`` in the table at the foot of this file.
 
-`ids_to_arrays` and `ids_from_arrays` do this for user and item ids.
+`ids_to_arrays` and `ids_from_arrays` do this for user and item ids, `texts_to_arrays` for any
+strings, `state_of` and `model_of` for a model inside another, `take_starts` for rows of a table.
 """
 
 from __future__ import annotations
@@ -24,10 +26,9 @@ import io
 import json
 import os
 import re
-import secrets
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.files import replace_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,10 +46,15 @@ __all__ = [
     "ids_to_arrays",
     "load",
     "load_arrays",
+    "model_of",
     "register",
     "save",
     "save_arrays",
+    "state_of",
     "take",
+    "take_starts",
+    "texts_from_arrays",
+    "texts_to_arrays",
 ]
 
 FORMAT = "ordrec model"
@@ -56,12 +63,15 @@ HEADER = "ordrec.json"
 MAX_MEMBERS = 4096
 MAX_HEADER_BYTES = 1 << 24
 MAX_NPY_HEADER = 4096
+LARGEST = 1e100  # of stored floats: sums of their products must stay finite
 PLAIN_KINDS = "biuf"  # booleans, integers, floats
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # equal models make equal files
 _BROKEN = (zipfile.BadZipFile, struct.error, OSError, EOFError, ValueError, KeyError, IndexError,
            NotImplementedError, RuntimeError, OverflowError, SyntaxError, TypeError)  # fmt: skip
+_UNFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError,
+          MemoryError)  # fmt: skip
 
 
 # ---- models ----------------------------------------------------------------------------
@@ -89,11 +99,7 @@ def save(model: Any, path: str | Path) -> None:
     >>> bool((again.predict([1], ["b"]) == model.predict([1], ["b"])).all())
     True
     """
-    kind = type(model).__name__
-    if _HOMES.get(kind) != f"{type(model).__module__}:{kind}":
-        raise ArgumentError(f"a {kind} cannot be saved: only {', '.join(_HOMES)} can")
-    arrays, metadata = model.to_state()
-    save_arrays(path, arrays, {"kind": kind, "state": metadata})
+    save_arrays(path, *state_of(model))
 
 
 def load(path: str | Path) -> Any:
@@ -105,19 +111,31 @@ def load(path: str | Path) -> Any:
         If the file is damaged, altered, of an unknown version, or no model at all.
     """
     arrays, metadata = load_arrays(path)
-    kind, state = metadata.get("kind"), metadata.get("state")
-    if not isinstance(kind, str) or kind not in _HOMES or not isinstance(state, dict):
-        raise ModelFileError(
-            f"{path}: holds a {str(kind)[:50]!r}, which is none of {', '.join(_HOMES)}"
-        )
-    module, _, name = _HOMES[kind].partition(":")
-    cls = getattr(import_module(module), name)
     try:
-        return cls.from_state(arrays, state)
+        return model_of(arrays, metadata)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except _UNFIT as error:
+        kind = str(metadata.get("kind"))[:50]
         raise ModelFileError(f"{path}: its contents do not make a {kind}: {error!r}") from error
+
+
+def state_of(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays of a model of a registered class, and metadata that say which class it is."""
+    kind = type(model).__name__
+    if _HOMES.get(kind) != f"{type(model).__module__}:{kind}":
+        raise ArgumentError(f"a {kind} cannot be saved: only {', '.join(_HOMES)} can")
+    arrays, metadata = model.to_state()
+    return arrays, {"kind": kind, "state": metadata}
+
+
+def model_of(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> Any:
+    """The model that `state_of` took apart; raises what ``from_state`` does."""
+    kind, state = metadata.get("kind"), metadata.get("state")
+    if not isinstance(kind, str) or kind not in _HOMES or not isinstance(state, dict):
+        raise ModelFileError(f"holds a {str(kind)[:50]!r}, which is none of {', '.join(_HOMES)}")
+    module, _, name = _HOMES[kind].partition(":")
+    return getattr(import_module(module), name).from_state(arrays, state)
 
 
 def register(kind: str, home: str) -> None:
@@ -157,22 +175,13 @@ def save_arrays(
         raise ArgumentError(f"metadata must be what json can hold: {error}") from None
     if len(text) > MAX_HEADER_BYTES:
         raise ArgumentError(f"metadata takes {len(text)} bytes: put what is long into arrays")
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise ArgumentError(f"{path}: there is no folder {target.parent}: make it first")
-    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-    try:
-        with open(part, "xb") as stream:
-            with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr(zipfile.ZipInfo(HEADER, _EPOCH), text)
-                for name, data in members.items():
-                    archive.writestr(zipfile.ZipInfo(f"{name}.npy", _EPOCH), data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(part, target)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with (
+        replace_file(path) as part,
+        zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        archive.writestr(zipfile.ZipInfo(HEADER, _EPOCH), text)
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", _EPOCH), data)
 
 
 def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -202,7 +211,7 @@ def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
     except ModelFileError:
         raise
     except (*_BROKEN, RecursionError, MemoryError) as error:
-        raise ModelFileError(f"{path}: {place} is damaged: {error}") from error
+        raise ModelFileError(f"{path}: {place} is damaged: {str(error)[:200]}") from error
 
 
 def _npy_bytes(name: str, array: np.ndarray) -> bytes:
@@ -304,7 +313,8 @@ def take(
     shape : tuple
         None stands for any length.
     low, high : float, optional
-        Bounds of the entries, both included. Floats must be finite in any case.
+        Bounds of the entries, both included. Floats must be finite in any case, and so small
+        that no product of two of them is infinite.
 
     Examples
     --------
@@ -322,8 +332,8 @@ def take(
             f"array {name!r} has type {array.dtype} and shape {array.shape}, not {wanted} and "
             f"{str(shape).replace('None', 'any')}"
         )
-    if wanted.kind == "f" and not np.isfinite(array).all():
-        raise ModelFileError(f"array {name!r} holds NaN or infinite numbers")
+    if wanted.kind == "f" and not (np.abs(array) <= LARGEST).all():
+        raise ModelFileError(f"array {name!r} holds NaN or infinite numbers, or beyond {LARGEST:g}")
     if array.size and (
         (low is not None and array.min() < low) or (high is not None and array.max() > high)
     ):
@@ -331,8 +341,18 @@ def take(
     return np.ascontiguousarray(array, dtype=wanted)
 
 
+def take_starts(
+    arrays: Mapping[str, np.ndarray], name: str, n_rows: int, n_entries: int
+) -> np.ndarray:
+    """Where each of n_rows rows begins among n_entries, and the end, as in a CSR matrix."""
+    start = take(arrays, name, np.int64, (n_rows + 1,), low=0, high=n_entries)
+    if start[0] != 0 or start[-1] != n_entries or (np.diff(start) < 0).any():
+        raise ModelFileError(f"array {name!r} does not cut {n_entries} entries into rows")
+    return start
+
+
 def ids_to_arrays(name: str, ids: pd.Index) -> dict[str, np.ndarray]:
-    """Arrays that hold original ids: whole numbers, or strings as utf-8 and where each ends."""
+    """Arrays that hold original ids: whole numbers, or strings."""
     if ids.dtype.kind in "iu":
         return {name: ids.to_numpy()}
     strings = ids.tolist()
@@ -340,12 +360,7 @@ def ids_to_arrays(name: str, ids: pd.Index) -> dict[str, np.ndarray]:
         raise ArgumentError(
             f"{name} of type {ids.dtype} cannot be saved: ids must be integers or strings"
         )
-    encoded = [key.encode("utf-8", "surrogatepass") for key in strings]
-    ends = np.cumsum([len(key) for key in encoded], dtype=np.int64)
-    return {
-        f"{name}.text": np.frombuffer(b"".join(encoded), dtype=np.uint8),
-        f"{name}.ends": ends.reshape(-1),
-    }
+    return texts_to_arrays(name, strings)
 
 
 def ids_from_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> pd.Index:
@@ -357,16 +372,31 @@ def ids_from_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> pd.Index:
             raise ModelFileError(f"array {name!r} does not hold ids")
         ids = pd.Index(arrays[name])
     else:
-        text = take(arrays, f"{name}.text", np.uint8, (None,)).tobytes()
-        ends = take(arrays, f"{name}.ends", np.int64, (None,), low=0, high=len(text))
-        starts = np.concatenate([[0], ends])[:-1]
-        if (starts > ends).any() or (ends.size and ends[-1] != len(text)):
-            raise ModelFileError(f"array '{name}.ends' does not cut the text into ids")
-        pairs = zip(starts.tolist(), ends.tolist(), strict=True)
-        ids = pd.Index([text[a:b].decode("utf-8", "surrogatepass") for a, b in pairs])
+        ids = pd.Index(texts_from_arrays(name, arrays))
     if not ids.is_unique:
         raise ModelFileError(f"{name} holds an id twice")
     return ids
+
+
+def texts_to_arrays(name: str, texts: Iterable[str]) -> dict[str, np.ndarray]:
+    """Arrays that hold strings: all of them as utf-8, and where each ends."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
+    return {
+        f"{name}.text": np.frombuffer(b"".join(encoded), dtype=np.uint8),
+        f"{name}.ends": ends.reshape(-1),
+    }
+
+
+def texts_from_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> list[str]:
+    """The strings that `texts_to_arrays` stored."""
+    text = take(arrays, f"{name}.text", np.uint8, (None,)).tobytes()
+    ends = take(arrays, f"{name}.ends", np.int64, (None,), low=0, high=len(text))
+    starts = np.concatenate([[0], ends])[:-1]
+    if (starts > ends).any() or (ends[-1] if ends.size else 0) != len(text):
+        raise ModelFileError(f"array '{name}.ends' does not cut the text into strings")
+    pairs = zip(starts.tolist(), ends.tolist(), strict=True)
+    return [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairs]
 
 
 # A file can only ask for these.
@@ -376,5 +406,8 @@ _HOMES: dict[str, str] = {
     "GlobalMean": "ordrec.recommend.baselines:GlobalMean",
     "ItemKNN": "ordrec.recommend.neighbours:ItemKNN",
     "OrdinalFactors": "ordrec.recommend.factors:OrdinalFactors",
+    "PerUserPredictor": "ordrec.recommend.per_user:PerUserPredictor",
+    "PersonalThresholds": "ordrec.recommend.thresholds:PersonalThresholds",
     "RatingHistogram": "ordrec.recommend.baselines:RatingHistogram",
+    "RatingPredictor": "ordrec.recommend.predictor:RatingPredictor",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.models import RemembersIds
 
-__all__ = ["ALSRanking"]
+__all__ = ["ALSRanking", "FirstStage"]
 
 
 @dataclass(eq=False)
@@ -77,8 +78,6 @@ class ALSRanking(RemembersIds):
         user_ids, users, items = self._with_users_of(ratings)
         model = copy.copy(self)
         model.user_ids_ = user_ids
-        Q = self.item_factors_
-        gram = Q.T @ Q + self.regularization * np.eye(self.factors)
         n_known, n_users = self._rated.shape[0], len(user_ids)
         model.user_factors_ = np.vstack(
             [self.user_factors_, np.tile(self._average_user, (n_users - n_known, 1))]
@@ -90,9 +89,7 @@ class ALSRanking(RemembersIds):
         )
         for user in np.unique(users[known]):
             part = slice(*rated.indptr[user : user + 2])
-            confidence, rows = self.alpha * rated.data[part], Q[rated.indices[part]]
-            system = gram + (rows.T * (confidence - 1.0)) @ rows
-            model.user_factors_[user] = np.linalg.solve(system, rows.T @ confidence)
+            model.user_factors_[user] = self._factors(rated.indices[part], rated.data[part])
         kept = sparse.vstack(
             [self._rated, sparse.csr_matrix((n_users - n_known, len(self.item_ids_)))]
         ).tocsr()
@@ -100,6 +97,13 @@ class ALSRanking(RemembersIds):
         model._rated = (sparse.diags(1.0 - replaced) @ kept + rated).tocsr()
         model._rated.eliminate_zeros()
         return model
+
+    def _factors(self, items: np.ndarray, interest: np.ndarray) -> np.ndarray:
+        """Factors of a user who has rated items, by code."""
+        Q = self.item_factors_
+        confidence, rows = self.alpha * interest, Q[items]
+        gram = Q.T @ Q + self.regularization * np.eye(Q.shape[1])
+        return np.linalg.solve(gram + (rows.T * (confidence - 1.0)) @ rows, rows.T @ confidence)
 
     def scores(self, users: Any, items: Any) -> np.ndarray:
         """Products of the factors, one a pair."""
@@ -116,13 +120,35 @@ class ALSRanking(RemembersIds):
             raise ArgumentError(f"n must be at least 1, got {n}")
         codes, _ = self._codes([user], self.item_ids_[:1])
         code = int(codes[0])
-        scores = self.item_factors_ @ (self._average_user if code < 0 else self.user_factors_[code])
-        scores[~self._item_seen] = -np.inf
+        factors, rated = self._average_user, np.zeros(0, dtype=np.int64)
         if code >= 0:
-            scores[self._rated.indices[slice(*self._rated.indptr[code : code + 2])]] = -np.inf
+            factors = self.user_factors_[code]
+            rated = self._rated.indices[slice(*self._rated.indptr[code : code + 2])]
+        best, scores = self._best(factors, rated, n)
+        return pd.DataFrame({"item": self.item_ids_.take(best), "score": scores})
+
+    def best_for_history(self, items: np.ndarray, ranks: np.ndarray, n: int) -> np.ndarray:
+        """Codes of the ``n`` items of the highest scores for one who has rated others.
+
+        ``items`` are codes and ``ranks`` what he gave them; his factors are those of `fold_in`,
+        or the average user's where there is no rating.
+        """
+        self._check_fitted()
+        factors = self._average_user
+        if items.size:
+            factors = self._factors(items, ranks / self.scale_.n_ranks)
+        return self._best(factors, items, n)[0]
+
+    def _best(
+        self, factors: np.ndarray, rated: np.ndarray, n: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Codes and scores of the best items, those rated or never seen left out."""
+        scores = self.item_factors_ @ factors
+        scores[~self._item_seen] = -np.inf
+        scores[rated] = -np.inf
         best = np.argsort(-scores, kind="stable")[:n]
         best = best[np.isfinite(scores[best])]
-        return pd.DataFrame({"item": self.item_ids_.take(best), "score": scores[best]})
+        return best, scores[best]
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and metadata for `ordrec.persistence`."""
@@ -157,3 +183,19 @@ class ALSRanking(RemembersIds):
         )
         model._rated.check_format(full_check=True)
         return model
+
+
+class FirstStage:
+    """An `ALSRanking` that is fitted when it is first asked for, and kept.
+
+    Copies of a model share it, so that none of them fits it again.
+    """
+
+    def __init__(self) -> None:
+        self._ranking: ALSRanking | None = None
+
+    def ranking(self, ratings: Callable[[], Ratings]) -> ALSRanking:
+        """The ranking, fitted to the given ratings the first time."""
+        if self._ranking is None:
+            self._ranking = ALSRanking().fit(ratings())
+        return self._ranking

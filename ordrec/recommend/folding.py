@@ -33,7 +33,7 @@ from ordrec.recommend.products import USER_SMOOTHING
 if TYPE_CHECKING:
     from ordrec.recommend.predictor import RatingPredictor
 
-__all__ = ["FoldedUser", "fold_in_user"]
+__all__ = ["FoldedUser", "fold_in_user", "unsolved_user"]
 
 
 @dataclass(frozen=True)
@@ -162,35 +162,48 @@ def fold_in_user(
     times: np.ndarray | None,
 ) -> FoldedUser:
     """Solve (1) for one user; ``code`` is -1 for one who was not in training."""
-    process, layer = model.process_, model.layer_
-    data, K = process.data, process.K
+    user = unsolved_user(model, code, items, levels, times)
+    return _solved(model, user) if items.size else user
+
+
+def unsolved_user(
+    model: RatingPredictor,
+    code: int,
+    items: np.ndarray,
+    levels: np.ndarray,
+    times: np.ndarray | None,
+) -> FoldedUser:
+    """What the model's Grams and features say of a user, before anything is solved for."""
+    process, n_ranks = model.process_, model.scale_.n_ranks
+    data = process.data
     items, levels = items.astype(np.int64), levels.astype(np.int64)
-    y = model.units_.inward(model.scale_.values[levels])
     trained_x, trained_seen = _looked_up(items, *_training_ratings(process, code))
-    dated = times is not None and K.item_weights.scales.size > 0
+    dated = times is not None and process.K.item_weights.scales.size > 0
     stamps = np.asarray(times, dtype=np.float64) if dated else np.zeros(items.size)
-    x = y - data.bias.mean - data.bias.item[items]
+    x = model.units_.inward(model.scale_.values[levels]) - data.bias.mean - data.bias.item[items]
     row, diag = _gram_row(process, code, items, x)
-    psi = _product_features(process, code, items)
-    others = process.table - _own_table(process, code)
-    nothing = np.zeros(layer.thresholds.size)
-    level_one = np.ones(layer.thresholds.size + 1)
-    user = FoldedUser(
-        code, items, levels, stamps, trained_x, trained_seen, x, row, diag, psi, others,
-        np.zeros(items.size), nothing, 0.0, level_one,
+    return FoldedUser(
+        code, items, levels, stamps, trained_x, trained_seen, x, row, diag,
+        _product_features(process, code, items), _table_of_others(process, code),
+        np.zeros(items.size), np.zeros(n_ranks - 1), 0.0, np.ones(n_ranks),
     )  # fmt: skip
-    if items.size == 0:
-        return user
-    rows = user.item_rows(process, items, stamps, trained_x, trained_seen)
+
+
+def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
+    """Dual coefficients by (1), then thresholds, scale and tilt."""
+    process, layer = model.process_, model.layer_
+    data, K, items, levels = process.data, process.K, user.items, user.levels
+    y = model.units_.inward(model.scale_.values[levels])
+    rows = user.item_rows(process, items, user.times, user.trained_x, user.trained_seen)
     own = np.einsum("c,qcn->qn", K.item_weights.weights, rows)
-    undated = np.flatnonzero(~(stamps > 0))
+    undated = np.flatnonzero(~(user.times > 0))
     own[undated, undated] += K.item_weights.weights[own_times(K.item_weights.scales.size)].sum()
-    rest = y - data.prior_mean(items, trained_x, trained_seen)
+    rest = y - data.prior_mean(items, user.trained_x, user.trained_seen)
     if data.two_sided:
-        means, variances = user.user_part(process, items, x, np.ones(items.size))
+        means, variances = user.user_part(process, items, user.x, np.ones(items.size))
         phi = data.products.phi[items].astype(np.float64)
-        own += np.diag(variances) + (phi * (psi**2 @ K.omega)) @ phi.T
-        rest -= means + phi @ (psi @ (K.omega * others))
+        own += np.diag(variances) + (phi * (user.psi**2 @ K.omega)) @ phi.T
+        rest -= means + phi @ (user.psi @ (K.omega * user.others))
     known = y - rest
     inverse = np.linalg.inv(own + np.eye(items.size))
     a = inverse @ rest  # (1)
@@ -207,10 +220,7 @@ def fold_in_user(
             mean = known + own @ a
         left_out = target - a / np.diag(inverse)
     shifts, scale = fit_person(layer, left_out, levels, items, LayerPriors())
-    user = FoldedUser(
-        code, items, levels, stamps, trained_x, trained_seen, x, row, diag, psi, others,
-        a, shifts, scale, level_one,
-    )  # fmt: skip
+    user = replace(user, a=a, shifts=shifts, scale=scale)
     kappa = model.tilt_.kappa
     if not np.isfinite(kappa):
         return user
@@ -277,13 +287,14 @@ def _product_features(process: Process, code: int, items: np.ndarray) -> np.ndar
     return psi
 
 
-def _own_table(process: Process, code: int) -> np.ndarray:
-    """What the user's training ratings have in the table of the products."""
+def _table_of_others(process: Process, code: int) -> np.ndarray:
+    """The table of the products without the user's training ratings."""
     if code < 0:
-        return np.zeros_like(process.table)
+        return process.table
     start, products = process.data.item_side.start, process.data.products
     own = slice(start[code], start[code + 1])
-    return np.outer(products.psi[code], process.a[own] @ products.phi[products.items[own]])
+    mine = process.a[own] @ products.phi[products.items[own]]
+    return process.table - np.outer(products.psi[code], mine)
 
 
 def _user_loadings(process: Process, code: int) -> np.ndarray:

@@ -211,6 +211,11 @@ class RemembersIds:
         self._check_fitted()
         return codes_of_pairs(self.user_ids_, self.item_ids_, users, items)
 
+    def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each user and each item is one of those remembered."""
+        user_codes, item_codes = self._codes(users, items)
+        return user_codes >= 0, item_codes >= 0
+
     def _with_users_of(self, ratings: Ratings) -> tuple[pd.Index, np.ndarray, np.ndarray]:
         """The known user ids and after them the new ones, and codes of the ratings by these."""
         self._check_fitted()
@@ -231,17 +236,21 @@ class RemembersIds:
     @classmethod
     def _from_identity(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """A model with the ids, the scale and the parameters of a file."""
-        parameters = metadata["parameters"]
+        model = cls(**cls._checked(metadata["parameters"]))
+        model.scale_ = Scale([float(value) for value in metadata["scale"]])
+        model.user_ids_ = ids_from_arrays("user_ids", arrays)
+        model.item_ids_ = ids_from_arrays("item_ids", arrays)
+        return model
+
+    @classmethod
+    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Parameters out of a file: each must be of the type of its default."""
         defaults = {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
         for name, default in defaults.items():
             numbers = isinstance(default, float) and type(parameters[name]) in (int, float)
             if not numbers and type(parameters[name]) is not type(default):
                 raise ModelFileError(f"parameter {name} is {str(parameters[name])[:50]!r}")
-        model = cls(**{name: parameters[name] for name in defaults})
-        model.scale_ = Scale([float(value) for value in metadata["scale"]])
-        model.user_ids_ = ids_from_arrays("user_ids", arrays)
-        model.item_ids_ = ids_from_arrays("item_ids", arrays)
-        return model
+        return {name: parameters[name] for name in defaults}
 
     def _clipped(self, values: np.ndarray) -> np.ndarray:
         return np.clip(values, self.scale_.values[0], self.scale_.values[-1])

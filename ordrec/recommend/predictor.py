@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
-from ordrec.ordinal.decisions import Decision, decide
+from ordrec.ordinal.decisions import Decision
 from ordrec.ratings import Ratings
 from ordrec.recommend.calibration import fit_calibrated_layer
+from ordrec.recommend.candidates import FirstStage
 from ordrec.recommend.explain import Explanation, explain_pair
 from ordrec.recommend.folding import FoldedUser, fold_in_user
 from ordrec.recommend.layer import Layer
 from ordrec.recommend.models import RemembersIds, codes_of
+from ordrec.recommend.pair_table import decided, predict_pairs
+from ordrec.recommend.predictor_file import (
+    checked_parameters,
+    restore_predictor,
+    state_of_predictor,
+)
 from ordrec.recommend.preparation import Preparation, Units, prepare
 from ordrec.recommend.process import (
     cross_fitted_likelihood,
@@ -27,6 +34,7 @@ from ordrec.recommend.process import (
 )
 from ordrec.recommend.spans import count_of_jobs, one_blas_thread
 from ordrec.recommend.tilt import Tilt, fit_tilt
+from ordrec.recommend.top_n import Order, best_items, candidate_items
 from ordrec.recommend.weights import DEFAULTS, FAST_DEFAULTS, TIME_SCALES, Layout
 
 __all__ = ["RatingPredictor", "fast_predictor"]
@@ -73,6 +81,8 @@ class RatingPredictor(RemembersIds):
         Weight of each component in use, and smoothing counts.
     hold_out_rmse_ : list of float
         RMSE on the inner hold-out at each evaluation of learning.
+    titles_ : list of str or None
+        What the items are called, where the ratings' item table has titles.
     process_, layer_, tilt_ : fitted parts
     likelihood_ : (Layer, float) or None
         The layer before the refit and its typical scale, for users who are folded in.
@@ -135,7 +145,9 @@ class RatingPredictor(RemembersIds):
         self.levels_ = levels
         self.known_users_ = ratings.user_counts > 0
         self.known_items_ = ratings.item_counts > 0
+        self.titles_ = _titles(ratings)
         self.folded_: dict[Any, FoldedUser] = {}
+        self.first_stage_ = FirstStage()
         return self
 
     def predict(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
@@ -149,7 +161,8 @@ class RatingPredictor(RemembersIds):
         timestamps : array-like, optional
             Seconds since 1970 at which the rating is given; 0 where unknown.
         """
-        return self._decide(self.predict_proba(users, items, timestamps))
+        p = self.predict_proba(users, items, timestamps)
+        return decided(p, self.decision, self.scale_.values)
 
     def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
         """One row a pair, one column a scale value in ascending order; rows sum to 1."""
@@ -158,10 +171,8 @@ class RatingPredictor(RemembersIds):
         user_codes, item_codes = self._codes(users, items)
         p = self.layer_.probabilities(scores, user_codes, item_codes)
         p = self.tilt_.apply(p, user_codes)
-        for user, folded in self.folded_.items():
-            rows = np.flatnonzero(users == user)
-            if rows.size:
-                p[rows] = folded.probabilities(scores[rows], item_codes[rows], self.layer_)
+        for folded, rows in self._folded_among(users):
+            p[rows] = folded.probabilities(scores[rows], item_codes[rows], self.layer_)
         return p
 
     def predict_frame(self, pairs: pd.DataFrame) -> pd.DataFrame:
@@ -170,26 +181,7 @@ class RatingPredictor(RemembersIds):
         Returns the pairs with the decided rating, the expected one, the probability of each
         scale value, and whether user and item were known.
         """
-        for column in ("user", "item"):
-            if column not in pairs:
-                raise ArgumentError(f"predict_frame: no column {column!r} in the table of pairs")
-        times = pairs["timestamp"].to_numpy() if "timestamp" in pairs else None
-        p = self.predict_proba(pairs["user"].to_numpy(), pairs["item"].to_numpy(), times)
-        user_codes, item_codes = self._codes(pairs["user"].to_numpy(), pairs["item"].to_numpy())
-        frame = pd.DataFrame(
-            {
-                "user": pairs["user"].to_numpy(),
-                "item": pairs["item"].to_numpy(),
-                "rating": self._decide(p),
-                "expected": p @ self.scale_.values,
-            }
-        )
-        for k, value in enumerate(self.scale_.values):
-            frame[f"p_{value:g}"] = p[:, k]
-        folded = np.isin(pairs["user"].to_numpy(), list(self.folded_)) if self.folded_ else False
-        frame["known_user"] = np.append(self.known_users_, False)[user_codes] | folded
-        frame["known_item"] = np.append(self.known_items_, False)[item_codes]
-        return frame
+        return predict_pairs(self, pairs)
 
     def recommend(
         self,
@@ -200,9 +192,10 @@ class RatingPredictor(RemembersIds):
         at_least: float | None = None,
         quantile: float = 0.25,
         candidates: Any = "all",
+        n_candidates: int = 200,
         timestamp: int | None = None,
     ) -> pd.DataFrame:
-        """The n items with the best distributions that the user has not rated: item, value.
+        """The n items with the best distributions that the user has not rated.
 
         Parameters
         ----------
@@ -215,34 +208,31 @@ class RatingPredictor(RemembersIds):
         at_least : float, optional
             A rating; by default the lowest of the top two fifths of the scale.
         quantile : float
-        candidates : "all" or array-like of item ids
-            Items to choose from; by default all that somebody rated.
+        candidates : {"all", "implicit"} or array-like of item ids
+            Items to choose from: all that somebody rated, those that an `ALSRanking` puts first
+            (fitted when first asked for, and kept), or the ones given.
+        n_candidates : int
+            How many "implicit" puts forward.
         timestamp : int, optional
             When the ratings would be given.
+
+        Returns
+        -------
+        DataFrame
+            ``item``, ``value`` (what the list is ordered by) and ``expected``, best first.
         """
         if n < 1:
             raise ArgumentError(f"n must be at least 1, got {n}")
         self._check_fitted()
-        if isinstance(candidates, str):
-            if candidates != "all":
-                raise ArgumentError(f'candidates must be "all" or item ids, got {candidates!r}')
-            items = self.item_ids_[self.known_items_]
-        else:
-            items = pd.Index(candidates)
-        items = items[~items.isin(self._rated_by(user))]
-        if len(items) == 0:
-            return pd.DataFrame({"item": items, "value": np.zeros(0)})
-        times = None if timestamp is None else np.full(len(items), timestamp)
-        p = self.predict_proba(_repeated(user, len(items)), items, times)
-        expected = p @ self.scale_.values
-        value = _ranking_value(p, expected, self.scale_.values, by, at_least, quantile)
-        best = np.lexsort((-expected, -value))[:n]
-        return pd.DataFrame({"item": items[best], "value": value[best], "expected": expected[best]})
+        order = Order(by, at_least, quantile)
+        items = candidate_items(self, user, candidates, n_candidates)
+        return best_items(self, user, items, n, order, timestamp)
 
     def explain(self, user: Any, item: Any, timestamp: int | None = None) -> Explanation:
         """The signed sum behind the score of a user for an item; see `Explanation`."""
         self._check_fitted()
-        return explain_pair(self, user, item, timestamp)
+        with one_blas_thread():
+            return explain_pair(self, user, item, timestamp)
 
     def fold_in(self, ratings: Ratings) -> RatingPredictor:
         """A model that also knows the users of these ratings; nothing else changes.
@@ -286,6 +276,24 @@ class RatingPredictor(RemembersIds):
             model.folded_ = self.folded_ | {user: fold_in_user(self, code, items, levels, times)}
         return model
 
+    # ---- files ---------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.persistence`."""
+        return state_of_predictor(self, *self._identity())
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """The model of a file."""
+        model = cls._from_identity(arrays, metadata)
+        restore_predictor(model, arrays, metadata)
+        model.first_stage_ = FirstStage()
+        return model
+
+    @classmethod
+    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        return checked_parameters(parameters, [field.name for field in fields(cls)])
+
     # ---- the steps -----------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
@@ -319,10 +327,12 @@ class RatingPredictor(RemembersIds):
         p = self.layer_.probabilities(process.left_out, data.users, data.items)
         self.tilt_: Tilt = fit_tilt(p, levels, data.users, data.n_users)
 
-    def _decide(self, p: np.ndarray) -> np.ndarray:
-        if isinstance(self.decision, str) and self.decision == "mean":
-            return p @ self.scale_.values
-        return self.scale_.values[decide(p, self.decision)]
+    def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
+        user_codes, item_codes = self._codes(users, items)
+        known_users = np.append(self.known_users_, False)[user_codes]
+        for _, rows in self._folded_among(np.asarray(users)):
+            known_users[rows] = True
+        return known_users, np.append(self.known_items_, False)[item_codes]
 
     def _pairs(
         self, users: Any, items: Any, timestamps: Any
@@ -347,11 +357,20 @@ class RatingPredictor(RemembersIds):
         item_codes = np.where(item_codes < 0, data.n_items - 1, item_codes)
         with one_blas_thread():
             scores = self.process_.scores(user_codes, item_codes, times)
-        for user, folded in self.folded_.items():
-            rows = np.flatnonzero(users == user)
-            if rows.size:
-                scores[rows] = folded.scores(self.process_, item_codes[rows], times[rows])
+        for folded, rows in self._folded_among(users):
+            scores[rows] = folded.scores(self.process_, item_codes[rows], times[rows])
         return scores
+
+    def _folded_among(self, users: np.ndarray) -> list[tuple[FoldedUser, np.ndarray]]:
+        """Those of the users who were folded in, and where they stand."""
+        if not self.folded_:
+            return []
+        codes, distinct = pd.factorize(pd.Index(users))
+        return [
+            (self.folded_[user], np.flatnonzero(codes == k))
+            for k, user in enumerate(distinct)
+            if user in self.folded_
+        ]
 
     def _history(self, user: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Item codes, levels and times of what a user has rated."""
@@ -365,36 +384,15 @@ class RatingPredictor(RemembersIds):
         own = slice(side.start[code], side.start[code + 1])
         return side.entry[own], self.levels_[own], side.time[own]
 
-    def _rated_by(self, user: Any) -> pd.Index:
-        return self.item_ids_.take(self._history(user)[0])
-
 
 def fast_predictor(n_jobs: int | None = None, random_state: int = 0) -> RatingPredictor:
     """A `RatingPredictor` with the process over a user's items alone."""
     return RatingPredictor(preset="fast", n_jobs=n_jobs, random_state=random_state)
 
 
-def _repeated(value: Any, n: int) -> np.ndarray:
-    """An array of one id many times, its type kept."""
-    return np.repeat(np.asarray([value]), n)
-
-
-def _ranking_value(
-    p: np.ndarray,
-    expected: np.ndarray,
-    values: np.ndarray,
-    by: str,
-    at_least: float | None,
-    quantile: float,
-) -> np.ndarray:
-    """What `RatingPredictor.recommend` orders by."""
-    if by == "expected":
-        return expected
-    if by == "p_at_least":
-        floor = values[-max(1, round(0.4 * values.size))] if at_least is None else at_least
-        return p[:, values >= floor].sum(axis=1)
-    if by == "lower_quantile":
-        if not 0 < quantile < 1:
-            raise ArgumentError(f"quantile must lie between 0 and 1, got {quantile}")
-        return values[(np.cumsum(p, axis=1) < quantile - 1e-12).sum(axis=1)]
-    raise ArgumentError(f'by must be "expected", "p_at_least" or "lower_quantile", got {by!r}')
+def _titles(ratings: Ratings) -> list[str] | None:
+    """What the items are called, where their table says so."""
+    table = ratings.item_table
+    if table is None or "title" not in table:
+        return None
+    return [title if isinstance(title, str) else "" for title in table["title"]]

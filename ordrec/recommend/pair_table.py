@@ -1,0 +1,173 @@
+"""Pairs of users and items as tables: read from csv, and with predictions beside them."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordrec.columns import as_seconds
+from ordrec.errors import ArgumentError, DataError
+from ordrec.ordinal.decisions import Decision, decide
+
+__all__ = ["decided", "ids_like", "predict_pairs", "read_pairs", "seconds_of"]
+
+OPTIONAL = {"timestamps": "timestamp", "scores": "score"}  # argument of a model, column of a table
+
+
+def decided(p: np.ndarray, decision: Decision, values: np.ndarray) -> np.ndarray:
+    """One rating a distribution: a value of the scale, or the expected rating for "mean"."""
+    if isinstance(decision, str) and decision == "mean":
+        return p @ values
+    return values[decide(p, decision)]
+
+
+def predict_pairs(model: Any, pairs: pd.DataFrame, *, proba: bool = True) -> pd.DataFrame:
+    """Predictions of any model for a table with columns user and item.
+
+    Parameters
+    ----------
+    model : object
+        A fitted rating or ranking model.
+    pairs : DataFrame
+        A column ``timestamp`` is given to a model that takes times, a column ``score`` to
+        `PersonalThresholds` without a scorer.
+    proba : bool
+        Whether the expected rating and the probability of each scale value are added, for
+        models that have them.
+
+    Returns
+    -------
+    DataFrame
+        user, item, ``rating`` (``score`` for a ranking model), the distribution, and whether the
+        model knows the user and the item.
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> from ordrec.recommend import RatingHistogram
+    >>> model = RatingHistogram().fit(synthetic_ratings(10, 10, n_ratings=50, seed=0))
+    >>> table = predict_pairs(model, pd.DataFrame({"user": [0, 99], "item": [1, 1]}))
+    >>> table["known_user"].tolist()
+    [True, False]
+    """
+    for column in ("user", "item"):
+        if column not in pairs:
+            raise ArgumentError(f"no column {column!r} in the table of pairs")
+    users, items = pairs["user"].to_numpy(), pairs["item"].to_numpy()
+    frame = pd.DataFrame({"user": users, "item": items})
+    if not hasattr(model, "predict"):
+        frame["score"] = model.scores(users, items)
+    else:
+        taken = inspect.signature(model.predict).parameters
+        more = {name: pairs[column].to_numpy() for name, column in OPTIONAL.items()
+                if name in taken and column in pairs}  # fmt: skip
+        decision = getattr(model, "decision", None)
+        p = None
+        if hasattr(model, "predict_proba") and (proba or decision is not None):
+            p = model.predict_proba(users, items, **more)
+        if decision is None or p is None:
+            frame["rating"] = model.predict(users, items, **more)
+        else:
+            frame["rating"] = decided(p, decision, model.scale_.values)
+        if proba and p is not None:
+            frame["expected"] = p @ model.scale_.values
+            for k, value in enumerate(model.scale_.values):
+                frame[f"p_{value:g}"] = p[:, k]
+    frame["known_user"], frame["known_item"] = model._known(users, items)
+    return frame
+
+
+# ---- csv -------------------------------------------------------------------------------
+
+
+def read_pairs(path: str | Path, model: Any) -> pd.DataFrame:
+    """Pairs of a csv file with columns user, item and perhaps timestamp and score.
+
+    Ids are read as the model has them, numbers or strings. Other columns are left out.
+
+    Raises
+    ------
+    DataError
+        Naming the rows (0-based, header not counted) that cannot be read.
+    """
+    if not Path(path).is_file():
+        raise DataError(f"{path}: there is no such file")
+    try:
+        table = pd.read_csv(path, dtype=str, encoding="utf-8-sig", keep_default_na=False)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 ({error.reason}): convert the file") from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
+        raise DataError(f"{path}: not a csv table ({str(error).strip()})") from None
+    for column in ("user", "item"):
+        if column not in table:
+            raise DataError(
+                f"{path}: no column {column!r} (it has {', '.join(map(str, table.columns))})"
+            )
+    try:
+        pairs = {
+            "user": ids_like(model.user_ids_, table["user"], "user"),
+            "item": ids_like(model.item_ids_, table["item"], "item"),
+        }
+        if "timestamp" in table:
+            pairs["timestamp"] = seconds_of(table["timestamp"])
+        if "score" in table:
+            numbers = pd.to_numeric(table["score"], errors="coerce").to_numpy(np.float64)
+            _refuse(table["score"], ~np.isfinite(numbers), "score", "a number")
+            pairs["score"] = numbers
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    return pd.DataFrame(pairs)
+
+
+def ids_like(known: pd.Index, written: Any, name: str) -> np.ndarray:
+    """Ids that were written down, in the type of those known to a model.
+
+    Examples
+    --------
+    >>> ids_like(pd.Index([1, 2]), ["2", "17"], "user").tolist()
+    [2, 17]
+    >>> ids_like(pd.Index(["1", "b"]), ["2", "17"], "user").tolist()
+    ['2', '17']
+    """
+    texts = pd.Series(written, dtype=object).map(str.strip)
+    if known.dtype.kind not in "iu":
+        _refuse(texts, (texts == "").to_numpy(), name, "an id")
+        return texts.to_numpy()
+    whole = texts.str.fullmatch(r"[+-]?[0-9]{1,18}(\.0*)?").to_numpy(bool)
+    _refuse(texts, ~whole, name, "a whole number, as the ids of this model are")
+    return texts.str.partition(".")[0].astype(np.int64).to_numpy()
+
+
+def seconds_of(written: Any) -> np.ndarray:
+    """Seconds since 1970 of times written as such numbers or as dates; 0 where there is none.
+
+    Examples
+    --------
+    >>> seconds_of(["86400", "1970-01-03", ""]).tolist()
+    [86400, 172800, 0]
+    """
+    texts = pd.Series(written, dtype=object).map(str.strip)
+    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
+    numbers[~(np.abs(numbers) <= 2.0**53)] = np.nan
+    dates = pd.to_datetime(
+        texts.where(np.isnan(numbers)), format="ISO8601", errors="coerce", utc=True
+    )
+    empty = (texts == "").to_numpy()
+    bad = np.isnan(numbers) & dates.isna().to_numpy() & ~empty
+    _refuse(texts, bad, "timestamp", "seconds since 1970 or a date like 2020-12-31")
+    seconds = np.where(np.isnan(numbers), 0.0, numbers).astype(np.int64)
+    dated = dates.notna().to_numpy()
+    seconds[dated] = as_seconds(dates[dated], "timestamp")
+    return seconds
+
+
+def _refuse(texts: pd.Series, bad: np.ndarray, name: str, wanted: str) -> None:
+    rows = np.flatnonzero(bad)
+    if rows.size:
+        shown = ", ".join(f"row {row} ({texts.iloc[row][:30]!r})" for row in rows[:5])
+        more = f" and {rows.size - 5} more" if rows.size > 5 else ""
+        raise DataError(f"{shown}{more}: {name} is not {wanted}")
