@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     )
     from ordrec.recommend.neighbours import ItemKNN
     from ordrec.recommend.per_user import PerUserPredictor
-    from ordrec.recommend.predict_scan import HeldOut, ScanPredictions, predict_scan
     from ordrec.recommend.predictor import RatingPredictor
     from ordrec.recommend.relevance import RelevanceRanker
+    from ordrec.recommend.scan_predictions import HeldOut, ScanPredictions, predict_scan
     from ordrec.recommend.thresholds import PersonalThresholds
 
 __all__ = [
@@ -71,7 +71,7 @@ __getattr__, __dir__ = lazy_names(
         "neighbours": "ItemKNN",
         "per_user": "PerUserPredictor",
         "relevance": "RelevanceRanker",
-        "predict_scan": "HeldOut ScanPredictions predict_scan",
+        "scan_predictions": "HeldOut ScanPredictions predict_scan",
         "predictor": "RatingPredictor",
         "thresholds": "PersonalThresholds",
     },
