@@ -332,7 +332,7 @@ def take(
             f"array {name!r} has type {array.dtype} and shape {array.shape}, not {wanted} and "
             f"{str(shape).replace('None', 'any')}"
         )
-    if wanted.kind == "f" and not (np.abs(array) <= LARGEST).all():
+    if wanted.kind == "f" and not (np.abs(array, dtype=np.float64) <= LARGEST).all():
         raise ModelFileError(f"array {name!r} holds NaN or infinite numbers, or beyond {LARGEST:g}")
     if array.size and (
         (low is not None and array.min() < low) or (high is not None and array.max() > high)
