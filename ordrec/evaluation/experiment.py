@@ -9,12 +9,13 @@ from typing import Any
 import joblib
 
 from ordrec import __version__
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, StorageError
 from ordrec.evaluation.cells import Cell, CellOutcome, CellStore
 from ordrec.evaluation.experiment_result import ExperimentResult
 from ordrec.evaluation.manifest import circumstances
 from ordrec.evaluation.problems import Problem
 from ordrec.evaluation.selection import Candidates
+from ordrec.parallel import Engine, run
 
 __all__ = ["Experiment"]
 
@@ -56,8 +57,8 @@ class Experiment:
     Notes
     -----
     A cell that raises is recorded with its error and the others go on; see
-    `ExperimentResult.failures`. Results do not depend on ``n_jobs`` or on where a run was
-    interrupted, the seconds apart.
+    `ExperimentResult.failures`. Results depend neither on ``n_jobs`` or the engine nor on where
+    a run was interrupted, the seconds apart.
     """
 
     def __init__(
@@ -86,13 +87,21 @@ class Experiment:
         if len(set(names)) < len(names):
             raise ArgumentError(f"two problems have one name: {names}")
 
-    def run(self, *, n_jobs: int = 1, progress: Progress | None = None) -> ExperimentResult:
+    def run(
+        self,
+        *,
+        n_jobs: int | None = None,
+        engine: Engine | str | None = None,
+        progress: Progress | None = None,
+    ) -> ExperimentResult:
         """Compute what is not stored yet and put everything together.
 
         Parameters
         ----------
-        n_jobs : int
-            Cells at the same time, each in a process of its own.
+        n_jobs : int, optional
+            Cells at the same time; -1 for as many as there are cores.
+        engine : Engine or str, optional
+            Where the cells are computed, see `ordrec.parallel`: in processes by default.
         progress : callable, optional
             Called as ``progress(done, total, text)`` after each cell.
         """
@@ -106,17 +115,21 @@ class Experiment:
             if stored is not None and not stored.error:
                 outcomes[cell.key] = stored
         waiting = [(cell, problem) for cell, problem in work if cell.key not in outcomes]
-        tasks = (
-            joblib.delayed(_run_cell)(
-                cell, self.models[cell.model], problem, self._metrics(problem), self.store
-            )
-            for cell, problem in waiting
-        )
-        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-        for cell, outcome in parallel(tasks):
-            outcomes[cell.key] = outcome
+        metrics = {problem.name: self._metrics(problem) for problem in self.problems}
+        problems = {problem.name: problem for problem in self.problems}
+        cells = [cell for cell, _ in waiting]
+        for number, outcome in run(
+            _run_cell,
+            cells,
+            shared=(self.models, problems, metrics),
+            engine=engine,
+            n_jobs=n_jobs,
+            label=_label,
+        ):
+            self._keep(cells[number], outcome)
+            outcomes[cells[number].key] = outcome
             if progress is not None:
-                progress(len(outcomes), len(work), f"{cell.model} on {cell.data}")
+                progress(len(outcomes), len(work), _label(cells[number]))
         manifest |= {
             "models": {name: describe(model) for name, model in self.models.items()},
             "data": hashes,
@@ -134,6 +147,17 @@ class Experiment:
         return sum(len(self._folds(problem)) for problem in self.problems) * (
             len(self.models) * len(self.seeds)
         )
+
+    def _keep(self, cell: Cell, outcome: CellOutcome) -> None:
+        if self.store is None:
+            return
+        try:
+            self.store.put(cell, outcome)
+        except StorageError as error:
+            raise StorageError(
+                f"{error}. {len(self.store)} finished cells are kept in {self.store.folder}: "
+                "start again to continue"
+            ) from error
 
     def _folds(self, problem: Problem) -> list[str]:
         return problem.folds[: self.max_folds]
@@ -179,10 +203,18 @@ def _identity(name: str, model: Any) -> str:
         ) from error
 
 
+def _label(cell: Cell) -> str:
+    return f"{cell.model} on {cell.data}"
+
+
 def _run_cell(
-    cell: Cell, model: Any, problem: Problem, metrics: list[str], store: CellStore | None
-) -> tuple[Cell, CellOutcome]:
-    """Fit, measure and store one cell; an exception becomes its outcome."""
+    cell: Cell,
+    models: Mapping[str, Any],
+    problems: Mapping[str, Problem],
+    metrics: Mapping[str, list[str]],
+) -> CellOutcome:
+    """Fit and measure one cell; an exception becomes its outcome."""
+    model, problem = models[cell.model], problems[cell.data]
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -192,12 +224,9 @@ def _run_cell(
                     problem.training(cell.fold, model.n_folds, cell.seed), cell.seed
                 )
                 model = model.models[chosen]
-            rows = problem.measure(model, cell.fold, metrics, cell.seed)
+            rows = problem.measure(model, cell.fold, metrics[cell.data], cell.seed)
         told = "; ".join(sorted({f"{w.category.__name__}: {w.message}" for w in caught}))
         extra = {"chosen": chosen, "warnings": told}
-        outcome = CellOutcome([cell.about | row | extra for row in rows])
+        return CellOutcome([cell.about | row | extra for row in rows])
     except Exception as error:  # whatever a model raises: the other cells are not to blame
-        outcome = CellOutcome([], f"{type(error).__name__}: {error}")
-    if store is not None:
-        store.put(cell, outcome)
-    return cell, outcome
+        return CellOutcome([], f"{type(error).__name__}: {error}")

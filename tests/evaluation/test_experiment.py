@@ -165,7 +165,7 @@ def test_a_store_writes_whole_files_only(tmp_path: Path, monkeypatch: pytest.Mon
     def broken(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(json, "dump", broken)
+    monkeypatch.setattr("ordrec.files.os.replace", broken)
     with pytest.raises(KeyboardInterrupt):
         store.put(cell, CellOutcome([]))
     assert list(tmp_path.iterdir()) == []
