@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.features.matrix import damped_biases
 from ordrec.persistence import take
-from ordrec.ratings import Ratings
+from ordrec.ratings import Ratings, Scale
 from ordrec.recommend.models import RemembersIds
 
 __all__ = ["BiasModel", "GlobalMean", "RatingHistogram"]
@@ -42,7 +42,7 @@ class GlobalMean(RemembersIds):
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """The model of a file."""
         model = cls._from_identity(arrays, metadata)
-        model.mean_ = float(metadata["mean"])
+        model.mean_ = _mean_on(model.scale_, metadata)
         return model
 
 
@@ -83,6 +83,8 @@ class RatingHistogram(GlobalMean):
         model = super().from_state(arrays, metadata)
         shape = (model.scale_.n_ranks,)
         model.distribution_ = take(arrays, "distribution", np.float64, shape, low=0, high=1)
+        if abs(model.distribution_.sum() - 1) > 1e-6:
+            raise ModelFileError("array 'distribution' does not sum to one")
         return model
 
 
@@ -184,10 +186,19 @@ class BiasModel(RemembersIds):
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """The model of a file."""
         model = cls._from_identity(arrays, metadata)
-        model.mean_, model.n_iter_ = float(metadata["mean"]), int(metadata["n_iter"])
+        model.mean_, model.n_iter_ = _mean_on(model.scale_, metadata), int(metadata["n_iter"])
         model.user_bias_ = take(arrays, "user_bias", np.float64, (len(model.user_ids_),))
         model.item_bias_ = take(arrays, "item_bias", np.float64, (len(model.item_ids_),))
         return model
+
+
+def _mean_on(scale: Scale, metadata: dict[str, Any]) -> float:
+    """The mean rating of a file, if it is one: NaN would pass through every prediction."""
+    mean = float(metadata["mean"])
+    low, high = scale.values[[0, -1]]
+    if not low <= mean <= high:
+        raise ModelFileError(f"its mean rating {mean:g} is not on the scale {scale}")
+    return mean
 
 
 def _or_zero(bias: np.ndarray, codes: np.ndarray) -> np.ndarray:
