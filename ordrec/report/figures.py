@@ -10,7 +10,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -138,10 +138,13 @@ def curves(
     y: str,
     *,
     by: str = "model",
-    logarithmic: bool = False,
+    logarithmic: bool | Literal["x"] = False,
     labels: tuple[str, str] | None = None,
 ) -> Figure:
-    """Lines of means over ``x``, one a model, with bars of one standard error."""
+    """Lines of means over ``x``, one a model, with bars of one standard error.
+
+    Both axes are logarithmic where that is asked for, or the horizontal one alone ("x").
+    """
     figure, axes = blank()
     axis = axes[0, 0]
     for number, (name, part) in enumerate(frame.groupby(by, sort=False)):
@@ -159,7 +162,7 @@ def curves(
         )
     if logarithmic:
         axis.set_xscale("log")
-        axis.set_yscale("log")
+        axis.set_yscale("linear" if logarithmic == "x" else "log")
     axis.set_xlabel(labels[0] if labels else x)
     axis.set_ylabel(labels[1] if labels else y)
     _legend_below(figure, axis, frame[by].nunique())

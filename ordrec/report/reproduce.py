@@ -8,6 +8,8 @@ A pipeline is a file in the folder ``pipelines`` with
   of data sets or None, ``trials`` a number or None for as many as were published, ``jobs`` how
   many processes, ``quick`` whether a minute must be enough, ``out`` the folder for results (an
   experiment keeps its cells in ``out / "cells"``, so that a stopped run continues).
+  Further keyword arguments with defaults (a tuple of texts, a text or a number) are options of
+  the file run as a script: with ``sets=()`` it takes ``--sets pyrim,machine``.
 
 The names are read without running the files. In a checkout the folder lies beside the
 package, in an installed ordrec within it.
@@ -18,9 +20,10 @@ from __future__ import annotations
 import argparse
 import ast
 import difflib
+import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -37,6 +40,7 @@ from ordrec.report.published import published_section
 __all__ = [
     "Pipeline",
     "Reproduction",
+    "among",
     "announce",
     "data_folder",
     "list_pipelines",
@@ -44,6 +48,8 @@ __all__ = [
     "published_csv",
     "reproduce",
 ]
+
+CONTRACT = ("data", "trials", "jobs", "quick", "out")
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,11 @@ class Pipeline:
         spec.loader.exec_module(module)
         _send_whole(module)
         return module
+
+    def options(self) -> dict[str, Any]:
+        """What its ``run`` takes beyond the contract, with the defaults."""
+        parameters = inspect.signature(self.load().run).parameters
+        return {name: p.default for name, p in parameters.items() if name not in CONTRACT}
 
 
 @dataclass
@@ -141,6 +152,7 @@ def reproduce(
     quick: bool = False,
     out: str | Path | None = None,
     echo: Callable[[str], Any] = print,
+    **options: Any,
 ) -> Reproduction:
     """Run a pipeline, print what it found and write csv, figures and report.
 
@@ -160,6 +172,8 @@ def reproduce(
         run). Finished parts of an earlier run are taken from there.
     echo : callable
         What prints a line.
+    **options
+        Of that pipeline alone, such as ``sets`` where it has several.
     """
     pipelines = list_pipelines()
     if name not in pipelines:
@@ -171,6 +185,9 @@ def reproduce(
     if jobs == 0:
         raise ArgumentError("jobs must not be 0: give 1, more, or -1 for all processors")
     pipeline = pipelines[name]
+    unknown = set(options) - set(pipeline.options()) if options else set()
+    if unknown:
+        raise ArgumentError(f"{name} has no option {' or '.join(sorted(unknown))}")
     where = os.environ.get("ORDREC_DATA") if data is None else data
     folder = None if where is None else Path(where).expanduser()
     if folder is not None and not folder.is_dir():
@@ -179,7 +196,9 @@ def reproduce(
     target.mkdir(parents=True, exist_ok=True)
     echo(f"{pipeline.title} ({pipeline.source})")
     echo("a quick run: under a minute" if quick else f"the whole run takes {pipeline.time}")
-    found = pipeline.load().run(data=folder, trials=trials, jobs=jobs, quick=quick, out=target)
+    found = pipeline.load().run(
+        data=folder, trials=trials, jobs=jobs, quick=quick, out=target, **options
+    )
     for line in _printed(found):
         echo(line)
     echo(f"written: {_write(found, pipeline, target)}")
@@ -190,13 +209,21 @@ def main(name: str) -> None:
     """The command line of one pipeline's file; exit code 1 where a cell failed."""
     from ordrec.errors import OrdrecError
 
-    title = list_pipelines()[name].title
-    options = argparse.ArgumentParser(description=title)
+    pipeline = list_pipelines()[name]
+    options = argparse.ArgumentParser(description=f"{pipeline.title} ({pipeline.source})")
     options.add_argument("--data", help="folder of data sets (default: ORDREC_DATA)")
     options.add_argument("--trials", type=int, help="how many (default: as published)")
     options.add_argument("--jobs", type=int, default=1, help="processes")
     options.add_argument("--quick", action="store_true", help="a minute's worth of it")
     options.add_argument("--out", help="folder for the results")
+    for option, default in pipeline.options().items():
+        several = isinstance(default, tuple)
+        options.add_argument(
+            f"--{option}",
+            type=_texts if several else type(default),
+            default=default,
+            help="names between commas" if several else f"default: {default}" if default else None,
+        )
     try:
         found = reproduce(name, **vars(options.parse_args()))
     except OrdrecError as error:
@@ -215,11 +242,30 @@ def data_folder(data: Path | None, *places: str) -> Path:
     )
 
 
+def among(asked: Sequence[str], known: Sequence[str], what: str = "data set") -> list[str]:
+    """The names asked for, all of which must be known.
+
+    Examples
+    --------
+    >>> among(["housing"], ["pyrim", "housing"])
+    ['housing']
+    """
+    for name in asked:
+        if name not in known:
+            raise ArgumentError(f"no {what} is called {name!r}: there are {', '.join(known)}")
+    return list(dict.fromkeys(asked))
+
+
 def announce(done: int, total: int, text: str) -> None:
     """Progress of an experiment, on a terminal only."""
     if sys.stderr.isatty():
         end = "\n" if done == total else ""
         print(f"\r{done} of {total} {text[:60]:<60}", end=end, file=sys.stderr, flush=True)
+
+
+def _texts(argument: str) -> tuple[str, ...]:
+    """Texts between commas."""
+    return tuple(part.strip() for part in argument.split(",") if part.strip())
 
 
 def _send_whole(module: ModuleType) -> None:
@@ -253,16 +299,22 @@ def _printed(found: Reproduction) -> list[str]:
     if found.comparison is not None and not found.comparison.empty:
         lines += found.comparison.round(4).to_string(na_rep="").splitlines()
     elif isinstance(found.result, ExperimentResult) and not found.result.frame.empty:
-        grouped = found.result.frame.groupby(["data", "model", "metric"], sort=False)["value"]
-        metrics = list(found.result.frame["metric"].unique())
-        table = grouped.mean().unstack(sort=False)[metrics]
-        if found.result.frame["data"].nunique() == 1:
-            table = table.droplevel("data")
-        lines += table.round(4).to_string(na_rep="").splitlines()
+        lines += _means(found.result.frame).round(4).to_string(na_rep="").splitlines()
     if isinstance(found.result, ExperimentResult) and not found.complete:
         failures = found.result.failures
         lines.append(f"{len(failures)} cells failed; the first: {failures['error'].iloc[0]}")
     return lines + found.findings
+
+
+def _means(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a data set, size of the training part where a set has several, and model."""
+    first = {name: place for place, name in enumerate(frame["data"].unique())}
+    frame = frame.sort_values("data", key=lambda names: names.map(first), kind="stable")
+    keys = [] if len(first) == 1 else ["data"]
+    if "n_train" in frame and frame.groupby("data")["n_train"].nunique().max() > 1:
+        keys.append("n_train")
+    grouped = frame.groupby([*keys, "model", "metric"], sort=False)["value"]
+    return grouped.mean().unstack(sort=False)[list(frame["metric"].unique())]
 
 
 def _write(found: Reproduction, pipeline: Pipeline, folder: Path) -> Path:
