@@ -1,9 +1,8 @@
 """The layer's confidence, checked on ratings that it was not fitted to.
 
-A posterior mode over as many thresholds as there are users makes the common scale too small, the
-more so the finer the rating scale and the fewer ratings a user has. So the layer is fitted to
-three quarters of the ratings first, and the factor on its scale that suits the other quarter
-best is taken over to the fit to all of them; likewise how far users may differ.
+A posterior mode is somewhat too sure where users have few ratings for the ranks. So the layer is
+fitted to three quarters of the ratings first, and the factor on its scale that suits the other
+quarter best is taken over to the fit to all of them.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from ordrec.recommend.layer import Layer, LayerPriors, fit_layer
 __all__ = ["fit_calibrated_layer"]
 
 HELD_OUT = 0.25
-NARROWER = 0.4  # of the usual prior spread, tried where users have few ratings for the ranks
-RATINGS_A_RANK = 8.0
 
 
 def fit_calibrated_layer(
@@ -35,36 +32,21 @@ def fit_calibrated_layer(
     seed: int = 0,
 ) -> Layer:
     """As `fit_layer`, with the scale corrected by held-out likelihood."""
-    priors = priors or LayerPriors()
     held = np.random.default_rng(seed).random(scores.size) < HELD_OUT
     sizes = (n_ranks, n_users, n_items)
     if not held.any() or held.all():
         return fit_layer(scores, levels, users, items, *sizes, priors)
     rest = ~held
-    choices = [priors]
-    if scores.size < RATINGS_A_RANK * n_ranks * np.unique(users).size:
-        choices.append(
-            replace(
-                priors,
-                threshold_sd=NARROWER * priors.threshold_sd,
-                user_sd=NARROWER * priors.user_sd,
-                item_sd=NARROWER * priors.item_sd,
-            )
-        )
-    found = []
-    for choice in choices:
-        part = fit_layer(scores[rest], levels[rest], users[rest], items[rest], *sizes, choice)
-        factor, loss = _best_factor(part, scores[held], levels[held], users[held], items[held])
-        found.append((loss, factor, choice))
-    _, factor, choice = min(found, key=lambda one: one[0])
-    layer = fit_layer(scores, levels, users, items, *sizes, choice)
+    part = fit_layer(scores[rest], levels[rest], users[rest], items[rest], *sizes, priors)
+    factor = _best_factor(part, scores[held], levels[held], users[held], items[held])
+    layer = fit_layer(scores, levels, users, items, *sizes, priors)
     return replace(layer, scale=layer.scale + np.array([factor, 0.0, 0.0]))
 
 
 def _best_factor(
     layer: Layer, scores: np.ndarray, levels: np.ndarray, users: np.ndarray, items: np.ndarray
-) -> tuple[float, float]:
-    """Logarithm of the factor on the scale with the least log-loss, and that loss."""
+) -> float:
+    """Logarithm of the factor on the scale with the least log-loss."""
     rows = np.arange(scores.size)
 
     def loss(factor: float) -> float:
@@ -73,4 +55,4 @@ def _best_factor(
         return float(-np.log(np.maximum(p, 1e-300)).mean())
 
     best = minimize_scalar(loss, bounds=(-0.5, 2.0), method="bounded", options={"xatol": 1e-3})
-    return float(best.x), float(best.fun)
+    return float(best.x)

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from ordrec.recommend.gram import N_SUMS
-from ordrec.recommend.layer import Layer, LayerPriors, fit_person
+from ordrec.recommend.layer import Layer, fit_person
 from ordrec.recommend.pairs import (
     N_STATS,
     OwnerView,
@@ -210,7 +210,7 @@ def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
     left_out = y - a / np.diag(inverse)
     if model.likelihood_ is not None:
         first, typical = model.likelihood_
-        personal = fit_person(first, left_out, levels, items, LayerPriors())
+        personal = fit_person(first, left_out, levels, items)
         likelihood = _likelihood_of(first, *personal, items, typical)
         mean = known + own @ a
         for _ in range(NEWTON_STEPS):
@@ -219,7 +219,7 @@ def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
             a = inverse @ (target - known)
             mean = known + own @ a
         left_out = target - a / np.diag(inverse)
-    shifts, scale = fit_person(layer, left_out, levels, items, LayerPriors())
+    shifts, scale = fit_person(layer, left_out, levels, items)
     user = replace(user, a=a, shifts=shifts, scale=scale)
     kappa = model.tilt_.kappa
     if not np.isfinite(kappa):

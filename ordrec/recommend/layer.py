@@ -1,50 +1,55 @@
 """Hierarchical ordered probit: thresholds and scales of each user around common ones.
 
-Equations here, with ``f`` the score of user u for item i, ``t`` the common thresholds, ``d_u``
-the user's shifts of them, ``n_u``, ``n_i`` counts of ratings:
+Equations here, with ``f`` the score of user u for item i, ``n_u``, ``n_i`` counts of ratings:
 
-(1) ``P(r <= k) = Phi((t_k + d_uk - f) / s_ui)``
+(1) ``P(r <= k) = Phi((t_uk - f) / s_ui)``
 (2) ``log s_ui = c_0 + c_1 log(1 + n_u) + c_2 log(1 + n_i) + p_u + q_i``
-(3) ``d_u = L z_u``, ``z_u ~ N(0, I)``, ``L L' = sd^2 (0.4 + 0.6 exp(-|k - l|))``, with distances as
-    on a 5-point scale whatever the number of ranks
-(4) ``p_u ~ N(0, user_sd^2)``, ``q_i ~ N(0, item_sd^2)``
+(3) ``(t_u,anchor, logarithms of the gaps of t_u, p_u) ~ N(mean, covariance)``
+(4) ``q_i ~ N(0, item_sd^2)``
+(5) ``s^2 + v`` in place of ``s^2``, with ``v`` the posterior variance of the anchored threshold:
+    the average of (1) over what is not known of a user's thresholds
 
-The posterior mode is found by L-BFGS over ``(t_1, log gaps of t, c, z, p / user_sd, q / item_sd)``.
-Thresholds of one user can cross where he gave no rating; probabilities take the running maximum.
+Gaps have logarithms, so that thresholds never cross, and a user who gives whole stars only has
+gaps near 0 for the half ones. The covariance says which gaps go together, and is learnt: an EM
+algorithm whose E step is the posterior mode of each user's parameters with the curvature there
+(Laplace's method, `ordrec.recommend.layer_steps`), and whose M step takes the moments of (3) and
+(4) and the regressions on the counts in (2).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import erfc, exp, log, pi, sqrt
+from typing import Any
 
 import numpy as np
-from numba import njit
-from scipy.optimize import minimize
 
 from ordrec.ordinal.thresholds.probabilities import log_interval
+from ordrec.recommend.layer_steps import curvatures, item_steps, thresholds_from, user_steps
 
 __all__ = ["Layer", "LayerPriors", "curvature", "fit_layer", "fit_person"]
 
-GAP = 1e-3  # below this distance of two thresholds log p goes on as a straight line
-COMMON_WEIGHT = 1e-3  # a faint pull of the common parameters, for ranks without ratings
+PERSON_STEPS = 12
+LEAST_GAP = 0.02  # between common thresholds at the start
 
 
 @dataclass(frozen=True)
 class LayerPriors:
-    """Standard deviations of what is personal, in units of scores of 5-star ratings."""
+    """Standard deviations of what is personal, in units of scores of 5-star ratings.
+
+    ``gap_sd`` is one of logarithms. They are where learning starts, and count as much as what
+    ``weight`` users (or items) tell.
+    """
 
     threshold_sd: float = 0.25
-    shared: float = 0.4
+    gap_sd: float = 0.3
     user_sd: float = 0.2
     item_sd: float = 0.15
+    weight: float = 20.0
 
-    def factor(self, n_thresholds: int) -> np.ndarray:
-        """L of (3)."""
-        at = np.linspace(0.0, 3.0, n_thresholds) if n_thresholds > 1 else np.zeros(1)
-        decay = np.exp(-np.abs(at[:, None] - at))
-        cov = self.threshold_sd**2 * (self.shared + (1.0 - self.shared) * decay)
-        return np.linalg.cholesky(cov)
+    def covariance(self, n_thresholds: int) -> np.ndarray:
+        """Of (3), at the start."""
+        gaps = np.full(n_thresholds - 1, self.gap_sd)
+        return np.diag(np.concatenate([[self.threshold_sd], gaps, [self.user_sd]]) ** 2)
 
 
 @dataclass(frozen=True)
@@ -56,16 +61,19 @@ class Layer:
     thresholds : (n_ranks - 1,)
         Common thresholds t.
     shifts : (n_users, n_ranks - 1)
-        d_u; zeros for users without a rating.
+        t_u - t; zeros for users without a rating.
     scale : (3,)
         c of (2).
     user_scale, item_scale : arrays
-        p_u and q_i.
+        p_u, with (5), and q_i.
     user_counts, item_counts : arrays
         Ratings behind each user and item.
     n_iter : int
     value : float
-        Negative log-posterior a rating.
+        Negative log-likelihood a rating, of those it was fitted to.
+    covariance : (n_ranks, n_ranks)
+        Of (3).
+    anchor : int
     """
 
     thresholds: np.ndarray
@@ -77,18 +85,22 @@ class Layer:
     item_counts: np.ndarray
     n_iter: int
     value: float
+    covariance: np.ndarray
+    anchor: int
 
     def thresholds_of(self, users: np.ndarray) -> np.ndarray:
         """Ordered thresholds of each user, -1 meaning the common ones."""
         shifts = np.vstack([self.shifts, np.zeros(self.thresholds.size)])
-        return np.maximum.accumulate(self.thresholds + shifts[users], axis=1)
+        return np.maximum.accumulate(self.thresholds + shifts[users], axis=1)  # against rounding
 
     def scale_of(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
         """(2) for pairs of codes, -1 for the unknown."""
         c = self.scale
         n_u = np.append(self.user_counts, 0.0)[users]
         n_i = np.append(self.item_counts, 0.0)[items]
-        personal = np.append(self.user_scale, 0.0)[users] + np.append(self.item_scale, 0.0)[items]
+        nobody = _doubt(self.covariance[0, 0], c[0])
+        personal = np.append(self.user_scale, nobody)[users]
+        personal = personal + np.append(self.item_scale, 0.0)[items]
         return np.exp(c[0] + c[1] * np.log1p(n_u) + c[2] * np.log1p(n_i) + personal)
 
     def probabilities(self, scores: np.ndarray, users: np.ndarray, items: np.ndarray) -> np.ndarray:
@@ -122,7 +134,8 @@ def fit_layer(
     n_items: int,
     priors: LayerPriors | None = None,
     *,
-    max_iter: int = 150,
+    max_iter: int = 40,
+    tol: float = 1e-2,
 ) -> Layer:
     """Fit to scores that were made without the rating they stand beside.
 
@@ -134,70 +147,95 @@ def fit_layer(
         Zero-based ranks.
     users, items : ndarray of int
         Codes.
+    priors : LayerPriors, optional
+    max_iter : int
+        Most rounds of EM.
+    tol : float
+        They end when no mean and no standard deviation of (3) moves further than this.
     """
     priors = priors or LayerPriors()
-    L = priors.factor(n_ranks - 1)
-    user_counts = np.bincount(users, minlength=n_users).astype(np.float64)
-    item_counts = np.bincount(items, minlength=n_items).astype(np.float64)
-    # a score that left its rating out rests on one rating less
-    log_u, log_i = np.log(user_counts[users]), np.log(item_counts[items])
-    centres = np.array([log_u.mean(), log_i.mean()])  # the three c then hardly interact
-    log_u, log_i = log_u - centres[0], log_i - centres[1]
-    arrays = (
-        scores.astype(np.float64), levels.astype(np.int64), users.astype(np.int64),
-        items.astype(np.int64), log_u, log_i, L, priors.user_sd, priors.item_sd,
-    )  # fmt: skip
-    start = np.zeros(n_ranks - 1 + 3 + n_users * (n_ranks - 1) + n_users + n_items)
-    start[: n_ranks - 1] = _first_thresholds(scores, levels, n_ranks)
-    start[n_ranks - 1] = np.log(max(scores.std(), 1e-3) if scores.size else 1.0) * 0.5 - 0.2
-
-    # What is common bends the posterior more than what is personal: in these steps alike.
-    steps = np.ones(start.size)
-    steps[: n_ranks + 2] = np.sqrt(np.median(1.0 + 0.1 * user_counts) / max(scores.size, 1))
-
-    def value_and_gradient(moved: np.ndarray) -> tuple[float, np.ndarray]:
-        x = start + steps * moved
-        value, slope = _objective(x, n_ranks, n_users, n_items, *arrays)
-        drift = x[: n_ranks + 2] - start[: n_ranks + 2]
-        slope[: n_ranks + 2] += COMMON_WEIGHT * drift
-        value += 0.5 * COMMON_WEIGHT * float(drift @ drift)
-        return value / scores.size, steps * slope / scores.size
-
-    fit = minimize(
-        value_and_gradient, np.zeros(start.size), jac=True, method="L-BFGS-B",
-        options={"maxiter": max_iter, "maxcor": 20, "ftol": 1e-8, "gtol": 1e-8},
-    )  # fmt: skip
-    t, c, z, p, q = _unpack(start + steps * fit.x, n_ranks, n_users, n_items)
-    scale = np.array([c[0] - c[1:] @ centres, c[1], c[2]])
+    order = np.argsort(users, kind="stable")
+    f, k = scores[order].astype(np.float64), levels[order].astype(np.int64)
+    u, i = users[order].astype(np.int64), items[order].astype(np.int64)
+    by_user, by_item = _Group.of(u, n_users), _Group.of(i, n_items)
+    mean, anchor = _first_mean(f, k, n_ranks)
+    first_mean, first_covariance = mean, priors.covariance(n_ranks - 1)
+    covariance, item_variance = first_covariance, priors.item_sd**2
+    c_user, c_item = 0.0, 0.0
+    eta = np.tile(mean, (n_users, 1))
+    spread = np.tile(covariance, (n_users, 1, 1))
+    q, q_variance = np.zeros(n_items), np.full(n_items, item_variance)
+    log_p, n_iter, known = 0.0, 0, by_user.counts > 0
+    means = np.tile(mean, (n_users, 1))
+    while n_iter < max_iter:
+        n_iter += 1
+        log_p = user_steps(
+            eta, spread, means, np.linalg.inv(covariance), anchor, f, k, q[i], by_user.start, 1
+        )
+        item_steps(
+            q, q_variance, c_item * by_item.logs, 1.0 / item_variance, eta, anchor, f, k, u,
+            by_item.order, by_item.start,
+        )  # fmt: skip
+        c_item, shift = _item_line(q, q_variance, item_variance, by_item)
+        q -= shift
+        eta[:, -1] += shift
+        c_user = _slope(by_user.logs[known], eta[known, -1])
+        residual = eta.copy()
+        residual[:, -1] -= c_user * by_user.logs
+        before = mean, np.diag(covariance)
+        mean = (residual[known].sum(axis=0) + first_mean) / (known.sum() + 1)
+        away = residual[known] - mean
+        covariance = _pooled(
+            first_covariance, priors.weight, spread[known].sum(axis=0) + away.T @ away, known.sum()
+        )
+        rest = (q - c_item * by_item.logs)[by_item.counts > 0]
+        squares = (q_variance[by_item.counts > 0] + rest**2).sum()
+        item_variance = _pooled(priors.item_sd**2, priors.weight, squares, rest.size)
+        means = np.tile(mean, (n_users, 1))
+        means[:, -1] += c_user * by_user.logs
+        moved = mean - before[0], np.sqrt(np.diag(covariance)) - np.sqrt(before[1])
+        if np.abs(moved).max() < tol:
+            break
+    t, by_person = np.empty(n_ranks - 1), np.empty((n_users, n_ranks - 1))
+    thresholds_from(mean, anchor, t)
+    for person in range(n_users):
+        thresholds_from(eta[person], anchor, by_person[person])
+    constant = mean[-1] - c_user * by_user.centre - c_item * by_item.centre
     return Layer(
-        t, z @ L.T, scale, p * priors.user_sd, q * priors.item_sd,
-        user_counts, item_counts, int(fit.nit), float(fit.fun),
-    )  # fmt: skip
+        t,
+        np.where(known[:, None], by_person - t, 0.0),
+        np.array([constant, c_user, c_item]),
+        (eta - means)[:, -1] + _doubt(spread[:, 0, 0], eta[:, -1]),
+        np.where(by_item.counts > 0, q - c_item * by_item.logs, 0.0),
+        by_user.counts,
+        by_item.counts,
+        n_iter,
+        -float(log_p) / max(f.size, 1),
+        covariance,
+        anchor,
+    )
 
 
 def fit_person(
-    layer: Layer, scores: np.ndarray, levels: np.ndarray, items: np.ndarray, priors: LayerPriors
+    layer: Layer, scores: np.ndarray, levels: np.ndarray, items: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Threshold shifts and log-scale of one more user, all else held as it is."""
-    m = layer.thresholds.size
+    t, c = layer.thresholds, layer.scale
     if scores.size == 0:
-        return np.zeros(m), 0.0
-    L, q = priors.factor(m), np.append(layer.item_scale, 0.0)[items]
-    log_u, log_i = np.full(scores.size, np.log(scores.size)), np.append(layer.item_counts, 0)[items]
-    nobody = np.zeros(scores.size, dtype=np.int64)
-
-    def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
-        to_user, to_items, to_common = np.zeros((1, m + 1)), np.zeros(scores.size), np.zeros(3)
-        value = _likelihood(
-            layer.thresholds + (L @ x[:m])[None], layer.scale, x[m:] * priors.user_sd, q, scores,
-            levels, nobody, np.arange(scores.size), log_u, np.log1p(log_i),
-            to_user, to_items, to_common,
-        )  # fmt: skip
-        slope = np.append(to_user[0, :m] @ L, to_user[0, m] * priors.user_sd) - x
-        return 0.5 * float(x @ x) - value, -slope
-
-    x = minimize(value_and_gradient, np.zeros(m + 1), jac=True, method="L-BFGS-B").x
-    return L @ x[:m], float(x[m] * priors.user_sd)
+        return np.zeros(t.size), float(_doubt(layer.covariance[0, 0], c[0]))
+    gaps = np.log(np.maximum(np.diff(t), np.finfo(np.float64).tiny))
+    usual = c[0] + c[1] * np.log(scores.size)
+    mean = np.concatenate([[t[layer.anchor]], gaps, [usual]])[None]
+    n_i, q = np.append(layer.item_counts, 0.0)[items], np.append(layer.item_scale, 0.0)[items]
+    eta, spread = mean.copy(), np.empty((1, mean.size, mean.size))
+    user_steps(
+        eta, spread, mean, np.linalg.inv(layer.covariance), layer.anchor,
+        scores.astype(np.float64), levels.astype(np.int64), c[2] * np.log1p(n_i) + q,
+        np.array([0, scores.size]), PERSON_STEPS,
+    )  # fmt: skip
+    own = np.empty(t.size)
+    thresholds_from(eta[0], layer.anchor, own)
+    return own - t, float(eta[0, -1] - usual + _doubt(spread[0, 0, 0], eta[0, -1]))
 
 
 def curvature(
@@ -205,137 +243,80 @@ def curvature(
 ) -> tuple[np.ndarray, np.ndarray]:
     """First derivative of ``log p`` (1) by the score, and minus the second."""
     slope, bend = np.empty(scores.size), np.empty(scores.size)
-    _curvature(scores, thresholds, scale, levels.astype(np.int64), slope, bend)
+    curvatures(scores, thresholds, scale, levels.astype(np.int64), slope, bend)
     return slope, bend
 
 
-def _first_thresholds(scores: np.ndarray, levels: np.ndarray, n_ranks: int) -> np.ndarray:
-    """First threshold and log gaps, from normal quantiles of the shares of ratings."""
+@dataclass(frozen=True)
+class _Group:
+    """Ratings by user or by item.
+
+    ``logs`` are logarithms of the counts less their ``centre``: a score that left its rating out
+    rests on one rating less, so it is log(1 + n) of (2) for n - 1 ratings.
+    """
+
+    counts: np.ndarray
+    order: np.ndarray
+    start: np.ndarray
+    logs: np.ndarray
+    centre: float
+
+    @classmethod
+    def of(cls, codes: np.ndarray, n: int) -> _Group:
+        counts = np.bincount(codes, minlength=n).astype(np.float64)
+        start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        logs = np.log(np.maximum(counts, 1.0))
+        centre = float(logs[codes].mean()) if codes.size else 0.0
+        return cls(counts, np.argsort(codes, kind="stable"), start, logs - centre, centre)
+
+
+def _first_mean(scores: np.ndarray, levels: np.ndarray, n_ranks: int) -> tuple[np.ndarray, int]:
+    """Mean of (3) at the start, from normal quantiles of the shares of ratings; the anchor.
+
+    The anchor is the threshold nearest to the median, the one most ratings tell of.
+    """
     from scipy.special import ndtri
 
     share = np.cumsum(np.bincount(levels, minlength=n_ranks) + 0.5)
-    t = ndtri(share[:-1] / share[-1]) * np.sqrt(scores.var() + 0.6) + scores.mean()
-    return np.concatenate([t[:1], np.log(np.maximum(np.diff(t), 0.05))])
+    share = share[:-1] / share[-1]
+    t = ndtri(share) * np.sqrt(scores.var() + 0.6) + scores.mean()
+    anchor = int(np.argmin(np.abs(share - 0.5)))
+    gaps = np.log(np.maximum(np.diff(t), LEAST_GAP))
+    log_scale = np.log(max(scores.std(), 1e-3)) * 0.5 - 0.2
+    return np.concatenate([t[anchor : anchor + 1], gaps, [log_scale]]), anchor
 
 
-def _unpack(x: np.ndarray, n_ranks: int, n_users: int, n_items: int) -> tuple[np.ndarray, ...]:
-    m = n_ranks - 1
-    t = np.concatenate([x[:1], x[0] + np.cumsum(np.exp(x[1:m]))])
-    z_end = m + 3 + n_users * m
-    z = x[m + 3 : z_end].reshape(n_users, m)
-    return t, x[m : m + 3], z, x[z_end : z_end + n_users], x[z_end + n_users :]
+def _doubt(variance: Any, log_scale: Any) -> Any:
+    """What the log-scale grows by if thresholds are uncertain by this variance: (5)."""
+    return 0.5 * np.log1p(variance * np.exp(-2.0 * log_scale))
 
 
-def _objective(  # type: ignore[no-untyped-def]
-    x, n_ranks, n_users, n_items, scores, levels, users, items, log_u, log_i, L, user_sd, item_sd
-) -> tuple[float, np.ndarray]:
-    """Negative log-posterior and its gradient by all parameters."""
-    m = n_ranks - 1
-    t, c, z, p, q = _unpack(x, n_ranks, n_users, n_items)
-    by_user = t + z @ L.T
-    to_user, to_item = np.zeros((n_users, m + 1)), np.zeros(n_items)
-    to_common = np.zeros(3)
-    value = _likelihood(
-        by_user, c, p * user_sd, q * item_sd, scores, levels, users, items, log_u, log_i,
-        to_user, to_item, to_common,
-    )  # fmt: skip
-    personal = x[m + 3 :]
-    value -= 0.5 * float(personal @ personal)
-    by_t = to_user[:, :m].sum(axis=0)
-    tail = np.cumsum(by_t[::-1])[::-1]
-    slope = np.concatenate(
-        [
-            tail[:1], tail[1:] * np.exp(x[1:m]), to_common,
-            (to_user[:, :m] @ L).ravel(), to_user[:, m] * user_sd, to_item * item_sd,
-        ]
-    )  # fmt: skip
-    slope[m + 3 :] -= personal
-    return -value, -slope
+def _item_line(
+    q: np.ndarray, variance: np.ndarray, prior: float, items: _Group
+) -> tuple[float, float]:
+    """Slope of items' log-scales by log counts, and their mean beyond it.
 
-
-@njit(cache=True, nogil=True)
-def _likelihood(t, c, p, q, f, levels, users, items, log_u, log_i, to_user, to_item, to_common):  # type: ignore[no-untyped-def]
-    """Sum of log p (1), and its derivatives by t + d, by log s of users and items, and by c."""
-    m = t.shape[1]
-    total = 0.0
-    for n in range(f.size):
-        u, i, k = users[n], items[n], levels[n]
-        log_s = c[0] + c[1] * log_u[n] + c[2] * log_i[n] + p[u] + q[i]
-        inverse = exp(-log_s)
-        low = (t[u, k - 1] - f[n]) * inverse if k > 0 else -np.inf
-        high = (t[u, k] - f[n]) * inverse if k < m else np.inf
-        logp, by_low, by_high = interval_slopes(low, high)
-        total += logp
-        by_scale = 0.0
-        if k > 0:
-            to_user[u, k - 1] += by_low * inverse
-            by_scale -= by_low * low
-        if k < m:
-            to_user[u, k] += by_high * inverse
-            by_scale -= by_high * high
-        to_user[u, m] += by_scale
-        to_item[i] += by_scale
-        to_common[0] += by_scale
-        to_common[1] += by_scale * log_u[n]
-        to_common[2] += by_scale * log_i[n]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def interval_slopes(low, high):  # type: ignore[no-untyped-def]
-    """``log(Phi(high) - Phi(low))`` and its two derivatives, safe in both tails.
-
-    Ends closer than GAP, or crossed, continue the logarithm of the gap as a straight line, so
-    that an optimiser is led back instead of meeting minus infinity.
+    An item counts by what its ratings tell: q is little more than its prior for most.
     """
-    if high - low < GAP:
-        middle = 0.5 * (low + high)
-        logp = -0.5 * middle * middle - 0.5 * log(2.0 * pi) + log(GAP) + (high - low) / GAP - 1.0
-        return logp, -1.0 / GAP - 0.5 * middle, 1.0 / GAP - 0.5 * middle
-    mirrored = low > 0.0
-    a, b = (-high, -low) if mirrored else (low, high)  # now a < b and a <= 0
-    # with a <= 0 the difference of the two lower tails does not cancel
-    if b < -5.0:  # both far in the tail: scale by phi(b), Mills ratio R(x) = Q(x) / phi(x)
-        r_b = _mills(-b)
-        ratio = exp(0.5 * (b * b - a * a)) if a > -np.inf else 0.0
-        mass = r_b - (ratio * _mills(-a) if ratio > 0.0 else 0.0)
-        logp = -0.5 * b * b - 0.5 * log(2.0 * pi) + log(mass)
-        by_b, by_a = 1.0 / mass, -ratio / mass
-    else:
-        p = 0.5 * erfc(-b / sqrt(2.0)) - (0.5 * erfc(-a / sqrt(2.0)) if a > -np.inf else 0.0)
-        logp = log(p)
-        by_b = exp(-0.5 * b * b) / (sqrt(2.0 * pi) * p) if b < np.inf else 0.0
-        by_a = -exp(-0.5 * a * a) / (sqrt(2.0 * pi) * p) if a > -np.inf else 0.0
-    if mirrored:
-        return logp, -by_b, -by_a
-    return logp, by_a, by_b
+    told = np.maximum(1.0 / variance - 1.0 / prior, 0.0)
+    weight = np.where(items.counts > 0, told / (1.0 + told * prior), 0.0)
+    slope = _slope(items.logs, q, weight)
+    total = float(weight.sum())
+    rest = q - slope * items.logs
+    return slope, float(weight @ rest) / total if total > 0 else 0.0
 
 
-@njit(cache=True, nogil=True)
-def _mills(x):  # type: ignore[no-untyped-def]
-    """Upper tail over density for x >= 5, by the continued fraction."""
-    value = x
-    for k in range(12, 0, -1):
-        value = x + k / value
-    return 1.0 / value
+def _slope(x: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> float:
+    """Of the regression line of y on x; 0 where x does not vary."""
+    w = np.ones(x.size) if weight is None else weight
+    total = float(w.sum())
+    if total <= 0.0:
+        return 0.0
+    x, y = x - w @ x / total, y - w @ y / total
+    squares = float(w @ (x * x))
+    return float(w @ (x * y)) / squares if squares > 1e-9 * total else 0.0
 
 
-@njit(cache=True, nogil=True)
-def _curvature(f, t, scale, levels, slope, bend):  # type: ignore[no-untyped-def]
-    m = t.shape[1]
-    for n in range(f.size):
-        k, s = levels[n], scale[n]
-        low = (t[n, k - 1] - f[n]) / s if k > 0 else -np.inf
-        high = (t[n, k] - f[n]) / s if k < m else np.inf
-        if high - low < GAP:  # crossed or nearly so: the limit of a narrow interval
-            slope[n], bend[n] = 0.5 * (low + high) / s, 1.0 / (s * s)
-            continue
-        _, by_low, by_high = interval_slopes(low, high)
-        first = -(by_low + by_high) / s
-        # with g = phi / p: d g_high / d high = -g_high (high + g_high), and so on
-        second = -((by_low + by_high) ** 2)
-        if k > 0:
-            second -= by_low * low
-        if k < m:
-            second -= by_high * high
-        slope[n], bend[n] = first, -second / (s * s)
+def _pooled(first, weight, squares, count):  # type: ignore[no-untyped-def]
+    """A (co)variance from a sum of squares, with a start that counts as ``weight`` more."""
+    return (weight * first + squares) / (weight + count)

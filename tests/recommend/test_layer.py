@@ -1,4 +1,4 @@
-"""The ordinal layer: derivatives, recovery of what made the data, crossing thresholds, tilt."""
+"""The ordinal layer: derivatives, recovery of what made the data, narrow levels, tilt."""
 
 from __future__ import annotations
 
@@ -13,14 +13,8 @@ from ordrec.errors import ArgumentError
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import BiasModel
 from ordrec.recommend.calibration import fit_calibrated_layer
-from ordrec.recommend.layer import (
-    LayerPriors,
-    _objective,
-    curvature,
-    fit_layer,
-    fit_person,
-    interval_slopes,
-)
+from ordrec.recommend.layer import LayerPriors, curvature, fit_layer, fit_person
+from ordrec.recommend.layer_steps import _derivatives, interval_terms, thresholds_from, user_steps
 from ordrec.recommend.thresholds import PersonalThresholds
 from ordrec.recommend.tilt import fit_tilt
 
@@ -28,34 +22,34 @@ FINITE = st.floats(-12, 12)
 
 
 @given(FINITE, st.floats(2e-3, 8))
-def test_log_interval_and_slopes(low: float, width: float) -> None:
+def test_log_interval_and_its_derivatives(low: float, width: float) -> None:
     high = low + width
-    logp, by_low, by_high = interval_slopes(low, high)
+    logp, by_low, by_high, ll, hh, lh = interval_terms(low, high)
     a, b = (low, high) if low + high < 0 else (-high, -low)  # the tail without cancellation
     expected = log_ndtr(b) + np.log1p(-np.exp(log_ndtr(a) - log_ndtr(b)))
     assert logp == pytest.approx(expected, rel=1e-6, abs=1e-6)
-    h = 1e-6
-    assert by_high == pytest.approx(
-        (interval_slopes(low, high + h)[0] - interval_slopes(low, high - h)[0]) / (2 * h),
-        rel=2e-3, abs=1e-4,
-    )  # fmt: skip
-    assert by_low == pytest.approx(
-        (interval_slopes(low + h, high)[0] - interval_slopes(low - h, high)[0]) / (2 * h),
-        rel=2e-3, abs=1e-4,
-    )  # fmt: skip
+    h = 1e-5 * min(1.0, width)
+    upper, lower = interval_terms(low, high + h), interval_terms(low, high - h)
+    assert by_high == pytest.approx((upper[0] - lower[0]) / (2 * h), rel=2e-3, abs=1e-4)
+    assert hh == pytest.approx(-(upper[2] - lower[2]) / (2 * h), rel=2e-3, abs=1e-3)
+    assert lh == pytest.approx(-(upper[1] - lower[1]) / (2 * h), rel=2e-3, abs=1e-3)
+    upper, lower = interval_terms(low + h, high), interval_terms(low - h, high)
+    assert by_low == pytest.approx((upper[0] - lower[0]) / (2 * h), rel=2e-3, abs=1e-4)
+    assert ll == pytest.approx(-(upper[1] - lower[1]) / (2 * h), rel=2e-3, abs=1e-3)
 
 
 @given(FINITE)
 def test_one_sided_intervals(at: float) -> None:
-    assert interval_slopes(-np.inf, at)[0] == pytest.approx(log_ndtr(at), rel=1e-7, abs=1e-9)
-    assert interval_slopes(at, np.inf)[0] == pytest.approx(log_ndtr(-at), rel=1e-7, abs=1e-9)
-    assert interval_slopes(-np.inf, at)[1] == 0.0
+    assert interval_terms(-np.inf, at)[0] == pytest.approx(log_ndtr(at), rel=1e-7, abs=1e-9)
+    assert interval_terms(at, np.inf)[0] == pytest.approx(log_ndtr(-at), rel=1e-7, abs=1e-9)
+    assert interval_terms(-np.inf, at)[1] == interval_terms(-np.inf, at)[3] == 0.0
 
 
-def test_crossed_thresholds_stay_finite_and_lead_back() -> None:
-    logp, by_low, by_high = interval_slopes(0.5, 0.1)
-    assert np.isfinite(logp)
-    assert by_low < 0 < by_high
+@given(st.floats(-4, 4))
+def test_narrow_intervals_go_on_where_wide_ones_end(low: float) -> None:
+    narrow, wide = interval_terms(low, low + 0.99e-4), interval_terms(low, low + 1.01e-4)
+    for one, other in zip(narrow, wide, strict=True):
+        assert one == pytest.approx(other, rel=0.05)
 
 
 def made_up(seed: int = 0, n_users: int = 40, n_items: int = 60, n_ranks: int = 5):
@@ -72,21 +66,63 @@ def made_up(seed: int = 0, n_users: int = 40, n_items: int = 60, n_ranks: int = 
     return scores, levels, users, items, shift[:, 0], scale
 
 
-def test_gradient_of_the_posterior() -> None:
-    scores, levels, users, items, _, _ = made_up(n_users=3, n_items=50)
-    L = LayerPriors().factor(4)
-    rng = np.random.default_rng(1)
-    x = np.concatenate(
-        [[-1.5, 0.0, 0.1, -0.1, -0.2, 0.01, 0.02], 0.3 * rng.normal(size=3 * 5 + 50)]
-    )
-    args = (5, 3, 50, scores, levels, users, items, np.ones(150), np.ones(150), L, 0.25, 0.15)
-    value, slope = _objective(x, *args)
-    assert np.isfinite(value)
-    for k in range(0, x.size, 3):
-        h = np.zeros(x.size)
+@pytest.mark.parametrize("anchor", [0, 1, 3])
+def test_slope_of_a_users_likelihood(anchor: int) -> None:
+    scores, levels, _, _, _, _ = made_up(n_users=1, n_items=50)
+    offset, t = np.linspace(-0.2, 0.2, 50), np.empty(4)
+    eta = np.array([0.1, 0.0, 0.1, -0.1, -0.2])
+    _, slope, H = _derivatives(eta, anchor, scores, levels, offset, t)
+    for k in range(5):
+        h = np.zeros(5)
         h[k] = 1e-5
-        difference = (_objective(x + h, *args)[0] - _objective(x - h, *args)[0]) / 2e-5
-        assert slope[k] == pytest.approx(difference, rel=1e-4, abs=1e-4)
+        up, down = (
+            _derivatives(eta + way * h, anchor, scores, levels, offset, t) for way in (1, -1)
+        )
+        assert slope[k] == pytest.approx((up[0] - down[0]) / 2e-5, rel=1e-5, abs=1e-5)
+    assert np.allclose(H, H.T)
+    assert np.linalg.eigvalsh(H).min() > 0
+
+
+def test_steps_of_a_user_end_where_the_posterior_is_flat() -> None:
+    scores, levels, _, _, _, _ = made_up(n_users=1, n_items=50)
+    mean, precision = np.array([[0.0, 0.1, 0.1, 0.1, -0.3]]), 8.0 * np.eye(5)
+    eta, covariance, t = mean.copy(), np.empty((1, 5, 5)), np.empty(4)
+    start, offset = np.array([0, 50]), np.zeros(50)
+    user_steps(eta, covariance, mean, precision, 1, scores, levels, offset, start, 50)
+    _, slope, H = _derivatives(eta[0], 1, scores, levels, offset, t)
+    assert np.allclose(slope, precision @ (eta - mean)[0], atol=1e-6)
+    assert np.allclose(covariance[0], np.linalg.inv(H + precision))
+
+
+def test_thresholds_are_in_order_whatever_the_parameters() -> None:
+    eta, t = np.random.default_rng(0).normal(0, 3, 9), np.empty(8)
+    for anchor in range(8):
+        thresholds_from(eta, anchor, t)
+        assert t[anchor] == eta[0]
+        assert np.allclose(np.diff(t), np.exp(eta[1:8]))
+
+
+def test_users_of_whole_stars_get_hardly_any_half_ones() -> None:
+    scores, levels, users, items, _, _ = made_up(2, n_users=60, n_ranks=10)
+    whole = users % 2 == 0
+    levels[whole] = np.minimum(2 * (levels[whole] // 2) + 1, 9)
+    half = np.arange(0, 10, 2)
+    layer = fit_layer(scores, levels, users, items, 10, 60, 60)
+    p = layer.probabilities(scores, users, items)[:, half].sum(axis=1)
+    assert p[whole].mean() < 0.02
+    assert p[~whole].mean() == pytest.approx(np.isin(levels[~whole], half).mean(), abs=0.05)
+    newcomer = fit_person(layer, scores[:8], levels[:8], items[:8])  # eight whole stars will do
+    grown = layer.with_user(60, *newcomer, 8)
+    assert grown.probabilities(scores[8:50], np.full(42, 60), items[8:50])[:, half].sum() < 4.2
+
+
+def test_the_less_is_known_of_a_user_the_wider_his_distributions() -> None:
+    scores, levels, users, items, _, _ = made_up(4)
+    few = (users % 2 == 1) | (np.arange(users.size) % 50 < 3)
+    layer = fit_layer(scores[few], levels[few], users[few], items[few], 5, 40, 60)
+    scale = layer.scale_of(np.array([-1, *range(40)]), np.full(41, -1))
+    assert scale[1::2].mean() > scale[2::2].mean()
+    assert scale[0] > scale[2::2].mean()
 
 
 def test_personal_thresholds_and_scales_are_recovered() -> None:
@@ -97,7 +133,9 @@ def test_personal_thresholds_and_scales_are_recovered() -> None:
     p = layer.probabilities(scores, users, items)
     assert np.allclose(p.sum(axis=1), 1.0)
     assert (p > 0).all()
-    pooled = fit_layer(scores, levels, users, items, 5, 40, 60, LayerPriors(1e-3, user_sd=1e-3))
+    pooled = fit_layer(
+        scores, levels, users, items, 5, 40, 60, LayerPriors(1e-3, 1e-3, 1e-3, weight=1e6)
+    )
     rows = np.arange(levels.size)
     better = np.log(p[rows, levels]).mean()
     assert better > np.log(pooled.probabilities(scores, users, items)[rows, levels]).mean() + 0.05
@@ -115,9 +153,9 @@ def test_probabilities_are_those_of_the_thresholds() -> None:
 
 def test_one_more_person_is_fitted_as_in_the_whole() -> None:
     scores, levels, users, items, _, _ = made_up()
-    layer = fit_layer(scores, levels, users, items, 5, 40, 60, max_iter=1000)
+    layer = fit_layer(scores, levels, users, items, 5, 40, 60, max_iter=200, tol=1e-4)
     own = users == 11
-    shifts, scale = fit_person(layer, scores[own], levels[own], items[own], LayerPriors())
+    shifts, scale = fit_person(layer, scores[own], levels[own], items[own])
     assert np.allclose(shifts, layer.shifts[11], atol=0.02)
     assert scale == pytest.approx(layer.user_scale[11], abs=0.02)
 
