@@ -12,14 +12,20 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from threadpoolctl import threadpool_limits
 
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ratings import Ratings
 from ordrec.recommend.baselines import BiasModel
 from ordrec.recommend.item_sources import source_of
 from ordrec.recommend.models import RemembersIds
+from ordrec.recommend.per_user_file import (
+    restore_per_user,
+    restored_solver,
+    state_of_per_user,
+)
 
 __all__ = ["PerUserPredictor", "per_user_logistic"]
 
+MOST_JOBS = 4096  # that a model file may ask for
 POOLED_RATINGS = 5.0  # how many of them a user without a model has, besides his own
 
 
@@ -67,6 +73,10 @@ class PerUserPredictor(RemembersIds):
     rating. Their distribution is that of their own ratings and five more drawn from
     everybody's. An item nobody rated is similar to none.
 
+    It can be saved if ``features="mean"``, ``kernel="pearson"`` and the solver is one of SVORIM,
+    SVOREX, SVORSLA and OrdinalLogistic: other solvers' models are more than coefficients over
+    the user's items and thresholds.
+
     Examples
     --------
     >>> from ordrec.datasets import synthetic_ratings
@@ -94,20 +104,16 @@ class PerUserPredictor(RemembersIds):
         if self.min_ratings < 2:
             raise ArgumentError(f"min_ratings must be at least 2, got {self.min_ratings}")
         self._remember(ratings)
-        self._bias = BiasModel().fit(ratings)
-        n_ranks = ratings.scale.n_ranks
-        cells = ratings.users.astype(np.int64) * n_ranks + ratings.levels
-        self._counts = np.bincount(cells, minlength=ratings.n_users * n_ranks).reshape(-1, n_ranks)
+        self._describe(ratings, BiasModel().fit(ratings))
         wanted = np.count_nonzero(self._counts, axis=1) > 1
         wanted &= ratings.user_counts >= self.min_ratings
         if users is not None:
             wanted &= np.isin(np.arange(ratings.n_users), ratings.user_codes(users))
-        self._source = source_of(self.features, self.kernel, ratings)
         rows = {u: ratings.rows_of_user(u) for u in np.flatnonzero(wanted).tolist()}
         self._items = {u: ratings.items[rows[u]].astype(np.int64) for u in rows}
         solver = self._solver()
         if "classes" in solver.get_params():
-            solver.set_params(classes=np.arange(n_ranks))
+            solver.set_params(classes=np.arange(ratings.scale.n_ranks))
         tasks = ((solver, self._inputs(u, self._items[u]), ratings.levels[rows[u]]) for u in rows)
         self.models_ = dict(zip(rows, self._run(_fitted, tasks), strict=True))
         return self
@@ -135,7 +141,36 @@ class PerUserPredictor(RemembersIds):
             p[np.ix_(pairs, self.models_[user].classes_)] = rows
         return p
 
+    # ---- files ---------------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.persistence`; see the notes on what can be saved."""
+        return state_of_per_user(self, *self._identity())
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """The model of a file."""
+        model = cls._from_identity(arrays, metadata)
+        restore_per_user(model, arrays, metadata)
+        return model
+
+    @classmethod
+    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        n_jobs = parameters["n_jobs"]
+        if n_jobs is not None and (type(n_jobs) is not int or not 1 <= abs(n_jobs) <= MOST_JOBS):
+            raise ModelFileError(f"parameter n_jobs is {str(n_jobs)[:50]!r}")
+        plain = super()._checked(parameters | {"solver": None, "n_jobs": None})
+        return plain | {"solver": restored_solver(parameters["solver"]), "n_jobs": n_jobs}
+
     # ---- users one by one ----------------------------------------------------------------------
+
+    def _describe(self, ratings: Ratings, bias: BiasModel) -> None:
+        """What users share, and what those without a model are given."""
+        n_ranks = ratings.scale.n_ranks
+        cells = ratings.users.astype(np.int64) * n_ranks + ratings.levels
+        self._counts = np.bincount(cells, minlength=ratings.n_users * n_ranks).reshape(-1, n_ranks)
+        self._bias, self._ratings = bias, ratings
+        self._source = source_of(self.features, self.kernel, ratings)
 
     def _solver(self) -> Any:
         """A fresh estimator, for precomputed kernels if it takes kernels at all."""

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from ordrec.errors import ArgumentError
-from ordrec.ordinal.decisions import Decision, decide
+from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.ordinal.decisions import Decision
+from ordrec.persistence import model_of, state_of
 from ordrec.ratings import Ratings
 from ordrec.recommend.calibration import fit_calibrated_layer
 from ordrec.recommend.layer import LayerPriors
+from ordrec.recommend.layer_file import (
+    checked_decision,
+    layer_from_arrays,
+    layer_to_arrays,
+    number,
+    plain_decision,
+    tilt_from_arrays,
+    tilt_to_arrays,
+    units_from,
+)
 from ordrec.recommend.models import RemembersIds
+from ordrec.recommend.pair_table import decided
 from ordrec.recommend.preparation import Units
 from ordrec.recommend.tilt import Tilt, fit_tilt
 
@@ -114,10 +126,60 @@ class PersonalThresholds(RemembersIds):
     def predict(self, users: Any, items: Any, scores: Any = None) -> np.ndarray:
         """One rating a pair, by ``decision``."""
         p = self.predict_proba(users, items, scores)
-        values = self.scale_.values
-        if isinstance(self.decision, str) and self.decision == "mean":
-            return p @ values
-        return values[decide(p, self.decision)]
+        return decided(p, self.decision, self.scale_.values)
+
+    # ---- files ---------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.persistence`; the scorer must have them too."""
+        arrays, metadata = self._identity()
+        metadata["parameters"] |= {"scorer": None, "decision": plain_decision(self.decision)}
+        layer, of_layer = layer_to_arrays("layer", self.layer_)
+        tilt, kappa = tilt_to_arrays(self.tilt_)
+        metadata |= {"layer": of_layer, "kappa": kappa, "units": asdict(self.units_),
+                     "line": list(self.line_), "scorer": None}  # fmt: skip
+        arrays |= layer | tilt
+        if self.scorer is not None:
+            try:
+                inner, metadata["scorer"] = state_of(self.scorer_)
+            except ArgumentError as error:
+                raise ArgumentError(
+                    f"PersonalThresholds cannot be saved with its scorer ({error}): save one "
+                    "that was fitted to a column of scores, fit(ratings, scores)"
+                ) from None
+            arrays |= {f"scorer.{name}": array for name, array in inner.items()}
+        return arrays, metadata
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """The model of a file."""
+        model = cls._from_identity(arrays, metadata)
+        n_ranks, n_users, n_items = (
+            model.scale_.n_ranks,
+            len(model.user_ids_),
+            len(model.item_ids_),
+        )
+        model.decision = checked_decision(model.decision, n_ranks)
+        model.units_ = units_from(metadata["units"])
+        slope, intercept = metadata["line"]
+        model.line_ = number(slope), number(intercept)
+        sizes = n_ranks, n_users, n_items
+        model.layer_ = layer_from_arrays("layer", arrays, metadata["layer"], sizes)
+        model.tilt_ = tilt_from_arrays(arrays, metadata["kappa"], n_users, n_ranks)
+        if metadata["scorer"] is not None:
+            inner = {name.removeprefix("scorer."): array for name, array in arrays.items()
+                     if name.startswith("scorer.")}  # fmt: skip
+            model.scorer = model.scorer_ = model_of(inner, metadata["scorer"])
+            if not hasattr(model.scorer, "predict"):
+                raise ModelFileError("its scorer does not predict ratings")
+        return model
+
+    @classmethod
+    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        plain = super()._checked(parameters | {"decision": "median"})
+        return plain | {"decision": parameters["decision"]}
+
+    # ---- the steps -----------------------------------------------------------------------
 
     def _inward(self, scores: np.ndarray) -> np.ndarray:
         slope, intercept = self.line_
