@@ -35,7 +35,7 @@ KINDS = {"ORBoost-LR": "left-right", "ORBoost-All": "all"}
 
 
 def run(*, data, trials, jobs, quick, out: Path, sets=(), rounds=0) -> Reproduction:
-    """Twenty partitions, 2000 rounds; quick: two of the two smallest sets, 200 rounds."""
+    """Twenty partitions, 2000 rounds; quick: five of the two smallest sets, 200 rounds."""
     folder = data_folder(data, "ordinal-regression-frequency")
     known = [*SMALL, *LARGE]
     names = among(sets or (QUICK_SETS if quick else known), known)
@@ -43,7 +43,7 @@ def run(*, data, trials, jobs, quick, out: Path, sets=(), rounds=0) -> Reproduct
         ensembles(rounds or (QUICK_ROUNDS if quick else ROUNDS)),
         [benchmark_problem(folder, name, 10) for name in names],
         store=out / "cells",
-        max_folds=trials or (2 if quick else None),
+        max_folds=trials or (5 if quick else None),
     ).run(n_jobs=jobs, progress=announce)
     comparison = beside_published(result.frame, published_csv(NAME))
     return Reproduction(result, [within(comparison), *conclusions(result)], comparison)

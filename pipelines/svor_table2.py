@@ -21,7 +21,7 @@ METHODS = {"SVR": SVRanks(), "SLA": SVORSLA(), "EXC": SVOREX(), "IMC": SVORIM()}
 
 
 def run(*, data, trials, jobs, quick, out: Path, sets=()) -> Reproduction:
-    """Twenty partitions; quick: two, of the two smallest sets."""
+    """Twenty partitions; quick: five, of the smallest set."""
     table = list_pipelines()["svor-table1"].load().table
     return table(10, METHODS, NAME, data, trials, jobs, quick, out, sets)
 

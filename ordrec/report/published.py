@@ -15,6 +15,7 @@ from ordrec.report.html import TableSection
 __all__ = ["beside_published", "published_section", "within"]
 
 NEAR = 2.0  # standard errors up to which two numbers count as equal
+ENOUGH = 5  # trials from which on a standard error of our own says something
 
 
 def beside_published(
@@ -36,7 +37,8 @@ def beside_published(
     DataFrame
         Indexed by metric and keys: ``table n ours error published published_error difference
         in_errors``. The difference is ours minus theirs; its standard error combines both
-        (ours alone where none was printed), so it is NaN for a single trial without one.
+        (ours alone where none was printed). With fewer than five trials ours is too rough
+        for that, and the difference in standard errors is NaN.
     """
     theirs = pd.read_csv(published, dtype={"table": str})
     columns = ["metric", *keys]
@@ -49,8 +51,8 @@ def beside_published(
     grouped = plain.groupby(columns, sort=False)["value"]
     ours = pd.DataFrame({"n": grouped.size(), "ours": grouped.mean(), "error": grouped.sem()})
     joined = theirs.set_index(columns).join(ours, how="inner")
-    own, other = joined["error"].fillna(0.0), joined["standard_error"].fillna(0.0)
-    spread = pd.Series(np.hypot(own, other), joined.index).replace(0.0, np.nan)
+    both = np.hypot(joined["error"].to_numpy(), joined["standard_error"].fillna(0.0).to_numpy())
+    spread = np.where((joined["n"] >= ENOUGH) & (both > 0.0), both, np.nan)
     return pd.DataFrame(
         {
             "table": joined["table"],
@@ -68,6 +70,8 @@ def beside_published(
 def within(comparison: pd.DataFrame, errors: float = NEAR) -> str:
     """How many of the published numbers are met, in words."""
     known = comparison["in_errors"].dropna()
+    if known.empty:
+        return f"fewer than {ENOUGH} trials: too few for a comparison in standard errors"
     near = int((known.abs() <= errors).sum())
     better = int((known < -errors).sum())
     return (
@@ -89,7 +93,8 @@ def published_section(comparison: pd.DataFrame, source: str) -> TableSection:
         "Beside the published numbers",
         shown,
         f"Published: {source}. Error: standard error of the mean over n trials. Differences of "
-        f"more than {NEAR:g} standard errors are marked.",
+        f"more than {NEAR:g} standard errors are marked; with fewer than {ENOUGH} trials they are "
+        "not given.",
         within(comparison),
         mark,
     )

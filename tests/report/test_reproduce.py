@@ -132,9 +132,9 @@ def test_differences_are_in_combined_standard_errors(tmp_path: Path) -> None:
     path = tmp_path / "published.csv"
     path.write_text(
         "table,metric,data,model,mean,standard_error\n"
-        "1,mae,x,a,0.5,0.03\n1,mae,x,b,0.9,\n2,mze,x,a,0.1,0.01\n"
+        "1,mae,x,a,0.5,0.04\n1,mae,x,b,0.9,\n2,mze,x,a,0.1,0.01\n"
     )
-    values = {"a": [0.50, 0.60, 0.70], "b": [0.9, 0.9, 0.9]}
+    values = {"a": [0.50, 0.55, 0.60, 0.65, 0.70], "b": [0.9] * 5}
     frame = pd.DataFrame(
         [
             {"metric": "mae", "data": "x", "model": m, "value": v}
@@ -145,8 +145,8 @@ def test_differences_are_in_combined_standard_errors(tmp_path: Path) -> None:
     found = beside_published(frame, path)
     assert len(found) == 2
     row = found.loc[("mae", "x", "a")]
-    error = np.std(values["a"], ddof=1) / np.sqrt(3)
-    assert row["in_errors"] == pytest.approx(0.1 / np.hypot(error, 0.03))
+    error = np.std(values["a"], ddof=1) / np.sqrt(5)
+    assert row["in_errors"] == pytest.approx(0.1 / np.hypot(error, 0.04))
     assert np.isnan(found.loc[("mae", "x", "b"), "in_errors"])
     assert within(found) == (
         "1 of 1 published numbers met within 2 standard errors; 0 lower, 0 higher"
@@ -156,6 +156,16 @@ def test_differences_are_in_combined_standard_errors(tmp_path: Path) -> None:
     assert section.mark(None, "in standard errors", -2.5) == "far"
     assert section.mark(None, "in standard errors", 1.5) == ""
     assert section.mark(None, "ours", 9.0) == ""
+
+
+def test_few_trials_are_not_compared_in_standard_errors(tmp_path: Path) -> None:
+    path = tmp_path / "published.csv"
+    path.write_text("table,metric,data,model,mean,standard_error\n1,mae,x,a,0.5,0.03\n")
+    frame = pd.DataFrame({"metric": "mae", "data": "x", "model": "a", "value": [0.6, 0.6, 0.7]})
+    found = beside_published(frame, path)
+    assert found["difference"].item() == pytest.approx(1.9 / 3 - 0.5)
+    assert found["in_errors"].isna().all()
+    assert within(found).startswith("fewer than 5 trials")
 
 
 def test_a_file_of_published_numbers_must_have_its_columns(tmp_path: Path) -> None:
