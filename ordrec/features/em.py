@@ -38,7 +38,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 from scipy import sparse
-from threadpoolctl import threadpool_limits
+
+from ordrec.parallel import one_blas_thread
 
 __all__ = ["LowRankFit", "annealing_ranks", "project_rows", "weighted_low_rank"]
 
@@ -90,7 +91,7 @@ def weighted_low_rank(
     All ranks but the last get a few steps each; the last goes on until the weighted error
     falls by less than ``tol`` of itself, or ``max_iter`` steps were made in all.
     """
-    with threadpool_limits(1, "blas"):  # thin factors: threads would only wait for each other
+    with one_blas_thread():  # thin factors: threads would only wait for each other
         return _anneal(entries, weights, ranks, start, tol, max_iter, seed)
 
 

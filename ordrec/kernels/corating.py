@@ -7,6 +7,7 @@ from scipy import sparse
 
 from ordrec.features.matrix import RatingMatrix
 from ordrec.kernels.pearson import RowProducts
+from ordrec.parallel import one_blas_thread
 
 __all__ = ["CoRating", "als_item_factors"]
 
@@ -46,7 +47,6 @@ def als_item_factors(
     ndarray of shape (n_items, rank)
     """
     from implicit.cpu.als import AlternatingLeastSquares
-    from threadpoolctl import threadpool_limits
 
     model = AlternatingLeastSquares(
         factors=rank,
@@ -56,6 +56,6 @@ def als_item_factors(
         num_threads=1,
     )
     chosen = sparse.csr_matrix(matrix.indicator().T)
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         model.fit(chosen, show_progress=False)
     return np.asarray(model.item_factors, dtype=np.float64)

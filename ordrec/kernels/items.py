@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy import sparse
 
 from ordrec.errors import ArgumentError, DataError
@@ -21,6 +20,7 @@ from ordrec.kernels.corating import CoRating
 from ordrec.kernels.distances import products, squared_norms
 from ordrec.kernels.low_rank import LowRank
 from ordrec.kernels.pearson import Pearson, Residual
+from ordrec.parallel import worker_count
 
 __all__ = ["ItemKernel"]
 
@@ -261,7 +261,7 @@ class ItemKernel:
                     self._table[base : base + p + 1, n_sums + k] = G[p - first, : p + 1]
 
         starts = range(0, self.n_items_, ROWS_AT_A_TIME)
-        with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as threads:
+        with ThreadPoolExecutor(worker_count(self.n_jobs)) as threads:
             list(threads.map(sum_rows, starts))
 
     def _ratings(self) -> tuple[np.ndarray, ...]:

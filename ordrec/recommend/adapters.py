@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
-from threadpoolctl import threadpool_limits
 
 from ordrec.errors import ArgumentError
+from ordrec.parallel import one_blas_thread
 from ordrec.ratings import Ratings
 from ordrec.recommend.models import RemembersIds
 
@@ -115,7 +115,7 @@ class ImplicitModel(RemembersIds):
         self._remember(ratings)
         self._rated = sparse.csr_matrix(ratings.matrix(self.entries).T)
         self.model_ = copy.deepcopy(self.model)
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             self.model_.fit(self._rated, show_progress=False)
         return self
 

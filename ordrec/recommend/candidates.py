@@ -12,6 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from ordrec.errors import ArgumentError
+from ordrec.parallel import one_blas_thread
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.models import RemembersIds
@@ -47,11 +48,10 @@ class ALSRanking(RemembersIds):
     def fit(self, ratings: Ratings) -> ALSRanking:
         """Factorise the matrix of users and items."""
         from implicit.cpu.als import AlternatingLeastSquares
-        from threadpoolctl import threadpool_limits
 
         self._remember(ratings)
         interest = sparse.csr_matrix(ratings.matrix("rank").T / ratings.scale.n_ranks)
-        with threadpool_limits(1, "blas"):  # implicit runs its own threads, and looks at BLAS'
+        with one_blas_thread():  # implicit runs its own threads, and looks at BLAS'
             model = AlternatingLeastSquares(
                 factors=self.factors,
                 regularization=self.regularization,

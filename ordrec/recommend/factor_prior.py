@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
+from ordrec.parallel import one_blas_thread
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
 
@@ -128,7 +128,7 @@ class RatingPattern:
         table = sparse.csr_array(
             (entries, (ratings.users, ratings.items)), shape=(ratings.n_users, ratings.n_items)
         )
-        with threadpool_limits(1, "blas"):  # the same digits on every machine
+        with one_blas_thread():  # the same digits on every machine
             _, values, right = randomized_svd(table, size, n_iter=POWER_STEPS, random_state=0)
         kept = values > 1e-9 * values[0]
         right, values = right[kept].T, values[kept]

@@ -42,12 +42,11 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy.special import logit
-from threadpoolctl import threadpool_limits
 
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import decide
+from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.factor_prior import RatingPattern, RowPrior
@@ -134,8 +133,8 @@ class OrdinalFactors(RemembersIds):
         loss = np.zeros(ratings.n_items)
         self.objective_ = np.empty(self.n_iter)
         with (
-            ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as threads,
-            threadpool_limits(1, "blas"),  # or the last digits would depend on the machine
+            ThreadPoolExecutor(worker_count(self.n_jobs)) as threads,
+            one_blas_thread(),  # or the last digits would depend on the machine
         ):
 
             def update(rows: _Rows, step: Callable[..., None], *arguments: Any) -> None:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import Decision
+from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
 from ordrec.recommend.calibration import fit_calibrated_layer
 from ordrec.recommend.candidates import FirstStage
@@ -32,7 +33,6 @@ from ordrec.recommend.process import (
     learnt_weights,
     refit_process,
 )
-from ordrec.recommend.spans import count_of_jobs, one_blas_thread
 from ordrec.recommend.tilt import Tilt, fit_tilt
 from ordrec.recommend.top_n import Order, best_items, candidate_items
 from ordrec.recommend.weights import DEFAULTS, FAST_DEFAULTS, TIME_SCALES, Layout
@@ -116,7 +116,7 @@ class RatingPredictor(RemembersIds):
         self._check_parameters()
         self._remember(ratings)
         how = self._preparation(ratings)
-        n_jobs, seed = count_of_jobs(self.n_jobs), self.random_state
+        n_jobs, seed = worker_count(self.n_jobs), self.random_state
         step = float(np.diff(ratings.scale.values).min())
         self.units_ = Units.of(ratings.values, step)
         weights: Mapping[str, float] = DEFAULTS if how.two_sided else FAST_DEFAULTS

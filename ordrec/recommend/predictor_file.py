@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ModelFileError
+from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.persistence import (
     ids_from_arrays,
     ids_to_arrays,
@@ -35,7 +36,6 @@ from ordrec.recommend.layer_file import (
 )
 from ordrec.recommend.models import codes_of
 from ordrec.recommend.process_file import process_from_arrays, process_to_arrays
-from ordrec.recommend.spans import count_of_jobs, one_blas_thread
 
 __all__ = ["checked_parameters", "restore_predictor", "state_of_predictor"]
 
@@ -83,7 +83,7 @@ def restore_predictor(model: Any, arrays: Arrays, metadata: Mapping[str, Any]) -
     sizes = n_ranks, n_users + 1, n_items + 1  # one more of each, for the unknown
     with one_blas_thread():
         model.process_ = process_from_arrays(
-            arrays, metadata["process"], n_users + 1, n_items + 1, count_of_jobs(model.n_jobs)
+            arrays, metadata["process"], n_users + 1, n_items + 1, worker_count(model.n_jobs)
         )
     data = model.process_.data
     if data.two_sided != (model.preset == "full"):

@@ -7,37 +7,15 @@ number of threads. Threads are plain ones: the compiled functions let go of the 
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from functools import cache
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
-__all__ = ["count_of_jobs", "one_blas_thread", "over_spans", "spans_of"]
+__all__ = ["over_spans", "spans_of"]
 
 SPANS_PER_JOB = 4  # more spans than threads, so that none waits long for the last
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looking for the libraries takes longer than a small solve
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread: loops run in parallel instead, and small systems are quicker."""
-    return _controller().limit(limits=1, user_api="blas")
-
-
-def count_of_jobs(n_jobs: int | None) -> int:
-    """Number of threads: None and 1 mean one, -1 all cores, -2 all but one."""
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if n_jobs is None:
-        return 1
-    return max(1, n_jobs if n_jobs >= 0 else (n_cores or 1) + 1 + n_jobs)
 
 
 def spans_of(costs: np.ndarray, n_spans: int) -> list[tuple[int, int]]:

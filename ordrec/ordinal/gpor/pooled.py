@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, solve_triangular
-from threadpoolctl import threadpool_limits
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ordinal.gpor.compiled import problem_evidence
@@ -26,6 +25,7 @@ from ordrec.ordinal.gpor.evidence import LikelihoodBounds, maximise
 from ordrec.ordinal.gpor.likelihood import threshold_edges
 from ordrec.ordinal.gpor.parameters import GapPrior, chain, pack, paper_start, unpack
 from ordrec.ordinal.thresholds.probabilities import rank_probabilities
+from ordrec.parallel import one_blas_thread
 
 __all__ = ["PooledEvidence", "PooledFit", "fit_many"]
 
@@ -98,7 +98,7 @@ class PooledEvidence:
                 worst = max(worst, 0.0 if converged else violation)
             return np.concatenate([[total, unconverged, by_noise], by_weights, by_edges, [worst]])
 
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(len(self._shares)) as pool:
+        with one_blas_thread(), ThreadPoolExecutor(len(self._shares)) as pool:
             parts = np.array(list(pool.map(work, self._shares)))
         sums = parts[:, :-1].sum(axis=0)
         self.n_unconverged, self.violation = int(sums[1]), float(parts[:, -1].max())

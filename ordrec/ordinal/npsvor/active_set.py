@@ -22,8 +22,6 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
-from threadpoolctl import ThreadpoolController
 
 from ordrec.ordinal.npsvor.admm import ADMM, Gram, balanced
 from ordrec.ordinal.npsvor.bias import bias, violation
@@ -31,6 +29,7 @@ from ordrec.ordinal.npsvor.gram import DenseGram, NotPositiveDefiniteError
 from ordrec.ordinal.npsvor.parts import PartedADMM
 from ordrec.ordinal.npsvor.problem import Planes, dual_objective, primal_objective
 from ordrec.ordinal.solution import Solution
+from ordrec.parallel import one_blas_thread, worker_count
 
 __all__ = ["solve"]
 
@@ -70,8 +69,8 @@ def solve(
         ``coef`` (n, r) and the biases as ``thresholds``; ``violation`` is that of `bias`,
         the largest of all ranks; the objective and the gap are sums over the ranks.
     """
-    n_threads = effective_n_jobs(n_jobs)
-    one_core_each = ThreadpoolController().limit(limits=1) if n_threads > 1 else nullcontext()
+    n_threads = worker_count(n_jobs)
+    one_core_each = one_blas_thread() if n_threads > 1 else nullcontext()
     with one_core_each, ThreadPoolExecutor(n_threads) as threads:
         return _solve(gram, planes, eta, tol, max_iter, threads)
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from os import cpu_count
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.implicit import solve_implicit
+from ordrec.parallel import one_blas_thread, worker_count
 
 __all__ = ["solve_many"]
 
@@ -59,8 +58,6 @@ def solve_many(
     def one(K: np.ndarray, y: np.ndarray) -> Solution:
         return solve(K, y, n_ranks, **options)
 
-    with (
-        threadpool_limits(1, user_api="blas"),
-        ThreadPoolExecutor(n_jobs or cpu_count() or 1) as pool,
-    ):
+    n_threads = worker_count(-1 if n_jobs is None else n_jobs)
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
         return list(pool.map(one, grams, ranks))

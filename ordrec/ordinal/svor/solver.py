@@ -7,10 +7,10 @@ at most ``tol`` and the gap at most ``tol / 10`` of the objective.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.bounds import bounds_of, implied_thresholds
@@ -28,6 +28,7 @@ from ordrec.ordinal.svor.objective import (
 from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
 from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
+from ordrec.parallel import one_blas_thread
 
 __all__ = ["GAP_PER_TOL", "Warm", "solve_pairs"]
 
@@ -42,9 +43,6 @@ SMALL_PROBLEM = 500  # below this a factorisation is cheap next to correctors
 SMO_STEPS_PER_SAMPLE = 50
 NEARBY = 2.6  # ratio of caps up to which an earlier interior point helps
 ROUNDING = 1e-11  # of the summed caps: a gap below this is beyond float64
-
-
-BLAS = ThreadpoolController()
 
 
 class Warm(NamedTuple):
@@ -182,7 +180,7 @@ def _interior(
     gap, T = INTERIOR_PER_GAP * GAP_PER_TOL * tol, start.b.size
     rounded = [K] if K.dtype == np.float32 or tol < SINGLE_TOL else [K.astype(np.float32), K]
     # in small problems a second BLAS thread doubles the time
-    with BLAS.limit(limits=1 if small else None, user_api="blas"):
+    with one_blas_thread() if small else nullcontext():
         for inside in rounded:
             ridge = _ridge(inside)
             end = interior_point(
