@@ -7,25 +7,26 @@ folds and costs C share it; along C a solver may start from the solution before.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils.validation import indexable
-from threadpoolctl import threadpool_limits
 
 from ordrec.kernels import Kernel, Precomputed, kernel_for
 from ordrec.ordinal.base import check_gram
+from ordrec.parallel import Engine, run_all, worker_count
 
 __all__ = ["Tuned", "tune"]
 
 KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
 WITH_GAMMA = ("rbf", "poly", "ard")
+_LOCK = threading.RLock()  # threads wait for a matrix instead of computing it twice
 FINE_STEPS = 0.2 * np.arange(-4, 5)  # in log10, around the best of the coarse grid
 
 
@@ -59,7 +60,8 @@ def tune(
     *,
     cv: Any = 5,
     metric: Literal["mae", "mze"] = "mae",
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
+    engine: Engine | str | None = None,
 ) -> Tuned:
     """Choose parameters of a kernel estimator by cross-validation.
 
@@ -80,8 +82,11 @@ def tune(
         As in scikit-learn; a number means stratified folds.
     metric : {"mae", "mze"}
         Mean absolute or mean zero-one error of the ranks.
-    n_jobs : int
-        Threads.
+    n_jobs : int, optional
+        Folds and kernels at the same time; -1 for as many as there are cores.
+    engine : Engine or str, optional
+        Where they are, see `ordrec.parallel`: by default in threads, as the solvers are compiled.
+        Workers that are processes build the kernel matrices themselves.
 
     Examples
     --------
@@ -95,10 +100,16 @@ def tune(
     """
     if metric not in ("mae", "mze"):
         raise ValueError(f'metric must be "mae" or "mze", got {metric!r}')
-    search = _Search(estimator, X, y, cv, metric, n_jobs)
+    search = _Search(estimator, X, y, cv, metric)
+    if engine is None:
+        engine = "threads" if worker_count(n_jobs) > 1 else "serial"
     tables: list[pd.DataFrame] = []
     for stage, settings in enumerate(_stages(estimator, grid, tables)):
-        errors = search.errors(settings)
+        errors = np.empty((len(settings), len(search.folds)))
+        tasks = list(search.tasks(settings))
+        found = run_all(_errors_of, tasks, shared=(search,), engine=engine, n_jobs=n_jobs)
+        for task, values in zip(tasks, found, strict=True):
+            errors[task.rows, task.fold] = values
         table = pd.DataFrame(settings)
         table["stage"] = stage
         for fold in range(errors.shape[1]):
@@ -136,10 +147,22 @@ def _stages(
         yield list(ParameterGrid(fine))
 
 
+class _Task(NamedTuple):
+    """The settings that share a kernel, on one fold."""
+
+    kernel: dict[str, Any]
+    fold: int
+    rows: list[int]  # in the table of settings
+    rest: list[dict[str, Any]]  # of each setting, ascending
+
+    def __repr__(self) -> str:
+        return f"fold {self.fold} of {self.kernel}"
+
+
 class _Search:
     """The data, their folds, and the pairs that all Gram matrices come from."""
 
-    def __init__(self, estimator: Any, X: Any, y: Any, cv: Any, metric: str, n_jobs: int):
+    def __init__(self, estimator: Any, X: Any, y: Any, cv: Any, metric: str):
         X, y = indexable(X, y)
         self.X = X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
         blank = clone(estimator)
@@ -148,24 +171,12 @@ class _Search:
         self.blank = clone(estimator)
         splitter = check_cv(cv, np.asarray(y), classifier=True)
         self.folds = list(splitter.split(self.X, np.asarray(y)))
-        self.metric, self.n_jobs = metric, n_jobs
+        self.metric = metric
         self._pairs: dict[Any, Any] = {}
+        self._whole: dict[tuple, np.ndarray] = {}
 
-    def errors(self, settings: list[dict[str, Any]]) -> np.ndarray:
-        """The error of every setting (row) on every fold (column)."""
-        if self.n_jobs == 1:
-            parts = [self._one(*task) for task in self._tasks(settings)]
-        else:
-            with threadpool_limits(1, user_api="blas"):
-                tasks = (delayed(self._one)(*task) for task in self._tasks(settings))
-                parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(tasks)
-        errors = np.empty((len(settings), len(self.folds)))
-        for rows, fold, values in parts:
-            errors[rows, fold] = values
-        return errors
-
-    def _tasks(self, settings: list[dict[str, Any]]) -> Iterator[tuple]:
-        """For each kernel and fold: the rows of the settings that share it, ascending, and K."""
+    def tasks(self, settings: list[dict[str, Any]]) -> Iterator[_Task]:
+        """For each kernel and fold, the settings that share it."""
         groups: dict[tuple, list[int]] = {}
         for row, setting in enumerate(settings):
             kernel = {name: setting[name] for name in KERNEL_PARAMETERS if name in setting}
@@ -177,53 +188,55 @@ class _Search:
             ]
             order = sorted(range(len(rows)), key=[_sortable(part) for part in rest].__getitem__)
             rows, rest = [rows[i] for i in order], [rest[i] for i in order]
-            for fold, (K, held) in enumerate(self._grams(dict(kernel_setting))):
-                yield rows, fold, rest, K, held
+            for fold in range(len(self.folds)):
+                yield _Task(dict(kernel_setting), fold, rows, rest)
 
-    def _one(
-        self,
-        rows: list[int],
-        fold: int,
-        settings: list[dict[str, Any]],
-        K: np.ndarray,
-        held: np.ndarray,
-    ) -> tuple[list[int], int, list[float]]:
-        """Errors of all settings of one kernel on one fold."""
+    def grams(self, setting: dict[str, Any], fold: int) -> tuple[np.ndarray, np.ndarray]:
+        """K(train, train) and K(test, train) of a fold."""
         train, test = self.folds[fold]
-        predicted = _predictions(self.blank, K, self.ranks[train], self.classes, held, settings)
-        truth = self.ranks[test]
-        if self.metric == "mae":
-            return rows, fold, [float(np.abs(ranks - truth).mean()) for ranks in predicted]
-        return rows, fold, [float((ranks != truth).mean()) for ranks in predicted]
-
-    def _grams(self, setting: dict[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """K(train, train) and K(test, train) for each fold."""
         given: dict[str, Any] = {
             name: setting.get(name, getattr(self.blank, name)) for name in KERNEL_PARAMETERS
         }
-        choice, gamma = given["kernel"], given["gamma"]
-        if choice == "precomputed" or isinstance(choice, Precomputed):
-            whole = check_gram(self.X)
-        elif isinstance(choice, str) and choice in WITH_GAMMA and gamma == "scale":
-            whole = None  # the width follows from the training part
-        else:
-            kernel = kernel_for(**given, X=self.X)
-            whole = kernel.from_pairs(self._pairs_for(choice, kernel))
-        for train, test in self.folds:
-            if whole is not None:
-                yield whole[np.ix_(train, train)], whole[np.ix_(test, train)]
-                continue
-            kernel = kernel_for(**given, X=self.X[train])
+        choice = given["kernel"]
+        if isinstance(choice, str) and choice in WITH_GAMMA and given["gamma"] == "scale":
+            kernel = kernel_for(**given, X=self.X[train])  # its width is that of the training part
             pairs = self._pairs_for(choice, kernel)
-            yield (
+            return (
                 kernel.from_pairs(kernel.take_pairs(pairs, train, train)),
                 kernel.from_pairs(kernel.take_pairs(pairs, test, train)),
             )
+        whole = self._whole_gram(setting, given)
+        return whole[np.ix_(train, train)], whole[np.ix_(test, train)]
+
+    def _whole_gram(self, setting: dict[str, Any], given: dict[str, Any]) -> np.ndarray:
+        """Of all rows; kept for the other folds."""
+        key = tuple(setting.items())
+        with _LOCK:
+            if key not in self._whole:
+                choice = given["kernel"]
+                if choice == "precomputed" or isinstance(choice, Precomputed):
+                    self._whole = {key: check_gram(self.X)}
+                else:
+                    kernel = kernel_for(**given, X=self.X)
+                    self._whole = {key: kernel.from_pairs(self._pairs_for(choice, kernel))}
+            return self._whole[key]
 
     def _pairs_for(self, choice: Any, kernel: Kernel) -> Any:
-        if choice not in self._pairs:
-            self._pairs = {choice: kernel.pairs(self.X)}  # one kernel's at a time
-        return self._pairs[choice]
+        with _LOCK:
+            if choice not in self._pairs:
+                self._pairs = {choice: kernel.pairs(self.X)}  # one kernel's at a time
+            return self._pairs[choice]
+
+
+def _errors_of(task: _Task, search: _Search) -> list[float]:
+    """Errors of all settings of one kernel on one fold."""
+    K, held = search.grams(task.kernel, task.fold)
+    train, test = search.folds[task.fold]
+    predicted = _predictions(search.blank, K, search.ranks[train], search.classes, held, task.rest)
+    truth = search.ranks[test]
+    if search.metric == "mae":
+        return [float(np.abs(ranks - truth).mean()) for ranks in predicted]
+    return [float((ranks != truth).mean()) for ranks in predicted]
 
 
 def _predictions(
