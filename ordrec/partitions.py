@@ -131,7 +131,7 @@ class _Writer:
         same = counts.index.equals(self._counts.index)
         self._counts = self._counts + counts if same else self._counts.add(counts, fill_value=0)
         stop = np.cumsum(chunk.user_counts[present])
-        table = self._pyarrow.Table.from_pandas(chunk.to_frame(), preserve_index=False)
+        table = self._table(chunk)
         first = at = 0
         while first < present.size:
             room = at + self._rows_per_part - self._n_rows
@@ -182,6 +182,19 @@ class _Writer:
                 f"{self._folder}: only some chunks have times: drop them (without_timestamps)"
             )
 
+    def _table(self, chunk: Ratings) -> Any:
+        """The chunk as an arrow table."""
+        try:
+            for ids in (chunk.user_ids, chunk.item_ids):
+                if ids.dtype.kind not in "iu" and ids.inferred_type != "string":
+                    raise TypeError(f"{plain(ids[0])!r}")
+            return self._pyarrow.Table.from_pandas(chunk.to_frame(), preserve_index=False)
+        except (ValueError, TypeError, self._pyarrow.ArrowException) as error:
+            raise DataError(
+                f"{self._folder}: ids cannot be written ({str(error)[:200]}): turn them into "
+                "integers or strings"
+            ) from None
+
     def _write_part(self) -> None:
         file = f"part-{len(self._manifest.parts):05d}.parquet"
         table = self._pyarrow.concat_tables(self._waiting)
@@ -230,8 +243,11 @@ def read_manifest(folder: Path) -> Manifest | None:
             scale, bool(header["dated"]), str(header["name"]),
             n_ratings, n_users, n_items, parts, complete=True,
         )  # fmt: skip
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{place}: is damaged ({error!r}): write the folder again") from None
+    sums = [sum(part.n_ratings for part in parts), sum(part.n_users for part in parts)]
+    if sums != [n_ratings, n_users]:
+        raise DataError(f"{place}: its parts do not add up: write the folder again")
     for part in parts:
         inside = Path(part.file).name == part.file
         if not inside or not (folder / part.file).is_file():

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ordrec.columns import as_numbers, as_seconds, on_scale, plain
+from ordrec.columns import plain
 from ordrec.errors import ArgumentError, DataError
 from ordrec.partitions import ITEMS, MANIFEST, Manifest, Part, parquet_engine, read_manifest
 from ordrec.ratings import Ratings, Scale
+from ordrec.row_blocks import RowBlock, column_names, row_blocks, user_starts
 
 __all__ = ["RatingsScan", "scan_ratings"]
 
@@ -154,15 +155,15 @@ class RatingsScan:
     # ---- reading ---------------------------------------------------------------------------
 
     def _of_part(self, part: Part, rows: int) -> Iterator[Ratings]:
-        held: list[_Block] = []
+        held: list[RowBlock] = []
         n_held = 0
-        for block in _blocks(self.path / part.file, self.columns, self.dated, self.scale):
+        for block in row_blocks(self.path / part.file, self.columns, self.dated, self.scale):
             held.append(block)
             n_held += block.values.size
             if n_held < rows:
                 continue
-            whole = _Block.joined(held)
-            start = _starts(whole.users)
+            whole = RowBlock.joined(held)
+            start = user_starts(whole.users)
             first = at = 0
             # The last user may go on in the next row group.
             while first < start.size - 1:
@@ -173,10 +174,10 @@ class RatingsScan:
                 first, at = last, int(start[last])
             held, n_held = [whole.slice(at, whole.values.size)], whole.values.size - at
         if n_held:
-            whole = _Block.joined(held)
-            yield self._ratings(whole, np.append(_starts(whole.users), n_held))
+            whole = RowBlock.joined(held)
+            yield self._ratings(whole, np.append(user_starts(whole.users), n_held))
 
-    def _ratings(self, block: _Block, start: np.ndarray) -> Ratings:
+    def _ratings(self, block: RowBlock, start: np.ndarray) -> Ratings:
         """The ratings of the users who begin at ``start``, whose last entry is the end."""
         part = block.slice(int(start[0]), int(start[-1]))
         ids = pd.Index(block.users[start[:-1]])
@@ -291,24 +292,31 @@ def _examined(folder: Path, columns: tuple[str, str, str, str], scale: Scale | N
     )
     if not files:
         raise DataError(f"{folder}: has no parquet files: write_partitions makes such a folder")
-    dated = columns[3] in _schema(files[0])
+    dated = columns[3] in column_names(files[0])
     parts, users, places = [], [], []
     counts = pd.Series(dtype=np.int64)
     values = np.empty(0)
+    kinds: tuple[Any, Any] | None = None
     for file in files:
-        if (columns[3] in _schema(file)) != dated:
+        if (columns[3] in column_names(file)) != dated:
             raise DataError(
                 f"{file}: {'lacks' if dated else 'has'} the column {columns[3]!r}, unlike "
                 f"{files[0].name}: give all files the same columns, or pass timestamp=None"
             )
         n_ratings = n_users = 0
         last: Any = None
-        for block in _blocks(file, columns, dated, scale):
-            start = _starts(block.users)
+        for block in row_blocks(file, columns, dated, scale):
+            kinds = kinds or (block.users.dtype, block.items.dtype)
+            if kinds != (block.users.dtype, block.items.dtype):
+                raise DataError(
+                    f"{block.place_of(0)}: ids are integers in some files and strings in others: "
+                    "use one of them"
+                )
+            start = user_starts(block.users)
             goes_on = n_ratings > 0 and block.users[0] == last
             ids = pd.Index(block.users[start[1:] if goes_on else start])
             users.append(ids)
-            places += [block.place] * len(ids)
+            places += [block.place_of(0)] * len(ids)
             last = block.users[-1]
             codes, distinct = pd.factorize(block.items)
             counts = counts.add(pd.Series(np.bincount(codes), index=distinct), fill_value=0)
@@ -318,10 +326,7 @@ def _examined(folder: Path, columns: tuple[str, str, str, str], scale: Scale | N
     if values.size == 0:
         raise DataError(f"{folder}: its files hold no ratings")
     _refuse_split_users(users, places)
-    try:
-        counts = counts.sort_index()
-    except TypeError:
-        raise DataError(f"{folder}: item ids are of different types: use one") from None
+    counts = counts.sort_index()
     return RatingsScan(
         folder,
         tuple(part for part in parts if part.n_ratings),
@@ -345,114 +350,6 @@ def _refuse_split_users(users: list[pd.Index], places: list[str]) -> None:
         f"({int(every.duplicated().sum())} such cases): sort the table by user, and cut it into "
         "files between users, or write it with write_partitions"
     )
-
-
-# ---- row groups ------------------------------------------------------------------------------
-
-
-class _Block(NamedTuple):
-    """Rows of a file; ``place`` names it, ``groups`` its row groups and where each ends."""
-
-    users: np.ndarray
-    items: np.ndarray
-    values: np.ndarray
-    times: np.ndarray | None
-    place: str
-    file: str
-    groups: tuple[tuple[int, int], ...]
-
-    @classmethod
-    def joined(cls, blocks: list[_Block]) -> _Block:
-        if len(blocks) == 1:
-            return blocks[0]
-        groups, before = [], 0
-        for block in blocks:
-            groups += [(group, before + stop) for group, stop in block.groups]
-            before += block.values.size
-        times = [block.times for block in blocks if block.times is not None]
-        return cls(
-            np.concatenate([block.users for block in blocks]),
-            np.concatenate([block.items for block in blocks]),
-            np.concatenate([block.values for block in blocks]),
-            np.concatenate(times) if times else None,
-            blocks[0].place,
-            blocks[0].file,
-            tuple(groups),
-        )
-
-    def slice(self, first: int, stop: int) -> _Block:
-        groups = tuple((group, end - first) for group, end in self.groups if end > first)
-        times = None if self.times is None else self.times[first:stop]
-        own = slice(first, stop)
-        return _Block(
-            self.users[own], self.items[own], self.values[own], times, self.place, self.file, groups
-        )
-
-    def place_of(self, row: int) -> str:
-        """File and row group of a row."""
-        group = next(group for group, stop in self.groups if row < stop)
-        return f"{self.file}, row group {group}"
-
-
-def _blocks(
-    path: Path, columns: tuple[str, str, str, str], dated: bool, scale: Scale | None
-) -> Iterator[_Block]:
-    """The row groups of a file, checked."""
-    _, parquet = parquet_engine(path)
-    wanted = list(columns if dated else columns[:3])
-    schema = _schema(path)
-    for column in wanted:
-        if column not in schema:
-            raise DataError(
-                f"{path}: no column {column!r} (it has {schema}): give all files the same "
-                "columns, or name them with user=, item=, rating=, timestamp="
-            )
-    with parquet.ParquetFile(path) as file:
-        for group in range(file.num_row_groups):
-            place = f"{path}, row group {group}"
-            try:
-                table = file.read_row_group(group, columns=wanted).to_pandas()
-            except (OSError, ValueError) as error:
-                raise DataError(f"{place}: cannot be read ({str(error)[:200]})") from None
-            if len(table) == 0:
-                continue
-            try:
-                users, items = _ids(table[columns[0]]), _ids(table[columns[1]])
-                values = as_numbers(table[columns[2]], columns[2])
-                if scale is not None:
-                    on_scale(values, scale, columns[2])
-                times = as_seconds(table[columns[3]], columns[3]) if dated else None
-            except DataError as error:
-                raise DataError(f"{place}, {error}") from None
-            yield _Block(users, items, values, times, place, str(path), ((group, values.size),))
-
-
-def _schema(path: Path) -> list[str]:
-    _, parquet = parquet_engine(path)
-    try:
-        return parquet.read_schema(path).names
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: not a parquet table ({str(error)[:200]})") from None
-
-
-def _ids(column: pd.Series) -> np.ndarray:
-    """Ids that are all there, whole numbers or strings."""
-    missing = np.flatnonzero(column.isna())
-    if missing.size:
-        raise DataError(f"row {missing[0]}: no {column.name} id ({missing.size} such rows)")
-    if pd.api.types.is_integer_dtype(column.dtype):
-        return column.to_numpy(np.int64)
-    ids = column.to_numpy(object)
-    if pd.api.types.infer_dtype(ids, skipna=False) != "string":
-        raise DataError(
-            f"row 0: {column.name} ids of type {column.dtype}: turn them into integers or strings"
-        )
-    return ids
-
-
-def _starts(users: np.ndarray) -> np.ndarray:
-    """Rows at which another user begins."""
-    return np.flatnonzero(np.concatenate([[True], users[1:] != users[:-1]]))
 
 
 def _only_users(chunk: Ratings, chosen: np.ndarray) -> Ratings:

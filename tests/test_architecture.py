@@ -30,7 +30,8 @@ ROOMS = [
     "report",
     "cli",
 ]
-SAME_ROOM = {"partitions": "ratings", "scan": "ratings"}  # doors of Ratings to the disk
+# Ratings and their way to the disk and back.
+SAME_ROOM = {"partitions": "ratings", "row_blocks": "ratings", "scan": "ratings"}
 FAMILIES = ["svor", "npsvor", "gpor", "boosting", "logistic"]
 FORBIDDEN_NAMES = {"utils.py", "helpers.py", "core.py", "common.py"}
 SOURCES = sorted(PACKAGE.rglob("*.py"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ordrec.datasets import latent_model, synthetic, synthetic_ratings
+from ordrec.datasets import latent_model, synthetic, synthetic_chunks, synthetic_ratings
 from ordrec.errors import ArgumentError
 
 
@@ -45,6 +45,24 @@ def test_pieces_change_nothing_but_the_draw(monkeypatch):
     assert pieces.users.tolist() == whole.users.tolist()
     keys = pieces.users.astype(np.int64) * 200 + pieces.items
     assert len(set(keys.tolist())) == 6000
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows=st.integers(1, 1200), piece=st.sampled_from([90, 400, 10_000]), seed=st.integers(0, 3))
+def test_chunks_are_the_ratings_whatever_their_size(rows, piece, seed):
+    options = {"n_ratings": 1000, "seed": seed, "dated": True}
+    before, synthetic.PIECE = synthetic.PIECE, piece
+    try:
+        whole = synthetic_ratings(80, 60, **options)
+        chunks = list(synthetic_chunks(80, 60, rows=rows, **options))
+    finally:
+        synthetic.PIECE = before
+    frames = [chunk.to_frame() for chunk in chunks]
+    assert np.concatenate([chunk.user_ids for chunk in chunks]).tolist() == list(range(80))
+    for name in ("user", "item", "rating", "timestamp"):
+        parts = np.concatenate([frame[name] for frame in frames])
+        assert (parts == whole.to_frame()[name].to_numpy()).all()
+    assert all(rows <= len(frame) for frame in frames[:-1])
 
 
 def test_the_seed_decides():
@@ -95,3 +113,10 @@ def test_draw_without_replacement_has_the_right_chances():
 def test_senseless_arguments(wrong):
     with pytest.raises(ArgumentError):
         synthetic_ratings(**({"n_users": 10, "n_items": 10} | wrong))
+    with pytest.raises(ArgumentError):
+        list(synthetic_chunks(**({"n_users": 10, "n_items": 10} | wrong)))
+
+
+def test_chunks_of_nothing():
+    with pytest.raises(ArgumentError):
+        next(synthetic_chunks(10, 10, rows=0))
