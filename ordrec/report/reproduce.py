@@ -308,11 +308,12 @@ def _printed(found: Reproduction) -> list[str]:
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a data set, size of the training part where a set has several, and model."""
-    first = {name: place for place, name in enumerate(frame["data"].unique())}
-    frame = frame.sort_values("data", key=lambda names: names.map(first), kind="stable")
-    keys = [] if len(first) == 1 else ["data"]
+    keys = [] if frame["data"].nunique() == 1 else ["data"]
     if "n_train" in frame and frame.groupby("data")["n_train"].nunique().max() > 1:
         keys.append("n_train")
+        frame = frame.sort_values("n_train", kind="stable")
+    first = {name: place for place, name in enumerate(frame["data"].unique())}
+    frame = frame.sort_values("data", key=lambda names: names.map(first), kind="stable")
     grouped = frame.groupby([*keys, "model", "metric"], sort=False)["value"]
     return grouped.mean().unstack(sort=False)[list(frame["metric"].unique())]
 
