@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
-from threadpoolctl import threadpool_limits
 
 from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.parallel import run_all, worker_count
 from ordrec.ratings import Ratings
 from ordrec.recommend.baselines import BiasModel
-from ordrec.recommend.item_sources import source_of
+from ordrec.recommend.item_sources import ItemSource, source_of
 from ordrec.recommend.models import RemembersIds
 from ordrec.recommend.per_user_file import (
     restore_per_user,
@@ -26,6 +25,7 @@ from ordrec.recommend.per_user_file import (
 __all__ = ["PerUserPredictor", "per_user_logistic"]
 
 MOST_JOBS = 4096  # that a model file may ask for
+USERS_A_TASK = 16
 POOLED_RATINGS = 5.0  # how many of them a user without a model has, besides his own
 
 
@@ -58,8 +58,10 @@ class PerUserPredictor(RemembersIds):
     min_ratings : int
         A user with fewer ratings has no model of his own.
     n_jobs : int, optional
-        Users fitted at a time, -1 for all cores. In threads; within
-        ``joblib.parallel_config("loky")`` in processes. The numbers do not depend on it.
+        Workers that fit and ask the users' models, -1 for all cores.
+    engine : Engine or str, optional
+        Where they are, see `ordrec.parallel`: by default in threads, as the solvers are compiled.
+        The numbers depend neither on it nor on ``n_jobs``, and it is not saved with the model.
 
     Attributes
     ----------
@@ -91,6 +93,7 @@ class PerUserPredictor(RemembersIds):
     kernel: Any = "pearson"
     min_ratings: int = 10
     n_jobs: int | None = None
+    engine: Any = None
 
     def fit(self, ratings: Ratings, users: Any = None) -> PerUserPredictor:
         """Build the shared table and fit every user's model.
@@ -114,8 +117,8 @@ class PerUserPredictor(RemembersIds):
         solver = self._solver()
         if "classes" in solver.get_params():
             solver.set_params(classes=np.arange(ratings.scale.n_ranks))
-        tasks = ((solver, self._inputs(u, self._items[u]), ratings.levels[rows[u]]) for u in rows)
-        self.models_ = dict(zip(rows, self._run(_fitted, tasks), strict=True))
+        samples = [(u, self._items[u], ratings.levels[rows[u]].astype(np.int64)) for u in rows]
+        self.models_ = dict(zip(rows, self._over_users(_fit_users, samples, solver), strict=True))
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
@@ -145,7 +148,9 @@ class PerUserPredictor(RemembersIds):
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and metadata for `ordrec.persistence`; see the notes on what can be saved."""
-        return state_of_per_user(self, *self._identity())
+        arrays, metadata = self._identity()
+        metadata["parameters"]["engine"] = None
+        return state_of_per_user(self, arrays, metadata)
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
@@ -179,16 +184,7 @@ class PerUserPredictor(RemembersIds):
 
             return SVORIM(kernel="precomputed")
         solver = clone(self.solver)
-        return solver.set_params(kernel="precomputed") if self._takes_kernels(solver) else solver
-
-    @staticmethod
-    def _takes_kernels(solver: Any) -> bool:
-        return "kernel" in solver.get_params()
-
-    def _inputs(self, user: int, items: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
-        if self._takes_kernels(self._solver()):
-            return self._source.gram(user, items, others)
-        return self._source.rows(user, items)
+        return solver.set_params(kernel="precomputed") if _takes_kernels(solver) else solver
 
     def _ask(
         self, method: str, users: np.ndarray, items: np.ndarray
@@ -198,24 +194,48 @@ class PerUserPredictor(RemembersIds):
         distinct, first = np.unique(users[order], return_index=True)
         groups = dict(zip(distinct.tolist(), np.split(order, first)[1:], strict=True))
         groups = {user: pairs for user, pairs in groups.items() if user in self.models_}
-        tasks = (
-            (self.models_[user], method, self._inputs(user, items[pairs], self._items[user]))
-            for user, pairs in groups.items()
+        asked = [(u, items[pairs], self._items[u], self.models_[u]) for u, pairs in groups.items()]
+        answers = self._over_users(_ask_users, asked, method)
+        yield from zip(groups, groups.values(), answers, strict=True)
+
+    def _over_users(
+        self, function: Callable[..., list[Any]], users: list[Any], *shared: Any
+    ) -> list[Any]:
+        """Results of a function that takes some users at a time, for all of them."""
+        chunks = [users[k : k + USERS_A_TASK] for k in range(0, len(users), USERS_A_TASK)]
+        found = run_all(
+            function,
+            chunks,
+            shared=(self._source, *shared),
+            engine=self.engine or ("threads" if worker_count(self.n_jobs) > 1 else "serial"),
+            n_jobs=self.n_jobs,
+            label=lambda chunk: f"users {chunk[0][0]} to {chunk[-1][0]}",
         )
-        yield from zip(groups, groups.values(), self._run(_answer, tasks), strict=True)
-
-    def _run(self, task: Any, arguments: Iterator[tuple[Any, ...]]) -> list[Any]:
-        with threadpool_limits(1, "blas"):
-            parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
-            return list(parallel(delayed(task)(*each) for each in arguments))
+        return [each for chunk in found for each in chunk]
 
 
-def _fitted(solver: Any, X: np.ndarray, levels: np.ndarray) -> Any:
-    return clone(solver).fit(X, levels.astype(np.int64))
+def _takes_kernels(solver: Any) -> bool:
+    return "kernel" in solver.get_params()
 
 
-def _answer(model: Any, method: str, X: np.ndarray) -> np.ndarray:
-    return getattr(model, method)(X)
+def _fit_users(
+    users: list[tuple[int, np.ndarray, np.ndarray]], source: ItemSource, solver: Any
+) -> list[Any]:
+    """A model of each user, who comes with the items he rated and their levels."""
+    describe = source.gram if _takes_kernels(solver) else source.rows
+    return [clone(solver).fit(describe(user, items), levels) for user, items, levels in users]
+
+
+def _ask_users(
+    users: list[tuple[int, np.ndarray, np.ndarray, Any]], source: ItemSource, method: str
+) -> list[np.ndarray]:
+    """What each user's model says of some items; he comes with those he rated himself."""
+    answers = []
+    for user, items, rated, model in users:
+        takes = _takes_kernels(model)
+        X = source.gram(user, items, rated) if takes else source.rows(user, items)
+        answers.append(getattr(model, method)(X))
+    return answers
 
 
 def per_user_logistic(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -142,8 +141,8 @@ def test_threads_and_processes_give_the_same_numbers(ratings):
     two = make_model("per-user-logistic", n_jobs=2).fit(ratings).predict_proba(users, items)
     np.testing.assert_array_equal(one, two)
     part = ratings.select(ratings.users < 4)
-    with joblib.parallel_config("loky", inner_max_num_threads=1):
-        model = PerUserPredictor(DecisionTreeClassifier(random_state=0), n_jobs=2).fit(part)
+    tree = DecisionTreeClassifier(random_state=0)
+    model = PerUserPredictor(tree, n_jobs=2, engine="processes").fit(part)
     again = PerUserPredictor(DecisionTreeClassifier(random_state=0)).fit(part)
     np.testing.assert_array_equal(model.predict(users, items), again.predict(users, items))
 
