@@ -9,6 +9,7 @@ import typer
 
 from ordrec.cli.data import describe_data, fetch_data, list_data
 from ordrec.cli.evaluate import evaluate
+from ordrec.cli.models import explain, fit, predict, recommend
 from ordrec.cli.reproduce import reproduce
 from ordrec.errors import OrdrecError
 
@@ -24,6 +25,10 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_help=True)
 
+app.command()(fit)
+app.command()(predict)
+app.command()(recommend)
+app.command()(explain)
 app.command()(evaluate)
 app.command()(reproduce)
 data_app.command("list")(list_data)
@@ -44,11 +49,25 @@ def _root(
 
 
 def main() -> None:
-    """Entry point: an `OrdrecError` is one line on standard error and exit code 2."""
+    """Entry point: what is refused is one line on standard error and exit code 2."""
     try:
-        app()
+        code = app(standalone_mode=False)
     except OrdrecError as error:
-        print(f"ordrec: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(2)
+        _refuse(str(error), 2)
     except (KeyboardInterrupt, BrokenPipeError):
         sys.exit(130)
+    except Exception as error:
+        # Wrong usage: click and the copy of it inside typer raise classes without a common home.
+        if not hasattr(error, "format_message"):
+            raise
+        if "NoArgsIsHelp" in type(error).__name__:
+            error.show()  # type: ignore[attr-defined]
+        else:
+            _refuse(f"{error.format_message()} See 'ordrec --help'.", error.exit_code)  # type: ignore[attr-defined]
+        code = 2
+    sys.exit(code or 0)
+
+
+def _refuse(message: str, code: int) -> None:
+    print(f"ordrec: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,17 @@ DataArgument = Annotated[
         help="Name of a data set (see 'ordrec data list'), or a folder, zip, csv or parquet file.",
     ),
 ]
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model file that 'ordrec fit' has written.")
+]
+TableOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write the csv to FILE, not to the screen."
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")]
+NoBarOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Never touch the network.")]
 
 
@@ -59,9 +70,85 @@ def result_writer(path: Path) -> Callable[[Any], Any]:
 
     if path.suffix not in (".csv", ".json"):
         raise ArgumentError(f"{path}: results are written as .csv or .json")
-    if not path.absolute().parent.is_dir():
-        raise ArgumentError(f"{path}: the folder {path.absolute().parent} does not exist")
+    _check_folder(path)
     return lambda result: result.to_csv(path) if path.suffix == ".csv" else result.to_json(path)
+
+
+def report_writer(path: Path) -> Callable[[Any], Any]:
+    """The function that writes the report of an evaluation; mistakes are noticed before."""
+    from ordrec.errors import ArgumentError
+
+    if path.suffix != ".html":
+        raise ArgumentError(f"{path}: a report is written as .html")
+    _check_folder(path)
+
+    def write(result: Any) -> None:
+        from ordrec.files import write_text
+        from ordrec.report.evaluation import evaluation_report
+
+        write_text(path, evaluation_report(result).html())
+
+    return write
+
+
+def _check_folder(path: Path) -> None:
+    if not path.absolute().parent.is_dir():
+        from ordrec.errors import ArgumentError
+
+        raise ArgumentError(f"{path}: the folder {path.absolute().parent} does not exist")
+
+
+def table_writer(path: Path | None) -> Callable[[Any], None]:
+    """The function that writes a table as csv, to standard output if there is no path."""
+    if path is None:
+        return lambda table: _print_csv(table)
+    check_output(path)
+
+    def write(table: Any) -> None:
+        from ordrec.files import write_text
+
+        write_text(path, table.to_csv(index=False, lineterminator="\n"))
+
+    return write
+
+
+def _print_csv(table: Any) -> None:
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
+    table.to_csv(sys.stdout, index=False, lineterminator="\n")
+
+
+def check_output(path: Path) -> None:
+    """Notice before the work that its result could not be written."""
+    from ordrec.errors import ArgumentError
+
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ArgumentError(f"{path}: the folder {folder} does not exist")
+    if path.exists() and not path.is_file():
+        raise ArgumentError(f"{path}: is not a file: choose another name")
+    if not os.access(folder, os.W_OK):
+        raise ArgumentError(f"{path}: the folder {folder} cannot be written to")
+
+
+def settings_of(assignments: list[str]) -> dict[str, Any]:
+    """Parameters from "name=value": numbers, true, false, null and lists as in json, else text."""
+    import json
+
+    from ordrec.errors import ArgumentError
+
+    settings: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not (name.strip().isidentifier() and equals):
+            raise ArgumentError(
+                f"--set {assignment!r}: write it as name=value, such as preset=fast"
+            )
+        try:
+            settings[name.strip()] = json.loads(text)
+        except (ValueError, RecursionError):
+            settings[name.strip()] = text
+    return settings
 
 
 def console() -> Any:
@@ -78,7 +165,7 @@ class progress_bar:
     def __init__(self, quiet: bool):
         self.shown = not quiet and sys.stderr.isatty()
 
-    def __enter__(self) -> Callable[[int, int, str], None] | None:
+    def __enter__(self) -> Callable[[int, int | None, str], None] | None:
         if not self.shown:
             return None
         from rich.console import Console

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     )
     from ordrec.recommend.baselines import BiasModel, GlobalMean, RatingHistogram
     from ordrec.recommend.candidates import ALSRanking
+    from ordrec.recommend.explain import Explanation
     from ordrec.recommend.factors import OrdinalFactors
     from ordrec.recommend.models import (
         FoldInModel,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALSRanking",
     "BiasModel",
+    "Explanation",
     "FoldInModel",
     "GlobalMean",
     "HeldOut",
@@ -65,6 +67,7 @@ __getattr__, __dir__ = lazy_names(
         "adapters": "ImplicitModel MyFMModel SklearnModel SurpriseModel",
         "baselines": "BiasModel GlobalMean RatingHistogram",
         "candidates": "ALSRanking",
+        "explain": "Explanation",
         "factors": "OrdinalFactors",
         "models": "FoldInModel ProbabilityModel RankingModel RatingModel make_model model_names "
         "register_model",

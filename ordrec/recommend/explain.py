@@ -43,12 +43,23 @@ class Explanation:
     table: pd.DataFrame
     components: pd.Series
 
+    def largest(self, n: int) -> pd.DataFrame:
+        """The n weightiest rows of the table, and one that sums up the others."""
+        weight = self.table["contribution"].abs().to_numpy()
+        order = np.argsort(-weight, kind="stable")
+        best, others = self.table.iloc[order[:n]], self.table.iloc[order[n:]]
+        if len(others):
+            rest = {"source": "others", "id": f"{len(others)} more", "rating": np.nan,
+                    "contribution": others["contribution"].sum()}  # fmt: skip
+            best = pd.concat([best, pd.DataFrame([rest])])
+        return best.reset_index(drop=True)
+
     def __str__(self) -> str:
         lines = [f"score {self.score:.2f}"]
-        ordered = self.table.reindex(self.table["contribution"].abs().sort_values()[::-1].index)
-        for row in ordered.head(8).itertuples():
+        for row in self.largest(8).itertuples():
             why = {
                 "mean": "the mean of all ratings",
+                "others": f"from {row.id}",
                 "own rating": f"because you gave {row.rating:g} to {row.id}",
                 "other user": f"because {row.id} gave it {row.rating:g}",
                 "shared": f"from all ratings ({row.id})",

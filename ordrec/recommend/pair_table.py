@@ -62,7 +62,9 @@ def predict_pairs(model: Any, pairs: pd.DataFrame, *, proba: bool = True) -> pd.
     if not hasattr(model, "predict"):
         frame["score"] = model.scores(users, items)
     else:
-        taken = inspect.signature(model.predict).parameters
+        taken = set(inspect.signature(model.predict).parameters)
+        if getattr(model, "scorer", None) is not None:
+            taken.discard("scores")  # it makes them itself
         more = {name: pairs[column].to_numpy() for name, column in OPTIONAL.items()
                 if name in taken and column in pairs}  # fmt: skip
         decision = getattr(model, "decision", None)
@@ -151,7 +153,7 @@ def seconds_of(written: Any) -> np.ndarray:
     [86400, 172800, 0]
     """
     texts = pd.Series(written, dtype=object).map(str.strip)
-    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
+    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64, copy=True)
     numbers[~(np.abs(numbers) <= 2.0**53)] = np.nan
     dates = pd.to_datetime(
         texts.where(np.isnan(numbers)), format="ISO8601", errors="coerce", utc=True
