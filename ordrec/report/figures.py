@@ -163,6 +163,10 @@ def curves(
     if logarithmic:
         axis.set_xscale("log")
         axis.set_yscale("linear" if logarithmic == "x" else "log")
+    places = np.unique(frame[x])
+    if logarithmic and len(places) <= 12:
+        axis.set_xticks(places, [f"{place:g}" for place in places], fontsize=8)
+        axis.minorticks_off()
     axis.set_xlabel(labels[0] if labels else x)
     axis.set_ylabel(labels[1] if labels else y)
     _legend_below(figure, axis, frame[by].nunique())
@@ -332,10 +336,16 @@ def _values_of(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 def _legend_below(figure: Figure, axis: Any, count: int) -> None:
     if count > 1:
+        handles, labels = axis.get_legend_handles_labels()
+        longest = max(len(label) for label in labels)
+        columns = int(np.clip(figure.get_figwidth() / (0.6 + 0.075 * longest), 1, 4))
+        rows = -(-len(labels) // columns)
+        figure.set_figheight(figure.get_figheight() + 0.17 * max(0, rows - 2))
         figure.legend(
-            *axis.get_legend_handles_labels(),
+            handles,
+            labels,
             loc="outside lower center",
-            ncols=4,
+            ncols=columns,
             frameon=False,
             labelcolor=INK,
         )

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["FigureSection", "Report", "TableSection", "experiment_report", "means_table"]
 
+WIDE = 80  # letters in the heads of a table from which on it may be turned
+_TITLES = {
+    "mze": "Mean zero-one error (mze)",
+    "mae": "Mean absolute error (mae)",
+    "rmse": "Root mean squared error (rmse)",
+    "log_loss": "Negative log-likelihood (log_loss)",
+}
+
 
 @dataclass(frozen=True)
 class TableSection:
@@ -167,19 +175,30 @@ def experiment_report(
 
 
 def means_table(result: ExperimentResult, metric: str, average: str | None = None) -> TableSection:
-    """Mean ± standard error, one row a data set; the best of a row is marked."""
+    """Mean ± standard error, one row a data set; the best of a row is marked.
+
+    Where the names of the models would make the table too wide and there are fewer data sets,
+    rows and columns change places.
+    """
     means, errors = result.means(metric, average), result.errors(metric, average)
     sign = -1.0 if higher_is_better(metric) else 1.0
     best = (sign * means).min(axis=1)
     shown = means.map(lambda value: "" if np.isnan(value) else f"{value:.4f}")
     spread = errors.map(lambda value: "" if np.isnan(value) else f" ± {value:.4f}")
     named = "" if average is None else f", {average} average"
+    turned = sum(len(str(model)) for model in means) > WIDE and len(means) < means.shape[1]
+
+    def mark(row: Any, column: Any, _: Any) -> str:
+        data, model = (column, row) if turned else (row, column)
+        return "best" if sign * means.loc[data, model] == best[data] else ""
+
     return TableSection(
-        f"{metric}",
-        shown + spread,
+        _TITLES.get(metric, metric),
+        (shown + spread).T if turned else shown + spread,
         f"Mean over folds and seeds ± its standard error{named}. "
-        f"{'Higher' if sign < 0 else 'Lower'} is better; the best of a row is bold.",
-        mark=lambda row, column, _: "best" if sign * means.loc[row, column] == best[row] else "",
+        f"{'Higher' if sign < 0 else 'Lower'} is better; the best of a "
+        f"{'column' if turned else 'row'} is bold.",
+        mark=mark,
     )
 
 
@@ -190,7 +209,7 @@ def _rendered(section: TableSection | FigureSection) -> dict[str, Any]:
     frame, mark = section.frame, section.mark
     rows = []
     for position, name in enumerate(frame.index):
-        cells = [Cell(" ".join(map(str, name)) if isinstance(name, tuple) else str(name))]
+        cells = [Cell(str(part), "name") for part in (name if isinstance(name, tuple) else (name,))]
         for column in frame.columns:
             value = frame[column].iloc[position]
             kind = mark(name, column, value) if mark is not None else ""
@@ -198,8 +217,8 @@ def _rendered(section: TableSection | FigureSection) -> dict[str, Any]:
             cells.append(Cell(_text(value), "text" if words else kind))
         rows.append(cells)
     names = [str(column) for column in frame.columns]
-    index = " ".join(str(name) for name in frame.index.names if name is not None)
-    return shared | {"svg": "", "columns": [index, *names], "rows": rows}
+    levels = ["" if name is None else str(name) for name in frame.index.names]
+    return shared | {"svg": "", "levels": levels, "columns": names, "rows": rows}
 
 
 def _text(value: Any) -> str:

@@ -86,15 +86,29 @@ def published_section(comparison: pd.DataFrame, source: str) -> TableSection:
     def mark(row: Any, column: Any, value: Any) -> str:
         return "far" if column == "in standard errors" and abs(value) > NEAR else ""
 
-    shown = comparison.rename(
-        columns={"in_errors": "in standard errors", "published_error": "published error"}
+    shown = pd.DataFrame(
+        {
+            "table": comparison["table"],
+            "n": comparison["n"],
+            "ours": _with_error(comparison["ours"], comparison["error"]),
+            "published": _with_error(comparison["published"], comparison["published_error"]),
+            "difference": comparison["difference"].map("{:+.4f}".format),
+            "in standard errors": comparison["in_errors"].round(1),
+        }
     )
     return TableSection(
         "Beside the published numbers",
         shown,
-        f"Published: {source}. Error: standard error of the mean over n trials. Differences of "
+        f"Published: {source}. Means ± standard errors, ours over n trials. Differences of "
         f"more than {NEAR:g} standard errors are marked; with fewer than {ENOUGH} trials they are "
         "not given.",
         within(comparison),
         mark,
     )
+
+
+def _with_error(means: pd.Series, errors: pd.Series) -> list[str]:
+    return [
+        f"{mean:.4f}" + ("" if np.isnan(error) else f" ± {error:.4f}")
+        for mean, error in zip(means, errors, strict=True)
+    ]

@@ -51,8 +51,23 @@ def test_curves_go_through_the_means() -> None:
     assert any(
         np.allclose(line.get_ydata(), expected) for line in axis.lines if line.get_xdata().size == 3
     )
-    assert axis.get_xscale() == "log"
+    assert axis.get_xscale() == axis.get_yscale() == "log"
+    assert [t.get_text() for t in axis.get_xticklabels()] == ["10", "20", "30"]
     assert axis.get_ylabel() == "error"
+
+
+def test_one_axis_alone_may_be_logarithmic() -> None:
+    axis = curves(FRAME, "n_train", "value", logarithmic="x").axes[0]
+    assert (axis.get_xscale(), axis.get_yscale()) == ("log", "linear")
+
+
+def test_long_names_stay_within_the_figure() -> None:
+    frame = FRAME.assign(model=FRAME["model"] * 30)
+    figure = box_plots(frame, "mae")
+    figure.draw_without_rendering()
+    legend, whole = figure.legends[0].get_window_extent(), figure.bbox
+    assert legend.x0 >= whole.x0
+    assert legend.x1 <= whole.x1
 
 
 def test_a_calibrated_model_lies_on_the_diagonal() -> None:

@@ -110,6 +110,17 @@ def test_the_best_of_a_row_is_marked(result: ExperimentResult) -> None:
     assert section.frame.loc["a", "wild"].startswith(f"{means.loc['a', 'wild']:.4f} ± ")
 
 
+def test_models_with_long_names_become_rows() -> None:
+    models = {f"{'long name ' * 4}{scale}": NoisyThreshold(scale) for scale in (0.02, 0.1, 0.5)}
+    result = Experiment(models, [TableProblem(striped_table(name, 50, 3)) for name in "ab"]).run()
+    section = means_table(result, "mae")
+    assert list(section.frame.index) == list(models)
+    assert section.mark is not None
+    means = result.means("mae")
+    assert section.mark(means.loc["b"].idxmin(), "b", None) == "best"
+    assert section.mark(means.loc["b"].idxmax(), "b", None) == ""
+
+
 def test_figures_take_the_colour_of_the_text(page: str) -> None:
     assert "currentColor" in page
     assert "#1f2328" not in page.split("</style>", 1)[1]
@@ -128,8 +139,8 @@ def test_tables_of_any_kind_are_shown() -> None:
     )
     page = Report("T", [], [TableSection("Numbers", frame, mark=lambda r, c, v: "far")]).html()
     assert '<td class="far">1.235</td>' in page
-    assert "<td>b 2</td>" in page
-    assert ">data k</th>" in page
+    assert '<td class="name">b</td><td class="name">2</td>' in page
+    assert '<th scope="col" class="name">data</th><th scope="col" class="name">k</th>' in page
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
