@@ -63,7 +63,8 @@ def main() -> None:
         if "NoArgsIsHelp" in type(error).__name__:
             error.show()  # type: ignore[attr-defined]
         else:
-            _refuse(f"{error.format_message()} See 'ordrec --help'.", error.exit_code)  # type: ignore[attr-defined]
+            message = error.format_message().rstrip(". ")  # type: ignore[attr-defined]
+            _refuse(f"{message}: see 'ordrec --help'", error.exit_code)  # type: ignore[attr-defined]
         code = 2
     sys.exit(code or 0)
 
