@@ -129,8 +129,8 @@ def test_damaged_files_are_refused_or_harmless(run, tmp_path):
 # ---- forgery -----------------------------------------------------------------------------------
 
 ODD_VALUES = [
-    None, True, False, 0, 1, -1, 2, 3, 7, 10**6, 2**31, 2**40, 2**63, 10**400, 0.0, 0.5, -0.5, 1e-300,
-    1e300, float("nan"), float("inf"), -float("inf"), "", "x", "linear", [], [1], [1, 2, 3],
+    None, True, False, 0, 1, -1, 2, 3, 7, 10**6, 2**31, 2**40, 2**63, 10**400, 0.0, 0.5, -0.5,
+    1e-300, 1e300, float("nan"), float("inf"), -float("inf"), "", "x", "linear", [], [1], [1, 2, 3],
     ["a", "b"], [None], [[1]], {}, {"a": 1},
 ]  # fmt: skip
 ODD_DTYPES = ["int8", "int32", "int64", "uint8", "uint64", "float16", "float32", "float64", "bool",
