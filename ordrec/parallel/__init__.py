@@ -16,8 +16,8 @@ engine      where
 
 from __future__ import annotations
 
+from ordrec.parallel.blas import one_blas_thread
 from ordrec.parallel.engine import Engine, worker_count
 from ordrec.parallel.running import run, run_all
-from ordrec.parallel.tasks import one_blas_thread
 
 __all__ = ["Engine", "one_blas_thread", "run", "run_all", "worker_count"]

@@ -84,7 +84,7 @@ class DaskPool:
             return scheduler
         if scheduler is None:
             cluster = LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, dashboard_address=None
+                n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
             )
             scheduler = self._open.enter_context(cluster)
         self._address = getattr(scheduler, "scheduler_address", scheduler)

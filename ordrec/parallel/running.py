@@ -9,8 +9,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, NamedTuple, Protocol
 
 from ordrec.errors import WorkerLost
+from ordrec.parallel.blas import one_blas_thread
 from ordrec.parallel.engine import Engine
-from ordrec.parallel.tasks import Outcome, one_blas_thread
+from ordrec.parallel.tasks import Outcome
 
 __all__ = ["run", "run_all"]
 

@@ -6,58 +6,20 @@ import pickle
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
-__all__ = ["Outcome", "attempt", "attempt_here", "one_blas_thread", "within_task"]
+from ordrec.parallel.blas import one_blas_thread
+
+__all__ = ["Outcome", "attempt", "attempt_here", "within_task"]
 
 _thread = threading.local()
-_blas_lock = threading.Lock()
-_blas_holders = 0
-_blas_limit: Any = None
 
 
 def within_task() -> bool:
     """Whether this thread is a worker's, busy with a task."""
     return getattr(_thread, "busy", False)
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread: tasks run side by side instead, and digits stay the same.
-
-    The number of BLAS threads belongs to the whole process. Whoever comes first lowers it and
-    who leaves last restores it, so that threads may overlap in any way.
-
-    Examples
-    --------
-    >>> with one_blas_thread():
-    ...     pass
-    """
-    global _blas_holders, _blas_limit
-    with _blas_lock:
-        if _blas_holders == 0:
-            _blas_limit = _libraries().limit(limits=1, user_api="blas")
-        _blas_holders += 1
-    try:
-        yield
-    finally:
-        with _blas_lock:
-            _blas_holders -= 1
-            if _blas_holders == 0:
-                _blas_limit.restore_original_limits()
-
-
-@cache
-def _libraries() -> Any:
-    """Handles of the thread pools; looking for them takes longer than a small solve."""
-    import scipy.linalg  # noqa: F401  brings a BLAS of its own, which must be found too
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 @dataclass
@@ -81,7 +43,8 @@ def attempt_here(function: Callable[..., Any], task: Any, shared: tuple[Any, ...
     """Run a task in a thread of this process."""
     _thread.busy = True
     try:
-        return Outcome(function(task, *shared))
+        with one_blas_thread():
+            return Outcome(function(task, *shared))
     except Exception as error:
         return Outcome(error=error)
     finally:
@@ -90,7 +53,7 @@ def attempt_here(function: Callable[..., Any], task: Any, shared: tuple[Any, ...
 
 def attempt(function: Callable[..., Any], task: Any, shared: tuple[Any, ...]) -> Outcome:
     """Run a task in another process: its warnings and errors are packed for the way back."""
-    with one_blas_thread(), warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         outcome = attempt_here(function, task, shared)
     outcome.told = [(str(w.message), w.category, w.filename, w.lineno) for w in caught]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import Any
 
-from ordrec.parallel.tasks import Outcome, attempt_here, one_blas_thread
+from ordrec.parallel.tasks import Outcome, attempt_here
 
 __all__ = ["ThreadPool"]
 
 
 class ThreadPool:
-    """Threads that see everything there is; BLAS has one thread while they work."""
+    """Threads that see everything there is."""
 
     lost: tuple[type[BaseException], ...] = ()
     attempts = 1
@@ -21,8 +20,6 @@ class ThreadPool:
     def __init__(self, n_workers: int, function: Callable[..., Any], shared: tuple[Any, ...]):
         self.width = 2 * n_workers
         self._function, self._shared = function, shared
-        self._limit = ExitStack()
-        self._limit.enter_context(one_blas_thread())
         self._executor = ThreadPoolExecutor(n_workers, thread_name_prefix="ordrec")
 
     def submit(self, task: Any) -> Future[Outcome]:
@@ -35,4 +32,3 @@ class ThreadPool:
     def close(self, kill: bool) -> None:
         """Wait for the threads; those that are busy cannot be ended before they are done."""
         self._executor.shutdown(wait=True, cancel_futures=kill)
-        self._limit.close()

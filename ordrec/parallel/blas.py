@@ -1,0 +1,71 @@
+"""One BLAS thread for whoever needs it, whatever other threads do meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+__all__ = ["one_blas_thread"]
+
+_lock = threading.Lock()
+_holders = 0
+_before: list[int] = []
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread: tasks run side by side instead, and digits stay the same.
+
+    In most builds the number of BLAS threads belongs to the whole process. Whoever comes first
+    lowers it and who leaves last restores it, so that threads may overlap in any way. On top
+    of OpenMP it belongs to each thread, which then lowers and restores its own.
+
+    Examples
+    --------
+    >>> with one_blas_thread():
+    ...     pass
+    """
+    global _holders, _before
+    of_process, of_thread = _libraries()
+    own = [library.get_num_threads() for library in of_thread]
+    _set(of_thread, [1] * len(of_thread))
+    with _lock:
+        if _holders == 0:
+            _before = [library.get_num_threads() for library in of_process]
+            _set(of_process, [1] * len(of_process))
+        _holders += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _holders -= 1
+            if _holders == 0:
+                _set(of_process, _before)
+        _set(of_thread, own)
+
+
+@cache
+def _libraries() -> tuple[list[Any], list[Any]]:
+    """Those whose threads belong to the process and those whose threads belong to a thread.
+
+    Looking for them takes longer than a small solve.
+    """
+    import scipy.linalg  # noqa: F401  brings a BLAS of its own, which must be found too
+    from threadpoolctl import ThreadpoolController
+
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    of_thread = [each for each in found if getattr(each, "threading_layer", "") == "openmp"]
+    return [each for each in found if each not in of_thread], of_thread
+
+
+def _set(libraries: list[Any], counts: list[int]) -> None:
+    for library, count in zip(libraries, counts, strict=True):
+        # From 3.8 on threadpoolctl lets one thread alone set the number, the first that did.
+        # Here the first to come and the last to leave may be two.
+        release = getattr(library, "clear_controlling_thread", lambda force: None)
+        release(force=True)
+        library.set_num_threads(count)
+        release(force=True)

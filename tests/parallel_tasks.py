@@ -1,0 +1,100 @@
+"""Tasks for the tests of engines; importable, so that worker processes find them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def row_sum(task: int, table: np.ndarray, shift: float) -> float:
+    return float(table[task] @ table[task]) + shift
+
+
+def where(task: Any, *_: Any) -> tuple[int, bool]:
+    """The process, and whether the first shared array is a map of a file."""
+    base = _[0] if _ else None
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    return os.getpid(), isinstance(base, np.memmap)
+
+
+class Travelling:
+    """Tells a file each time it arrives in a process."""
+
+    def __init__(self, log: Path):
+        self.log = log
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = state
+        with self.log.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+
+
+def hold(task: int, travelling: Travelling) -> int:
+    time.sleep(0.02)
+    return os.getpid()
+
+
+def fail_at(task: int, bad: int, log: Path) -> int:
+    with log.open("a") as file:
+        file.write(f"{task}\n")
+    if task == bad:
+        raise KeyError(f"the {task} is not there")
+    time.sleep(0.01)
+    return task
+
+
+class NotToBePickled(Exception):
+    def __init__(self, one: str, two: str):
+        super().__init__(f"{one} and {two}")
+
+
+def fail_oddly(task: int) -> None:
+    raise NotToBePickled("this", "that")
+
+
+def warn(task: int) -> int:
+    warnings.warn(f"task {task} did not converge: 0.25 left", RuntimeWarning, stacklevel=1)
+    return task
+
+
+def nested(task: int) -> tuple[int, int]:
+    """How many workers a task gets, and what tasks within it give."""
+    from ordrec.parallel import run_all, worker_count
+
+    inner = run_all(row_sum, [0, 1], shared=(np.eye(2), task), engine="processes", n_jobs=2)
+    return worker_count(-1), int(sum(inner))
+
+
+def blas_threads(task: int) -> int:
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_info
+
+    return max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+
+
+def die_once(task: int, table: np.ndarray, shift: float, folder: Path, victims: tuple) -> float:
+    """As `row_sum`; the worker of a victim dies the first time, in the middle of it."""
+    flag = folder / f"died-{task}"
+    if task in victims and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.01)
+    return row_sum(task, table, shift)
+
+
+def always_die(task: int, victim: int) -> int:
+    if task == victim:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task
+
+
+def doze(task: int, seconds: float) -> int:
+    time.sleep(seconds)
+    return task
