@@ -98,7 +98,7 @@ def restore_predictor(model: Any, arrays: Arrays, metadata: Mapping[str, Any]) -
     model.known_items_ = np.bincount(data.items, minlength=n_items) > 0
     model.layer_ = layer_from_arrays("layer", arrays, metadata["layer"], sizes)
     model.tilt_ = tilt_from_arrays(arrays, metadata["kappa"], n_users + 1, n_ranks)
-    model.titles_ = texts_from_arrays("titles", arrays) if metadata["titles"] is True else None
+    model.titles_ = texts_from_arrays("titles", arrays) if metadata["titles"] else None
     if model.titles_ is not None and len(model.titles_) != n_items:
         raise ModelFileError(f"{len(model.titles_)} titles for {n_items} items")
     model.likelihood_ = None

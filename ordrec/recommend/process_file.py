@@ -74,12 +74,12 @@ def process_from_arrays(
     """The process of so many users and items, the unknown ones included."""
     data = _data(arrays, state, n_users, n_items, n_jobs)
     products = tuple(f"{a}*{b}" for a, b in data.products.names)
-    scales = tuple(scale for scale in _texts(state["scales"]) if scale in TIME_SCALES)
-    chosen = frozenset(_texts(state["chosen"]))
+    scales, chosen = _texts(state["scales"]), frozenset(_texts(state["chosen"]))
     layout = Layout(data.item_kernels, data.user_kernels, scales, products, chosen)
     values = take(arrays, "weights", np.float64, (len(layout.names),), low=0)
     smoothing = [name.startswith("smooth.") for name in layout.names]
-    if not chosen <= set(layout.names) or (values[smoothing] <= 0).any():
+    known = set(scales) <= set(TIME_SCALES) and chosen <= set(layout.names)
+    if not known or (values[smoothing] <= 0).any():
         raise ModelFileError("the weights are not those of its components")
     n = data.y.size
     return Process(

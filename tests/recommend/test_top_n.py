@@ -1,0 +1,102 @@
+"""Two-stage recommendation, and what lists are ordered by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ordrec.datasets import synthetic_ratings
+from ordrec.errors import ArgumentError
+from ordrec.persistence import load, save
+from ordrec.recommend import ALSRanking, RatingPredictor
+from ordrec.recommend.top_n import Order, training_ratings
+
+RATINGS = synthetic_ratings(30, 40, n_ratings=420, seed=3)
+
+
+@pytest.fixture(scope="module")
+def model() -> RatingPredictor:
+    return RatingPredictor(preset="fast").fit(RATINGS)
+
+
+def test_the_model_remembers_its_training_ratings(model) -> None:
+    columns = ["user", "item"]
+    pd.testing.assert_frame_equal(
+        training_ratings(model).to_frame().sort_values(columns).reset_index(drop=True),
+        RATINGS.to_frame()[["user", "item", "rating"]].sort_values(columns).reset_index(drop=True),
+    )
+
+
+def test_implicit_candidates_are_those_of_als_ordered_by_the_distributions(model) -> None:
+    als = ALSRanking().fit(RATINGS)
+    for user in RATINGS.user_ids[:5]:
+        found = model.recommend(user, 20, candidates="implicit", n_candidates=8)
+        rated = set(RATINGS.of_user(user)["item"])
+        own = RATINGS.select(RATINGS.users == RATINGS.user_codes([user])[0])
+        first = als.fold_in(own).recommend(user, 8)
+        assert set(found["item"]) == set(first["item"])
+        assert not rated & set(found["item"])
+        assert len(found) == 8
+        given = model.recommend(user, 20, candidates=found["item"])
+        pd.testing.assert_frame_equal(
+            found.sort_values("item", ignore_index=True),
+            given.sort_values("item", ignore_index=True),
+        )
+        assert (np.diff(found["value"]) <= 0).all()
+
+
+def test_enough_candidates_are_all_items(model) -> None:
+    user = RATINGS.user_ids[7]
+    two_stages = model.recommend(user, 1000, candidates="implicit", n_candidates=1000)
+    pd.testing.assert_frame_equal(two_stages, model.recommend(user, 1000))
+
+
+def test_the_first_stage_is_fitted_once_and_shared(model, monkeypatch, tmp_path) -> None:
+    fresh = RatingPredictor(preset="fast").fit(RATINGS)
+    save(fresh, tmp_path / "fresh")
+    fits = []
+    usual = ALSRanking.fit
+    monkeypatch.setattr(ALSRanking, "fit", lambda self, r: fits.append(1) or usual(self, r))
+    newer = fresh.update("newcomer", RATINGS.item_ids[2], 5.0)
+    lists = [m.recommend("newcomer", 5, candidates="implicit", n_candidates=9)
+             for m in (newer, fresh, newer.update(0, RATINGS.item_ids[3], 1.0), newer)]  # fmt: skip
+    assert len(fits) == 1
+    assert lists[0].equals(lists[3])
+    assert not lists[0].equals(lists[1])  # without a rating: for the average user
+    assert RATINGS.item_ids[2] not in set(lists[0]["item"])
+    again = load(tmp_path / "fresh").update("newcomer", RATINGS.item_ids[2], 5.0)
+    assert again.recommend("newcomer", 5, candidates="implicit", n_candidates=9).equals(lists[0])
+    assert len(fits) == 2
+
+
+def test_orders() -> None:
+    scale = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    p = np.array([[0.1, 0.2, 0.4, 0.2, 0.1], [0.4, 0.0, 0.0, 0.0, 0.6]])
+    assert Order("expected", None, 0.25).values(p, scale).tolist() == pytest.approx([3.0, 3.4])
+    assert Order("p_at_least", None, 0.25).values(p, scale).tolist() == pytest.approx([0.3, 0.6])
+    assert Order("p_at_least", 3, 0.25).values(p, scale).tolist() == pytest.approx([0.7, 0.6])
+    assert Order("lower_quantile", None, 0.25).values(p, scale).tolist() == [2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"candidates": "some"}, "candidates must be"),
+        ({"candidates": "implicit", "n_candidates": 0}, "n_candidates must be"),
+        ({"by": "magic"}, "by must be"),
+        ({"by": "expected", "quantile": 1.0}, "quantile must lie"),
+        ({"n": 0}, "n must be"),
+    ],
+)
+def test_wrong_options_are_refused(model, options, says: str) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        model.recommend(RATINGS.user_ids[0], **options)
+
+
+def test_nothing_left_to_recommend(model) -> None:
+    user = RATINGS.user_ids[0]
+    rated = RATINGS.of_user(user)["item"]
+    empty = model.recommend(user, 5, candidates=rated)
+    assert empty.columns.tolist() == ["item", "value", "expected"]
+    assert len(empty) == 0
