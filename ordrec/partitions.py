@@ -160,7 +160,7 @@ class _Writer:
             )
         items = pd.DataFrame({"item": self._counts.index, "n_ratings": self._counts.to_numpy(int)})
         with replace_file(self._folder / ITEMS) as part:
-            items.to_parquet(part, engine="pyarrow", index=False)
+            items.to_parquet(part, engine="pyarrow", index=False, write_page_checksum=True)
         self._manifest.n_ratings = sum(part.n_ratings for part in self._manifest.parts)
         self._manifest.n_users, self._manifest.n_items = len(users), len(items)
         self._manifest.complete = True
@@ -199,7 +199,9 @@ class _Writer:
         file = f"part-{len(self._manifest.parts):05d}.parquet"
         table = self._pyarrow.concat_tables(self._waiting)
         with replace_file(self._folder / file) as part:
-            self._parquet.write_table(table, part, row_group_size=ROWS_PER_GROUP)
+            self._parquet.write_table(
+                table, part, row_group_size=ROWS_PER_GROUP, write_page_checksum=True
+            )
         size = (self._folder / file).stat().st_size
         self._manifest.parts.append(Part(file, self._n_rows, self._n_users, size))
         self._waiting, self._n_rows, self._n_users = [], 0, 0

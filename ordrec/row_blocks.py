@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from ordrec.errors import DataError
 from ordrec.partitions import parquet_engine
 from ordrec.scale import Scale
 
-__all__ = ["RowBlock", "column_names", "row_blocks", "user_starts"]
+__all__ = ["RowBlock", "checked_frame", "column_names", "row_blocks", "user_starts"]
 
 
 class RowBlock(NamedTuple):
@@ -74,12 +74,12 @@ def row_blocks(
                 f"{path}: {names.count(column) or 'no'} columns {column!r} (it has {names}): give "
                 "all files the same columns, or name them with user=, item=, rating=, timestamp="
             )
-    with parquet.ParquetFile(path) as file:
+    with parquet.ParquetFile(path, page_checksum_verification=True) as file:
         for group in range(file.num_row_groups):
             place = f"{path}, row group {group}"
             try:
-                table = file.read_row_group(group, columns=wanted).to_pandas()
-            except (OSError, pyarrow.ArrowException) as error:
+                table = checked_frame(file.read_row_group(group, columns=wanted))
+            except (OSError, ValueError, pyarrow.ArrowException) as error:
                 raise DataError(
                     f"{place}: cannot be read ({str(error)[:200]}): write the file again"
                 ) from None
@@ -96,12 +96,18 @@ def row_blocks(
             yield RowBlock(users, items, values, times, str(path), ((group, values.size),))
 
 
+def checked_frame(table: Any) -> pd.DataFrame:
+    """An arrow table of a stranger as a frame: what he says about pandas is not believed."""
+    table.validate(full=True)
+    return table.to_pandas(ignore_metadata=True)
+
+
 def column_names(path: Path) -> list[str]:
     """The columns of a file."""
     pyarrow, parquet = parquet_engine(path)
     try:
         return parquet.read_schema(path).names
-    except (OSError, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise DataError(
             f"{path}: not a parquet table ({str(error)[:200]}): write it again, or take it away"
         ) from None

@@ -14,7 +14,7 @@ from ordrec.columns import plain
 from ordrec.errors import ArgumentError, DataError
 from ordrec.partitions import ITEMS, MANIFEST, Manifest, Part, parquet_engine, read_manifest
 from ordrec.ratings import Ratings, Scale
-from ordrec.row_blocks import RowBlock, column_names, row_blocks, user_starts
+from ordrec.row_blocks import RowBlock, checked_frame, column_names, row_blocks, user_starts
 
 __all__ = ["RatingsScan", "scan_ratings"]
 
@@ -271,14 +271,15 @@ def scan_ratings(
 
 
 def _item_table(folder: Path, manifest: Manifest) -> pd.DataFrame:
-    _, parquet = parquet_engine(folder)
+    pyarrow, parquet = parquet_engine(folder)
     try:
-        items = parquet.ParquetFile(folder / ITEMS).read(["item", "n_ratings"]).to_pandas()
+        file = parquet.ParquetFile(folder / ITEMS, page_checksum_verification=True)
+        items = checked_frame(file.read(["item", "n_ratings"]))
         right = len(items) == manifest.n_items and items["item"].is_unique
         if right and int(items["n_ratings"].sum()) == manifest.n_ratings:
             return items
         reason = f"does not fit {MANIFEST}"
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, pyarrow.ArrowException) as error:
         reason = f"cannot be read: {str(error)[:200]}"
     raise DataError(f"{folder / ITEMS}: {reason}: write the folder again")
 

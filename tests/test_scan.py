@@ -300,6 +300,33 @@ def test_damage_inside_a_part_is_noticed(written):
         Ratings.scan(written).check()
 
 
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_changed_bytes_are_refused_or_harmless(tmp_path_factory, data):
+    ratings = synthetic_ratings(9, 10, n_ratings=40, seed=1, dated=True)
+    folder = tmp_path_factory.mktemp("bytes") / "x"
+    ratings.to_partitions(folder, rows_per_part=30)
+    file = data.draw(st.sampled_from(sorted(folder.iterdir())))
+    content = bytearray(file.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content) - 1)) :]
+    file.write_bytes(content)
+    if data.draw(st.booleans()):
+        (folder / MANIFEST).unlink()
+        (folder / ITEMS).unlink()
+    told = ""
+    try:
+        scan = Ratings.scan(folder)
+        scan.check()
+        assert scan.n_ratings == 40
+    except DataError as error:
+        told = str(error)
+    assert told == "" or str(folder) in told
+
+
 def test_check_finds_users_split_behind_the_manifest(written):
     header = json.loads((written / MANIFEST).read_text())
     first, second = header["parts"][:2]
