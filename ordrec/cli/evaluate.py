@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from ordrec.cli.options import (
     console,
     progress_bar,
     ratings_of,
+    report_writer,
     result_writer,
     words_of,
 )
@@ -61,9 +63,43 @@ def evaluate(
         ),
     ] = "auto",
     average: Annotated[
-        str, typer.Option("--average", help="Pool all ratings (micro) or average users (macro).")
+        str,
+        typer.Option(
+            "--average", help="Pool all ratings (micro), average users (macro), or show both."
+        ),
     ] = "micro",
-    seed: Annotated[int, typer.Option("--seed", help="Seed of splits and models.")] = 0,
+    candidates: Annotated[
+        str,
+        typer.Option(
+            "--candidates",
+            help="What ranking metrics rank: the whole catalogue but what the user rated in "
+            "training, or only the items he rated in the test part (rated).",
+        ),
+    ] = "catalogue",
+    ranking_users: Annotated[
+        str,
+        typer.Option(
+            "--ranking-users",
+            metavar="N",
+            help="For how many test users, drawn at random, the catalogue is ranked: a number, "
+            "all, or auto for as many as make a million pairs of a user and an item.",
+        ),
+    ] = "auto",
+    cold: Annotated[
+        int,
+        typer.Option(
+            "--cold",
+            metavar="N",
+            help="Users with at most N training ratings are cold; where the test part has "
+            "such users, warm and cold ones are also shown apart.",
+        ),
+    ] = 0,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", help="Models fitted at a time; -1: one a processor.")
+    ] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Seed of splits, models and draws of users.")
+    ] = 0,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -73,17 +109,31 @@ def evaluate(
             help="Also write the results to FILE.csv or FILE.json.",
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Also write a report with tables and figures to FILE.html.",
+        ),
+    ] = None,
     offline: OfflineOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Compare rating models on held-out ratings.
 
-    Without arguments: the quicker models on the bundled MovieLens ratings.
+    Without arguments: the predictor, one model a user and the baselines on the bundled MovieLens
+    ratings. A model that fails is named and the others go on; the exit code is then 1.
     """
+    from ordrec.errors import ArgumentError
     from ordrec.evaluation import DEFAULT_METRICS
     from ordrec.evaluation import evaluate as compare
 
+    if average not in ("micro", "macro", "both"):
+        raise ArgumentError(f"--average must be micro, macro or both, got {average!r}")
     writers = [result_writer(path) for path in output or []]
+    if report is not None:
+        writers.append(report_writer(report))
     ratings = ratings_of(data, offline)
     with progress_bar(quiet) as progress:
         result = compare(
@@ -92,7 +142,12 @@ def evaluate(
             split,
             metrics=words_of(metrics, "--metrics") if metrics else DEFAULT_METRICS,
             decision=decision,
+            candidates=candidates,  # type: ignore[arg-type]
+            ranking_users=int(ranking_users) if ranking_users.isdecimal() else ranking_users,  # type: ignore[arg-type]
+            cold_users=cold,
             seed=seed,
+            n_jobs=jobs,
+            keep_distributions=report is not None,
             progress=progress,
         )
     for write in writers:
@@ -100,4 +155,11 @@ def evaluate(
     if not quiet:
         from ordrec.report.tables import summary_table
 
-        console().print(summary_table(result, average))
+        for users in result.user_groups or ["all"]:
+            for one in ("micro", "macro") if average == "both" else (average,):
+                console().print(summary_table(result, one, users))
+    for failed in result.failures.itertuples():
+        words = " ".join(str(failed.error).split())
+        print(f"ordrec: {failed.model} failed on fold {failed.fold}: {words}", file=sys.stderr)
+    if not result.complete:
+        raise typer.Exit(1)

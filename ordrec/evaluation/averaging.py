@@ -20,7 +20,7 @@ import numpy as np
 
 from ordrec.errors import ArgumentError, DataError
 
-__all__ = ["Metric", "by_group", "segment_means", "segment_of_rows", "segment_sums"]
+__all__ = ["Metric", "by_group", "segment_means", "segment_of_rows", "segment_sums", "segments"]
 
 
 class Metric(Protocol):
@@ -65,7 +65,7 @@ def _metric(segment_values: Callable[..., np.ndarray], pred_ndim: int) -> Metric
 
     def per_group(y_true: Any, y_pred: Any, groups: Any, **options: Any) -> np.ndarray:
         true, pred = _checked(y_true, y_pred, pred_ndim, name)
-        order, start = _segments(groups, true.size)
+        order, start = segments(groups, true.size)
         return segment_values(true[order], pred[order], start, **options)
 
     @functools.wraps(segment_values)
@@ -142,10 +142,10 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
         raise ArgumentError(f"{name}: values must be numbers, all rows of equal length") from None
 
 
-def _segments(groups: Any, n_rows: int) -> tuple[np.ndarray | slice, np.ndarray]:
+def segments(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows sorted by group, and where each group starts; without groups all rows are one."""
     if groups is None:
-        return slice(None), np.array([0, n_rows])
+        return np.arange(n_rows), np.array([0, n_rows])
     groups = np.asarray(groups)
     if groups.shape != (n_rows,):
         raise ArgumentError(f"groups must name one group a row: {groups.shape} for {n_rows} rows")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import copy
 import inspect
-import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal
 
+import joblib
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError, DataError
-from ordrec.evaluation.measures import DEFAULT_METRICS, Measure, Outcome, measure_from_name
+from ordrec.errors import ArgumentError
+from ordrec.evaluation.against_best import against_best
+from ordrec.evaluation.manifest import circumstances, ratings_checksum
+from ordrec.evaluation.measurement import FoldMeasurement, Protocol, measure_fold
+from ordrec.evaluation.measures import DEFAULT_METRICS, measure_from_name
 from ordrec.evaluation.partition import Split, Splitter
-from ordrec.evaluation.result import EvaluationResult
+from ordrec.evaluation.result import COLUMNS, EvaluationResult
 from ordrec.evaluation.splits import split_from_name
 from ordrec.ratings import Ratings
 from ordrec.recommend.models import make_model
@@ -31,7 +34,14 @@ def evaluate(
     *,
     metrics: Iterable[str] = DEFAULT_METRICS,
     decision: str = "auto",
+    candidates: Literal["catalogue", "rated"] = "catalogue",
+    ranking_users: int | Literal["auto", "all"] = "auto",
+    cold_users: int = 0,
     seed: int = 0,
+    n_jobs: int = 1,
+    n_resamples: int = 2000,
+    keep_distributions: bool = False,
+    on_error: Literal["record", "raise"] = "record",
     progress: Progress | None = None,
 ) -> EvaluationResult:
     """Compare models on the same folds.
@@ -52,10 +62,34 @@ def evaluate(
         best for it (see `ordrec.evaluation.measures`): mean for ``rmse``, median for
         ``int_mae``, mode for ``mze``. Models without ``predict_proba`` give one number, which is
         rounded to the nearest scale value where a metric needs a rank.
+    candidates : {"catalogue", "rated"}
+        What ranking metrics rank for a user: every item of the data that he has not rated in
+        training, or his test items alone, which flatters every model and favours none that
+        knows what people choose. ``fcp`` is about pairs of ratings and always of the latter.
+    ranking_users : int, "auto" or "all"
+        For how many test users the catalogue is ranked, the same ones for all models, drawn at
+        random; "auto" takes as many as make a million pairs of a user and an item, but a
+        hundred at least.
+    cold_users : int
+        A user with at most so many training ratings, those given for fold-in included, counts
+        as cold. Where there are such users in a test part, warm and cold ones are also
+        measured apart (column ``users``).
     seed : int
-        For splits given by name, and for models given by name that have a ``random_state``.
+        For splits given by name, for models given by name that have a ``random_state``, and
+        for the draws of users.
+    n_jobs : int
+        Models fitted at the same time, each in a process of its own; -1 for all processors.
+        Nothing but the seconds depends on it.
+    n_resamples : int
+        Draws of users for intervals and tests; 0 for none.
+    keep_distributions : bool
+        Whether predicted distributions are kept, for reliability diagrams.
+    on_error : {"record", "raise"}
+        Whether a model that fails is recorded, with its error, and the others go on; or its
+        exception is raised.
     progress : callable, optional
-        Called as ``progress(done, total, text)`` before each fit and once at the end.
+        Called as ``progress(done, total, text)`` before each fit (with several jobs: after
+        it) and once at the end.
 
     Returns
     -------
@@ -77,35 +111,89 @@ def evaluate(
     >>> sorted(result.frame["model"].unique())
     ['bias', 'mean']
     """
-    if decision not in ("auto", "mean", "median", "mode"):
-        raise ArgumentError(
-            f'decision must be "auto", "mean", "median" or "mode", got {decision!r}'
-        )
     named = _named_models(models, seed)
     measures = [measure_from_name(name) for name in dict.fromkeys(metrics)]
-    if not measures:
-        raise ArgumentError("metrics must hold at least one name")
+    protocol = Protocol(
+        measures, decision, candidates, ranking_users, cold_users, keep_distributions, seed
+    )
     splitter = split_from_name(split, seed=seed) if isinstance(split, str) else split
-    total, done, rows = splitter.n_splits * len(named), 0, []
-    for fold in splitter.split(ratings):
-        for name, model in named.items():
-            if progress is not None:
-                progress(done, total, f"{name}, fold {fold.fold}")
-            rows += _measure_model(name, copy.deepcopy(model), fold, measures, decision)
-            done += 1
-    if progress is not None:
-        progress(done, total, "done")
-    if not rows:
+    manifest = circumstances()
+    tasks = (
+        (name, model, fold) for fold in splitter.split(ratings) for name, model in named.items()
+    )
+    total = splitter.n_splits * len(named)
+    measured = list(_run(tasks, protocol, on_error, n_jobs, total, progress))
+    rows = [row for fold in measured for row in fold.rows]
+    failed = [fold for fold in measured if fold.error]
+    if not rows and not failed:
         raise ArgumentError(
             f"none of the metrics {', '.join(m.name for m in measures)} applies to "
             f"{', '.join(named)}: a model without predict_proba has no distribution to measure, "
             "and one that only ranks has ranking metrics only"
         )
-    frame = pd.DataFrame(rows)
+    manifest |= {
+        "models": {name: " ".join(repr(model).split()) for name, model in named.items()},
+        "data": {ratings.name: ratings_checksum(ratings)},
+        "split": repr(splitter),
+        "decision": decision,
+        "cold users": f"at most {cold_users} training ratings",
+        "seed": seed,
+    }
+    frame = pd.DataFrame(rows, columns=[c for c in COLUMNS if c not in ("data", "seed")])
     frame.insert(0, "data", ratings.name)
-    frame["seed"] = seed
-    descriptions = {name: repr(model) for name, model in named.items()}
-    return EvaluationResult(frame, repr(splitter), decision, seed, descriptions)
+    return EvaluationResult(
+        frame.assign(seed=seed),
+        repr(splitter),
+        decision,
+        seed,
+        {name: repr(model) for name, model in named.items()},
+        against_best(measured, n_resamples=n_resamples, seed=seed),
+        pd.DataFrame(
+            [(ratings.name, f.model, f.split, f.fold, f.error) for f in failed],
+            columns=["data", "model", "split", "fold", "error"],
+        ),
+        manifest,
+        _joined_distributions(measured),
+    )
+
+
+def _run(
+    tasks: Iterator[tuple[str, Any, Split]],
+    protocol: Protocol,
+    on_error: str,
+    n_jobs: int,
+    total: int,
+    progress: Progress | None,
+) -> Iterator[FoldMeasurement]:
+    """Measure the models one after the other, or several at a time, in the order of the tasks."""
+    tell = progress if progress is not None else lambda *_: None
+    if n_jobs == 0:
+        raise ArgumentError("n_jobs must not be 0: give 1, more, or -1 for all processors")
+    if n_jobs == 1:
+        for done, (name, model, fold) in enumerate(tasks):
+            tell(done, total, f"{name}, fold {fold.fold}")
+            yield measure_fold(name, copy.deepcopy(model), fold, protocol, on_error)
+    else:
+        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
+        waiting = (joblib.delayed(measure_fold)(*task, protocol, on_error) for task in tasks)
+        for done, found in enumerate(parallel(waiting), start=1):
+            tell(done, total, f"{found.model}, fold {found.fold}")
+            yield found
+    tell(total, total, "done")
+
+
+def _joined_distributions(
+    measured: list[FoldMeasurement],
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The levels and distributions of each model over all folds."""
+    kept: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    for fold in measured:
+        if fold.distributions is not None:
+            kept.setdefault(fold.model, []).append(fold.distributions)
+    return {
+        name: (np.concatenate([y for y, _ in parts]), np.vstack([p for _, p in parts]))
+        for name, parts in kept.items()
+    }
 
 
 def _named_models(models: Any, seed: int) -> dict[str, Any]:
@@ -134,85 +222,3 @@ def _made(name: str, seed: int) -> Any:
     if "random_state" in inspect.signature(type(model)).parameters:
         model = make_model(name, random_state=seed)
     return model
-
-
-def _measure_model(
-    name: str, model: Any, split: Split, measures: list[Measure], decision: str
-) -> list[dict[str, Any]]:
-    """Fit, predict, and one row a metric and average."""
-    start = time.perf_counter()
-    model, given = _fitted(model, split)
-    fitted = time.perf_counter()
-    outcome = _outcome(name, model, split.test)
-    predicted = time.perf_counter()
-    about = {
-        "model": name,
-        "split": split.name,
-        "fold": split.fold,
-        "n_test": split.test.n_ratings,
-        "n_cold_users": split.n_cold_users,
-        "n_cold_items": split.n_cold_items,
-        "n_cold_ratings": split.n_cold_ratings,
-        "given": given,
-        "fit_seconds": fitted - start,
-        "predict_seconds": predicted - fitted,
-    }
-    rows = []
-    for measure in measures:
-        if not measure.applies_to(outcome):
-            continue
-        chosen = measure.decision if decision == "auto" else decision
-        for average in measure.averages:
-            value, n = measure.value(outcome, average, chosen)
-            rows.append(
-                about
-                | {
-                    "metric": measure.name,
-                    "average": average,
-                    "decision": _printed(measure, outcome, chosen),
-                    "value": value,
-                    "n": n,
-                }
-            )
-    return rows
-
-
-def _fitted(model: Any, split: Split) -> tuple[Any, str]:
-    """The fitted model, and how it came to know the ratings given for fold-in."""
-    folds_in = split.given is not None and hasattr(model, "fold_in")
-    model.fit(split.train if folds_in else split.train_and_given())
-    if folds_in:
-        return model.fold_in(split.given), "folded in"
-    return model, "" if split.given is None else "in training"
-
-
-def _outcome(name: str, model: Any, test: Ratings) -> Outcome:
-    n = test.n_ratings
-    if hasattr(model, "predict_proba"):
-        shape = (n, test.scale.n_ranks)
-        return Outcome(test, probabilities=_answers(name, model.predict_proba, test, shape))
-    if hasattr(model, "predict"):
-        return Outcome(test, ratings=_answers(name, model.predict, test, (n,)))
-    return Outcome(test, scores=_answers(name, model.scores, test, (n,)))
-
-
-def _answers(
-    name: str, method: Callable[..., Any], test: Ratings, shape: tuple[int, ...]
-) -> np.ndarray:
-    users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
-    dated = "timestamps" in inspect.signature(method).parameters and test.timestamps is not None
-    when = {"timestamps": test.timestamps} if dated else {}
-    values = np.asarray(method(users, items, **when), dtype=np.float64)
-    if values.shape != shape:
-        raise DataError(f"model {name!r} answered with shape {values.shape} instead of {shape}")
-    bad = int((~np.isfinite(values)).sum())
-    if bad:
-        raise DataError(f"model {name!r} gave {bad} predictions that are not finite numbers")
-    return values
-
-
-def _printed(measure: Measure, outcome: Outcome, decision: str) -> str:
-    """The decision as it stands in the table."""
-    if measure.kind == "probability":
-        return "none"
-    return "point" if outcome.probabilities is None else decision

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
+import shlex
 import sys
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
-from ordrec import __version__
+import numpy as np
 
-__all__ = ["circumstances"]
+from ordrec import __version__
+from ordrec.ratings import Ratings
+
+__all__ = ["circumstances", "ratings_checksum"]
 
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "numba", "joblib", "implicit", "lightgbm")
 
@@ -30,10 +35,39 @@ def circumstances() -> dict[str, Any]:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    program = os.path.basename(sys.argv[0]) or "python"
     return {
         "versions": versions,
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
-        "command": " ".join([program, *sys.argv[1:]]),
+        "command": shlex.join([*_program(), *sys.argv[1:]]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def ratings_checksum(ratings: Ratings) -> str:
+    """SHA-256 of who gave which rating to what and when; the same on every machine.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": [1, 2], "item": [1, 1], "rating": [3, 4]})
+    >>> len(ratings_checksum(Ratings.from_frame(frame)))
+    64
+    """
+    digest = hashlib.sha256()
+    for ids in (ratings.user_ids, ratings.item_ids):
+        digest.update("\0".join(map(str, ids)).encode())
+    times = np.zeros(0) if ratings.timestamps is None else ratings.timestamps
+    for codes in (ratings.users, ratings.items, ratings.levels):
+        digest.update(np.ascontiguousarray(codes, dtype="<i8").tobytes())
+    for numbers in (ratings.scale.values, times):
+        digest.update(np.ascontiguousarray(numbers, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _program() -> list[str]:
+    """How this process was called: a module, a command or a script."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None:
+        return ["python", "-m", spec.name.removesuffix(".__main__")]
+    name = os.path.basename(sys.argv[0])
+    return ["python", name] if name.endswith(".py") else [name or "python"]

@@ -18,32 +18,43 @@ name                   measured on                                decision
 ``brier``              the distribution                           none
 ``ece``                the distribution's most probable rank      none
 ``ece_cumulative``     the distribution's cumulative sums         none
-``ndcg@k``, ``fcp``    the order of a user's test items           mean
-``map``, ``mrr``       the order of a user's test items           mean
-``precision@k``        the order of a user's test items           mean
-``recall@k``           the order of a user's test items           mean
+``fcp``                the order of a user's test items           mean
+``ndcg@k``             the places of a user's test items          mean
+``map``, ``mrr``       the places of a user's test items          mean
+``precision@k``        the places of a user's test items          mean
+``recall@k``           the places of a user's test items          mean
 =====================  =========================================  ===========
 
-A predicted number becomes a scale value by rounding to the nearest. Ranking metrics order
-the test items that the user rated, not the whole catalogue. For ``ndcg`` the relevance is
-``4 (rank - 1) / (r - 1)``, so that scales of any length compare (1 to 5 stars: 0 to 4), with
-gain ``2^rel - 1``; for the others an item is relevant from relevance 3 on (4 stars of 5).
+A predicted number becomes a scale value by rounding to the nearest. Places are those in a list
+of the whole catalogue without what the user rated in training (see
+`ordrec.evaluation.catalogue`), or, if that is asked for, of his test items alone. For ``ndcg``
+the relevance is ``4 (rank - 1) / (r - 1)``, so that scales of any length compare (1 to 5 stars:
+0 to 4), with gain ``2^rel - 1``; for the others an item is relevant from relevance 3 on (4
+stars of 5). What nobody rated in the test part has no relevance.
 """
 
 from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ordrec.errors import ArgumentError
-from ordrec.evaluation import errors, probability, ranking
+from ordrec.evaluation import catalogue, errors, probability, ranking
 from ordrec.ordinal.decisions import decide as decide_rank
 from ordrec.ratings import Ratings, Scale
 
-__all__ = ["DEFAULT_METRICS", "Measure", "Outcome", "decide", "measure_from_name", "metric_names"]
+__all__ = [
+    "DEFAULT_METRICS",
+    "Measure",
+    "Outcome",
+    "UserSums",
+    "decide",
+    "measure_from_name",
+    "metric_names",
+]
 
 Decision = Literal["mean", "median", "mode"]
 Average = Literal["micro", "macro"]
@@ -85,12 +96,24 @@ def decide(probabilities: np.ndarray, scale: Scale, decision: str) -> np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What one model said about one test part: ratings, distributions or bare scores."""
+    """What one model said about one test part: ratings, distributions or bare scores.
+
+    ``places`` are those of the test items in the catalogue, where that was asked for; 0 for users
+    that were not ranked for.
+    """
 
     test: Ratings
     ratings: np.ndarray | None = None
     probabilities: np.ndarray | None = None
     scores: np.ndarray | None = None
+    places: np.ndarray | None = None
+
+    def select(self, rows: np.ndarray) -> Outcome:
+        """The same about some of the test ratings."""
+        said = (self.ratings, self.probabilities, self.scores, self.places)
+        return Outcome(
+            self.test.select(rows), *(None if values is None else values[rows] for values in said)
+        )
 
     def predicted(self, decision: str) -> np.ndarray:
         """The predicted numbers: by decision where there are distributions."""
@@ -102,6 +125,15 @@ class Outcome:
     def order(self, decision: str) -> np.ndarray:
         """The numbers by which items are ranked."""
         return self.predicted(decision) if self.scores is None else self.scores
+
+
+class UserSums(NamedTuple):
+    """What each user adds to a value, ``sum(sums) / sum(counts)`` or, for ``root``, its root."""
+
+    users: np.ndarray
+    sums: np.ndarray
+    counts: np.ndarray
+    root: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +153,12 @@ class Measure:
         it, or the rank of that.
     options : dict
         Passed on to the metric.
+    pooled : {"mean", "root", "pairs", ""}
+        How its micro average comes about from those of the users: their mean weighted by
+        ratings, the root of that of their squares, the share of their pairs, or in none of
+        these ways.
+    placed : callable, optional
+        The same metric of places in the catalogue.
     """
 
     name: str
@@ -130,6 +168,8 @@ class Measure:
     averages: tuple[Average, ...] = ("micro", "macro")
     unit: Literal["number", "value", "rank", ""] = ""
     options: dict[str, Any] = field(default_factory=dict)
+    pooled: Literal["mean", "root", "pairs", ""] = ""
+    placed: Any = None
 
     def applies_to(self, outcome: Outcome) -> bool:
         """Whether the model said what this metric needs."""
@@ -137,51 +177,101 @@ class Measure:
             return outcome.scores is None
         return self.kind == "ranking" or outcome.probabilities is not None
 
+    def over_catalogue(self, outcome: Outcome) -> bool:
+        """Whether it is measured on places in the catalogue."""
+        return self.placed is not None and outcome.places is not None
+
     def value(self, outcome: Outcome, average: str, decision: str) -> tuple[float, int]:
         """The value, and the number of ratings (micro) or users (macro) it is a mean of."""
-        truth, said = self._columns(outcome, decision or "mean")
-        users = outcome.test.users
+        truth, said, users = self._columns(outcome, decision or "mean")
         if average == "micro":
-            if self.kind == "ranking":
+            if self.pooled == "pairs":
                 return ranking.pooled_fcp(truth, said, users), truth.size
             return self.metric(truth, said, **self.options), truth.size
-        values = self.metric.per_group(truth, said, users, **self.options)
+        values = self._by_user(outcome, truth, said, users)
         defined = values[~np.isnan(values)]
         return (float(defined.mean()) if defined.size else float("nan")), int(defined.size)
 
-    def _columns(self, outcome: Outcome, decision: str) -> tuple[np.ndarray, np.ndarray]:
+    def user_sums(self, outcome: Outcome, average: str, decision: str) -> UserSums | None:
+        """What each user adds to `value`; None where it is no such sum."""
+        if average == "micro" and not self.pooled:
+            return None
+        truth, said, users = self._columns(outcome, decision or "mean")
+        distinct, counts = np.unique(users, return_counts=True)
+        if average == "micro" and self.pooled == "pairs":
+            right, pairs = ranking.pair_counts.per_group(truth, said, users).T
+            return UserSums(distinct, right, pairs)
+        values = self._by_user(outcome, truth, said, users)
+        if average == "macro":
+            defined = ~np.isnan(values)
+            return UserSums(distinct[defined], values[defined], np.ones(int(defined.sum())))
+        root = self.pooled == "root"
+        return UserSums(distinct, (values**2 if root else values) * counts, counts * 1.0, root)
+
+    def _by_user(
+        self, outcome: Outcome, truth: np.ndarray, said: np.ndarray, users: np.ndarray
+    ) -> np.ndarray:
+        if not truth.size:  # none of these users is among those that were ranked for
+            return np.zeros(0)
+        metric = self.placed if self.over_catalogue(outcome) else self.metric
+        return metric.per_group(truth, said, users, **self.options)
+
+    def _columns(
+        self, outcome: Outcome, decision: str
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What was true, what was said, and of whom."""
         test, scale = outcome.test, outcome.test.scale
         if self.kind == "probability":
             assert outcome.probabilities is not None
-            return test.levels, outcome.probabilities
+            return test.levels, outcome.probabilities, test.users
         if self.kind == "ranking":
-            return TOP_RELEVANCE * test.levels / (scale.n_ranks - 1), outcome.order(decision)
+            relevance = TOP_RELEVANCE * test.levels / (scale.n_ranks - 1)
+            if self.over_catalogue(outcome):
+                assert outcome.places is not None
+                ranked = outcome.places > 0
+                return relevance[ranked], outcome.places[ranked], test.users[ranked]
+            return relevance, outcome.order(decision), test.users
         said = outcome.predicted(decision)
         if self.unit == "number":
-            return test.values, said
+            return test.values, said, test.users
         said = scale.nearest(said)
-        return (test.values, said) if self.unit == "value" else (test.ranks, scale.ranks_of(said))
+        if self.unit == "value":
+            return test.values, said, test.users
+        return test.ranks, scale.ranks_of(said), test.users
 
 
 _BOTH: tuple[Average, ...] = ("micro", "macro")
-_MACRO: tuple[Average, ...] = ("macro",)
-_RELEVANT = {"relevant_from": RELEVANT_FROM}
+
+
+def _error(
+    name: str,
+    metric: Any,
+    decision: Decision,
+    unit: Literal["number", "value", "rank"],
+    pooled: Any,
+) -> Measure:
+    return Measure(name, "error", metric, decision, _BOTH, unit, pooled=pooled)
+
+
+def _of_places(name: str, metric: Any, placed: Any, **options: Any) -> Measure:
+    return Measure(name, "ranking", metric, "mean", ("macro",), "", options, placed=placed)
+
 
 _MEASURES = {
     measure.name: measure
     for measure in (
-        Measure("rmse", "error", errors.rmse, "mean", _BOTH, "number"),
-        Measure("mae", "error", errors.mae, "mean", _BOTH, "number"),
-        Measure("int_mae", "error", errors.mae, "median", _BOTH, "value"),
-        Measure("rank_mae", "error", errors.mae, "median", _BOTH, "rank"),
-        Measure("mze", "error", errors.mze, "mode", _BOTH, "rank"),
-        Measure("macro_mae", "error", errors.macro_mae, "median", _BOTH, "rank"),
-        Measure("off_by_one", "error", errors.off_by_one, "median", _BOTH, "rank"),
-        Measure("kappa", "error", errors.quadratic_kappa, "mean", _BOTH, "rank"),
-        Measure("tau", "error", errors.kendall_tau, "mean", _BOTH, "number"),
-        Measure("log_loss", "probability", probability.log_loss),
-        Measure("rps", "probability", probability.ranked_probability_score),
-        Measure("brier", "probability", probability.brier_score),
+        _error("rmse", errors.rmse, "mean", "number", "root"),
+        _error("mae", errors.mae, "mean", "number", "mean"),
+        _error("int_mae", errors.mae, "median", "value", "mean"),
+        _error("rank_mae", errors.mae, "median", "rank", "mean"),
+        _error("mze", errors.mze, "mode", "rank", "mean"),
+        _error("macro_mae", errors.macro_mae, "median", "rank", ""),
+        _error("off_by_one", errors.off_by_one, "median", "rank", "mean"),
+        _error("kappa", errors.quadratic_kappa, "mean", "rank", ""),
+        _error("tau", errors.kendall_tau, "mean", "number", ""),
+        Measure("log_loss", "probability", probability.log_loss, pooled="mean"),
+        Measure("rps", "probability", probability.ranked_probability_score, pooled="mean"),
+        Measure("brier", "probability", probability.brier_score, pooled="mean"),
         Measure("ece", "probability", probability.expected_calibration_error, "", ("micro",)),
         Measure(
             "ece_cumulative",
@@ -190,12 +280,29 @@ _MEASURES = {
             averages=("micro",),
             options={"event": "cumulative"},
         ),
-        Measure("ndcg@k", "ranking", ranking.ndcg, "mean", _MACRO),
-        Measure("fcp", "ranking", ranking.fcp, "mean", _BOTH),
-        Measure("map", "ranking", ranking.mean_average_precision, "mean", _MACRO, "", _RELEVANT),
-        Measure("mrr", "ranking", ranking.mean_reciprocal_rank, "mean", _MACRO, "", _RELEVANT),
-        Measure("precision@k", "ranking", ranking.precision_at, "mean", _MACRO, "", _RELEVANT),
-        Measure("recall@k", "ranking", ranking.recall_at, "mean", _MACRO, "", _RELEVANT),
+        _of_places("ndcg@k", ranking.ndcg, catalogue.placed_ndcg),
+        Measure("fcp", "ranking", ranking.fcp, "mean", pooled="pairs"),
+        _of_places(
+            "map",
+            ranking.mean_average_precision,
+            catalogue.placed_average_precision,
+            relevant_from=RELEVANT_FROM,
+        ),
+        _of_places(
+            "mrr",
+            ranking.mean_reciprocal_rank,
+            catalogue.placed_reciprocal_rank,
+            relevant_from=RELEVANT_FROM,
+        ),
+        _of_places(
+            "precision@k",
+            ranking.precision_at,
+            catalogue.placed_precision,
+            relevant_from=RELEVANT_FROM,
+        ),
+        _of_places(
+            "recall@k", ranking.recall_at, catalogue.placed_recall, relevant_from=RELEVANT_FROM
+        ),
     )
 }
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import ranking
+from ordrec.evaluation.averaging import segments
 from ordrec.evaluation.problems import Problem, Row, result_row, seeded, timed
 
 __all__ = ["QueryProblem"]
@@ -32,6 +34,8 @@ class QueryProblem(Problem):
     name : str
     discount : {"log2", "letor"}
         Of NDCG, see `ordrec.evaluation.ndcg`. A query without relevant documents counts 0.
+    documents : array, optional
+        The name of each pair's document, for `ranking`; row numbers where not given.
     """
 
     X: Any
@@ -41,11 +45,20 @@ class QueryProblem(Problem):
     name: str = "queries"
     split_name: str = "published"
     discount: str = "letor"
+    documents: np.ndarray | None = None
 
     @classmethod
     def from_letor(cls, letor: Any) -> QueryProblem:
         """The five standard folds of a `ordrec.datasets.Letor`."""
-        return cls(letor.X, letor.y, letor.queries, list(letor.folds()), letor.name, "letor-folds")
+        return cls(
+            letor.X,
+            letor.y,
+            letor.queries,
+            list(letor.folds()),
+            letor.name,
+            "letor-folds",
+            documents=letor.documents if (letor.documents >= 0).all() else None,
+        )
 
     @property
     def split(self) -> str:
@@ -70,17 +83,50 @@ class QueryProblem(Problem):
         """Ranking metrics, the mean over the test queries."""
         measures = {metric: self._measure(metric) for metric in metrics}
         train, _, test = self.parts[self._position(fold)]
-        X, y, queries = self.X, np.asarray(self.y), np.asarray(self.queries)
-        model = seeded(model, seed)
-        fitted, fit_seconds = timed(lambda: model.fit(_rows_of(X, train), y[train], queries[train]))
-        scores, predict_seconds = timed(lambda: fitted.scores(_rows_of(X, test), queries[test]))
+        y, queries = np.asarray(self.y), np.asarray(self.queries)
+        scores, fit_seconds, predict_seconds = self._scores(model, train, test, seed)
         n_queries = int(np.unique(queries[test]).size)
         return [
             result_row(metric, "macro", "score", value(y[test], scores, queries[test]), n_queries)
-            | {"n_test": int(test.size), "n_train": int(train.size)}
+            | {"n_test": int(test.size)}
             | {"fit_seconds": fit_seconds, "predict_seconds": predict_seconds}
             for metric, value in measures.items()
         ]
+
+    def ranking(self, model: Any, fold: str, seed: int = 0) -> pd.DataFrame:
+        """Fit a copy of the model and rank the test documents of a fold.
+
+        Returns
+        -------
+        DataFrame
+            ``query document score rank grade``, as `ordrec.evaluation.trec` wants it, in the
+            order that `measure` measures: equal scores stand in the same random order.
+        """
+        train, _, test = self.parts[self._position(fold)]
+        scores, _, _ = self._scores(model, train, test, seed)
+        order, start = segments(np.asarray(self.queries)[test], test.size)
+        best_first = order[ranking.best_first(scores[order], start)]
+        rows = test[best_first]
+        names = np.arange(len(self.y)) if self.documents is None else self.documents
+        return pd.DataFrame(
+            {
+                "query": np.asarray(self.queries)[rows],
+                "document": names[rows],
+                "score": scores[best_first],
+                "rank": ranking.ranks_in(start).astype(np.int64),
+                "grade": np.asarray(self.y)[rows],
+            }
+        )
+
+    def _scores(
+        self, model: Any, train: np.ndarray, test: np.ndarray, seed: int
+    ) -> tuple[np.ndarray, float, float]:
+        """Scores of the test rows, seconds to fit and seconds to score."""
+        y, queries = np.asarray(self.y), np.asarray(self.queries)
+        model, known, asked = seeded(model, seed), _rows_of(self.X, train), _rows_of(self.X, test)
+        fitted, fit_seconds = timed(lambda: model.fit(known, y[train], queries[train]))
+        scores, predict_seconds = timed(lambda: fitted.scores(asked, queries[test]))
+        return np.asarray(scores, dtype=np.float64), fit_seconds, predict_seconds
 
     def training(self, fold: str, n_folds: int, seed: int) -> Problem:
         """The validation part where there is one, else cross-validation by queries."""

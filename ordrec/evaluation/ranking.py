@@ -72,12 +72,12 @@ def ndcg(
     if discount not in ("log2", "letor"):
         raise ArgumentError(f'discount must be "log2" or "letor", got {discount!r}')
     gains = 2.0**relevance - 1.0 if gain == "exponential" else relevance
-    rank = _ranks(start)
+    rank = ranks_in(start)
     weight = 1.0 / np.log2(rank + 1.0 if discount == "log2" else np.maximum(rank, 2.0))
     if k is not None:
         weight[rank > k] = 0.0
-    reached = segment_sums(gains[_best_first(scores, start)] * weight, start)
-    ideal = segment_sums(gains[_best_first(relevance, start)] * weight, start)
+    reached = segment_sums(gains[best_first(scores, start)] * weight, start)
+    ideal = segment_sums(gains[best_first(relevance, start)] * weight, start)
     return np.divide(reached, ideal, out=np.full(ideal.size, np.nan), where=ideal > 0)
 
 
@@ -189,12 +189,12 @@ def pooled_fcp(relevance: Any, scores: Any, groups: Any) -> float:
     >>> pooled_fcp([1, 2, 1, 2, 3], [1, 2, 3, 2, 1], groups=[0, 0, 1, 1, 1])
     0.25
     """
-    right, pairs = _pair_counts.per_group(relevance, scores, groups).sum(axis=0)
+    right, pairs = pair_counts.per_group(relevance, scores, groups).sum(axis=0)
     return float(right / pairs) if pairs else float("nan")
 
 
 @by_group
-def _pair_counts(relevance: np.ndarray, scores: np.ndarray, start: np.ndarray) -> np.ndarray:
+def pair_counts(relevance: np.ndarray, scores: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Right pairs and differing pairs, one row a segment."""
     from ordrec.evaluation.concordance import concordant_pairs
 
@@ -209,12 +209,12 @@ def _check_k(k: int | None) -> None:
         raise ArgumentError(f"k must be at least 1, got {k}")
 
 
-def _ranks(start: np.ndarray) -> np.ndarray:
+def ranks_in(start: np.ndarray) -> np.ndarray:
     """1, 2, ... within each segment."""
     return np.arange(start[-1]) - start[:-1][segment_of_rows(start)] + 1.0
 
 
-def _best_first(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
+def best_first(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Rows sorted by falling score within each segment, ties in a fixed random order."""
     rows = np.random.default_rng(0).permutation(scores.size)
     rows = rows[np.argsort(-scores[rows], kind="stable")]
@@ -231,7 +231,7 @@ def _by_ir_measures(
     import ir_measures
 
     # Ranks, not scores, are handed over: trec_eval would order ties by name.
-    order = _best_first(scores, start)
+    order = best_first(scores, start)
     names = [str(row) for row in order]
     wanted: dict[str, dict[str, int]] = {}
     found: dict[str, dict[str, float]] = {}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import joblib
 
 from ordrec.evaluation.comparison import evaluate
+from ordrec.evaluation.manifest import ratings_checksum
 from ordrec.evaluation.measures import DEFAULT_METRICS
 from ordrec.evaluation.partition import Split, Splitter
 from ordrec.evaluation.problems import Problem, Row, seeded
@@ -28,13 +29,14 @@ class RatingsProblem(Problem):
     ratings : Ratings
     splitter : str or Splitter
         As in `ordrec.evaluation.split_from_name`.
-    decision : str
-        As in `ordrec.evaluation.evaluate`, whose rows are taken over.
+    decision, candidates : str
+        As in `ordrec.evaluation.evaluate`, whose rows of all users are taken over.
     """
 
     ratings: Ratings
     splitter: str | Splitter = "holdout:0.2"
     decision: str = "auto"
+    candidates: Literal["catalogue", "rated"] = "catalogue"
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -63,26 +65,35 @@ class RatingsProblem(Problem):
         return self.splitter
 
     def checksum(self) -> str:
-        """Of codes, levels, times, scale and split; ids by their names."""
-        r = self.ratings
-        ids = [list(map(str, r.user_ids)), list(map(str, r.item_ids))]
-        arrays = [r.users, r.items, r.levels, r.timestamps, r.scale.values]
-        return joblib.hash([ids, arrays, repr(self._splitter), self.decision])
+        """Of the ratings, the split and how they are measured."""
+        how = [repr(self._splitter), self.decision, self.candidates]
+        return joblib.hash([ratings_checksum(self.ratings), *how])
 
     def measure(self, model: Any, fold: str, metrics: Sequence[str], seed: int) -> list[Row]:
         """Rows of `ordrec.evaluation.evaluate`."""
         model = seeded(model, seed)
         one = _OneFold(self._splitter, self._position(fold))
         frame = evaluate(
-            self.ratings, {"model": model}, one, metrics=metrics, decision=self.decision, seed=seed
+            self.ratings,
+            {"model": model},
+            one,
+            metrics=metrics,
+            decision=self.decision,
+            candidates=self.candidates,
+            seed=seed,
+            n_resamples=0,
+            on_error="raise",
         ).frame
-        rows = frame.drop(columns=["data", "model", "split", "fold", "seed"]).to_dict("records")
+        frame = frame[frame["users"] == "all"]
+        taken = frame.drop(columns=["data", "model", "split", "fold", "users", "seed"])
+        rows = taken.to_dict("records")
         return [{str(column): value for column, value in row.items()} for row in rows]
 
     def training(self, fold: str, n_folds: int, seed: int) -> Problem:
         """Cross-validation of the training ratings."""
         part = next(_OneFold(self._splitter, self._position(fold)).split(self.ratings))
-        return RatingsProblem(part.train_and_given(), KFold(n_folds, seed=seed), self.decision)
+        inner = KFold(n_folds, seed=seed)
+        return RatingsProblem(part.train_and_given(), inner, self.decision, self.candidates)
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
+from ordrec.evaluation.against_best import COLUMNS as COMPARISON_COLUMNS
+from ordrec.files import write_text
 
-__all__ = ["EvaluationResult"]
+__all__ = ["COLUMNS", "EvaluationResult", "Standing"]
+
+COLUMNS = [
+    "data", "model", "split", "fold", "n_test", "n_cold_users", "n_cold_items", "n_cold_ratings",
+    "given", "fit_seconds", "predict_seconds", "metric", "average", "users", "decision",
+    "candidates", "value", "n", "seed",
+]  # fmt: skip
+
+
+class Standing(NamedTuple):
+    """Half the interval of a value, and whether it is not significantly worse than the best."""
+
+    half_width: float
+    tied: bool
+
+    @property
+    def mark(self) -> str:
+        """What stands behind the value in a table."""
+        return "~" if self.tied else ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -22,12 +43,14 @@ class EvaluationResult:
     Attributes
     ----------
     frame : DataFrame
-        One row a model, fold, metric and average, with the columns ``data model split fold
-        metric average decision value n n_test n_cold_users n_cold_items n_cold_ratings given
-        fit_seconds predict_seconds seed``. ``average`` is "micro" (pooled over ratings) or
-        "macro" (mean over users); ``n`` is how many ratings or users that is; ``decision`` is
-        what made a rating of a distribution, "point" for a model without one, "none" where
-        the distribution itself is measured; ``n_cold_...`` count what is unseen in training.
+        One row a model, fold, metric, average and group of users, with the columns ``data model
+        split fold n_test n_cold_users n_cold_items n_cold_ratings given fit_seconds
+        predict_seconds metric average users decision candidates value n seed``. ``average`` is
+        "micro" (pooled over ratings) or "macro" (mean over users); ``users`` is "all", "warm" or
+        "cold"; ``n`` is how many ratings or users that is; ``decision`` is what made a rating of a
+        distribution, "point" for a model without one, "none" where the distribution itself is
+        measured; ``candidates`` is what a ranking metric ranks; ``n_cold_...`` count what is
+        unseen in training.
     split : str
         The split with all its parameters.
     decision : str
@@ -35,6 +58,15 @@ class EvaluationResult:
     seed : int
     models : dict of str
         Each model's name and its parameters.
+    comparison : DataFrame
+        Intervals, and tests against the best model: see `ordrec.evaluation.against_best`.
+    failures : DataFrame
+        ``data model split fold error`` of what failed.
+    manifest : dict
+        Versions, command, data checksum, seed.
+    distributions : dict of str
+        Levels and predicted distributions of the test ratings of each model that has them, if
+        they were to be kept.
     """
 
     frame: pd.DataFrame
@@ -42,15 +74,31 @@ class EvaluationResult:
     decision: str
     seed: int
     models: dict[str, str]
+    comparison: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=COMPARISON_COLUMNS)
+    )
+    failures: pd.DataFrame = field(default_factory=pd.DataFrame)
+    manifest: dict[str, Any] = field(default_factory=dict)
+    distributions: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
-    def summary(self, average: str = "micro") -> pd.DataFrame:
+    @property
+    def complete(self) -> bool:
+        """Whether no model failed."""
+        return self.failures.empty
+
+    @property
+    def user_groups(self) -> list[str]:
+        """The groups of users that were measured: "all", and "warm" and "cold" if there are."""
+        return [group for group in ("all", "warm", "cold") if (self.frame["users"] == group).any()]
+
+    def summary(self, average: str = "micro", users: str = "all") -> pd.DataFrame:
         """Mean over the folds: one row a model, one column a metric, and the seconds.
 
         A metric that has not the average asked for appears with the one it has
-        (`averages` tells which); NaN where a metric does not apply to a model.
+        (`averages` tells which); NaN where a metric does not apply to a model, or it failed.
         """
         averages = self.averages(average)
-        shown = self.frame[self.frame["average"] == self.frame["metric"].map(averages)]
+        shown = self._shown(averages, users)
         means = shown.groupby(["model", "metric"])["value"].mean()
         table = means.unstack().reindex(index=list(self.models), columns=list(averages))
         once = self.frame.drop_duplicates(["model", "fold"])
@@ -68,10 +116,25 @@ class EvaluationResult:
             available.setdefault(metric, []).append(has)
         return {m: average if average in has else has[0] for m, has in available.items()}
 
-    def caption(self, average: str = "micro") -> str:
+    def standings(
+        self, average: str = "micro", users: str = "all"
+    ) -> dict[tuple[str, str], Standing]:
+        """How sure the values of `summary` are, by metric and model."""
+        averages = self.averages(average)
+        chosen = self.comparison[self.comparison["users"] == users]
+        chosen = chosen[chosen["average"] == chosen["metric"].map(averages)]
+        half = (chosen["high"] - chosen["low"]) / 2
+        tied = chosen["verdict"] == "tied"
+        keys = zip(chosen["metric"].astype(str), chosen["model"].astype(str), strict=True)
+        found = zip(half.tolist(), tied.tolist(), strict=True)
+        return {key: Standing(*each) for key, each in zip(keys, found, strict=True)}
+
+    def caption(self, average: str = "micro", users: str = "all") -> str:
         """What the numbers of `summary` are: data, split, cold counts, decisions, averages."""
+        if self.frame.empty:
+            return f"{self.split}: nothing could be measured."
         folds = self.frame.drop_duplicates("fold")
-        n_test, users, items, cold = (
+        n_test, cold_users, cold_items, cold = (
             int(folds[f"n_{what}"].sum())
             for what in ("test", "cold_users", "cold_items", "cold_ratings")
         )
@@ -81,17 +144,35 @@ class EvaluationResult:
         text = (
             f"{self.frame['data'].iloc[0]}, {self.split}, {len(folds)} "
             f"fold{'s' if len(folds) > 1 else ''}, {n_test} test ratings; unseen in training: "
-            f"{users} users, {items} items, {cold} test ratings. Averages: {by_average}."
+            f"{cold_users} users, {cold_items} items, {cold} test ratings. Averages: {by_average}."
         )
         if by_decision:
             text += f" Decision {self.decision!r}: {by_decision}."
         if (self.frame["decision"] == "point").any():
             text += " Models without probabilities: their number, rounded where a rank is needed."
+        ranked = self.frame[self.frame["candidates"] == "catalogue"]
+        if len(ranked):
+            text += (
+                f" {' '.join(ranked['metric'].unique())}: over the whole catalogue but what the "
+                f"user rated in training, {ranked['n'].max()} users."
+            )
+        if users != "all":
+            text += f" Here {users} users only; cold: {self.manifest['cold users']}."
         return text
+
+    def test_caption(self) -> str:
+        """What intervals and marks mean; empty where there are none."""
+        if self.comparison.empty:
+            return ""
+        return (
+            "±: half the 95 % interval, from draws of whole users with replacement. Best in bold; "
+            "~: not significantly worse than the best (difference over the same draws of users, "
+            "two-sided, 5 %, Holm's steps over the models)."
+        )
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write the frame, all at once or not at all; return the path."""
-        return _write(path, self.frame.to_csv(index=False))
+        return write_text(path, self.frame.to_csv(index=False))
 
     def to_json(self, path: str | os.PathLike[str]) -> Path:
         """Write the frame and how it came about, all at once or not at all; return the path."""
@@ -104,9 +185,20 @@ class EvaluationResult:
             "decision": self.decision,
             "seed": self.seed,
             "models": self.models,
+            "circumstances": self.manifest,
+            "failures": self.failures.to_dict("records"),
+            "comparison": json.loads(
+                self.comparison.to_json(orient="records", double_precision=15)
+            ),
             "results": records,
         }
-        return _write(path, json.dumps(content, indent=1) + "\n")
+        return write_text(path, json.dumps(content, indent=1) + "\n")
+
+    def _shown(self, averages: dict[str, str], users: str) -> pd.DataFrame:
+        if users not in ("all", "warm", "cold"):
+            raise ArgumentError(f'users must be "all", "warm" or "cold", got {users!r}')
+        chosen = self.frame[self.frame["users"] == users]
+        return chosen[chosen["average"] == chosen["metric"].map(averages)]
 
     def __repr__(self) -> str:
         return f"<EvaluationResult {self.caption()}\n{self.summary().round(4).to_string()}>"
@@ -118,20 +210,3 @@ def _listed(groups: dict[str, str]) -> str:
     for metric, group in groups.items():
         names.setdefault(group, []).append(metric)
     return ", ".join(f"{group} for {' '.join(metrics)}" for group, metrics in names.items())
-
-
-def _write(path: str | os.PathLike[str], text: str) -> Path:
-    """Write to a file beside it first, so that a reader never sees half a file."""
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise ArgumentError(f"{path}: the folder {path.parent} does not exist: make it first")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-    return path

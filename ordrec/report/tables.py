@@ -9,23 +9,38 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from ordrec.evaluation.result import EvaluationResult
+from ordrec.evaluation.result import EvaluationResult, Standing
 from ordrec.evaluation.selection import higher_is_better
 
 __all__ = ["dataset_table", "pipeline_table", "summary_table"]
 
 
-def summary_table(result: EvaluationResult, average: str = "micro") -> Table:
-    """One row a model, one column a metric; the best value of a column in bold."""
-    summary = result.summary(average)
-    table = Table(caption=result.caption(average), caption_justify="left", caption_style="dim")
+def summary_table(result: EvaluationResult, average: str = "micro", users: str = "all") -> Table:
+    """One row a model, one column a metric, half the interval below each value.
+
+    The best value of a column is bold; ``~`` stands after those that are not significantly
+    worse.
+    """
+    summary, standings = result.summary(average, users), result.standings(average, users)
+    said = [result.caption(average, users), result.test_caption()]
+    table = Table(
+        title=None if result.user_groups == ["all"] else f"{users} users, {average}",
+        title_justify="left",
+        caption=" ".join(words for words in said if words),
+        caption_justify="left",
+        caption_style="dim",
+    )
     table.add_column("model", no_wrap=True)
     for column in summary.columns:
         table.add_column(str(column).replace("_seconds", " s"), justify="right", no_wrap=True)
     best = {column: _best(summary[column]) for column in summary.columns}
+    failed = set() if result.complete else set(result.failures["model"])
     for model, row in summary.iterrows():
-        cells = [_cell(str(column), row[column], best[column]) for column in summary.columns]
-        table.add_row(str(model), *cells)
+        cells = [
+            _cell(str(column), row[column], best[column], standings.get((str(column), str(model))))
+            for column in summary.columns
+        ]
+        table.add_row(f"{model} (failed)" if model in failed else str(model), *cells)
     return table
 
 
@@ -56,10 +71,14 @@ def _best(values: pd.Series) -> float:
     return float(values.max() if higher_is_better(name) else values.min())
 
 
-def _cell(column: str, value: float, best: float) -> str:
+def _cell(column: str, value: float, best: float, standing: Standing | None) -> str:
     if np.isnan(value):
         return "-"
     if column.endswith("_seconds"):
         return f"{value:.2f}"
     text = f"{value:.4f}"
-    return f"[bold]{text}[/bold]" if np.isclose(value, best, rtol=0, atol=5e-5) else text
+    if np.isclose(value, best, rtol=0, atol=5e-5):
+        text = f"[bold]{text}[/bold]"
+    if standing is None:
+        return text
+    return f"{text}{standing.mark}\n[dim]±{standing.half_width:.4f}[/dim]"

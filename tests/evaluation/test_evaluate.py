@@ -17,13 +17,17 @@ from ordrec.evaluation import (
     rmse,
     split_from_name,
 )
+from ordrec.evaluation.against_best import against_best
+from ordrec.evaluation.measurement import FoldMeasurement
+from ordrec.evaluation.measures import UserSums
+from ordrec.evaluation.significance import bootstrap_interval
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import BiasModel
 
 COLUMNS = [
     "data", "model", "split", "fold", "n_test", "n_cold_users", "n_cold_items", "n_cold_ratings",
-    "given", "fit_seconds", "predict_seconds", "metric", "average", "decision", "value", "n",
-    "seed",
+    "given", "fit_seconds", "predict_seconds", "metric", "average", "users", "decision",
+    "candidates", "value", "n", "seed",
 ]  # fmt: skip
 
 
@@ -64,7 +68,10 @@ class Oracle:
 def value(result, model, metric, average="micro"):
     frame = result.frame
     chosen = frame[
-        (frame["model"] == model) & (frame["metric"] == metric) & (frame["average"] == average)
+        (frame["model"] == model)
+        & (frame["metric"] == metric)
+        & (frame["average"] == average)
+        & (frame["users"] == "all")
     ]
     assert len(chosen) == 1
     return chosen.iloc[0]
@@ -240,7 +247,7 @@ def test_a_failed_write_leaves_the_old_file(ratings, tmp_path, monkeypatch):
         result.to_csv(path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(ArgumentError, match="no folder .*: make it first"):
+    with pytest.raises(ArgumentError, match=r"no folder .*: make it first"):
         result.to_csv(tmp_path / "nowhere" / "result.csv")
 
 
@@ -258,6 +265,8 @@ def test_a_failed_write_leaves_the_old_file(ratings, tmp_path, monkeypatch):
         ({"metrics": []}, "at least one name"),
         ({"models": ["als"], "metrics": ["mae"]}, "none of the metrics mae applies to als"),
         ({"decision": "best"}, 'decision must be "auto"'),
+        ({"candidates": "some"}, 'candidates must be "catalogue" or "rated"'),
+        ({"cold_users": -1}, "cold_users must not be negative"),
         ({"split": "halves"}, "unknown split 'halves'"),
     ],
 )
@@ -280,9 +289,216 @@ def test_models_that_answer_nonsense_are_named(ratings):
             return np.full(len(users), np.nan)
 
     with pytest.raises(DataError, match=r"'short' answered with shape \(80, 4\) instead of"):
-        evaluate(ratings, {"short": Short(None)})
+        evaluate(ratings, {"short": Short(None)}, on_error="raise")
     with pytest.raises(DataError, match="'blank' gave 80 predictions that are not finite"):
-        evaluate(ratings, {"blank": Blank()})
+        evaluate(ratings, {"blank": Blank()}, on_error="raise")
+    result = evaluate(ratings, {"short": Short(None), "bias": "bias", "blank": Blank()})
+    assert not result.complete
+    assert set(result.frame["model"]) == {"bias"}
+    assert result.failures["model"].tolist() == ["short", "blank"]
+    assert result.failures["error"][0].startswith("DataError: model 'short' answered with shape")
+    assert np.isnan(result.summary().loc["blank"]).all()
+    assert set(result.comparison["model"]) == {"bias"}
+
+
+def test_nothing_but_failures_is_still_a_result(ratings, tmp_path):
+    class Fails(Oracle):
+        def fit(self, ratings):
+            raise RuntimeError("no, thank you")
+
+    result = evaluate(ratings, {"bad": Fails(None)}, "kfold:2")
+    assert result.failures["error"].tolist() == ["RuntimeError: no, thank you"] * 2
+    assert result.summary().index.tolist() == ["bad"]
+    assert "nothing could be measured" in result.caption()
+    assert len(json.loads(result.to_json(tmp_path / "r.json").read_text())["failures"]) == 2
+
+
+def test_processes_side_by_side_find_the_same(ratings):
+    def found(n_jobs):
+        result = evaluate(ratings, ["bias", "histogram"], "kfold:2", metrics=["mae"], n_jobs=n_jobs)
+        assert not result.failures.size
+        return result
+
+    alone, together = found(1), found(2)
+    seconds = ["fit_seconds", "predict_seconds"]
+    pd.testing.assert_frame_equal(
+        alone.frame.drop(columns=seconds), together.frame.drop(columns=seconds)
+    )
+    pd.testing.assert_frame_equal(alone.comparison, together.comparison)
+    with pytest.raises(ArgumentError, match="n_jobs must not be 0"):
+        found(0)
+
+
+# ---- the whole catalogue -----------------------------------------------------------------
+
+
+class Knows:
+    """Scores items by a table of its own."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def fit(self, ratings):
+        self.users, self.items = ratings.user_ids, ratings.item_ids
+        return self
+
+    def scores(self, users, items):
+        return self.table[self.users.get_indexer(users), self.items.get_indexer(items)]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_catalogue_metrics_are_those_of_the_whole_list(ratings, ties):
+    """Against the metrics of a list, through ir-measures, with everything unrated irrelevant."""
+    rng = np.random.default_rng(4)
+    table = rng.normal(size=(30, 20))
+    table = np.round(table) if ties else table
+    metrics = ["ndcg@3", "map", "mrr", "precision@3", "recall@3"]
+    result = evaluate(ratings, {"knows": Knows(table)}, "holdout:0.3", metrics=metrics)
+    [fold] = split_from_name("holdout:0.3").split(ratings)
+    relevance = np.zeros((30, 20))
+    relevance[fold.test.users, fold.test.items] = fold.test.levels
+    open_to = np.ones((30, 20), dtype=bool)
+    open_to[fold.train.users, fold.train.items] = False
+    asked = np.unique(fold.test.users)
+    open_to[np.setdiff1d(np.arange(30), asked)] = False
+    users, items = np.nonzero(open_to)
+    # Ties stand in one random order of the items: hand it over as what breaks them.
+    order = np.empty(20)
+    order[np.random.default_rng(0).permutation(20)] = np.arange(20)
+    scores = table[users, items] - 1e-6 * order[items]
+    for name in metrics:
+        measure = measure_from_name(name)
+        options = measure.options
+        expected = measure.metric(relevance[users, items], scores, groups=users, **options)
+        row = value(result, "knows", name, "macro")
+        assert row.value == pytest.approx(expected, abs=1e-12), name
+        assert row.candidates == "catalogue"
+
+
+def test_items_of_the_training_part_are_not_candidates(ratings):
+    """A model that puts what the user has rated first loses nothing by it."""
+    [fold] = split_from_name("holdout:0.3").split(ratings)
+    table = np.zeros((30, 20))
+    table[fold.test.users, fold.test.items] = 1.0 + fold.test.levels
+    with_known = table.copy()
+    with_known[fold.train.users, fold.train.items] = 100.0
+    models = {"a": Knows(table), "b": Knows(with_known)}
+    result = evaluate(ratings, models, "holdout:0.3", metrics=["ndcg@5", "map"])
+    for model in models:
+        assert value(result, model, "ndcg@5", "macro").value == 1.0
+        assert value(result, model, "map", "macro").value == 1.0
+
+
+def test_rated_items_alone_are_ranked_if_that_is_asked_for(ratings):
+    metrics = ["ndcg@5", "fcp"]
+    rated = evaluate(ratings, ["bias"], metrics=metrics, candidates="rated")
+    whole = evaluate(ratings, ["bias"], metrics=metrics)
+    assert value(rated, "bias", "ndcg@5", "macro").candidates == "rated"
+    assert (
+        value(rated, "bias", "ndcg@5", "macro").value
+        > value(whole, "bias", "ndcg@5", "macro").value
+    )
+    for average in ("micro", "macro"):
+        assert (
+            value(rated, "bias", "fcp", average).value == value(whole, "bias", "fcp", average).value
+        )
+
+
+def test_a_sample_of_users_is_ranked_for(ratings):
+    result = evaluate(ratings, ["bias", "mean"], metrics=["recall@5", "mae"], ranking_users=7)
+    n_ranked = value(result, "bias", "recall@5", "macro").n
+    assert 3 <= n_ranked <= 7  # recall is undefined without a relevant item
+    assert value(result, "bias", "mae").n == 80
+    assert f"{n_ranked} users" in result.caption()
+    with pytest.raises(ArgumentError, match="ranking_users"):
+        evaluate(ratings, ["bias"], ranking_users=0)
+
+
+# ---- warm and cold users -----------------------------------------------------------------
+
+
+def test_cold_users_are_measured_apart(ratings):
+    [fold] = split_from_name("time:0.3").split(ratings)
+    counts = fold.train.user_counts[fold.test.users]
+    limit = int(np.median(counts))
+    result = evaluate(
+        ratings, ["bias", "mean"], "time:0.3", metrics=["mae", "ndcg@5"], cold_users=limit
+    )
+    assert result.user_groups == ["all", "warm", "cold"]
+    said = BiasModel().fit(fold.train).predict(
+        ratings.user_ids.take(fold.test.users), ratings.item_ids.take(fold.test.items)
+    )  # fmt: skip
+    for users, rows in (("warm", counts > limit), ("cold", counts <= limit)):
+        found = result.frame.query(
+            "model == 'bias' and metric == 'mae' and average == 'micro' and users == @users"
+        )
+        assert found["value"].item() == pytest.approx(mae(fold.test.values[rows], said[rows]))
+        assert found["n"].item() == rows.sum()
+        assert result.summary("micro", users).loc["bias", "mae"] == found["value"].item()
+        assert f"Here {users} users only; cold: at most {limit} training" in result.caption(
+            "micro", users
+        )
+    with pytest.raises(ArgumentError, match='"all", "warm" or "cold"'):
+        result.summary("micro", "new")
+
+
+def test_ratings_given_for_fold_in_make_a_user_warm(ratings):
+    result = evaluate(ratings, ["bias"], "strong:0.3", metrics=["mae"])
+    assert result.user_groups == ["all"]
+
+
+# ---- intervals and tests -----------------------------------------------------------------
+
+
+def test_values_of_the_comparison_are_those_of_the_summary(ratings):
+    metrics = ["rmse", "mae", "mze", "rps", "fcp", "ndcg@5", "tau", "kappa"]
+    result = evaluate(ratings, ["bias", "histogram"], "kfold:3", metrics=metrics)
+    found = result.comparison.set_index(["metric", "average", "model"])["value"]
+    assert ("kappa", "micro", "bias") not in found.index  # not a mean of users
+    for average in ("micro", "macro"):
+        table = result.summary(average)
+        for metric, average_of in result.averages(average).items():
+            for model in ("bias", "histogram"):
+                if (metric, average_of, model) in found.index:
+                    expected = table.loc[model, metric]
+                    assert found[metric, average_of, model] == pytest.approx(expected)
+
+
+def test_intervals_are_those_of_drawing_users(ratings):
+    result = evaluate(ratings, ["bias"], metrics=["mae"], n_resamples=4000)
+    [fold] = split_from_name("holdout:0.2").split(ratings)
+    said = BiasModel().fit(fold.train).predict(
+        ratings.user_ids.take(fold.test.users), ratings.item_ids.take(fold.test.items)
+    )  # fmt: skip
+    errors = np.abs(said - fold.test.values)
+    expected = bootstrap_interval(errors, fold.test.users, n_resamples=4000)
+    row = result.comparison.query("average == 'micro'").iloc[0]
+    assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high), abs=0.01)
+    assert result.standings()["mae", "bias"].half_width > 0
+    assert evaluate(ratings, ["bias"], metrics=["mae"], n_resamples=0).comparison.empty
+
+
+def test_a_model_as_good_as_the_best_is_tied_and_a_worse_one_is_not(ratings):
+    models = {"best": BiasModel(), "same": BiasModel(), "worse": "mean"}
+    result = evaluate(ratings, models, "kfold:4", metrics=["rmse"])
+    table = result.comparison.query("average == 'micro'").set_index("model")
+    assert sorted(table["verdict"][["best", "same"]]) == ["best", "tied"]
+    assert table["verdict"]["worse"] == "worse"
+    assert table["adjusted_p"]["worse"] < 0.01
+    assert result.standings()["rmse", "worse"].mark == ""
+    assert "Holm" in result.test_caption()
+
+
+def test_chance_alone_is_seldom_significant():
+    """Two models that are random in the same way differ significantly in about 5 % of cases."""
+    rng = np.random.default_rng(0)
+    found, key, users = [], ("all", "mae", "macro"), np.arange(60)
+    for seed in range(100):
+        sums = {name: UserSums(users, rng.random(60), np.ones(60)) for name in ("a", "b")}
+        measured = [FoldMeasurement(name, "s", "1", sums={key: sums[name]}) for name in sums]
+        table = against_best(measured, n_resamples=400, seed=seed)
+        found.append((table["verdict"] == "worse").any())
+    assert 0 <= np.mean(found) <= 0.13
 
 
 def test_metrics_with_a_cut_carry_it():
