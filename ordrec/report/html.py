@@ -184,7 +184,7 @@ def means_table(result: ExperimentResult, metric: str, average: str | None = Non
     sign = -1.0 if higher_is_better(metric) else 1.0
     best = (sign * means).min(axis=1)
     shown = means.map(lambda value: "" if np.isnan(value) else f"{value:.4f}")
-    spread = errors.map(lambda value: "" if np.isnan(value) else f" ± {value:.4f}")
+    spread = errors.map(lambda value: "" if np.isnan(value) else f" ±\N{NO-BREAK SPACE}{value:.4f}")
     named = "" if average is None else f", {average} average"
     turned = sum(len(str(model)) for model in means) > WIDE and len(means) < means.shape[1]
 

@@ -102,13 +102,12 @@ def published_section(comparison: pd.DataFrame, source: str) -> TableSection:
         f"Published: {source}. Means ± standard errors, ours over n trials. Differences of "
         f"more than {NEAR:g} standard errors are marked; with fewer than {ENOUGH} trials they are "
         "not given.",
-        within(comparison),
-        mark,
+        mark=mark,
     )
 
 
 def _with_error(means: pd.Series, errors: pd.Series) -> list[str]:
     return [
-        f"{mean:.4f}" + ("" if np.isnan(error) else f" ± {error:.4f}")
+        f"{mean:.4f}" + ("" if np.isnan(error) else f" ±\N{NO-BREAK SPACE}{error:.4f}")
         for mean, error in zip(means, errors, strict=True)
     ]

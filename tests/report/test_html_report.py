@@ -107,7 +107,7 @@ def test_the_best_of_a_row_is_marked(result: ExperimentResult) -> None:
     for name in means.index:
         marked = [m for m in means if section.mark(name, m, None) == "best"]
         assert marked == [m for m in means if means.loc[name, m] == means.loc[name].min()]
-    assert section.frame.loc["a", "wild"].startswith(f"{means.loc['a', 'wild']:.4f} ± ")
+    assert section.frame.loc["a", "wild"].startswith(f"{means.loc['a', 'wild']:.4f} ±")
 
 
 def test_models_with_long_names_become_rows() -> None:
@@ -167,3 +167,25 @@ def test_a_browser_renders_it_without_complaint(
     pixels = imread(picture)[..., :3]
     assert (pixels[:60, :10].mean() < 0.3) == dark  # paper at the edge
     assert pixels.std() > 0.05  # and something on it
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+def test_wide_tables_fit_a_printed_page(tmp_path: Path) -> None:
+    names = [f"METHOD{number}" for number in range(10)]
+    frame = pd.DataFrame(
+        "0.1234 ±\N{NO-BREAK SPACE}0.0123", index=["winequality-red"], columns=names
+    )
+    page = Report("Wide", [], [TableSection("Table", frame)]).html()
+    # On screen, but as on paper: A4 less its margins, and the width that is needed in the title.
+    asks = "<script>document.title = document.documentElement.scrollWidth</script></body>"
+    copy = tmp_path / "print.html"
+    copy.write_text(page.replace("@media print", "@media all").replace("</body>", asks))
+    command = [
+        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'profile'}", "--window-size=688,900", "--dump-dom",
+        copy.as_uri(),
+    ]  # fmt: skip
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    title = re.search(r"<title>(\d+)</title>", ran.stdout)
+    assert title is not None, ran.stderr[-2000:]
+    assert int(title[1]) <= 688
