@@ -38,6 +38,7 @@ FIRST_GUESS = 20  # ADMM iterations before the first pivoting
 LARGE = 1500  # rows from which the first guess is made in two parts
 PATIENCE = 4  # rounds without progress
 MAX_ROUNDS = 40
+STANDSTILL = 1e-6  # residuals of ADMM from which another guess would be the same
 RENEWALS = 3  # of the sums in the precision of K
 
 
@@ -90,7 +91,7 @@ def _solve(
     open_ranks, guess = np.arange(n_ranks), min(FIRST_GUESS, max_iter)
     while True:
         residual = np.full(open_ranks.size, np.inf)
-        while admm.n_iter < guess and residual.max() > 1e-6:
+        while admm.n_iter < guess and residual.max() > STANDSTILL:
             residual = admm.step(tol)
         for candidate in (_pivot(gram, admm.planes, admm.z, tol, threads), None):
             z = balanced(admm.planes, admm.z) if candidate is None else candidate
@@ -103,7 +104,7 @@ def _solve(
             left = reached[open_ranks] > tol
             if not left.any():
                 break
-        if not left.any() or admm.n_iter >= max_iter:
+        if not left.any() or admm.n_iter >= max_iter or residual.max() <= STANDSTILL:
             break
         open_ranks = open_ranks[left]
         if isinstance(admm, PartedADMM):

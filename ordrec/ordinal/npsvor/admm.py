@@ -22,6 +22,7 @@ from ordrec.ordinal.solution import Solution
 __all__ = ["ADMM", "Gram", "balanced", "natural_penalty", "solve"]
 
 RELAXATION = 1.6
+SMALLEST_SHIFT = 1e-13  # of K, as a share of n times its mean diagonal: rounding is not far below
 
 
 class Gram(Protocol):
@@ -92,10 +93,15 @@ class ADMM:
         eta: float,
         start: tuple[np.ndarray, np.ndarray] | None = None,
     ):
-        self.planes, self.eta = planes, eta
+        # Below this, K + eta I is indefinite in floating point and the iteration diverges.
+        self.eta = max(eta, SMALLEST_SHIFT * gram.n * gram.mean_diagonal())
+        self.planes = planes
+        # Multipliers are at most C and of the order 1 / K_ii; where that is small, so is e_abs.
+        C = float(np.maximum(planes.upper, -planes.lower).max())
+        self.unit = min(1.0, C, 1.0 / max(gram.mean_diagonal(), 1e-300))
         self.z, self.u = start or (np.zeros_like(planes.side), np.zeros_like(planes.side))
         self.n_iter = 0
-        self._solve = gram.shifted(eta)
+        self._solve = gram.shifted(self.eta)
         self._ones = self._solve(np.ones((gram.n, 1)))  # (K + eta I)^{-1} e
 
     def step(self, tol: float) -> np.ndarray:
@@ -112,7 +118,7 @@ class ADMM:
         size = np.maximum(_norms(rho), _norms(z))
         floor = np.sqrt(z.shape[0]) * tol
         return np.maximum(
-            _norms(primal) / (floor + tol * size),  # (19)
+            _norms(primal) / (self.unit * floor + tol * size),  # (19)
             _norms(dual) / (floor + tol * _norms(self.eta * self.u)),  # (20)
         )
 
@@ -127,10 +133,11 @@ def natural_penalty(gram: Gram, planes: Planes) -> float:
 
     The paper's eta = 1 is within a factor two of it for a Gaussian kernel and C = 1, but
     thirty times too large at C = 100. The numbers fit what was fastest for C from 0.01 to
-    1000; the two exponents add up to one because scaling K by s scales rho by 1/s.
+    1000; the two exponents add up to one because scaling K by s scales rho by 1/s. Where C is
+    so small that K hardly matters, the loss alone sets the scale of the multipliers.
     """
     C = float(np.maximum(planes.upper, -planes.lower).mean())
-    return 0.5 * max(gram.mean_diagonal(), 1e-300) ** 0.4 / C**0.6
+    return max(0.5 * max(gram.mean_diagonal(), 1e-300) ** 0.4 / C**0.6, 0.01 / C)
 
 
 def balanced(planes: Planes, z: np.ndarray) -> np.ndarray:
