@@ -4,9 +4,10 @@
                                       [--threads 2] [--data FOLDER]
 
 Synthetic ratings on ten ranks, in the proportions of MovieLens 25M (160 ratings a user, 60,000
-items at most). One line a size: seconds, processor seconds and peak memory of a fit, and the
-processor time that 25 million ratings and twenty sweeps would take. With --data, the published
-fold u1 of MovieLens 100K found there, against the baselines.
+items at most). One line a size: seconds, processor seconds and peak memory of a fit, and what
+25 million ratings and twenty sweeps would take, as time and memory grow in proportion (a fit of
+one sweep tells what is done once from what every sweep does). With --data, the published fold
+u1 of MovieLens 100K found there, against the baselines.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from ordrec import Ratings
 from ordrec.datasets import load_movielens, synthetic_ratings
 from ordrec.evaluation import evaluate
 from ordrec.recommend import OrdinalFactors
@@ -37,6 +40,8 @@ def main() -> None:
     options.add_argument("--threads", type=int, default=2)
     options.add_argument("--data", type=Path, help="folder with ml-100k")
     chosen = options.parse_args()
+    if chosen.sweeps < 2:
+        options.error("--sweeps: at least 2, or there is nothing to extrapolate from")
     model = OrdinalFactors(rank=chosen.rank, n_iter=chosen.sweeps, n_jobs=chosen.threads)
     model.fit(synthetic_ratings(50, 40, n_ratings=500))  # compile
     for n_ratings in chosen.ratings:
@@ -56,13 +61,15 @@ def main() -> None:
 
 def size_line(model: OrdinalFactors, n_ratings: int) -> str:
     """Fit once and describe it."""
+    before = peak_memory()
     ratings = synthetic_ratings(
         n_ratings // 160, min(60_000, n_ratings // 200), n_ratings=n_ratings, n_ranks=10
     )
-    before = peak_memory()
-    wall, cpu = time.perf_counter(), time.process_time()
-    model.fit(ratings)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    wall, cpu = seconds_of(model, ratings)
+    _, first = seconds_of(replace(model, n_iter=1), ratings)
+    after = peak_memory()
+    each = (cpu - first) / (model.n_iter - 1)
+    expected = WANTED / n_ratings * (first + 19 * each) / 60
     part = ratings.select(np.arange(min(n_ratings, 100_000)))
     asked = time.perf_counter()
     model.predict_proba(part.user_ids.take(part.users), part.item_ids.take(part.items))
@@ -70,10 +77,17 @@ def size_line(model: OrdinalFactors, n_ratings: int) -> str:
     return (
         f"{n_ratings:,} ratings, {ratings.n_users:,} users, {ratings.n_items:,} items, rank "
         f"{model.rank}, {model.n_iter} sweeps: fit {wall:.1f} s, {cpu:.1f} s of processors, peak "
-        f"memory {before:.2f} GB before and {peak_memory():.2f} GB after, {len(part) / asked:,.0f} "
-        f"predictions a second; 25 million and 20 sweeps would take "
-        f"{WANTED / n_ratings * 20 / model.n_iter * cpu / 60:.1f} minutes of processors"
+        f"memory {after:.2f} GB, {len(part) / asked:,.0f} predictions a second; 25 million and 20 "
+        f"sweeps would take {expected:.1f} minutes of processors and "
+        f"{before + WANTED / n_ratings * (after - before):.1f} GB"
     )
+
+
+def seconds_of(model: OrdinalFactors, ratings: Ratings) -> tuple[float, float]:
+    """Seconds of a fit by the clock, and of processors."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    model.fit(ratings)
+    return time.perf_counter() - wall, time.process_time() - cpu
 
 
 def peak_memory() -> float:
