@@ -141,7 +141,7 @@ def ids_like(known: pd.Index, written: Any, name: str) -> np.ndarray:
         return texts.to_numpy()
     whole = texts.str.fullmatch(r"[+-]?[0-9]{1,18}(\.0*)?").to_numpy(bool)
     _refuse(texts, ~whole, name, "a whole number, as the ids of this model are")
-    return texts.str.partition(".")[0].astype(np.int64).to_numpy()
+    return np.array([int(text.partition(".")[0]) for text in texts], dtype=np.int64)
 
 
 def seconds_of(written: Any) -> np.ndarray:
