@@ -279,6 +279,7 @@ def _first_mean(scores: np.ndarray, levels: np.ndarray, n_ranks: int) -> tuple[n
 
     share = np.cumsum(np.bincount(levels, minlength=n_ranks) + 0.5)
     share = share[:-1] / share[-1]
+    scores = scores if scores.size else np.zeros(1)  # a single rating leaves none held out
     t = ndtri(share) * np.sqrt(scores.var() + 0.6) + scores.mean()
     anchor = int(np.argmin(np.abs(share - 0.5)))
     gaps = np.log(np.maximum(np.diff(t), LEAST_GAP))
