@@ -84,7 +84,9 @@ def published_section(comparison: pd.DataFrame, source: str) -> TableSection:
     """The comparison as a section of a report; what differs is marked."""
 
     def mark(row: Any, column: Any, value: Any) -> str:
-        return "far" if column == "in standard errors" and abs(value) > NEAR else ""
+        if column != "in standard errors":
+            return ""
+        return "far" if abs(comparison.loc[row, "in_errors"]) > NEAR else ""
 
     shown = pd.DataFrame(
         {
@@ -93,7 +95,9 @@ def published_section(comparison: pd.DataFrame, source: str) -> TableSection:
             "ours": _with_error(comparison["ours"], comparison["error"]),
             "published": _with_error(comparison["published"], comparison["published_error"]),
             "difference": comparison["difference"].map("{:+.4f}".format),
-            "in standard errors": comparison["in_errors"].round(1),
+            "in standard errors": [
+                "" if np.isnan(value) else f"{value:+.1f}" for value in comparison["in_errors"]
+            ],
         }
     )
     return TableSection(

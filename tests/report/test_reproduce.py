@@ -101,6 +101,38 @@ def test_a_failed_cell_makes_the_exit_code_one(
     assert "6 cells failed" in (tmp_path / "o" / "report.html").read_text()
 
 
+def test_a_pipeline_may_have_options_of_its_own(
+    invented: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    text = INVENTED.replace("quick, out):", "quick, out, sets=(), power=2, file=''):")
+    (invented / "invented.py").write_text(text.replace('[f"sum', '[f"{sets} {power} {file!r} sum'))
+    assert list_pipelines()["invented"].options() == {"sets": (), "power": 2, "file": ""}
+    with pytest.raises(ArgumentError, match="no option colour"):
+        reproduce("invented", colour="red")
+    command = ["x", "--out", str(tmp_path / "o"), "--sets", "a, b", "--power", "3", "--file", "f"]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit) as left:
+        module.main("invented")
+    assert left.value.code == 0
+    assert "('a', 'b') 3 'f' sum 5" in capsys.readouterr().out
+    with pytest.raises(ArgumentError, match="no data set is called 'c'"):
+        module.among(["a", "c"], ["a", "b"])
+
+
+def test_means_are_printed_by_size_where_there_are_several() -> None:
+    rows = [
+        {"data": d, "n_train": n, "model": m, "metric": "mae", "value": float(n)}
+        for m in "ab"
+        for d in ("x", "y")
+        for n in (20, 10)
+    ]
+    frame = pd.DataFrame(rows)
+    wanted = [(d, n, m) for d in ("x", "y") for n in (10, 20) for m in "ab"]
+    assert module._means(frame).index.tolist() == wanted
+    once = frame[frame["n_train"] == 10]
+    assert module._means(once).index.tolist() == [(d, m) for d in ("x", "y") for m in "ab"]
+
+
 def test_refusals(invented: Path, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="did you mean invented"):
         reproduce("invent")
@@ -152,10 +184,13 @@ def test_differences_are_in_combined_standard_errors(tmp_path: Path) -> None:
         "1 of 1 published numbers met within 2 standard errors; 0 lower, 0 higher"
     )
     section = published_section(found, "a paper")
+    assert section.frame["in standard errors"].tolist() == [f"{row['in_errors']:+.1f}", ""]
     assert section.mark is not None
-    assert section.mark(None, "in standard errors", -2.5) == "far"
-    assert section.mark(None, "in standard errors", 1.5) == ""
-    assert section.mark(None, "ours", 9.0) == ""
+    assert section.mark(("mae", "x", "a"), "in standard errors", None) == ""
+    assert section.mark(("mae", "x", "b"), "in standard errors", None) == ""
+    found["in_errors"] = -2.5
+    assert section.mark(("mae", "x", "a"), "in standard errors", None) == "far"
+    assert section.mark(("mae", "x", "a"), "ours", None) == ""
 
 
 def test_few_trials_are_not_compared_in_standard_errors(tmp_path: Path) -> None:
