@@ -273,6 +273,35 @@ def test_queries_are_ranked_on_test_queries() -> None:
     assert held.tolist() == list(range(60))
 
 
+def test_rankings_are_what_was_measured(tmp_path: Path) -> None:
+    """Written as a run and read by ir-measures, ties and all."""
+    from ordrec.evaluation.trec import measure_run, write_qrels, write_run
+    from ordrec.recommend.relevance import RelevanceRanker
+
+    rng = np.random.default_rng(3)
+    X = np.round(rng.normal(size=(120, 2)))  # whole numbers: many equal scores
+    y = np.clip(np.round(X[:, 0] + rng.normal(size=120)), 0, 2).astype(int)
+    queries = rng.permutation(np.repeat(np.arange(6), 20))
+    rows = np.arange(120)
+    train, test = rows[queries < 3], rows[queries >= 3]
+    names = np.array([f"d{row}" for row in rows])
+    problem = QueryProblem(X, y, queries, [(train, rows[:0], test)], documents=names)
+    model = RelevanceRanker(Ridge())
+    ranking = problem.ranking(model, "1")
+    assert ranking["query"].tolist() == sorted(queries[test].tolist())
+    assert ranking.groupby("query")["rank"].apply(list).tolist() == [list(range(1, 21))] * 3
+    for _, part in ranking.groupby("query"):
+        assert part["score"].is_monotonic_decreasing
+        assert part["score"].duplicated().any()
+    measured = {row["metric"]: row["value"] for row in problem.measure(model, "1", ["map"], 0)}
+    assert measure_run(ranking, ranking, ["AP"])["AP"].mean() == pytest.approx(measured["map"])
+    write_run(ranking, tmp_path / "a.run")
+    write_qrels(ranking, tmp_path / "qrels.txt")
+    assert len((tmp_path / "a.run").read_text().splitlines()) == 60
+    unnamed = QueryProblem(X, y, queries, [(train, rows[:0], test)]).ranking(model, "1")
+    assert [f"d{row}" for row in unnamed["document"]] == ranking["document"].tolist()
+
+
 def test_ranks_absent_from_training_are_declared_and_probabilities_measured() -> None:
     from ordrec.ordinal import OrdinalLogistic
 

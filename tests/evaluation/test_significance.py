@@ -12,6 +12,7 @@ from scipy import stats
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import significance as sig
+from ordrec.evaluation.bootstrap import resampled_ratios
 
 RNG = np.random.default_rng(8)
 VALUES = arrays(float, st.integers(5, 8), elements=st.floats(-5, 5).map(lambda x: round(x, 3)))
@@ -182,3 +183,32 @@ def test_refusals() -> None:
         sig.corrected_t([1, 2], [1, 3], n_train=0, n_test=1)
     with pytest.raises(ArgumentError, match="2 models"):
         sig.critical_difference(1, 5)
+
+
+# ---- many columns at once ----------------------------------------------------------------
+
+
+def test_resampled_ratios_have_the_spread_of_the_bootstrap() -> None:
+    rng = np.random.default_rng(1)
+    counts = rng.integers(1, 9, 80)
+    users = np.repeat(np.arange(80), counts)
+    values = rng.normal(size=80)[users] + rng.normal(size=users.size)
+    sums = np.bincount(users, values)
+    drawn = resampled_ratios(sums[:, None], counts[:, None] * 1.0, n_resamples=6000, seed=3)[:, 0]
+    expected = sig.bootstrap_interval(values, users, n_resamples=6000)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    width = expected.high - expected.low
+    assert low == pytest.approx(expected.low, abs=0.06 * width)
+    assert high == pytest.approx(expected.high, abs=0.06 * width)
+
+
+def test_columns_are_drawn_together_in_batches_of_any_size(monkeypatch) -> None:
+    rng = np.random.default_rng(2)
+    sums, counts = rng.random((30, 1)), np.ones((30, 1))
+    both = np.hstack([sums, sums + 1.0]), np.hstack([counts, counts])
+    drawn = resampled_ratios(*both, n_resamples=50)
+    np.testing.assert_allclose(drawn[:, 1] - drawn[:, 0], 1.0)
+    monkeypatch.setattr("ordrec.evaluation.bootstrap.WEIGHTS_AT_ONCE", 100)
+    np.testing.assert_allclose(resampled_ratios(*both, n_resamples=50), drawn)
+    counts[1:] = 0.0  # most draws have this cluster not at all
+    assert np.isnan(resampled_ratios(sums, counts, n_resamples=50)).any()
