@@ -26,11 +26,11 @@ def coordinates(K: np.ndarray, tol: float = 1e-11) -> tuple[np.ndarray, np.ndarr
     ((3, 2), [0, 2], True)
     """
     size = K.diagonal().max(initial=0.0)
+    if not np.isfinite(size):
+        raise ValueError("the kernel matrix has infinite entries: scale the features")
+    if size <= 0.0:  # no two samples can be told apart: one coordinate that is zero, and no weight
+        return np.zeros((K.shape[0], 1)), np.zeros(1, dtype=np.int64)
     factor, order, rank, _ = dpstrf(K, tol=tol * size, lower=1)
-    if size <= 0.0:
-        raise ValueError(
-            "the kernel matrix is zero or not finite: no two samples can be told apart"
-        )
     L = np.empty((K.shape[0], rank))
     L[order - 1] = np.tril(factor)[:, :rank]
     left = np.abs(K.diagonal() - np.einsum("ij,ij->i", L, L)).max()
@@ -44,4 +44,6 @@ def coordinates(K: np.ndarray, tol: float = 1e-11) -> tuple[np.ndarray, np.ndarr
 
 def expansion(L: np.ndarray, pivots: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Dual coefficients over the pivots: k(x, pivots) @ dual = f(x)."""
+    if not L.any():
+        return np.zeros_like(w)
     return solve_triangular(L[pivots], w, lower=True, trans="T")
