@@ -116,14 +116,14 @@ def predict_scan(
     Parameters
     ----------
     model : FoldInModel
-        Fitted, for example on ``scan.sample_users(50_000)``. `OrdinalFactors` takes about six
+        Fitted, for example on ``scan.sample_users(50_000)``. `OrdinalFactors` takes a few
         microseconds a rating, `RatingPredictor` some ten milliseconds a user.
     scan : RatingsScan
     pairs : HeldOut or frame with the columns user and item
         Ratings to leave out and predict, or pairs to predict from all ratings.
     out : str or Path
         A new folder, or one of an interrupted call with the same arguments: finished parts
-        are kept.
+        are kept. On a cluster all workers must reach it, and the folder of the scan.
     rows : int
         Ratings in memory of each worker, see `RatingsScan.chunks`.
     engine, n_jobs, progress
