@@ -107,7 +107,8 @@ class CellStore:
         write_text(self._path(cell), json.dumps(content, indent=1))
 
     def __len__(self) -> int:
-        return sum(1 for _ in self.folder.glob("*.json"))
+        # A run that was killed may leave a file it was writing, under a hidden name.
+        return sum(1 for _ in self.folder.glob("[!.]*.json"))
 
     def _path(self, cell: Cell) -> Path:
         return self.folder / f"{cell.key}.json"
