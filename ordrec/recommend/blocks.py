@@ -179,9 +179,9 @@ def _own_row(side, w, owner, o, a, n, out):  # type: ignore[no-untyped-def]
     e = owner.entry[a]
     loadings = side.loadings[side.fold[o], e]
     row_components(side.gram[e], owner.stats[:, a], loadings, owner.time[a], owner, n, w, out)
-    if n > a and not owner.time[a] > 0.0:  # an unknown time is near itself alone
+    if n > a and not owner.time[a] > 0.0:  # an unknown time has something of its own
         for c in range(w.scales.size):
-            out[out.shape[0] - 1 - c, a] = 1.0
+            out[out.shape[0] - 1 - c, a] += 1.0
 
 
 @njit(cache=True, nogil=True)

@@ -18,7 +18,9 @@ from ordrec.recommend.mean import new_pairs
 from ordrec.recommend.models import codes_of
 
 if TYPE_CHECKING:
+    from ordrec.recommend.folding import FoldedUser
     from ordrec.recommend.predictor import RatingPredictor
+    from ordrec.recommend.process import Process
 
 __all__ = ["Explanation", "explain_pair"]
 
@@ -72,7 +74,10 @@ def explain_pair(
     model: RatingPredictor, user: Any, item: Any, timestamp: int | None
 ) -> Explanation:
     """Take the score of one pair apart."""
+    folded = model.folded_.get(user)
     process, data = model.process_, model.process_.data
+    if not timestamp:
+        process = process.without_times
     user_code, item_code = (
         int(codes_of(ids, [key])[0])
         for ids, key in ((model.user_ids_, user), (model.item_ids_, item))
@@ -80,11 +85,10 @@ def explain_pair(
     u = user_code if user_code >= 0 else data.n_users - 1
     i = item_code if item_code >= 0 else data.n_items - 1
     time = np.array([float(timestamp or 0)])
-    terms = _Terms(model)
+    terms = _Terms(model, process)
     pairs = new_pairs(data, np.array([u]), np.array([i]), time)
     prior = data.prior_mean(pairs.by_user.entry, pairs.by_user.x, pairs.by_user.seen)[0]
     terms.add_mean(prior)
-    folded = model.folded_.get(user)
     if folded is not None:
         folded_terms(terms, process, folded, i, time)
         return terms.explanation()
@@ -101,12 +105,14 @@ def explain_pair(
     return terms.explanation()
 
 
-def folded_terms(terms: _Terms, process: Any, folded: Any, i: int, time: np.ndarray) -> None:
+def folded_terms(
+    terms: _Terms, process: Process, folded: FoldedUser, i: int, time: np.ndarray
+) -> None:
     """Terms of a user who was folded in."""
-    data, K = process.data, process.K
-    items = np.array([i])
+    data, K, items = process.data, process.K, np.array([i])
+    a = folded.a if time[0] > 0 else folded.undated
     rows = folded.item_rows(process, items, time, *folded.trained(process, items))[0]
-    terms.add_own(folded.items, folded.levels, rows * folded.a)
+    terms.add_own(folded.items, folded.levels, rows * a)
     if not data.two_sided:
         return
     part, variance = folded.user_terms(process, i)
@@ -115,20 +121,19 @@ def folded_terms(terms: _Terms, process: Any, folded: Any, i: int, time: np.ndar
     others = data.users[at] != folded.code
     terms.add_others(data.users[at[others]], terms.model.levels_[at[others]], part[:, others])
     own = np.flatnonzero(folded.items == i)
-    terms.add_own(folded.items[own], folded.levels[own], variance[:, None] * folded.a[own], "user")
-    own_table = np.outer(folded.psi, folded.a @ data.products.phi[folded.items])
+    terms.add_own(folded.items[own], folded.levels[own], variance[:, None] * a[own], "user")
     phi = data.products.phi[i].astype(np.float64)
-    terms.add_shared(np.outer(folded.psi, phi) * K.omega * (folded.others + own_table))
+    terms.add_shared(np.outer(folded.psi, phi) * K.omega * folded.table(process, a))
 
 
 class _Terms:
     """Collects terms by source and by component."""
 
-    def __init__(self, model: RatingPredictor):
-        self.model = model
+    def __init__(self, model: RatingPredictor, process: Process):
+        self.model, self.process = model, process
         self.rows: list[pd.DataFrame] = []
         self.components: dict[str, float] = {}
-        layout = model.process_.K.weights.layout
+        layout = process.K.weights.layout
         n_item, n_user, _ = layout.counts
         self.names = {
             "item": layout.names[:n_item],
@@ -149,7 +154,7 @@ class _Terms:
         self._ratings("other user", self.model.user_ids_.take(users), levels, part, "user")
 
     def add_shared(self, table: np.ndarray) -> None:
-        products = self.model.process_.data.products
+        products = self.process.data.products
         sums = products.by_group(table) / self.model.units_.scale
         names = [f"{a}*{b}" for a, b in products.names]
         self._rows("shared", names, [np.nan] * len(names), sums)
@@ -159,7 +164,7 @@ class _Terms:
     def _ratings(
         self, source: str, ids: Any, levels: np.ndarray, part: np.ndarray, side: str
     ) -> None:
-        K = self.model.process_.K
+        K = self.process.K
         weights = (K.item_weights if side == "item" else K.user_weights).weights
         terms = part * weights[:, None] / self.model.units_.scale
         self._rows(source, ids, self.model.scale_.values[levels], terms.sum(axis=0))

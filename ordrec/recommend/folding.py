@@ -6,7 +6,8 @@ The coefficients ``a`` of all other users are held; those of the user solve his 
 
 with K_uu the item side (which leaves him out anyway), the user side's variance and the products
 between his own ratings. The user side's row of the Gram is summed over his items. What is
-neglected is how the others' coefficients would answer to his ratings.
+neglected is how the others' coefficients would answer to his ratings. Pairs without a time have
+coefficients of their own, as in `Process`.
 """
 
 from __future__ import annotations
@@ -54,10 +55,8 @@ class FoldedUser:
         His row of the user side's Gram, and its diagonal entry.
     psi : float64 array
         His product features.
-    others : float64 array
-        Products' coefficients of all other users.
-    a : float64 array
-        Dual coefficients of his ratings.
+    a, undated : float64 arrays
+        Dual coefficients of his ratings, and those without the kernels of times.
     shifts, scale : array and float
         His thresholds and log-scale in the layer.
     tilt : array
@@ -74,28 +73,41 @@ class FoldedUser:
     row: np.ndarray
     diag: np.ndarray
     psi: np.ndarray
-    others: np.ndarray
     a: np.ndarray
+    undated: np.ndarray
     shifts: np.ndarray
     scale: float
     tilt: np.ndarray
 
     def scores(self, process: Process, items: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Latent scores of items, by code."""
+        """Latent scores of items, by code; times are 0 where unknown."""
+        scores, dated = np.empty(items.size), times > 0
+        for part, a, rows in ((process, self.a, dated),
+                              (process.without_times, self.undated, ~dated)):  # fmt: skip
+            if rows.any():
+                scores[rows] = self._mean(part, a, items[rows], times[rows])
+        return scores
+
+    def _mean(
+        self, process: Process, a: np.ndarray, items: np.ndarray, times: np.ndarray
+    ) -> np.ndarray:
         data, K = process.data, process.K
         x, seen = self.trained(process, items)
         scores = data.prior_mean(items, x, seen)
         rows = self.item_rows(process, items, times, x, seen)
-        scores += np.einsum("c,qcn,n->q", K.item_weights.weights, rows, self.a)
+        scores += np.einsum("c,qcn,n->q", K.item_weights.weights, rows, a)
         if data.two_sided:
             own_x, own_seen = _looked_up(items, self.items, self.x)
             means, variances = self.user_part(process, items, own_x, own_seen)
-            own_a, _ = _looked_up(items, self.items, self.a)
+            own_a, _ = _looked_up(items, self.items, a)
             scores += means + variances * own_a
-            own = np.outer(self.psi, self.a @ data.products.phi[self.items])
-            table = K.omega * (self.others + own)
-            scores += data.products.phi[items] @ (self.psi @ table)
+            scores += data.products.phi[items] @ (self.psi @ (K.omega * self.table(process, a)))
         return scores
+
+    def table(self, process: Process, a: np.ndarray) -> np.ndarray:
+        """The table of the products, with his coefficients in place of those from training."""
+        own = np.outer(self.psi, a @ process.data.products.phi[self.items])
+        return _table_of_others(process, self.code) + own
 
     def trained(self, process: Process, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """His centred training ratings of items, and whether there is one."""
@@ -184,29 +196,19 @@ def unsolved_user(
     row, diag = _gram_row(process, code, items, x)
     return FoldedUser(
         code, items, levels, stamps, trained_x, trained_seen, x, row, diag,
-        _product_features(process, code, items), _table_of_others(process, code),
-        np.zeros(items.size), np.zeros(n_ranks - 1), 0.0, np.ones(n_ranks),
+        _product_features(process, code, items), np.zeros(items.size), np.zeros(items.size),
+        np.zeros(n_ranks - 1), 0.0, np.ones(n_ranks),
     )  # fmt: skip
 
 
 def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
     """Dual coefficients by (1), then thresholds, scale and tilt."""
-    process, layer = model.process_, model.layer_
-    data, K, items, levels = process.data, process.K, user.items, user.levels
-    y = model.units_.inward(model.scale_.values[levels])
-    rows = user.item_rows(process, items, user.times, user.trained_x, user.trained_seen)
-    own = np.einsum("c,qcn->qn", K.item_weights.weights, rows)
-    undated = np.flatnonzero(~(user.times > 0))
-    own[undated, undated] += K.item_weights.weights[own_times(K.item_weights.scales.size)].sum()
-    rest = y - data.prior_mean(items, user.trained_x, user.trained_seen)
-    if data.two_sided:
-        means, variances = user.user_part(process, items, user.x, np.ones(items.size))
-        phi = data.products.phi[items].astype(np.float64)
-        own += np.diag(variances) + (phi * (user.psi**2 @ K.omega)) @ phi.T
-        rest -= means + phi @ (user.psi @ (K.omega * user.others))
-    known = y - rest
+    process, layer, items, levels = model.process_, model.layer_, user.items, user.levels
+    target = y = model.units_.inward(model.scale_.values[levels])
+    noise = np.ones(items.size)
+    own, known = _own_equations(process, user)
     inverse = np.linalg.inv(own + np.eye(items.size))
-    a = inverse @ rest  # (1)
+    a = inverse @ (y - known)  # (1)
     left_out = y - a / np.diag(inverse)
     if model.likelihood_ is not None:
         first, typical = model.likelihood_
@@ -219,14 +221,34 @@ def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
             a = inverse @ (target - known)
             mean = known + own @ a
         left_out = target - a / np.diag(inverse)
+    undated = a
+    if process.without_times is not process:
+        own, known = _own_equations(process.without_times, user)
+        undated = np.linalg.solve(own + np.diag(noise), target - known)
     shifts, scale = fit_person(layer, left_out, levels, items)
-    user = replace(user, a=a, shifts=shifts, scale=scale)
+    user = replace(user, a=a, undated=undated, shifts=shifts, scale=scale)
     kappa = model.tilt_.kappa
     if not np.isfinite(kappa):
         return user
     expected = user.probabilities(left_out, items, layer).sum(axis=0)
     observed = np.bincount(levels, minlength=expected.size)
     return replace(user, tilt=(observed + kappa) / (expected + kappa))
+
+
+def _own_equations(process: Process, user: FoldedUser) -> tuple[np.ndarray, np.ndarray]:
+    """``K_uu`` of (1), and the mean that the others' coefficients give to his ratings."""
+    data, K, items = process.data, process.K, user.items
+    rows = user.item_rows(process, items, user.times, user.trained_x, user.trained_seen)
+    own = np.einsum("c,qcn->qn", K.item_weights.weights, rows)
+    undated = np.flatnonzero(~(user.times > 0))
+    own[undated, undated] += K.item_weights.weights[own_times(K.item_weights.scales.size)].sum()
+    known = data.prior_mean(items, user.trained_x, user.trained_seen)
+    if data.two_sided:
+        means, variances = user.user_part(process, items, user.x, np.ones(items.size))
+        phi = data.products.phi[items].astype(np.float64)
+        own += np.diag(variances) + (phi * (user.psi**2 @ K.omega)) @ phi.T
+        known = known + means + phi @ (user.psi @ (K.omega * _table_of_others(process, user.code)))
+    return own, known
 
 
 def _likelihood_of(
@@ -347,7 +369,8 @@ def _user_row(side, w, row, diag, loadings, i, x, seen, part, alone):  # type: i
     q_u = loadings[side.fold[i]]
     entry_stats(diag, x, seen, side.activity[i], w, own)
     stats, mine = own.copy().reshape((N_STATS, 1)), q_u.copy().reshape((q_u.size, 1))
-    itself = OwnerView(np.zeros(1, dtype=np.int64), np.zeros(1), stats, mine, side.activity[i])
+    nobody, no_time = np.zeros(1, dtype=np.int64), np.zeros(1)
+    itself = OwnerView(nobody, no_time, stats, mine, side.activity[i], np.zeros((0, 1)))
     row_components(diag.reshape((1, diag.size)), own, q_u, 0.0, itself, 1, w, alone)
     view = view_owner(side, w, i)
     row_components(row, own, q_u, 0.0, view, view.entry.size, w, part)

@@ -135,7 +135,7 @@ def fit_layer(
     priors: LayerPriors | None = None,
     *,
     max_iter: int = 40,
-    tol: float = 1e-2,
+    tol: float = 2e-3,
 ) -> Layer:
     """Fit to scores that were made without the rating they stand beside.
 

@@ -14,7 +14,8 @@ taken off each; ``n_e``, ``S_ee`` are the diagonal ones):
 (9) popularity ``l_e l_f`` with ``l = log(1 + n)`` standardised
 (10) low rank  ``q_e . q_f``, loadings fitted without the owner's fold
 (11) one a kernel of side information
-(12) one a time scale: ``exp(-|t_e - t_f| / tau)``, 0 where a time is unknown
+(12) one a time scale: ``exp(-|t_e - t_f| / tau)``; a rating of unknown time is taken to be given
+     at one of the owner's known times, any of them alike: the mean of the kernel over these
 """
 
 from __future__ import annotations
@@ -61,13 +62,17 @@ class SideWeights(NamedTuple):
 
 
 class OwnerView(NamedTuple):
-    """One owner's training entries: codes, times, statistics (N_STATS, n), loadings (rank, n)."""
+    """One owner's training entries: codes, times, statistics (N_STATS, n), loadings (rank, n).
+
+    ``usual`` (n_scales, n) are the means of (12) between each entry and an unknown time.
+    """
 
     entry: np.ndarray
     time: np.ndarray
     stats: np.ndarray
     loadings: np.ndarray
     activity: float
+    usual: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -93,7 +98,40 @@ def view_entries(side, w, entry, x, seen, time, activity, fold):  # type: ignore
             stats[k, b] = own[k]
         for k in range(loadings.shape[0]):
             loadings[k, b] = side.loadings[fold, e, k]
-    return OwnerView(entry, time, stats, loadings, activity)
+    return OwnerView(entry, time, stats, loadings, activity, _usual(time, w.scales))
+
+
+@njit(cache=True, nogil=True)
+def _usual(time, scales):  # type: ignore[no-untyped-def]
+    """Means of (12) over the known times; sums of exponentials run along the sorted times."""
+    result = np.zeros((scales.size, time.size))
+    if scales.size == 0 or not (time > 0.0).any():
+        return result
+    order = np.argsort(time)
+    order = order[time[order] > 0.0]
+    for k in range(scales.size):
+        before = 0.0
+        for a in range(order.size):
+            if a > 0:
+                before *= np.exp(-(time[order[a]] - time[order[a - 1]]) / scales[k])
+            before += 1.0
+            result[k, order[a]] = before
+        after = 0.0
+        for a in range(order.size - 2, -1, -1):
+            after = (after + 1.0) * np.exp(-(time[order[a + 1]] - time[order[a]]) / scales[k])
+            result[k, order[a]] += after
+        result[k] /= order.size
+        both_unknown = result[k].sum() / order.size
+        for b in range(time.size):
+            if not time[b] > 0.0:
+                result[k, b] = both_unknown
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _kernel_of_times(time, other, scale):  # type: ignore[no-untyped-def]
+    apart = abs(time - other) / scale
+    return np.exp(-apart) if apart < FAR else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -157,7 +195,23 @@ def row_components(sums, own, loadings, time, owner, n, w, out):  # type: ignore
             out[7, b] += loadings[k] * owner.loadings[k, b]
     for k in range(w.scales.size):
         scale, c = w.scales[k], n_components - w.scales.size + k
+        here = -1.0  # mean of the kernel between this time and the known ones, when it is needed
         for b in range(n):
-            apart = abs(time - owner.time[b]) / scale
-            known = time > 0.0 and owner.time[b] > 0.0
-            out[c, b] = np.exp(-apart) if known and apart < FAR else 0.0
+            if not time > 0.0:
+                out[c, b] = owner.usual[k, b]
+            elif owner.time[b] > 0.0:
+                out[c, b] = _kernel_of_times(time, owner.time[b], scale)
+            else:
+                if here < 0.0:
+                    here = _mean_kernel(time, owner.time, scale)
+                out[c, b] = here
+
+
+@njit(cache=True, nogil=True)
+def _mean_kernel(time, times, scale):  # type: ignore[no-untyped-def]
+    total, count = 0.0, 0
+    for other in times:
+        if other > 0.0:
+            total += _kernel_of_times(time, other, scale)
+            count += 1
+    return total / max(count, 1)

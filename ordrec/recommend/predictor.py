@@ -14,11 +14,10 @@ from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import Decision
 from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
-from ordrec.recommend.calibration import fit_calibrated_layer
 from ordrec.recommend.candidates import FirstStage
 from ordrec.recommend.explain import Explanation, explain_pair
 from ordrec.recommend.folding import FoldedUser, fold_in_user
-from ordrec.recommend.layer import Layer
+from ordrec.recommend.layer import Layer, fit_layer
 from ordrec.recommend.models import RemembersIds, codes_of
 from ordrec.recommend.pair_table import decided, predict_pairs
 from ordrec.recommend.predictor_file import (
@@ -56,8 +55,9 @@ class RatingPredictor(RemembersIds):
         Names of the kernel components to use, such as "item.residual" or
         "product.implicit*implicit"; all that the ratings allow when omitted.
     use_time : {"auto", True, False}
-        Whether ratings near in time are alike. It pays where predictions are asked for with
-        the time of the rating. "auto": if the ratings have times.
+        Whether ratings near in time are alike. "auto": if the ratings have times. Pairs that are
+        asked for with the time of the rating gain by it; for those without, the model keeps
+        coefficients without times, and is as accurate as one fitted with False.
     use_side : {"auto", True, False}
         Whether genres, years, ages, genders and occupations in the side tables are used.
     decision : {"median", "mode", "mean"} or cost matrix
@@ -320,9 +320,9 @@ class RatingPredictor(RemembersIds):
 
     def _fit_layer(self, levels: np.ndarray) -> None:
         process, data = self.process_, self.process_.data
-        self.layer_: Layer = fit_calibrated_layer(
+        self.layer_: Layer = fit_layer(
             process.left_out, levels, data.users, data.items,
-            self.scale_.n_ranks, data.n_users, data.n_items, seed=self.random_state,
+            self.scale_.n_ranks, data.n_users, data.n_items,
         )  # fmt: skip
         p = self.layer_.probabilities(process.left_out, data.users, data.items)
         self.tilt_: Tilt = fit_tilt(p, levels, data.users, data.n_users)

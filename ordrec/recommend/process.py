@@ -65,6 +65,9 @@ class Process:
     noise : float64 array
     n_iter : int
         Steps of the solver; 0 for a direct solution.
+    undated : float64 array or None
+        Dual coefficients without the kernels of times, for pairs whose time is not known: what
+        these kernels explain would be missing there. None where there are no such kernels.
     """
 
     K: Covariance
@@ -72,6 +75,7 @@ class Process:
     left_out: np.ndarray
     noise: np.ndarray
     n_iter: int
+    undated: np.ndarray | None = None
 
     @property
     def data(self) -> JointData:
@@ -83,12 +87,29 @@ class Process:
         """``sum psi_u phi_i' a_ui``, the products' coefficients but for their variances."""
         return self.data.products.collect(self.a.astype(np.float32)).astype(np.float64)
 
+    @cached_property
+    def without_times(self) -> Process:
+        """The process that answers for pairs whose time is not known."""
+        if self.undated is None:
+            return self
+        K = Covariance(self.data, self.K.weights.without_times(), self.K.n_jobs)
+        return Process(K, self.undated, self.left_out, self.noise, self.n_iter)
+
     def scores(
         self, users: np.ndarray, items: np.ndarray, time: np.ndarray | None = None
     ) -> np.ndarray:
-        """Latent scores of pairs of codes; the last code of each kind is the unknown one."""
-        pairs = new_pairs(self.data, users, items, time)
-        return parts_of_mean(self.K, pairs, self.a, self.table).mean
+        """Latent scores of pairs of codes; the last code of each kind is the unknown one.
+
+        ``time`` may be None, or 0 where unknown.
+        """
+        dated = np.zeros(users.size, dtype=np.bool_) if time is None else time > 0
+        scores = np.empty(users.size)
+        for process, rows in ((self, dated), (self.without_times, ~dated)):
+            if rows.any():
+                known = None if time is None else time[rows]
+                pairs = new_pairs(self.data, users[rows], items[rows], known)
+                scores[rows] = parts_of_mean(process.K, pairs, process.a, process.table).mean
+        return scores
 
 
 def fit_process(data: JointData, weights: Weights, seed: int, n_jobs: int) -> Process:
@@ -156,30 +177,44 @@ def _solve(
     data = K.data
     prior = data.y - data.target
     inverse = BlockInverse(K, noise)
-    if not data.two_sided:
-        a = (inverse @ (y - prior).astype(np.float32)).astype(np.float64)
-        d, n_iter = inverse.diagonal, 0
-    else:
-        solved = solve(
-            K, y - prior, noise, tol=TOLERANCE, max_iter=MAX_STEPS, start=start, inverse=inverse
-        )
-        if not solved.converged:
-            from sklearn.exceptions import ConvergenceWarning
-
-            warnings.warn(
-                f"after {solved.n_iter} steps the residual is {solved.residual:.2g} of the ratings "
-                f"(tolerance {TOLERANCE:g})",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        a, n_iter = solved.x.astype(np.float64), solved.n_iter
+    a, n_iter = _coefficients(K, y - prior, noise, start, inverse)
+    if data.two_sided:
         rng = np.random.default_rng(seed)
         probed = inverse_diagonal(
             K, noise, rng, n_probes=N_PROBES, n_steps=PROBE_STEPS, inverse=inverse
         )
         d = smoothed_diagonal(K, noise, probed, inverse)
+    else:
+        d = inverse.diagonal
     K.release()
-    return Process(K, a, y - a / d, noise, n_iter)
+    undated = None
+    if K.item_weights.scales.size:
+        plain = Covariance(data, K.weights.without_times(), K.n_jobs)
+        undated, _ = _coefficients(plain, y - prior, noise, a, BlockInverse(plain, noise))
+    return Process(K, a, y - a / d, noise, n_iter, undated)
+
+
+def _coefficients(
+    K: Covariance,
+    right: np.ndarray,
+    noise: np.ndarray,
+    start: np.ndarray | None,
+    inverse: BlockInverse,
+) -> tuple[np.ndarray, int]:
+    """Dual coefficients, and the steps of the solver."""
+    if not K.data.two_sided:
+        return (inverse @ right.astype(np.float32)).astype(np.float64), 0
+    solved = solve(K, right, noise, tol=TOLERANCE, max_iter=MAX_STEPS, start=start, inverse=inverse)
+    if not solved.converged:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(
+            f"after {solved.n_iter} steps the residual is {solved.residual:.2g} of the ratings "
+            f"(tolerance {TOLERANCE:g})",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    return solved.x.astype(np.float64), solved.n_iter
 
 
 def learnt_weights(

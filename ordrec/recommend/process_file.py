@@ -48,6 +48,8 @@ def process_to_arrays(process: Process) -> tuple[dict[str, np.ndarray], dict[str
         "process.left_out": process.left_out,
         "process.noise": process.noise,
     }
+    if process.undated is not None:
+        arrays["process.undated"] = process.undated
     for name, side in (("item_side", data.item_side), ("user_side", data.user_side)):
         arrays |= {
             f"{name}.x": side.x,
@@ -88,6 +90,7 @@ def process_from_arrays(
         take(arrays, "process.left_out", np.float64, (n,)),
         take(arrays, "process.noise", np.float64, (n,), low=TINY),
         int(state["n_iter"]),
+        take(arrays, "process.undated", np.float64, (n,)) if scales else None,
     )
 
 

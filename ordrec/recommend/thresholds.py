@@ -12,8 +12,7 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ordinal.decisions import Decision
 from ordrec.persistence import model_of, state_of
 from ordrec.ratings import Ratings
-from ordrec.recommend.calibration import fit_calibrated_layer
-from ordrec.recommend.layer import LayerPriors
+from ordrec.recommend.layer import LayerPriors, fit_layer
 from ordrec.recommend.layer_file import (
     checked_decision,
     layer_from_arrays,
@@ -102,11 +101,10 @@ class PersonalThresholds(RemembersIds):
         self.line_ = _regression(scores, ratings.values)
         users, items = ratings.users.astype(np.int64), ratings.items.astype(np.int64)
         inward = self._inward(scores)
-        self.layer_ = fit_calibrated_layer(
+        self.layer_ = fit_layer(
             inward, ratings.levels, users, items, ratings.scale.n_ranks,
             ratings.n_users, ratings.n_items,
             LayerPriors(self.threshold_sd, user_sd=self.user_sd, item_sd=self.item_sd),
-            seed=self.random_state,
         )  # fmt: skip
         p = self.layer_.probabilities(inward, users, items)
         self.tilt_: Tilt = fit_tilt(p, ratings.levels, users, ratings.n_users)

@@ -175,6 +175,12 @@ class Weights:
         n_item, n_user, n_products = self.layout.counts
         return self.values[n_item + n_user : n_item + n_user + n_products]
 
+    def without_times(self) -> Weights:
+        """The same weights in a layout that knows no times."""
+        layout = replace(self.layout, scales=())
+        by_name = dict(zip(self.layout.names, self.values, strict=True))
+        return Weights(layout, np.array([by_name[name] for name in layout.names]))
+
     def with_logs(self, logs: np.ndarray) -> Weights:
         """The same weights with new logarithms of the free ones."""
         values = self.values.copy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 from ordrec.recommend.joint import JointData
@@ -18,8 +20,12 @@ def naive_components(
     side_features: list[np.ndarray],
     times: tuple[float, float],
     same: bool,
+    known_times: list[float],
 ) -> np.ndarray:
-    """Components between entries e and f from (owner, entry, x) rows, the owner's rows dropped."""
+    """Components between entries e and f from (owner, entry, x) rows, the owner's rows dropped.
+
+    ``known_times`` are those of the owner's ratings, any of which an unknown one may be.
+    """
     n_ratings = {v: sum(1 for o, _, _ in rows if o == v) for v, _, _ in rows}
     rest = [(o, entry, x) for o, entry, x in rows if o != owner]
     of_e = {o: x for o, entry, x in rest if entry == e}
@@ -52,10 +58,10 @@ def naive_components(
         *(float(features[e] @ features[f]) for features in side_features),
     ]
     for scale in w.scales:
-        if min(times) > 0:
-            values.append(float(np.exp(-abs(times[0] - times[1]) / scale)))
-        else:
-            values.append(1.0 if same else 0.0)
+        possible = [[time] if time > 0 else known_times for time in times]
+        kernel = [np.exp(-abs(one - other) / scale) for one, other in product(*possible)]
+        own = 1.0 if same and not min(times) > 0 else 0.0
+        values.append((float(np.mean(kernel)) if kernel else 0.0) + own)
     return np.array(values)
 
 
@@ -82,13 +88,22 @@ def naive_covariance(
                 loadings = data.item_side.loadings[data.item_side.fold[u]]
                 part = naive_components(
                     item_rows, u, i, j, item_weights, loadings, item_features,
-                    (times[a], times[b]), a == b,
+                    (times[a], times[b]), a == b, times[(data.users == u) & (times > 0)].tolist(),
                 )  # fmt: skip
                 K[a, b] += part @ item_weights.weights
             if i == j:
                 loadings = data.user_side.loadings[data.user_side.fold[i]]
                 part = naive_components(
-                    user_rows, i, u, v, user_weights, loadings, user_features, (0.0, 0.0), a == b
+                    user_rows,
+                    i,
+                    u,
+                    v,
+                    user_weights,
+                    loadings,
+                    user_features,
+                    (0.0, 0.0),
+                    a == b,
+                    [],
                 )
                 K[a, b] += part @ user_weights.weights
             psi, phi = data.products.psi, data.products.phi

@@ -283,8 +283,16 @@ def test_times() -> None:
     assert np.array_equal(plain.predict_proba(users, items), zeros.predict_proba(users, items))
     timed = RatingPredictor(preset="fast").fit(dated)
     assert any(name.startswith("item.time") for name in timed.weights_)
-    later = timed.predict_proba(users, items, np.asarray(dated.timestamps) + 10**9)
-    assert np.allclose(later, timed.predict_proba(users, items), atol=1e-9)
+    when = np.asarray(dated.timestamps)
+    assert not np.allclose(
+        timed.predict_proba(users, items, when), timed.predict_proba(users, items)
+    )
+    scores = [model.process_.scores(dated.users, dated.items) for model in (timed, plain)]
+    assert np.allclose(*scores)  # who does not say when is answered as if there were no times
+    some = np.where(np.arange(when.size) % 2, when, 0)
+    mixed = timed.predict_proba(users, items, some)
+    assert np.allclose(mixed[1::2], timed.predict_proba(users[1::2], items[1::2], when[1::2]))
+    assert np.allclose(mixed[::2], timed.predict_proba(users[::2], items[::2]))
     with pytest.raises(ArgumentError, match="no times"):
         RatingPredictor(use_time=True).fit(zero)
     with pytest.raises(ArgumentError, match="pair up"):
