@@ -196,6 +196,7 @@ def test_ids_of_text(folder: Path, tmp_path: Path) -> None:
         (["fit", "ratings.csv", "-o", "m", "--set", "preset"], "name=value"),
         (["fit", "ratings.csv", "-o", "m", "--set", "presett=fast"], "did you mean 'preset'"),
         (["fit", "ratings.csv", "-o", "m", "--set", "preset=slow"], "preset must be"),
+        (["fit", "ratings.csv", "-o", "m", "-m", "item-knn", "--set", "k=many"], "--set k=many"),
         (["fit", "ratings.csv", "-o", "none/m"], "does not exist"),
         (["fit", "ratings.csv", "-o", "."], "is not a file"),
         (["fit", "nothing.csv", "-o", "m"], "no such file"),

@@ -54,7 +54,7 @@ def fit(
     The file holds numbers and no code. 'ordrec predict' reads every one, 'ordrec recommend' and
     'ordrec explain' those of the predictor.
     """
-    from ordrec.errors import ArgumentError
+    from ordrec.errors import ArgumentError, OrdrecError
     from ordrec.persistence import save
     from ordrec.recommend import make_model
 
@@ -66,7 +66,12 @@ def fit(
     with progress_bar(quiet) as progress:
         if progress:
             progress(0, None, f"fitting {model} to {ratings.n_ratings:,} ratings")
-        fitted = unfitted.fit(ratings)
+        try:
+            fitted = unfitted.fit(ratings)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, OrdrecError) or not settings:
+                raise
+            raise ArgumentError(f"--set {' '.join(settings)}: {error}") from error
     save(fitted, output)
 
 

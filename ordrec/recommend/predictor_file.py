@@ -139,6 +139,7 @@ def _folded_to_arrays(folded: dict[Any, FoldedUser], n_ranks: int) -> dict[str, 
         "folded.levels": np.concatenate([user.levels for user in users]),
         "folded.times": np.concatenate([user.times for user in users]),
         "folded.a": np.concatenate([user.a for user in users]),
+        "folded.undated": np.concatenate([user.undated for user in users]),
         "folded.shifts": np.stack([user.shifts for user in users]),
         "folded.scale": np.array([user.scale for user in users]),
         "folded.tilt": np.stack([user.tilt for user in users]),
@@ -150,6 +151,7 @@ def _folded_from_arrays(model: Any, arrays: Arrays) -> dict[Any, FoldedUser]:
         return {}
     ids, n_ranks = ids_from_arrays("folded.ids", arrays), model.scale_.n_ranks
     a = take(arrays, "folded.a", np.float64, (None,))
+    undated = take(arrays, "folded.undated", np.float64, a.shape)
     start = take_starts(arrays, "folded.start", len(ids), a.size)
     last = len(model.item_ids_) - 1
     items = take(arrays, "folded.items", np.int64, a.shape, low=0, high=last)
@@ -165,6 +167,7 @@ def _folded_from_arrays(model: Any, arrays: Arrays) -> dict[Any, FoldedUser]:
         with one_blas_thread():
             bare = unsolved_user(model, int(codes[k]), items[own], levels[own], times[own])
         folded[user] = replace(
-            bare, a=a[own], shifts=shifts[k], scale=float(scale[k]), tilt=tilt[k]
+            bare, a=a[own], undated=undated[own], shifts=shifts[k], scale=float(scale[k]),
+            tilt=tilt[k],
         )  # fmt: skip
     return folded
