@@ -1,0 +1,135 @@
+"""Ctrl-C: finished cells stay, processes do not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+HERE = Path(__file__).parent
+FINISHED = 130  # the exit code of what was ended by Ctrl-C, 128 + SIGINT
+
+EXPERIMENT = """
+import sys
+from evaluation.experiment_models import NoisyThreshold, striped_table
+from ordrec.evaluation import Experiment, TableProblem
+
+def main():
+    models = {"a": NoisyThreshold(0.1, sleep=0.1), "b": NoisyThreshold(0.3, sleep=0.1)}
+    problem = TableProblem(striped_table())
+    experiment = Experiment(models, [problem], seeds=range(50), store=sys.argv[1])
+    try:
+        experiment.run(n_jobs=2, engine=sys.argv[2])
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+if __name__ == "__main__":
+    main()
+"""
+
+FIT = """
+import sys
+import numpy as np
+from ordrec.datasets import synthetic_ratings
+from ordrec.recommend import make_model
+
+def main():
+    ratings = synthetic_ratings(400, 300, n_ratings=60_000, seed=0)
+    model = make_model(sys.argv[1], **eval(sys.argv[2]))
+    print("fitting", flush=True)
+    try:
+        for _ in range(1000):
+            model.fit(ratings)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def started(script: Path, code: str, *arguments: str) -> subprocess.Popen[str]:
+    """A script of its own, in a process group of its own as it would be in a terminal."""
+    script.write_text(code)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
+    return subprocess.Popen(
+        [sys.executable, str(script), *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_until(condition: Callable[[], bool], run: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert run.poll() is None, run.communicate()
+        assert time.monotonic() < deadline, "nothing happened for two minutes"
+        time.sleep(0.05)
+
+
+def interrupted(run: subprocess.Popen[str]) -> tuple[int, str, list[psutil.Process]]:
+    """Press Ctrl-C: exit code, what it said, and who of its processes is still there."""
+    family = psutil.Process(run.pid).children(recursive=True)
+    os.killpg(run.pid, signal.SIGINT)
+    try:
+        _, told = run.communicate(timeout=90)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)
+        raise
+    _, alive = psutil.wait_procs(family, timeout=20)
+    return run.returncode, told, alive
+
+
+@pytest.mark.parametrize(
+    "engine", ["serial", "threads", "processes", pytest.param("dask", marks=pytest.mark.slow)]
+)
+def test_an_experiment_keeps_its_cells_and_leaves_no_process(tmp_path: Path, engine: str) -> None:
+    store = tmp_path / "cells"
+    run = started(tmp_path / "experiment.py", EXPERIMENT, str(store), engine)
+    wait_until(lambda: len(list(store.glob("*.json"))) >= 5, run)
+    if engine in ("processes", "dask"):
+        assert len(psutil.Process(run.pid).children(recursive=True)) >= 2
+    code, told, alive = interrupted(run)
+    assert (code, alive) == (FINISHED, []), told
+    assert 5 <= len(list(store.glob("*.json"))) < 600
+    assert not list(store.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("per-user-svor", {"n_jobs": 2}),
+        ("per-user-svor", {"n_jobs": 2, "engine": "processes"}),
+        ("factors", {"n_jobs": 2}),
+        ("predictor-fast", {"n_jobs": 2}),
+    ],
+)
+def test_a_fit_stops_and_leaves_no_process(tmp_path: Path, model: str, options: dict) -> None:
+    run = started(tmp_path / "fit.py", FIT, model, repr(options))
+    assert run.stdout is not None
+    assert run.stdout.readline() == "fitting\n", run.communicate()
+    time.sleep(3.0)
+    code, told, alive = interrupted(run)
+    assert (code, alive) == (FINISHED, []), told
+
+
+def test_workers_do_not_outlive_a_run_that_is_killed(tmp_path: Path) -> None:
+    store = tmp_path / "cells"
+    run = started(tmp_path / "experiment.py", EXPERIMENT, str(store), "processes")
+    wait_until(lambda: len(list(store.glob("*.json"))) >= 3, run)
+    family = psutil.Process(run.pid).children(recursive=True)
+    run.kill()
+    run.wait()
+    _, alive = psutil.wait_procs(family, timeout=30)
+    assert len(family) >= 2
+    assert alive == []
