@@ -78,11 +78,11 @@ def stress(name, options, ratings):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         warnings.simplefilter("error", RuntimeWarning)
-        try:
-            model.fit(ratings)
-        except OrdrecError as error:  # too little to learn from is an answer, with a remedy
-            assert ":" in str(error), error
+        if (name, ratings.n_ratings) == ("PersonalThresholds", 1):
+            with pytest.raises(OrdrecError, match="two ratings are needed"):
+                model.fit(ratings)
             return
+        model.fit(ratings)
         if hasattr(model, "predict"):
             predicted = model.predict(users, items)
             low, high = ratings.scale.values[[0, -1]]

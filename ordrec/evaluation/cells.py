@@ -97,9 +97,11 @@ class CellStore:
         """The outcome, or None where it is not there; a damaged file is as good as none."""
         try:
             content = json.loads(self._path(cell).read_text(encoding="utf-8"))
-            return CellOutcome(list(content["rows"]), str(content["error"]))
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            rows, error = content["rows"], content["error"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
+        whole = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+        return CellOutcome(rows, error) if whole and isinstance(error, str) else None
 
     def put(self, cell: Cell, outcome: CellOutcome) -> None:
         """Store an outcome, all of it or nothing."""

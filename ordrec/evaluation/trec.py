@@ -13,6 +13,7 @@ from ordrec.files import write_text
 
 __all__ = ["measure_run", "read_qrels", "write_qrels", "write_run"]
 
+LARGEST_GRADE = 9999
 LETOR_MEASURES = (*(f"nDCG@{k}" for k in range(1, 11)), *(f"P@{k}" for k in range(1, 11)), "AP")
 
 
@@ -62,22 +63,29 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
         ``query document grade``; names are texts.
     """
     rows = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error}): name a file of judgements") from None
+    for number, line in enumerate(text.split("\n"), start=1):
         words = line.split()
         if not words:
             continue
-        if len(words) != 4 or not re.fullmatch(r"-?\d{1,9}", words[3]):
+        if len(words) != 4 or not re.fullmatch(r"-?[0-9]{1,4}", words[3]) or "\0" in line:
             raise DataError(
-                f"{path}, line {number}: {line[:60]!r} is not 'query iteration document grade'"
+                f"{path}, line {number}: {line[:60]!r} is not 'query iteration document grade' "
+                "with a grade of at most four digits: correct the line"
             )
         rows.append((words[0], words[2], int(words[3])))
     if not rows:
-        raise DataError(f"{path}: no judgements in it")
+        raise DataError(f"{path}: no judgements in it: name a file of judgements")
     frame = pd.DataFrame(rows, columns=["query", "document", "grade"])
     twice = frame[frame.duplicated(["query", "document"])]
     if len(twice):
         query, document, _ = twice.iloc[0]
-        raise DataError(f"{path}: document {document} is judged twice for query {query}")
+        raise DataError(
+            f"{path}: document {document[:60]!r} is judged twice for query {query[:60]!r}: keep one"
+        )
     return frame
 
 
@@ -107,6 +115,13 @@ def measure_run(
     """
     import ir_measures
 
+    for table in (ranking, qrels):  # trec_eval ends names at a zero byte, then ends the process
+        if table[["query", "document"]].astype(str).map(lambda name: "\0" in name).any(axis=None):
+            raise DataError("names of queries and documents must not hold zero bytes: rename them")
+    if (
+        qrels["grade"].abs() > LARGEST_GRADE
+    ).any():  # it keeps a count of every grade there could be
+        raise DataError(f"grades must lie within {LARGEST_GRADE}: code them as ranks")
     parsed = [ir_measures.parse_measure(name) for name in measures]
     said = pd.DataFrame(
         {

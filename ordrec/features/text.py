@@ -136,7 +136,9 @@ def read_stop_list(path: str | Path) -> list[str]:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         raise DataError(f"{path}: no such stop list: give the file of SMART's words") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: not a list of words in UTF-8 ({error}): convert it") from None
     words = [line.strip().lower() for line in lines if line.strip()]
     if not words:
-        raise DataError(f"{path}: the stop list is empty")
+        raise DataError(f"{path}: the stop list is empty: give the file of SMART's words")
     return words

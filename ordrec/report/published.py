@@ -40,11 +40,19 @@ def beside_published(
         (ours alone where none was printed). With fewer than five trials ours is too rough
         for that, and the difference in standard errors is NaN.
     """
-    theirs = pd.read_csv(published, dtype={"table": str})
+    try:
+        theirs = pd.read_csv(published, dtype={"table": str})
+    except (OSError, ValueError, OverflowError) as error:  # ValueError: pandas' and Unicode's too
+        raise DataError(f"{published}: not a csv table ({' '.join(str(error).split())})") from None
+    if not isinstance(theirs.index, pd.RangeIndex):  # pandas takes surplus fields as row names
+        raise DataError(f"{published}: its rows have more fields than the header: correct them")
     columns = ["metric", *keys]
     missing = [c for c in [*columns, "table", "mean", "standard_error"] if c not in theirs]
     if missing:
-        raise DataError(f"{published}: no column {missing[0]!r}")
+        raise DataError(f"{published}: no column {missing[0]!r}: add it")
+    for column in ("mean", "standard_error"):
+        if not pd.api.types.is_numeric_dtype(theirs[column]):
+            raise DataError(f"{published}: column {column!r} holds more than numbers: correct it")
     for key in keys:
         theirs[key] = theirs[key].astype(str)
     plain = frame.assign(**{key: frame[key].astype(str) for key in keys})

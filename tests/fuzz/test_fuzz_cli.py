@@ -52,7 +52,8 @@ def places(tmp_path_factory):
 
 
 def files(places):
-    return sorted(str(path) for path in places.iterdir()) + ["no/such.csv", "no/such/folder/x.csv"]
+    there = sorted(str(path) for path in places.iterdir())
+    return [*there, "no/such.csv", "no/such/folder/x.csv"]
 
 
 def commands(group, path=()):
@@ -73,7 +74,7 @@ QUICK = {
     "jobs": ["1", "0", "-3", "x", "1.5", ""],
     "report": ["no/such/folder/r.html", "", "/", "r.docx"],
     "split": ["holdout:0.3", "kfold:2", "time:0.2", "leave-out:1", "strong:0.5", "user-holdout:0.5",
-              "fold:none", "kfold:1", "kfold:999", "kfold:x", "holdout:0", "holdout:1.5", "x:1", ""],
+              "fold:none", "kfold:1", "kfold:999", "kfold:x", "holdout:0", "holdout:1.5", ""],
     "metrics": ["mae", "rmse,int_mae", "nothing", "mae,mae", ",", "log_loss", "ndcg@3", "ndcg@x"],
     "engine": ["serial", "threads", "x", ""],
     "scheduler": ["", "x"],

@@ -1,0 +1,73 @@
+"""Files that experiments and commands read back: judgements, cells, published numbers, pairs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from fuzz.campaign import answered, both_runs, explore
+from fuzz.mutation import mutated
+from hypothesis import strategies as st
+
+from ordrec.datasets import synthetic_ratings
+from ordrec.evaluation.cells import Cell, CellOutcome, CellStore
+from ordrec.evaluation.experiment_result import ExperimentResult
+from ordrec.evaluation.trec import measure_run, read_qrels
+from ordrec.features.text import read_stop_list
+from ordrec.recommend import BiasModel
+from ordrec.recommend.pair_table import predict_pairs, read_pairs
+from ordrec.report.published import beside_published
+
+CELL = Cell("svm", "toy", "kfold:5", "1", 0)
+ROW = CELL.about | {"metric": "mae", "average": "micro", "decision": "auto", "value": 0.25, "n": 4}
+CONTENTS = {
+    "qrels": b"1 0 a 2\n1 0 b 0\n2 0 a 1\n2 0 c -1\n",
+    "cell": json.dumps({"cell": {"model": "svm"}, "rows": [ROW, ROW], "error": ""}).encode(),
+    "published": b"table,metric,data,model,mean,standard_error\n1,mae,toy,svm,0.2,0.01\n",
+    "stop list": b"the\nof\nand\nOf\n",
+    "pairs": b"user,item,timestamp\n1,2,10\n3,4,2020-01-01\n-7,1,12\n",
+}
+MODEL = BiasModel().fit(synthetic_ratings(9, 8, n_ratings=45, seed=1))
+
+
+def read(kind, path, folder):
+    """What ordrec does with such a file."""
+    if kind == "qrels":
+        qrels = read_qrels(path)
+        ranking = qrels.assign(score=1.0, rank=np.arange(len(qrels)) + 1)
+        assert measure_run(ranking, qrels, ["AP", "P@1"]).notna().all(axis=None)
+    elif kind == "cell":
+        store = CellStore(folder)
+        path.replace(store._path(CELL))
+        outcome = store.get(CELL) or CellOutcome([])
+        repr(ExperimentResult.from_outcomes([(CELL, outcome)], {}))
+    elif kind == "published":
+        beside_published(pd.DataFrame([ROW]), path)
+    elif kind == "stop list":
+        assert read_stop_list(path)
+    else:
+        predicted = predict_pairs(MODEL, read_pairs(path, MODEL))
+        assert np.isfinite(predicted["rating"]).all()
+
+
+@both_runs
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_files_are_read_or_refused(run, kind, tmp_path):
+    path = tmp_path / "a.file"
+    path.write_bytes(CONTENTS[kind])
+    read(kind, path, tmp_path)
+
+    def check(content):
+        path.write_bytes(content)
+        answered(lambda: read(kind, path, tmp_path), says=str(path))
+
+    contents = mutated(CONTENTS[kind]) | st.binary(max_size=30)
+    explore("results", run, check, contents, pieces=len(CONTENTS))
+
+
+@pytest.mark.parametrize("kind", ["qrels", "published", "stop list", "pairs"])
+def test_folders_and_missing_files_are_refused(kind, tmp_path):
+    for path in (tmp_path, tmp_path / "missing"):
+        assert answered(lambda path=path: read(kind, path, tmp_path) or 1, says=str(path)) is None
