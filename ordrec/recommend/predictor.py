@@ -25,7 +25,7 @@ from ordrec.recommend.predictor_file import (
     restore_predictor,
     state_of_predictor,
 )
-from ordrec.recommend.preparation import Preparation, Units, prepare
+from ordrec.recommend.preparation import Preparation, Units, prepare, within_memory
 from ordrec.recommend.process import (
     cross_fitted_likelihood,
     fit_process,
@@ -74,6 +74,10 @@ class RatingPredictor(RemembersIds):
     n_jobs : int or None
         Threads; -1 for all cores. The numbers do not depend on it.
     random_state : int
+    max_memory : float
+        Gigabytes that a fit may take, by the estimate of `memory_needed`, which grows with the
+        squares of the numbers of items and users. Where "full" would take more, "fast" is fitted
+        in its place, with a warning; where that takes more too, fitting is refused.
 
     Attributes
     ----------
@@ -110,6 +114,7 @@ class RatingPredictor(RemembersIds):
     refit: bool = True
     n_jobs: int | None = None
     random_state: int = 0
+    max_memory: float = 8.0
 
     def fit(self, ratings: Ratings) -> RatingPredictor:
         """Learn from ratings; side tables and times are taken from them."""
@@ -312,11 +317,12 @@ class RatingPredictor(RemembersIds):
         dated = ratings.timestamps is not None and bool((ratings.timestamps > 0).any())
         if self.use_time is True and not dated:
             raise ArgumentError("use_time=True, but the ratings have no times")
-        return Preparation(
+        how = Preparation(
             two_sided=self.preset == "full",
             use_time=dated and self.use_time is not False,
             use_side=self.use_side is not False,
         )
+        return within_memory(ratings, how, self.max_memory)
 
     def _fit_layer(self, levels: np.ndarray) -> None:
         process, data = self.process_, self.process_.data

@@ -115,6 +115,7 @@ def checked_parameters(parameters: Mapping[str, Any], names: list[str]) -> dict[
         "preset": str, "components": (list, type(None)), "use_time": (str, bool),
         "use_side": (str, bool), "decision": (str, list), "learn": str, "learn_iter": int,
         "refit": bool, "n_jobs": (int, type(None)), "random_state": int,
+        "max_memory": (int, float),
     }  # fmt: skip
     for name in names:
         value = parameters[name]

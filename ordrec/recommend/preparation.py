@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from ordrec.errors import DataError
 from ordrec.features.matrix import damped_biases
 from ordrec.ratings import Ratings
-from ordrec.recommend.gram import build_side, empty_side
+from ordrec.recommend.gram import N_SUMS, build_side, empty_side
 from ordrec.recommend.joint import JointData
 from ordrec.recommend.loadings import cross_fitted_loadings
 from ordrec.recommend.products import USER_SMOOTHING, Products, implicit_features
 from ordrec.recommend.side_data import item_side_features, user_side_features
 
-__all__ = ["Preparation", "Units", "prepare"]
+__all__ = ["Preparation", "Units", "memory_needed", "prepare", "within_memory"]
 
+SIDE_KERNELS = 2  # at most, on either side
+BYTES = 4  # of a number in Grams and blocks
 TYPICAL_SPREAD = 1.126  # of 5-star ratings, in whose units all default weights are
 
 
@@ -72,6 +76,50 @@ class Preparation:
     bias_damping: float = 5.0
     item_rank: int = 80
     user_rank: int = 300
+
+
+def memory_needed(ratings: Ratings, how: Preparation) -> float:
+    """Estimate of the gigabytes that a fit takes: its Grams and its blocks, the rest is small.
+
+    Grams have a row and a column for each item (and each user, with two sides), blocks for each
+    rating of one user (twice, with the inverses) or of one item.
+    """
+    users, items = ratings.user_counts.astype(np.float64), ratings.item_counts.astype(np.float64)
+
+    def gram(n: int, table: Any) -> float:
+        return float(n + 1) ** 2 * (N_SUMS + SIDE_KERNELS * (how.use_side and table is not None))
+
+    numbers = gram(items.size, ratings.item_table) + 2.0 * float(users @ users)
+    if how.two_sided:
+        numbers += gram(users.size, ratings.user_table) + float(items @ items)
+    return numbers * BYTES / 1e9
+
+
+def within_memory(ratings: Ratings, how: Preparation, limit: float) -> Preparation:
+    """The preparation as it is, or one-sided, with a warning, if only that stays within ``limit``.
+
+    Raises
+    ------
+    DataError
+        If neither does.
+    """
+    needed = memory_needed(ratings, how)
+    if needed <= limit:
+        return how
+    smaller = replace(how, two_sided=False)
+    less = memory_needed(ratings, smaller)
+    size = f"{ratings.n_users} users x {ratings.n_items} items"
+    if less > limit:
+        raise DataError(
+            f"RatingPredictor: {size} take {less:.1f} GB or more, and max_memory is {limit:g}: "
+            f"raise it, leave out items with few ratings, or use OrdinalFactors"
+        )
+    warnings.warn(
+        f"RatingPredictor: {size} take {needed:.1f} GB with both sides, and max_memory is "
+        f'{limit:g}: fitted as preset="fast", which takes {less:.1f} GB',
+        stacklevel=4,
+    )
+    return smaller
 
 
 def prepare(

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend.predictor import RatingPredictor
+from ordrec.recommend.preparation import Preparation, Units, memory_needed, prepare
 
 
 def tasteful(
@@ -297,6 +298,25 @@ def test_times() -> None:
         RatingPredictor(use_time=True).fit(zero)
     with pytest.raises(ArgumentError, match="pair up"):
         timed.predict_proba(users, items, [1])
+
+
+def test_memory_is_estimated_and_held_to_its_limit() -> None:
+    train, _ = parts(tasteful(12))
+    both = memory_needed(train, Preparation())
+    one = memory_needed(train, Preparation(two_sided=False))
+    assert 0 < one < both
+    data = prepare(train, Units(0.0, 1.0), Preparation(), 0)
+    bytes_of = data.item_side.gram.nbytes + data.user_side.gram.nbytes
+    bytes_of += 8 * (data.item_side.sizes**2).sum() + 4 * (data.user_side.sizes**2).sum()
+    assert both == pytest.approx(bytes_of / 1e9, rel=1e-6)
+    with pytest.warns(UserWarning, match='fitted as preset="fast"'):
+        model = RatingPredictor(max_memory=(one + both) / 2).fit(train)
+    assert not model.process_.data.two_sided
+    users, items = ids(train)
+    fast = RatingPredictor(preset="fast").fit(train)
+    assert np.array_equal(model.predict_proba(users, items), fast.predict_proba(users, items))
+    with pytest.raises(DataError, match="max_memory"):
+        RatingPredictor(max_memory=one / 2).fit(train)
 
 
 def test_components_can_be_chosen() -> None:
