@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -218,7 +217,7 @@ def _named_models(models: Any, seed: int) -> dict[str, Any]:
 
 
 def _made(name: str, seed: int) -> Any:
-    model = make_model(name)
-    if "random_state" in inspect.signature(type(model)).parameters:
-        model = make_model(name, random_state=seed)
-    return model
+    try:
+        return make_model(name, random_state=seed)
+    except ArgumentError:  # nothing in it is random
+        return make_model(name)

@@ -4,6 +4,11 @@ Each adapter takes an unfitted model of another package, fits a copy of it to `R
 answers for original ids: Surprise, implicit, myFM, and any regressor or classifier with
 scikit-learn's face (LightGBM, mord and skordinal among them). The packages are imported when
 a model is fitted; ``pip install 'ordrec[peers]'`` brings them.
+
+A few stand in the command line under names of their own (``surprise-svd``, ``surprise-knn``,
+``implicit-bpr``, ``myfm``, ``ridge``); any other is a row of the same table from a script::
+
+    evaluate(ratings, {"forest": SklearnModel(RandomForestRegressor()), "predictor": "predictor"})
 """
 
 from __future__ import annotations
@@ -24,8 +29,17 @@ from ordrec.parallel import one_blas_thread
 from ordrec.ratings import Ratings
 from ordrec.recommend.models import RemembersIds
 
-__all__ = ["ImplicitModel", "MyFMModel", "SklearnModel", "SurpriseModel", "surprise_knn"]
+__all__ = [
+    "ImplicitModel",
+    "MyFMModel",
+    "SklearnModel",
+    "SurpriseModel",
+    "implicit_bpr",
+    "ridge_on_ids",
+    "surprise_knn",
+]
 
+SEEDED_BY_SURPRISE = ("SVD", "SVDpp", "NMF", "CoClustering")
 MAX_WORDS = 100  # distinct words of a side column that is still a category
 
 
@@ -53,10 +67,13 @@ class SurpriseModel(RemembersIds):
         The name of a class in ``surprise``, or an instance, which stays as it is.
     options : dict
         Arguments of the class, if it is given by name.
+    random_state : int
+        For an algorithm given by name that draws numbers.
     """
 
     algorithm: Any = "SVD"
     options: dict[str, Any] = field(default_factory=dict)
+    random_state: int = 0
 
     def fit(self, ratings: Ratings) -> SurpriseModel:
         """Hand the ratings over by their codes and fit."""
@@ -65,7 +82,9 @@ class SurpriseModel(RemembersIds):
         if not isinstance(self.algorithm, str):
             self.model_ = copy.deepcopy(self.algorithm)
         elif hasattr(surprise, self.algorithm):
-            self.model_ = getattr(surprise, self.algorithm)(**self.options)
+            seeded = self.algorithm in SEEDED_BY_SURPRISE
+            options = {"random_state": self.random_state} if seeded else {}
+            self.model_ = getattr(surprise, self.algorithm)(**options | self.options)
         else:
             raise ArgumentError(f"surprise has no algorithm {self.algorithm!r}")
         frame = pd.DataFrame(
@@ -137,6 +156,14 @@ class ImplicitModel(RemembersIds):
             scores[mine] = known[item_codes[mine]]
         lowest = min(scores[np.isfinite(scores)].min(initial=0.0), 0.0)
         return np.where(np.isfinite(scores), scores, lowest - 1.0)
+
+
+def implicit_bpr(factors: int = 64, iterations: int = 100, random_state: int = 0) -> ImplicitModel:
+    """implicit's Bayesian personalised ranking, of ones."""
+    bpr = _peer("implicit.bpr", "implicit").BayesianPersonalizedRanking(
+        factors=factors, iterations=iterations, random_state=random_state, num_threads=1
+    )
+    return ImplicitModel(bpr)
 
 
 # ---- myFM --------------------------------------------------------------------------------
@@ -295,6 +322,13 @@ class SklearnModel(RemembersIds):
         rows = [side[codes] for side, codes in zip(self._sides, (users, items), strict=True)]
         X = sparse.hstack(rows).tocsr()
         return X.toarray() if self.dense else X
+
+
+def ridge_on_ids(alpha: float = 5.0) -> SklearnModel:
+    """scikit-learn's ridge regression on one column for each user and item."""
+    from sklearn.linear_model import Ridge
+
+    return SklearnModel(Ridge(alpha))
 
 
 def _columns_of(table: pd.DataFrame) -> np.ndarray:

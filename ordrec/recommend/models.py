@@ -99,7 +99,9 @@ _HOMES: dict[str, str] = {
     "als": "ordrec.recommend.candidates:ALSRanking",
     "surprise-svd": "ordrec.recommend.adapters:SurpriseModel",
     "surprise-knn": "ordrec.recommend.adapters:surprise_knn",
+    "implicit-bpr": "ordrec.recommend.adapters:implicit_bpr",
     "myfm": "ordrec.recommend.adapters:MyFMModel",
+    "ridge": "ordrec.recommend.adapters:ridge_on_ids",
 }
 
 

@@ -161,6 +161,18 @@ def test_myfm_gives_distributions(ratings, implicit):
     assert model.predict_proba([], []).shape == (0, 5)
 
 
+def test_ridge_and_bpr_by_name_are_rows_of_the_table(ratings):
+    result = evaluate(
+        ratings, ["mean", "ridge", "implicit-bpr"], metrics=["rmse", "ndcg@5"], seed=3
+    )
+    assert result.complete, result.failures["error"].tolist()
+    table = result.summary()
+    assert table.loc["ridge", "rmse"] < table.loc["mean", "rmse"]
+    assert np.isnan(table.loc["implicit-bpr", "rmse"])
+    again = evaluate(ratings, ["implicit-bpr"], metrics=["ndcg@5"], seed=3).summary()
+    assert again.loc["implicit-bpr", "ndcg@5"] == table.loc["implicit-bpr", "ndcg@5"]
+
+
 @pytest.mark.parametrize("name", ["surprise-svd", "surprise-knn", "myfm"])
 def test_peers_by_name_are_rows_of_the_table_or_say_what_is_missing(ratings, name):
     package = "myfm" if name == "myfm" else "surprise"
@@ -171,6 +183,8 @@ def test_peers_by_name_are_rows_of_the_table_or_say_what_is_missing(ratings, nam
             make_model(name).fit(ratings)
     else:
         model = make_model(name, n_iter=10) if name == "myfm" else make_model(name)
-        result = evaluate(ratings, {"mean": "mean", name: model}, metrics=["rmse"])
+        result = evaluate(
+            ratings, {"mean": "mean", name: model}, metrics=["rmse"], on_error="raise"
+        )
         values = result.frame.query("average == 'micro'").set_index("model")["value"]
         assert values[name] < values["mean"]
