@@ -23,7 +23,7 @@ from ordrec.report.reproduce import Reproduction, announce, main
 NAME = "gpor-synthetic"
 TITLE = "Support vectors, Laplace and EP on three synthetic ranks"
 SOURCE = "Chu and Ghahramani 2005, section 6.1 and the figure there"
-TIME = "about two minutes"
+TIME = "under a minute"
 
 GRID = {"C": 10.0 ** np.arange(-1, 4), "gamma": 10.0 ** np.arange(-2, 2)}
 

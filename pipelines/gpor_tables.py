@@ -36,7 +36,7 @@ from ordrec.report.reproduce import Reproduction, among, announce, data_folder, 
 NAME = "gpor-tables"
 TITLE = "Support vectors, Laplace and EP on the benchmark tables"
 SOURCE = "Chu and Ghahramani 2005, section 6.2 and its tables of test results"
-TIME = "TO MEASURE"
+TIME = "about two hours of one processor"
 
 LENGTH = [
     "diabetes", "pyrim", "triazines", "wisconsin", "machine", "autompg", "housing", "stock",

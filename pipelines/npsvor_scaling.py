@@ -22,7 +22,7 @@ from ordrec.report.reproduce import Reproduction, announce, data_folder, main
 NAME = "npsvor-scaling"
 TITLE = "Ten ordinal methods on ever more rows: errors and time"
 SOURCE = "Wang, Shi, Niu and Tian 2017, section V-D and figure 7"
-TIME = "some hours"
+TIME = "about an hour of one processor"
 
 SIZES = [100, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000, 7000, 10000]
 QUICK_SIZES = [100, 300]

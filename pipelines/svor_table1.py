@@ -34,7 +34,7 @@ from ordrec.report.reproduce import (
 NAME = "svor-table1"
 TITLE = "SVR, EXC and IMC on regression tables cut into 5 ranks"
 SOURCE = "Chu and Keerthi 2007, section 4.3, table 1"
-TIME = "TO MEASURE"
+TIME = "about an hour of one processor (the large sets: many days)"
 
 METHODS = {"SVR": SVRanks(), "EXC": SVOREX(), "IMC": SVORIM()}
 QUICK_SETS = ("pyrim",)

@@ -15,7 +15,7 @@ from ordrec.report.reproduce import Reproduction, list_pipelines, main
 NAME = "svor-table2"
 TITLE = "SVR, SLA, EXC and IMC on regression tables cut into 10 ranks"
 SOURCE = "Chu and Keerthi 2007, section 4.3, table 2"
-TIME = "TO MEASURE"
+TIME = "about an hour and a half of one processor (the large sets: many days)"
 
 METHODS = {"SVR": SVRanks(), "SLA": SVORSLA(), "EXC": SVOREX(), "IMC": SVORIM()}
 

@@ -3,7 +3,8 @@
 A pipeline is a file in the folder ``pipelines`` with
 
 * ``NAME``, ``TITLE`` and ``SOURCE``: what it is called, what it shows, who published it;
-* ``TIME``: how long the whole of it takes, in words;
+* ``TIME``: how long the whole of it takes, in words (estimated from one trial where that is
+  hours);
 * ``run(*, data, trials, jobs, quick, out)``, which returns a `Reproduction`: ``data`` is the folder
   of data sets or None, ``trials`` a number or None for as many as were published, ``jobs`` how
   many processes, ``quick`` whether a minute must be enough, ``out`` the folder for results (an
