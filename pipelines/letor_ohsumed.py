@@ -1,7 +1,8 @@
 """The five folds of OHSUMED in LETOR 3.0: documents ranked by graded relevance.
 
 106 medical queries, 16,140 judged documents, 45 features normalised within each query
-(QueryLevelNorm). The rule is the one the makers of LETOR ask for, and it is fixed here: each
+(QueryLevelNorm). The rule is the one the makers of LETOR ask for ("How to compare with the
+baselines?" on their page of LETOR 3.0's baselines), and it is fixed here: each
 method has a grid declared below; in each fold every setting is fitted on the training
 queries, the one with the highest MAP on the validation queries is taken (the first of equal
 ones), and that one alone is asked about the test queries, once. Validation queries are not
