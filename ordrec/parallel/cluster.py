@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from ordrec.parallel.tasks import Outcome, attempt
 __all__ = ["DaskPool"]
 
 CONNECT_SECONDS = 10
-WORKER_SECONDS = 30  # until a cluster has a worker at last
+WORKER_SECONDS = 60  # until a cluster has a worker at last
 
 
 class DaskPool:
@@ -23,7 +24,7 @@ class DaskPool:
     of several workers, or nobody is left who holds what is shared, is it up to `run`.
     """
 
-    attempts = 2
+    attempts = 3
 
     def __init__(
         self,
@@ -55,16 +56,25 @@ class DaskPool:
         """Start a task."""
         return self._executor.submit(_work, self._held, task)
 
+    def in_vain(self) -> bool:
+        """Whether what is shared is lost: Dask may wait for ever to compute a result again."""
+        return self._held.status not in ("finished", "pending")
+
     def renew(self) -> None:
         """Send what is shared to all workers, having waited for the first of them."""
-        try:
-            self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
-            (self._held,) = self._client.scatter([self._content], broadcast=True, hash=False)
-        except (OSError, TimeoutError, CancelledError) as error:
-            raise WorkerLost(
-                f"the Dask cluster {self._address} has no workers, or can no longer be reached: "
-                f"start some with 'dask worker {self._address}' ({error})"
-            ) from error
+        deadline = time.monotonic() + WORKER_SECONDS
+        while True:  # a worker may go between being seen and being sent to
+            try:
+                self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
+                (self._held,) = self._client.scatter([self._content], broadcast=True, hash=False)
+                break
+            except (OSError, CancelledError) as error:
+                if time.monotonic() >= deadline:
+                    raise WorkerLost(
+                        f"the Dask cluster {self._address} has no workers, or can no longer be "
+                        f"reached: start some with 'dask worker {self._address}' ({error})"
+                    ) from error
+                time.sleep(0.1)
         self._executor = self._client.get_executor(pure=False)
 
     def close(self, kill: bool) -> None:

@@ -57,6 +57,10 @@ class ProcessPool:
         """Start a task."""
         return self._executor.submit(_work, self._folder.name, task)
 
+    def in_vain(self) -> bool:
+        """Futures of processes that died raise by themselves."""
+        return False
+
     def renew(self) -> None:
         """New workers instead of those of which one died."""
         self._executor.shutdown(wait=True, kill_workers=True)

@@ -17,6 +17,8 @@ __all__ = ["run", "run_all"]
 
 Progress = Callable[[int, int, str], None]
 
+PATIENCE = 1.0  # seconds without a result after which the pool is asked how it is
+
 
 def run(
     function: Callable[..., Any],
@@ -115,6 +117,9 @@ class Pool(Protocol):
     def submit(self, task: Any) -> Future[Outcome]:
         """Start a task."""
 
+    def in_vain(self) -> bool:
+        """Whether what is in flight can never arrive."""
+
     def renew(self) -> None:
         """Replace workers that died, when nothing is in flight."""
 
@@ -189,7 +194,10 @@ def _as_finished(
                 pool.renew()
                 broken = False
                 continue
-            for future in wait(flying, return_when=FIRST_COMPLETED).done:
+            done = wait(flying, timeout=PATIENCE, return_when=FIRST_COMPLETED).done
+            if not done and pool.in_vain():
+                done = {future for future in flying if future.cancel()}
+            for future in done:
                 flight = flying.pop(future)
                 try:
                     outcome = future.result()

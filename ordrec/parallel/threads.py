@@ -26,6 +26,10 @@ class ThreadPool:
         """Start a task."""
         return self._executor.submit(attempt_here, self._function, task, self._shared)
 
+    def in_vain(self) -> bool:
+        """Threads arrive."""
+        return False
+
     def renew(self) -> None:
         """Threads do not die."""
 
