@@ -175,7 +175,10 @@ def fold_in_user(
 ) -> FoldedUser:
     """Solve (1) for one user; ``code`` is -1 for one who was not in training."""
     user = unsolved_user(model, code, items, levels, times)
-    return _solved(model, user) if items.size else user
+    if items.size == 0:
+        shifts, scale = fit_person(model.layer_, np.zeros(0), levels, items)
+        return replace(user, shifts=shifts, scale=scale)
+    return _solved(model, user)
 
 
 def unsolved_user(

@@ -86,8 +86,8 @@ def restore_predictor(model: Any, arrays: Arrays, metadata: Mapping[str, Any]) -
             arrays, metadata["process"], n_users + 1, n_items + 1, worker_count(model.n_jobs)
         )
     data = model.process_.data
-    if data.two_sided != (model.preset == "full"):
-        raise ModelFileError(f"the process is not that of preset {model.preset!r}")
+    if data.two_sided and model.preset == "fast":  # "full" is one-sided where memory was short
+        raise ModelFileError("preset 'fast' has a process over users")
     model.units_ = units_from(metadata["units"])
     model.weights_ = model.process_.K.weights.as_dict()
     model.hold_out_rmse_ = [number(error, low=0.0) for error in metadata["hold_out_rmse"]]

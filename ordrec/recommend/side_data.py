@@ -12,7 +12,7 @@ import pandas as pd
 from ordrec.datasets.movielens import genre_flags
 from ordrec.recommend.products import radial_features
 
-__all__ = ["item_side_features", "user_side_features"]
+__all__ = ["item_side_features", "item_titles", "user_side_features"]
 
 YEAR_WIDTH = 8.0
 AGE_WIDTH = 10.0
@@ -51,3 +51,10 @@ def user_side_features(table: pd.DataFrame | None) -> dict[str, np.ndarray]:
     if groups and sum(group.shape[1] for group in groups):
         features["group"] = np.hstack(groups) / np.sqrt(len(groups))
     return features
+
+
+def item_titles(table: pd.DataFrame | None) -> list[str] | None:
+    """What the items are called, "" where that is missing; None if the table has no titles."""
+    if table is None or "title" not in table:
+        return None
+    return [title if isinstance(title, str) else "" for title in table["title"]]

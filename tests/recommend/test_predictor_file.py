@@ -12,6 +12,7 @@ from ordrec.errors import ModelFileError, OrdrecError
 from ordrec.persistence import load, load_arrays, save, save_arrays
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend.predictor import RatingPredictor
+from ordrec.recommend.preparation import Preparation, memory_needed
 
 SCALES = [Scale.regular(1, 5), Scale.regular(0.5, 5, 0.5), Scale([0, 1]), Scale([-1, 0, 7])]
 
@@ -152,6 +153,16 @@ def test_explanations_add_up_after_loading_and_for_users_folded_in(saved) -> Non
             some = explained.largest(3)
             assert len(some) == 4
             assert some["contribution"].sum() == pytest.approx(score, abs=1e-6)
+
+
+def test_a_full_model_for_which_memory_was_short(tmp_path) -> None:
+    ratings = invented(3, SCALES[0])
+    with pytest.warns(UserWarning, match="fast"):
+        limit = memory_needed(ratings, Preparation(two_sided=False))
+        model = RatingPredictor(learn="defaults", max_memory=limit).fit(ratings)
+    assert not model.process_.data.two_sided
+    save(model, tmp_path / "model")
+    same_answers(model, load(tmp_path / "model"), ratings)
 
 
 def test_the_file_holds_no_gram(saved) -> None:
