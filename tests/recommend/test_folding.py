@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ordrec.datasets import load_dataset
-from ordrec.errors import ArgumentError
+from ordrec.errors import DataError
 from ordrec.ratings import Ratings
 from ordrec.recommend import RatingPredictor
 
@@ -95,5 +95,5 @@ def test_items_and_ratings_that_the_model_does_not_know(ratings) -> None:
         folded.predict_proba([-5] * 9, items), model.predict_proba([-6] * 9, items), atol=1e-6
     )
     assert folded.predict_frame(pd.DataFrame({"user": [-5], "item": items[:1]}))["known_user"].all()
-    with pytest.raises(ArgumentError):
+    with pytest.raises(DataError, match="not on the scale"):
         model.update(-5, items[0], 5.25)

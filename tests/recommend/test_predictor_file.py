@@ -157,9 +157,10 @@ def test_explanations_add_up_after_loading_and_for_users_folded_in(saved) -> Non
 
 def test_a_full_model_for_which_memory_was_short(tmp_path) -> None:
     ratings = invented(3, SCALES[0])
+    limit = memory_needed(ratings, Preparation(two_sided=False))
+    model = RatingPredictor(learn="defaults", max_memory=limit)
     with pytest.warns(UserWarning, match="fast"):
-        limit = memory_needed(ratings, Preparation(two_sided=False))
-        model = RatingPredictor(learn="defaults", max_memory=limit).fit(ratings)
+        model.fit(ratings)
     assert not model.process_.data.two_sided
     save(model, tmp_path / "model")
     same_answers(model, load(tmp_path / "model"), ratings)
