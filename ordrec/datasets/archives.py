@@ -170,7 +170,8 @@ def open_source(path: str | Path) -> Source:
     except _DAMAGE as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{path}: damaged archive ({error}): get it again") from error
+        why = " ".join(str(error).split())  # tarfile tells of every compression it tried
+        raise DataError(f"{path}: damaged archive ({why[:200]}): get it again") from error
     if path.name.lower().endswith(".zip"):
         raise DataError(f"{path}: not a zip archive: get it again")
     return Source(path, {path.name: _opener(path)}, single=True)

@@ -235,6 +235,9 @@ def out_of_fold_latent(
         train, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
         if not test.size:
             continue
+        if np.unique(ranks[train][weight[train] > 0]).size < 2:  # too few samples to leave any out
+            scores[test] = model.predict_latent(X[test])
+            continue
         rows = X[np.ix_(train, train)] if pairwise else X[train]
         held = X[np.ix_(test, train)] if pairwise else X[test]
         fitted = clone(blank).fit(rows, labels[train], sample_weight=weight[train])

@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ordrec import persistence
 from ordrec.datasets import synthetic_ratings
 from ordrec.persistence import load, load_arrays, save
-from ordrec.recommend import make_model, model_names
+from ordrec.recommend import BiasModel, PersonalThresholds, make_model, model_names
 
 SMALL = {
     "als": {"factors": 2, "iterations": 2},
@@ -41,9 +41,11 @@ def stored() -> dict[str, bytes]:
     files = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.ordrec"
-        for name in model_names():
+        makers = {name: functools.partial(make_model, name) for name in model_names()}
+        makers["thresholds"] = functools.partial(PersonalThresholds, BiasModel())
+        for name, make in makers.items():
             try:
-                model = make_model(name, **SMALL.get(name, {}))
+                model = make(**SMALL.get(name, {}))
             except ImportError:  # peers that are not installed
                 continue
             kind = type(model).__name__

@@ -82,12 +82,19 @@ class GPRanks(KernelMixin, ThresholdModel):
         )
         if isinstance(self.kernel_, Precomputed):
             check_gram(X)
-        self.process_ = GaussianProcessRegressor(
+        process = GaussianProcessRegressor(
             _Borrowed(Scaled(self.kernel_)) + WhiteKernel(self.noise),
             normalize_y=True,
             n_restarts_optimizer=self.n_restarts,
             random_state=self.random_state,
-        ).fit(_dense(X), ranks.astype(np.float64))
+        )
+        try:
+            self.process_ = process.fit(_dense(X), ranks.astype(np.float64))
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"the noise {self.noise:g} is lost beside the kernel matrix, which is then not "
+                "positive definite: scale the features, or use a valid kernel"
+            ) from None
         self.log_marginal_likelihood_ = float(self.process_.log_marginal_likelihood_value_)
         self.thresholds_ = half_way_thresholds(self.n_ranks_)
         return self

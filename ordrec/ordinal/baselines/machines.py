@@ -15,7 +15,9 @@ from sklearn.svm import SVC
 
 from ordrec.ordinal.base import KernelMixin, OrdinalClassifier
 
-__all__ = ["KernelBaseline", "decision_values"]
+__all__ = ["MAX_STEPS", "KernelBaseline", "decision_values"]
+
+MAX_STEPS = 10_000_000  # as in LIBSVM itself
 
 
 class KernelBaseline(KernelMixin, OrdinalClassifier):
@@ -31,6 +33,9 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         Of a kernel given by name, as in scikit-learn.
     tol : float
         Stopping tolerance of LIBSVM.
+    max_iter : int
+        Steps of LIBSVM, which has no bound of its own here: on features of size 1e12 it would
+        run for ever. (OPBE's machines are SVORIM, which has one.)
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training.
@@ -45,6 +50,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-3,
+        max_iter: int = MAX_STEPS,
         classes: Any = None,
     ):
         self.C = C
@@ -53,6 +59,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.tol = tol
+        self.max_iter = max_iter
         self.classes = classes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -89,7 +96,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         """Zero-based ranks from K(new, training)."""
 
     def _machine(self) -> SVC:
-        return SVC(C=self.C, kernel="precomputed", tol=self.tol)
+        return SVC(C=self.C, kernel="precomputed", tol=self.tol, max_iter=self.max_iter)
 
     def _fit_binary(self, K: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> SVC | float:
         """A machine for one yes-no question, or the answer where all samples agree."""

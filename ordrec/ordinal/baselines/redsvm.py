@@ -53,7 +53,8 @@ class REDSVM(KernelBaseline, ThresholdModel):
         signed = np.zeros((cuts, n))
         signed.ravel()[machine.support_] = machine.dual_coef_[0]
         self.dual_coef_ = signed.sum(axis=0)
-        self.thresholds_ = -(signed.sum(axis=1) + machine.intercept_[0])
+        thresholds = -(signed.sum(axis=1) + machine.intercept_[0])
+        self.thresholds_ = np.maximum.accumulate(thresholds)  # ordered at the optimum, not at tol
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """The score f(x), on the scale of ``thresholds_``."""

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.svm import SVR
 
 from ordrec.ordinal.base import ThresholdModel
-from ordrec.ordinal.baselines.machines import KernelBaseline
+from ordrec.ordinal.baselines.machines import MAX_STEPS, KernelBaseline
 
 __all__ = ["SVRanks", "half_way_thresholds"]
 
@@ -21,7 +21,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
     C : float
     epsilon : float
         Half width of the insensitive band; the papers use 0.1.
-    kernel, gamma, degree, coef0, tol, classes :
+    kernel, gamma, degree, coef0, tol, max_iter, classes :
         See `ordrec.ordinal.baselines.machines.KernelBaseline`.
 
     Attributes
@@ -47,15 +47,29 @@ class SVRanks(KernelBaseline, ThresholdModel):
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-3,
+        max_iter: int = MAX_STEPS,
         classes: Any = None,
     ):
         super().__init__(
-            C, kernel, gamma=gamma, degree=degree, coef0=coef0, tol=tol, classes=classes
+            C,
+            kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            tol=tol,
+            max_iter=max_iter,
+            classes=classes,
         )
         self.epsilon = epsilon
 
     def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> None:
-        self.machine_ = SVR(C=self.C, epsilon=self.epsilon, kernel="precomputed", tol=self.tol)
+        self.machine_ = SVR(
+            C=self.C,
+            epsilon=self.epsilon,
+            kernel="precomputed",
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
         self.machine_.fit(K, ranks.astype(np.float64), sample_weight=weight)
         self.thresholds_ = half_way_thresholds(self.n_ranks_)
 

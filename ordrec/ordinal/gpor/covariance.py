@@ -102,7 +102,7 @@ class DenseFactor:
         if info:
             raise ValueError(
                 f"the kernel matrix is not positive semidefinite (leading minor {info}): "
-                "use a valid kernel"
+                "use a valid kernel, or scale the features"
             )
         self.log_det = 2.0 * float(np.log(np.diagonal(self.L)).sum())
         self._inverse_of_L: np.ndarray | None = None

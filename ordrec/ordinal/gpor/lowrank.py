@@ -52,7 +52,8 @@ class LowRankCovariance:
         self.pairs = pairs
         self.prior_variance = kernel.diag(pairs.rows)
         K_mm = kernel.from_pairs(pairs.inducing)
-        K_mm[np.diag_indices_from(K_mm)] += JITTER * float(np.diagonal(K_mm).mean())
+        # a kernel that is zero has no diagonal to take a share of
+        K_mm[np.diag_indices_from(K_mm)] += JITTER * max(float(np.diagonal(K_mm).mean()), 1e-200)
         self.L = np.linalg.cholesky(K_mm)
         self.Phi = solve_triangular(self.L, kernel.from_pairs(pairs.cross).T, lower=True).T
         explained = np.einsum("ij,ij->i", self.Phi, self.Phi)

@@ -71,15 +71,19 @@ def _best_cuts(cost: np.ndarray) -> np.ndarray:
     cuts = np.empty(n_ranks - 1, dtype=np.int64)
     end = n
     for j in range(n_ranks - 1, 0, -1):
-        # every start of segment j that is as good as the best one, up to rounding
+        # every start of segment j that is as good as the best one, up to rounding; the best is
+        # looked up here, since D[j, end] was summed in another order
         slack = 1e-9 * (1.0 + D[n_ranks - 1, n])
+        least = np.inf
+        for c in range(end + 1):
+            least = min(least, D[j - 1, c] + alone[j, end] - alone[j, c])
         good = 0
         for c in range(end + 1):
-            if D[j - 1, c] + alone[j, end] - alone[j, c] <= D[j, end] + slack:
+            if D[j - 1, c] + alone[j, end] - alone[j, c] <= least + slack:
                 good += 1
         middle = (good + 1) // 2
         for c in range(end + 1):
-            if D[j - 1, c] + alone[j, end] - alone[j, c] <= D[j, end] + slack:
+            if D[j - 1, c] + alone[j, end] - alone[j, c] <= least + slack:
                 middle -= 1
                 if middle == 0:
                     cuts[j - 1] = c
