@@ -24,7 +24,7 @@ from ordrec.report.reproduce import Reproduction, announce, data_folder, main
 NAME = "npsvor-epsilon"
 TITLE = "Errors of NPSVOR against the width of its insensitive band"
 SOURCE = "Wang, Shi, Niu and Tian 2017, section V-A and figure 3"
-TIME = "roughly an hour"
+TIME = "about half an hour"
 
 SETS = {"calhousing": 5000, "census2": 6000}
 GRID = {"C1": 10.0 ** np.arange(-1, 4), "gamma": 10.0 ** np.arange(-3, 2)}
