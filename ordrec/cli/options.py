@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from ordrec.parallel import Engine
     from ordrec.ratings import Ratings
 
 DataArgument = Annotated[
@@ -31,7 +32,45 @@ TableOption = Annotated[
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")]
 NoBarOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="N",
+        help="Tasks at a time; -1: one a processor. By default one, or all that the engine has.",
+    ),
+]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="Where tasks run: serial, threads, processes, dask, or auto.",
+        metavar="NAME",
+    ),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Address of the scheduler of a Dask cluster, such as tcp://host:8786; with "
+        "--engine dask. Without it a cluster is made on this machine.",
+    ),
+]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Never touch the network.")]
+
+
+def engine_of(engine: str, scheduler: str | None) -> Engine:
+    """The engine of two options."""
+    from ordrec.errors import ArgumentError
+    from ordrec.parallel import Engine
+
+    if scheduler is None:
+        return Engine.of(engine)
+    if engine not in ("auto", "dask"):
+        raise ArgumentError(f"--scheduler is for --engine dask, not {engine}")
+    return Engine("dask", scheduler)
 
 
 def ratings_of(data: str, offline: bool) -> Ratings:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ordrec.cli.options import console
+from ordrec.cli.options import EngineOption, JobsOption, SchedulerOption, console, engine_of
 
 
 def reproduce(
@@ -19,7 +19,9 @@ def reproduce(
     trials: Annotated[
         int | None, typer.Option("--trials", help="How many; as published by default.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes.")] = 1,
+    jobs: JobsOption = None,
+    engine: EngineOption = "auto",
+    scheduler: SchedulerOption = None,
     quick: Annotated[bool, typer.Option("--quick", help="A minute's worth of it.")] = False,
     output: Annotated[
         Path | None,
@@ -35,6 +37,7 @@ def reproduce(
     where a part of it failed.
     """
     from ordrec.errors import ArgumentError
+    from ordrec.parallel import default_engine
     from ordrec.report.reproduce import list_pipelines
     from ordrec.report.reproduce import reproduce as run
 
@@ -45,6 +48,7 @@ def reproduce(
         return
     if not name:
         raise ArgumentError("name an experiment: 'ordrec reproduce --list' shows them")
-    found = run(name, data=data, trials=trials, jobs=jobs, quick=quick, out=output)
+    with default_engine(engine_of(engine, scheduler)):
+        found = run(name, data=data, trials=trials, jobs=jobs, quick=quick, out=output)
     if not found.complete:
         raise typer.Exit(1)

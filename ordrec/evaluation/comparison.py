@@ -6,7 +6,6 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-import joblib
 import numpy as np
 import pandas as pd
 
@@ -18,12 +17,21 @@ from ordrec.evaluation.measures import DEFAULT_METRICS, measure_from_name
 from ordrec.evaluation.partition import Split, Splitter
 from ordrec.evaluation.result import COLUMNS, EvaluationResult
 from ordrec.evaluation.splits import split_from_name
+from ordrec.parallel import Engine, run
 from ordrec.ratings import Ratings
 from ordrec.recommend.models import make_model
 
-__all__ = ["evaluate"]
+__all__ = ["EvaluationInterrupted", "evaluate"]
 
 Progress = Callable[[int, int, str], None]
+
+
+class EvaluationInterrupted(KeyboardInterrupt):
+    """Ctrl-C in the middle of `evaluate`; ``result`` holds what was finished."""
+
+    def __init__(self, result: EvaluationResult):
+        super().__init__("interrupted")
+        self.result = result
 
 
 def evaluate(
@@ -37,7 +45,8 @@ def evaluate(
     ranking_users: int | Literal["auto", "all"] = "auto",
     cold_users: int = 0,
     seed: int = 0,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
+    engine: Engine | str | None = None,
     n_resamples: int = 2000,
     keep_distributions: bool = False,
     on_error: Literal["record", "raise"] = "record",
@@ -76,9 +85,11 @@ def evaluate(
     seed : int
         For splits given by name, for models given by name that have a ``random_state``, and
         for the draws of users.
-    n_jobs : int
-        Models fitted at the same time, each in a process of its own; -1 for all processors.
-        Nothing but the seconds depends on it.
+    n_jobs : int, optional
+        Models fitted at the same time; -1 for all processors.
+    engine : Engine or str, optional
+        Where they are fitted, see `ordrec.parallel`: in processes by default. Nothing but the
+        seconds depends on it.
     n_resamples : int
         Draws of users for intervals and tests; 0 for none.
     keep_distributions : bool
@@ -87,12 +98,16 @@ def evaluate(
         Whether a model that fails is recorded, with its error, and the others go on; or its
         exception is raised.
     progress : callable, optional
-        Called as ``progress(done, total, text)`` before each fit (with several jobs: after
-        it) and once at the end.
+        Called as ``progress(done, total, text)`` when a fit is started and once at the end.
 
     Returns
     -------
     EvaluationResult
+
+    Raises
+    ------
+    EvaluationInterrupted
+        A KeyboardInterrupt that carries the result of the folds that were finished, if any.
 
     Notes
     -----
@@ -117,11 +132,27 @@ def evaluate(
     )
     splitter = split_from_name(split, seed=seed) if isinstance(split, str) else split
     manifest = circumstances()
-    tasks = (
-        (name, model, fold) for fold in splitter.split(ratings) for name, model in named.items()
-    )
-    total = splitter.n_splits * len(named)
-    measured = list(_run(tasks, protocol, on_error, n_jobs, total, progress))
+    tell = progress if progress is not None else lambda *_: None
+    total, interrupted = splitter.n_splits * len(named), False
+    found: dict[int, FoldMeasurement] = {}
+
+    def tasks() -> Iterator[tuple[str, Any, Split]]:
+        for fold in splitter.split(ratings):
+            for name, model in named.items():
+                tell(len(found), total, f"{name}, fold {fold.fold}")
+                yield name, model, fold
+
+    try:
+        shared = protocol, on_error
+        options: dict[str, Any] = {"engine": engine, "n_jobs": n_jobs, "label": _label}
+        for number, fold in run(_measure, tasks(), shared=shared, **options):
+            found[number] = fold
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        interrupted = True
+    tell(len(found), total, "done")
+    measured = [found[number] for number in sorted(found)]
     rows = [row for fold in measured for row in fold.rows]
     failed = [fold for fold in measured if fold.error]
     if not rows and not failed:
@@ -140,7 +171,7 @@ def evaluate(
     }
     frame = pd.DataFrame(rows, columns=[c for c in COLUMNS if c not in ("data", "seed")])
     frame.insert(0, "data", ratings.name)
-    return EvaluationResult(
+    result = EvaluationResult(
         frame.assign(seed=seed),
         repr(splitter),
         decision,
@@ -154,31 +185,19 @@ def evaluate(
         manifest,
         _joined_distributions(measured),
     )
+    if interrupted:
+        raise EvaluationInterrupted(result)
+    return result
 
 
-def _run(
-    tasks: Iterator[tuple[str, Any, Split]],
-    protocol: Protocol,
-    on_error: str,
-    n_jobs: int,
-    total: int,
-    progress: Progress | None,
-) -> Iterator[FoldMeasurement]:
-    """Measure the models one after the other, or several at a time, in the order of the tasks."""
-    tell = progress if progress is not None else lambda *_: None
-    if n_jobs == 0:
-        raise ArgumentError("n_jobs must not be 0: give 1, more, or -1 for all processors")
-    if n_jobs == 1:
-        for done, (name, model, fold) in enumerate(tasks):
-            tell(done, total, f"{name}, fold {fold.fold}")
-            yield measure_fold(name, copy.deepcopy(model), fold, protocol, on_error)
-    else:
-        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-        waiting = (joblib.delayed(measure_fold)(*task, protocol, on_error) for task in tasks)
-        for done, found in enumerate(parallel(waiting), start=1):
-            tell(done, total, f"{found.model}, fold {found.fold}")
-            yield found
-    tell(total, total, "done")
+def _measure(task: tuple[str, Any, Split], protocol: Protocol, on_error: str) -> FoldMeasurement:
+    """Measure a copy of a model on a fold."""
+    name, model, fold = task
+    return measure_fold(name, copy.deepcopy(model), fold, protocol, on_error)
+
+
+def _label(task: tuple[str, Any, Split]) -> str:
+    return f"{task[0]}, fold {task[2].fold}"
 
 
 def _joined_distributions(

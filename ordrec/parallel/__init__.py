@@ -17,7 +17,7 @@ engine      where
 from __future__ import annotations
 
 from ordrec.parallel.blas import one_blas_thread
-from ordrec.parallel.engine import Engine, worker_count
+from ordrec.parallel.engine import Engine, default_engine, worker_count
 from ordrec.parallel.running import run, run_all
 
-__all__ = ["Engine", "one_blas_thread", "run", "run_all", "worker_count"]
+__all__ = ["Engine", "default_engine", "one_blas_thread", "run", "run_all", "worker_count"]

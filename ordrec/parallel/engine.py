@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from ordrec.errors import ArgumentError
 from ordrec.parallel.tasks import within_task
 
-__all__ = ["ENGINES", "Engine", "worker_count"]
+__all__ = ["ENGINES", "Engine", "default_engine", "worker_count"]
 
 ENGINES = ("auto", "serial", "threads", "processes", "dask")
 
@@ -49,9 +52,9 @@ class Engine:
 
     @classmethod
     def of(cls, engine: Engine | str | None) -> Engine:
-        """An engine from its name, "dask:ADDRESS" or None for "auto"."""
+        """An engine from its name or "dask:ADDRESS"; None stands for the default one."""
         if engine is None:
-            return cls()
+            return _default.get() or cls()
         if isinstance(engine, Engine):
             return engine
         if not isinstance(engine, str):
@@ -71,6 +74,26 @@ class Engine:
         return self.name, count
 
 
+_default: ContextVar[Engine | None] = ContextVar("default engine", default=None)
+
+
+@contextmanager
+def default_engine(engine: Engine | str | None) -> Iterator[None]:
+    """What `run` takes within the block where it is told no engine; otherwise that is "auto".
+
+    Examples
+    --------
+    >>> with default_engine("threads"):
+    ...     Engine.of(None)
+    Engine(name='threads', scheduler=None)
+    """
+    token = _default.set(Engine.of(engine))
+    try:
+        yield
+    finally:
+        _default.reset(token)
+
+
 def worker_count(n_jobs: int | None) -> int:
     """How many workers ``n_jobs`` means: None one, -1 as many as there are cores, -2 one less.
 
@@ -82,7 +105,7 @@ def worker_count(n_jobs: int | None) -> int:
     (1, 3)
     """
     if n_jobs == 0:
-        raise ArgumentError("n_jobs must be a positive number, or -1 for all cores; got 0")
+        raise ArgumentError("n_jobs must not be 0: give 1, more, or -1 for all processors")
     if n_jobs is None or within_task():
         return 1
     if n_jobs > 0:

@@ -35,6 +35,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError, DatasetMissing
 from ordrec.evaluation.experiment_result import ExperimentResult
 from ordrec.evaluation.manifest import circumstances
+from ordrec.files import make_folder, write_text
 from ordrec.report.html import FigureSection, Report, TableSection, experiment_report
 from ordrec.report.published import published_section
 
@@ -149,7 +150,7 @@ def reproduce(
     *,
     data: str | Path | None = None,
     trials: int | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     quick: bool = False,
     out: str | Path | None = None,
     echo: Callable[[str], Any] = print,
@@ -165,7 +166,9 @@ def reproduce(
         The folder of data sets; the one named by ORDREC_DATA if not given.
     trials : int, optional
         As many as were published if not given.
-    jobs : int
+    jobs : int, optional
+        Parts of it at a time; -1 for all processors. One if not given, unless a
+        `ordrec.parallel.default_engine` says otherwise.
     quick : bool
         A minute's worth of it.
     out : path, optional
@@ -193,8 +196,7 @@ def reproduce(
     folder = None if where is None else Path(where).expanduser()
     if folder is not None and not folder.is_dir():
         raise DatasetMissing(f"no such folder: {folder}")
-    target = Path(out or Path("reproduced") / (f"{name}-quick" if quick else name))
-    target.mkdir(parents=True, exist_ok=True)
+    target = make_folder(out or Path("reproduced") / (f"{name}-quick" if quick else name))
     echo(f"{pipeline.title} ({pipeline.source})")
     echo("a quick run: under a minute" if quick else f"the whole run takes {pipeline.time}")
     found = pipeline.load().run(
@@ -326,11 +328,11 @@ def _write(found: Reproduction, pipeline: Pipeline, folder: Path) -> Path:
         manifest, failures = found.result.manifest, found.result.failures
         usual = experiment_report(found.result, pipeline.title).sections if found.usual else []
     else:
-        found.result.to_csv(folder / "results.csv", index=False)
+        write_text(folder / "results.csv", found.result.to_csv(index=False))
         manifest, failures, usual = circumstances(), None, []
     sections: list[TableSection | FigureSection] = []
     if found.comparison is not None:
-        found.comparison.to_csv(folder / "comparison.csv")
+        write_text(folder / "comparison.csv", found.comparison.to_csv())
         sections.append(published_section(found.comparison, pipeline.source))
     lead = [f"Reproduces: {pipeline.source}.", *found.findings]
     report = Report(pipeline.title, lead, [*found.sections, *sections, *usual], manifest, failures)
