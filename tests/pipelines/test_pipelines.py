@@ -59,6 +59,18 @@ def test_losses_tend_to_the_hinge() -> None:
         assert distances.iloc[-1] < 0.05
 
 
+def test_genes_come_from_a_file_of_the_user(tmp_path: Path) -> None:
+    module = PIPELINES["gpor-genes"].load()
+    assert module.expression(None, "", "", ()).name == "invented expression data"
+    assert module.expression(tmp_path, "", "", ()).X.shape == (50, 500)
+    (tmp_path / "genes.csv").write_text("g1,g2,y\n0.5,1,1\n0.25,2,2\n")
+    assert module.expression(tmp_path, "", "", ()).feature_names == ["g1", "g2"]
+    other = tmp_path / "other.csv"
+    other.write_text("g1,grade\n0.5,low\n0.25,high\n0.1,low\n")
+    table = module.expression(tmp_path, str(other), "grade", ("low", "high"))
+    assert table.y.tolist() == [1, 2, 1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ARTIFICIAL)
 def test_experiments_on_invented_data(name: str, tmp_path: Path, monkeypatch) -> None:
