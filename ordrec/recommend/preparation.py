@@ -241,4 +241,5 @@ def _slices(groups: dict[str, np.ndarray]) -> dict[str, slice]:
 def _popularity(counts: np.ndarray) -> np.ndarray:
     """Centre and spread of ``log(1 + n)`` over those with a rating."""
     logs = np.log1p(counts[counts > 0])
-    return np.array([logs.mean(), logs.std() or 1.0])
+    spread = logs.std()
+    return np.array([logs.mean(), spread if spread > 1e-9 else 1.0])  # equal but for rounding

@@ -268,6 +268,18 @@ def test_corner_cases(preset: str) -> None:
     assert not frame["known_item"].iloc[0]
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_everybody_rated_everything(preset: str) -> None:
+    """The logarithms of equal counts have a spread of rounding errors, which is none."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"user": np.repeat(np.arange(5), 3), "item": np.tile(np.arange(3), 5)})
+    frame["rating"] = rng.integers(1, 6, 15)
+    model = RatingPredictor(preset=preset, learn="defaults")
+    p = model.fit(Ratings.from_frame(frame, scale=range(1, 6))).predict_proba([0, 1, 9], [0, 2, 1])
+    assert np.allclose(p.sum(axis=1), 1.0)
+    assert (p > 0).all()
+
+
 def test_all_ratings_equal() -> None:
     frame = pd.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 3, 2], "rating": 4.0})
     for preset in PRESETS:
