@@ -26,6 +26,13 @@ __all__ = [
 ]
 
 Arrays = Mapping[str, np.ndarray]
+LIMITS = {  # within which the exponential of a log-scale is a number
+    "scale": (-10.0, 10.0),
+    "user_scale": (-100.0, 100.0),
+    "item_scale": (-100.0, 100.0),
+    "user_counts": (0.0, 1e9),
+    "item_counts": (0.0, 1e9),
+}
 
 
 def layer_to_arrays(name: str, layer: Layer) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -56,8 +63,8 @@ def layer_from_arrays(
         "anchor": int(numbers["anchor"]),
     }
     for part, shape in shapes.items():
-        low = 0.0 if part.endswith("_counts") else None
-        parts[part] = take(arrays, f"{name}.{part}", np.float64, shape, low=low)
+        low, high = LIMITS.get(part, (None, None))
+        parts[part] = take(arrays, f"{name}.{part}", np.float64, shape, low=low, high=high)
     if not 0 <= parts["anchor"] < n_ranks - 1:
         raise ModelFileError(f"{name}: the anchor {parts['anchor']} is no threshold")
     np.linalg.cholesky(parts["covariance"])  # raises unless it is one

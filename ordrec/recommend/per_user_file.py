@@ -97,7 +97,7 @@ def restore_per_user(
     shape = (codes.size, n_ranks - 1)
     thresholds = take(arrays, "models.thresholds", np.float64, shape)
     links = None
-    if "links.scale" in arrays:
+    if codes.size and getattr(model._solver(), "probability", False):
         links = (
             take(arrays, "links.thresholds", np.float64, shape),
             take(arrays, "links.scale", np.float64, (codes.size,), low=1e-300),

@@ -122,9 +122,7 @@ def _data(
         )
     else:
         by_item, user_side = np.zeros(0, dtype=np.int64), empty_side(n_items)
-    popularity = take(arrays, "popularity", np.float64, (2, 2))
-    if (popularity[:, 1] <= 0).any():
-        raise ModelFileError("array 'popularity' has a spread that is not positive")
+    popularity = take(arrays, "popularity", np.float64, (2, 2), low=1e-9, high=100)
     bias = state["bias"]
     return JointData(
         users, items, y, item_side, user_side, products, by_item,
