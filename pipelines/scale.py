@@ -71,7 +71,7 @@ def main() -> None:
         rows.append(json.loads(done.stdout))
         print(json.dumps(rows[-1]), flush=True)
     table = pd.DataFrame(rows).set_index("ratings", drop=False)
-    print(f"\n{table.T.to_string(header=False)}")
+    print(f"\n{table.astype(object).T.to_string(header=False)}")
     if len(table) > 1:
         print(f"\nseconds grow with the exponents {exponents(table)}")
 
