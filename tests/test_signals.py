@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import psutil
 import pytest
 
@@ -51,6 +52,27 @@ def main():
         sys.exit(130)
 
 if __name__ == "__main__":
+    main()
+"""
+
+EVALUATE = """
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ordrec.recommend import baselines, models
+
+@dataclass
+class Slow(baselines.GlobalMean):
+    def fit(self, ratings):
+        Path(SIGN).touch()
+        time.sleep(300)
+
+models._HOMES["slow"] = "__main__:Slow"
+
+if __name__ == "__main__":
+    from ordrec.cli import main
+
     main()
 """
 
@@ -121,6 +143,21 @@ def test_a_fit_stops_and_leaves_no_process(tmp_path: Path, model: str, options: 
     time.sleep(3.0)
     code, told, alive = interrupted(run)
     assert (code, alive) == (FINISHED, []), told
+
+
+@pytest.mark.parametrize("engine", ["serial", "processes"])
+def test_evaluate_prints_and_writes_what_was_finished(tmp_path: Path, engine: str) -> None:
+    """One model goes on for minutes; the others are done at once."""
+    results, sign = tmp_path / "results.csv", tmp_path / "fitting"
+    code = EVALUATE.replace("SIGN", repr(str(sign)))
+    options = ["--jobs", "2", "--engine", engine, "-m", "mean,bias,slow", "--metrics", "mae"]
+    run = started(tmp_path / "command.py", code, "evaluate", *options, "-o", str(results))
+    wait_until(sign.exists, run)
+    time.sleep(2.0)  # for the others, in the other process
+    exit_code, told, alive = interrupted(run)
+    assert (exit_code, alive) == (FINISHED, []), told
+    assert "this is what was finished" in told
+    assert set(pd.read_csv(results)["model"]) == {"mean", "bias"}
 
 
 def test_workers_do_not_outlive_a_run_that_is_killed(tmp_path: Path) -> None:
