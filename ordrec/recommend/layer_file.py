@@ -27,11 +27,11 @@ __all__ = [
 
 Arrays = Mapping[str, np.ndarray]
 LIMITS = {  # within which the exponential of a log-scale is a number
-    "scale": (-10.0, 10.0),
-    "user_scale": (-100.0, 100.0),
-    "item_scale": (-100.0, 100.0),
-    "user_counts": (0.0, 1e9),
-    "item_counts": (0.0, 1e9),
+    "scale": (-15.0, 15.0),
+    "user_scale": (-50.0, 50.0),
+    "item_scale": (-50.0, 50.0),
+    "user_counts": (0.0, 1e7),
+    "item_counts": (0.0, 1e7),
 }
 
 

@@ -159,7 +159,7 @@ def _folded_from_arrays(model: Any, arrays: Arrays) -> dict[Any, FoldedUser]:
     levels = take(arrays, "folded.levels", np.int64, a.shape, low=0, high=n_ranks - 1)
     times = take(arrays, "folded.times", np.float64, a.shape)
     shifts = take(arrays, "folded.shifts", np.float64, (len(ids), n_ranks - 1))
-    scale = take(arrays, "folded.scale", np.float64, (len(ids),), low=-100, high=100)
+    scale = take(arrays, "folded.scale", np.float64, (len(ids),), low=-50, high=50)
     tilt = take(arrays, "folded.tilt", np.float64, (len(ids), n_ranks), low=1e-300)
     codes = codes_of(model.user_ids_, ids)
     folded = {}
