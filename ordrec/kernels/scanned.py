@@ -21,7 +21,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numba import njit
 
 from ordrec.errors import ArgumentError
@@ -30,6 +29,7 @@ from ordrec.kernels.base import Kernel
 from ordrec.kernels.components import Leaf, expression_of
 from ordrec.kernels.corating import CoRating
 from ordrec.kernels.pearson import Pearson, Residual
+from ordrec.parallel import worker_count
 from ordrec.ratings import Ratings
 from ordrec.scan import ROWS, RatingsScan
 
@@ -175,7 +175,7 @@ def scan_gram(
     slot = np.full(scan.n_items, -1, dtype=np.int64)
     slot[codes] = np.arange(codes.size)
     gram = np.zeros((codes.size, codes.size), dtype=dtype)
-    with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as threads:
+    with ThreadPoolExecutor(worker_count(n_jobs)) as threads:
         for chunk in scan.chunks(rows):
             part = _rewritten(chunk, leaves, centres, scales, user_shrinkage, slot)
             starts = range(0, codes.size, ROWS_AT_A_TIME)
