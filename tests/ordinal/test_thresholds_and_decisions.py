@@ -154,3 +154,12 @@ def test_expected_rank_and_refusals():
         decide(p, "average")
     with pytest.raises(ValueError, match="cost matrix must be finite"):
         decide(p, np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("link", ["probit", "logit"])
+def test_thresholds_that_all_but_coincide_leave_no_probability_and_no_nan(link):
+    lower = np.random.default_rng(0).normal(size=100_000) * 5
+    for upper in (lower, np.nextafter(lower, np.inf)):
+        found = log_interval(lower, upper, link)
+        assert not np.isnan(found).any()
+        assert (found < -30).all()

@@ -14,7 +14,7 @@ __all__ = ["log_interval", "rank_probabilities"]
 
 
 def log_interval(lower: np.ndarray, upper: np.ndarray, link: str = "probit") -> np.ndarray:
-    """``log(F(upper) - F(lower))`` for lower < upper; either may be infinite.
+    """``log(F(upper) - F(lower))`` for lower <= upper; either may be infinite.
 
     Examples
     --------
@@ -29,7 +29,9 @@ def log_interval(lower: np.ndarray, upper: np.ndarray, link: str = "probit") -> 
     top, bottom = log_cdf(high), log_cdf(low)
     with np.errstate(divide="ignore", invalid="ignore"):
         # log(e^top - e^bottom) = top + log(1 - e^(bottom - top)); one-sided when bottom = -inf
-        gain = np.where(np.isneginf(bottom), 0.0, np.log(-np.expm1(bottom - top)))
+        # and never above 0, which rounding makes of thresholds that all but coincide.
+        below = np.minimum(bottom - top, 0.0)
+        gain = np.where(np.isneginf(bottom), 0.0, np.log(-np.expm1(below)))
     return top + gain
 
 
