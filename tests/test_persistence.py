@@ -301,7 +301,7 @@ def test_arrays_that_do_not_fit_together_are_refused(name, path, ratings):
     save(make_model(name, **STORABLE[name]).fit(ratings), path)
     arrays, metadata = load_arrays(path)
     for key, array in arrays.items():
-        wrong = {"cut": array[:-1], "missing": None, "retyped": array.astype(np.complex64).imag}
+        wrong = {"cut": array[:-1], "missing": None, "retyped": array.astype(np.float32)}
         if array.dtype.kind in "iu" and "ids" not in key:
             wrong["pointing nowhere"] = np.full_like(array, 10**6)
             wrong["negative"] = array - 10**6
