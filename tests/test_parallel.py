@@ -21,7 +21,7 @@ from ordrec.errors import ArgumentError, WorkerLost
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.ordinal import SVORIM
 from ordrec.ordinal.tuning import tune
-from ordrec.parallel import Engine, one_blas_thread, run, run_all, worker_count
+from ordrec.parallel import Engine, default_engine, one_blas_thread, run, run_all, worker_count
 from ordrec.recommend import PerUserPredictor
 
 OTHERS = ["threads", "processes", "dask"]  # than serial
@@ -286,3 +286,24 @@ def test_the_last_to_leave_restores_the_threads_of_blas() -> None:
         other.join()
         assert set(seen[0]) == {1}
         assert threads() == before
+
+
+# ---- the command line ------------------------------------------------------------------------
+
+
+def test_options_name_an_engine() -> None:
+    from ordrec.cli.options import engine_of as chosen
+
+    assert chosen("auto", None) == Engine()
+    assert chosen("auto", "tcp://a:1") == chosen("dask", "tcp://a:1") == Engine("dask", "tcp://a:1")
+    with pytest.raises(ArgumentError, match="--scheduler is for --engine dask"):
+        chosen("threads", "tcp://a:1")
+    with pytest.raises(ArgumentError, match="unknown engine 'spark'"):
+        chosen("spark", None)
+
+
+def test_a_default_engine_is_for_those_who_name_none() -> None:
+    with default_engine("threads"):
+        assert Engine.of(None) == Engine("threads")
+        assert Engine.of("serial") == Engine("serial")
+    assert Engine.of(None) == Engine()

@@ -54,6 +54,8 @@ class DaskPool:
 
     def submit(self, task: Any) -> Future[Outcome]:
         """Start a task."""
+        if self._gone():
+            raise CancelledError
         return self._executor.submit(_work, self._held, task)
 
     def in_vain(self) -> bool:
@@ -68,8 +70,11 @@ class DaskPool:
                 self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
                 (self._held,) = self._client.scatter([self._content], broadcast=True, hash=False)
                 break
-            except (OSError, CancelledError) as error:
-                if time.monotonic() >= deadline:
+            except Exception as error:
+                gone = self._gone()  # a client that closes fails in ways of its own
+                if not gone and not isinstance(error, (OSError, CancelledError)):
+                    raise
+                if gone or time.monotonic() >= deadline:
                     raise WorkerLost(
                         f"the Dask cluster {self._address} has no workers, or can no longer be "
                         f"reached: start some with 'dask worker {self._address}' ({error})"
@@ -80,10 +85,15 @@ class DaskPool:
     def close(self, kill: bool) -> None:
         """Forget the tasks; a cluster that was made for the occasion ends."""
         try:
-            self._executor.shutdown(wait=not kill)
+            if not self._gone():
+                self._executor.shutdown(wait=not kill)
         finally:
             self._held = None
             self._open.close()
+
+    def _gone(self) -> bool:
+        """Whether the client has given up on its scheduler."""
+        return self._client.status in ("closing", "closed")
 
     def _connected(self, scheduler: Any, n_workers: int) -> Any:
         """A client: the one given, one for the address, or one of a cluster made here."""
