@@ -15,6 +15,8 @@ from ordrec.errors import OrdrecError
 
 __all__ = ["app", "main"]
 
+LONGEST = 1000  # characters of a complaint; somebody's words may be in it
+
 app = typer.Typer(
     help="Predict ratings, rank by graded relevance and evaluate recommenders offline, with "
     "ratings treated as what they are: ordered categories.",
@@ -56,6 +58,8 @@ def main() -> None:
         _refuse(str(error), 2)
     except (KeyboardInterrupt, BrokenPipeError):
         sys.exit(130)
+    except OSError as error:  # names that are too long, folders that may not be read, full disks
+        _refuse(f"{error.filename or 'a file'}: {error.strerror or error}: name another place", 2)
     except Exception as error:
         # Wrong usage: click and the copy of it inside typer raise classes without a common home.
         if not hasattr(error, "format_message"):
@@ -70,5 +74,8 @@ def main() -> None:
 
 
 def _refuse(message: str, code: int) -> None:
-    print(f"ordrec: {' '.join(message.split())}", file=sys.stderr)
+    line = " ".join(message.split())
+    if len(line) > LONGEST:
+        line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
+    print(f"ordrec: {line}", file=sys.stderr)
     sys.exit(code)

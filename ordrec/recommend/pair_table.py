@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,9 @@ def read_pairs(path: str | Path, model: Any) -> pd.DataFrame:
         table = pd.read_csv(path, dtype=str, encoding="utf-8-sig", keep_default_na=False)
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 ({error.reason}): convert the file") from None
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
-        raise DataError(f"{path}: not a csv table ({str(error).strip()})") from None
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:  # pandas opens zips too
+        why = " ".join(str(error).split())
+        raise DataError(f"{path}: not a csv table ({why}): save it as csv") from None
     for column in ("user", "item"):
         if column not in table:
             raise DataError(
