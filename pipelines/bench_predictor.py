@@ -4,9 +4,10 @@
         [--models full fast peers] [--inputs ids side time] [--no-refit] [--jobs 2]
 
 FOLDER holds one folder for each data set, as unpacked. ``ml-100k`` has its official folds,
-``eachmovie`` its fixed split; ``ml-1m`` is cut 90/10, the others 80/20, at random. Peers are measured when installed. Seconds
-are those of fitting and predicting, after a fit to a few users that compiles (or loads) the
-loops; the last column is CPU seconds, which say more on a machine that others use too.
+``eachmovie`` its fixed split; ``ml-1m`` is cut 90/10, the others 80/20, at random. Peers are
+measured when installed. Seconds are those of fitting and predicting, after a fit to a few users
+that compiles (or loads) the loops; the last column is CPU seconds, which say more on a machine
+that others use too.
 """
 
 from __future__ import annotations
