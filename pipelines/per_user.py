@@ -26,7 +26,7 @@ from rich.table import Table
 
 from ordrec.datasets import load_dataset, load_ratings
 from ordrec.features.low_rank import LowRankEM
-from ordrec.ordinal import GPOR, SVOREX, SVORIM, OrdinalLogistic
+from ordrec.ordinal import GPOR, SVOREX, SVORIM, ORBoost, OrdinalLogistic
 from ordrec.ordinal.npsvor.model import NPSVOR
 from ordrec.ratings import Ratings
 from ordrec.recommend import PerUserPredictor
@@ -36,6 +36,7 @@ SOLVERS = {
     "svorim": SVORIM(C=1.0),
     "npsvor": NPSVOR(),
     "gpor": GPOR(),
+    "orboost": ORBoost(base="stump", n_estimators=100, random_state=0),  # on features, no kernel
     "logistic": OrdinalLogistic("all", alpha=1.0, kernel="precomputed"),
 }
 FEATURES = {
