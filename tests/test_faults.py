@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -173,15 +174,20 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(tmp_path)], check=True)
 
 
-@pytest.fixture
+@contextmanager
 def short_files() -> Iterator[None]:
-    """No file may be longer than a kilobyte: a full disk for those who may not mount one."""
+    """No file may be longer than a kilobyte: a full disk for those who may not mount one.
+
+    Not a fixture: pytest writes to files of its own before those are undone.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 def fill(folder: Path, leave: int) -> Path:
@@ -239,12 +245,12 @@ def test_a_full_disk_leaves_the_old_file(what: str, small_disk: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["experiment", "model", "figure"])
-def test_files_that_may_not_grow_are_not_there_at_all(
-    what: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_files_that_may_not_grow_are_not_there_at_all(what: str, tmp_path: Path) -> None:
     save = savers()[what]
-    request.getfixturevalue("short_files")
-    with pytest.raises(StorageError, match=r"raise the limit .*Nothing was written"):
+    with (
+        short_files(),
+        pytest.raises(StorageError, match=r"raise the limit .*Nothing was written"),
+    ):
         save(tmp_path)
     assert not list(tmp_path.iterdir())
 

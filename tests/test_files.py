@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import signal
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,17 +19,20 @@ from ordrec.errors import ArgumentError, OrdrecError, StorageError
 from ordrec.files import make_folder, replace_file, storage_errors, write_text
 
 
-@pytest.fixture
-def small_files() -> Iterator[int]:
-    """No file may grow beyond 4096 bytes: a full disk for those who may not mount one."""
-    import signal
+@contextmanager
+def short_files(limit: int) -> Iterator[None]:
+    """No file may grow beyond a limit: a full disk for those who may not mount one.
 
+    Not a fixture: pytest writes to files of its own before those are undone.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    yield 4096
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_text_is_written_as_it_is(tmp_path: Path) -> None:
@@ -85,17 +90,19 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("existing", [True, False])
-def test_a_file_that_may_not_grow_keeps_the_old_one(
-    tmp_path: Path, small_files: int, existing: bool
-) -> None:
+def test_a_file_that_may_not_grow_keeps_the_old_one(tmp_path: Path, existing: bool) -> None:
     target = tmp_path / "results.csv"
     if existing:
         write_text(target, "old")
-    with pytest.raises(StorageError, match=r"results\.csv: cannot be written .*limit") as caught:
-        write_text(target, "x" * (small_files + 1))
+    with (
+        short_files(4096),
+        pytest.raises(StorageError, match=r"results\.csv: cannot be written .*limit") as caught,
+    ):
+        write_text(target, "x" * 4097)
     assert ("unchanged" if existing else "Nothing was written") in str(caught.value)
     assert os.listdir(tmp_path) == (["results.csv"] if existing else [])
-    write_text(target, "x" * small_files)
+    with short_files(4096):
+        write_text(target, "x" * 4096)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
