@@ -59,8 +59,6 @@ class FoldedUser:
         Dual coefficients of his ratings, and those without the kernels of times.
     shifts, scale : array and float
         His thresholds and log-scale in the layer.
-    tilt : array
-        His factors of each level.
     """
 
     code: int
@@ -77,7 +75,6 @@ class FoldedUser:
     undated: np.ndarray
     shifts: np.ndarray
     scale: float
-    tilt: np.ndarray
 
     def scores(self, process: Process, items: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Latent scores of items, by code; times are 0 where unknown."""
@@ -162,8 +159,7 @@ class FoldedUser:
         """P(rank) for scores of items, by code (-1 for the unknown)."""
         nobody = layer.shifts.shape[0]
         own = layer.with_user(nobody, self.shifts, self.scale, self.items.size)
-        p = own.probabilities(scores, np.full(scores.size, nobody), items) * self.tilt
-        return p / p.sum(axis=1, keepdims=True)
+        return own.probabilities(scores, np.full(scores.size, nobody), items)
 
 
 def fold_in_user(
@@ -200,12 +196,12 @@ def unsolved_user(
     return FoldedUser(
         code, items, levels, stamps, trained_x, trained_seen, x, row, diag,
         _product_features(process, code, items), np.zeros(items.size), np.zeros(items.size),
-        np.zeros(n_ranks - 1), 0.0, np.ones(n_ranks),
+        np.zeros(n_ranks - 1), 0.0,
     )  # fmt: skip
 
 
 def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
-    """Dual coefficients by (1), then thresholds, scale and tilt."""
+    """Dual coefficients by (1), then thresholds and scale."""
     process, layer, items, levels = model.process_, model.layer_, user.items, user.levels
     target = y = model.units_.inward(model.scale_.values[levels])
     noise = np.ones(items.size)
@@ -229,13 +225,7 @@ def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
         own, known = _own_equations(process.without_times, user)
         undated = np.linalg.solve(own + np.diag(noise), target - known)
     shifts, scale = fit_person(layer, left_out, levels, items)
-    user = replace(user, a=a, undated=undated, shifts=shifts, scale=scale)
-    kappa = model.tilt_.kappa
-    if not np.isfinite(kappa):
-        return user
-    expected = user.probabilities(left_out, items, layer).sum(axis=0)
-    observed = np.bincount(levels, minlength=expected.size)
-    return replace(user, tilt=(observed + kappa) / (expected + kappa))
+    return replace(user, a=a, undated=undated, shifts=shifts, scale=scale)
 
 
 def _own_equations(process: Process, user: FoldedUser) -> tuple[np.ndarray, np.ndarray]:

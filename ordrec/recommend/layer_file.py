@@ -1,4 +1,4 @@
-"""Layers, tilts and units as arrays and metadata of a model file, and back."""
+"""Layers and units as arrays and metadata of a model file, and back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ordrec.errors import ModelFileError
 from ordrec.persistence import take
 from ordrec.recommend.layer import Layer
 from ordrec.recommend.preparation import Units
-from ordrec.recommend.tilt import Tilt
 
 __all__ = [
     "checked_decision",
@@ -20,8 +19,6 @@ __all__ = [
     "layer_to_arrays",
     "number",
     "plain_decision",
-    "tilt_from_arrays",
-    "tilt_to_arrays",
     "units_from",
 ]
 
@@ -69,18 +66,6 @@ def layer_from_arrays(
         raise ModelFileError(f"{name}: the anchor {parts['anchor']} is no threshold")
     np.linalg.cholesky(parts["covariance"])  # raises unless it is one
     return Layer(**parts)
-
-
-def tilt_to_arrays(tilt: Tilt) -> tuple[dict[str, np.ndarray], float | None]:
-    """The factors, and kappa: json has no infinity, so None stands for it."""
-    return {"tilt": tilt.factors}, tilt.kappa if np.isfinite(tilt.kappa) else None
-
-
-def tilt_from_arrays(arrays: Arrays, kappa: Any, n_users: int, n_ranks: int) -> Tilt:
-    """The tilt of so many users."""
-    shape = (0 if kappa is None else n_users, n_ranks)
-    factors = take(arrays, "tilt", np.float64, shape, low=np.finfo(np.float64).tiny)
-    return Tilt(np.inf if kappa is None else number(kappa, low=0.0), factors)
 
 
 def units_from(state: Mapping[str, Any]) -> Units:

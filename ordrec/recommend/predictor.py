@@ -33,7 +33,6 @@ from ordrec.recommend.process import (
     refit_process,
 )
 from ordrec.recommend.side_data import item_titles
-from ordrec.recommend.tilt import Tilt, fit_tilt
 from ordrec.recommend.top_n import Order, best_items, candidate_items
 from ordrec.recommend.weights import DEFAULTS, FAST_DEFAULTS, TIME_SCALES, Layout
 
@@ -88,7 +87,7 @@ class RatingPredictor(RemembersIds):
         RMSE on the inner hold-out at each evaluation of learning.
     titles_ : list of str or None
         What the items are called, where the ratings' item table has titles.
-    process_, layer_, tilt_ : fitted parts
+    process_, layer_ : fitted parts
     likelihood_ : (Layer, float) or None
         The layer before the refit and its typical scale, for users who are folded in.
 
@@ -176,7 +175,6 @@ class RatingPredictor(RemembersIds):
         scores = self._scores(users, items, times)
         user_codes, item_codes = self._codes(users, items)
         p = self.layer_.probabilities(scores, user_codes, item_codes)
-        p = self.tilt_.apply(p, user_codes)
         for folded, rows in self._folded_among(users):
             p[rows] = folded.probabilities(scores[rows], item_codes[rows], self.layer_)
         return p
@@ -333,8 +331,6 @@ class RatingPredictor(RemembersIds):
             process.left_out, levels, data.users, data.items,
             self.scale_.n_ranks, data.n_users, data.n_items,
         )  # fmt: skip
-        p = self.layer_.probabilities(process.left_out, data.users, data.items)
-        self.tilt_: Tilt = fit_tilt(p, levels, data.users, data.n_users)
 
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         user_codes, item_codes = self._codes(users, items)

@@ -30,8 +30,6 @@ from ordrec.recommend.layer_file import (
     layer_to_arrays,
     number,
     plain_decision,
-    tilt_from_arrays,
-    tilt_to_arrays,
     units_from,
 )
 from ordrec.recommend.models import codes_of
@@ -53,13 +51,11 @@ def state_of_predictor(
         parameters["components"] = sorted(model.components)
     process, of_process = process_to_arrays(model.process_)
     layer, of_layer = layer_to_arrays("layer", model.layer_)
-    tilt, kappa = tilt_to_arrays(model.tilt_)
-    arrays |= process | layer | tilt | {"ratings.levels": model.levels_}
+    arrays |= process | layer | {"ratings.levels": model.levels_}
     arrays |= _folded_to_arrays(model.folded_, model.scale_.n_ranks)
     metadata |= {
         "process": of_process,
         "layer": of_layer,
-        "kappa": kappa,
         "units": asdict(model.units_),
         "hold_out_rmse": model.hold_out_rmse_,
         "titles": model.titles_ is not None,
@@ -97,7 +93,6 @@ def restore_predictor(model: Any, arrays: Arrays, metadata: Mapping[str, Any]) -
     model.known_users_ = data.item_side.sizes[:-1] > 0
     model.known_items_ = np.bincount(data.items, minlength=n_items) > 0
     model.layer_ = layer_from_arrays("layer", arrays, metadata["layer"], sizes)
-    model.tilt_ = tilt_from_arrays(arrays, metadata["kappa"], n_users + 1, n_ranks)
     model.titles_ = texts_from_arrays("titles", arrays) if metadata["titles"] else None
     if model.titles_ is not None and len(model.titles_) != n_items:
         raise ModelFileError(f"{len(model.titles_)} titles for {n_items} items")
@@ -143,7 +138,6 @@ def _folded_to_arrays(folded: dict[Any, FoldedUser], n_ranks: int) -> dict[str, 
         "folded.undated": np.concatenate([user.undated for user in users]),
         "folded.shifts": np.stack([user.shifts for user in users]),
         "folded.scale": np.array([user.scale for user in users]),
-        "folded.tilt": np.stack([user.tilt for user in users]),
     }
 
 
@@ -160,7 +154,6 @@ def _folded_from_arrays(model: Any, arrays: Arrays) -> dict[Any, FoldedUser]:
     times = take(arrays, "folded.times", np.float64, a.shape)
     shifts = take(arrays, "folded.shifts", np.float64, (len(ids), n_ranks - 1))
     scale = take(arrays, "folded.scale", np.float64, (len(ids),), low=-50, high=50)
-    tilt = take(arrays, "folded.tilt", np.float64, (len(ids), n_ranks), low=1e-300)
     codes = codes_of(model.user_ids_, ids)
     folded = {}
     for k, user in enumerate(ids):
@@ -169,6 +162,5 @@ def _folded_from_arrays(model: Any, arrays: Arrays) -> dict[Any, FoldedUser]:
             bare = unsolved_user(model, int(codes[k]), items[own], levels[own], times[own])
         folded[user] = replace(
             bare, a=a[own], undated=undated[own], shifts=shifts[k], scale=float(scale[k]),
-            tilt=tilt[k],
         )  # fmt: skip
     return folded

@@ -19,14 +19,11 @@ from ordrec.recommend.layer_file import (
     layer_to_arrays,
     number,
     plain_decision,
-    tilt_from_arrays,
-    tilt_to_arrays,
     units_from,
 )
 from ordrec.recommend.models import RemembersIds
 from ordrec.recommend.pair_table import decided
 from ordrec.recommend.preparation import Units
-from ordrec.recommend.tilt import Tilt, fit_tilt
 
 __all__ = ["PersonalThresholds"]
 
@@ -49,8 +46,9 @@ class PersonalThresholds(RemembersIds):
         How `predict` makes one rating of a distribution; "mean" gives the expected rating.
     n_splits : int
     threshold_sd, user_sd, item_sd : float
-        Prior standard deviations of the users' thresholds (in units of scores on a 5-star
-        scale) and of the log-scales of users and items.
+        Standard deviations to begin with, of the users' thresholds (in units of scores on a
+        5-star scale) and of the log-scales of users and items. Those of users are learnt from
+        the ratings; the given ones count as twenty users.
     random_state : int
         Of the parts.
 
@@ -106,8 +104,6 @@ class PersonalThresholds(RemembersIds):
             ratings.n_users, ratings.n_items,
             LayerPriors(self.threshold_sd, user_sd=self.user_sd, item_sd=self.item_sd),
         )  # fmt: skip
-        p = self.layer_.probabilities(inward, users, items)
-        self.tilt_: Tilt = fit_tilt(p, ratings.levels, users, ratings.n_users)
         return self
 
     def predict_proba(self, users: Any, items: Any, scores: Any = None) -> np.ndarray:
@@ -118,8 +114,7 @@ class PersonalThresholds(RemembersIds):
         if scores is None:
             scores = self.scorer_.predict(users, items)
         inward = self._inward(np.asarray(scores, dtype=np.float64))
-        p = self.layer_.probabilities(inward, user_codes, item_codes)
-        return self.tilt_.apply(p, user_codes)
+        return self.layer_.probabilities(inward, user_codes, item_codes)
 
     def predict(self, users: Any, items: Any, scores: Any = None) -> np.ndarray:
         """One rating a pair, by ``decision``."""
@@ -133,10 +128,9 @@ class PersonalThresholds(RemembersIds):
         arrays, metadata = self._identity()
         metadata["parameters"] |= {"scorer": None, "decision": plain_decision(self.decision)}
         layer, of_layer = layer_to_arrays("layer", self.layer_)
-        tilt, kappa = tilt_to_arrays(self.tilt_)
-        metadata |= {"layer": of_layer, "kappa": kappa, "units": asdict(self.units_),
+        metadata |= {"layer": of_layer, "units": asdict(self.units_),
                      "line": list(self.line_), "scorer": None}  # fmt: skip
-        arrays |= layer | tilt
+        arrays |= layer
         if self.scorer is not None:
             try:
                 inner, metadata["scorer"] = state_of(self.scorer_)
@@ -163,7 +157,6 @@ class PersonalThresholds(RemembersIds):
         model.line_ = number(slope), number(intercept)
         sizes = n_ranks, n_users, n_items
         model.layer_ = layer_from_arrays("layer", arrays, metadata["layer"], sizes)
-        model.tilt_ = tilt_from_arrays(arrays, metadata["kappa"], n_users, n_ranks)
         if metadata["scorer"] is not None:
             inner = {name.removeprefix("scorer."): array for name, array in arrays.items()
                      if name.startswith("scorer.")}  # fmt: skip

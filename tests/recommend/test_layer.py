@@ -1,4 +1,4 @@
-"""The ordinal layer: derivatives, recovery of what made the data, narrow levels, tilt."""
+"""The ordinal layer: derivatives, recovery of what made the data, narrow levels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from ordrec.recommend import BiasModel
 from ordrec.recommend.layer import LayerPriors, curvature, fit_layer, fit_person
 from ordrec.recommend.layer_steps import _derivatives, interval_terms, thresholds_from, user_steps
 from ordrec.recommend.thresholds import PersonalThresholds
-from ordrec.recommend.tilt import fit_tilt
 
 FINITE = st.floats(-12, 12)
 
@@ -196,28 +195,6 @@ def test_few_ratings_a_user_do_not_make_it_sure() -> None:
     p = layer.probabilities(scores[rest], users[rest], items[rest])
     hit, sure = p.argmax(axis=1) == levels[rest], p.max(axis=1)
     assert sure.mean() == pytest.approx(hit.mean(), abs=0.06)
-
-
-def test_tilt_learns_that_some_never_give_a_level() -> None:
-    rng = np.random.default_rng(0)
-    users = np.repeat(np.arange(20), 60)
-    p = np.tile([0.25, 0.25, 0.25, 0.25], (users.size, 1))
-    levels = rng.integers(0, 4, users.size)
-    even = users % 2 == 0
-    levels[even] = 2 * (levels[even] // 2)
-    tilt = fit_tilt(p, levels, users, 20)
-    assert np.isfinite(tilt.kappa)
-    tilted = tilt.apply(p[:2], np.array([0, 1]))
-    assert tilted[0, 1] < 0.1 < tilted[1, 1]
-    assert np.array_equal(tilt.apply(p[:1], np.array([-1])), p[:1])
-
-
-def test_tilt_stays_away_when_the_model_is_right() -> None:
-    rng = np.random.default_rng(1)
-    p = rng.dirichlet(np.ones(4), 4000)
-    levels = (rng.random(4000)[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
-    tilt = fit_tilt(p, levels, rng.integers(0, 400, 4000), 400)
-    assert tilt.kappa >= 50.0
 
 
 # ---- PersonalThresholds ----------------------------------------------------------------

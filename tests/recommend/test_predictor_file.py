@@ -209,12 +209,10 @@ FORGERIES = {
     "layer.shifts": lambda a: a[:-1],
     "layer.covariance": lambda a: -a,
     "likelihood.thresholds": lambda a: a[1:],
-    "tilt": lambda a: a[:, 1:],
     "folded.start": lambda a: a + 1,
     "folded.items": lambda a: a + 9,
     "folded.levels": lambda a: a + 5,
     "folded.a": lambda a: a / 0,
-    "folded.tilt": lambda a: a * 0,
     "titles.ends": lambda a: a[:-1],
 }
 
@@ -253,7 +251,6 @@ def test_arrays_that_do_not_fit_are_refused(saved, tmp_path, name: str) -> None:
         (("process", "bias"), None),
         (("units", "scale"), 0.0),
         (("layer", "anchor"), 4),
-        (("kappa",), -1.0),
         (("likelihood", "typical"), "x"),
         (("hold_out_rmse",), 3),
     ],

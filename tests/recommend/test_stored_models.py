@@ -107,7 +107,6 @@ ARRAYS = [
     ("per-user", "links.scale", lambda a: -a),
     ("thresholds", "layer.shifts", lambda a: a[1:]),
     ("thresholds", "scorer.user_bias", lambda a: a[1:]),
-    ("thresholds", "tilt", lambda a: a[:, 1:]),
 ]
 
 
