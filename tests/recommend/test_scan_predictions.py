@@ -104,10 +104,18 @@ def test_chunks_do_not_matter(scan, model, tmp_path_factory, rows):
     pd.testing.assert_frame_equal(one, two, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("engine", ["threads", "processes"])
+@pytest.mark.parametrize("engine", ["threads", "processes", "dask"])
 def test_engines_do_not_matter(scan, model, tmp_path, engine):
     serial = predict_scan(model, scan, HELD, tmp_path / "a", engine="serial")
     other = predict_scan(model, scan, HELD, tmp_path / "b", engine=engine, n_jobs=2)
+    pd.testing.assert_frame_equal(frame_of(serial), frame_of(other), check_exact=True)
+
+
+def test_a_predictor_folds_users_in_on_a_cluster(scan, ratings, tmp_path):
+    trained = ratings.select(ratings.users < 80).compact()
+    predictor = RatingPredictor(preset="fast", use_time=False).fit(trained)
+    serial = predict_scan(predictor, scan, HELD, tmp_path / "a", engine="serial")
+    other = predict_scan(predictor, scan, HELD, tmp_path / "b", engine="dask", n_jobs=2)
     pd.testing.assert_frame_equal(frame_of(serial), frame_of(other), check_exact=True)
 
 
