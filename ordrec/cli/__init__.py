@@ -11,6 +11,7 @@ from ordrec.cli.data import describe_data, fetch_data, list_data
 from ordrec.cli.evaluate import evaluate
 from ordrec.cli.models import explain, fit, predict, recommend
 from ordrec.cli.reproduce import reproduce
+from ordrec.cli.scan import partition, predict_all
 from ordrec.errors import OrdrecError
 
 __all__ = ["app", "main"]
@@ -29,6 +30,7 @@ data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_he
 
 app.command()(fit)
 app.command()(predict)
+app.command("predict-all")(predict_all)
 app.command()(recommend)
 app.command()(explain)
 app.command()(evaluate)
@@ -36,6 +38,7 @@ app.command()(reproduce)
 data_app.command("list")(list_data)
 data_app.command("describe")(describe_data)
 data_app.command("fetch")(fetch_data)
+data_app.command("partition")(partition)
 app.add_typer(data_app, name="data")
 
 

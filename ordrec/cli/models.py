@@ -46,6 +46,14 @@ def fit(
             help="A parameter of the model, such as preset=fast. Can be given again.",
         ),
     ] = None,
+    sample_users: Annotated[
+        int | None,
+        typer.Option(
+            "--sample-users",
+            metavar="N",
+            help="Fit to so many users, drawn at random; DATA is a folder of partitions.",
+        ),
+    ] = None,
     offline: OfflineOption = False,
     quiet: NoBarOption = False,
 ) -> None:
@@ -56,13 +64,17 @@ def fit(
     """
     from ordrec.errors import ArgumentError, OrdrecError
     from ordrec.persistence import save
+    from ordrec.ratings import Ratings
     from ordrec.recommend import make_model
 
     check_output(output)
     unfitted = make_model(model, **settings_of(settings or []))
     if not hasattr(unfitted, "to_state"):
         raise ArgumentError(f"model {model!r} cannot be saved, so it would be lost")
-    ratings = ratings_of(data, offline)
+    if sample_users is None:
+        ratings = ratings_of(data, offline)
+    else:
+        ratings = Ratings.scan(data).sample_users(sample_users)
     with progress_bar(quiet) as progress:
         if progress:
             progress(0, None, f"fitting {model} to {ratings.n_ratings:,} ratings")

@@ -77,10 +77,13 @@ def ratings_of(data: str, offline: bool) -> Ratings:
     """Ratings by the name of a data set or by path."""
     from ordrec.datasets import list_datasets, load_dataset, load_path
     from ordrec.errors import ArgumentError, DataError, DatasetMissing
+    from ordrec.partitions import MANIFEST
     from ordrec.ratings import Ratings
 
     if data in list_datasets():
         loaded = load_dataset(data, offline=offline)
+    elif (Path(data) / MANIFEST).is_file():
+        loaded = Ratings.scan(data).collect()
     elif Path(data).exists():
         loaded = load_path(data)
     elif any(mark in data for mark in "/\\.") or not data:

@@ -1,0 +1,93 @@
+"""``ordrec data partition`` and ``ordrec predict-all``: more ratings than memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ordrec.cli.options import (
+    DataArgument,
+    EngineOption,
+    JobsOption,
+    ModelArgument,
+    NoBarOption,
+    OfflineOption,
+    SchedulerOption,
+    engine_of,
+    progress_bar,
+    ratings_of,
+)
+
+
+def partition(
+    data: DataArgument,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder.")],
+    rows: Annotated[
+        int, typer.Option("--rows", metavar="N", help="About so many ratings a file.")
+    ] = 1_000_000,
+    offline: OfflineOption = False,
+) -> None:
+    """Write ratings as parquet files, each with all ratings of its users.
+
+    Such a folder can be larger than memory: 'ordrec fit FOLDER --sample-users N' and
+    'ordrec predict-all' read it in pieces.
+    """
+    ratings_of(data, offline).to_partitions(folder, rows_per_part=rows)
+
+
+def predict_all(
+    model: ModelArgument,
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Ratings, from 'ordrec data partition'.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where predictions go.")
+    ],
+    pairs: Annotated[
+        Path | None,
+        typer.Option("--pairs", metavar="FILE", help="A csv file with columns user and item."),
+    ] = None,
+    hold_out: Annotated[
+        float,
+        typer.Option(
+            "--hold-out",
+            metavar="SHARE",
+            help="Without --pairs: leave out and predict this share of the ratings.",
+        ),
+    ] = 0.1,
+    jobs: JobsOption = None,
+    engine: EngineOption = "auto",
+    scheduler: SchedulerOption = None,
+    quiet: NoBarOption = False,
+) -> None:
+    """Fold in all users of a folder of ratings and predict for them, here or on a cluster.
+
+    Writes parquet files as they are finished; the same command again goes on where it stopped.
+    """
+    from ordrec.errors import ArgumentError
+    from ordrec.persistence import load
+    from ordrec.ratings import Ratings
+    from ordrec.recommend import HeldOut, predict_scan
+    from ordrec.recommend.pair_table import read_pairs
+
+    where = engine_of(engine, scheduler)
+    fitted = load(model)
+    if not hasattr(fitted, "fold_in"):
+        raise ArgumentError(
+            f"a {type(fitted).__name__} cannot take in new users: fit one that can, "
+            "such as --model factors"
+        )
+    wanted = HeldOut(hold_out) if pairs is None else read_pairs(pairs, fitted)
+    with progress_bar(quiet) as progress:
+        found = predict_scan(
+            fitted,
+            Ratings.scan(folder),
+            wanted,
+            output,
+            engine=where,
+            n_jobs=jobs,
+            progress=progress,
+        )
+    print(f"{found.n_pairs:,} predictions in {found.path}")
