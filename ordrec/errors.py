@@ -10,7 +10,23 @@ __all__ = [
     "OrdrecError",
     "StorageError",
     "WorkerLost",
+    "shortened",
 ]
+
+LONGEST = 1000  # characters of a message; somebody's words may be in it
+
+
+def shortened(text: str) -> str:
+    """A text that can be read: the middle of a very long one is left out.
+
+    Examples
+    --------
+    >>> len(shortened(70_000 * "a"))
+    1005
+    """
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
 
 
 class OrdrecError(Exception):
@@ -19,6 +35,9 @@ class OrdrecError(Exception):
     The message names the place (file, row, parameter), what is wrong there and
     what to do about it. The command line prints it as one line and exits with 2.
     """
+
+    def __str__(self) -> str:
+        return shortened(super().__str__())
 
 
 class ArgumentError(OrdrecError, ValueError):

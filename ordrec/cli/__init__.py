@@ -12,11 +12,9 @@ from ordrec.cli.evaluate import evaluate
 from ordrec.cli.models import explain, fit, predict, recommend
 from ordrec.cli.reproduce import reproduce
 from ordrec.cli.scan import partition, predict_all
-from ordrec.errors import OrdrecError
+from ordrec.errors import OrdrecError, shortened
 
 __all__ = ["app", "main"]
-
-LONGEST = 1000  # characters of a complaint; somebody's words may be in it
 
 app = typer.Typer(
     help="Predict ratings, rank by graded relevance and evaluate recommenders offline, with "
@@ -78,7 +76,5 @@ def main() -> None:
 
 def _refuse(message: str, code: int) -> None:
     line = " ".join(message.split())
-    if len(line) > LONGEST:
-        line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
-    print(f"ordrec: {line}", file=sys.stderr)
+    print(f"ordrec: {shortened(line)}", file=sys.stderr)
     sys.exit(code)
