@@ -13,7 +13,7 @@ from scipy import sparse
 
 from ordrec.errors import ArgumentError
 from ordrec.parallel import one_blas_thread
-from ordrec.persistence import take
+from ordrec.persistence import take, take_starts
 from ordrec.ratings import Ratings
 from ordrec.recommend.models import RemembersIds
 
@@ -103,7 +103,11 @@ class ALSRanking(RemembersIds):
         Q = self.item_factors_
         confidence, rows = self.alpha * interest, Q[items]
         gram = Q.T @ Q + self.regularization * np.eye(Q.shape[1])
-        return np.linalg.solve(gram + (rows.T * (confidence - 1.0)) @ rows, rows.T @ confidence)
+        gram += (rows.T * (confidence - 1.0)) @ rows
+        try:
+            return np.linalg.solve(gram, rows.T @ confidence)
+        except np.linalg.LinAlgError:  # factors that do not span, and no regularization
+            return np.linalg.lstsq(gram, rows.T @ confidence)[0]
 
     def scores(self, users: Any, items: Any) -> np.ndarray:
         """Products of the factors, one a pair."""
@@ -173,15 +177,10 @@ class ALSRanking(RemembersIds):
         model.user_factors_ = take(arrays, "user_factors", np.float64, (n_users, width))
         model.item_factors_ = take(arrays, "item_factors", np.float64, (n_items, width))
         model._item_seen = take(arrays, "item_seen", np.bool_, (n_items,))
-        model._rated = sparse.csr_matrix(
-            (
-                take(arrays, "rated.interest", np.float64, (None,)),
-                take(arrays, "rated.items", np.int64, (None,)),
-                take(arrays, "rated.start", np.int64, (n_users + 1,)),
-            ),
-            shape=(n_users, n_items),
-        )
-        model._rated.check_format(full_check=True)
+        interest = take(arrays, "rated.interest", np.float64, (None,), low=0.0, high=1.0)
+        items = take(arrays, "rated.items", np.int64, interest.shape, low=0, high=n_items - 1)
+        start = take_starts(arrays, "rated.start", n_users, interest.size)
+        model._rated = sparse.csr_matrix((interest, items, start), shape=(n_users, n_items))
         return model
 
 

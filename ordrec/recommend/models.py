@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError, ModelFileError
-from ordrec.persistence import ids_from_arrays, ids_to_arrays
+from ordrec.persistence import LARGEST, ids_from_arrays, ids_to_arrays
 from ordrec.ratings import Ratings, Scale
 
 __all__ = [
@@ -247,12 +247,17 @@ class RemembersIds:
     @classmethod
     def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
         """Parameters out of a file: each must be of the type of its default."""
-        defaults = {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
-        for name, default in defaults.items():
-            numbers = isinstance(default, float) and type(parameters[name]) in (int, float)
-            if not numbers and type(parameters[name]) is not type(default):
-                raise ModelFileError(f"parameter {name} is {str(parameters[name])[:50]!r}")
-        return {name: parameters[name] for name in defaults}
+        checked = {}
+        for field in fields(cls):  # type: ignore[arg-type]
+            value: Any = parameters[field.name]
+            kind: Any = type(field.default)
+            if kind is float and type(value) is int and -LARGEST < value < LARGEST:
+                value = float(value)
+            fits = type(value) is kind and (kind is not float or -LARGEST < value < LARGEST)
+            if not fits:
+                raise ModelFileError(f"parameter {field.name} is {str(value)[:50]!r}")
+            checked[field.name] = value
+        return checked
 
     def _clipped(self, values: np.ndarray) -> np.ndarray:
         return np.clip(values, self.scale_.values[0], self.scale_.values[-1])

@@ -78,7 +78,9 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         X, ranks, weight = self._validate_fit(X, y, sample_weight)
         rows = np.flatnonzero(weight > 0)
         K = self._fit_gram(X, rows=rows)
-        self._fit_machines(K, ranks[rows], weight[rows])
+        machines = self._fit_machines(K, ranks[rows], weight[rows])
+        steps = [np.max(machine.n_iter_) for machine in machines if not isinstance(machine, float)]
+        self.n_iter_ = int(max(steps, default=0))  # of the machine that took the most
         self._keep_rows(X, rows)
         return self
 
@@ -88,8 +90,8 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         return self._ranks_from(self._cross_gram(X))
 
     @abstractmethod
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> None:
-        """Fit to K(X, X)."""
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
+        """Fit to K(X, X); return all machines."""
 
     @abstractmethod
     def _ranks_from(self, K: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ordrec.ordinal.baselines.machines import KernelBaseline
@@ -27,7 +29,7 @@ class OPBE(KernelBaseline):
     array([1, 2, 3])
     """
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> None:
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
         self.present_ = np.unique(ranks)
         self.machines_ = [
             SVORIM(self.C, kernel="precomputed", tol=self.tol).fit(
@@ -35,6 +37,7 @@ class OPBE(KernelBaseline):
             )
             for k in self.present_
         ]
+        return self.machines_
 
     def _ranks_from(self, K: np.ndarray) -> np.ndarray:
         total = np.zeros((K.shape[0], self.present_.size))

@@ -42,7 +42,7 @@ class REDSVM(KernelBaseline, ThresholdModel):
     array([1, 2, 3])
     """
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> None:
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
         n, cuts = ranks.size, self.n_ranks_ - 1
         above = (ranks > np.arange(cuts)[:, None]).ravel()  # cut by cut, all samples
         extended = np.tile(K, (cuts, cuts))
@@ -55,6 +55,7 @@ class REDSVM(KernelBaseline, ThresholdModel):
         self.dual_coef_ = signed.sum(axis=0)
         thresholds = -(signed.sum(axis=1) + machine.intercept_[0])
         self.thresholds_ = np.maximum.accumulate(thresholds)  # ordered at the optimum, not at tol
+        return [machine]
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """The score f(x), on the scale of ``thresholds_``."""

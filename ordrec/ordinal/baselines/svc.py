@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ordrec.ordinal.baselines.machines import KernelBaseline, decision_values
@@ -22,8 +24,9 @@ class SVC1V1(KernelBaseline):
     array([1, 2, 3])
     """
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> None:
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
         self.machine_ = self._machine().fit(K, ranks, sample_weight=weight)
+        return [self.machine_]
 
     def _ranks_from(self, K: np.ndarray) -> np.ndarray:
         return self.machine_.predict(K)
@@ -42,11 +45,12 @@ class SVC1VA(KernelBaseline):
     array([1, 2, 3])
     """
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> None:
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
         self.machines_ = [
             self._fit_binary(K, ranks == k, weight * self._costs(ranks, k))
             for k in range(self.n_ranks_)
         ]
+        return self.machines_
 
     def _costs(self, ranks: np.ndarray, k: int) -> np.ndarray:
         """Weight of each sample in the machine of rank k."""

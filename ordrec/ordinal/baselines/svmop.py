@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import expit
 
@@ -27,11 +29,12 @@ class SVMOP(KernelBaseline):
     array([1, 2, 3])
     """
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> None:
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
         self.machines_ = [
             self._fit_binary(K, ranks > j, weight * _distances_from_cut(ranks, j))
             for j in range(self.n_ranks_ - 1)
         ]
+        return self.machines_
 
     def _ranks_from(self, K: np.ndarray) -> np.ndarray:
         above = expit(decision_values(self.machines_, K))

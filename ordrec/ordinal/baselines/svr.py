@@ -62,7 +62,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
         )
         self.epsilon = epsilon
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> None:
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
         self.machine_ = SVR(
             C=self.C,
             epsilon=self.epsilon,
@@ -72,6 +72,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
         )
         self.machine_.fit(K, ranks.astype(np.float64), sample_weight=weight)
         self.thresholds_ = half_way_thresholds(self.n_ranks_)
+        return [self.machine_]
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """The regression on the ranks 0, 1, 2, ..."""

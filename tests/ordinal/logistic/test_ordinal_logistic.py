@@ -246,8 +246,12 @@ def test_bad_input_is_explained(ratings):
         OrdinalLogistic().fit(X, np.ones(400))
     with pytest.raises(ValueError, match="not positive semidefinite"):
         OrdinalLogistic(kernel="precomputed").fit(np.array([[1.0, 2.0], [2.0, 1.0]]), [0, 1])
-    with pytest.raises(ValueError, match="kernel matrix is zero"):
-        OrdinalLogistic(kernel="precomputed").fit(np.zeros((2, 2)), [0, 1])
+
+
+def test_a_kernel_that_is_zero_leaves_the_thresholds_alone():
+    model = OrdinalLogistic(kernel="precomputed").fit(np.zeros((8, 8)), [0, 0, 0, 1, 1, 2, 2, 2])
+    shares = model.predict_proba(np.zeros((1, 8)))[0]
+    np.testing.assert_allclose(shares, [3 / 8, 2 / 8, 3 / 8], atol=1e-4)
 
 
 def test_running_out_of_iterations_warns_with_numbers(ratings):
