@@ -16,7 +16,7 @@ To make a class storable, give it two methods and a name:
 * ``register("Name", "package.module:Class")`` in the table at the foot of this file.
 
 `ids_to_arrays` and `ids_from_arrays` do this for user and item ids, `texts_to_arrays` for any
-strings, `state_of` and `model_of` for a model inside another, `take_starts` for rows of a table.
+strings, `state_of` and `model_of` for a model inside another, `take_rows` for rows of a table.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ __all__ = [
     "save_arrays",
     "state_of",
     "take",
+    "take_rows",
     "take_starts",
     "texts_from_arrays",
     "texts_to_arrays",
@@ -349,6 +350,23 @@ def take_starts(
     if start[0] != 0 or start[-1] != n_entries or (np.diff(start) < 0).any():
         raise ModelFileError(f"array {name!r} does not cut {n_entries} entries into rows")
     return start
+
+
+def take_rows(
+    arrays: Mapping[str, np.ndarray],
+    start: str,
+    columns: str,
+    n_rows: int,
+    n_columns: int,
+    dtype: Any = np.int64,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where each row begins, and the columns in it: each within bounds, none twice in a row."""
+    held = take(arrays, columns, dtype, (None,), low=0, high=n_columns - 1)
+    starts = take_starts(arrays, start, n_rows, held.size)
+    cells = np.repeat(np.arange(n_rows), np.diff(starts)) * n_columns + held
+    if np.unique(cells).size < cells.size:
+        raise ModelFileError(f"array {columns!r} names a column twice in a row")
+    return starts, held
 
 
 def ids_to_arrays(name: str, ids: pd.Index) -> dict[str, np.ndarray]:

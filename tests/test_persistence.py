@@ -396,3 +396,15 @@ def test_every_truncation_is_refused(path):
 @pytest.mark.fuzz
 def test_damaged_files_at_length(path, ratings):
     damage(path, ratings, 30_000)
+
+
+def test_rows_name_a_column_once_and_stay_within_bounds() -> None:
+    arrays = {"start": np.array([0, 2, 3]), "items": np.array([0, 1, 1])}
+    start, items = persistence.take_rows(arrays, "start", "items", 2, 2)
+    assert start.tolist() == [0, 2, 3]
+    assert items.tolist() == [0, 1, 1]
+    for wrong in ([0, 0, 1], [0, 2, 1], [0, -1, 1]):
+        with pytest.raises(ModelFileError, match="items"):
+            persistence.take_rows(arrays | {"items": np.array(wrong)}, "start", "items", 2, 2)
+    with pytest.raises(ModelFileError, match="start"):
+        persistence.take_rows(arrays | {"start": np.array([0, 4, 3])}, "start", "items", 2, 2)

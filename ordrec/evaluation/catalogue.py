@@ -16,6 +16,7 @@ import numpy as np
 
 from ordrec.evaluation.averaging import by_group, segment_of_rows, segment_sums
 from ordrec.evaluation.partition import Split
+from ordrec.evaluation.ranking import ranks_in
 
 __all__ = [
     "catalogue_places",
@@ -105,9 +106,8 @@ def placed_ndcg(
     """
     gains = 2.0**relevance - 1.0
     reached = segment_sums(gains / np.log2(places + 1.0) * (places <= k), start)
-    segment = segment_of_rows(start)
-    best = np.lexsort((-gains, segment))
-    rank = np.arange(gains.size) - start[:-1][segment] + 1.0
+    best = np.lexsort((-gains, segment_of_rows(start)))
+    rank = ranks_in(start)
     ideal = segment_sums(gains[best] / np.log2(rank + 1.0) * (rank <= k), start)
     return np.divide(reached, ideal, out=np.full(ideal.size, np.nan), where=ideal > 0)
 
@@ -182,11 +182,9 @@ def placed_average_precision(
     0.75
     """
     relevant = relevance >= relevant_from
-    segment = segment_of_rows(start)
     # By place, relevant items first: each then knows how many of them stand no lower.
-    order = np.lexsort((places, ~relevant, segment))
-    rank = np.arange(places.size) - start[:-1][segment] + 1.0
-    found = segment_sums(np.where(relevant[order], rank / places[order], 0.0), start)
+    order = np.lexsort((places, ~relevant, segment_of_rows(start)))
+    found = segment_sums(np.where(relevant[order], ranks_in(start) / places[order], 0.0), start)
     return _over_relevant(found, relevant, start)
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from ordrec.errors import ArgumentError
 from ordrec.parallel import one_blas_thread
-from ordrec.persistence import take, take_starts
+from ordrec.persistence import take, take_rows
 from ordrec.ratings import Ratings
 from ordrec.recommend.models import RemembersIds
 
@@ -177,9 +177,8 @@ class ALSRanking(RemembersIds):
         model.user_factors_ = take(arrays, "user_factors", np.float64, (n_users, width))
         model.item_factors_ = take(arrays, "item_factors", np.float64, (n_items, width))
         model._item_seen = take(arrays, "item_seen", np.bool_, (n_items,))
-        interest = take(arrays, "rated.interest", np.float64, (None,), low=0.0, high=1.0)
-        items = take(arrays, "rated.items", np.int64, interest.shape, low=0, high=n_items - 1)
-        start = take_starts(arrays, "rated.start", n_users, interest.size)
+        start, items = take_rows(arrays, "rated.start", "rated.items", n_users, n_items)
+        interest = take(arrays, "rated.interest", np.float64, items.shape, low=0.0, high=1.0)
         model._rated = sparse.csr_matrix((interest, items, start), shape=(n_users, n_items))
         return model
 

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.persistence import take
+from ordrec.persistence import take, take_rows
 from ordrec.ratings import Ratings
 from ordrec.recommend.baselines import BiasModel
 from ordrec.recommend.models import RemembersIds
@@ -164,13 +164,11 @@ def _compressed(
 
 def _taken(arrays: Any, name: str, n_columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same, out of a file."""
-    errors = take(arrays, f"{name}.errors", np.float64, (None,))
-    start = take(arrays, f"{name}.start", np.int64, (None,), low=0, high=errors.size)
-    items = take(arrays, f"{name}.items", np.int32, errors.shape, low=0, high=n_columns - 1)
-    whole = start.size > 0 and start[0] == 0 and start[-1] == errors.size
-    if not whole or (np.diff(start) < 0).any():
-        raise ModelFileError(f"array '{name}.start' does not part the errors by user")
-    return start, items, errors
+    n_rows = take(arrays, f"{name}.start", np.int64, (None,)).size - 1
+    start, items = take_rows(
+        arrays, f"{name}.start", f"{name}.items", n_rows, n_columns, dtype=np.int32
+    )
+    return start, items, take(arrays, f"{name}.errors", np.float64, items.shape)
 
 
 @njit(cache=True)

@@ -19,7 +19,7 @@ from ordrec.persistence import (
     ids_from_arrays,
     ids_to_arrays,
     take,
-    take_starts,
+    take_rows,
     texts_from_arrays,
     texts_to_arrays,
 )
@@ -145,11 +145,9 @@ def _folded_from_arrays(model: Any, arrays: Arrays) -> dict[Any, FoldedUser]:
     if "folded.start" not in arrays:
         return {}
     ids, n_ranks = ids_from_arrays("folded.ids", arrays), model.scale_.n_ranks
-    a = take(arrays, "folded.a", np.float64, (None,))
+    start, items = take_rows(arrays, "folded.start", "folded.items", len(ids), len(model.item_ids_))
+    a = take(arrays, "folded.a", np.float64, items.shape)
     undated = take(arrays, "folded.undated", np.float64, a.shape)
-    start = take_starts(arrays, "folded.start", len(ids), a.size)
-    last = len(model.item_ids_) - 1
-    items = take(arrays, "folded.items", np.int64, a.shape, low=0, high=last)
     levels = take(arrays, "folded.levels", np.int64, a.shape, low=0, high=n_ranks - 1)
     times = take(arrays, "folded.times", np.float64, a.shape)
     shifts = take(arrays, "folded.shifts", np.float64, (len(ids), n_ranks - 1))

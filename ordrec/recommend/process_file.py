@@ -14,7 +14,7 @@ import numpy as np
 
 from ordrec.errors import ModelFileError
 from ordrec.features.matrix import Biases
-from ordrec.persistence import take, take_starts
+from ordrec.persistence import take, take_rows
 from ordrec.recommend.gram import Side, build_side, empty_side
 from ordrec.recommend.joint import Covariance, JointData
 from ordrec.recommend.layer_file import number
@@ -97,9 +97,8 @@ def process_from_arrays(
 def _data(
     arrays: Arrays, state: Mapping[str, Any], n_users: int, n_items: int, n_jobs: int
 ) -> JointData:
-    y = take(arrays, "ratings.y", np.float64, (None,))
-    start = take_starts(arrays, "ratings.start", n_users, y.size)
-    items = take(arrays, "ratings.items", np.int64, y.shape, low=0, high=n_items - 2)
+    start, items = take_rows(arrays, "ratings.start", "ratings.items", n_users, n_items - 1)
+    y = take(arrays, "ratings.y", np.float64, items.shape)
     if y.size == 0 or start[-1] != start[-2]:
         raise ModelFileError("array 'ratings.start' gives ratings to the unknown user, or to none")
     users = np.repeat(np.arange(n_users), np.diff(start))
