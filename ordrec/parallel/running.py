@@ -197,7 +197,8 @@ def _as_finished(
             done = wait(flying, timeout=PATIENCE, return_when=FIRST_COMPLETED).done
             if not done and pool.in_vain():
                 done = {future for future in flying if future.cancel()}
-            for future in done:
+            # in the order of the tasks: what `wait` returns is a set, whose order is chance
+            for future in [future for future in flying if future in done]:
                 flight = flying.pop(future)
                 try:
                     outcome = future.result()
