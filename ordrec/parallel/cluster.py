@@ -1,4 +1,8 @@
-"""Tasks on a Dask cluster: what is shared is sent to each worker once."""
+"""Tasks on a Dask cluster: what is shared is sent to each worker once.
+
+A cluster of one's own may have an active memory manager, which drops copies from workers that
+are idle at the moment; such a worker fetches its copy again with its next task.
+"""
 
 from __future__ import annotations
 
@@ -97,15 +101,17 @@ class DaskPool:
 
     def _connected(self, scheduler: Any, n_workers: int) -> Any:
         """A client: the one given, one for the address, or one of a cluster made here."""
+        from dask import config
         from distributed import Client, LocalCluster
 
         if isinstance(scheduler, Client):
             self._address = scheduler.scheduler_info()["address"]
             return scheduler
         if scheduler is None:
-            cluster = LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
-            )
+            with config.set({"distributed.scheduler.active-memory-manager.start": False}):
+                cluster = LocalCluster(
+                    n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
+                )
             scheduler = self._open.enter_context(cluster)
         self._address = getattr(scheduler, "scheduler_address", scheduler)
         try:
