@@ -66,6 +66,7 @@ MAX_HEADER_BYTES = 1 << 24
 MAX_NPY_HEADER = 4096
 LARGEST = 1e100  # of stored floats: sums of their products must stay finite
 PLAIN_KINDS = "biuf"  # booleans, integers, floats
+REMEDY = "get the file again, or fit and save the model anew"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # equal models make equal files
@@ -115,10 +116,12 @@ def load(path: str | Path) -> Any:
     try:
         return model_of(arrays, metadata)
     except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
+        raise ModelFileError(f"{path}: {error}; {REMEDY}") from None
     except _UNFIT as error:
         kind = str(metadata.get("kind"))[:50]
-        raise ModelFileError(f"{path}: its contents do not make a {kind}: {error!r}") from error
+        raise ModelFileError(
+            f"{path}: its contents do not make a {kind}: {error!r}; {REMEDY}"
+        ) from error
 
 
 def state_of(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -194,7 +197,7 @@ def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
         Naming the file and the place in it where something is wrong.
     """
     if not Path(path).is_file():
-        raise ModelFileError(f"{path}: there is no such file")
+        raise ModelFileError(f"{path}: there is no such file: check the name")
     place = "archive"
     try:
         with zipfile.ZipFile(path) as archive:
@@ -209,10 +212,10 @@ def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
                     raise ModelFileError(f"{path}: {place} is not what was saved (sha256 differs)")
                 arrays[name] = _array_of(f"{path}: {place}", data)
             return arrays, header["metadata"]
-    except ModelFileError:
-        raise
+    except ModelFileError as error:
+        raise ModelFileError(f"{error}; {REMEDY}") from None
     except (*_BROKEN, RecursionError, MemoryError) as error:
-        raise ModelFileError(f"{path}: {place} is damaged: {str(error)[:200]}") from error
+        raise ModelFileError(f"{path}: {place} is damaged: {str(error)[:200]}; {REMEDY}") from error
 
 
 def _npy_bytes(name: str, array: np.ndarray) -> bytes:
@@ -257,7 +260,7 @@ def _checked_header(path: Any, data: bytes, names: set[str]) -> dict[str, Any]:
     if header.get("version") != VERSION:
         raise ModelFileError(
             f"{path}: has version {str(header.get('version'))[:20]} of the format and this ordrec "
-            f"reads version {VERSION}: save the model again with this ordrec"
+            f"reads version {VERSION}"
         )
     sums = header.get("sha256")
     if not isinstance(sums, dict) or not isinstance(header.get("metadata"), dict):

@@ -61,7 +61,7 @@ def explore(
     assert done >= wanted, f"{part}: only {done} of {wanted} cases were made"
 
 
-def answered(work: Callable[[], Any], *, says: str = "") -> Any:
+def answered(work: Callable[[], Any], *, says: str | tuple[str, ...] = ()) -> Any:
     """What the work returns, or None where it refused as promised.
 
     A refusal is an `OrdrecError` whose message is one line that names the place and tells
@@ -71,8 +71,10 @@ def answered(work: Callable[[], Any], *, says: str = "") -> Any:
         return work()
     except OrdrecError as error:
         message = str(error)
-    assert len(message) > len(says) + 10, message
+    says = (says,) if isinstance(says, str) else says
+    assert len(message) > sum(map(len, says)) + 10, message
     assert "\n" not in message, message
     assert len(message) < 4000, f"{len(message)} characters: {message[:200]}"
-    assert says in message, f"{message!r} does not name {says!r}"
+    for part in says:
+        assert part in message, f"{message!r} does not say {part!r}"
     return None
