@@ -44,6 +44,13 @@ class OrdinalTable:
     partitions: list[np.ndarray] = field(default_factory=list)
     name: str = "table"
 
+    def __repr__(self) -> str:
+        n_rows, n_features = self.X.shape
+        return (
+            f"<OrdinalTable {self.name}: {n_rows} rows, {n_features} features, "
+            f"{self.n_ranks} ranks, {len(self.partitions)} partitions>"
+        )
+
     def split(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Row numbers of training and test part of one partition, counted from 0."""
         if not 0 <= number < len(self.partitions):

@@ -15,6 +15,7 @@ from ordrec.errors import ArgumentError, DataError
 
 def test_label_partitions_and_left_out_columns(samples):
     table = load_table(samples / "ordinal" / "invented.csv", label="y5")
+    assert repr(table) == "<OrdinalTable invented: 20 rows, 2 features, 5 ranks, 2 partitions>"
     assert table.feature_names == ["x1", "x2"]
     assert table.X.shape == (20, 2)
     assert table.n_ranks == 5
