@@ -17,6 +17,7 @@ ROOMS = [
     "errors",
     "files",
     "parallel",
+    "lapack",
     "persistence",
     "scale",
     "columns",

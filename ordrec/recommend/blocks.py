@@ -13,6 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from ordrec.lapack import (
+    ADDRESSES,
+    factorise,
+    inverse_diagonal_factorised,
+    invert_factorised,
+)
 from ordrec.recommend.gram import Side
 from ordrec.recommend.pairs import (
     FALL,
@@ -110,11 +116,14 @@ def multiply(
 
 
 def invert(blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, n_jobs: int = 1) -> np.ndarray:
-    """``(block + noise)^-1`` for each block, in the same layout."""
+    """``(block + noise)^-1`` for each block, in the same layout.
+
+    Computed in the precision of the noise: single is enough to precondition.
+    """
     sizes = np.diff(start)
     base = np.concatenate([[0], np.cumsum(sizes * sizes)])
     result = np.empty_like(blocks)
-    over_spans(_invert, sizes**3, n_jobs, blocks, base, start, noise, result)
+    over_spans(_invert, sizes**3, n_jobs, blocks, base, start, noise, ADDRESSES, result)
     return result
 
 
@@ -125,7 +134,9 @@ def diagonal_of_inverses(
     sizes = np.diff(start)
     base = np.concatenate([[0], np.cumsum(sizes * sizes)])
     result = np.empty(noise.size)
-    over_spans(_diagonal_of_inverses, sizes**3, n_jobs, blocks, base, start, noise, result)
+    over_spans(
+        _diagonal_of_inverses, sizes**3, n_jobs, blocks, base, start, noise, ADDRESSES, result
+    )
     return result
 
 
@@ -231,27 +242,37 @@ def _multiply_many(first, stop, blocks, base, start, vectors, result):  # type: 
 
 
 @njit(cache=True, nogil=True)
-def _inverse_of(blocks, base, start, noise, o):  # type: ignore[no-untyped-def]
+def _with_noise(blocks, base, start, noise, o):  # type: ignore[no-untyped-def]
     n = start[o + 1] - start[o]
-    block = blocks[base[o] : base[o + 1]].reshape((n, n)).astype(np.float64)
+    block = blocks[base[o] : base[o + 1]].reshape((n, n)).astype(noise.dtype)
     for a in range(n):
         block[a, a] += noise[start[o] + a]
-    return np.linalg.inv(block)
+    return block
 
 
 @njit(cache=True, nogil=True)
-def _invert(first, stop, blocks, base, start, noise, result):  # type: ignore[no-untyped-def]
+def _invert(first, stop, blocks, base, start, noise, addresses, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
         if start[o] < start[o + 1]:
-            inverse = _inverse_of(blocks, base, start, noise, o)
+            inverse = _with_noise(blocks, base, start, noise, o)
+            if factorise(inverse, addresses) == 0:
+                invert_factorised(inverse, addresses)
+            else:  # rounding has made it indefinite
+                inverse = np.linalg.inv(_with_noise(blocks, base, start, noise, o))
             result[base[o] : base[o + 1]] = inverse.ravel()
 
 
 @njit(cache=True, nogil=True)
-def _diagonal_of_inverses(first, stop, blocks, base, start, noise, result):  # type: ignore[no-untyped-def]
+def _diagonal_of_inverses(first, stop, blocks, base, start, noise, addresses, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
         if start[o] < start[o + 1]:
-            result[start[o] : start[o + 1]] = np.diag(_inverse_of(blocks, base, start, noise, o))
+            factor = _with_noise(blocks, base, start, noise, o)
+            if factorise(factor, addresses) == 0:
+                diag = inverse_diagonal_factorised(factor, addresses)
+            else:
+                inverse = np.linalg.inv(_with_noise(blocks, base, start, noise, o))
+                diag = np.diag(inverse).astype(np.float64)
+            result[start[o] : start[o + 1]] = diag
 
 
 @njit(cache=True, nogil=True)

@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dtrtri
 
+from ordrec.errors import DataError
 from ordrec.recommend.gram import N_SUMS
 from ordrec.recommend.layer import Layer, fit_person
 from ordrec.recommend.pairs import (
@@ -206,9 +209,9 @@ def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
     target = y = model.units_.inward(model.scale_.values[levels])
     noise = np.ones(items.size)
     own, known = _own_equations(process, user)
-    inverse = np.linalg.inv(own + np.eye(items.size))
-    a = inverse @ (y - known)  # (1)
-    left_out = y - a / np.diag(inverse)
+    factor = _factor(own, noise)
+    a = cho_solve(factor, y - known)  # (1)
+    left_out = y - a / _inverse_diagonal(factor)
     if model.likelihood_ is not None:
         first, typical = model.likelihood_
         personal = fit_person(first, left_out, levels, items)
@@ -216,16 +219,33 @@ def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
         mean = known + own @ a
         for _ in range(NEWTON_STEPS):
             target, noise = likelihood.newton_target(mean, levels)
-            inverse = np.linalg.inv(own + np.diag(noise))
-            a = inverse @ (target - known)
+            factor = _factor(own, noise)
+            a = cho_solve(factor, target - known)
             mean = known + own @ a
-        left_out = target - a / np.diag(inverse)
+        left_out = target - a / _inverse_diagonal(factor)
     undated = a
     if process.without_times is not process:
         own, known = _own_equations(process.without_times, user)
-        undated = np.linalg.solve(own + np.diag(noise), target - known)
+        undated = cho_solve(_factor(own, noise), target - known)
     shifts, scale = fit_person(layer, left_out, levels, items)
     return replace(user, a=a, undated=undated, shifts=shifts, scale=scale)
+
+
+def _factor(own: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Cholesky factor of ``own`` with the noise on its diagonal."""
+    try:
+        return cho_factor(own + np.diag(noise), lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError as error:
+        raise DataError(
+            f"a user's {noise.size} ratings cannot be solved for ({error}): "
+            "the model's weights are not those of a fit; fit it again"
+        ) from error
+
+
+def _inverse_diagonal(factor: tuple[np.ndarray, bool]) -> np.ndarray:
+    """Diagonal of the inverse of what was factored: sums of squares in the factor's inverse."""
+    inverse = np.tril(dtrtri(factor[0], lower=1)[0])
+    return np.einsum("ij,ij->j", inverse, inverse)
 
 
 def _own_equations(process: Process, user: FoldedUser) -> tuple[np.ndarray, np.ndarray]:

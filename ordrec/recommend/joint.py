@@ -166,7 +166,10 @@ class BlockInverse:
         side = K.data.item_side
         rest = K.diagonal - diagonal(K.item_blocks, side.sizes)
         self.start, self.sizes, self.n_jobs = side.start, side.sizes, K.n_jobs
-        self.blocks = invert(K.item_blocks, side.start, noise + SHARE_OF_REST * rest, K.n_jobs)
+        # with one side it is the solution itself
+        precision = np.float32 if K.data.two_sided else np.float64
+        added = (noise + SHARE_OF_REST * rest).astype(precision)
+        self.blocks = invert(K.item_blocks, side.start, added, K.n_jobs)
 
     def __matmul__(self, vectors: np.ndarray) -> np.ndarray:
         return multiply(self.blocks, self.start, vectors, self.n_jobs)
@@ -252,7 +255,7 @@ def smoothed_diagonal(
     """
     data, j = K.data, K.data.by_item
     theirs = diagonal(K.user_blocks, data.user_side.sizes)
-    rest = (K.diagonal + noise)[j] - theirs
+    rest = ((K.diagonal + noise)[j] - theirs).astype(np.float32)
     by_item = np.empty(noise.size)
     by_item[j] = diagonal_of_inverses(K.user_blocks, data.user_side.start, rest, K.n_jobs)
     counts = (np.bincount(codes)[codes] for codes in (data.users, data.items))

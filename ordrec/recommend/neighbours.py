@@ -123,7 +123,7 @@ class ItemKNN(RemembersIds):
             *self._profiles,
             self._norms,
             float(self.shrinkage),
-            self.k,
+            min(self.k, len(self.item_ids_)),
         )
         return self._clipped(values)
 

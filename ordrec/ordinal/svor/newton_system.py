@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordrec.lapack import factorise, solve_factorised
 from ordrec.ordinal.svor.compiled import compiled
-from ordrec.ordinal.svor.lapack import factorise, solve_factorised
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = [

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ordrec.lapack import factorise, solve_factorised
 from ordrec.ordinal.svor.compiled import compiled
-from ordrec.ordinal.svor.lapack import factorise, solve_factorised
 from ordrec.ordinal.svor.newton_system import factorise_small, solve_small
 from ordrec.ordinal.svor.objective import gram_times, signed_sums
 from ordrec.ordinal.svor.pairs import Pairs

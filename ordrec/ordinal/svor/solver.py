@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordrec.lapack import ADDRESSES
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.bounds import bounds_of, implied_thresholds
 from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.feasible import restore_balance, snap
 from ordrec.ordinal.svor.interior import cold_start, interior_point
-from ordrec.ordinal.svor.lapack import ADDRESSES
 from ordrec.ordinal.svor.newton_system import Point
 from ordrec.ordinal.svor.objective import (
     dual_objective,

@@ -11,14 +11,18 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import config
+from numba import config, njit
 from numba.core import cgutils, types
 from numba.extending import get_cython_function_address, intrinsic
 from scipy.linalg.lapack import get_lapack_funcs
 
-from ordrec.ordinal.svor.compiled import compiled
-
-__all__ = ["ADDRESSES", "factorise", "solve_factorised"]
+__all__ = [
+    "ADDRESSES",
+    "factorise",
+    "inverse_diagonal_factorised",
+    "invert_factorised",
+    "solve_factorised",
+]
 
 ROUTINES = (
     ("cython_lapack", "spotrf"),
@@ -27,6 +31,10 @@ ROUTINES = (
     ("cython_lapack", "dpotrs"),
     ("cython_blas", "strsv"),
     ("cython_blas", "dtrsv"),
+    ("cython_lapack", "spotri"),
+    ("cython_lapack", "dpotri"),
+    ("cython_lapack", "strtri"),
+    ("cython_lapack", "dtrtri"),
 )
 LOWER, NO, YES = 76, 78, 84  # "L", "N", "T"
 
@@ -34,6 +42,7 @@ ADDRESSES = np.array(
     [get_cython_function_address(f"scipy.linalg.{module}", name) for module, name in ROUTINES],
     dtype=np.int64,
 )
+compiled = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @intrinsic
@@ -87,6 +96,34 @@ def solve_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -
     _call(routine, (uplo, yes, no, n, factor, n, B, m))  # type: ignore[call-arg]
 
 
+@compiled
+def invert_factorised(factor: np.ndarray, addresses: np.ndarray) -> None:
+    """Overwrite a factor by the whole inverse of the matrix that was factored."""
+    uplo = np.full(1, LOWER, dtype=np.uint8)
+    n = np.full(1, factor.shape[0], dtype=np.int32)
+    info = np.zeros(1, dtype=np.int32)
+    routine = addresses[6] if factor.itemsize == 4 else addresses[7]
+    _call(routine, (uplo, n, factor, n, info))  # type: ignore[call-arg]
+    for i in range(factor.shape[0]):
+        for j in range(i):
+            factor[i, j] = factor[j, i]
+
+
+@compiled
+def inverse_diagonal_factorised(factor: np.ndarray, addresses: np.ndarray) -> np.ndarray:
+    """Diagonal of the inverse: sums of squares in the inverse of the factor, which is lost."""
+    uplo, no = np.full(1, LOWER, dtype=np.uint8), np.full(1, NO, dtype=np.uint8)
+    n = np.full(1, factor.shape[0], dtype=np.int32)
+    info = np.zeros(1, dtype=np.int32)
+    routine = addresses[8] if factor.itemsize == 4 else addresses[9]
+    _call(routine, (uplo, no, n, factor, n, info))  # type: ignore[call-arg]
+    result = np.zeros(factor.shape[0])
+    for j in range(factor.shape[0]):
+        for i in range(j, factor.shape[0]):
+            result[j] += factor[j, i] * factor[j, i]
+    return result
+
+
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
     def factorise(A: np.ndarray, addresses: np.ndarray) -> int:  # type: ignore[misc]
@@ -102,3 +139,17 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
         """As above, through scipy."""
         (potrs,) = get_lapack_funcs(("potrs",), (factor,))
         B.T[:] = potrs(factor.T, B.T, lower=1)[0]
+
+    def invert_factorised(factor: np.ndarray, addresses: np.ndarray) -> None:  # type: ignore[misc]
+        """As above, through scipy."""
+        (potri,) = get_lapack_funcs(("potri",), (factor,))
+        lower = np.tril(potri(factor.T, lower=1)[0])
+        factor[:] = lower + np.tril(lower, -1).T
+
+    def inverse_diagonal_factorised(  # type: ignore[misc]
+        factor: np.ndarray, addresses: np.ndarray
+    ) -> np.ndarray:
+        """As above, through scipy."""
+        (trtri,) = get_lapack_funcs(("trtri",), (factor,))
+        lower = np.tril(trtri(factor.T, lower=1)[0]).astype(np.float64)
+        return np.einsum("ij,ij->j", lower, lower)
