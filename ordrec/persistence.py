@@ -52,6 +52,7 @@ __all__ = [
     "save_arrays",
     "state_of",
     "take",
+    "take_covariance",
     "take_rows",
     "take_starts",
     "texts_from_arrays",
@@ -65,6 +66,7 @@ MAX_MEMBERS = 4096
 MAX_HEADER_BYTES = 1 << 24
 MAX_NPY_HEADER = 4096
 LARGEST = 1e100  # of stored floats: sums of their products must stay finite
+LEAST_VARIANCE = 1e-14  # of the largest in a covariance matrix
 PLAIN_KINDS = "biuf"  # booleans, integers, floats
 REMEDY = "get the file again, or fit and save the model anew"
 
@@ -343,6 +345,16 @@ def take(
     ):
         raise ModelFileError(f"array {name!r} has entries outside {low}..{high}")
     return np.ascontiguousarray(array, dtype=wanted)
+
+
+def take_covariance(arrays: Mapping[str, np.ndarray], name: str, n: int) -> np.ndarray:
+    """A symmetric matrix of n rows that is safe to invert: no direction has next to no variance."""
+    matrix = take(arrays, name, np.float64, (n, n))
+    variances = np.linalg.eigvalsh(matrix)
+    singular = n > 0 and variances[0] <= LEAST_VARIANCE * max(variances[-1], LEAST_VARIANCE)
+    if singular or not np.allclose(matrix, matrix.T, rtol=1e-6, atol=0.0):
+        raise ModelFileError(f"array {name!r} is no covariance matrix")
+    return matrix
 
 
 def take_starts(

@@ -27,6 +27,7 @@ from ordrec.persistence import (
     save,
     save_arrays,
     take,
+    take_covariance,
 )
 from ordrec.recommend import make_model
 
@@ -408,3 +409,12 @@ def test_rows_name_a_column_once_and_stay_within_bounds() -> None:
             persistence.take_rows(arrays | {"items": np.array(wrong)}, "start", "items", 2, 2)
     with pytest.raises(ModelFileError, match="start"):
         persistence.take_rows(arrays | {"start": np.array([0, 4, 3])}, "start", "items", 2, 2)
+
+
+def test_a_covariance_matrix_is_symmetric_and_can_be_inverted():
+    good = np.array([[2.0, 0.5], [0.5, 1.0]])
+    np.testing.assert_array_equal(take_covariance({"S": good}, "S", 2), good)
+    for bad in ([[1.0, 1.0], [1.0, 1.0]], [[1.0, 0.5], [0.4, 1.0]], [[1.0, 0.0], [0.0, 1e-300]],
+                [[-1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]):  # fmt: skip
+        with pytest.raises(ModelFileError, match="no covariance"):
+            take_covariance({"S": np.array(bad)}, "S", 2)

@@ -47,7 +47,7 @@ from scipy.special import logit
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import decide
 from ordrec.parallel import one_blas_thread, worker_count
-from ordrec.persistence import take
+from ordrec.persistence import take, take_covariance
 from ordrec.ratings import Ratings
 from ordrec.recommend.factor_prior import RatingPattern, RowPrior
 from ordrec.recommend.factor_rows import probabilities, update_items, update_users
@@ -288,7 +288,7 @@ class OrdinalFactors(RemembersIds):
         width, n_features = of_users[1], model._pattern.n_features
         model._users = (
             take(arrays, "prior.B", np.float64, (n_features, width)),
-            take(arrays, "prior.S", np.float64, (width, width)),
+            take_covariance(arrays, "prior.S", width),
         )
         model.objective_ = take(arrays, "objective", np.float64, (model.n_iter,))
         return model

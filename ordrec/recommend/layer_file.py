@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ordrec.errors import ModelFileError
-from ordrec.persistence import take
+from ordrec.persistence import take, take_covariance
 from ordrec.recommend.layer import Layer
 from ordrec.recommend.preparation import Units
 
@@ -52,7 +52,6 @@ def layer_from_arrays(
         "item_scale": (n_items,),
         "user_counts": (n_users,),
         "item_counts": (n_items,),
-        "covariance": (n_ranks, n_ranks),
     }
     parts: dict[str, Any] = {
         "n_iter": int(numbers["n_iter"]),
@@ -64,7 +63,7 @@ def layer_from_arrays(
         parts[part] = take(arrays, f"{name}.{part}", np.float64, shape, low=low, high=high)
     if not 0 <= parts["anchor"] < n_ranks - 1:
         raise ModelFileError(f"{name}: the anchor {parts['anchor']} is no threshold")
-    np.linalg.cholesky(parts["covariance"])  # raises unless it is one
+    parts["covariance"] = take_covariance(arrays, f"{name}.covariance", n_ranks)
     return Layer(**parts)
 
 

@@ -76,9 +76,10 @@ class RatingPredictor(RemembersIds):
         Threads; -1 for all cores. The numbers do not depend on it.
     random_state : int
     max_memory : float
-        Gigabytes that a fit may take, by the estimate of `memory_needed`, which grows with the
-        squares of the numbers of items and users. Where "full" would take more, "fast" is fitted
-        in its place, with a warning; where that takes more too, fitting is refused.
+        Gigabytes that the matrices of a fit may take, by the estimate of `memory_needed`, which
+        grows with the squares of the numbers of items and users; the process takes a tenth to a
+        quarter more. Where "full" would take more, "fast" is fitted in its place, with a
+        warning; where that takes more too, fitting is refused.
 
     Attributes
     ----------
