@@ -209,8 +209,7 @@ def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
     target = y = model.units_.inward(model.scale_.values[levels])
     noise = np.ones(items.size)
     own, known = _own_equations(process, user)
-    factor = _factor(own, noise)
-    a = cho_solve(factor, y - known)  # (1)
+    a, factor = _coefficients(own, noise, y - known)  # (1)
     left_out = y - a / _inverse_diagonal(factor)
     if model.likelihood_ is not None:
         first, typical = model.likelihood_
@@ -219,32 +218,34 @@ def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
         mean = known + own @ a
         for _ in range(NEWTON_STEPS):
             target, noise = likelihood.newton_target(mean, levels)
-            factor = _factor(own, noise)
-            a = cho_solve(factor, target - known)
+            a, factor = _coefficients(own, noise, target - known)
             mean = known + own @ a
         left_out = target - a / _inverse_diagonal(factor)
     undated = a
     if process.without_times is not process:
         own, known = _own_equations(process.without_times, user)
-        undated = cho_solve(_factor(own, noise), target - known)
+        undated, _ = _coefficients(own, noise, target - known)
     shifts, scale = fit_person(layer, left_out, levels, items)
     return replace(user, a=a, undated=undated, shifts=shifts, scale=scale)
 
 
-def _factor(own: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Cholesky factor of ``own`` with the noise on its diagonal."""
+def _coefficients(
+    own: np.ndarray, noise: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Solution of ``(own + noise) a = right``, and the Cholesky factor it took."""
     try:
-        return cho_factor(own + np.diag(noise), lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError as error:
+        factor, lower = cho_factor(own + np.diag(noise), lower=True, overwrite_a=True)
+        return cho_solve((factor, lower), right), factor
+    except ValueError as error:  # numbers that are not finite, or no covariances
         raise DataError(
-            f"a user's {noise.size} ratings cannot be solved for ({error}): "
-            "the model's weights are not those of a fit; fit it again"
+            f"a user's {noise.size} ratings cannot be solved for ({error}): the model's numbers "
+            "are not those of a fit; fit it again"
         ) from error
 
 
-def _inverse_diagonal(factor: tuple[np.ndarray, bool]) -> np.ndarray:
+def _inverse_diagonal(factor: np.ndarray) -> np.ndarray:
     """Diagonal of the inverse of what was factored: sums of squares in the factor's inverse."""
-    inverse = np.tril(dtrtri(factor[0], lower=1)[0])
+    inverse = np.tril(dtrtri(factor, lower=1)[0])
     return np.einsum("ij,ij->j", inverse, inverse)
 
 

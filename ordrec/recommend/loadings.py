@@ -97,9 +97,15 @@ def _round(start, entry, x, q, variance, ridge):  # type: ignore[no-untyped-def]
         moment = V + np.outer(m, m)
         for k in range(start[o], start[o + 1]):
             e = entry[k]
-            squares += (x[k] - np.dot(q[e], m)) ** 2 + np.dot(q[e], np.dot(V, q[e]))
-            first[e] += m * x[k]
-            second[e] += moment
+            q_e, x_k = q[e], x[k]
+            squares += x_k * x_k  # E (x - q z)^2 = x^2 - 2 x q m + q moment q
+            for a in range(rank):
+                along = -2.0 * x_k * m[a]
+                for b in range(rank):
+                    along += moment[a, b] * q_e[b]
+                    second[e, a, b] += moment[a, b]
+                squares += q_e[a] * along
+                first[e, a] += m[a] * x_k
     fitted = np.zeros_like(q)
     for e in range(n_entries):
         fitted[e] = np.linalg.solve(second[e] + ridge * np.eye(rank), first[e])  # (2)
