@@ -202,4 +202,4 @@ def _mean_on(scale: Scale, metadata: dict[str, Any]) -> float:
 
 
 def _or_zero(bias: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    return np.where(codes >= 0, bias[codes], 0.0)
+    return np.append(bias, 0.0)[codes]  # -1 is the last
