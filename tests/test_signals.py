@@ -153,7 +153,7 @@ def test_evaluate_prints_and_writes_what_was_finished(tmp_path: Path, engine: st
     options = ["--jobs", "2", "--engine", engine, "-m", "mean,bias,slow", "--metrics", "mae"]
     run = started(tmp_path / "command.py", code, "evaluate", *options, "-o", str(results))
     wait_until(sign.exists, run)
-    time.sleep(2.0)  # for the others, in the other process
+    time.sleep(5.0)  # for the others, in the other process
     exit_code, told, alive = interrupted(run)
     assert (exit_code, alive) == (FINISHED, []), told
     assert "this is what was finished" in told
