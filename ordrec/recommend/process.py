@@ -30,6 +30,7 @@ from ordrec.recommend.layer import curvature, fit_layer
 from ordrec.recommend.learning import learn_weights
 from ordrec.recommend.mean import new_pairs, parts_of_mean
 from ordrec.recommend.preparation import Preparation, Units, prepare
+from ordrec.recommend.spans import over_spans
 from ordrec.recommend.weights import TIME_SCALES, Layout, Weights
 
 __all__ = [
@@ -142,16 +143,20 @@ def cross_fitted_likelihood(
     data, n = process.data, levels.size
     fold = np.random.default_rng(seed).permutation(n) % LAYER_FOLDS
     thresholds, scale = np.empty((n, n_ranks - 1)), np.empty(n)
-    for k in range(LAYER_FOLDS):
-        rest, own = fold != k, fold == k
-        if not own.any():
-            continue
-        layer = fit_layer(
-            process.left_out[rest], levels[rest], data.users[rest], data.items[rest],
-            n_ranks, data.n_users, data.n_items,
-        )  # fmt: skip
-        thresholds[own] = layer.thresholds_of(data.users[own])
-        scale[own] = layer.scale_of(data.users[own], data.items[own])
+
+    def fit(first: int, stop: int) -> None:
+        for k in range(first, stop):
+            rest, own = fold != k, fold == k
+            if not own.any():
+                continue
+            layer = fit_layer(
+                process.left_out[rest], levels[rest], data.users[rest], data.items[rest],
+                n_ranks, data.n_users, data.n_items,
+            )  # fmt: skip
+            thresholds[own] = layer.thresholds_of(data.users[own])
+            scale[own] = layer.scale_of(data.users[own], data.items[own])
+
+    over_spans(fit, np.ones(LAYER_FOLDS), process.K.n_jobs)
     return Likelihood(thresholds, scale, float(np.exp(np.mean(np.log(scale)))))
 
 
