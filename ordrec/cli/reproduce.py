@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ordrec.cli.options import EngineOption, JobsOption, SchedulerOption, console, engine_of
+from ordrec.cli.options import (
+    EngineOption,
+    JobsOption,
+    SchedulerOption,
+    console,
+    engine_of,
+    settings_of,
+)
 
 
 def reproduce(
@@ -23,6 +30,15 @@ def reproduce(
     engine: EngineOption = "auto",
     scheduler: SchedulerOption = None,
     quick: Annotated[bool, typer.Option("--quick", help="A minute's worth of it.")] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="An option of that experiment alone, such as sets=pyrim,housing. Can be given "
+            "again.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -49,6 +65,9 @@ def reproduce(
     if not name:
         raise ArgumentError("name an experiment: 'ordrec reproduce --list' shows them")
     with default_engine(engine_of(engine, scheduler)):
-        found = run(name, data=data, trials=trials, jobs=jobs, quick=quick, out=output)
+        found = run(
+            name, data=data, trials=trials, jobs=jobs, quick=quick, out=output,
+            **settings_of(settings or []),
+        )  # fmt: skip
     if not found.complete:
         raise typer.Exit(1)

@@ -24,7 +24,7 @@ import difflib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -177,7 +177,8 @@ def reproduce(
     echo : callable
         What prints a line.
     **options
-        Of that pipeline alone, such as ``sets`` where it has several.
+        Of that pipeline alone, such as ``sets`` where it has several: a list, or names between
+        commas.
     """
     pipelines = list_pipelines()
     if name not in pipelines:
@@ -189,9 +190,7 @@ def reproduce(
     if jobs == 0:
         raise ArgumentError("jobs must not be 0: give 1, more, or -1 for all processors")
     pipeline = pipelines[name]
-    unknown = set(options) - set(pipeline.options()) if options else set()
-    if unknown:
-        raise ArgumentError(f"{name} has no option {' or '.join(sorted(unknown))}")
+    options = _checked(options, pipeline) if options else {}
     where = os.environ.get("ORDREC_DATA") if data is None else data
     folder = None if where is None else Path(where).expanduser()
     if folder is not None and not folder.is_dir():
@@ -264,6 +263,23 @@ def announce(done: int, total: int, text: str) -> None:
     if sys.stderr.isatty():
         end = "\n" if done == total else ""
         print(f"\r{done} of {total} {text[:60]:<60}", end=end, file=sys.stderr, flush=True)
+
+
+def _checked(options: Mapping[str, Any], pipeline: Pipeline) -> dict[str, Any]:
+    """Options of a pipeline by the types of their defaults; texts between commas are split."""
+    checked, defaults = {}, pipeline.options()
+    for name, value in options.items():
+        if name not in defaults:
+            there = f"it has {', '.join(defaults)}" if defaults else "it has none"
+            raise ArgumentError(f"{pipeline.name} has no option {name}: {there}")
+        several = isinstance(defaults[name], tuple)
+        if several and isinstance(value, str):
+            value = _texts(value)
+        if not isinstance(value, (tuple, list) if several else type(defaults[name])):
+            wanted = "names between commas" if several else type(defaults[name]).__name__
+            raise ArgumentError(f"{pipeline.name}: the option {name} takes {wanted}, not {value!r}")
+        checked[name] = value
+    return checked
 
 
 def _texts(argument: str) -> tuple[str, ...]:

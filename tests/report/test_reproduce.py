@@ -107,8 +107,13 @@ def test_a_pipeline_may_have_options_of_its_own(
     text = INVENTED.replace("quick, out):", "quick, out, sets=(), power=2, file=''):")
     (invented / "invented.py").write_text(text.replace('[f"sum', '[f"{sets} {power} {file!r} sum'))
     assert list_pipelines()["invented"].options() == {"sets": (), "power": 2, "file": ""}
-    with pytest.raises(ArgumentError, match="no option colour"):
+    with pytest.raises(ArgumentError, match="no option colour: it has sets, power, file"):
         reproduce("invented", colour="red")
+    with pytest.raises(ArgumentError, match="power takes int, not 'two'"):
+        reproduce("invented", power="two")
+    options = ["--set", "sets=a, b", "--set", "power=3", "-o", str(tmp_path / "cli")]
+    ran = CliRunner().invoke(app, ["reproduce", "invented", *options])
+    assert "('a', 'b') 3 '' sum 5" in ran.output
     command = ["x", "--out", str(tmp_path / "o"), "--sets", "a, b", "--power", "3", "--file", "f"]
     monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit) as left:
