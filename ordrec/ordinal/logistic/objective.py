@@ -26,21 +26,34 @@ b = E t  tie, free thresholds     (T, G)
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from scipy import sparse
-from scipy.linalg.blas import dsyrk
 
 from ordrec.ordinal.losses import Loss, Reach
+from ordrec.parallel import run_all
 
 __all__ = ["Hessian", "Objective"]
 
 EXPLICIT = 200  # features up to which building X' D X costs less than the products it saves
 BLOCK = 1 << 17  # numbers of X in a block
+GROUPS, SHORT = 8, 4  # groups of blocks are summed by threads, if each has so many blocks
 FAR = 200.0  # exponents beyond are cut: e^-200 is nothing beside 1, and products stay finite
+
+
+class _Sums(NamedTuple):
+    """Of losses, gradient and Hessian, without the penalty."""
+
+    value: float
+    slope: np.ndarray
+    slope_b: np.ndarray
+    curve_b: np.ndarray
+    square: np.ndarray
+    cross: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -70,11 +83,36 @@ class Objective:
         w, b = self.split(x)
         explicit = hessian and d <= EXPLICIT
         products = hessian and not explicit
-        curvature = np.empty((n if products else 0, b.size))
-        value = 0.5 * self.alpha * float(w @ w)
-        slope, slope_b, curve_b = self.alpha * w, np.zeros(b.size), np.zeros(b.size)
+        curvature = np.empty((n, b.size)) if products else None
+
+        def sums(blocks: list[slice]) -> _Sums:
+            return self._sums(blocks, w, b, explicit, curvature)
+
+        groups = self._groups()
+        if len(groups) > 1:
+            parts = run_all(sums, groups, engine="threads", n_jobs=-1)
+        else:
+            parts = [sums(groups[0])]
+        total = _Sums._make(map(sum, zip(*parts, strict=True)))  # in order: always the same
+        value = total.value + 0.5 * self.alpha * float(w @ w)
+        gradient = np.concatenate([total.slope + self.alpha * w, total.slope_b @ self.tie])
+        if explicit:
+            return value, gradient, self._assemble(total.square, total.cross, total.curve_b)
+        return value, gradient, None if curvature is None else Hessian(self, curvature)
+
+    def _sums(
+        self,
+        blocks: list[slice],
+        w: np.ndarray,
+        b: np.ndarray,
+        explicit: bool,
+        curvature: np.ndarray | None,
+    ) -> _Sums:
+        """The sums over some blocks of rows; fills their curvature where it is kept."""
+        d, value = w.size, 0.0
+        slope, slope_b, curve_b = np.zeros(d), np.zeros(b.size), np.zeros(b.size)
         square, cross = np.zeros((d, d) if explicit else (0, 0)), np.zeros((d, b.size))
-        for rows in self._blocks():
+        for rows in blocks:
             X = self.X[rows]
             f = X @ w
             pull, C = np.empty(f.size), np.empty((f.size, b.size))
@@ -94,12 +132,9 @@ class Objective:
             slope += X.T @ pull
             if explicit:
                 _add_products(X, C, square, cross)
-            elif products:
+            elif curvature is not None:
                 curvature[rows] = C
-        gradient = np.concatenate([slope, slope_b @ self.tie])
-        if explicit:
-            return value, gradient, self._assemble(square, cross, curve_b)
-        return value, gradient, Hessian(self, curvature) if products else None
+        return _Sums(value, slope, slope_b, curve_b, square, cross)
 
     def gradient_of_thresholds(self, x: np.ndarray) -> np.ndarray:
         """dJ/db, one entry for each threshold, tied or not."""
@@ -117,6 +152,14 @@ class Objective:
         n, d = self.X.shape
         size = n if sparse.issparse(self.X) else max(256, BLOCK // max(d, 1))
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+    def _groups(self) -> list[list[slice]]:
+        """Blocks that are summed at the same time; always the same ones, so are the sums."""
+        blocks = self._blocks()
+        if len(blocks) < GROUPS * SHORT:
+            return [blocks]
+        edges = np.linspace(0, len(blocks), GROUPS + 1).astype(int)
+        return [blocks[a:b] for a, b in itertools.pairwise(edges)]
 
 
 class Hessian:
@@ -161,12 +204,12 @@ def _add_products(X: Any, C: np.ndarray, square: np.ndarray, cross: np.ndarray) 
     Z = np.empty((D.size, d + C.shape[1]))
     np.multiply(X, root[:, None], out=Z[:, :d])
     np.divide(C, np.maximum(root, np.finfo(float).tiny)[:, None], out=Z[:, d:])
-    upper = dsyrk(1.0, Z.T)
-    square += np.triu(upper[:d, :d]) + np.triu(upper[:d, :d], 1).T
-    cross -= upper[:d, d:]
+    products = Z.T @ Z
+    square += products[:d, :d]
+    cross -= products[:d, d:]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _pair_pass(
     f: np.ndarray,
     b: np.ndarray,

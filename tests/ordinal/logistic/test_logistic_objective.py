@@ -123,3 +123,21 @@ def test_gradient_of_thresholds_looks_behind_the_ties():
     per_threshold = J.gradient_of_thresholds(x)
     assert per_threshold.shape == (3,)
     assert per_threshold.sum() == pytest.approx(J.at(x)[1][3])
+
+
+@pytest.mark.parametrize("explicit", [200, 0])
+def test_groups_of_blocks_summed_by_threads_give_the_same(monkeypatch, explicit):
+    """Many small blocks, against one block and no thread."""
+    J, x = problem(LOSSES[0], "all", n=9000, d=4)
+    monkeypatch.setattr(module, "EXPLICIT", explicit)
+    assert len(J._groups()) == 1
+    value, slope, hessian = J.at(x)
+    monkeypatch.setattr(module, "BLOCK", 1 << 8)
+    assert len(J._groups()) == module.GROUPS
+    again, slope_again, hessian_again = J.at(x)
+    assert again == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(slope_again, slope, rtol=1e-10)
+    np.testing.assert_allclose(hessian_again @ x, hessian @ x, rtol=1e-10)
+    once_more = J.at(x)
+    assert once_more[0] == again
+    np.testing.assert_array_equal(once_more[1], slope_again)
