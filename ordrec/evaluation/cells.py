@@ -82,7 +82,7 @@ class CellStore:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store, cell = CellStore(folder), Cell("svm", "toy", "kfold:5", "1", 0)
     ...     before = store.get(cell)
-    ...     store.put(cell, CellOutcome([{"metric": "mae", "value": 0.25}]))
+    ...     store.put(cell, CellOutcome([cell.about | {"metric": "mae", "value": 0.25}]))
     ...     before, store.get(cell).rows[0]["value"]
     (None, 0.25)
     """
@@ -100,7 +100,7 @@ class CellStore:
             rows, error = content["rows"], content["error"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
-        whole = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+        whole = isinstance(rows, list) and all(_is_row_of(cell, row) for row in rows)
         return CellOutcome(rows, error) if whole and isinstance(error, str) else None
 
     def put(self, cell: Cell, outcome: CellOutcome) -> None:
@@ -114,3 +114,13 @@ class CellStore:
 
     def _path(self, cell: Cell) -> Path:
         return self.folder / f"{cell.key}.json"
+
+
+def _is_row_of(cell: Cell, row: Any) -> bool:
+    """Whether a row of a file is a value of a metric of this cell."""
+    return (
+        isinstance(row, dict)
+        and all(row.get(name) == value for name, value in cell.about.items())
+        and isinstance(row.get("metric"), str)
+        and isinstance(row.get("value"), (int, float))
+    )

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from ordrec.errors import DataError
 from ordrec.ordinal.thresholds.probabilities import log_interval
 from ordrec.recommend.layer_steps import curvatures, item_steps, thresholds_from, user_steps
 
@@ -228,11 +229,17 @@ def fit_person(
     mean = np.concatenate([[t[layer.anchor]], gaps, [usual]])[None]
     n_i, q = np.append(layer.item_counts, 0.0)[items], np.append(layer.item_scale, 0.0)[items]
     eta, spread = mean.copy(), np.empty((1, mean.size, mean.size))
-    user_steps(
-        eta, spread, mean, np.linalg.inv(layer.covariance), layer.anchor,
-        scores.astype(np.float64), levels.astype(np.int64), c[2] * np.log1p(n_i) + q,
-        np.array([0, scores.size]), PERSON_STEPS,
-    )  # fmt: skip
+    try:
+        user_steps(
+            eta, spread, mean, np.linalg.inv(layer.covariance), layer.anchor,
+            scores.astype(np.float64), levels.astype(np.int64), c[2] * np.log1p(n_i) + q,
+            np.array([0, scores.size]), PERSON_STEPS,
+        )  # fmt: skip
+    except np.linalg.LinAlgError as error:
+        raise DataError(
+            f"no thresholds fit a user's {scores.size} ratings ({error}): the model's numbers are "
+            "not those of a fit; fit it again"
+        ) from error
     own = np.empty(t.size)
     thresholds_from(eta[0], layer.anchor, own)
     return own - t, float(eta[0, -1] - usual + _doubt(spread[0, 0, 0], eta[0, -1]))

@@ -171,6 +171,16 @@ def test_a_store_writes_whole_files_only(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(tmp_path.iterdir()) == []
 
 
+def test_rows_of_another_cell_or_without_a_value_are_as_good_as_none(tmp_path: Path) -> None:
+    store, cell = CellStore(tmp_path), Cell("m", "d", "s", "1", 0)
+    good = cell.about | {"metric": "mae", "value": 0.5}
+    store.put(cell, CellOutcome([good]))
+    assert store.get(cell) == CellOutcome([good])
+    for bad in (good | {"model": "other"}, good | {"value": "0.5"}, {"metric": "mae", "value": 1}):
+        store.put(cell, CellOutcome([good, bad]))
+        assert store.get(cell) is None
+
+
 # ---- selection ---------------------------------------------------------------------------
 
 
