@@ -9,7 +9,7 @@ import pytest
 from ordrec.datasets import load_dataset
 from ordrec.errors import DataError
 from ordrec.ratings import Ratings
-from ordrec.recommend import RatingPredictor
+from ordrec.recommend import RatingPredictor, folding
 
 # In stars, of the expected rating, as the docstring of `fold_in` says: mean and most.
 TOLERANCE = {"full": (0.15, 0.5), "fast": (0.02, 0.1)}
@@ -97,3 +97,21 @@ def test_items_and_ratings_that_the_model_does_not_know(ratings) -> None:
     assert folded.predict_frame(pd.DataFrame({"user": [-5], "item": items[:1]}))["known_user"].all()
     with pytest.raises(DataError, match="not on the scale"):
         model.update(-5, items[0], 5.25)
+
+
+def test_coefficients_and_the_diagonal_of_the_inverse_against_numpy():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(6, 6))
+    own, noise, right = root @ root.T, rng.uniform(0.5, 2.0, 6), rng.normal(size=6)
+    inverse = np.linalg.inv(own + np.diag(noise))
+    a, factor = folding._coefficients(own, noise, right)
+    np.testing.assert_allclose(a, inverse @ right, rtol=1e-10)
+    np.testing.assert_allclose(folding._inverse_diagonal(factor), np.diag(inverse), rtol=1e-10)
+
+
+@pytest.mark.parametrize("wrong", [-5.0, np.nan, np.inf])
+def test_a_user_who_cannot_be_solved_for_is_refused_in_words(wrong):
+    own = np.eye(3)
+    own[1, 1] = wrong
+    with pytest.raises(DataError, match="a user's 3 ratings cannot be solved for"):
+        folding._coefficients(own, np.ones(3), np.ones(3))
