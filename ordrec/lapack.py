@@ -42,7 +42,6 @@ ADDRESSES = np.array(
     [get_cython_function_address(f"scipy.linalg.{module}", name) for module, name in ROUTINES],
     dtype=np.int64,
 )
-compiled = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @intrinsic
@@ -63,7 +62,7 @@ def _call(typingctx: Any, address: Any, arrays: Any) -> Any:
     return types.void(address, arrays), codegen
 
 
-@compiled
+@njit(cache=True, nogil=True)
 def factorise(A: np.ndarray, addresses: np.ndarray) -> int:
     """Overwrite the upper triangle of a symmetric C-ordered matrix by its Cholesky factor.
 
@@ -78,7 +77,7 @@ def factorise(A: np.ndarray, addresses: np.ndarray) -> int:
     return info[0]
 
 
-@compiled
+@njit(cache=True, nogil=True)
 def solve_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -> None:
     """Overwrite each row of B, (m, n), by the solution for it, given the factor."""
     uplo = np.full(1, LOWER, dtype=np.uint8)
@@ -96,7 +95,7 @@ def solve_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -
     _call(routine, (uplo, yes, no, n, factor, n, B, m))  # type: ignore[call-arg]
 
 
-@compiled
+@njit(cache=True, nogil=True)
 def invert_factorised(factor: np.ndarray, addresses: np.ndarray) -> None:
     """Overwrite a factor by the whole inverse of the matrix that was factored."""
     uplo = np.full(1, LOWER, dtype=np.uint8)
@@ -109,7 +108,7 @@ def invert_factorised(factor: np.ndarray, addresses: np.ndarray) -> None:
             factor[i, j] = factor[j, i]
 
 
-@compiled
+@njit(cache=True, nogil=True)
 def inverse_diagonal_factorised(factor: np.ndarray, addresses: np.ndarray) -> np.ndarray:
     """Diagonal of the inverse: sums of squares in the inverse of the factor, which is lost."""
     uplo, no = np.full(1, LOWER, dtype=np.uint8), np.full(1, NO, dtype=np.uint8)

@@ -1,7 +1,7 @@
 """Tasks on a Dask cluster: what is shared is sent to each worker once.
 
-A cluster of one's own may have an active memory manager, which drops copies from workers that
-are idle at the moment; such a worker fetches its copy again with its next task.
+A cluster that is joined by its address may have an active memory manager, which drops copies
+from workers that are idle at the moment; such a worker fetches its copy again with its next task.
 """
 
 from __future__ import annotations

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
-from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.lapack import dtrtri
 
 from ordrec.errors import DataError
+from ordrec.lapack import ADDRESSES, factorise, inverse_diagonal_factorised, solve_factorised
 from ordrec.recommend.gram import N_SUMS
 from ordrec.recommend.layer import Layer, fit_person
 from ordrec.recommend.pairs import (
@@ -210,7 +209,7 @@ def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
     noise = np.ones(items.size)
     own, known = _own_equations(process, user)
     a, factor = _coefficients(own, noise, y - known)  # (1)
-    left_out = y - a / _inverse_diagonal(factor)
+    left_out = y - a / inverse_diagonal_factorised(factor, ADDRESSES)
     if model.likelihood_ is not None:
         first, typical = model.likelihood_
         personal = fit_person(first, left_out, levels, items)
@@ -220,7 +219,7 @@ def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
             target, noise = likelihood.newton_target(mean, levels)
             a, factor = _coefficients(own, noise, target - known)
             mean = known + own @ a
-        left_out = target - a / _inverse_diagonal(factor)
+        left_out = target - a / inverse_diagonal_factorised(factor, ADDRESSES)
     undated = a
     if process.without_times is not process:
         own, known = _own_equations(process.without_times, user)
@@ -233,20 +232,15 @@ def _coefficients(
     own: np.ndarray, noise: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solution of ``(own + noise) a = right``, and the Cholesky factor it took."""
-    try:
-        factor, lower = cho_factor(own + np.diag(noise), lower=True, overwrite_a=True)
-        return cho_solve((factor, lower), right), factor
-    except ValueError as error:  # numbers that are not finite, or no covariances
+    factor, a = own + np.diag(noise), right[None].copy()
+    finite = np.isfinite(factor).all() and np.isfinite(a).all()
+    if not finite or factorise(factor, ADDRESSES) != 0:
         raise DataError(
-            f"a user's {noise.size} ratings cannot be solved for ({error}): the model's numbers "
-            "are not those of a fit; fit it again"
-        ) from error
-
-
-def _inverse_diagonal(factor: np.ndarray) -> np.ndarray:
-    """Diagonal of the inverse of what was factored: sums of squares in the factor's inverse."""
-    inverse = np.tril(dtrtri(factor, lower=1)[0])
-    return np.einsum("ij,ij->j", inverse, inverse)
+            f"a user's {noise.size} ratings cannot be solved for: the model's numbers are not "
+            "those of a fit; fit it again"
+        )
+    solve_factorised(factor, a, ADDRESSES)
+    return a[0], factor
 
 
 def _own_equations(process: Process, user: FoldedUser) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ import pytest
 
 from ordrec.datasets import load_dataset
 from ordrec.errors import DataError
+from ordrec.lapack import ADDRESSES, inverse_diagonal_factorised
 from ordrec.ratings import Ratings
 from ordrec.recommend import RatingPredictor, folding
 
@@ -106,7 +107,9 @@ def test_coefficients_and_the_diagonal_of_the_inverse_against_numpy():
     inverse = np.linalg.inv(own + np.diag(noise))
     a, factor = folding._coefficients(own, noise, right)
     np.testing.assert_allclose(a, inverse @ right, rtol=1e-10)
-    np.testing.assert_allclose(folding._inverse_diagonal(factor), np.diag(inverse), rtol=1e-10)
+    np.testing.assert_allclose(
+        inverse_diagonal_factorised(factor, ADDRESSES), np.diag(inverse), rtol=1e-10
+    )
 
 
 @pytest.mark.parametrize("wrong", [-5.0, np.nan, np.inf])
