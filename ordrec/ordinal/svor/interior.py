@@ -48,13 +48,14 @@ from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["Interior", "cold_start", "interior_point"]
 
-START = 0.1  # of the cap: all multipliers start here, all slacks at 1
+START = 0.2  # of the cap: all multipliers start here
+CENTRING_POWER = 4  # Mehrotra's is 3: the correctors restore what less centring spoils
 LEAST_CENTRING = 1e-3
-LONG_ENOUGH = 0.97  # steps longer than this need no further corrector
+LONG_ENOUGH = 0.999  # steps longer than this need no further corrector
 LOOK_AHEAD = 0.3  # a corrector aims at a step this much longer
-NEAR, FAR = 0.1, 10.0  # products outside [NEAR, FAR] times the target are corrected
+NEAR, FAR = 0.3, 3.0  # products outside [NEAR, FAR] times the target are corrected
 WORTH = 0.01  # a corrector must lengthen the step by this much
-BACK_OFF = 0.995  # of the way to the boundary
+BACK_OFF = 0.999  # of the way to the boundary
 EARLY_GAP = 0.3  # relative gap at which the point for warm starts is taken
 PATIENCE = 5  # iterations without a smaller gap before giving up
 
@@ -91,19 +92,23 @@ def interior_point(
     system = room_for_system(K, pairs, n_thresholds)
     n_products = 2 * pairs.cap.size + (n_thresholds - 1 if ordered else 0)
     f = np.empty(K.shape[0])
-    smallest, since = np.inf, 0
+    smallest, nearest, since = np.inf, np.inf, 0
     for iteration in range(max_iter + 1):
         beta = signed_sums(pairs, point.alpha)
         gram_times(K, beta, f)
         balance = _balance(pairs, point, ordered)
-        gap = _relative_gap(pairs, point, beta, f, balance, ordered)
+        primal = primal_objective(pairs, beta, f, point.b)
+        gap = _relative_gap(pairs, point, primal, beta, f, balance, ordered)
         if gap <= gap_tol:
             return Interior(point.alpha, point.b, point.mu, early, iteration, True)
         if gap <= EARLY_GAP < smallest:
             _copy(point, early)
-        since = 0 if gap < 0.9 * smallest else since + 1
-        if gap < smallest:
-            smallest = gap
+        smallest = min(gap, smallest)
+        # far from the solution the objective falls by decades while the relative gap stays at 1
+        distance = gap * abs(primal)
+        since = 0 if distance < 0.9 * nearest else since + 1
+        if distance < nearest:
+            nearest = distance
             _copy(point, best)
         if iteration == max_iter or since > PATIENCE or not np.isfinite(gap):
             break
@@ -117,7 +122,7 @@ def interior_point(
         direction(pairs, point, residual, balance, targets, system, ordered, step, lapack)
         length = _longest(pairs, point, step, system, ordered)
         ahead = _mean_product(pairs, point, step, length, n_products, ordered)
-        goal = m * max((ahead / m) ** 3, LEAST_CENTRING)
+        goal = m * max((ahead / m) ** CENTRING_POWER, LEAST_CENTRING)
         _aim(pairs, point, step, goal, True, targets, ordered)
         direction(pairs, point, residual, balance, targets, system, ordered, step, lapack)
         length = _longest(pairs, point, step, system, ordered)
@@ -139,12 +144,16 @@ def interior_point(
 
 @compiled
 def cold_start(pairs: Pairs, n_thresholds: int) -> Point:
-    """Uniform: products of one size matter more than a good guess of the solution."""
+    """Uniform: products of one size matter more than a good guess of the solution.
+
+    Scores, hence slacks, are larger where a sample has more pairs; the root was found by trial.
+    """
     size = pairs.cap.size
+    slack = np.sqrt(size / (pairs.start.size - 1))
     b = 2.0 * np.arange(n_thresholds) - (n_thresholds - 1)
     mu, v = np.ones(n_thresholds), np.full(n_thresholds, 2.0)
     mu[0] = 0.0
-    return Point(START * pairs.cap, np.ones(size), np.ones(size), b, mu, v)
+    return Point(START * pairs.cap, np.full(size, slack), np.full(size, slack), b, mu, v)
 
 
 @compiled
@@ -187,13 +196,13 @@ def _balance(pairs: Pairs, point: Point, ordered: bool) -> np.ndarray:
 def _relative_gap(
     pairs: Pairs,
     point: Point,
+    primal: float,
     beta: np.ndarray,
     f: np.ndarray,
     balance: np.ndarray,
     ordered: bool,
 ) -> float:
     """The larger of the duality gap, the balance and the disorder of b, all relative."""
-    primal = primal_objective(pairs, beta, f, point.b)
     dual = dual_objective(point.alpha, beta, f)
     gap = (primal - dual) / abs(primal)
     gap = max(gap, np.max(np.abs(balance)) / np.max(pairs.cap))
@@ -277,14 +286,16 @@ def _pull(product: float, goal: float) -> float:
 @compiled
 def _longest(pairs: Pairs, point: Point, step: Point, system: System, ordered: bool) -> float:
     """The longest step, at most 1, that keeps everything non-negative."""
-    steepest = 1.0  # the largest relative decrease of any variable
+    # the largest relative decrease of each kind; one maximum of all would wait for itself
+    alpha, room, z, w = 1.0, 1.0, 1.0, 1.0
     for p in range(pairs.cap.size):
-        steepest = max(steepest, -step.alpha[p] * system.per_alpha[p])
-        steepest = max(steepest, step.alpha[p] * system.per_room[p])
-        if -step.z[p] > steepest * point.z[p]:
-            steepest = -step.z[p] / point.z[p]
-        if -step.w[p] > steepest * point.w[p]:
-            steepest = -step.w[p] / point.w[p]
+        alpha = max(alpha, -step.alpha[p] * system.per_alpha[p])
+        room = max(room, step.alpha[p] * system.per_room[p])
+        if -step.z[p] > z * point.z[p]:
+            z = -step.z[p] / point.z[p]
+        if -step.w[p] > w * point.w[p]:
+            w = -step.w[p] / point.w[p]
+    steepest = max(alpha, room, z, w)
     if ordered:
         for j in range(1, point.b.size):
             steepest = max(steepest, -step.mu[j] / point.mu[j], -step.v[j] / point.v[j])

@@ -24,6 +24,7 @@ __all__ = [
     "Point",
     "System",
     "Targets",
+    "add_sample",
     "direction",
     "factorise_small",
     "prepare",
@@ -123,18 +124,11 @@ def prepare(
             system.X[pairs.threshold[p], i] = system.share[p]
     solve_factorised(system.factor, system.X, lapack)
 
-    # H = diag(sum_i g) - g' share + share' X, plus mu/v [1 -1; -1 1] for each ordering;
-    # the lower triangle is enough, and the pairs of a sample are in the order of thresholds
     H = system.H
     H[:] = 0.0
+    row = np.empty(point.b.size)
     for i in range(n):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            j = pairs.threshold[p]
-            H[j, j] += system.g[p]
-            for o in range(pairs.start[i], p + 1):
-                H[j, pairs.threshold[o]] -= system.g[p] * system.share[o]
-            for k in range(j + 1):
-                H[j, k] += system.share[p] * system.X[k, i]
+        add_sample(pairs, i, system.q[i], system.share, system.X, i, row, H)
     if ordered:
         for j in range(1, point.b.size):
             weight = point.mu[j] / point.v[j]
@@ -142,6 +136,33 @@ def prepare(
             H[j - 1, j - 1] += weight
             H[j, j - 1] -= weight
     return factorise_small(H)
+
+
+@compiled
+def add_sample(
+    pairs: Pairs,
+    i: int,
+    q: float,
+    share: np.ndarray,
+    X: np.ndarray,
+    column: int,
+    row: np.ndarray,
+    H: np.ndarray,
+) -> None:
+    """Add what sample i, a column of X, contributes to H = diag(sum_i g) - g' share + share' X.
+
+    With g = q share this is q diag(share) + share (X - q share)'; the lower triangle is enough.
+    """
+    first, end = pairs.start[i], pairs.start[i + 1]
+    for k in range(row.size):
+        row[k] = X[k, column]
+    for p in range(first, end):
+        row[pairs.threshold[p]] -= q * share[p]
+    for p in range(first, end):
+        j = pairs.threshold[p]
+        for k in range(j + 1):
+            H[j, k] += share[p] * row[k]
+        H[j, j] += q * share[p]
 
 
 @compiled
@@ -164,18 +185,17 @@ def direction(
         h[p] -= residual[p]
         force[p] = pairs.sign[p] * system.g[p] * h[p]
     pull = np.zeros(n)
-    rhs = -balance
+    x0 = np.empty((1, n), dtype=system.factor.dtype)
     for i in range(n):
         for p in range(pairs.start[i], pairs.start[i + 1]):
             pull[i] += force[p]
-            rhs[pairs.threshold[p]] -= force[p]
-    x0 = np.empty((1, n), dtype=system.factor.dtype)
-    for i in range(n):
         x0[0, i] = pull[i] / system.q[i]
     solve_factorised(system.factor, x0, lapack)
+    rhs = -balance
     for i in range(n):
+        excess = pull[i] - x0[0, i]
         for p in range(pairs.start[i], pairs.start[i + 1]):
-            rhs[pairs.threshold[p]] += system.share[p] * (pull[i] - x0[0, i])
+            rhs[pairs.threshold[p]] += system.share[p] * excess - force[p]
     if ordered:
         for j in range(1, T):
             apart = point.b[j] - point.b[j - 1] - point.v[j]

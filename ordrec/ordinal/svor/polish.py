@@ -1,6 +1,6 @@
 """Semismooth Newton steps from an interior point to exact zeros, exact caps and small (19).
 
-The interior-point method ends with every multiplier strictly inside its box. A proximal
+The interior-point method ends with every multiplier strictly coarse its box. A proximal
 term around these multipliers (an augmented Lagrangian of the primal) gives, for any f and b,
 
     u_p = centre_p + sigma_p (1 - sign_p (f_i - b_j)),   alpha_p = clip(u_p, 0, cap_p),
@@ -23,7 +23,7 @@ import numpy as np
 
 from ordrec.lapack import factorise, solve_factorised
 from ordrec.ordinal.svor.compiled import compiled
-from ordrec.ordinal.svor.newton_system import factorise_small, solve_small
+from ordrec.ordinal.svor.newton_system import add_sample, factorise_small, solve_small
 from ordrec.ordinal.svor.objective import gram_times, signed_sums
 from ordrec.ordinal.svor.pairs import Pairs
 
@@ -35,6 +35,7 @@ ROUNDING = 1e-13  # of the largest multiplier: a residual below this is none
 @compiled
 def newton_steps(
     K: np.ndarray,
+    coarse: np.ndarray,
     pairs: Pairs,
     ordered: bool,
     sigma: float,
@@ -49,7 +50,8 @@ def newton_steps(
 ) -> int:
     """Newton steps around the given multipliers, which are overwritten like b, mu and f.
 
-    ``sigma`` is in units of the caps; ``accuracy`` is that of f. Returns how many steps it
+    ``sigma`` is in units of the caps; ``accuracy`` is that of f. ``coarse`` is K in the precision
+    of the factor, on which the steps depend and nothing else. Returns how many steps it
     took, or -1 if more than max_steps would be needed: then the multipliers belong to no
     solution, and a new centre there would lead away.
     """
@@ -58,7 +60,7 @@ def newton_steps(
     beta = signed_sums(pairs, alpha)
     n, T = f.size, b.size
     largest = float(np.max(np.diag(K)))
-    g, share = np.empty_like(alpha), np.empty_like(alpha)
+    share = np.empty_like(alpha)
     dbeta, df, db = np.empty(n), np.empty(n), np.empty(T)
     for step in range(max_steps + 1):
         _multipliers(pairs, centre, mu_centre, f, b, sigma, sigma_mu, ordered, alpha, mu)
@@ -74,9 +76,22 @@ def newton_steps(
             return step
         if step == max_steps:
             break
-        q = _free_weights(pairs, alpha, sigma, g, share)
+        q = _free_weights(pairs, alpha, sigma, share)
         if not _direction(
-            K, pairs, q, g, share, gap, balance, mu, sigma_mu, ordered, ridge, lapack, dbeta, db
+            K,
+            coarse,
+            pairs,
+            q,
+            share,
+            gap,
+            balance,
+            mu,
+            sigma_mu,
+            ordered,
+            ridge,
+            lapack,
+            dbeta,
+            db,
         ):
             break
         gram_times(K, dbeta, df)
@@ -125,26 +140,24 @@ def _balance(pairs: Pairs, alpha: np.ndarray, mu: np.ndarray, T: int) -> np.ndar
 
 
 @compiled
-def _free_weights(
-    pairs: Pairs, alpha: np.ndarray, sigma: float, g: np.ndarray, share: np.ndarray
-) -> np.ndarray:
-    """g, its sums q over the samples, and share = g / q."""
+def _free_weights(pairs: Pairs, alpha: np.ndarray, sigma: float, share: np.ndarray) -> np.ndarray:
+    """The sums q of g over the samples, and share = g / q."""
     q = np.zeros(pairs.start.size - 1)
     for i in range(q.size):
         for p in range(pairs.start[i], pairs.start[i + 1]):
-            g[p] = sigma * pairs.cap[p] if 0.0 < alpha[p] < pairs.cap[p] else 0.0
-            q[i] += g[p]
+            share[p] = sigma * pairs.cap[p] if 0.0 < alpha[p] < pairs.cap[p] else 0.0
+            q[i] += share[p]
         for p in range(pairs.start[i], pairs.start[i + 1]):
-            share[p] = g[p] / q[i] if q[i] > 0.0 else 0.0
+            share[p] = share[p] / q[i] if q[i] > 0.0 else 0.0
     return q
 
 
 @compiled
 def _direction(
     K: np.ndarray,
+    coarse: np.ndarray,
     pairs: Pairs,
     q: np.ndarray,
-    g: np.ndarray,
     share: np.ndarray,
     gap: np.ndarray,
     balance: np.ndarray,
@@ -164,17 +177,17 @@ def _direction(
     f_settled = np.zeros(n)
     gram_times(K, settled, f_settled)
 
-    solved = np.zeros((T + 1, size), dtype=K.dtype)  # a row a threshold, then the rest
+    solved = np.zeros((T + 1, size), dtype=coarse.dtype)  # a row a threshold, then the rest
     for k in range(size):
         i = free[k]
         solved[T, k] = gap[i] / q[i] - f_settled[i]
         for p in range(pairs.start[i], pairs.start[i + 1]):
             solved[pairs.threshold[p], k] = share[p]
     if size > 0:
-        M = np.empty((size, size), dtype=K.dtype)
+        M = np.empty((size, size), dtype=coarse.dtype)
         for _ in range(4):
             for k in range(size):
-                row = K[free[k]]
+                row = coarse[free[k]]
                 for o in range(k, size):
                     M[k, o] = row[free[o]]
                 M[k, k] += ridge + 1.0 / q[free[k]]
@@ -185,18 +198,13 @@ def _direction(
             return False
         solve_factorised(M, solved, lapack)
 
-    H = np.zeros((T, T))  # its lower triangle
+    H, room = np.zeros((T, T)), np.empty(T)
     rhs = -balance
     for k in range(size):
         i = free[k]
+        add_sample(pairs, i, q[i], share, solved, k, room, H)
         for p in range(pairs.start[i], pairs.start[i + 1]):
-            j = pairs.threshold[p]
-            H[j, j] += g[p]
-            for o in range(pairs.start[i], p + 1):
-                H[j, pairs.threshold[o]] -= g[p] * share[o]
-            for o in range(j + 1):
-                H[j, o] += share[p] * solved[o, k]
-            rhs[j] += share[p] * (gap[i] - solved[T, k])
+            rhs[pairs.threshold[p]] += share[p] * (gap[i] - solved[T, k])
     if ordered:
         for j in range(1, T):
             if mu[j] > 0.0:

@@ -33,9 +33,9 @@ from ordrec.parallel import one_blas_thread
 __all__ = ["GAP_PER_TOL", "Warm", "solve_pairs"]
 
 GAP_PER_TOL = 0.1  # relative duality gap asked for, per unit of tol
-INTERIOR_PER_GAP = 0.1  # the interior point goes this much further than the gap asked for
+INTERIOR_PER_GAP = 0.03  # the interior point goes this much further than the gap asked for
 SINGLE_TOL = 1e-4  # the smallest tol that an interior point in float32 is good for
-FIRST_SIGMA = 10.0
+FIRST_SIGMA = 3.0
 NEWTON_PER_TOL = 0.02  # accuracy of f that ends a level
 LEVELS = 8  # proximal levels of the polish, sigma growing tenfold unless it fails
 STEPS_PER_LEVEL = 25
@@ -173,7 +173,7 @@ def _interior(
     tol: float,
     max_iter: int | None,
 ) -> tuple[_Outcome, Point]:
-    """Interior point and polish, the former in single precision first if tol allows it."""
+    """Interior point and polish, their steps in single precision first if tol allows it."""
     steps = 200 if max_iter is None else max_iter
     small = K.shape[0] <= SMALL_PROBLEM
     correctors = 2 if small else 6
@@ -181,13 +181,14 @@ def _interior(
     rounded = [K] if K.dtype == np.float32 or tol < SINGLE_TOL else [K.astype(np.float32), K]
     # in small problems a second BLAS thread doubles the time
     with one_blas_thread() if small else nullcontext():
-        for inside in rounded:
-            ridge = _ridge(inside)
+        for coarse in rounded:
+            ridge = _ridge(coarse)
             end = interior_point(
-                inside, pairs, T, ordered, gap, steps, correctors, ridge, ADDRESSES, start
+                coarse, pairs, T, ordered, gap, steps, correctors, ridge, ADDRESSES, start
             )
             outcome = _polish(
                 K,
+                coarse,
                 pairs,
                 pairs.sample,
                 end.alpha,
@@ -197,7 +198,7 @@ def _interior(
                 ordered,
                 tol,
                 steps,
-                _ridge(K),
+                ridge,
                 ADDRESSES,
             )
             if _good(outcome, tol, pairs.cap.sum()):
@@ -214,6 +215,7 @@ def _ridge(K: np.ndarray) -> float:
 @compiled
 def _polish(
     K: np.ndarray,
+    coarse: np.ndarray,
     pairs: Pairs,
     sample: np.ndarray,
     alpha: np.ndarray,
@@ -240,7 +242,19 @@ def _polish(
         budget = min(STEPS_PER_LEVEL, max_iter - n_iter)
         before = (alpha.copy(), b.copy(), mu.copy(), f.copy())
         steps = newton_steps(
-            K, pairs, ordered, sigma, NEWTON_PER_TOL * tol, budget, ridge, lapack, alpha, b, mu, f
+            K,
+            coarse,
+            pairs,
+            ordered,
+            sigma,
+            NEWTON_PER_TOL * tol,
+            budget,
+            ridge,
+            lapack,
+            alpha,
+            b,
+            mu,
+            f,
         )
         if steps < 0:  # a smaller sigma stays closer to where it starts from
             n_iter += budget
@@ -254,7 +268,7 @@ def _polish(
         if _good(outcome, tol, np.sum(pairs.cap)):
             return outcome
         sigma *= 10.0
-    if n_iter >= max_iter:
+    if n_iter >= max_iter or coarse.itemsize < K.itemsize:  # then double precision comes next
         return best
     budget = SMO_STEPS_PER_SAMPLE * K.shape[0]
     alpha, mu = best.alpha.copy(), best.mu.copy()
