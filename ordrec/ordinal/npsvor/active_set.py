@@ -34,7 +34,7 @@ from ordrec.parallel import one_blas_thread, worker_count
 __all__ = ["solve"]
 
 LOWER, NEGATIVE, KINK, POSITIVE, UPPER = -2, -1, 0, 1, 2
-FIRST_GUESS = 20  # ADMM iterations before the first pivoting
+FIRST_GUESS = 12  # ADMM iterations before the first pivoting
 LARGE = 1500  # rows from which the first guess is made in two parts
 PATIENCE = 4  # rounds without progress
 MAX_ROUNDS = 40
@@ -95,7 +95,7 @@ def _solve(
             residual = admm.step(tol)
         for candidate in (_pivot(gram, admm.planes, admm.z, tol, threads), None):
             z = balanced(admm.planes, admm.z) if candidate is None else candidate
-            product = gram.times(z)
+            product = gram.times(z, threads.map)
             short = violation(admm.planes, z, product)
             better = short < reached[open_ranks]
             coef[:, open_ranks[better]] = z[:, better]
@@ -132,7 +132,7 @@ def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, threads: Execu
     they are summed anew in double precision and the rounds go on.
     """
     ranks = [_Rank(gram, planes, k, z[:, k]) for k in range(z.shape[1])]
-    F, active = gram.times(z), ranks
+    F, active = gram.times(z, threads.map), ranks
     for _ in range(RENEWALS):
         t = F + bias(planes, z, F)
         for k, rank in enumerate(ranks):
@@ -140,7 +140,7 @@ def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, threads: Execu
                 rank.restart(z[:, k], t[:, k])
         _rounds(gram, active, tol, threads)
         z = balanced(planes, np.stack([rank.seated() for rank in ranks], axis=1))
-        F = gram.times(z)
+        F = gram.times(z, threads.map)
         short = violation(planes, z, F)
         active = [rank for rank, left in zip(ranks, short > tol, strict=True) if left]
         if not active:
@@ -152,7 +152,7 @@ def _rounds(gram: Gram, ranks: list[_Rank], tol: float, threads: Executor) -> No
     """Rounds of exchanges, all ranks in step, until none has anything to gain."""
     for _ in range(MAX_ROUNDS):
         moves = list(threads.map(_Rank.correction, ranks))
-        products = gram.quick_times(np.stack([x for x, _ in moves], axis=1))
+        products = gram.quick_times(np.stack([x for x, _ in moves], axis=1), threads.map)
         for rank, (x, db), product in zip(ranks, moves, products.T, strict=True):
             rank.apply(x, product, db, tol)
         ranks = [rank for rank in ranks if not rank.finished]

@@ -33,10 +33,10 @@ class Gram(Protocol):
     def mean_diagonal(self) -> float:
         """Average of K_ii."""
 
-    def times(self, B: np.ndarray) -> np.ndarray:
-        """K @ B in double precision."""
+    def times(self, B: np.ndarray, each: Callable[..., Any] = map) -> np.ndarray:
+        """K @ B in double precision; ``each`` may be the ``map`` of a pool of threads."""
 
-    def quick_times(self, B: np.ndarray) -> np.ndarray:
+    def quick_times(self, B: np.ndarray, each: Callable[..., Any] = map) -> np.ndarray:
         """K @ B in the precision of K."""
 
     def shifted(self, eta: float) -> Callable[[np.ndarray], np.ndarray]:

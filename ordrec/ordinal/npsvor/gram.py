@@ -17,6 +17,7 @@ from ordrec.ordinal.npsvor.lapack import cholesky_in_place, solve_cholesky, solv
 
 __all__ = ["DenseGram", "FreeBlock", "NotPositiveDefiniteError", "ridge_for"]
 
+STRIPE = 1024  # rows of K that a thread multiplies at a time
 CHUNK = 64  # products of this many terms are summed in single precision, chunks in double
 
 
@@ -35,21 +36,32 @@ class DenseGram:
         """Average of K_ii."""
         return float(np.diagonal(self.K).mean(dtype=np.float64))
 
-    def times(self, B: np.ndarray) -> np.ndarray:
+    def times(self, B: np.ndarray, each: Callable[..., Any] = map) -> np.ndarray:
         """K @ B, summed in double precision."""
         if self.K.dtype == np.float64:
-            return self.K @ B
+            return self.quick_times(B, each)
         single = B.astype(np.float32)
-        total = np.zeros(B.shape)
-        for first in range(0, self.n, CHUNK):
-            part = slice(first, first + CHUNK)
-            total += self.K[part].T @ single[part]  # K is symmetric: rows are contiguous
-        # what the rounding of B left out; an ordinary product suffices for so little
-        return total + self.K @ (B - single).astype(np.float32)
 
-    def quick_times(self, B: np.ndarray) -> np.ndarray:
+        def part_of_sum(rows: slice) -> np.ndarray:
+            total = np.zeros(B.shape)
+            for first in range(rows.start, rows.stop, CHUNK):
+                part = slice(first, min(first + CHUNK, rows.stop))
+                total += self.K[part].T @ single[part]  # K is symmetric: rows are contiguous
+            return total
+
+        # what the rounding of B left out; an ordinary product suffices for so little
+        rest = self.quick_times(B - single, each)
+        return rest + sum(each(part_of_sum, self._stripes()))
+
+    def quick_times(self, B: np.ndarray, each: Callable[..., Any] = map) -> np.ndarray:
         """K @ B in the precision of K: good for small corrections."""
-        return (self.K @ B.astype(self.K.dtype)).astype(np.float64)
+        single = B.astype(self.K.dtype)
+        products = each(lambda rows: self.K[rows] @ single, self._stripes())
+        return np.concatenate(list(products)).astype(np.float64)
+
+    def _stripes(self) -> list[slice]:
+        """Rows in groups, the same for any number of threads so that the digits are the same."""
+        return [slice(first, min(first + STRIPE, self.n)) for first in range(0, self.n, STRIPE)]
 
     def shifted(self, eta: float) -> Callable[[np.ndarray], np.ndarray]:
         """The map B -> (K + eta I)^{-1} B, by one Cholesky factorisation."""

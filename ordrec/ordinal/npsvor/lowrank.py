@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
@@ -76,8 +77,8 @@ class FactoredGram:
         """Average of the diagonal of G G'."""
         return float(np.einsum("ij,ij->", self.G, self.G) / self.n)
 
-    def times(self, B: np.ndarray) -> np.ndarray:
-        """G (G' B)."""
+    def times(self, B: np.ndarray, each: Callable[..., Any] = map) -> np.ndarray:
+        """G (G' B), too little work for several threads."""
         return self.G @ (self.G.T @ B)
 
     quick_times = times

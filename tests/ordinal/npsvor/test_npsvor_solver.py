@@ -205,6 +205,17 @@ def test_single_precision_products_are_summed_in_double():
     assert careful < 1e-2
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_are_the_same_in_threads(dtype):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(2500, 5))
+    gram, B = DenseGram((A @ A.T).astype(dtype)), rng.normal(size=(2500, 3))
+    with ThreadPoolExecutor(2) as threads:
+        assert np.array_equal(gram.times(B), gram.times(B, threads.map))
+        assert np.array_equal(gram.quick_times(B), gram.quick_times(B, threads.map))
+    assert gram.times(B) == pytest.approx(gram.K.astype(float) @ B, rel=1e-5, abs=1e-3)
+
+
 def test_a_block_that_is_not_positive_definite_is_reported():
     with pytest.raises(NotPositiveDefiniteError):
         cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0)
