@@ -56,7 +56,7 @@ LOOK_AHEAD = 0.3  # a corrector aims at a step this much longer
 NEAR, FAR = 0.3, 3.0  # products outside [NEAR, FAR] times the target are corrected
 WORTH = 0.01  # a corrector must lengthen the step by this much
 BACK_OFF = 0.999  # of the way to the boundary
-EARLY_GAP = 0.3  # relative gap at which the point for warm starts is taken
+EARLY_GAP = 0.99  # relative gap at which the point for warm starts is taken: later ones are worse
 PATIENCE = 5  # iterations without a smaller gap before giving up
 
 

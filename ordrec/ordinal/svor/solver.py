@@ -161,7 +161,7 @@ def _run(
 
 def _rescaled(point: Point, pairs: Pairs, ratio: float) -> Point:
     """A point inside the box of other caps, at the same fractions of them."""
-    alpha = np.clip(ratio * point.alpha, 1e-3 * pairs.cap, 0.999 * pairs.cap)
+    alpha = np.clip(ratio * point.alpha, 0.01 * pairs.cap, 0.99 * pairs.cap)
     return point._replace(alpha=alpha, mu=ratio * point.mu)
 
 
