@@ -10,7 +10,7 @@ cache of 2 GB. Every claim is a ratio measured in one run, all cores allowed:
 * ratio: at most 0.5 of SVR's time at 2000 rows and 0.6 at 5000, with 5 and with 10 ranks,
   relative duality gap at most 1e-4; 10 ranks at most 1.5 times the time of 5;
 * growth: exponent of time from 1000 to 10,000 rows no higher than SVR's;
-* large: 20,000 rows within 8 GB (not among the default sections: half an hour);
+* large: 20,000 rows within 8 GB (not among the default sections: some minutes);
 * small: under 5 ms for a problem of 300 rows with its Gram matrix given;
 * batch: 1000 such problems use all cores;
 * cache: a second process compiles nothing;
