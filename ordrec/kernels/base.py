@@ -68,6 +68,10 @@ class Kernel(ABC):
         """What K(X, Y) needs and no parameter changes; here the inputs themselves."""
         return X, X if Y is None else Y
 
+    def factor(self, X: Any) -> np.ndarray | None:
+        """Z with K(X, X) = Z Z' and as many columns as X, for kernels that have one."""
+        return None
+
     def take_pairs(self, pairs: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
         """The pairs of some rows of X with some rows of Y."""
         if isinstance(pairs, tuple):

@@ -27,6 +27,10 @@ class Linear(Kernel):
         """The squared norms."""
         return squared_norms(X)
 
+    def factor(self, X: Any) -> np.ndarray:
+        """The features."""
+        return dense(X)
+
 
 class ARDLinear(Kernel):
     """``sum_v weight_v x_v y_v``: a linear kernel that ranks its features."""
@@ -43,6 +47,10 @@ class ARDLinear(Kernel):
     def diag(self, X: Any) -> np.ndarray:
         """The weighted squared norms."""
         return np.asarray(dense(X) ** 2 @ self.weight)
+
+    def factor(self, X: Any) -> np.ndarray:
+        """The features, each times the root of its weight."""
+        return dense(with_scaled_columns(X, np.sqrt(self.weight)))
 
     def hyperparameters(self) -> list[Hyperparameter]:
         """One weight a feature."""

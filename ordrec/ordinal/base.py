@@ -156,18 +156,22 @@ class KernelMixin:
         self, X: Any, *, rows: np.ndarray | None = None, dtype: Any = np.float64
     ) -> np.ndarray:
         """K(X, X), or that of some rows of X as if there were no others; sets ``kernel_``."""
-        if rows is not None and rows.size == X.shape[0]:
-            rows = None
-        part = X if rows is None else X[rows]
-        self.kernel_ = kernel_for(
-            self.kernel, part, gamma=self.gamma, degree=self.degree, coef0=self.coef0
-        )
+        part = self._fit_kernel(X, rows)
         if isinstance(self.kernel_, Precomputed):
             K = check_gram(X)
-            return (K if rows is None else K[np.ix_(rows, rows)]).astype(dtype, copy=False)
+            counted = K if rows is None or part is X else K[np.ix_(rows, rows)]
+            return counted.astype(dtype, copy=False)
         if dtype == np.float64:
             return self.kernel_(part)
         return _gram_in_blocks(self.kernel_, part, dtype)
+
+    def _fit_kernel(self, X: Any, rows: np.ndarray | None) -> Any:
+        """Set ``kernel_`` for some rows of X, or for all; returns them."""
+        part = X if rows is None or rows.size == X.shape[0] else X[rows]
+        self.kernel_ = kernel_for(
+            self.kernel, part, gamma=self.gamma, degree=self.degree, coef0=self.coef0
+        )
+        return part
 
     def _keep_rows(self, X: Any, rows: np.ndarray) -> None:
         """Remember the training rows that predictions are expanded over."""

@@ -149,3 +149,13 @@ def test_gamma_is_scikit_learns():
 def test_what_is_no_kernel_is_refused(broken):
     with pytest.raises(ValueError, match=r"must|weights"):
         broken()
+
+
+@pytest.mark.parametrize("kernel", [Linear(), ARDLinear(WIDTHS)])
+def test_linear_kernels_have_a_factor(kernel):
+    for given in (X, sparse.csr_matrix(X)):
+        Z = kernel.factor(given)
+        assert Z.shape == X.shape
+        product = Z @ Z.T
+        assert product == pytest.approx(kernel(X))
+    assert (Gaussian(0.5) + kernel).factor(X) is None

@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.ordinal.svor.compiled import compiled
+from ordrec.ordinal.svor.gram import gram_times
 from ordrec.ordinal.svor.newton_system import (
     Point,
     System,
@@ -38,12 +39,7 @@ from ordrec.ordinal.svor.newton_system import (
     prepare,
     room_for_system,
 )
-from ordrec.ordinal.svor.objective import (
-    dual_objective,
-    gram_times,
-    primal_objective,
-    signed_sums,
-)
+from ordrec.ordinal.svor.objective import dual_objective, primal_objective, signed_sums
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["Interior", "cold_start", "interior_point"]
@@ -119,12 +115,12 @@ def interior_point(
 
         # Mehrotra: where does the pure Newton step lead, and how much centring does it need?
         _aim(pairs, point, step, 0.0, False, targets, ordered)
-        direction(pairs, point, residual, balance, targets, system, ordered, step, lapack)
+        direction(K, pairs, point, residual, balance, targets, system, ordered, step, lapack)
         length = _longest(pairs, point, step, system, ordered)
         ahead = _mean_product(pairs, point, step, length, n_products, ordered)
         goal = m * max((ahead / m) ** CENTRING_POWER, LEAST_CENTRING)
         _aim(pairs, point, step, goal, True, targets, ordered)
-        direction(pairs, point, residual, balance, targets, system, ordered, step, lapack)
+        direction(K, pairs, point, residual, balance, targets, system, ordered, step, lapack)
         length = _longest(pairs, point, step, system, ordered)
 
         # Gondzio: pull back the products that a longer step would spoil
@@ -132,7 +128,7 @@ def interior_point(
             if length >= LONG_ENOUGH:
                 break
             _correct(pairs, point, step, min(1.0, length + LOOK_AHEAD), goal, targets, ordered)
-            direction(pairs, point, residual, balance, targets, system, ordered, trial, lapack)
+            direction(K, pairs, point, residual, balance, targets, system, ordered, trial, lapack)
             longer = _longest(pairs, point, trial, system, ordered)
             if longer < length + WORTH:
                 break

@@ -1,4 +1,4 @@
-"""The Newton system of the interior-point method: one n x n factor, one T x T factor.
+"""The Newton system of the interior-point method: a factor for M, one of T x T.
 
 With
 
@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.lapack import factorise, solve_factorised
 from ordrec.ordinal.svor.compiled import compiled
+from ordrec.ordinal.svor.gram import factorise_shifted, room_for_factor, solve_shifted
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = [
@@ -57,7 +57,9 @@ class Targets(NamedTuple):
 class System(NamedTuple):
     """What one factorisation provides to all right-hand sides of an iteration."""
 
-    factor: np.ndarray  # (n, n) Cholesky factor of M
+    factor: np.ndarray  # Cholesky factor for solves with M
+    rows: np.ndarray  # (n,) all of them
+    shift: np.ndarray  # (n,) 1 / q
     X: np.ndarray  # (T, n) M^-1 share, a row for each threshold
     H: np.ndarray  # (T, T) Cholesky factor of the system for b
     g: np.ndarray  # (p,)
@@ -72,7 +74,9 @@ def room_for_system(K: np.ndarray, pairs: Pairs, n_thresholds: int) -> System:
     """An empty system of the right shapes, in the precision of K."""
     n, size = K.shape[0], pairs.cap.size
     return System(
-        np.empty_like(K),
+        room_for_factor(K, n),
+        np.arange(n),
+        np.empty(n),
         np.empty((n_thresholds, n), dtype=K.dtype),
         np.empty((n_thresholds, n_thresholds)),
         np.empty(size),
@@ -107,22 +111,15 @@ def prepare(
         system.q[i] = q
         for p in range(pairs.start[i], pairs.start[i + 1]):
             system.share[p] = system.g[p] / q
-
-    for _ in range(4):
-        for i in range(n):
-            system.factor[i, i:] = K[i, i:]
-            system.factor[i, i] += ridge + 1.0 / system.q[i]
-        if factorise(system.factor, lapack) == 0:
-            break
-        ridge *= 100.0
-    else:
+        system.shift[i] = 1.0 / q
+    if not factorise_shifted(K, system.rows, system.shift, ridge, system.factor, lapack):
         return False
 
     system.X[:] = 0.0
     for i in range(n):
         for p in range(pairs.start[i], pairs.start[i + 1]):
             system.X[pairs.threshold[p], i] = system.share[p]
-    solve_factorised(system.factor, system.X, lapack)
+    solve_shifted(K, system.rows, system.shift, system.factor, system.X, lapack)
 
     H = system.H
     H[:] = 0.0
@@ -167,6 +164,7 @@ def add_sample(
 
 @compiled
 def direction(
+    K: np.ndarray,
     pairs: Pairs,
     point: Point,
     residual: np.ndarray,
@@ -190,7 +188,7 @@ def direction(
         for p in range(pairs.start[i], pairs.start[i + 1]):
             pull[i] += force[p]
         x0[0, i] = pull[i] / system.q[i]
-    solve_factorised(system.factor, x0, lapack)
+    solve_shifted(K, system.rows, system.shift, system.factor, x0, lapack)
     rhs = -balance
     for i in range(n):
         excess = pull[i] - x0[0, i]

@@ -1,4 +1,4 @@
-"""Scores of multipliers, and primal and dual objective from scratch: what the gap stands on."""
+"""Primal and dual objective from scratch: what the gap stands on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.pairs import Pairs
 
-__all__ = ["dual_objective", "gram_times", "primal_objective", "signed_sums"]
+__all__ = ["dual_objective", "primal_objective", "signed_sums"]
 
 
 @compiled
@@ -18,16 +18,6 @@ def signed_sums(pairs: Pairs, alpha: np.ndarray) -> np.ndarray:
         for p in range(pairs.start[i], pairs.start[i + 1]):
             beta[i] += pairs.sign[p] * alpha[p]
     return beta
-
-
-@compiled
-def gram_times(K: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
-    """f = K beta, (13), accumulated in float64 whatever the precision of K."""
-    f[:] = 0.0
-    for i in range(K.shape[0]):  # by rows of the symmetric K: contiguous, and vectorised
-        if beta[i] != 0.0:
-            for k in range(f.size):
-                f[k] += K[i, k] * beta[i]
 
 
 @compiled

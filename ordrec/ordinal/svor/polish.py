@@ -21,10 +21,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.lapack import factorise, solve_factorised
 from ordrec.ordinal.svor.compiled import compiled
+from ordrec.ordinal.svor.gram import (
+    factorise_shifted,
+    gram_times,
+    largest_entry,
+    room_for_factor,
+    solve_shifted,
+)
 from ordrec.ordinal.svor.newton_system import add_sample, factorise_small, solve_small
-from ordrec.ordinal.svor.objective import gram_times, signed_sums
+from ordrec.ordinal.svor.objective import signed_sums
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["newton_steps"]
@@ -59,7 +65,7 @@ def newton_steps(
     sigma_mu = sigma * np.max(pairs.cap)
     beta = signed_sums(pairs, alpha)
     n, T = f.size, b.size
-    largest = float(np.max(np.diag(K)))
+    largest = largest_entry(K)
     share = np.empty_like(alpha)
     dbeta, df, db = np.empty(n), np.empty(n), np.empty(T)
     for step in range(max_steps + 1):
@@ -184,19 +190,10 @@ def _direction(
         for p in range(pairs.start[i], pairs.start[i + 1]):
             solved[pairs.threshold[p], k] = share[p]
     if size > 0:
-        M = np.empty((size, size), dtype=coarse.dtype)
-        for _ in range(4):
-            for k in range(size):
-                row = coarse[free[k]]
-                for o in range(k, size):
-                    M[k, o] = row[free[o]]
-                M[k, k] += ridge + 1.0 / q[free[k]]
-            if factorise(M, lapack) == 0:
-                break
-            ridge *= 100.0
-        else:
+        shift, factor = 1.0 / q[free], room_for_factor(coarse, size)
+        if not factorise_shifted(coarse, free, shift, ridge, factor, lapack):
             return False
-        solve_factorised(M, solved, lapack)
+        solve_shifted(coarse, free, shift, factor, solved, lapack)
 
     H, room = np.zeros((T, T)), np.empty(T)
     rhs = -balance

@@ -17,6 +17,7 @@ import numpy as np
 
 from ordrec.ordinal.svor.bounds import bounds_of
 from ordrec.ordinal.svor.compiled import compiled
+from ordrec.ordinal.svor.gram import add_row, entry
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["smo"]
@@ -62,8 +63,8 @@ def _take_step(
     s_o, s_u = pairs.sign[o], pairs.sign[u]  # (30)
     j_o, j_u = pairs.threshold[o], pairs.threshold[u]
     slope = (f[i_o] - s_o) - (f[i_u] - s_u)  # b_low - b_up > 0
-    curvature = float(K[i_o, i_o]) + K[i_u, i_u] - 2.0 * K[i_o, i_u]
-    scale = float(K[i_o, i_o]) + K[i_u, i_u]
+    scale = entry(K, i_o, i_o) + entry(K, i_u, i_u)
+    curvature = scale - 2.0 * entry(K, i_o, i_u)
     length = slope / curvature if curvature > FLAT * scale else np.inf  # -Delta mu of (33)
 
     # s_o alpha_o falls and s_u alpha_u rises by the length; each has a bound to meet
@@ -79,8 +80,8 @@ def _take_step(
     for j in range(j_o + 1, j_u + 1):
         mu[j] += length
     if i_o != i_u:
-        for k in range(f.size):
-            f[k] += length * (float(K[i_u, k]) - K[i_o, k])
+        add_row(K, i_u, length, f)
+        add_row(K, i_o, -length, f)
 
 
 @compiled

@@ -17,14 +17,10 @@ from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.bounds import bounds_of, implied_thresholds
 from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.feasible import restore_balance, snap
+from ordrec.ordinal.svor.gram import gram_times, is_factor
 from ordrec.ordinal.svor.interior import cold_start, interior_point
 from ordrec.ordinal.svor.newton_system import Point
-from ordrec.ordinal.svor.objective import (
-    dual_objective,
-    gram_times,
-    primal_objective,
-    signed_sums,
-)
+from ordrec.ordinal.svor.objective import dual_objective, primal_objective, signed_sums
 from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
 from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
@@ -86,7 +82,8 @@ def solve_pairs(
     Parameters
     ----------
     K : ndarray of shape (n, n), float32 or float64
-        Gram matrix. Single precision halves time and memory.
+        Gram matrix. Single precision halves time and memory. A matrix of fewer columns than
+        rows is taken for a factor Z, K = Z Z'.
     pairs : Pairs
     n_thresholds : int
     ordered : bool
@@ -99,7 +96,8 @@ def solve_pairs(
     start : Warm, optional
         The ``state`` of a solution for the same K and samples and nearby caps.
     """
-    K = np.ascontiguousarray(K, dtype=np.float32 if K.dtype == np.float32 else np.float64)
+    single = K.dtype == np.float32 and not is_factor(K)
+    K = np.ascontiguousarray(K, dtype=np.float32 if single else np.float64)
     kept = anchored_thresholds(pairs, n_thresholds, ordered)
     inner = only_thresholds(pairs, kept)
     beta, f = np.zeros(K.shape[0]), np.zeros(K.shape[0])
@@ -178,9 +176,10 @@ def _interior(
     small = K.shape[0] <= SMALL_PROBLEM
     correctors = 2 if small else 6
     gap, T = INTERIOR_PER_GAP * GAP_PER_TOL * tol, start.b.size
-    rounded = [K] if K.dtype == np.float32 or tol < SINGLE_TOL else [K.astype(np.float32), K]
+    exact = K.dtype == np.float32 or tol < SINGLE_TOL or is_factor(K)
+    rounded = [K] if exact else [K.astype(np.float32), K]
     # in small problems a second BLAS thread doubles the time
-    with one_blas_thread() if small else nullcontext():
+    with one_blas_thread() if small or is_factor(K) else nullcontext():
         for coarse in rounded:
             ridge = _ridge(coarse)
             end = interior_point(
@@ -208,6 +207,8 @@ def _interior(
 
 def _ridge(K: np.ndarray) -> float:
     """What keeps the Cholesky factor of a singular kernel alive; only steps depend on it."""
+    if is_factor(K):
+        return 0.0
     scale = float(np.mean(np.diagonal(K)))
     return (1e-6 if K.dtype == np.float32 else 1e-12) * (scale or 1.0)
 

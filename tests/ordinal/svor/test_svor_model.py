@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ordrec.kernels import Gaussian
+from ordrec.kernels import ARDLinear, Gaussian
 from ordrec.ordinal.svor.model import SVOREX, SVORIM, SVORSLA
 
 ALL = (SVORIM, SVOREX, SVORSLA)
@@ -94,6 +94,28 @@ def test_kernels_by_all_routes_agree(data):
     flat = SVORIM(kernel="linear", tol=1e-6).fit(X, y).predict_latent(X)
     thin_flat = SVORIM(kernel="linear", tol=1e-6).fit(thin, y).predict_latent(thin)
     assert thin_flat == pytest.approx(flat, abs=1e-3)
+
+
+@pytest.mark.parametrize("model", [SVORIM, SVOREX, SVORSLA])
+@pytest.mark.parametrize("weight", [None, np.array([0.5, 2.0, 1.0])])
+def test_linear_kernels_of_many_rows_are_solved_by_their_features(model, weight):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.digitize(X[:, 0] + X[:, 1] + rng.normal(size=400), [-1.0, 0.0, 1.0])
+    counted = rng.integers(0, 3, size=400).astype(float)
+    scaled = X if weight is None else X * np.sqrt(weight)
+    kernel = "linear" if weight is None else ARDLinear(weight)
+    whole = model(kernel="precomputed", tol=1e-5).fit(scaled @ scaled.T, y, counted)
+    narrow = model(kernel=kernel, tol=1e-5).fit(X, y, counted)
+    thin = model(kernel=kernel, tol=1e-5).fit(sparse.csr_matrix(X), y, counted)
+    assert narrow.converged_
+    assert counted[narrow.support_].min() > 0.0
+    assert narrow.objective_ == pytest.approx(whole.objective_, rel=1e-6)
+    assert thin.objective_ == pytest.approx(whole.objective_, rel=1e-6)
+    scores = whole.predict_latent(scaled @ scaled.T)
+    assert narrow.predict_latent(X) == pytest.approx(scores, abs=1e-3)
+    assert thin.predict_latent(sparse.csr_matrix(X)) == pytest.approx(scores, abs=1e-3)
+    assert thin.predict_latent(X) == pytest.approx(narrow.predict_latent(X), abs=1e-3)
 
 
 def test_precomputed_with_zero_weights(data):

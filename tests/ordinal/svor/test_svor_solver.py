@@ -8,11 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.naive_svor import oracle, primal, violation_by_loops
 
+from ordrec.lapack import ADDRESSES
 from ordrec.ordinal.svor.batch import solve_many
 from ordrec.ordinal.svor.bounds import bounds_of
 from ordrec.ordinal.svor.explicit import solve_explicit
+from ordrec.ordinal.svor.gram import (
+    factorise_shifted,
+    gram_times,
+    room_for_factor,
+    solve_shifted,
+)
 from ordrec.ordinal.svor.implicit import solve_implicit
-from ordrec.ordinal.svor.objective import gram_times
 from ordrec.ordinal.svor.pairs import adjacent_pairs, all_pairs, anchored_thresholds
 from ordrec.ordinal.svor.solver import solve_pairs
 
@@ -330,3 +336,31 @@ def test_unscaled_features_and_a_large_cost_converge(form, seed):
     reach = "all" if form == "implicit" else "adjacent"
     exact = primal(K, ranks, 5, C, solution.coef, solution.thresholds, reach=reach)
     assert solution.objective == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("form", ["implicit", "explicit", "disordered"])
+@given(problem=problems(), width=st.integers(1, 3), method=st.sampled_from(["interior", "smo"]))
+@settings(max_examples=25, deadline=None)
+def test_a_factor_gives_what_its_gram_matrix_gives(form, problem, width, method):
+    _, ranks, n_ranks, C = problem
+    rng = np.random.default_rng(ranks.size)
+    Z = np.round(rng.normal(size=(ranks.size, width)), 1)  # some equal rows
+    whole = _solve(form, Z @ Z.T, ranks, n_ranks, C, tol=TIGHT)
+    narrow = _solve(form, Z, ranks, n_ranks, C, tol=TIGHT, method=method)
+    assert whole.converged
+    assert narrow.converged
+    assert narrow.objective == pytest.approx(whole.objective, rel=1e-6)
+    assert Z @ (Z.T @ narrow.coef) == pytest.approx(Z @ (Z.T @ whole.coef), abs=1e-3)
+
+
+def test_systems_with_a_factor():
+    rng = np.random.default_rng(3)
+    Z, rows = rng.normal(size=(40, 4)), np.sort(rng.choice(40, 25, replace=False))
+    shift = 10.0 ** rng.uniform(-9, 3, size=25)
+    B = rng.normal(size=(3, 25))
+    factor = room_for_factor(Z, 25)
+    assert factorise_shifted(Z, rows, shift, 0.0, factor, ADDRESSES)
+    X = B.copy()
+    solve_shifted(Z, rows, shift, factor, X, ADDRESSES)
+    M = Z[rows] @ Z[rows].T + np.diag(shift)
+    assert pytest.approx(B, abs=1e-8) == X @ M
