@@ -122,7 +122,7 @@ def factorise_shifted(
     ``rows`` ascend, so that all of them are recognised by their number.
     """
     if is_factor(K):
-        _woodbury_matrix(K, rows, shift, factor)
+        _woodbury_matrix(_some(K, rows), shift, factor)
         return factorise(factor, lapack) == 0
     whole = rows.size == K.shape[0]
     for _ in range(RIDGES):
@@ -141,16 +141,21 @@ def factorise_shifted(
 
 
 @compiled
-def _woodbury_matrix(Z: np.ndarray, rows: np.ndarray, shift: np.ndarray, out: np.ndarray) -> None:
+def _some(Z: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """These rows of Z, which need no copy if they are all."""
+    return Z if rows.size == Z.shape[0] else Z[rows]
+
+
+@compiled
+def _woodbury_matrix(Z: np.ndarray, shift: np.ndarray, out: np.ndarray) -> None:
     """The upper triangle of I + Z' W Z."""
     p = Z.shape[1]
     out[:] = 0.0
-    for k in range(rows.size):
-        z = Z[rows[k]]
+    for k in range(Z.shape[0]):
         for a in range(p):
-            weighted = z[a] / shift[k]
+            weighted = Z[k, a] / shift[k]
             for c in range(a, p):
-                out[a, c] += weighted * z[c]
+                out[a, c] += weighted * Z[k, c]
     for a in range(p):
         out[a, a] += 1.0
 
@@ -168,47 +173,28 @@ def solve_shifted(
     if not is_factor(K):
         solve_factorised(factor, B, lapack)
         return
-    right = B.copy()
-    _woodbury(K, rows, shift, factor, B, lapack)
-    for j in range(B.shape[0]):  # refinement: what K x + D x leaves of the right-hand side
-        u = _gathered_rows(K, rows, B[j])
+    Z = _some(K, rows)
+    rest = B.copy()
+    _woodbury(Z, shift, factor, B, lapack)
+    product = np.empty(rows.size)
+    for j in range(B.shape[0]):  # refinement: what (K + D) x leaves of the right-hand side
+        _spread(Z, _gathered(Z, B[j]), product)
         for k in range(rows.size):
-            product = shift[k] * B[j, k]
-            for a in range(u.size):
-                product += K[rows[k], a] * u[a]
-            right[j, k] -= product
-    _woodbury(K, rows, shift, factor, right, lapack)
-    B += right
+            rest[j, k] -= product[k] + shift[k] * B[j, k]
+    _woodbury(Z, shift, factor, rest, lapack)
+    B += rest
 
 
 @compiled
 def _woodbury(
-    Z: np.ndarray,
-    rows: np.ndarray,
-    shift: np.ndarray,
-    factor: np.ndarray,
-    B: np.ndarray,
-    lapack: np.ndarray,
+    Z: np.ndarray, shift: np.ndarray, factor: np.ndarray, B: np.ndarray, lapack: np.ndarray
 ) -> None:
-    U = np.empty((B.shape[0], Z.shape[1]), dtype=Z.dtype)
+    """Overwrite each row of B by the solution for it, without refinement."""
+    U, product = np.empty((B.shape[0], Z.shape[1])), np.empty(Z.shape[0])
     for j in range(B.shape[0]):
-        for k in range(rows.size):
-            B[j, k] /= shift[k]
-        U[j] = _gathered_rows(Z, rows, B[j])
+        B[j] /= shift
+        U[j] = _gathered(Z, B[j])
     solve_factorised(factor, U, lapack)
     for j in range(B.shape[0]):
-        for k in range(rows.size):
-            product = 0.0
-            for a in range(Z.shape[1]):
-                product += Z[rows[k], a] * U[j, a]
-            B[j, k] -= product / shift[k]
-
-
-@compiled
-def _gathered_rows(Z: np.ndarray, rows: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Z' x over some rows."""
-    total = np.zeros(Z.shape[1])
-    for k in range(rows.size):
-        for a in range(total.size):
-            total[a] += Z[rows[k], a] * x[k]
-    return total
+        _spread(Z, U[j], product)
+        B[j] -= product / shift
