@@ -13,7 +13,8 @@ To make a class storable, give it two methods and a name:
   and a dict of what json can hold;
 * ``from_state(cls, arrays, metadata)``, a class method, makes the model again. It must trust
   nothing: `take` checks type, shape and range of an array, since compiled loops do not;
-* ``register("Name", "package.module:Class")`` in the table at the foot of this file.
+* a line in the table of models, `ordrec.recommend.registry`, or a call of
+  ``register("Name", "package.module:Class")``.
 
 `ids_to_arrays` and `ids_from_arrays` do this for user and item ids, `texts_to_arrays` for any
 strings, `state_of` and `model_of` for a model inside another, `take_rows` for rows of a table.
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 import os
 import re
@@ -70,6 +72,9 @@ LEAST_VARIANCE = 1e-14  # of the largest in a covariance matrix
 PLAIN_KINDS = "biuf"  # booleans, integers, floats
 REMEDY = "get the file again, or fit and save the model anew"
 
+# Modules whose ``storable_kinds`` lists classes; imported by name, as they lie to the right.
+_TABLES = ("ordrec.recommend.registry",)
+_REGISTERED: dict[str, str] = {}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # equal models make equal files
 _BROKEN = (zipfile.BadZipFile, struct.error, OSError, EOFError, ValueError, KeyError, IndexError,
@@ -128,26 +133,34 @@ def load(path: str | Path) -> Any:
 
 def state_of(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays of a model of a registered class, and metadata that say which class it is."""
-    kind = type(model).__name__
-    if _HOMES.get(kind) != f"{type(model).__module__}:{kind}":
-        raise ArgumentError(f"a {kind} cannot be saved: only {', '.join(_HOMES)} can")
+    kind, homes = type(model).__name__, _homes()
+    if homes.get(kind) != f"{type(model).__module__}:{kind}":
+        raise ArgumentError(f"a {kind} cannot be saved: only {', '.join(homes)} can")
     arrays, metadata = model.to_state()
     return arrays, {"kind": kind, "state": metadata}
 
 
 def model_of(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> Any:
     """The model that `state_of` took apart; raises what ``from_state`` does."""
-    kind, state = metadata.get("kind"), metadata.get("state")
-    if not isinstance(kind, str) or kind not in _HOMES or not isinstance(state, dict):
-        raise ModelFileError(f"holds a {str(kind)[:50]!r}, which is none of {', '.join(_HOMES)}")
-    module, _, name = _HOMES[kind].partition(":")
+    kind, state, homes = metadata.get("kind"), metadata.get("state"), _homes()
+    if not isinstance(kind, str) or kind not in homes or not isinstance(state, dict):
+        raise ModelFileError(f"holds a {str(kind)[:50]!r}, which is none of {', '.join(homes)}")
+    module, _, name = homes[kind].partition(":")
     return getattr(import_module(module), name).from_state(arrays, state)
 
 
 def register(kind: str, home: str) -> None:
     """Let `save` and `load` know a class: its name, and ``"package.module:Class"``."""
-    if _HOMES.setdefault(kind, home) != home:
-        raise ArgumentError(f"the kind {kind!r} is taken by {_HOMES[kind]}: choose another name")
+    taken = _homes().get(kind, home)
+    if taken != home:
+        raise ArgumentError(f"the kind {kind!r} is taken by {taken}: choose another name")
+    _REGISTERED[kind] = home
+
+
+def _homes() -> dict[str, str]:
+    """Where each storable class lives: a file can only ask for one of these."""
+    tables = [import_module(module).storable_kinds() for module in _TABLES]
+    return dict(itertools.chain.from_iterable(table.items() for table in (*tables, _REGISTERED)))
 
 
 # ---- arrays and metadata -----------------------------------------------------------------
@@ -430,17 +443,3 @@ def texts_from_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> list[str]:
         raise ModelFileError(f"array '{name}.ends' does not cut the text into strings")
     pairs = zip(starts.tolist(), ends.tolist(), strict=True)
     return [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairs]
-
-
-# A file can only ask for these.
-_HOMES: dict[str, str] = {
-    "ALSRanking": "ordrec.recommend.candidates:ALSRanking",
-    "BiasModel": "ordrec.recommend.baselines:BiasModel",
-    "GlobalMean": "ordrec.recommend.baselines:GlobalMean",
-    "ItemKNN": "ordrec.recommend.neighbours:ItemKNN",
-    "OrdinalFactors": "ordrec.recommend.factors:OrdinalFactors",
-    "PerUserPredictor": "ordrec.recommend.per_user:PerUserPredictor",
-    "PersonalThresholds": "ordrec.recommend.thresholds:PersonalThresholds",
-    "RatingHistogram": "ordrec.recommend.baselines:RatingHistogram",
-    "RatingPredictor": "ordrec.recommend.predictor:RatingPredictor",
-}

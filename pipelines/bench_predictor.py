@@ -28,9 +28,9 @@ from scipy import sparse
 from ordrec.datasets import load_movielens
 from ordrec.datasets.eachmovie import load_eachmovie
 from ordrec.datasets.movietweetings import load_movietweetings
-from ordrec.evaluation.measures import Outcome, measure_from_name
+from ordrec.evaluation.metrics.measures import Outcome, measure_from_name
 from ordrec.ratings import Ratings
-from ordrec.recommend.predictor import RatingPredictor
+from ordrec.recommend.predictor.model import RatingPredictor
 
 METRICS = ("rmse", "mae", "int_mae", "mze", "log_loss", "ece")
 LOADERS: dict[str, tuple[Callable[..., Ratings], str]] = {

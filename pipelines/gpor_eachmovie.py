@@ -16,12 +16,12 @@ import numpy as np
 
 from ordrec.datasets import load_dataset
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.evaluation.cross_validated import CrossValidated
-from ordrec.evaluation.user_table import observed_matrix, user_table
+from ordrec.evaluation.experiment.cross_validated import CrossValidated
+from ordrec.evaluation.experiment.user_table import observed_matrix, user_table
+from ordrec.experiments.runner import Reproduction, announce, main
 from ordrec.ordinal import GPOR, SVORIM
 from ordrec.report.figures import box_plots
 from ordrec.report.html import FigureSection
-from ordrec.report.reproduce import Reproduction, announce, main
 
 NAME = "gpor-eachmovie"
 TITLE = "A user's ratings on EachMovie: mean imputation against a low-rank estimate"

@@ -31,10 +31,10 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import OrdinalTable, load_table
 from ordrec.evaluation import Experiment, TableProblem
+from ordrec.experiments.runner import Reproduction, announce, main
 from ordrec.ordinal import GPOR
 from ordrec.report.figures import curves
 from ordrec.report.html import FigureSection, TableSection
-from ordrec.report.reproduce import Reproduction, announce, main
 
 NAME = "gpor-genes"
 TITLE = "Grades from the expression of the genes that an ARD kernel ranks highest"

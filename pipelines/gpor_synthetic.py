@@ -14,11 +14,11 @@ import numpy as np
 
 from ordrec.datasets.tables import OrdinalTable
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.evaluation.cross_validated import CrossValidated
+from ordrec.evaluation.experiment.cross_validated import CrossValidated
+from ordrec.experiments.runner import Reproduction, announce, main
 from ordrec.ordinal import GPOR, SVORIM
 from ordrec.report.figures import INK, PALETTE, blank
 from ordrec.report.html import FigureSection
-from ordrec.report.reproduce import Reproduction, announce, main
 
 NAME = "gpor-synthetic"
 TITLE = "Support vectors, Laplace and EP on three synthetic ranks"

@@ -25,13 +25,13 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import load_table
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
-from ordrec.evaluation.cross_validated import CrossValidated
+from ordrec.evaluation.experiment.cross_validated import CrossValidated
 from ordrec.evaluation.significance import signed_rank
+from ordrec.experiments.published import beside_published, within
+from ordrec.experiments.runner import Reproduction, among, announce, data_folder, main
 from ordrec.ordinal import GPOR, SVORIM
 from ordrec.ordinal.baselines import GPRanks
 from ordrec.report.html import TableSection
-from ordrec.report.published import beside_published, within
-from ordrec.report.reproduce import Reproduction, among, announce, data_folder, main
 
 NAME = "gpor-tables"
 TITLE = "Support vectors, Laplace and EP on the benchmark tables"

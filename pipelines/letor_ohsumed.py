@@ -27,12 +27,12 @@ from sklearn.svm import LinearSVR
 
 from ordrec.datasets import load_letor
 from ordrec.evaluation import Candidates, Experiment, QueryProblem, ndcg
+from ordrec.evaluation.metrics.trec import measure_run, write_qrels, write_run
 from ordrec.evaluation.significance import bootstrap_interval, holm_against
-from ordrec.evaluation.trec import measure_run, write_qrels, write_run
+from ordrec.experiments.runner import Reproduction, announce, data_folder, main, published_csv
 from ordrec.ordinal import OrdinalLogistic
 from ordrec.recommend.relevance import RelevanceRanker
 from ordrec.report.html import TableSection
-from ordrec.report.reproduce import Reproduction, announce, data_folder, main, published_csv
 
 NAME = "letor-ohsumed"
 TITLE = "Relevance ranking on the five OHSUMED folds of LETOR"

@@ -20,10 +20,10 @@ from sklearn.preprocessing import StandardScaler
 from ordrec.datasets import load_table
 from ordrec.datasets.tables import OrdinalTable
 from ordrec.evaluation import Experiment, TableProblem
+from ordrec.experiments.runner import Reproduction, announce, main
 from ordrec.ordinal import SVOREX, SVORIM, OrdinalLogistic
 from ordrec.report.figures import curves
 from ordrec.report.html import FigureSection
-from ordrec.report.reproduce import Reproduction, announce, main
 
 NAME = "logistic-limits"
 TITLE = "Ordinal logistic losses on their way to the hinge"

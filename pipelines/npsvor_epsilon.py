@@ -15,11 +15,11 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import load_table
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
+from ordrec.experiments.runner import Reproduction, announce, data_folder, main
 from ordrec.ordinal import NPSVOR
 from ordrec.ordinal.tuning import tune
 from ordrec.report.figures import curves
 from ordrec.report.html import FigureSection
-from ordrec.report.reproduce import Reproduction, announce, data_folder, main
 
 NAME = "npsvor-epsilon"
 TITLE = "Errors of NPSVOR against the width of its insensitive band"

@@ -14,13 +14,13 @@ import numpy as np
 
 from ordrec.datasets import load_dataset
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
-from ordrec.evaluation.cross_validated import CrossValidated
-from ordrec.evaluation.user_table import observed_matrix, user_table
+from ordrec.evaluation.experiment.cross_validated import CrossValidated
+from ordrec.evaluation.experiment.user_table import observed_matrix, user_table
+from ordrec.experiments.runner import Reproduction, announce, main
 from ordrec.ordinal import NPSVOR, SVOREX, SVORIM
 from ordrec.ordinal.baselines import CSSVC, OPBE, REDSVM, SVC1V1, SVC1VA, SVMOP, SVRanks
 from ordrec.report.figures import box_plots
 from ordrec.report.html import FigureSection
-from ordrec.report.reproduce import Reproduction, announce, main
 
 NAME = "npsvor-movielens"
 TITLE = "A user's ratings of 503 movies from those of 1500 others"

@@ -13,11 +13,11 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import load_table
 from ordrec.evaluation import Experiment, TableProblem
+from ordrec.experiments.runner import Reproduction, announce, data_folder, main
 from ordrec.ordinal import NPSVOR, SVOREX, SVORIM
 from ordrec.ordinal.baselines import CSSVC, OPBE, REDSVM, SVC1V1, SVC1VA, SVMOP, SVRanks
 from ordrec.report.figures import curves
 from ordrec.report.html import FigureSection
-from ordrec.report.reproduce import Reproduction, announce, data_folder, main
 
 NAME = "npsvor-scaling"
 TITLE = "Ten ordinal methods on ever more rows: errors and time"

@@ -17,12 +17,12 @@ import pandas as pd
 
 from ordrec.datasets import load_table
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
-from ordrec.evaluation.cross_validated import CrossValidated
+from ordrec.evaluation.experiment.cross_validated import CrossValidated
 from ordrec.evaluation.significance import friedman, win_draw_loss
+from ordrec.experiments.runner import Reproduction, announce, data_folder, main
 from ordrec.ordinal import NPSVOR, SVOREX, SVORIM
 from ordrec.ordinal.baselines import CSSVC, OPBE, REDSVM, SVC1V1, SVC1VA, SVMOP, SVRanks
 from ordrec.report.html import TableSection
-from ordrec.report.reproduce import Reproduction, announce, data_folder, main
 
 NAME = "npsvor-tables"
 TITLE = "Ten ordinal methods on the 17 survey sets"

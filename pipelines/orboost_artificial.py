@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import ORBoost
 from ordrec.report.figures import INK, PALETTE, blank
 from ordrec.report.html import FigureSection, TableSection
-from ordrec.report.reproduce import Reproduction, main
 
 NAME = "orboost-artificial"
 TITLE = "Boundaries of 200 perceptrons and of 200 sigmoids"

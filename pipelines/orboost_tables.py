@@ -11,10 +11,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ordrec.evaluation import Experiment, ExperimentResult
-from ordrec.ordinal.boosting import ORBoost, RankBoostAE
-from ordrec.report.benchmarks import LARGE, SMALL, benchmark_problem
-from ordrec.report.published import beside_published, within
-from ordrec.report.reproduce import (
+from ordrec.experiments.benchmarks import LARGE, SMALL, benchmark_problem
+from ordrec.experiments.published import beside_published, within
+from ordrec.experiments.runner import (
     Reproduction,
     among,
     announce,
@@ -22,6 +21,7 @@ from ordrec.report.reproduce import (
     main,
     published_csv,
 )
+from ordrec.ordinal.boosting import ORBoost, RankBoostAE
 
 NAME = "orboost-tables"
 TITLE = "RankBoost-AE and ORBoost with perceptrons and sigmoids on tables of ten ranks"

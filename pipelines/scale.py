@@ -36,7 +36,7 @@ import pandas as pd
 from ordrec import Ratings
 from ordrec.datasets import LatentModel, latent_model, synthetic_chunks, synthetic_ratings
 from ordrec.kernels import Pearson, item_moments, scan_gram
-from ordrec.partitions import write_partitions
+from ordrec.ratings.partitions import write_partitions
 from ordrec.recommend import HeldOut, OrdinalFactors, ScanPredictions, predict_scan
 
 RATINGS_PER_USER = 100

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from ordrec.datasets import load_table
+from ordrec.experiments.runner import Reproduction, data_folder, main
 from ordrec.ordinal import SVOREX, SVORIM, SVORSLA
 from ordrec.report.figures import INK, PALETTE, blank
 from ordrec.report.html import FigureSection, TableSection
-from ordrec.report.reproduce import Reproduction, data_folder, main
 
 NAME = "svor-grading"
 TITLE = "Grades of 24 students: thresholds out of order, equal, and in order"

@@ -19,13 +19,13 @@ from ordrec.datasets import load_letor, load_ohsumed
 from ordrec.datasets.tables import OrdinalTable
 from ordrec.errors import DataError, DatasetMissing
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.evaluation.cross_validated import CrossValidated
+from ordrec.evaluation.experiment.cross_validated import CrossValidated
+from ordrec.experiments.runner import Reproduction, announce, data_folder, main
 from ordrec.features.text import DocumentTfidf
 from ordrec.ordinal import SVOREX, SVORIM
 from ordrec.ordinal.baselines import SVRanks
 from ordrec.report.figures import box_plots
 from ordrec.report.html import FigureSection
-from ordrec.report.reproduce import Reproduction, announce, data_folder, main
 
 NAME = "svor-ohsumed"
 TITLE = "Relevance of documents to a query from few judged ones"

@@ -21,11 +21,11 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import load_table
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
+from ordrec.experiments.runner import Reproduction, announce, data_folder, main
 from ordrec.ordinal import SVOREX, SVORIM
 from ordrec.ordinal.baselines import SVRanks
 from ordrec.report.figures import curves
 from ordrec.report.html import FigureSection, TableSection
-from ordrec.report.reproduce import Reproduction, announce, data_folder, main
 
 NAME = "svor-scaling"
 TITLE = "Training time of SVOREX, SVORIM and SVR against the number of rows"

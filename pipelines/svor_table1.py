@@ -16,13 +16,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ordrec.evaluation import Experiment, ExperimentResult
-from ordrec.evaluation.cross_validated import CrossValidated
+from ordrec.evaluation.experiment.cross_validated import CrossValidated
 from ordrec.evaluation.significance import rank_sum
-from ordrec.ordinal import SVOREX, SVORIM
-from ordrec.ordinal.baselines import SVRanks
-from ordrec.report.benchmarks import LARGE, SMALL, benchmark_problem
-from ordrec.report.published import beside_published, within
-from ordrec.report.reproduce import (
+from ordrec.experiments.benchmarks import LARGE, SMALL, benchmark_problem
+from ordrec.experiments.published import beside_published, within
+from ordrec.experiments.runner import (
     Reproduction,
     among,
     announce,
@@ -30,6 +28,8 @@ from ordrec.report.reproduce import (
     main,
     published_csv,
 )
+from ordrec.ordinal import SVOREX, SVORIM
+from ordrec.ordinal.baselines import SVRanks
 
 NAME = "svor-table1"
 TITLE = "SVR, EXC and IMC on regression tables cut into 5 ranks"

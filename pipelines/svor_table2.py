@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ordrec.experiments.runner import Reproduction, list_pipelines, main
 from ordrec.ordinal import SVOREX, SVORIM, SVORSLA
 from ordrec.ordinal.baselines import SVRanks
-from ordrec.report.reproduce import Reproduction, list_pipelines, main
 
 NAME = "svor-table2"
 TITLE = "SVR, SLA, EXC and IMC on regression tables cut into 10 ranks"

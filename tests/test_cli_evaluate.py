@@ -11,9 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ordrec.cli import app
-from ordrec.cli.evaluate import DEFAULT_MODELS
 from ordrec.errors import ArgumentError
-from ordrec.recommend.models import model_names, register_model
+from ordrec.recommend.registry import default_model_names, model_names, register_model
 
 
 class Refuses:
@@ -45,7 +44,7 @@ def run(*words: str):
 
 
 def test_the_default_models_are_known_and_have_what_was_promised() -> None:
-    names = DEFAULT_MODELS.split(",")
+    names = default_model_names()
     assert set(names) <= set(model_names())
     assert any(name.startswith("predictor") for name in names)
     assert any(name.startswith("per-user") for name in names)

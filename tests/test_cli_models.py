@@ -14,11 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 from ordrec.cli import app
-from ordrec.cli.models import STORABLE
 from ordrec.errors import OrdrecError
 from ordrec.persistence import load, save
 from ordrec.ratings import Ratings
 from ordrec.recommend import RatingPredictor, make_model, model_names
+from ordrec.recommend.registry import storable_model_names
 
 
 def ordrec(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -100,7 +100,7 @@ def test_predictions_are_those_of_the_model(folder: Path, tmp_path: Path) -> Non
     assert "expected" not in plain
 
 
-@pytest.mark.parametrize("name", STORABLE)
+@pytest.mark.parametrize("name", storable_model_names())
 def test_every_model_that_can_be_saved_can_be_fitted_and_predicts(
     name: str, folder: Path, tmp_path: Path
 ) -> None:
@@ -133,7 +133,7 @@ def test_the_help_names_all_models_that_can_be_saved() -> None:
             able |= {name} if hasattr(make_model(name), "to_state") else set()
         except ImportError:
             continue
-    assert set(STORABLE) == able
+    assert set(storable_model_names()) == able
 
 
 def test_recommendations_are_those_of_the_model(folder: Path, ratings: Ratings) -> None:

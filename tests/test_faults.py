@@ -18,13 +18,13 @@ import numpy as np
 import parallel_tasks
 import psutil
 import pytest
-from evaluation.experiment_models import NoisyThreshold, striped_table
+from evaluation.experiment.experiment_models import NoisyThreshold, striped_table
 
 from ordrec import persistence
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import OrdrecError, StorageError, WorkerLost
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.evaluation.cells import CellStore
+from ordrec.evaluation.experiment.cells import CellStore
 from ordrec.parallel import Engine, run_all
 from ordrec.recommend import make_model
 from ordrec.report.figures import save_figure

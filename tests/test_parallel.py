@@ -13,7 +13,7 @@ import numpy as np
 import parallel_tasks
 import pytest
 import scipy.linalg  # noqa: F401  its BLAS is to be seen by threadpoolctl
-from evaluation.experiment_models import NoisyThreshold, striped_table
+from evaluation.experiment.experiment_models import NoisyThreshold, striped_table
 from threadpoolctl import threadpool_info
 
 from ordrec.datasets import synthetic_ratings

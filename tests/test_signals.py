@@ -19,7 +19,7 @@ FINISHED = 130  # the exit code of what was ended by Ctrl-C, 128 + SIGINT
 
 EXPERIMENT = """
 import sys
-from evaluation.experiment_models import NoisyThreshold, striped_table
+from evaluation.experiment.experiment_models import NoisyThreshold, striped_table
 from ordrec.evaluation import Experiment, TableProblem
 
 def main():

@@ -23,14 +23,12 @@ from ordrec.cli.options import (
     result_writer,
     words_of,
 )
+from ordrec.recommend.registry import default_model_names
 
 if TYPE_CHECKING:
     from ordrec.ratings import Ratings
 
 BUNDLED = "ml-latest-small-2016"
-# The cheapest of each kind, so that a first run with everything to compile takes no 90 seconds;
-# the two slow ones stand last, where they run side by side.
-DEFAULT_MODELS = "mean,bias,item-knn,factors,als,per-user-logistic,predictor-fast"
 
 
 def evaluate(
@@ -44,7 +42,7 @@ def evaluate(
             metavar="NAMES",
             help="Models to compare, joined by commas.",
         ),
-    ] = DEFAULT_MODELS,
+    ] = ",".join(default_model_names()),
     split: Annotated[
         str,
         typer.Option(

@@ -20,13 +20,12 @@ from ordrec.cli.options import (
     settings_of,
     table_writer,
 )
+from ordrec.recommend.registry import storable_model_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PAIRS_AT_A_TIME = 20_000
-STORABLE = ("predictor", "predictor-fast", "factors", "item-knn", "bias", "histogram", "mean",
-            "als", "per-user-svor", "per-user-logistic")  # fmt: skip
 
 
 def fit(
@@ -36,7 +35,12 @@ def fit(
     ],
     model: Annotated[
         str,
-        typer.Option("--model", "-m", metavar="NAME", help=f"What to fit: {', '.join(STORABLE)}."),
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="NAME",
+            help=f"What to fit: {', '.join(storable_model_names())}.",
+        ),
     ] = "predictor",
     settings: Annotated[
         list[str] | None,

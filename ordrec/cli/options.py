@@ -77,8 +77,8 @@ def ratings_of(data: str, offline: bool) -> Ratings:
     """Ratings by the name of a data set or by path."""
     from ordrec.datasets import list_datasets, load_dataset, load_path
     from ordrec.errors import ArgumentError, DataError, DatasetMissing
-    from ordrec.partitions import MANIFEST
     from ordrec.ratings import Ratings
+    from ordrec.ratings.partitions import MANIFEST
 
     if data in list_datasets():
         loaded = load_dataset(data, offline=offline)

@@ -53,9 +53,9 @@ def reproduce(
     where a part of it failed.
     """
     from ordrec.errors import ArgumentError
+    from ordrec.experiments.runner import list_pipelines
+    from ordrec.experiments.runner import reproduce as run
     from ordrec.parallel import default_engine
-    from ordrec.report.reproduce import list_pipelines
-    from ordrec.report.reproduce import reproduce as run
 
     if list_them:
         from ordrec.report.tables import pipeline_table

@@ -10,16 +10,16 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.against_best import against_best
-from ordrec.evaluation.manifest import circumstances, ratings_checksum
+from ordrec.evaluation.experiment.manifest import circumstances, ratings_checksum
 from ordrec.evaluation.measurement import FoldMeasurement, Protocol, measure_fold
-from ordrec.evaluation.measures import DEFAULT_METRICS, measure_from_name
-from ordrec.evaluation.partition import Split, Splitter
+from ordrec.evaluation.metrics.measures import DEFAULT_METRICS, measure_from_name
 from ordrec.evaluation.result import COLUMNS, EvaluationResult
-from ordrec.evaluation.splits import split_from_name
+from ordrec.evaluation.significance.against_best import against_best
+from ordrec.evaluation.splits.base import Split, Splitter
+from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.parallel import Engine, run
 from ordrec.ratings import Ratings
-from ordrec.recommend.models import make_model
+from ordrec.recommend.registry import make_model
 
 __all__ = ["EvaluationInterrupted", "evaluate"]
 
@@ -67,7 +67,7 @@ def evaluate(
         model without ``predict_proba``, an error of one that only ranks) is left out for it.
     decision : {"auto", "mean", "median", "mode"}
         What makes a rating of a distribution. "auto" takes for each metric the one that is
-        best for it (see `ordrec.evaluation.measures`): mean for ``rmse``, median for
+        best for it (see `ordrec.evaluation.metrics.measures`): mean for ``rmse``, median for
         ``int_mae``, mode for ``mze``. Models without ``predict_proba`` give one number, which is
         rounded to the nearest scale value where a metric needs a rank.
     candidates : {"catalogue", "rated"}

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ordrec.errors import ArgumentError, DataError
-from ordrec.evaluation.catalogue import catalogue_places, ranked_users
-from ordrec.evaluation.measures import Measure, Outcome, UserSums, decide
-from ordrec.evaluation.partition import Split
+from ordrec.evaluation.metrics.catalogue import catalogue_places, ranked_users
+from ordrec.evaluation.metrics.measures import Measure, Outcome, UserSums, decide
+from ordrec.evaluation.splits.base import Split
 
 __all__ = ["FoldMeasurement", "Protocol", "measure_fold"]
 

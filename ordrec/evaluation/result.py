@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.against_best import COLUMNS as COMPARISON_COLUMNS
+from ordrec.evaluation.significance.against_best import COLUMNS as COMPARISON_COLUMNS
 from ordrec.files import write_text
 
 __all__ = ["COLUMNS", "EvaluationResult", "Standing"]
@@ -59,7 +59,8 @@ class EvaluationResult:
     models : dict of str
         Each model's name and its parameters.
     comparison : DataFrame
-        Intervals, and tests against the best model: see `ordrec.evaluation.against_best`.
+        Intervals, and tests against the best model, from
+        `ordrec.evaluation.significance.against_best`.
     failures : DataFrame
         ``data model split fold error`` of what failed.
     manifest : dict

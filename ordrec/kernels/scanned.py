@@ -31,7 +31,7 @@ from ordrec.kernels.corating import CoRating
 from ordrec.kernels.pearson import Pearson, Residual
 from ordrec.parallel import worker_count
 from ordrec.ratings import Ratings
-from ordrec.scan import ROWS, RatingsScan
+from ordrec.ratings.scan import ROWS, RatingsScan
 
 __all__ = ["ItemMoments", "item_moments", "scan_gram"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordrec.columns import as_seconds
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ordinal.decisions import Decision, decide
+from ordrec.ratings.columns import as_seconds
 
 __all__ = ["decided", "ids_like", "predict_pairs", "read_pairs", "seconds_of"]
 

@@ -12,7 +12,7 @@ from ordrec.errors import ArgumentError
 from ordrec.ratings import Ratings
 
 if TYPE_CHECKING:
-    from ordrec.recommend.predictor import RatingPredictor
+    from ordrec.recommend.predictor.model import RatingPredictor
 
 __all__ = ["Order", "best_items", "candidate_items"]
 

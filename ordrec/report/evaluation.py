@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ordrec.evaluation.experiment.selection import higher_is_better
 from ordrec.evaluation.result import EvaluationResult, Standing
-from ordrec.evaluation.selection import higher_is_better
 from ordrec.report.figures import reliability_diagram, time_against_accuracy
 from ordrec.report.html import FigureSection, Report, TableSection
 

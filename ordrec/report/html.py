@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordrec.evaluation.experiment_result import ExperimentResult
-from ordrec.evaluation.selection import higher_is_better
+from ordrec.evaluation.experiment.result import ExperimentResult
+from ordrec.evaluation.experiment.selection import higher_is_better
 from ordrec.files import make_folder, write_text
 from ordrec.report.figures import (
     box_plots,

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
+from ordrec.evaluation.experiment.selection import higher_is_better
 from ordrec.evaluation.result import EvaluationResult, Standing
-from ordrec.evaluation.selection import higher_is_better
 
 __all__ = ["dataset_table", "pipeline_table", "summary_table"]
 

@@ -17,10 +17,10 @@ from ordrec.evaluation import (
     rmse,
     split_from_name,
 )
-from ordrec.evaluation.against_best import against_best
 from ordrec.evaluation.measurement import FoldMeasurement
-from ordrec.evaluation.measures import UserSums
+from ordrec.evaluation.metrics.measures import UserSums
 from ordrec.evaluation.significance import bootstrap_interval
+from ordrec.evaluation.significance.against_best import against_best
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import BiasModel
 

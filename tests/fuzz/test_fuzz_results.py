@@ -12,13 +12,13 @@ from fuzz.mutation import mutated
 from hypothesis import strategies as st
 
 from ordrec.datasets import synthetic_ratings
-from ordrec.evaluation.cells import Cell, CellOutcome, CellStore
-from ordrec.evaluation.experiment_result import ExperimentResult
-from ordrec.evaluation.trec import measure_run, read_qrels
+from ordrec.evaluation.experiment.cells import Cell, CellOutcome, CellStore
+from ordrec.evaluation.experiment.result import ExperimentResult
+from ordrec.evaluation.metrics.trec import measure_run, read_qrels
+from ordrec.experiments.published import beside_published
 from ordrec.features.text import read_stop_list
 from ordrec.recommend import BiasModel
 from ordrec.recommend.pair_table import predict_pairs, read_pairs
-from ordrec.report.published import beside_published
 
 CELL = Cell("svm", "toy", "kfold:5", "1", 0)
 ROW = CELL.about | {"metric": "mae", "average": "micro", "decision": "auto", "value": 0.25, "n": 4}

@@ -6,8 +6,8 @@ from itertools import product
 
 import numpy as np
 
-from ordrec.recommend.joint import JointData
-from ordrec.recommend.pairs import SideWeights
+from ordrec.recommend.process.components import SideWeights
+from ordrec.recommend.process.covariance import JointData
 
 
 def naive_components(

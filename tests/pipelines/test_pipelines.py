@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from ordrec.evaluation import ExperimentResult
-from ordrec.report.reproduce import list_pipelines, published_csv, reproduce
+from ordrec.experiments.runner import list_pipelines, published_csv, reproduce
 
 PIPELINES = list_pipelines()
 PUBLISHED = sorted(published_csv("any").parent.glob("*.csv"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from evaluation.experiment_models import Fails, NoisyThreshold, striped_table
+from evaluation.experiment.experiment_models import Fails, NoisyThreshold, striped_table
 from sklearn.linear_model import Ridge
 
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem

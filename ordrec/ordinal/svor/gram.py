@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.lapack import factorise, solve_factorised
+from ordrec.linalg.lapack import factorise, solve_factorised
 from ordrec.ordinal.svor.compiled import compiled
 
 __all__ = [

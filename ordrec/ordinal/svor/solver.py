@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.lapack import ADDRESSES
+from ordrec.linalg.lapack import ADDRESSES
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.bounds import bounds_of, implied_thresholds
 from ordrec.ordinal.svor.compiled import compiled

@@ -1,0 +1,1 @@
+"""Models on problems, fold by fold: one tidy frame and a manifest."""

@@ -1,0 +1,86 @@
+"""Choosing among models on the training part alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+
+from ordrec.errors import ArgumentError
+from ordrec.evaluation.experiment.problems import Problem
+
+__all__ = ["HIGHER_IS_BETTER", "Candidates", "higher_is_better"]
+
+HIGHER_IS_BETTER = frozenset(
+    ("ndcg", "fcp", "map", "mrr", "precision", "recall", "kappa", "tau", "off_by_one")
+)
+
+
+def higher_is_better(metric: str) -> bool:
+    """Whether a larger value of a metric is the better one.
+
+    Examples
+    --------
+    >>> higher_is_better("ndcg@10"), higher_is_better("mae")
+    (True, False)
+    """
+    return metric.split("@")[0] in HIGHER_IS_BETTER
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Several models that stand in an experiment as one: the best by inner cross-validation.
+
+    Parameters
+    ----------
+    models : mapping of str to model
+    metric : str
+        What they are compared by; its mean over the inner folds decides, the first of equal
+        ones wins.
+    n_folds : int
+        Inner folds.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> Candidates.grid(Ridge(), {"alpha": [0.1, 1.0]}, "mae").models["alpha=0.1"]
+    Ridge(alpha=0.1)
+    """
+
+    models: Mapping[str, Any]
+    metric: str
+    n_folds: int = 5
+
+    def __post_init__(self) -> None:
+        if not self.models:
+            raise ArgumentError("candidates must hold at least one model")
+
+    @classmethod
+    def grid(
+        cls, model: Any, parameters: Mapping[str, Sequence[Any]], metric: str, n_folds: int = 5
+    ) -> Candidates:
+        """One candidate for each combination of parameters of a scikit-learn estimator."""
+        models = {}
+        for chosen in ParameterGrid(dict(parameters)):
+            name = ", ".join(f"{key}={value}" for key, value in chosen.items())
+            models[name] = clone(model).set_params(**chosen)
+        return cls(models, metric, n_folds)
+
+    def choose(self, training: Problem, seed: int) -> str:
+        """The name of the best candidate on a problem made of training data."""
+        sign = -1.0 if higher_is_better(self.metric) else 1.0
+        means = []
+        for name, model in self.models.items():
+            values = [
+                row["value"]
+                for fold in training.folds
+                for row in training.measure(model, fold, [self.metric], seed)[:1]
+            ]
+            if len(values) < len(training.folds):
+                raise ArgumentError(f"{name} cannot be measured by {self.metric}")
+            means.append(sign * float(np.mean(values)))
+        return list(self.models)[int(np.nanargmin(means))]

@@ -1,0 +1,1 @@
+"""Metrics of ratings, distributions and rankings, pooled or averaged over users."""

@@ -1,0 +1,151 @@
+"""Intervals of every value, and whether the best model is better than the others.
+
+Users are drawn with replacement, with all they said in all folds, and every value of every model
+is computed again for each draw. The interval is between percentiles of the draws. The
+difference of a model to the best one is taken within each draw; its two-sided p is twice the
+share of draws in which it is not behind, and Holm's steps allow for the number of models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from ordrec.evaluation.experiment.selection import higher_is_better
+from ordrec.evaluation.measurement import FoldMeasurement, Key
+from ordrec.evaluation.significance.bootstrap import resampled_ratios
+from ordrec.evaluation.significance.rank_tests import holm
+
+__all__ = ["COLUMNS", "against_best"]
+
+COLUMNS = [
+    "users", "metric", "average", "model", "value", "low", "high", "best", "difference", "p",
+    "adjusted_p", "verdict",
+]  # fmt: skip
+
+
+def against_best(
+    measured: Sequence[FoldMeasurement],
+    *,
+    level: float = 0.05,
+    n_resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """One row a group of users, metric, average and model that was measured on all its folds.
+
+    Returns
+    -------
+    DataFrame
+        ``value`` is the mean over the folds, ``low`` and ``high`` bound its interval of coverage
+        ``1 - level``; ``difference`` to the model called ``best``, ``p`` and ``adjusted_p``;
+        ``verdict`` is "best", "tied" (not significantly worse than the best) or "worse".
+    """
+    keys = list(dict.fromkeys(key for fold in measured for key in fold.sums))
+    found = [
+        row
+        for users in dict.fromkeys(key[0] for key in keys)
+        for row in _of_users(
+            [key for key in keys if key[0] == users], measured, level, n_resamples, seed
+        )
+    ]
+    return pd.DataFrame(found, columns=COLUMNS)
+
+
+def _of_users(
+    keys: list[Key], measured: Sequence[FoldMeasurement], level: float, n_resamples: int, seed: int
+) -> list[dict[str, object]]:
+    """All metrics of one group of users, over the same draws."""
+    failed = {fold.model for fold in measured if fold.error}  # their means are of other folds
+    used = [
+        (key, model, [fold for fold in measured if fold.model == model and key in fold.sums])
+        for key in keys
+        for model in dict.fromkeys(fold.model for fold in measured if key in fold.sums)
+        if model not in failed
+    ]
+    nobody = np.zeros(0, dtype=np.int64)
+    every = np.unique(
+        np.concatenate([nobody, *(f.sums[key].users for key, _, folds in used for f in folds)])
+    )
+    if every.size < 2 or n_resamples < 1:
+        return []
+    sums = np.zeros((every.size, sum(len(folds) for _, _, folds in used)))
+    counts = np.zeros_like(sums)
+    owner: list[int] = []
+    root: list[bool] = []
+    for number, (key, _, folds) in enumerate(used):
+        for fold in folds:
+            part, column = fold.sums[key], len(owner)
+            rows = np.searchsorted(every, part.users)
+            sums[rows, column], counts[rows, column] = part.sums, part.counts
+            owner.append(number)
+            root.append(part.root)
+    total = counts.sum(axis=0, keepdims=True)
+    whole = np.divide(
+        sums.sum(axis=0, keepdims=True), total, out=np.full(total.shape, np.nan), where=total > 0
+    )
+    draws = resampled_ratios(sums, counts, n_resamples=n_resamples, seed=seed)
+    values = _over_folds(whole, np.array(owner), np.array(root))[0]
+    drawn = _over_folds(draws, np.array(owner), np.array(root))
+    rows_of_key: list[dict[str, object]] = []
+    for key in keys:
+        mine = [number for number, (other, _, _) in enumerate(used) if other == key]
+        names = [used[number][1] for number in mine]
+        rows_of_key += _verdicts(key, names, values[mine], drawn[:, mine], level)
+    return rows_of_key
+
+
+def _over_folds(ratios: np.ndarray, owner: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Mean over the folds of each value, one column a value."""
+    ratios = ratios.copy()
+    ratios[:, root] = np.sqrt(ratios[:, root])
+    defined = ~np.isnan(ratios)
+    belongs = (owner[:, None] == np.arange(owner.max() + 1)).astype(np.float64)
+    count = defined @ belongs
+    total = np.where(defined, ratios, 0.0) @ belongs
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+
+
+def _verdicts(
+    key: Key, models: list[str], values: np.ndarray, drawn: np.ndarray, level: float
+) -> list[dict[str, object]]:
+    defined_for = np.flatnonzero(np.isfinite(values))  # tau of a constant is not
+    models, values, drawn = (
+        [models[m] for m in defined_for],
+        values[defined_for],
+        drawn[:, defined_for],
+    )
+    if not models:
+        return []
+    users, metric, average = key
+    sign = -1.0 if higher_is_better(metric) else 1.0
+    best = int(np.argmin(sign * values))
+    low, high = np.nanquantile(drawn, [level / 2, 1 - level / 2], axis=0)
+    behind = sign * (drawn - drawn[:, [best]])
+    defined = ~np.isnan(behind)
+    not_behind = 1 + (defined & (behind <= 0)).sum(axis=0)
+    p = np.minimum(2 * not_behind / (1 + defined.sum(axis=0)), 1.0)
+    others = np.arange(len(models)) != best
+    adjusted = np.full(len(models), np.nan)
+    if others.any():
+        adjusted[others] = holm(p[others])
+    p[best] = np.nan
+    verdict = np.where(others, np.where(adjusted < level, "worse", "tied"), "best")
+    return [
+        {
+            "users": users,
+            "metric": metric,
+            "average": average,
+            "model": model,
+            "value": float(values[m]),
+            "low": float(low[m]),
+            "high": float(high[m]),
+            "best": models[best],
+            "difference": float(values[m] - values[best]),
+            "p": float(p[m]),
+            "adjusted_p": float(adjusted[m]),
+            "verdict": str(verdict[m]),
+        }
+        for m, model in enumerate(models)
+    ]

@@ -1,0 +1,210 @@
+"""Tests of many models over many data sets, or over other rows on which all were measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ordrec.errors import ArgumentError
+from ordrec.evaluation.significance.paired_tests import paired_effect, rank_sum, signed_rank
+
+__all__ = [
+    "Friedman",
+    "WinDrawLoss",
+    "average_ranks",
+    "critical_difference",
+    "friedman",
+    "holm",
+    "holm_against",
+    "nemenyi",
+    "win_draw_loss",
+]
+
+
+@dataclass(frozen=True)
+class Friedman:
+    """Whether several models differ at all over data sets.
+
+    Attributes
+    ----------
+    chi2, p : float
+        Friedman's statistic and its p.
+    f, f_p : float
+        Iman and Davenport's less conservative form, and its p.
+    ranks : Series
+        The average rank of each model, 1 the best.
+    n_data : int
+    """
+
+    chi2: float
+    p: float
+    f: float
+    f_p: float
+    ranks: pd.Series
+    n_data: int
+
+
+def average_ranks(scores: pd.DataFrame, *, higher_is_better: bool = False) -> pd.Series:
+    """Mean over the data sets of each model's rank, 1 the best, equal ones share.
+
+    Examples
+    --------
+    >>> average_ranks(pd.DataFrame({"a": [0.1, 0.2], "b": [0.3, 0.2]})).tolist()
+    [1.25, 1.75]
+    """
+    return _complete(scores).rank(axis=1, ascending=not higher_is_better).mean()
+
+
+def friedman(scores: pd.DataFrame, *, higher_is_better: bool = False) -> Friedman:
+    """Friedman's test with Iman and Davenport's correction.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        One row a data set, one column a model; at least three models.
+    higher_is_better : bool
+    """
+    scores = _complete(scores)
+    n, k = scores.shape
+    if n < 2 or k < 3:
+        raise ArgumentError(f"Friedman's test needs 2 data sets and 3 models, got {n} and {k}")
+    ranks = average_ranks(scores, higher_is_better=higher_is_better)
+    if (scores.nunique(axis=1) == 1).all():
+        return Friedman(0.0, 1.0, 0.0, 1.0, ranks, n)
+    chi2, p = stats.friedmanchisquare(*(scores[model] for model in scores))
+    left = n * (k - 1) - chi2
+    f = (n - 1) * chi2 / left if left > 0 else np.inf
+    f_p = stats.f.sf(f, k - 1, (k - 1) * (n - 1))
+    return Friedman(float(chi2), float(p), float(f), float(f_p), ranks, n)
+
+
+def nemenyi(scores: pd.DataFrame) -> pd.DataFrame:
+    """p of each pair of models after Friedman's test, allowing for all pairs (Nemenyi)."""
+    import scikit_posthocs  # type: ignore[import-untyped]
+
+    scores = _complete(scores)
+    table = scikit_posthocs.posthoc_nemenyi_friedman(scores.to_numpy())
+    table.index = table.columns = scores.columns
+    return table
+
+
+def critical_difference(n_models: int, n_data: int, level: float = 0.05) -> float:
+    """How far two average ranks must lie apart to differ at this level (Nemenyi).
+
+    ``CD = q sqrt(k (k + 1) / (6 N))`` with q the studentised range over sqrt(2).
+
+    Examples
+    --------
+    >>> round(critical_difference(4, 14), 3)  # Demsar's section 3.2.4 works with 1.25
+    1.254
+    """
+    if n_models < 2 or n_data < 1:
+        raise ArgumentError(f"need 2 models and a data set, got {n_models} and {n_data}")
+    q = stats.studentized_range.ppf(1 - level, n_models, np.inf) / np.sqrt(2)
+    return float(q * np.sqrt(n_models * (n_models + 1) / (6 * n_data)))
+
+
+def holm(p: Any) -> np.ndarray:
+    """p of several tests made comparable to one level by Holm's steps (statsmodels).
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
+
+    return multipletests(np.asarray(p, dtype=float), method="holm")[1]
+
+
+def holm_against(scores: pd.DataFrame, control: str) -> pd.DataFrame:
+    """Every other model against one: signed-rank tests over the rows, adjusted by Holm.
+
+    Returns
+    -------
+    DataFrame
+        One row a model: ``difference`` (mean of it minus the control's), ``effect``
+        (`paired_effect`), ``p``, ``adjusted_p``.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"a": [1.0, 2, 3, 4, 5, 6], "b": [2.0, 3, 5, 6, 7, 9]})
+    >>> holm_against(frame, "a")["adjusted_p"].tolist()
+    [0.03125]
+    """
+    scores = _complete(scores)
+    if control not in scores:
+        raise ArgumentError(f"no model is called {control!r}: there are {list(scores)}")
+    others = [model for model in scores if model != control]
+    if not others:
+        raise ArgumentError(f"there is nothing to compare {control!r} with")
+    table = pd.DataFrame(
+        {
+            "difference": [(scores[m] - scores[control]).mean() for m in others],
+            "effect": [paired_effect(scores[m], scores[control]) for m in others],
+            "p": [signed_rank(scores[m], scores[control]).p for m in others],
+        },
+        index=pd.Index(others, name="model"),
+    )
+    return table.assign(adjusted_p=holm(table["p"]))
+
+
+class WinDrawLoss(NamedTuple):
+    """On how many data sets a model is better, not different, worse."""
+
+    wins: int
+    draws: int
+    losses: int
+
+
+def win_draw_loss(
+    scores: pd.DataFrame,
+    model: str,
+    other: str,
+    *,
+    level: float = 0.05,
+    higher_is_better: bool = False,
+    paired: bool = True,
+) -> WinDrawLoss:
+    """Count data sets by a Wilcoxon test over the folds of each.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        As `ExperimentResult.scores`: a level ``data`` in the index, one row a fold.
+    model, other : str
+        Columns.
+    level : float
+    higher_is_better : bool
+    paired : bool
+        Signed-rank test of the folds; False takes the rank-sum test.
+
+    Examples
+    --------
+    >>> index = pd.MultiIndex.from_product([["x", "y"], range(6)], names=["data", "fold"])
+    >>> a = np.arange(12.0)
+    >>> frame = pd.DataFrame({"a": a, "b": a + np.r_[np.ones(6), np.zeros(6)]}, index=index)
+    >>> win_draw_loss(frame, "a", "b")
+    WinDrawLoss(wins=1, draws=1, losses=0)
+    """
+    counts = {"win": 0, "draw": 0, "loss": 0}
+    for _, part in scores[[model, other]].dropna().groupby(level="data"):
+        a, b = part[model], part[other]
+        p = (signed_rank if paired else rank_sum)(a, b).p
+        better = (a.mean() > b.mean()) == higher_is_better
+        counts["draw" if p >= level else "win" if better else "loss"] += 1
+    return WinDrawLoss(counts["win"], counts["draw"], counts["loss"])
+
+
+def _complete(scores: pd.DataFrame) -> pd.DataFrame:
+    holes = scores.isna().any()
+    if holes.any():
+        raise ArgumentError(
+            f"values are missing for {list(scores.columns[holes])}: leave out those models, or the "
+            "data sets on which they failed"
+        )
+    return scores

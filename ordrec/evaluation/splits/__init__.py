@@ -1,0 +1,1 @@
+"""Splits of ratings and of rows into training and test parts."""

@@ -1,0 +1,378 @@
+"""Ways to part ratings into training and test.
+
+Every split is a small frozen object that prints its parameters; ``split(ratings)`` yields
+one `Split` a fold. All randomness comes from ``seed`` and is drawn in one thread, so a
+split is the same wherever it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ordrec.errors import ArgumentError, DataError
+from ordrec.evaluation.splits.base import Split, SplitParameters, Splitter, part_ratings
+from ordrec.ratings import Ratings
+
+__all__ = [
+    "GlobalTime",
+    "HoldOut",
+    "KFold",
+    "LeaveOut",
+    "PublishedFolds",
+    "StrongGeneralisation",
+    "UserHoldOut",
+    "UserTime",
+    "split_from_name",
+]
+
+
+# ---- at random -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HoldOut(SplitParameters):
+    """A random share of all ratings is the test part.
+
+    Parameters
+    ----------
+    test_size : float
+        Share of the ratings, between 0 and 1.
+    repeats : int
+        How many independent draws to yield.
+    seed : int
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 1],
+    ...                       "rating": [1, 2, 3, 4, 5]})
+    >>> next(HoldOut(0.4).split(Ratings.from_frame(frame))).test.n_ratings
+    2
+    """
+
+    kind: ClassVar[str] = "holdout"
+
+    test_size: float = 0.2
+    repeats: int = 1
+    seed: int = 0
+
+    def split(self, ratings: Ratings) -> Iterator[Split]:
+        """Yield ``repeats`` folds."""
+        n_test = round(self.test_size * ratings.n_ratings)
+        for repeat in range(self.repeats):
+            place = np.random.default_rng([self.seed, repeat]).permutation(ratings.n_ratings)
+            yield part_ratings(ratings, place < n_test, self.name, str(repeat + 1))
+
+
+@dataclass(frozen=True)
+class KFold(SplitParameters):
+    """The ratings are dealt at random into folds; each fold is the test part once.
+
+    Parameters
+    ----------
+    n_folds : int
+    seed : int
+    """
+
+    kind: ClassVar[str] = "kfold"
+
+    n_folds: int = 5
+    seed: int = 0
+
+    def split(self, ratings: Ratings) -> Iterator[Split]:
+        """Yield ``n_folds`` folds whose test parts are disjoint and cover everything."""
+        dealt = np.random.default_rng(self.seed).permutation(ratings.n_ratings) % self.n_folds
+        for fold in range(self.n_folds):
+            yield part_ratings(ratings, dealt == fold, self.name, str(fold + 1))
+
+
+@dataclass(frozen=True)
+class UserHoldOut(SplitParameters):
+    """The same random share of each user's ratings is the test part.
+
+    A user with ``n`` ratings gives ``round(test_size * n)`` of them and always keeps at
+    least one for training.
+
+    Parameters
+    ----------
+    test_size : float
+    seed : int
+    """
+
+    kind: ClassVar[str] = "user-holdout"
+
+    test_size: float = 0.2
+    seed: int = 0
+
+    def split(self, ratings: Ratings) -> Iterator[Split]:
+        """Yield one fold."""
+        place = _place_within_user(ratings, np.random.default_rng(self.seed))
+        yield part_ratings(ratings, place < _share_of_each(ratings, self.test_size), self.name)
+
+
+@dataclass(frozen=True)
+class LeaveOut(SplitParameters):
+    """The same random number of each user's ratings is the test part.
+
+    Users with no more than ``n`` ratings stay in training altogether.
+
+    Parameters
+    ----------
+    n : int
+    seed : int
+    """
+
+    kind: ClassVar[str] = "leave-out"
+
+    n: int = 1
+    seed: int = 0
+
+    def split(self, ratings: Ratings) -> Iterator[Split]:
+        """Yield one fold."""
+        place = _place_within_user(ratings, np.random.default_rng(self.seed))
+        enough = ratings.user_counts[ratings.users] > self.n
+        yield part_ratings(ratings, enough & (place < self.n), self.name)
+
+
+@dataclass(frozen=True)
+class StrongGeneralisation(SplitParameters):
+    """Whole users are held out; some of their ratings are given for fold-in.
+
+    Training never sees the held-out users. Of each of them a random share of the ratings
+    is ``Split.given``, the others are the test part (at least one on each side; users
+    with a single rating are never held out).
+
+    Parameters
+    ----------
+    test_size : float
+        Share of the users that are held out.
+    given : float
+        Share of a held-out user's ratings that may be seen.
+    seed : int
+    """
+
+    kind: ClassVar[str] = "strong"
+
+    test_size: float = 0.2
+    given: float = 0.5
+    seed: int = 0
+
+    def split(self, ratings: Ratings) -> Iterator[Split]:
+        """Yield one fold."""
+        rng = np.random.default_rng(self.seed)
+        eligible = np.flatnonzero(ratings.user_counts >= 2)
+        n_out = min(round(self.test_size * np.count_nonzero(ratings.user_counts)), eligible.size)
+        held_out = np.zeros(ratings.n_users, dtype=bool)
+        held_out[rng.permutation(eligible)[:n_out]] = True
+        out = held_out[ratings.users]
+        shown = _place_within_user(ratings, rng) < np.maximum(
+            _share_of_each(ratings, self.given), 1
+        )
+        yield part_ratings(ratings, out & ~shown, self.name, given=out & shown)
+
+
+# ---- in time ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GlobalTime(SplitParameters):
+    """The latest share of all ratings is the test part; nothing in training is later.
+
+    Ratings of the same second are never separated: the cut falls between two distinct
+    times, as near to ``test_size`` as possible. Most test users of such a split are
+    often unseen in training: look at ``Split.n_cold_users``.
+
+    Parameters
+    ----------
+    test_size : float
+    """
+
+    kind: ClassVar[str] = "time"
+
+    test_size: float = 0.2
+
+    def split(self, ratings: Ratings) -> Iterator[Split]:
+        """Yield one fold."""
+        times = _known_times(ratings, self.name)
+        moments, counts = np.unique(times, return_counts=True)
+        if moments.size == 1:
+            raise DataError(
+                f"split {self.name!r}: all ratings bear the same time {moments[0]}: "
+                'use a split that needs no time, such as "holdout:0.2"'
+            )
+        later = times.size - np.cumsum(counts)[:-1]  # ratings after each possible cut
+        cut = moments[np.argmin(np.abs(later - self.test_size * times.size))]
+        yield part_ratings(ratings, times > cut, self.name)
+
+
+@dataclass(frozen=True)
+class UserTime(SplitParameters):
+    """The latest share of each user's ratings is the test part.
+
+    A user with ``n`` ratings gives ``round(test_size * n)`` of them and always keeps at
+    least one for training. Ratings a user gave in the same second are ordered at random.
+
+    Parameters
+    ----------
+    test_size : float
+    seed : int
+    """
+
+    kind: ClassVar[str] = "user-time"
+
+    test_size: float = 0.2
+    seed: int = 0
+
+    def split(self, ratings: Ratings) -> Iterator[Split]:
+        """Yield one fold."""
+        times = _known_times(ratings, self.name)
+        place = _place_within_user(ratings, np.random.default_rng(self.seed), latest_first=times)
+        yield part_ratings(ratings, place < _share_of_each(ratings, self.test_size), self.name)
+
+
+# ---- as published ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PublishedFolds(SplitParameters):
+    """Partitions that came with the data, such as ``u1`` to ``u5`` of MovieLens 100K.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Keys of ``ratings.folds``, one fold each.
+    """
+
+    kind: ClassVar[str] = "fold"
+
+    names: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The name on the command line, such as ``fold:u1``."""
+        return f"{self.kind}:{','.join(self.names)}"
+
+    @property
+    def n_splits(self) -> int:
+        """How many folds there are: one a name."""
+        return len(self.names)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.names, str):
+            object.__setattr__(self, "names", (self.names,))
+        if not self.names:
+            raise ArgumentError("names must hold at least one name of a published fold")
+
+    def split(self, ratings: Ratings) -> Iterator[Split]:
+        """Yield one fold a name."""
+        for fold in self.names:
+            if fold not in ratings.folds:
+                known = ", ".join(ratings.folds) or "none"
+                raise DataError(
+                    f"{ratings.name} has no published fold {fold!r} (it has: {known}): "
+                    'name one of those, or use another split such as "kfold:5"'
+                )
+            yield part_ratings(ratings, ratings.folds[fold], self.name, fold)
+
+
+# ---- by name ---------------------------------------------------------------------------
+
+_CHOICES: dict[str, tuple[str, Callable[..., Splitter], tuple[type, ...]]] = {
+    "holdout": ("holdout:0.2", HoldOut, (float, int)),
+    "kfold": ("kfold:5", KFold, (int,)),
+    "fold": ("fold:u1", PublishedFolds, ()),
+    "user-holdout": ("user-holdout:0.2", UserHoldOut, (float,)),
+    "leave-out": ("leave-out:5", LeaveOut, (int,)),
+    "strong": ("strong:0.2", StrongGeneralisation, (float, float)),
+    "time": ("time:0.2", GlobalTime, (float,)),
+    "user-time": ("user-time:0.2", UserTime, (float,)),
+}
+
+
+def split_from_name(name: str, *, seed: int = 0) -> Splitter:
+    """Make a split from its name on the command line.
+
+    Parameters
+    ----------
+    name : str
+        ``holdout:0.2``, ``kfold:5``, ``fold:u1`` (or ``fold:u1,u2``), ``user-holdout:0.2``,
+        ``leave-out:5``, ``strong:0.2``, ``time:0.2`` or ``user-time:0.2``. What follows the
+        colon may be left out, except for ``fold``.
+    seed : int
+        For the splits that draw at random.
+
+    Raises
+    ------
+    ArgumentError
+        Listing the choices.
+
+    Examples
+    --------
+    >>> split_from_name("kfold:10", seed=3)
+    KFold(n_folds=10, seed=3)
+    """
+    kind, _, text = name.partition(":")
+    choices = ", ".join(example for example, *_ in _CHOICES.values())
+    if kind not in _CHOICES:
+        raise ArgumentError(f"unknown split {name!r}: choose one of {choices}")
+    example, make, types = _CHOICES[kind]
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    try:
+        if make is PublishedFolds:
+            return PublishedFolds(tuple(words))
+        values = [read(word) for read, word in zip(types[: len(words)], words, strict=True)]
+    except ArgumentError:
+        raise ArgumentError(f"split {name!r}: name the fold, as in {example!r}") from None
+    except ValueError:
+        raise ArgumentError(
+            f"split {name!r}: cannot read {text!r}; write it like {example!r} "
+            f"(all choices: {choices})"
+        ) from None
+    try:
+        return make(*values) if make is GlobalTime else make(*values, seed=seed)
+    except ArgumentError as error:
+        raise ArgumentError(f"split {name!r}: {error}") from None
+
+
+# ---- the parts ---------------------------------------------------------------------------
+
+
+def _place_within_user(
+    ratings: Ratings, rng: np.random.Generator, latest_first: np.ndarray | None = None
+) -> np.ndarray:
+    """Place 0, 1, ... of each rating among its user's, at random or from the latest back."""
+    n = ratings.n_ratings
+    rank = rng.permutation(n)
+    if latest_first is not None:
+        rows = rank[np.argsort(-latest_first[rank], kind="stable")]
+        rank[rows] = np.arange(n)
+    # One distinct whole number a row: far quicker to sort than two columns, and no ties.
+    order = np.argsort(ratings.users.astype(np.int64) << 32 | rank)
+    starts = np.concatenate([[0], np.cumsum(ratings.user_counts)[:-1]])
+    place = np.empty(n, dtype=np.int64)
+    place[order] = np.arange(n) - starts[ratings.users[order]]
+    return place
+
+
+def _share_of_each(ratings: Ratings, share: float) -> np.ndarray:
+    """For each rating, how many of its user's ratings make the share; never all of them."""
+    counts = ratings.user_counts
+    return np.minimum(np.rint(share * counts).astype(np.int64), counts - 1)[ratings.users]
+
+
+def _known_times(ratings: Ratings, name: str) -> np.ndarray:
+    remedy = 'use a split that needs no time, such as "holdout:0.2" or "user-holdout:0.2"'
+    if ratings.timestamps is None:
+        raise DataError(f"split {name!r}: {ratings.name} has no timestamps: {remedy}")
+    unknown = int(np.count_nonzero(ratings.timestamps == 0))
+    if unknown:
+        raise DataError(
+            f"split {name!r}: {unknown} of {ratings.n_ratings} ratings of {ratings.name} have "
+            f"timestamp 0, that is an unknown time: drop them first with "
+            f"ratings.select(ratings.timestamps != 0), or {remedy}"
+        )
+    return ratings.timestamps

@@ -1,0 +1,1 @@
+"""The runner of published experiments, and the numbers they were published with."""

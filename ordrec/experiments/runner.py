@@ -1,0 +1,355 @@
+"""Published experiments by name: find the pipeline, run it, write what it found.
+
+A pipeline is a file in the folder ``pipelines`` with
+
+* ``NAME``, ``TITLE`` and ``SOURCE``: what it is called, what it shows, who published it;
+* ``TIME``: how long the whole of it takes, in words (estimated from one trial where that is
+  hours);
+* ``run(*, data, trials, jobs, quick, out)``, which returns a `Reproduction`: ``data`` is the folder
+  of data sets or None, ``trials`` a number or None for as many as were published, ``jobs`` how
+  many processes, ``quick`` whether a minute must be enough, ``out`` the folder for results (an
+  experiment keeps its cells in ``out / "cells"``, so that a stopped run continues).
+  Further keyword arguments with defaults (a tuple of texts, a text or a number) are options of
+  the file run as a script: with ``sets=()`` it takes ``--sets pyrim,machine``.
+
+The names are read without running the files. In a checkout the folder lies beside the
+package, in an installed ordrec within it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+
+from ordrec.errors import ArgumentError, DatasetMissing
+from ordrec.evaluation.experiment.manifest import circumstances
+from ordrec.evaluation.experiment.result import ExperimentResult
+from ordrec.experiments.published import published_section
+from ordrec.files import make_folder, write_text
+from ordrec.report.html import FigureSection, Report, TableSection, experiment_report
+
+__all__ = [
+    "Pipeline",
+    "Reproduction",
+    "among",
+    "announce",
+    "data_folder",
+    "list_pipelines",
+    "main",
+    "published_csv",
+    "reproduce",
+]
+
+CONTRACT = ("data", "trials", "jobs", "quick", "out")
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A published experiment that can be run by name."""
+
+    name: str
+    title: str
+    source: str
+    time: str
+    path: Path
+
+    def load(self) -> ModuleType:
+        """Run the file as a module of its own."""
+        from importlib.util import module_from_spec, spec_from_file_location
+
+        spec = spec_from_file_location(f"ordrec_pipeline_{self.path.stem}", self.path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        _send_whole(module)
+        return module
+
+    def options(self) -> dict[str, Any]:
+        """What its ``run`` takes beyond the contract, with the defaults."""
+        parameters = inspect.signature(self.load().run).parameters
+        return {name: p.default for name, p in parameters.items() if name not in CONTRACT}
+
+
+@dataclass
+class Reproduction:
+    """What a pipeline found.
+
+    Attributes
+    ----------
+    result : ExperimentResult or DataFrame
+        A frame where the numbers did not come from an `ordrec.evaluation.Experiment`.
+    findings : list of str
+        One sentence for each claim of the paper that was looked at.
+    comparison : DataFrame, optional
+        As made by `ordrec.experiments.published.beside_published`.
+    sections : list
+        Tables and figures beyond the usual ones.
+    usual : bool
+        Whether the report begins with the usual tables and figures of an experiment.
+    """
+
+    result: ExperimentResult | pd.DataFrame
+    findings: list[str] = field(default_factory=list)
+    comparison: pd.DataFrame | None = None
+    sections: list[TableSection | FigureSection] = field(default_factory=list)
+    usual: bool = True
+
+    @property
+    def complete(self) -> bool:
+        """Whether no cell failed."""
+        return not isinstance(self.result, ExperimentResult) or self.result.complete
+
+
+def pipelines_folder() -> Path:
+    """Where the pipelines lie: within an installed package, beside it in a checkout."""
+    package = Path(__file__).parent.parent
+    for folder in (package / "pipelines", package.parent / "pipelines"):
+        if folder.is_dir():
+            return folder
+    raise DatasetMissing(f"no folder 'pipelines' in {package} or beside it: install ordrec again")
+
+
+def published_csv(name: str) -> Path:
+    """The file of published numbers of that name."""
+    return pipelines_folder() / "published" / f"{name}.csv"
+
+
+def list_pipelines(folder: str | Path | None = None) -> dict[str, Pipeline]:
+    """All pipelines by name.
+
+    Examples
+    --------
+    >>> list_pipelines()["svor-grading"].title
+    'Grades of 24 students: thresholds out of order, equal, and in order'
+    """
+    found = {}
+    for path in sorted(Path(folder or pipelines_folder()).glob("*.py")):
+        words = _constants(path)
+        if {"NAME", "TITLE", "SOURCE", "TIME"} <= set(words):
+            found[words["NAME"]] = Pipeline(
+                words["NAME"], words["TITLE"], words["SOURCE"], words["TIME"], path
+            )
+    return dict(sorted(found.items()))
+
+
+def reproduce(
+    name: str,
+    *,
+    data: str | Path | None = None,
+    trials: int | None = None,
+    jobs: int | None = None,
+    quick: bool = False,
+    out: str | Path | None = None,
+    echo: Callable[[str], Any] = print,
+    **options: Any,
+) -> Reproduction:
+    """Run a pipeline, print what it found and write csv, figures and report.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_pipelines`.
+    data : path, optional
+        The folder of data sets; the one named by ORDREC_DATA if not given.
+    trials : int, optional
+        As many as were published if not given.
+    jobs : int, optional
+        Parts of it at a time; -1 for all processors. One if not given, unless a
+        `ordrec.parallel.default_engine` says otherwise.
+    quick : bool
+        A minute's worth of it.
+    out : path, optional
+        Folder for the results, ``reproduced/NAME`` if not given (``NAME-quick`` for a quick
+        run). Finished parts of an earlier run are taken from there.
+    echo : callable
+        What prints a line.
+    **options
+        Of that pipeline alone, such as ``sets`` where it has several: a list, or names between
+        commas.
+    """
+    pipelines = list_pipelines()
+    if name not in pipelines:
+        near = difflib.get_close_matches(name, pipelines, 3, 0.4)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(pipelines)}"
+        raise ArgumentError(f"no pipeline is called {name!r}: {hint}")
+    if trials is not None and trials < 1:
+        raise ArgumentError(f"trials must be at least 1, got {trials}")
+    if jobs == 0:
+        raise ArgumentError("jobs must not be 0: give 1, more, or -1 for all processors")
+    pipeline = pipelines[name]
+    options = _checked(options, pipeline) if options else {}
+    where = os.environ.get("ORDREC_DATA") if data is None else data
+    folder = None if where is None else Path(where).expanduser()
+    if folder is not None and not folder.is_dir():
+        raise DatasetMissing(f"no such folder: {folder}")
+    target = make_folder(out or Path("reproduced") / (f"{name}-quick" if quick else name))
+    echo(f"{pipeline.title} ({pipeline.source})")
+    echo("a quick run: under a minute" if quick else f"the whole run takes {pipeline.time}")
+    found = pipeline.load().run(
+        data=folder, trials=trials, jobs=jobs, quick=quick, out=target, **options
+    )
+    for line in _printed(found):
+        echo(line)
+    echo(f"written: {_write(found, pipeline, target)}")
+    return found
+
+
+def main(name: str) -> None:
+    """The command line of one pipeline's file; exit code 1 where a cell failed."""
+    from ordrec.errors import OrdrecError
+
+    pipeline = list_pipelines()[name]
+    options = argparse.ArgumentParser(description=f"{pipeline.title} ({pipeline.source})")
+    options.add_argument("--data", help="folder of data sets (default: ORDREC_DATA)")
+    options.add_argument("--trials", type=int, help="how many (default: as published)")
+    options.add_argument("--jobs", type=int, default=1, help="processes")
+    options.add_argument("--quick", action="store_true", help="a minute's worth of it")
+    options.add_argument("--out", help="folder for the results")
+    for option, default in pipeline.options().items():
+        several = isinstance(default, tuple)
+        options.add_argument(
+            f"--{option}",
+            type=_texts if several else type(default),
+            default=default,
+            help="names between commas" if several else f"default: {default}" if default else None,
+        )
+    try:
+        found = reproduce(name, **vars(options.parse_args()))
+    except OrdrecError as error:
+        options.exit(2, f"{name}: {error}\n")
+    sys.exit(0 if found.complete else 1)
+
+
+def data_folder(data: Path | None, *places: str) -> Path:
+    """The first of several places below the data folder that exists."""
+    for place in places:
+        if data is not None and (data / place).exists():
+            return data / place
+    raise DatasetMissing(
+        f"this experiment needs {' or '.join(places)} in the data folder: name that folder with "
+        "--data or ORDREC_DATA ('ordrec data describe NAME' says where to get a data set)"
+    )
+
+
+def among(asked: Sequence[str], known: Sequence[str], what: str = "data set") -> list[str]:
+    """The names asked for, all of which must be known.
+
+    Examples
+    --------
+    >>> among(["housing"], ["pyrim", "housing"])
+    ['housing']
+    """
+    for name in asked:
+        if name not in known:
+            raise ArgumentError(f"no {what} is called {name!r}: there are {', '.join(known)}")
+    return list(dict.fromkeys(asked))
+
+
+def announce(done: int, total: int, text: str) -> None:
+    """Progress of an experiment, on a terminal only."""
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        print(f"\r{done} of {total} {text[:60]:<60}", end=end, file=sys.stderr, flush=True)
+
+
+def _checked(options: Mapping[str, Any], pipeline: Pipeline) -> dict[str, Any]:
+    """Options of a pipeline by the types of their defaults; texts between commas are split."""
+    checked, defaults = {}, pipeline.options()
+    for name, value in options.items():
+        if name not in defaults:
+            there = f"it has {', '.join(defaults)}" if defaults else "it has none"
+            raise ArgumentError(f"{pipeline.name} has no option {name}: {there}")
+        several = isinstance(defaults[name], tuple)
+        if several and isinstance(value, str):
+            value = _texts(value)
+        if not isinstance(value, (tuple, list) if several else type(defaults[name])):
+            wanted = "names between commas" if several else type(defaults[name]).__name__
+            raise ArgumentError(f"{pipeline.name}: the option {name} takes {wanted}, not {value!r}")
+        checked[name] = value
+    return checked
+
+
+def _texts(argument: str) -> tuple[str, ...]:
+    """Texts between commas."""
+    return tuple(part.strip() for part in argument.split(",") if part.strip())
+
+
+def _send_whole(module: ModuleType) -> None:
+    """Let other processes, which cannot import it by its name, get its functions whole."""
+    from importlib import import_module
+
+    for name in ("cloudpickle", "joblib.externals.cloudpickle"):  # joblib's own before 1.6
+        try:
+            pickler = import_module(name)
+        except ImportError:
+            continue
+        pickler.register_pickle_by_value(module)
+
+
+def _constants(path: Path) -> dict[str, str]:
+    """Texts assigned to names in capitals at the top level of a file."""
+    found = {}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            try:
+                value = ast.literal_eval(node.value)
+            except ValueError:
+                continue
+            if isinstance(value, str):
+                found[node.targets[0].id] = value
+    return found
+
+
+def _printed(found: Reproduction) -> list[str]:
+    lines = []
+    if found.comparison is not None and not found.comparison.empty:
+        lines += found.comparison.round(4).to_string(na_rep="").splitlines()
+    elif isinstance(found.result, ExperimentResult) and not found.result.frame.empty:
+        lines += _means(found.result.frame).round(4).to_string(na_rep="").splitlines()
+    if isinstance(found.result, ExperimentResult) and not found.complete:
+        failures = found.result.failures
+        lines.append(f"{len(failures)} cells failed; the first: {failures['error'].iloc[0]}")
+    return lines + found.findings
+
+
+def _means(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a data set, size of the training part where a set has several, and model."""
+    keys = [] if frame["data"].nunique() == 1 else ["data"]
+    if "n_train" in frame and frame.groupby("data")["n_train"].nunique().max() > 1:
+        keys.append("n_train")
+        frame = frame.sort_values("n_train", kind="stable")
+    first = {name: place for place, name in enumerate(frame["data"].unique())}
+    frame = frame.sort_values("data", key=lambda names: names.map(first), kind="stable")
+    grouped = frame.groupby([*keys, "model", "metric"], sort=False)["value"]
+    return grouped.mean().unstack(sort=False)[list(frame["metric"].unique())]
+
+
+def _write(found: Reproduction, pipeline: Pipeline, folder: Path) -> Path:
+    """Results, comparison, figures and report; return the report's path."""
+    if isinstance(found.result, ExperimentResult):
+        found.result.write(folder)
+        manifest, failures = found.result.manifest, found.result.failures
+        usual = experiment_report(found.result, pipeline.title).sections if found.usual else []
+    else:
+        write_text(folder / "results.csv", found.result.to_csv(index=False))
+        manifest, failures, usual = circumstances(), None, []
+    sections: list[TableSection | FigureSection] = []
+    if found.comparison is not None:
+        write_text(folder / "comparison.csv", found.comparison.to_csv())
+        sections.append(published_section(found.comparison, pipeline.source))
+    lead = [f"Reproduces: {pipeline.source}.", *found.findings]
+    report = Report(pipeline.title, lead, [*found.sections, *sections, *usual], manifest, failures)
+    return report.write(folder)

@@ -1,0 +1,1 @@
+"""Linear algebra for compiled loops: the bridge to LAPACK and small Choleskys."""

@@ -1,0 +1,7 @@
+"""`Ratings` and `Scale`: the table everything starts from, in memory and on disk."""
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,225 @@
+"""Columns of a table of ratings, checked: numbers, times, ids, duplicates.
+
+Every complaint names the row (0-based, header not counted), the value and the remedy.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ordrec.errors import ArgumentError, DataError
+from ordrec.ratings.scale import Scale
+
+__all__ = [
+    "Duplicates",
+    "as_numbers",
+    "as_pandas",
+    "as_seconds",
+    "encode_ids",
+    "on_scale",
+    "plain",
+    "resolve_duplicates",
+    "shown",
+    "side_table",
+    "single_column",
+]
+
+Duplicates = Literal["error", "last", "mean"]
+
+
+def plain(key: Any) -> Any:
+    """An id as people write it: 7, not np.int64(7)."""
+    return key.item() if isinstance(key, np.generic) else key
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: one line, not too long."""
+    try:
+        text = " ".join(repr(plain(value)).split())
+    except ValueError:  # whole numbers of more than 4300 digits have no text
+        text = type(value).__name__
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def single_column(table: pd.DataFrame, name: str) -> pd.Series:
+    """The column of that name, of which there must be one."""
+    column = table[name]
+    if not isinstance(column, pd.Series):
+        raise DataError(
+            f"column {name!r} is there more than once, or has columns below it: keep one of them"
+        )
+    return column
+
+
+def as_pandas(frame: Any) -> pd.DataFrame:
+    """The table as a pandas frame, from whatever kind of frame it is."""
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    if hasattr(frame, "to_pandas"):
+        return frame.to_pandas()
+    if hasattr(frame, "__dataframe__"):
+        from pandas.api.interchange import from_dataframe
+
+        return from_dataframe(frame)
+    raise ArgumentError(f"need a data frame (pandas, polars, arrow), got {type(frame).__name__}")
+
+
+def as_numbers(column: pd.Series, name: str) -> np.ndarray:
+    """The column as finite numbers."""
+    if getattr(column.dtype, "kind", "O") in "mMc":  # numpy would make numbers of times
+        raise DataError(f"column {name!r} holds {column.dtype}, not numbers: convert it first")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError, np.exceptions.ComplexWarning):
+        row, value = _first_that_is_no_number(column)
+        raise DataError(
+            f"row {row}: {name} {shown(value)} is not a number: correct or drop the row"
+        ) from None
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise DataError(
+            f"row {bad[0]}: {name} is {values[bad[0]]} ({bad.size} such rows): drop them first"
+        )
+    return values
+
+
+def _first_that_is_no_number(column: pd.Series) -> tuple[int, Any]:
+    for row, value in enumerate(column):
+        try:
+            if np.iscomplexobj(value):
+                return row, value
+            float(value)
+        except (TypeError, ValueError, OverflowError):
+            if value is not pd.NA and value is not None:
+                return row, value
+    return 0, column.iloc[0]
+
+
+def as_seconds(column: pd.Series, name: str) -> np.ndarray:
+    """Times as whole seconds since 1970."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        missing = np.flatnonzero(column.isna())
+        if missing.size:
+            raise DataError(f"row {missing[0]}: no {name}: fill it, or pass timestamp=None")
+        stamps = pd.DatetimeIndex(column)
+        if stamps.tz is not None:
+            stamps = stamps.tz_convert("UTC").tz_localize(None)
+        return stamps.to_numpy("datetime64[s]").astype(np.int64)
+    if pd.api.types.is_integer_dtype(column) and not column.hasnans:
+        return column.to_numpy(np.int64, copy=True)  # the frame may change later
+    values = as_numbers(column, name)
+    outside = np.flatnonzero(np.abs(values) > 2.0**53)
+    if outside.size:
+        raise DataError(f"row {outside[0]}: {name} {values[outside[0]]:g} is not a time in seconds")
+    return values.astype(np.int64)
+
+
+def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
+    """Codes in the order of the sorted ids, and the ids."""
+    if pd.api.types.is_integer_dtype(column.dtype) and not column.hasnans:
+        ids = column.to_numpy()
+        low, high = int(ids.min()), int(ids.max())
+        in_range = low >= -(2**63) and high < 2**63
+        if in_range and high - low <= 8 * ids.size + 1024:  # a look-up table beats hashing
+            offsets = ids.astype(np.int64) - low  # int8 ids would overflow
+            seen = np.zeros(high - low + 1, dtype=np.bool_)
+            seen[offsets] = True
+            distinct = np.flatnonzero(seen)
+            if distinct.size == seen.size:
+                return offsets.astype(np.int32), pd.Index(distinct + low)
+            code_at = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+            return code_at[offsets], pd.Index(distinct + low)
+    missing = np.flatnonzero(column.isna())
+    if missing.size:
+        raise DataError(f"row {missing[0]}: no {name} id ({missing.size} such rows): drop them")
+    if pd.api.types.is_float_dtype(column.dtype):
+        values = column.to_numpy(np.float64)
+        broken = np.flatnonzero(~(np.abs(values) < 2.0**53) | (values != np.floor(values)))
+        if broken.size:
+            raise DataError(
+                f"row {broken[0]}: {name} id {values[broken[0]]:g} is not a whole number: "
+                "turn the ids into integers or strings"
+            )
+        return encode_ids(pd.Series(values.astype(np.int64)), name)
+    try:
+        codes, levels = pd.factorize(column, sort=True)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(
+            f"column {name!r} mixes ids of different types: turn them all into strings"
+        ) from None
+    return codes.astype(np.int32), pd.Index(levels)
+
+
+def on_scale(values: np.ndarray, scale: Scale, name: str) -> np.ndarray:
+    """Zero-based levels of ratings that must lie on the declared scale."""
+    levels = scale.levels_of(values)
+    wrong = np.flatnonzero(levels < 0)
+    if wrong.size:
+        raise DataError(
+            f"row {wrong[0]}: {name} {values[wrong[0]]:g} is not on the declared scale {scale} "
+            f"({wrong.size} such rows): declare the right scale, or drop them"
+        )
+    return levels
+
+
+def resolve_duplicates(
+    users: np.ndarray,
+    items: np.ndarray,
+    levels: np.ndarray,
+    values: np.ndarray,
+    times: np.ndarray | None,
+    scale: Scale,
+    how: Duplicates,
+    user_ids: pd.Index,
+    item_ids: pd.Index,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Rows to keep and their levels, or None where nothing is duplicated."""
+    key = users.astype(np.int64) * len(item_ids) + items
+    if _all_distinct(key, len(user_ids) * len(item_ids)):
+        return None
+    order = np.lexsort((np.arange(key.size), key) if times is None else (times, key))
+    first = np.flatnonzero(np.concatenate([[True], key[order][1:] != key[order][:-1]]))
+    last = np.concatenate([first[1:], [key.size]]) - 1
+    if how == "error":
+        again = int(np.flatnonzero(last > first)[0])
+        one, two = sorted(order[first[again] : first[again] + 2].tolist())
+        raise DataError(
+            f"row {two}: user {plain(user_ids[users[two]])!r} rated item "
+            f"{plain(item_ids[items[two]])!r} "
+            f"before, in row {one} ({int((last - first).sum())} such rows): "
+            'pass duplicates="last" or duplicates="mean"'
+        )
+    rows = order[last]
+    keep = np.argsort(rows, kind="stable")
+    if how == "last":
+        return rows[keep], levels[rows[keep]]
+    means = np.add.reduceat(values[order], first) / (last - first + 1)
+    return rows[keep], scale.levels_of(scale.nearest(means[keep]))
+
+
+def _all_distinct(key: np.ndarray, n_possible: int) -> bool:
+    """Whether no key in 0..n_possible-1 occurs twice."""
+    if (key[1:] > key[:-1]).all():  # files are often sorted
+        return True
+    if n_possible <= max(16 * key.size, 1 << 26):  # marking beats sorting
+        seen = np.zeros(n_possible, dtype=np.bool_)
+        seen[key] = True
+        return int(np.count_nonzero(seen)) == key.size
+    ordered = np.sort(key)
+    return not (ordered[1:] == ordered[:-1]).any()
+
+
+def side_table(table: pd.DataFrame | None, ids: pd.Index, name: str) -> pd.DataFrame | None:
+    """Side information in the order of the ids, NaN for those without any."""
+    if table is None:
+        return None
+    if not table.index.is_unique:
+        twice = table.index[table.index.duplicated()][0]
+        raise DataError(f"{name}: id {plain(twice)!r} has two rows: keep one")
+    return table.reindex(ids)

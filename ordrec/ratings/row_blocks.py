@@ -1,0 +1,140 @@
+"""Row groups of parquet files as checked columns of ratings, with the place of every row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ordrec.errors import DataError
+from ordrec.ratings.columns import as_numbers, as_seconds, on_scale
+from ordrec.ratings.partitions import parquet_engine
+from ordrec.ratings.scale import Scale
+
+__all__ = ["RowBlock", "checked_frame", "column_names", "row_blocks", "user_starts"]
+
+
+class RowBlock(NamedTuple):
+    """Rows of a file; ``groups`` are numbers of row groups and where each of them ends."""
+
+    users: np.ndarray
+    items: np.ndarray
+    values: np.ndarray
+    times: np.ndarray | None
+    file: str
+    groups: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def joined(cls, blocks: list[RowBlock]) -> RowBlock:
+        """Rows that follow each other in a file."""
+        if len(blocks) == 1:
+            return blocks[0]
+        groups, before = [], 0
+        for block in blocks:
+            groups += [(group, before + stop) for group, stop in block.groups]
+            before += block.values.size
+        times = [block.times for block in blocks if block.times is not None]
+        return cls(
+            np.concatenate([block.users for block in blocks]),
+            np.concatenate([block.items for block in blocks]),
+            np.concatenate([block.values for block in blocks]),
+            np.concatenate(times) if times else None,
+            blocks[0].file,
+            tuple(groups),
+        )
+
+    def slice(self, first: int, stop: int) -> RowBlock:
+        """Some of the rows."""
+        groups = tuple((group, end - first) for group, end in self.groups if end > first)
+        times = None if self.times is None else self.times[first:stop]
+        own = slice(first, stop)
+        return RowBlock(
+            self.users[own], self.items[own], self.values[own], times, self.file, groups
+        )
+
+    def place_of(self, row: int) -> str:
+        """File and row group of a row."""
+        group = next(group for group, stop in self.groups if row < stop)
+        return f"{self.file}, row group {group}"
+
+
+def row_blocks(
+    path: Path, columns: tuple[str, str, str, str], dated: bool, scale: Scale | None
+) -> Iterator[RowBlock]:
+    """The row groups of a file, checked."""
+    pyarrow, parquet = parquet_engine(path)
+    wanted = list(columns if dated else columns[:3])
+    names = column_names(path)
+    for column in wanted:
+        if names.count(column) != 1:
+            raise DataError(
+                f"{path}: {names.count(column) or 'no'} columns {column!r} (it has {names}): give "
+                "all files the same columns, or name them with user=, item=, rating=, timestamp="
+            )
+    with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        for group in range(file.num_row_groups):
+            place = f"{path}, row group {group}"
+            try:
+                table = checked_frame(file.read_row_group(group, columns=wanted))
+            except (OSError, ValueError, pyarrow.ArrowException) as error:
+                raise DataError(
+                    f"{place}: cannot be read ({str(error)[:200]}): write the file again"
+                ) from None
+            if len(table) == 0:
+                continue
+            try:
+                users, items = _ids(table[columns[0]]), _ids(table[columns[1]])
+                values = as_numbers(table[columns[2]], columns[2])
+                if scale is not None:
+                    on_scale(values, scale, columns[2])
+                times = as_seconds(table[columns[3]], columns[3]) if dated else None
+            except DataError as error:
+                raise DataError(f"{place}, {error}") from None
+            yield RowBlock(users, items, values, times, str(path), ((group, values.size),))
+
+
+def checked_frame(table: Any) -> pd.DataFrame:
+    """An arrow table of a stranger as a frame: what he says about pandas is not believed."""
+    table.validate(full=True)
+    return table.to_pandas(ignore_metadata=True)
+
+
+def column_names(path: Path) -> list[str]:
+    """The columns of a file."""
+    pyarrow, parquet = parquet_engine(path)
+    try:
+        return parquet.read_schema(path).names
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise DataError(
+            f"{path}: not a parquet table ({str(error)[:200]}): write it again, or take it away"
+        ) from None
+
+
+def user_starts(users: np.ndarray) -> np.ndarray:
+    """Rows at which another user begins."""
+    return np.flatnonzero(np.concatenate([[True], users[1:] != users[:-1]]))
+
+
+def _ids(column: pd.Series) -> np.ndarray:
+    """Ids that are all there, whole numbers or strings."""
+    missing = np.flatnonzero(column.isna())
+    if missing.size:
+        raise DataError(
+            f"row {missing[0]}: no {column.name} id ({missing.size} such rows): drop them"
+        )
+    if pd.api.types.is_integer_dtype(column.dtype):
+        if int(column.max()) >= 2**63:
+            raise DataError(
+                f"row {int(column.argmax())}: {column.name} id {column.max()} is too large: turn "
+                "the ids into strings"
+            )
+        return column.to_numpy(np.int64)
+    ids = column.to_numpy(object)
+    if pd.api.types.infer_dtype(ids, skipna=False) != "string":
+        raise DataError(
+            f"row 0: {column.name} ids of type {column.dtype}: turn them into integers or strings"
+        )
+    return ids

@@ -1,0 +1,368 @@
+"""`RatingsScan`: ratings that stay on disk and come through memory a chunk of users at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordrec.errors import ArgumentError, DataError
+from ordrec.ratings import Ratings, Scale
+from ordrec.ratings.columns import plain
+from ordrec.ratings.partitions import ITEMS, MANIFEST, Manifest, Part, parquet_engine, read_manifest
+from ordrec.ratings.row_blocks import RowBlock, checked_frame, column_names, row_blocks, user_starts
+
+__all__ = ["RatingsScan", "scan_ratings"]
+
+ROWS = 1_000_000  # of a chunk
+NAMES = ("user", "item", "rating", "timestamp")
+
+
+@dataclass(frozen=True)
+class RatingsScan:
+    """A folder of ratings, partitioned by user; made by `Ratings.scan`.
+
+    Iterating gives `Ratings` of whole users. Item codes are the same in all chunks; user codes
+    are the chunk's own, in the order of the file.
+
+    Attributes
+    ----------
+    path : Path
+    parts : tuple of Part
+        The files, with their numbers of ratings and users.
+    scale : Scale
+    item_ids : pandas.Index
+        Original id of each item code.
+    item_counts : ndarray
+        Number of ratings of each item.
+    dated : bool
+        Whether the ratings have times.
+    columns : tuple of str
+        What the columns user, item, rating and timestamp are called in the files.
+    name : str
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     synthetic_ratings(50, 40, n_ratings=500).to_partitions(folder, rows_per_part=200)
+    ...     scan = Ratings.scan(folder)
+    ...     [chunk.n_ratings for chunk in scan.chunks(rows=100)][:3]
+    [100, 94, 130]
+    """
+
+    path: Path
+    parts: tuple[Part, ...]
+    scale: Scale
+    item_ids: pd.Index
+    item_counts: np.ndarray
+    dated: bool
+    columns: tuple[str, str, str, str] = NAMES
+    name: str = "ratings"
+
+    @property
+    def n_ratings(self) -> int:
+        """Number of ratings."""
+        return sum(part.n_ratings for part in self.parts)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return sum(part.n_users for part in self.parts)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, those without a rating included."""
+        return len(self.item_ids)
+
+    def __iter__(self) -> Iterator[Ratings]:
+        return self.chunks()
+
+    def chunks(self, rows: int = ROWS, part: int | None = None) -> Iterator[Ratings]:
+        """Ratings of whole users, in the order of the files.
+
+        Parameters
+        ----------
+        rows : int
+            A chunk ends with the user who fills it up to so many ratings, or with the part.
+        part : int, optional
+            Only those of one part.
+
+        Raises
+        ------
+        DataError
+            Naming file, row group and row of what is no rating, is not on the scale, or is an
+            item rated twice by the same user.
+        """
+        if rows < 1:
+            raise ArgumentError(f"rows must be at least 1, got {rows}")
+        for one in self.parts if part is None else self.parts[part : part + 1]:
+            yield from self._of_part(one, rows)
+
+    def collect(self) -> Ratings:
+        """All ratings, in memory."""
+        return self._joined(list(self.chunks()))
+
+    def sample_users(self, n: int, seed: int = 0) -> Ratings:
+        """The ratings of n users drawn at random, in memory, in the order of the files.
+
+        Item codes and ids are those of the scan. All users if there are not more than n.
+        """
+        if n < 1:
+            raise ArgumentError(f"sample_users: n must be at least 1, got {n}")
+        chosen = np.zeros(self.n_users, dtype=np.bool_)
+        chosen[np.random.default_rng(seed).permutation(self.n_users)[:n]] = True
+        found, first = [], 0
+        for number, part in enumerate(self.parts):
+            if chosen[first : first + part.n_users].any():
+                at = first
+                for chunk in self.chunks(part=number):
+                    own = chosen[at : at + chunk.n_users]
+                    found.append(_only_users(chunk, own))
+                    at += chunk.n_users
+            first += part.n_users
+        return self._joined(found)
+
+    def check(self) -> None:
+        """Read everything once and see that no user is split and all counts are right."""
+        users, places, counts = [], [], np.zeros(self.n_items, dtype=np.int64)
+        for number, part in enumerate(self.parts):
+            n_ratings = n_users = 0
+            for chunk in self.chunks(part=number):
+                users.append(chunk.user_ids)
+                places.append(np.full(chunk.n_users, number))
+                counts += chunk.item_counts
+                n_ratings, n_users = n_ratings + chunk.n_ratings, n_users + chunk.n_users
+            if (n_ratings, n_users) != (part.n_ratings, part.n_users):
+                raise DataError(
+                    f"{self.path / part.file}: holds {n_ratings} ratings of {n_users} users, not "
+                    f"{part.n_ratings} of {part.n_users}: write the folder again"
+                )
+        files = [str(self.path / part.file) for part in self.parts]
+        _refuse_split_users(users, [files[k] for k in np.concatenate(places)])
+        if not np.array_equal(counts, self.item_counts):
+            item = int(np.flatnonzero(counts != self.item_counts)[0])
+            raise DataError(
+                f"{self.path / ITEMS}: item {plain(self.item_ids[item])!r} has {counts[item]} "
+                f"ratings, not {self.item_counts[item]}: write the folder again"
+            )
+
+    # ---- reading ---------------------------------------------------------------------------
+
+    def _of_part(self, part: Part, rows: int) -> Iterator[Ratings]:
+        held: list[RowBlock] = []
+        n_held = 0
+        for block in row_blocks(self.path / part.file, self.columns, self.dated, self.scale):
+            held.append(block)
+            n_held += block.values.size
+            if n_held < rows:
+                continue
+            whole = RowBlock.joined(held)
+            start = user_starts(whole.users)
+            first = at = 0
+            # The last user may go on in the next row group.
+            while first < start.size - 1:
+                last = int(np.searchsorted(start, at + rows))
+                if last >= start.size:
+                    break
+                yield self._ratings(whole, start[first : last + 1])
+                first, at = last, int(start[last])
+            held, n_held = [whole.slice(at, whole.values.size)], whole.values.size - at
+        if n_held:
+            whole = RowBlock.joined(held)
+            yield self._ratings(whole, np.append(user_starts(whole.users), n_held))
+
+    def _ratings(self, block: RowBlock, start: np.ndarray) -> Ratings:
+        """The ratings of the users who begin at ``start``, whose last entry is the end."""
+        part = block.slice(int(start[0]), int(start[-1]))
+        ids = pd.Index(block.users[start[:-1]])
+        if not ids.is_unique:
+            _refuse_split_users([ids], [part.place_of(int(a - start[0])) for a in start[:-1]])
+        users = np.repeat(np.arange(ids.size, dtype=np.int32), np.diff(start))
+        items = self.item_ids.get_indexer(pd.Index(part.items)).astype(np.int32)
+        if items.size and items.min() < 0:
+            at = int(np.argmin(items))
+            raise DataError(
+                f"{part.place_of(at)}: item {plain(part.items[at])!r} is not in {ITEMS}: delete "
+                f"{MANIFEST} and {ITEMS} to have all files examined"
+            )
+        key = users.astype(np.int64) * self.n_items + items
+        if not (key[1:] > key[:-1]).all():
+            order = np.argsort(key, kind="stable")
+            twice = np.flatnonzero(key[order][1:] == key[order][:-1])
+            if twice.size:
+                at = int(order[twice[0] + 1])
+                raise DataError(
+                    f"{part.place_of(at)}: user {plain(part.users[at])!r} rated item "
+                    f"{plain(part.items[at])!r} twice ({twice.size} such rows): keep one of them"
+                )
+        return Ratings(
+            users,
+            items,
+            self.scale.levels_of(part.values),
+            scale=self.scale,
+            user_ids=ids,
+            item_ids=self.item_ids,
+            timestamps=part.times,
+            name=self.name,
+        )
+
+    def _joined(self, chunks: list[Ratings]) -> Ratings:
+        first = np.cumsum([0, *(chunk.n_users for chunk in chunks)])
+        times = [chunk.timestamps for chunk in chunks if chunk.timestamps is not None]
+        users = [chunk.users + np.int32(at) for chunk, at in zip(chunks, first, strict=False)]
+        return Ratings(
+            np.concatenate(users),
+            np.concatenate([chunk.items for chunk in chunks]),
+            np.concatenate([chunk.levels for chunk in chunks]),
+            scale=self.scale,
+            user_ids=chunks[0].user_ids.append([chunk.user_ids for chunk in chunks[1:]]),
+            item_ids=self.item_ids,
+            timestamps=np.concatenate(times) if self.dated else None,
+            name=self.name,
+        )
+
+    def __repr__(self) -> str:
+        n_parts = f"{len(self.parts)} part{'s' if len(self.parts) > 1 else ''}"
+        return (
+            f"<RatingsScan {self.name}: {self.n_users} users x {self.n_items} items, "
+            f"{self.n_ratings} ratings in {n_parts}, {self.scale}{', dated' * self.dated}>"
+        )
+
+
+def scan_ratings(
+    path: str | Path,
+    *,
+    user: str = "user",
+    item: str = "item",
+    rating: str = "rating",
+    timestamp: str | None = "timestamp",
+    scale: Any = None,
+) -> RatingsScan:
+    """See `Ratings.scan`."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise DataError(f"{folder}: there is no such folder: name one with parquet files")
+    if scale is not None and not isinstance(scale, Scale):
+        scale = Scale(scale)
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return _examined(folder, (user, item, rating, timestamp or ""), scale)
+    if scale is not None and scale != Scale(manifest.scale):
+        raise ArgumentError(f"{folder}: has the {Scale(manifest.scale)}, not {scale}")
+    items = _item_table(folder, manifest)
+    return RatingsScan(
+        folder,
+        tuple(manifest.parts),
+        Scale(manifest.scale),
+        pd.Index(items["item"].to_numpy()),
+        items["n_ratings"].to_numpy(np.int64),
+        manifest.dated,
+        name=manifest.name,
+    )
+
+
+# ---- folders ---------------------------------------------------------------------------------
+
+
+def _item_table(folder: Path, manifest: Manifest) -> pd.DataFrame:
+    pyarrow, parquet = parquet_engine(folder)
+    try:
+        file = parquet.ParquetFile(folder / ITEMS, page_checksum_verification=True)
+        items = checked_frame(file.read(["item", "n_ratings"]))
+        right = len(items) == manifest.n_items and items["item"].is_unique
+        if right and int(items["n_ratings"].sum()) == manifest.n_ratings:
+            return items
+        reason = f"does not fit {MANIFEST}"
+    except (OSError, ValueError, KeyError, TypeError, pyarrow.ArrowException) as error:
+        reason = f"cannot be read: {str(error)[:200]}"
+    raise DataError(f"{folder / ITEMS}: {reason}: write the folder again")
+
+
+def _examined(folder: Path, columns: tuple[str, str, str, str], scale: Scale | None) -> RatingsScan:
+    """A folder that somebody else wrote: read once, to know users, items and scale."""
+    files = sorted(
+        file
+        for file in folder.rglob("*.parquet")
+        if not any(name.startswith(("_", ".")) for name in file.relative_to(folder).parts)
+    )
+    if not files:
+        raise DataError(f"{folder}: has no parquet files: write_partitions makes such a folder")
+    dated = columns[3] in column_names(files[0])
+    parts, users, places = [], [], []
+    counts = pd.Series(dtype=np.int64)
+    values = np.empty(0)
+    kinds: tuple[Any, Any] | None = None
+    for file in files:
+        if (columns[3] in column_names(file)) != dated:
+            raise DataError(
+                f"{file}: {'lacks' if dated else 'has'} the column {columns[3]!r}, unlike "
+                f"{files[0].name}: give all files the same columns, or pass timestamp=None"
+            )
+        n_ratings = n_users = 0
+        last: Any = None
+        for block in row_blocks(file, columns, dated, scale):
+            kinds = kinds or (block.users.dtype, block.items.dtype)
+            if kinds != (block.users.dtype, block.items.dtype):
+                raise DataError(
+                    f"{block.place_of(0)}: ids are integers in some files and strings in others: "
+                    "use one of them"
+                )
+            start = user_starts(block.users)
+            goes_on = n_ratings > 0 and block.users[0] == last
+            ids = pd.Index(block.users[start[1:] if goes_on else start])
+            users.append(ids)
+            places += [block.place_of(0)] * len(ids)
+            last = block.users[-1]
+            codes, distinct = pd.factorize(block.items)
+            counts = counts.add(pd.Series(np.bincount(codes), index=distinct), fill_value=0)
+            values = np.union1d(values, block.values)
+            n_ratings, n_users = n_ratings + block.values.size, n_users + len(ids)
+        parts.append(Part(str(file.relative_to(folder)), n_ratings, n_users, file.stat().st_size))
+    if values.size == 0:
+        raise DataError(f"{folder}: its files hold no ratings")
+    _refuse_split_users(users, places)
+    counts = counts.sort_index()
+    return RatingsScan(
+        folder,
+        tuple(part for part in parts if part.n_ratings),
+        scale or Scale.infer(values),
+        pd.Index(counts.index.to_numpy()),
+        counts.to_numpy(np.int64),
+        dated,
+        columns,
+        folder.name,
+    )
+
+
+def _refuse_split_users(users: list[pd.Index], places: list[str]) -> None:
+    every = users[0].append(users[1:])
+    if every.is_unique:
+        return
+    second = int(np.flatnonzero(every.duplicated())[0])
+    first = int(np.flatnonzero(every == every[second])[0])
+    raise DataError(
+        f"{places[second]}: user {plain(every[second])!r} was before in {places[first]} "
+        f"({int(every.duplicated().sum())} such cases): sort the table by user, and cut it into "
+        "files between users, or write it with write_partitions"
+    )
+
+
+def _only_users(chunk: Ratings, chosen: np.ndarray) -> Ratings:
+    """The ratings of some users, who are renumbered; the items stay."""
+    rows = chosen[chunk.users]
+    return Ratings(
+        (np.cumsum(chosen, dtype=np.int32) - np.int32(1))[chunk.users[rows]],
+        chunk.items[rows],
+        chunk.levels[rows],
+        scale=chunk.scale,
+        user_ids=chunk.user_ids[chosen],
+        item_ids=chunk.item_ids,
+        timestamps=None if chunk.timestamps is None else chunk.timestamps[rows],
+        name=chunk.name,
+    )

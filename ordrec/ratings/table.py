@@ -1,0 +1,422 @@
+"""`Ratings`: the one table everything starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from ordrec.errors import ArgumentError, DataError
+from ordrec.ratings.columns import (
+    Duplicates,
+    as_numbers,
+    as_pandas,
+    as_seconds,
+    encode_ids,
+    on_scale,
+    plain,
+    resolve_duplicates,
+    side_table,
+    single_column,
+)
+from ordrec.ratings.scale import Scale
+
+if TYPE_CHECKING:
+    from ordrec.ratings.scan import RatingsScan
+
+__all__ = ["Duplicates", "Ratings", "Scale"]
+
+
+class Ratings:
+    """An immutable table of user, item, rating and, if known, time.
+
+    Build one with `Ratings.from_frame` or a loader of `ordrec.datasets`. Users and
+    items are integer codes 0..n-1 inside; ``user_ids`` and ``item_ids`` give the
+    original identifiers back. Parts made by `select` keep the codes of the whole,
+    so that training and test parts speak of the same users and items.
+
+    Attributes
+    ----------
+    users, items : ndarray of int32
+        Codes, one a rating.
+    levels : ndarray of int16
+        Zero-based positions on the scale; ``ranks`` is ``levels + 1`` and ``values``
+        the ratings themselves.
+    timestamps : ndarray of int64 or None
+        Seconds since 1970; 0 means unknown.
+    scale : Scale
+    user_ids, item_ids : pandas.Index
+        Original identifier of each code.
+    user_table, item_table : pandas.DataFrame or None
+        Side information, one row a code, in code order.
+    folds : mapping of str to bool ndarray
+        Published partitions: True marks a test rating.
+    name : str
+        Shown in tables.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": ["ann", "ann", "bob"], "item": [7, 9, 7],
+    ...                       "rating": [4.0, 2.0, 5.0]})
+    >>> ratings = Ratings.from_frame(frame, scale=Scale.regular(1, 5))
+    >>> ratings.n_users, ratings.n_items, ratings.n_ratings
+    (2, 2, 3)
+    >>> ratings.of_user("ann")["rating"].tolist()
+    [4.0, 2.0]
+    """
+
+    def __init__(
+        self,
+        users: np.ndarray,
+        items: np.ndarray,
+        levels: np.ndarray,
+        *,
+        scale: Scale,
+        user_ids: pd.Index,
+        item_ids: pd.Index,
+        timestamps: np.ndarray | None = None,
+        user_table: pd.DataFrame | None = None,
+        item_table: pd.DataFrame | None = None,
+        folds: Mapping[str, np.ndarray] | None = None,
+        name: str = "ratings",
+    ):
+        self.users = _frozen(users, np.int32)
+        self.items = _frozen(items, np.int32)
+        self.levels = _frozen(levels, np.int16)
+        self.timestamps = None if timestamps is None else _frozen(timestamps, np.int64)
+        self.scale = scale
+        self.user_ids = user_ids
+        self.item_ids = item_ids
+        self.user_table = user_table
+        self.item_table = item_table
+        self.folds = MappingProxyType({k: _frozen(v, np.bool_) for k, v in (folds or {}).items()})
+        for fold, mask in self.folds.items():
+            if mask.shape != self.users.shape:
+                raise ArgumentError(
+                    f"fold {fold!r} has shape {mask.shape} for {self.n_ratings} ratings: "
+                    "give one flag a rating"
+                )
+        self.name = name
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str = "user",
+        item: str = "item",
+        rating: str = "rating",
+        timestamp: str | None = "timestamp",
+        scale: Scale | Iterable[float] | None = None,
+        duplicates: Duplicates = "error",
+        user_table: pd.DataFrame | None = None,
+        item_table: pd.DataFrame | None = None,
+        folds: Mapping[str, np.ndarray] | None = None,
+        name: str = "ratings",
+    ) -> Ratings:
+        """Check a table and turn it into `Ratings`.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            pandas, or anything that offers the Arrow or the dataframe interchange
+            protocol (polars, pyarrow, ...).
+        user, item, rating, timestamp : str
+            Column names. The timestamp column may be absent.
+        scale : Scale or iterable of float, optional
+            The declared rating values; inferred from the data when omitted.
+        duplicates : {"error", "last", "mean"}
+            What to do when a user rated an item twice: refuse, keep the last rating (by
+            time, then by row), or take the scale value nearest to the mean.
+        user_table, item_table : DataFrame indexed by original id, optional
+            Side information. Rows for unknown ids are dropped, missing rows become NaN.
+        folds : mapping of str to bool array, optional
+            Published test parts, one flag a row of ``frame``. Not with merged duplicates.
+
+        Raises
+        ------
+        DataError
+            Naming the row (0-based, header not counted), the value and the remedy.
+        """
+        table = as_pandas(frame)
+        for column in (user, item, rating):
+            if column not in table.columns:
+                raise DataError(
+                    f"no column {column!r} in the table (it has {list(map(str, table.columns))}): "
+                    "name the columns with user=, item=, rating="
+                )
+        if duplicates not in ("error", "last", "mean"):
+            raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
+        if len(table) == 0:
+            raise DataError("the table has no ratings")
+        values = as_numbers(single_column(table, rating), rating)
+        users, user_ids = encode_ids(single_column(table, user), user)
+        items, item_ids = encode_ids(single_column(table, item), item)
+        times = None
+        if timestamp is not None and timestamp in table.columns:
+            times = as_seconds(single_column(table, timestamp), timestamp)
+        if scale is None:
+            scale = Scale.infer(values)
+        elif not isinstance(scale, Scale):
+            scale = Scale(scale)
+        levels = on_scale(values, scale, rating)
+        keep = resolve_duplicates(
+            users, items, levels, values, times, scale, duplicates, user_ids, item_ids
+        )
+        if keep is not None:
+            if folds:
+                raise DataError("duplicated ratings cannot be merged across published folds")
+            rows, levels = keep
+            users, items = users[rows], items[rows]
+            times = None if times is None else times[rows]
+        return cls(
+            users,
+            items,
+            levels,
+            scale=scale,
+            user_ids=user_ids,
+            item_ids=item_ids,
+            timestamps=times,
+            user_table=side_table(user_table, user_ids, "user_table"),
+            item_table=side_table(item_table, item_ids, "item_table"),
+            folds=folds,
+            name=name,
+        )
+
+    @staticmethod
+    def scan(
+        path: str | Path,
+        *,
+        user: str = "user",
+        item: str = "item",
+        rating: str = "rating",
+        timestamp: str | None = "timestamp",
+        scale: Scale | Iterable[float] | None = None,
+    ) -> RatingsScan:
+        """Look into a folder of parquet files, partitioned by user, without loading it.
+
+        A folder that `to_partitions` wrote is known by its manifest. One that somebody else
+        wrote is read once; the rows of a user must stand together, in one file.
+
+        Parameters
+        ----------
+        path : str or Path
+        user, item, rating, timestamp : str
+            Column names, in a folder that ordrec did not write.
+        scale : Scale or iterable of float, optional
+            The declared rating values; those of the manifest, or inferred, when omitted.
+
+        Raises
+        ------
+        DataError
+            Naming the file, the row group and the remedy.
+        """
+        from ordrec.ratings.scan import scan_ratings
+
+        return scan_ratings(
+            path, user=user, item=item, rating=rating, timestamp=timestamp, scale=scale
+        )
+
+    def to_partitions(self, path: str | Path, *, rows_per_part: int = 1_000_000) -> None:
+        """Write the ratings to a folder for `Ratings.scan`; side tables are left out."""
+        from ordrec.ratings.partitions import write_partitions
+
+        write_partitions([self], path, rows_per_part=rows_per_part)
+
+    # ---- sizes -------------------------------------------------------------------------
+
+    @property
+    def n_users(self) -> int:
+        """Number of users, those without a rating in this part included."""
+        return len(self.user_ids)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, those without a rating in this part included."""
+        return len(self.item_ids)
+
+    @property
+    def n_ratings(self) -> int:
+        """Number of ratings."""
+        return int(self.users.size)
+
+    @property
+    def density(self) -> float:
+        """Share of the user-item pairs that are rated."""
+        return self.n_ratings / (self.n_users * self.n_items)
+
+    def __len__(self) -> int:
+        return self.n_ratings
+
+    # ---- columns -----------------------------------------------------------------------
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Ranks 1..``scale.n_ranks``."""
+        return self.levels + np.int16(1)
+
+    @property
+    def values(self) -> np.ndarray:
+        """Ratings in the data's own scale."""
+        return self.scale.values[self.levels]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas frame with original ids: user, item, rating and, if known, timestamp."""
+        columns: dict[str, Any] = {
+            "user": self.user_ids.take(self.users),
+            "item": self.item_ids.take(self.items),
+            "rating": self.values,
+        }
+        if self.timestamps is not None:
+            columns["timestamp"] = self.timestamps
+        return pd.DataFrame(columns)
+
+    def matrix(self, entries: Literal["value", "rank", "one"] = "value") -> sparse.csr_array:
+        """Item-by-user sparse matrix of ratings, ranks or ones.
+
+        A rating of zero is a stored entry, not a missing one.
+        """
+        data: np.ndarray
+        if entries == "value":
+            data = self.values
+        elif entries == "rank":
+            data = self.ranks.astype(np.float64)
+        elif entries == "one":
+            data = np.ones(self.n_ratings)
+        else:
+            raise ArgumentError(f'entries must be "value", "rank" or "one", got {entries!r}')
+        rows, start = self._by_item
+        return sparse.csr_array(
+            (data[rows], self.users[rows], start), shape=(self.n_items, self.n_users)
+        )
+
+    # ---- parts -------------------------------------------------------------------------
+
+    def select(self, rows: np.ndarray) -> Ratings:
+        """The ratings at the given row numbers or mask; ids and codes stay those of the whole."""
+        rows = np.asarray(rows)
+        return Ratings(
+            self.users[rows],
+            self.items[rows],
+            self.levels[rows],
+            scale=self.scale,
+            user_ids=self.user_ids,
+            item_ids=self.item_ids,
+            timestamps=None if self.timestamps is None else self.timestamps[rows],
+            user_table=self.user_table,
+            item_table=self.item_table,
+            folds={key: mask[rows] for key, mask in self.folds.items()},
+            name=self.name,
+        )
+
+    def compact(self) -> Ratings:
+        """The same ratings without users and items that have none."""
+        user_codes, item_codes = np.flatnonzero(self.user_counts), np.flatnonzero(self.item_counts)
+        users = (np.cumsum(self.user_counts > 0) - 1)[self.users]
+        items = (np.cumsum(self.item_counts > 0) - 1)[self.items]
+        return Ratings(
+            users,
+            items,
+            self.levels,
+            scale=self.scale,
+            user_ids=self.user_ids.take(user_codes),
+            item_ids=self.item_ids.take(item_codes),
+            timestamps=self.timestamps,
+            user_table=None if self.user_table is None else self.user_table.iloc[user_codes],
+            item_table=None if self.item_table is None else self.item_table.iloc[item_codes],
+            folds=self.folds,
+            name=self.name,
+        )
+
+    def without_timestamps(self) -> Ratings:
+        """The same ratings with the times forgotten."""
+        return self._with(timestamps=None)
+
+    def renamed(self, name: str) -> Ratings:
+        """The same ratings under another name."""
+        return self._with(name=name)
+
+    def _with(self, **changes: Any) -> Ratings:
+        fields = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
+                  "user_table", "item_table", "folds", "name")  # fmt: skip
+        return Ratings(**{field: getattr(self, field) for field in fields} | changes)
+
+    def rows_of_user(self, code: int) -> np.ndarray:
+        """Row numbers of one user's ratings, by user code, in row order."""
+        rows, start = self._by_user
+        return rows[start[code] : start[code + 1]]
+
+    def rows_of_item(self, code: int) -> np.ndarray:
+        """Row numbers of one item's ratings, by item code, in row order."""
+        rows, start = self._by_item
+        return rows[start[code] : start[code + 1]]
+
+    def of_user(self, user: Any) -> pd.DataFrame:
+        """One user's ratings, by original id."""
+        return self.select(self.rows_of_user(self._code(self.user_ids, user, "user"))).to_frame()
+
+    def of_item(self, item: Any) -> pd.DataFrame:
+        """One item's ratings, by original id."""
+        return self.select(self.rows_of_item(self._code(self.item_ids, item, "item"))).to_frame()
+
+    def user_codes(self, ids: Any) -> np.ndarray:
+        """Codes of original user ids, -1 for the unknown."""
+        return np.asarray(self.user_ids.get_indexer(pd.Index(np.asarray(ids))), dtype=np.int64)
+
+    def item_codes(self, ids: Any) -> np.ndarray:
+        """Codes of original item ids, -1 for the unknown."""
+        return np.asarray(self.item_ids.get_indexer(pd.Index(np.asarray(ids))), dtype=np.int64)
+
+    @cached_property
+    def user_counts(self) -> np.ndarray:
+        """Number of ratings of each user."""
+        return np.bincount(self.users, minlength=self.n_users)
+
+    @cached_property
+    def item_counts(self) -> np.ndarray:
+        """Number of ratings of each item."""
+        return np.bincount(self.items, minlength=self.n_items)
+
+    @cached_property
+    def _by_user(self) -> tuple[np.ndarray, np.ndarray]:
+        return _grouped(self.users, self.user_counts)
+
+    @cached_property
+    def _by_item(self) -> tuple[np.ndarray, np.ndarray]:
+        return _grouped(self.items, self.item_counts)
+
+    @staticmethod
+    def _code(ids: pd.Index, key: Any, kind: str) -> int:
+        found = ids.get_indexer(pd.Index([key]))[0]
+        if found < 0:
+            raise ArgumentError(f"unknown {kind} {key!r} (known ids look like {plain(ids[0])!r})")
+        return int(found)
+
+    def __repr__(self) -> str:
+        counts = np.bincount(self.levels, minlength=self.scale.n_ranks)
+        peak = max(int(counts.max(initial=0)), 1)
+        bars = "".join(" ▁▂▃▄▅▆▇█"[int(np.ceil(8 * c / peak))] for c in counts)
+        return (
+            f"<Ratings {self.name}: {self.n_users} users x {self.n_items} items, "
+            f"{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{bars}|"
+            f"{'' if self.timestamps is None else ', dated'}>"
+        )
+
+
+def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
+    array = np.ascontiguousarray(array, dtype=dtype).view()
+    array.setflags(write=False)
+    return array
+
+
+def _grouped(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers sorted by code, and where each code starts (as in a CSR matrix)."""
+    start = np.concatenate([[0], np.cumsum(counts)])
+    return np.argsort(codes, kind="stable"), start

@@ -1,0 +1,72 @@
+"""Models of the package implicit, for ranking."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from ordrec.errors import ArgumentError
+from ordrec.parallel import one_blas_thread
+from ordrec.ratings import Ratings
+from ordrec.recommend.adapters.peers import import_peer
+from ordrec.recommend.base import IdMappedModel
+
+__all__ = ["ImplicitModel", "implicit_bpr"]
+
+
+@dataclass(eq=False)
+class ImplicitModel(IdMappedModel):
+    """A recommender of implicit, for ranking only; an unknown user or item scores last.
+
+    Parameters
+    ----------
+    model : implicit recommender
+        Such as ``implicit.bpr.BayesianPersonalizedRanking()``; it stays as it is.
+    entries : {"one", "rank"}
+        What the user-item matrix holds: ones, or the ratings' ranks.
+    """
+
+    model: Any = None
+    entries: Literal["one", "rank"] = "one"
+
+    def fit(self, ratings: Ratings) -> ImplicitModel:
+        """Fit a copy to the matrix of users and items."""
+        if not hasattr(self.model, "recommend"):
+            raise ArgumentError(f"model must be a recommender of implicit, got {self.model!r}")
+        self._remember(ratings)
+        self._rated = sparse.csr_matrix(ratings.matrix(self.entries).T)
+        self.model_ = copy.deepcopy(self.model)
+        with one_blas_thread():
+            self.model_.fit(self._rated, show_progress=False)
+        return self
+
+    def scores(self, users: Any, items: Any) -> np.ndarray:
+        """Its scores; pairs it has none for come last."""
+        user_codes, item_codes = self._codes(users, items)
+        scores = np.full(user_codes.size, -np.inf)
+        for user in np.unique(user_codes[user_codes >= 0]).tolist():
+            mine = np.flatnonzero((user_codes == user) & (item_codes >= 0))
+            wanted = np.unique(item_codes[mine])
+            if not wanted.size:
+                continue
+            ids, values = self.model_.recommend(
+                user, self._rated[user], N=wanted.size, filter_already_liked_items=False,
+                items=wanted,
+            )  # fmt: skip
+            known = np.full(len(self.item_ids_), -np.inf)
+            known[ids[ids >= 0]] = values[ids >= 0]
+            scores[mine] = known[item_codes[mine]]
+        lowest = min(scores[np.isfinite(scores)].min(initial=0.0), 0.0)
+        return np.where(np.isfinite(scores), scores, lowest - 1.0)
+
+
+def implicit_bpr(factors: int = 64, iterations: int = 100, random_state: int = 0) -> ImplicitModel:
+    """implicit's Bayesian personalised ranking, of ones."""
+    bpr = import_peer("implicit.bpr", "implicit").BayesianPersonalizedRanking(
+        factors=factors, iterations=iterations, random_state=random_state, num_threads=1
+    )
+    return ImplicitModel(bpr)

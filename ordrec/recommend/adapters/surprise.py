@@ -1,0 +1,71 @@
+"""Algorithms of the package Surprise."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordrec.errors import ArgumentError
+from ordrec.ratings import Ratings
+from ordrec.recommend.adapters.peers import import_peer
+from ordrec.recommend.base import IdMappedModel
+
+__all__ = ["SurpriseModel", "surprise_knn"]
+
+SEEDED_BY_SURPRISE = ("SVD", "SVDpp", "NMF", "CoClustering")
+
+
+@dataclass(eq=False)
+class SurpriseModel(IdMappedModel):
+    """An algorithm of Surprise.
+
+    Parameters
+    ----------
+    algorithm : str or surprise.AlgoBase
+        The name of a class in ``surprise``, or an instance, which stays as it is.
+    options : dict
+        Arguments of the class, if it is given by name.
+    random_state : int
+        For an algorithm given by name that draws numbers.
+    """
+
+    algorithm: Any = "SVD"
+    options: dict[str, Any] = field(default_factory=dict)
+    random_state: int = 0
+
+    def fit(self, ratings: Ratings) -> SurpriseModel:
+        """Hand the ratings over by their codes and fit."""
+        surprise = import_peer("surprise", "scikit-surprise")
+        self._remember(ratings)
+        if not isinstance(self.algorithm, str):
+            self.model_ = copy.deepcopy(self.algorithm)
+        elif hasattr(surprise, self.algorithm):
+            seeded = self.algorithm in SEEDED_BY_SURPRISE
+            options = {"random_state": self.random_state} if seeded else {}
+            self.model_ = getattr(surprise, self.algorithm)(**options | self.options)
+        else:
+            raise ArgumentError(f"surprise has no algorithm {self.algorithm!r}")
+        frame = pd.DataFrame(
+            {"user": ratings.users, "item": ratings.items, "rating": ratings.values}
+        )
+        low, high = ratings.scale.values[[0, -1]].tolist()
+        table = surprise.Dataset.load_from_df(frame, surprise.Reader(rating_scale=(low, high)))
+        self.model_.verbose = False
+        self.model_.fit(table.build_full_trainset())
+        return self
+
+    def predict(self, users: Any, items: Any) -> np.ndarray:
+        """Its estimates, one pair at a time, as Surprise does."""
+        user_codes, item_codes = self._codes(users, items)
+        pairs = zip(user_codes.tolist(), item_codes.tolist(), strict=True)
+        return np.array([self.model_.predict(u, i).est for u, i in pairs], dtype=np.float64)
+
+
+def surprise_knn(k: int = 40, shrinkage: float = 100.0) -> SurpriseModel:
+    """Surprise's best neighbourhood model: items, around baselines."""
+    similarity = {"name": "pearson_baseline", "user_based": False, "shrinkage": shrinkage}
+    return SurpriseModel("KNNBaseline", {"k": k, "sim_options": similarity})

@@ -1,0 +1,109 @@
+"""What every fitted model remembers: the ids and the scale of its training ratings."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordrec.errors import ArgumentError, DataError, ModelFileError
+from ordrec.persistence import LARGEST, ids_from_arrays, ids_to_arrays
+from ordrec.ratings import Ratings, Scale
+
+__all__ = ["IdMappedModel", "codes_of", "codes_of_pairs"]
+
+
+def codes_of(index: pd.Index, ids: Any) -> np.ndarray:
+    """Position of each original id in the index, -1 for the unknown."""
+    if isinstance(ids, str) or not hasattr(ids, "__len__"):
+        raise ArgumentError(f"users and items must be sequences of ids, got {ids!r}")
+    return np.asarray(index.get_indexer(pd.Index(ids)), dtype=np.int64)
+
+
+def codes_of_pairs(
+    user_ids: pd.Index, item_ids: pd.Index, users: Any, items: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of users and items given by original ids, -1 for the unknown."""
+    user_codes, item_codes = codes_of(user_ids, users), codes_of(item_ids, items)
+    if user_codes.size != item_codes.size:
+        raise ArgumentError(
+            f"users and items must pair up, got {user_codes.size} users and {item_codes.size} items"
+        )
+    return user_codes, item_codes
+
+
+class IdMappedModel:
+    """A model that keeps the scale and the ids of its training ratings."""
+
+    scale_: Scale
+    user_ids_: pd.Index
+    item_ids_: pd.Index
+
+    def _remember(self, ratings: Ratings) -> None:
+        if ratings.n_ratings == 0:
+            raise DataError(f"{type(self).__name__}: no ratings to learn from")
+        self.scale_ = ratings.scale
+        self.user_ids_ = ratings.user_ids
+        self.item_ids_ = ratings.item_ids
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "scale_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(f"{type(self).__name__} is not fitted: call fit(ratings) first")
+
+    def _codes(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of a model's arguments, -1 for the unknown."""
+        self._check_fitted()
+        return codes_of_pairs(self.user_ids_, self.item_ids_, users, items)
+
+    def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each user and each item is one of those remembered."""
+        user_codes, item_codes = self._codes(users, items)
+        return user_codes >= 0, item_codes >= 0
+
+    def _with_users_of(self, ratings: Ratings) -> tuple[pd.Index, np.ndarray, np.ndarray]:
+        """The known user ids and after them the new ones, and codes of the ratings by these."""
+        self._check_fitted()
+        present = ratings.user_ids.take(np.unique(ratings.users))
+        newcomers = present[codes_of(self.user_ids_, present) < 0]
+        user_ids = self.user_ids_.append(newcomers) if len(newcomers) else self.user_ids_
+        users = codes_of(user_ids, ratings.user_ids)[ratings.users]
+        return user_ids, users, codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
+
+    def _identity(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata of the ids, the scale and the parameters, for a model file."""
+        self._check_fitted()
+        arrays = ids_to_arrays("user_ids", self.user_ids_)
+        arrays |= ids_to_arrays("item_ids", self.item_ids_)
+        parameters = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return arrays, {"parameters": parameters, "scale": self.scale_.values.tolist()}
+
+    @classmethod
+    def _from_identity(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """A model with the ids, the scale and the parameters of a file."""
+        model = cls(**cls._checked(metadata["parameters"]))
+        model.scale_ = Scale([float(value) for value in metadata["scale"]])
+        model.user_ids_ = ids_from_arrays("user_ids", arrays)
+        model.item_ids_ = ids_from_arrays("item_ids", arrays)
+        return model
+
+    @classmethod
+    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Parameters out of a file: each must be of the type of its default."""
+        checked = {}
+        for field in fields(cls):  # type: ignore[arg-type]
+            value: Any = parameters[field.name]
+            kind: Any = type(field.default)
+            if kind is float and type(value) is int and -LARGEST < value < LARGEST:
+                value = float(value)
+            fits = type(value) is kind and (kind is not float or -LARGEST < value < LARGEST)
+            if not fits:
+                raise ModelFileError(f"parameter {field.name} is {str(value)[:50]!r}")
+            checked[field.name] = value
+        return checked
+
+    def _clipped(self, values: np.ndarray) -> np.ndarray:
+        return np.clip(values, self.scale_.values[0], self.scale_.values[-1])

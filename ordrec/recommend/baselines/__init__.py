@@ -1,0 +1,1 @@
+"""Models that every other model has to beat."""

@@ -1,0 +1,237 @@
+"""Item-based nearest neighbours around the biases.
+
+Equations here, with ``r_ui`` the rating of user u for item i and ``mu + b_u + b_i`` the damped
+biases of `BiasModel`:
+
+(1) ``e_ui = r_ui - mu - b_u - b_i``
+(2) ``s_ij = (n_ij - 1) / (n_ij - 1 + shrinkage) * sum_u e_ui e_uj / (|e_i| |e_j|)``, over the
+    ``n_ij`` users who rated both
+(3) ``r^_ui = mu + b_u + b_i + sum_{j in N} s_ij e_uj / sum_{j in N} s_ij``, with ``N`` the items of
+    u most similar to i
+
+(1) and (3) are those of Koren, "Factor in the neighbors" (2010).
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numba import njit
+
+from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.persistence import take, take_rows
+from ordrec.ratings import Ratings
+from ordrec.recommend.base import IdMappedModel
+from ordrec.recommend.baselines.bias import BiasModel
+
+__all__ = ["ItemKNN"]
+
+
+@dataclass(eq=False)
+class ItemKNN(IdMappedModel):
+    """Item-based nearest neighbours around the biases, (3).
+
+    Similarities are computed when they are asked for, one row of an item at a time, so
+    that no items-by-items matrix is ever held; ``fit`` is quick and ``predict`` costs
+    ``sum_v |I_v|`` over the users v of each distinct item. Where a user has no similar
+    item, or user or item is unknown, the prediction is that of the biases.
+
+    Parameters
+    ----------
+    k : int
+        At most so many neighbours, those of the largest similarity; only positive ones.
+    similarity : {"pearson", "cosine"}
+        Whether the norms in (2) are over the users who rated both items, or over all
+        users who rated one of them.
+    shrinkage : float
+        Pulls similarities that rest on few common users to 0, (2).
+    user_damping, item_damping : float
+        Of the biases, as in `BiasModel`.
+    """
+
+    k: int = 40
+    similarity: Literal["pearson", "cosine"] = "pearson"
+    shrinkage: float = 100.0
+    user_damping: float = 15.0
+    item_damping: float = 10.0
+
+    def fit(self, ratings: Ratings) -> ItemKNN:
+        """Fit the biases and keep the training errors (1) by item and by user."""
+        self._check_parameters()
+        self._remember(ratings)
+        self.bias_ = BiasModel(self.user_damping, self.item_damping).fit(ratings)
+        errors = ratings.values - self.bias_.baseline(ratings.users, ratings.items)  # (1)
+        self._by_user = _compressed(ratings.users, ratings.items, errors, ratings.n_users)
+        self._profiles = self._by_user
+        self._index_items()
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.similarity not in ("pearson", "cosine"):
+            raise ArgumentError(
+                f'similarity must be "pearson" or "cosine", got {self.similarity!r}'
+            )
+        if self.k < 1 or self.shrinkage < 0:
+            raise ArgumentError(
+                f"need k >= 1 and shrinkage >= 0, got k={self.k}, shrinkage={self.shrinkage}"
+            )
+
+    def _index_items(self) -> None:
+        """The training errors by item, and their norms where the similarity needs them."""
+        start, items, errors = self._by_user
+        users = np.repeat(np.arange(start.size - 1), np.diff(start))
+        self._by_item = _compressed(items, users, errors, len(self.item_ids_))
+        norms = np.sqrt(np.bincount(items, errors**2, minlength=len(self.item_ids_)))
+        self._norms = norms if self.similarity == "cosine" else np.zeros(0)
+
+    def fold_in(self, ratings: Ratings) -> ItemKNN:
+        """A model that predicts for these users from these ratings, similarities kept."""
+        _, users, items = self._with_users_of(ratings)
+        model = copy.copy(self)
+        model.bias_ = self.bias_.fold_in(ratings)
+        model.user_ids_ = model.bias_.user_ids_
+        known = items >= 0
+        users, items, values = users[known], items[known], ratings.values[known]
+        errors = values - model.bias_.baseline(users, items)
+        start, old_items, old_errors = self._profiles
+        old_users = np.repeat(np.arange(start.size - 1), np.diff(start))
+        stays = ~np.isin(old_users, users)
+        model._profiles = _compressed(
+            np.concatenate([old_users[stays], users]),
+            np.concatenate([old_items[stays], items]),
+            np.concatenate([old_errors[stays], errors]),
+            len(model.user_ids_),
+        )
+        return model
+
+    def predict(self, users: Any, items: Any) -> np.ndarray:
+        """Biases plus the weighted mean error on the neighbours, within the scale."""
+        user_codes, item_codes = self._codes(users, items)
+        values = self.bias_.baseline(user_codes, item_codes)
+        known = np.flatnonzero((user_codes >= 0) & (item_codes >= 0))
+        queries = known[np.argsort(item_codes[known], kind="stable")]
+        distinct, first = np.unique(item_codes[queries], return_index=True)
+        values[queries] += _neighbour_means(
+            distinct,
+            np.append(first, queries.size),
+            user_codes[queries],
+            *self._by_item,
+            *self._by_user,
+            *self._profiles,
+            self._norms,
+            float(self.shrinkage),
+            min(self.k, len(self.item_ids_)),
+        )
+        return self._clipped(values)
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.persistence`."""
+        arrays, metadata = self.bias_.to_state()
+        for name, rows in (("trained", self._by_user), ("profiles", self._profiles)):
+            columns = zip(("start", "items", "errors"), rows, strict=True)
+            arrays |= {f"{name}.{part}": column for part, column in columns}
+        return arrays, self._identity()[1] | {"bias": metadata}
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """The model of a file."""
+        model = cls._from_identity(arrays, metadata)
+        model._check_parameters()
+        model.bias_ = BiasModel.from_state(arrays, metadata["bias"])
+        n_users, n_items = len(model.user_ids_), len(model.item_ids_)
+        model._by_user = _taken(arrays, "trained", n_items)
+        model._profiles = _taken(arrays, "profiles", n_items)
+        if not model._by_user[0].size <= model._profiles[0].size == n_users + 1:
+            raise ModelFileError(f"its profiles are not those of {n_users} users")
+        model._index_items()
+        return model
+
+
+# ---- the arithmetic --------------------------------------------------------------------
+
+
+def _compressed(
+    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, n_rows: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Start of each row, columns and values in row order, as in a CSR matrix."""
+    order = np.argsort(rows, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))])
+    return start.astype(np.int64), columns[order].astype(np.int32), values[order]
+
+
+def _taken(arrays: Any, name: str, n_columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same, out of a file."""
+    n_rows = take(arrays, f"{name}.start", np.int64, (None,)).size - 1
+    start, items = take_rows(
+        arrays, f"{name}.start", f"{name}.items", n_rows, n_columns, dtype=np.int32
+    )
+    return start, items, take(arrays, f"{name}.errors", np.float64, items.shape)
+
+
+@njit(cache=True)
+def _neighbour_means(
+    items: np.ndarray,
+    starts: np.ndarray,
+    users: np.ndarray,
+    by_item_start: np.ndarray,
+    by_item_users: np.ndarray,
+    by_item_errors: np.ndarray,
+    by_user_start: np.ndarray,
+    by_user_items: np.ndarray,
+    by_user_errors: np.ndarray,
+    profile_start: np.ndarray,
+    profile_items: np.ndarray,
+    profile_errors: np.ndarray,
+    norms: np.ndarray,
+    shrinkage: float,
+    k: int,
+) -> np.ndarray:
+    """The second term of (3) for the users ``users[starts[q]:starts[q + 1]]`` of each item."""
+    n_items = by_item_start.size - 1
+    sums = np.zeros((n_items, 4))  # e_i e_j, e_i^2, e_j^2, n_ij: one cache line an item
+    similarity = np.zeros(n_items)
+    touched = np.empty(n_items, dtype=np.int64)
+    best = np.empty(k)
+    best_errors = np.empty(k)
+    means = np.zeros(users.size)
+    for q in range(items.size):
+        i = items[q]
+        n_touched = 0
+        for a in range(by_item_start[i], by_item_start[i + 1]):
+            user, e_i = by_item_users[a], by_item_errors[a]
+            for b in range(by_user_start[user], by_user_start[user + 1]):
+                j, e_j = by_user_items[b], by_user_errors[b]
+                if sums[j, 3] == 0.0:
+                    touched[n_touched] = j
+                    n_touched += 1
+                sums[j, 0] += e_i * e_j
+                sums[j, 1] += e_i * e_i
+                sums[j, 2] += e_j * e_j
+                sums[j, 3] += 1.0
+        for t in range(n_touched):
+            j = touched[t]
+            norm = np.sqrt(sums[j, 1] * sums[j, 2]) if norms.size == 0 else norms[i] * norms[j]
+            common = sums[j, 3] - 1.0
+            if norm > 0.0 and common > 0.0 and j != i:
+                similarity[j] = common / (common + shrinkage) * sums[j, 0] / norm  # (2)
+            sums[j, :] = 0.0
+        for p in range(starts[q], starts[q + 1]):
+            n_best = 0
+            for a in range(profile_start[users[p]], profile_start[users[p] + 1]):
+                s = similarity[profile_items[a]]
+                if s <= 0.0 or (n_best == k and s <= best[k - 1]):
+                    continue
+                place = n_best if n_best < k else k - 1
+                while place > 0 and best[place - 1] < s:
+                    best[place], best_errors[place] = best[place - 1], best_errors[place - 1]
+                    place -= 1
+                best[place], best_errors[place] = s, profile_errors[a]
+                n_best = min(n_best + 1, k)
+            if n_best > 0:
+                means[p] = (best[:n_best] * best_errors[:n_best]).sum() / best[:n_best].sum()
+        for t in range(n_touched):
+            similarity[touched[t]] = 0.0
+    return means

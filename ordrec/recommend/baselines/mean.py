@@ -1,0 +1,51 @@
+"""The mean of all ratings, the least a model has to beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ordrec.errors import ModelFileError
+from ordrec.ratings import Ratings, Scale
+from ordrec.recommend.base import IdMappedModel
+
+__all__ = ["GlobalMean", "mean_on"]
+
+
+@dataclass(eq=False)
+class GlobalMean(IdMappedModel):
+    """The mean of all training ratings, for every user and item."""
+
+    def fit(self, ratings: Ratings) -> GlobalMean:
+        """Take the mean."""
+        self._remember(ratings)
+        self.mean_ = float(ratings.values.mean())
+        return self
+
+    def predict(self, users: Any, items: Any) -> np.ndarray:
+        """The same rating for every pair."""
+        codes, _ = self._codes(users, items)
+        return np.full(codes.size, self.mean_)
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.persistence`."""
+        arrays, metadata = self._identity()
+        return arrays, metadata | {"mean": self.mean_}
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """The model of a file."""
+        model = cls._from_identity(arrays, metadata)
+        model.mean_ = mean_on(model.scale_, metadata)
+        return model
+
+
+def mean_on(scale: Scale, metadata: dict[str, Any]) -> float:
+    """The mean rating of a file, if it is one: NaN would pass through every prediction."""
+    mean = float(metadata["mean"])
+    low, high = scale.values[[0, -1]]
+    if not low <= mean <= high:
+        raise ModelFileError(f"its mean rating {mean:g} is not on the scale {scale}")
+    return mean

@@ -1,0 +1,329 @@
+"""Predictions for all users of a scan, by a model that was fitted on some of them.
+
+A user enters by `fold_in`, which needs the model and his own ratings alone; so the users go by
+in chunks, the parts of the scan side by side, and each part's predictions are a file of their
+own, written in one step. What was finished before an interruption is not done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordrec.errors import ArgumentError, StorageError
+from ordrec.files import make_folder, replace_file, write_text
+from ordrec.parallel import Engine, run
+from ordrec.ratings import Ratings
+from ordrec.ratings.columns import as_pandas
+from ordrec.ratings.partitions import parquet_engine
+from ordrec.ratings.scan import ROWS, RatingsScan
+from ordrec.recommend.protocols import FoldInModel, ProbabilityModel
+
+__all__ = ["HeldOut", "ScanPredictions", "predict_scan"]
+
+FORMAT = "ordrec predictions"
+VERSION = 1
+MANIFEST = "_predictions.json"
+N_PROBES = 1000  # predictions by which a model is recognised
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A random share of the ratings, chosen by user and item: the same in any chunk.
+
+    Parameters
+    ----------
+    share : float
+        Between 0 and 1.
+    seed : int
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> ratings = synthetic_ratings(50, 40, n_ratings=1000)
+    >>> bool(90 < HeldOut(0.1).mask(ratings).sum() < 110)
+    True
+    """
+
+    share: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise ArgumentError(f"share must lie between 0 and 1, got {self.share}")
+
+    def mask(self, ratings: Ratings) -> np.ndarray:
+        """Which ratings are held out."""
+        users, items = (
+            pd.util.hash_array(np.asarray(ids)) for ids in (ratings.user_ids, ratings.item_ids)
+        )
+        state = np.array([self.seed], dtype=np.int64).view(np.uint64)
+        state = _mixed(_mixed(state + users)[ratings.users] + items[ratings.items])
+        return state < np.uint64(self.share * 2.0**64)
+
+    def parted(self, ratings: Ratings) -> tuple[Ratings, Ratings]:
+        """Ratings to learn from, and those held out."""
+        held = self.mask(ratings)
+        return ratings.select(~held), ratings.select(held)
+
+
+@dataclass(frozen=True)
+class ScanPredictions:
+    """Predictions on disk: one parquet file a part of the scan.
+
+    Attributes
+    ----------
+    path : Path
+    n_pairs : int
+        Number of predictions.
+    """
+
+    path: Path
+    n_pairs: int
+
+    def frames(self) -> Iterator[pd.DataFrame]:
+        """One frame a part: user, item, rating, expected, p_..., and actual if held out.
+
+        ``rating`` is what the model decides on, ``expected`` the mean of the distribution,
+        ``p_1`` and so on are the probabilities of the scale's values, for models that have them.
+        """
+        _, parquet = parquet_engine(self.path)
+        for file in sorted(self.path.glob("part-*.parquet")):
+            yield parquet.ParquetFile(file).read().to_pandas()
+
+
+def predict_scan(
+    model: FoldInModel,
+    scan: RatingsScan,
+    pairs: HeldOut | Any,
+    out: str | Path,
+    *,
+    rows: int = ROWS,
+    engine: Engine | str | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> ScanPredictions:
+    """Fold in all users of a scan and write predictions for them.
+
+    Parameters
+    ----------
+    model : FoldInModel
+        Fitted, for example on ``scan.sample_users(50_000)``. `OrdinalFactors` takes a few
+        microseconds a rating, `RatingPredictor` some ten milliseconds a user.
+    scan : RatingsScan
+    pairs : HeldOut or frame with the columns user and item
+        Ratings to leave out and predict, or pairs to predict from all ratings.
+    out : str or Path
+        A new folder, or one of an interrupted call with the same arguments: finished parts
+        are kept. On a cluster all workers must reach it, and the folder of the scan.
+    rows : int
+        Ratings in memory of each worker, see `RatingsScan.chunks`.
+    engine, n_jobs, progress
+        See `ordrec.parallel.run`; a task is a part.
+
+    Warns
+    -----
+    UserWarning
+        If some of the pairs are of users whom the scan does not have.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> from ordrec.recommend import OrdinalFactors
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     synthetic_ratings(60, 40, n_ratings=1200).to_partitions(f"{folder}/ratings")
+    ...     scan = Ratings.scan(f"{folder}/ratings")
+    ...     held = HeldOut(0.2)
+    ...     sample, _ = held.parted(scan.sample_users(30))
+    ...     model = OrdinalFactors(rank=2, pattern=2).fit(sample)
+    ...     found = predict_scan(model, scan, held, f"{folder}/predictions")
+    ...     list(next(found.frames()))[:5]
+    ['user', 'item', 'actual', 'rating', 'expected']
+    """
+    if not isinstance(model, FoldInModel):
+        raise ArgumentError(f"{type(model).__name__} has no fold_in: it knows its own users only")
+    asked = pairs if isinstance(pairs, HeldOut) else _Asked.of(pairs)
+    folder = Path(out)
+    manifest = _opened(folder, _identity(model, scan, asked))
+    if hasattr(model, "without_users"):
+        model = model.without_users()  # less to send, and nobody to look through
+    waiting = [number for number in range(len(scan.parts)) if not _file(folder, number).exists()]
+    shared = model, scan, asked, folder, rows
+    for _ in run(
+        _predict_part, waiting, shared=shared, engine=engine, n_jobs=n_jobs, progress=progress,
+        label=lambda number: scan.parts[number].file,
+    ):  # fmt: skip
+        pass
+    _, parquet = parquet_engine(folder)
+    n_pairs = sum(
+        parquet.read_metadata(_file(folder, number)).num_rows for number in range(len(scan.parts))
+    )
+    if isinstance(asked, _Asked) and n_pairs < asked.items.size:
+        warnings.warn(
+            f"{asked.items.size - n_pairs} of {asked.items.size} pairs are of users who are not in "
+            f"{scan.path}: they have no predictions there",
+            stacklevel=2,
+        )
+    _write_manifest(folder, manifest | {"complete": True, "n_pairs": n_pairs})
+    return ScanPredictions(folder, n_pairs)
+
+
+def _predict_part(
+    number: int,
+    model: Any,
+    scan: RatingsScan,
+    asked: HeldOut | _Asked,
+    folder: Path,
+    rows: int,
+) -> None:
+    """Write the predictions of one part."""
+    pyarrow, parquet = parquet_engine(folder)
+    try:
+        with replace_file(_file(folder, number)) as file:
+            writer = None
+            for chunk in scan.chunks(rows, part=number):
+                frame = _predictions(model, chunk, asked)
+                table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+                writer = writer or parquet.ParquetWriter(file, table.schema)
+                writer.write_table(table)
+            assert writer is not None, "a part has users"
+            writer.close()
+    except StorageError as error:
+        raise StorageError(
+            f"{error}. Finished parts are kept: call again with the same arguments to go on"
+        ) from None
+
+
+def _predictions(model: Any, chunk: Ratings, asked: HeldOut | _Asked) -> pd.DataFrame:
+    columns: dict[str, Any] = {}
+    if isinstance(asked, HeldOut):
+        history, wanted = asked.parted(chunk)
+        columns["user"] = wanted.user_ids.take(wanted.users)
+        columns["item"] = wanted.item_ids.take(wanted.items)
+        columns["actual"] = wanted.values
+    else:
+        history = chunk
+        columns["user"], columns["item"] = asked.of_users(chunk.user_ids)
+    users, items = columns["user"], columns["item"]
+    known = model.fold_in(history)
+    columns["rating"] = known.predict(users, items)
+    if isinstance(known, ProbabilityModel):
+        p = known.predict_proba(users, items)
+        columns["expected"] = p @ chunk.scale.values
+        for k, value in enumerate(chunk.scale.values):
+            columns[f"p_{value:g}"] = p[:, k].astype(np.float32)
+    return pd.DataFrame(columns)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Pairs to predict, grouped by user."""
+
+    users: pd.Index
+    start: np.ndarray
+    items: np.ndarray
+
+    @classmethod
+    def of(cls, pairs: Any) -> _Asked:
+        frame = as_pandas(pairs)
+        for column in ("user", "item"):
+            if column not in frame:
+                raise ArgumentError(f"predict_scan: no column {column!r} in the table of pairs")
+        codes, users = pd.factorize(frame["user"])
+        if len(frame) == 0 or (codes < 0).any():
+            raise ArgumentError("predict_scan: the table of pairs is empty, or lacks user ids")
+        start = np.concatenate([[0], np.cumsum(np.bincount(codes))])
+        return cls(
+            pd.Index(users), start, frame["item"].to_numpy()[np.argsort(codes, kind="stable")]
+        )
+
+    def of_users(self, ids: pd.Index) -> tuple[pd.Index, np.ndarray]:
+        """The pairs of some users."""
+        places = self.users.get_indexer(ids)
+        there = places >= 0
+        places = places[there]
+        counts = self.start[places + 1] - self.start[places]
+        first = np.repeat(self.start[places] - np.cumsum(counts) + counts, counts)
+        return ids[there].repeat(counts), self.items[first + np.arange(counts.sum())]
+
+
+def _mixed(state: np.ndarray) -> np.ndarray:
+    """Bits that depend on all bits (the finaliser of splitmix64)."""
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+# ---- the folder ------------------------------------------------------------------------------
+
+
+def _file(folder: Path, number: int) -> Path:
+    return folder / f"part-{number:05d}.parquet"
+
+
+def _identity(model: Any, scan: RatingsScan, asked: HeldOut | _Asked) -> dict[str, Any]:
+    """What predictions depend on: ratings, pairs and model, each by a checksum."""
+    parts = [(part.file, part.n_ratings, part.n_users, part.n_bytes) for part in scan.parts]
+    if isinstance(asked, HeldOut):
+        pairs = repr(asked)
+    else:
+        hashes = [pd.util.hash_array(np.asarray(ids)) for ids in (asked.users, asked.items)]
+        pairs = _checksum(hashes[0].tobytes(), hashes[1].tobytes(), asked.start.tobytes())
+    # A model is known by what it says of a user who has no ratings yet.
+    items = scan.item_ids[:N_PROBES]
+    said = model.predict(np.repeat(_stranger(scan), len(items)), items)
+    if isinstance(model, ProbabilityModel):
+        said = model.predict_proba(np.repeat(_stranger(scan), len(items)), items)
+    return {
+        "ratings": _checksum(json.dumps(parts).encode(), scan.scale.values.tobytes()),
+        "pairs": pairs,
+        "model": f"{type(model).__name__} {_checksum(np.round(said, 6).tobytes())}",
+    }
+
+
+def _stranger(scan: RatingsScan) -> Any:
+    """An id that no user has."""
+    first = next(scan.chunks(rows=1)).user_ids
+    return -(2**62) - 1 if pd.api.types.is_integer_dtype(first.dtype) else "\0nobody"
+
+
+def _checksum(*pieces: bytes) -> str:
+    return hashlib.sha256(b"".join(pieces)).hexdigest()[:32]
+
+
+def _opened(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
+    """Make the folder, or see that it is of the same call."""
+    manifest = {"format": FORMAT, "version": VERSION} | identity | {"complete": False}
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentError(f"{folder}: is a file: name a folder to write to")
+    make_folder(folder)
+    if not any(folder.iterdir()):
+        _write_manifest(folder, manifest)
+    try:
+        before = json.loads((folder / MANIFEST).read_text())
+        same = {key: before[key] for key in manifest if key != "complete"}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ArgumentError(
+            f"{folder}: is not empty and holds no predictions: name a new folder"
+        ) from None
+    for key, value in same.items():
+        if value != manifest[key]:
+            raise ArgumentError(
+                f"{folder}: holds predictions of other {key}: name a new folder, or delete it"
+            )
+    for left in folder.glob(".*.parquet"):
+        left.unlink(missing_ok=True)
+    return manifest
+
+
+def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=1))

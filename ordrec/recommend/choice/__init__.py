@@ -1,0 +1,1 @@
+"""Choice models: which items a user is likely to pick."""

@@ -1,0 +1,1 @@
+"""One ordinal model per user, as in the papers."""

@@ -1,0 +1,248 @@
+"""One ordinal model a user, independent of all others: the setting of the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+
+from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.parallel import run_all, worker_count
+from ordrec.ratings import Ratings
+from ordrec.recommend.base import IdMappedModel
+from ordrec.recommend.baselines.bias import BiasModel
+from ordrec.recommend.per_user.item_views import ItemSource, source_of
+from ordrec.recommend.per_user.state import (
+    restore_per_user,
+    restored_solver,
+    state_of_per_user,
+)
+
+__all__ = ["PerUserPredictor", "per_user_logistic"]
+
+MOST_JOBS = 4096  # that a model file may ask for
+USERS_A_TASK = 16
+POOLED_RATINGS = 5.0  # how many of them a user without a model has, besides his own
+
+
+def _has_probabilities(model: PerUserPredictor) -> bool:
+    solver = model._solver()
+    return hasattr(solver, "predict_proba") and solver.get_params().get("probability", True)
+
+
+@dataclass(eq=False)
+class PerUserPredictor(IdMappedModel):
+    """An ordinal model of each user's ratings, over kernels or features of the items.
+
+    A user's training set is the items he rated, a sample being an item described by what the
+    *other* users said of it; his own column is in no kernel and no feature. Users share the
+    table the kernels come from and nothing else, so that users with few ratings are predicted
+    poorly; `RatingPredictor` and `OrdinalFactors` pool.
+
+    Parameters
+    ----------
+    solver : estimator, optional
+        Any estimator of `ordrec.ordinal`, or a classifier of the same kind. One that has a
+        ``kernel`` is given the items' kernel as "precomputed", any other the items as rows of
+        features. ``classes`` are set to the ranks of the scale. ``SVORIM(C=1)`` when omitted.
+    features : "mean" or LowRankEM
+        How missing ratings of items are filled: with the mean of the item's others, or by a
+        weighted low-rank estimate (see `ordrec.recommend.per_user.item_views`).
+    kernel : "pearson" or Kernel
+        Between items. "pearson" is the correlation, ``Pearson().normalised()``; with
+        ``features="mean"`` any kernel that `ItemKernel` takes, otherwise any kernel.
+    min_ratings : int
+        A user with fewer ratings has no model of his own.
+    n_jobs : int, optional
+        Workers that fit and ask the users' models, -1 for all cores.
+    engine : Engine or str, optional
+        Where they are, see `ordrec.parallel`: by default in threads, as the solvers are compiled.
+        The numbers depend neither on it nor on ``n_jobs``, and it is not saved with the model.
+
+    Attributes
+    ----------
+    models_ : dict of int to estimator
+        The fitted model of each user code that has one.
+
+    Notes
+    -----
+    Users without a model: an unknown one, and one with fewer than ``min_ratings``, is given the
+    damped biases, rounded to the scale; one who gave the same rating every time is given that
+    rating. Their distribution is that of their own ratings and five more drawn from
+    everybody's. An item nobody rated is similar to none.
+
+    It can be saved if ``features="mean"``, ``kernel="pearson"`` and the solver is one of SVORIM,
+    SVOREX, SVORSLA and OrdinalLogistic: other solvers' models are more than coefficients over
+    the user's items and thresholds.
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> ratings = synthetic_ratings(30, 40, n_ratings=800, seed=0)
+    >>> model = PerUserPredictor().fit(ratings)
+    >>> model.predict([0, 1, "stranger"], [5, 5, 5]).shape
+    (3,)
+    """
+
+    solver: Any = None
+    features: Any = "mean"
+    kernel: Any = "pearson"
+    min_ratings: int = 10
+    n_jobs: int | None = None
+    engine: Any = None
+
+    def fit(self, ratings: Ratings, users: Any = None) -> PerUserPredictor:
+        """Build the shared table and fit every user's model.
+
+        Parameters
+        ----------
+        ratings : Ratings
+        users : sequence of ids, optional
+            Only these users get models; the ratings of all describe the items.
+        """
+        if self.min_ratings < 2:
+            raise ArgumentError(f"min_ratings must be at least 2, got {self.min_ratings}")
+        self._remember(ratings)
+        self._describe(ratings, BiasModel().fit(ratings))
+        wanted = np.count_nonzero(self._counts, axis=1) > 1
+        wanted &= ratings.user_counts >= self.min_ratings
+        if users is not None:
+            wanted &= np.isin(np.arange(ratings.n_users), ratings.user_codes(users))
+        rows = {u: ratings.rows_of_user(u) for u in np.flatnonzero(wanted).tolist()}
+        self._items = {u: ratings.items[rows[u]].astype(np.int64) for u in rows}
+        solver = self._solver()
+        if "classes" in solver.get_params():
+            solver.set_params(classes=np.arange(ratings.scale.n_ranks))
+        samples = [(u, self._items[u], ratings.levels[rows[u]].astype(np.int64)) for u in rows]
+        self.models_ = dict(zip(rows, self._over_users(_fit_users, samples, solver), strict=True))
+        return self
+
+    def predict(self, users: Any, items: Any) -> np.ndarray:
+        """The prediction of each user's model, a value of the scale."""
+        user_codes, item_codes = self._codes(users, items)
+        values = self.scale_.nearest(self._bias.predict(users, items))
+        constant = (user_codes >= 0) & (self._counts[user_codes].sum(axis=1) >= self.min_ratings)
+        values[constant] = self.scale_.values[self._counts[user_codes[constant]].argmax(axis=1)]
+        for _, pairs, levels in self._ask("predict", user_codes, item_codes):
+            values[pairs] = self.scale_.values[levels.astype(np.int64)]
+        return values
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, users: Any, items: Any) -> np.ndarray:
+        """The distribution of each user's model; only where the solver has probabilities."""
+        user_codes, item_codes = self._codes(users, items)
+        pooled = self._counts.sum(axis=0) + 1.0
+        own = np.vstack([self._counts, np.zeros(len(pooled))])[user_codes]
+        counts = own + POOLED_RATINGS * pooled / pooled.sum()
+        p = counts / counts.sum(axis=1, keepdims=True)
+        for user, pairs, rows in self._ask("predict_proba", user_codes, item_codes):
+            p[pairs] = 0.0  # a classifier that is not told of all ranks leaves some out
+            p[np.ix_(pairs, self.models_[user].classes_)] = rows
+        return p
+
+    # ---- files ---------------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.persistence`; see the notes on what can be saved."""
+        arrays, metadata = self._identity()
+        metadata["parameters"]["engine"] = None
+        return state_of_per_user(self, arrays, metadata)
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """The model of a file."""
+        model = cls._from_identity(arrays, metadata)
+        restore_per_user(model, arrays, metadata)
+        return model
+
+    @classmethod
+    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        n_jobs = parameters["n_jobs"]
+        if n_jobs is not None and (type(n_jobs) is not int or not 1 <= abs(n_jobs) <= MOST_JOBS):
+            raise ModelFileError(f"parameter n_jobs is {str(n_jobs)[:50]!r}")
+        plain = super()._checked(parameters | {"solver": None, "n_jobs": None})
+        return plain | {"solver": restored_solver(parameters["solver"]), "n_jobs": n_jobs}
+
+    # ---- users one by one ----------------------------------------------------------------------
+
+    def _describe(self, ratings: Ratings, bias: BiasModel) -> None:
+        """What users share, and what those without a model are given."""
+        n_ranks = ratings.scale.n_ranks
+        cells = ratings.users.astype(np.int64) * n_ranks + ratings.levels
+        self._counts = np.bincount(cells, minlength=ratings.n_users * n_ranks).reshape(-1, n_ranks)
+        self._bias, self._ratings = bias, ratings
+        self._source = source_of(self.features, self.kernel, ratings)
+
+    def _solver(self) -> Any:
+        """A fresh estimator, for precomputed kernels if it takes kernels at all."""
+        if self.solver is None:
+            from ordrec.ordinal import SVORIM
+
+            return SVORIM(kernel="precomputed")
+        solver = clone(self.solver)
+        return solver.set_params(kernel="precomputed") if _takes_kernels(solver) else solver
+
+    def _ask(
+        self, method: str, users: np.ndarray, items: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """User by user: who, which of the pairs are his, and what his model says of them."""
+        order = np.argsort(users, kind="stable")
+        distinct, first = np.unique(users[order], return_index=True)
+        groups = dict(zip(distinct.tolist(), np.split(order, first)[1:], strict=True))
+        groups = {user: pairs for user, pairs in groups.items() if user in self.models_}
+        asked = [(u, items[pairs], self._items[u], self.models_[u]) for u, pairs in groups.items()]
+        answers = self._over_users(_ask_users, asked, method)
+        yield from zip(groups, groups.values(), answers, strict=True)
+
+    def _over_users(
+        self, function: Callable[..., list[Any]], users: list[Any], *shared: Any
+    ) -> list[Any]:
+        """Results of a function that takes some users at a time, for all of them."""
+        chunks = [users[k : k + USERS_A_TASK] for k in range(0, len(users), USERS_A_TASK)]
+        found = run_all(
+            function,
+            chunks,
+            shared=(self._source, *shared),
+            engine=self.engine or ("threads" if worker_count(self.n_jobs) > 1 else "serial"),
+            n_jobs=self.n_jobs,
+            label=lambda chunk: f"users {chunk[0][0]} to {chunk[-1][0]}",
+        )
+        return [each for chunk in found for each in chunk]
+
+
+def _takes_kernels(solver: Any) -> bool:
+    return "kernel" in solver.get_params()
+
+
+def _fit_users(
+    users: list[tuple[int, np.ndarray, np.ndarray]], source: ItemSource, solver: Any
+) -> list[Any]:
+    """A model of each user, who comes with the items he rated and their levels."""
+    describe = source.gram if _takes_kernels(solver) else source.rows
+    return [clone(solver).fit(describe(user, items), levels) for user, items, levels in users]
+
+
+def _ask_users(
+    users: list[tuple[int, np.ndarray, np.ndarray, Any]], source: ItemSource, method: str
+) -> list[np.ndarray]:
+    """What each user's model says of some items; he comes with those he rated himself."""
+    answers = []
+    for user, items, rated, model in users:
+        takes = _takes_kernels(model)
+        X = source.gram(user, items, rated) if takes else source.rows(user, items)
+        answers.append(getattr(model, method)(X))
+    return answers
+
+
+def per_user_logistic(
+    alpha: float = 1.0, min_ratings: int = 10, n_jobs: int | None = None
+) -> PerUserPredictor:
+    """A `PerUserPredictor` of all-threshold logistic regressions, which have probabilities."""
+    from ordrec.ordinal import OrdinalLogistic
+
+    solver = OrdinalLogistic("all", alpha=alpha, kernel="precomputed")
+    return PerUserPredictor(solver, min_ratings=min_ratings, n_jobs=n_jobs)

@@ -1,0 +1,1 @@
+"""The rating predictor: the joint process under personal thresholds."""

@@ -1,0 +1,398 @@
+"""Users who were not in training, or whose ratings have changed, without training again.
+
+The coefficients ``a`` of all other users are held; those of the user solve his own equations:
+
+(1) ``(K_uu + I) a_u = y_u - (prior mean + what the others' coefficients say of his items)``
+
+with K_uu the item side (which leaves him out anyway), the user side's variance and the products
+between his own ratings. The user side's row of the Gram is summed over his items. What is
+neglected is how the others' coefficients would answer to his ratings. Pairs without a time have
+coefficients of their own, as in `Process`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from ordrec.errors import DataError
+from ordrec.linalg.lapack import ADDRESSES, factorise, inverse_diagonal_factorised, solve_factorised
+from ordrec.recommend.process.components import (
+    N_STATS,
+    OwnerView,
+    entry_stats,
+    row_components,
+    view_entries,
+    view_owner,
+)
+from ordrec.recommend.process.fitting import NEWTON_STEPS, Likelihood, Process
+from ordrec.recommend.process.pair_sums import N_SUMS
+from ordrec.recommend.process.shared_features import USER_SMOOTHING
+from ordrec.recommend.thresholds.ordered_probit import Layer, fit_person
+
+if TYPE_CHECKING:
+    from ordrec.recommend.predictor.model import RatingPredictor
+
+__all__ = ["FoldedUser", "fold_in_user", "unsolved_user"]
+
+
+@dataclass(frozen=True)
+class FoldedUser:
+    """A user's own part of the model.
+
+    Attributes
+    ----------
+    code : int
+        His code if he was in training, else -1.
+    items, levels, times : arrays
+        His ratings.
+    trained_x, trained_seen : arrays
+        His centred training ratings of these items, which the Grams contain.
+    x : float64 array
+        Item-centred ratings, for the user side.
+    row, diag : float64 arrays
+        His row of the user side's Gram, and its diagonal entry.
+    psi : float64 array
+        His product features.
+    a, undated : float64 arrays
+        Dual coefficients of his ratings, and those without the kernels of times.
+    shifts, scale : array and float
+        His thresholds and log-scale in the layer.
+    """
+
+    code: int
+    items: np.ndarray
+    levels: np.ndarray
+    times: np.ndarray
+    trained_x: np.ndarray
+    trained_seen: np.ndarray
+    x: np.ndarray
+    row: np.ndarray
+    diag: np.ndarray
+    psi: np.ndarray
+    a: np.ndarray
+    undated: np.ndarray
+    shifts: np.ndarray
+    scale: float
+
+    def scores(self, process: Process, items: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Latent scores of items, by code; times are 0 where unknown."""
+        scores, dated = np.empty(items.size), times > 0
+        for part, a, rows in ((process, self.a, dated),
+                              (process.without_times, self.undated, ~dated)):  # fmt: skip
+            if rows.any():
+                scores[rows] = self._mean(part, a, items[rows], times[rows])
+        return scores
+
+    def _mean(
+        self, process: Process, a: np.ndarray, items: np.ndarray, times: np.ndarray
+    ) -> np.ndarray:
+        data, K = process.data, process.K
+        x, seen = self.trained(process, items)
+        scores = data.prior_mean(items, x, seen)
+        rows = self.item_rows(process, items, times, x, seen)
+        scores += np.einsum("c,qcn,n->q", K.item_weights.weights, rows, a)
+        if data.two_sided:
+            own_x, own_seen = _looked_up(items, self.items, self.x)
+            means, variances = self.user_part(process, items, own_x, own_seen)
+            own_a, _ = _looked_up(items, self.items, a)
+            scores += means + variances * own_a
+            scores += data.products.phi[items] @ (self.psi @ (K.omega * self.table(process, a)))
+        return scores
+
+    def table(self, process: Process, a: np.ndarray) -> np.ndarray:
+        """The table of the products, with his coefficients in place of those from training."""
+        own = np.outer(self.psi, a @ process.data.products.phi[self.items])
+        return _table_of_others(process, self.code) + own
+
+    def trained(self, process: Process, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """His centred training ratings of items, and whether there is one."""
+        return _looked_up(items, *_training_ratings(process, self.code))
+
+    def user_terms(self, process: Process, item: int) -> tuple[np.ndarray, np.ndarray]:
+        """Components of the user side times the others' coefficients, and of his own variance."""
+        data, w = process.data, process.K.user_weights
+        items = np.array([item])
+        x, seen = _looked_up(items, self.items, self.x)
+        side = data.user_side
+        others = slice(side.start[item], side.start[item + 1])
+        part = np.zeros((w.weights.size, others.stop - others.start))
+        alone = np.zeros((w.weights.size, 1))
+        q_u = _user_loadings(process, self.code)
+        _user_row(side, w, self.row, self.diag, q_u, item, x[0], seen[0], part, alone)
+        return part * process.a[data.by_item[others]], alone[:, 0]
+
+    def item_rows(
+        self,
+        process: Process,
+        items: np.ndarray,
+        times: np.ndarray,
+        x: np.ndarray,
+        seen: np.ndarray,
+    ) -> np.ndarray:
+        """Components (item, component, own rating) of the item side."""
+        side, w = process.data.item_side, process.K.item_weights
+        fold = int(side.fold[self.code]) if self.code >= 0 else 0
+        activity = float(side.activity[self.code]) if self.code >= 0 else 0.0
+        rows = np.zeros((items.size, w.weights.size, self.items.size))
+        if self.items.size:
+            _item_rows(
+                side, w, self.items, self.trained_x, self.trained_seen, self.times, activity, fold,
+                items, times.astype(np.float64), x, seen, rows,
+            )  # fmt: skip
+        return rows
+
+    def user_part(
+        self, process: Process, items: np.ndarray, x: np.ndarray, seen: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The others' ratings of each item in the user side's mean, and the variance at it."""
+        data, w = process.data, process.K.user_weights
+        means, variances = np.zeros(items.size), np.zeros(items.size)
+        _user_part(
+            data.user_side, w, self.row, self.diag, _user_loadings(process, self.code),
+            items, x, seen, self.code, process.a[data.by_item], means, variances,
+        )  # fmt: skip
+        return means, variances
+
+    def probabilities(self, scores: np.ndarray, items: np.ndarray, layer: Layer) -> np.ndarray:
+        """P(rank) for scores of items, by code (-1 for the unknown)."""
+        nobody = layer.shifts.shape[0]
+        own = layer.with_user(nobody, self.shifts, self.scale, self.items.size)
+        return own.probabilities(scores, np.full(scores.size, nobody), items)
+
+
+def fold_in_user(
+    model: RatingPredictor,
+    code: int,
+    items: np.ndarray,
+    levels: np.ndarray,
+    times: np.ndarray | None,
+) -> FoldedUser:
+    """Solve (1) for one user; ``code`` is -1 for one who was not in training."""
+    user = unsolved_user(model, code, items, levels, times)
+    if items.size == 0:
+        shifts, scale = fit_person(model.layer_, np.zeros(0), levels, items)
+        return replace(user, shifts=shifts, scale=scale)
+    return _solved(model, user)
+
+
+def unsolved_user(
+    model: RatingPredictor,
+    code: int,
+    items: np.ndarray,
+    levels: np.ndarray,
+    times: np.ndarray | None,
+) -> FoldedUser:
+    """What the model's Grams and features say of a user, before anything is solved for."""
+    process, n_ranks = model.process_, model.scale_.n_ranks
+    data = process.data
+    items, levels = items.astype(np.int64), levels.astype(np.int64)
+    trained_x, trained_seen = _looked_up(items, *_training_ratings(process, code))
+    dated = times is not None and process.K.item_weights.scales.size > 0
+    stamps = np.asarray(times, dtype=np.float64) if dated else np.zeros(items.size)
+    x = model.units_.inward(model.scale_.values[levels]) - data.bias.mean - data.bias.item[items]
+    row, diag = _gram_row(process, code, items, x)
+    return FoldedUser(
+        code, items, levels, stamps, trained_x, trained_seen, x, row, diag,
+        _product_features(process, code, items), np.zeros(items.size), np.zeros(items.size),
+        np.zeros(n_ranks - 1), 0.0,
+    )  # fmt: skip
+
+
+def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
+    """Dual coefficients by (1), then thresholds and scale."""
+    process, layer, items, levels = model.process_, model.layer_, user.items, user.levels
+    target = y = model.units_.inward(model.scale_.values[levels])
+    noise = np.ones(items.size)
+    own, known = _own_equations(process, user)
+    a, factor = _coefficients(own, noise, y - known)  # (1)
+    left_out = y - a / inverse_diagonal_factorised(factor, ADDRESSES)
+    if model.likelihood_ is not None:
+        first, typical = model.likelihood_
+        personal = fit_person(first, left_out, levels, items)
+        likelihood = _likelihood_of(first, *personal, items, typical)
+        mean = known + own @ a
+        for _ in range(NEWTON_STEPS):
+            target, noise = likelihood.newton_target(mean, levels)
+            a, factor = _coefficients(own, noise, target - known)
+            mean = known + own @ a
+        left_out = target - a / inverse_diagonal_factorised(factor, ADDRESSES)
+    undated = a
+    if process.without_times is not process:
+        own, known = _own_equations(process.without_times, user)
+        undated, _ = _coefficients(own, noise, target - known)
+    shifts, scale = fit_person(layer, left_out, levels, items)
+    return replace(user, a=a, undated=undated, shifts=shifts, scale=scale)
+
+
+def _coefficients(
+    own: np.ndarray, noise: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Solution of ``(own + noise) a = right``, and the Cholesky factor it took."""
+    factor, a = own + np.diag(noise), right[None].copy()
+    finite = np.isfinite(factor).all() and np.isfinite(a).all()
+    if not finite or factorise(factor, ADDRESSES) != 0:
+        raise DataError(
+            f"a user's {noise.size} ratings cannot be solved for: the model's numbers are not "
+            "those of a fit; fit it again"
+        )
+    solve_factorised(factor, a, ADDRESSES)
+    return a[0], factor
+
+
+def _own_equations(process: Process, user: FoldedUser) -> tuple[np.ndarray, np.ndarray]:
+    """``K_uu`` of (1), and the mean that the others' coefficients give to his ratings."""
+    data, K, items = process.data, process.K, user.items
+    rows = user.item_rows(process, items, user.times, user.trained_x, user.trained_seen)
+    own = np.einsum("c,qcn->qn", K.item_weights.weights, rows)
+    undated = np.flatnonzero(~(user.times > 0))
+    own[undated, undated] += K.item_weights.weights[own_times(K.item_weights.scales.size)].sum()
+    known = data.prior_mean(items, user.trained_x, user.trained_seen)
+    if data.two_sided:
+        means, variances = user.user_part(process, items, user.x, np.ones(items.size))
+        phi = data.products.phi[items].astype(np.float64)
+        own += np.diag(variances) + (phi * (user.psi**2 @ K.omega)) @ phi.T
+        known = known + means + phi @ (user.psi @ (K.omega * _table_of_others(process, user.code)))
+    return own, known
+
+
+def _likelihood_of(
+    layer: Layer, shifts: np.ndarray, scale: float, items: np.ndarray, typical: float
+) -> Likelihood:
+    """The ordinal likelihood of one user's ratings."""
+    nobody = layer.shifts.shape[0]
+    own, rows = layer.with_user(nobody, shifts, scale, items.size), np.full(items.size, nobody)
+    return Likelihood(own.thresholds_of(rows), own.scale_of(rows, items), typical)
+
+
+def own_times(n_scales: int) -> slice:
+    """Where the time components stand among those of the item side."""
+    return slice(-n_scales, None) if n_scales else slice(0, 0)
+
+
+def _training_ratings(process: Process, code: int) -> tuple[np.ndarray, np.ndarray]:
+    side = process.data.item_side
+    own = slice(side.start[code], side.start[code + 1]) if code >= 0 else slice(0, 0)
+    return side.entry[own], side.x[own]
+
+
+def _looked_up(
+    wanted: np.ndarray, items: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Value of each wanted item and whether it is there, 0 and 0 where it is not."""
+    if items.size == 0:
+        return np.zeros(wanted.size), np.zeros(wanted.size)
+    order = np.argsort(items, kind="stable")
+    place = order[np.minimum(np.searchsorted(items, wanted, sorter=order), items.size - 1)]
+    there = items[place] == wanted
+    return np.where(there, values[place], 0.0), there.astype(np.float64)
+
+
+def _gram_row(
+    process: Process, code: int, items: np.ndarray, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The user's sums with every other user, and with himself."""
+    side = process.data.user_side
+    row = np.zeros((side.gram.shape[0], side.gram.shape[2]))
+    diag = np.zeros(side.gram.shape[2])
+    if process.data.two_sided:
+        if code >= 0:
+            row[:, N_SUMS:], diag[N_SUMS:] = (
+                side.gram[code, :, N_SUMS:],
+                side.gram[code, code, N_SUMS:],
+            )
+        _sum_row(side, items, x, row, diag)
+    return row, diag
+
+
+def _product_features(process: Process, code: int, items: np.ndarray) -> np.ndarray:
+    products = process.data.products
+    psi = products.psi[code].astype(np.float64) if code >= 0 else products.psi[-1].astype(float)
+    if "implicit" in products.user_groups:
+        mean = products.projection[items].sum(axis=0) / np.sqrt(items.size + USER_SMOOTHING)
+        psi[products.user_groups["implicit"]] = mean
+    return psi
+
+
+def _table_of_others(process: Process, code: int) -> np.ndarray:
+    """The table of the products without the user's training ratings."""
+    if code < 0:
+        return process.table
+    start, products = process.data.item_side.start, process.data.products
+    own = slice(start[code], start[code + 1])
+    mine = process.a[own] @ products.phi[products.items[own]]
+    return process.table - np.outer(products.psi[code], mine)
+
+
+def _user_loadings(process: Process, code: int) -> np.ndarray:
+    """Loadings of the user in each fold; a new one has none."""
+    loadings = process.data.user_side.loadings
+    if code < 0 or loadings.shape[1] == 0:
+        return np.zeros((loadings.shape[0], loadings.shape[2]))
+    return np.ascontiguousarray(loadings[:, code])
+
+
+# ---- the loops -------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _item_rows(
+    side, w, own_items, own_x, own_seen, own_time, activity, fold, items, time, x, seen, rows
+):  # type: ignore[no-untyped-def]
+    view = view_entries(side, w, own_items, own_x, own_seen, own_time, activity, fold)
+    own = np.empty(N_STATS)
+    for q in range(items.size):
+        e = items[q]
+        entry_stats(side.gram[e, e], x[q], seen[q], activity, w, own)
+        row_components(
+            side.gram[e], own, side.loadings[fold, e], time[q], view, own_items.size, w, rows[q]
+        )
+
+
+@njit(cache=True, nogil=True)
+def _sum_row(side, items, x, row, diag):  # type: ignore[no-untyped-def]
+    for k in range(items.size):
+        j = items[k]
+        for at in range(side.start[j], side.start[j + 1]):
+            v = side.entry[at]
+            row[v, 0] += x[k] * side.x[at]
+            row[v, 1] += x[k]
+            row[v, 2] += side.x[at]
+            row[v, 3] += 1.0
+            row[v, 4] += side.activity[j]
+        diag[0] += x[k] * x[k]
+        diag[1] += x[k]
+        diag[2] += x[k]
+        diag[3] += 1.0
+        diag[4] += side.activity[j]
+
+
+@njit(cache=True, nogil=True)
+def _user_row(side, w, row, diag, loadings, i, x, seen, part, alone):  # type: ignore[no-untyped-def]
+    """Components of the user with the raters of item i, and with himself."""
+    own = np.empty(N_STATS)
+    q_u = loadings[side.fold[i]]
+    entry_stats(diag, x, seen, side.activity[i], w, own)
+    stats, mine = own.copy().reshape((N_STATS, 1)), q_u.copy().reshape((q_u.size, 1))
+    nobody, no_time = np.zeros(1, dtype=np.int64), np.zeros(1)
+    itself = OwnerView(nobody, no_time, stats, mine, side.activity[i], np.zeros((0, 1)))
+    row_components(diag.reshape((1, diag.size)), own, q_u, 0.0, itself, 1, w, alone)
+    view = view_owner(side, w, i)
+    row_components(row, own, q_u, 0.0, view, view.entry.size, w, part)
+
+
+@njit(cache=True, nogil=True)
+def _user_part(side, w, row, diag, loadings, items, x, seen, code, a, means, variances):  # type: ignore[no-untyped-def]
+    alone = np.empty((w.weights.size, 1))
+    for q in range(items.size):
+        i = items[q]
+        part = np.empty((w.weights.size, side.start[i + 1] - side.start[i]))
+        _user_row(side, w, row, diag, loadings, i, x[q], seen[q], part, alone)
+        for c in range(w.weights.size):
+            variances[q] += w.weights[c] * alone[c, 0]
+            for b in range(part.shape[1]):
+                if side.entry[side.start[i] + b] != code:
+                    means[q] += w.weights[c] * part[c, b] * a[side.start[i] + b]

@@ -1,0 +1,245 @@
+"""From ratings to the ingredients of the joint model: centring, Grams, loadings, features."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ordrec.errors import DataError
+from ordrec.features.matrix import damped_biases
+from ordrec.ratings import Ratings
+from ordrec.recommend.predictor.side_features import item_side_features, user_side_features
+from ordrec.recommend.process.covariance import JointData
+from ordrec.recommend.process.loadings import cross_fitted_loadings
+from ordrec.recommend.process.pair_sums import N_SUMS, build_side, empty_side
+from ordrec.recommend.process.shared_features import USER_SMOOTHING, Products, implicit_features
+
+__all__ = ["Preparation", "Units", "memory_needed", "prepare", "within_memory"]
+
+SIDE_KERNELS = 2  # at most, on either side
+BYTES = 4  # of a number in Grams and blocks
+TYPICAL_SPREAD = 1.126  # of 5-star ratings, in whose units all default weights are
+
+
+@dataclass(frozen=True)
+class Units:
+    """Ratings are centred and scaled to the spread that the default weights expect."""
+
+    mean: float
+    scale: float
+
+    @classmethod
+    def of(cls, values: np.ndarray, step: float) -> Units:
+        """From training ratings; ``step`` stands in where all of them are equal."""
+        spread = float(values.std())
+        return cls(float(values.mean()), TYPICAL_SPREAD / (spread if spread > 0 else step))
+
+    def inward(self, values: np.ndarray) -> np.ndarray:
+        """Ratings to scores."""
+        return (values - self.mean) * self.scale
+
+    def outward(self, scores: Any) -> Any:
+        """Scores to ratings."""
+        return scores / self.scale + self.mean
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Which ingredients there are, and their sizes.
+
+    Parameters
+    ----------
+    two_sided : bool
+        Whether there are user kernels and products; without them the prior mean of an item is
+        the damped mean of the other users' ratings.
+    use_time, use_side : bool
+    rank, n_folds, n_rounds, ridge : numbers
+        Of the low-rank loadings.
+    bias_damping : float
+    item_rank, user_rank : int
+        Columns of the implicit features in the products.
+    """
+
+    two_sided: bool = True
+    use_time: bool = True
+    use_side: bool = True
+    rank: int = 8
+    n_folds: int = 4
+    n_rounds: int = 10
+    ridge: float = 25.0
+    bias_damping: float = 5.0
+    item_rank: int = 80
+    user_rank: int = 300
+
+
+def memory_needed(ratings: Ratings, how: Preparation) -> float:
+    """Estimate of the gigabytes that a fit takes: its Grams and its blocks, the rest is small.
+
+    Grams have a row and a column for each item (and each user, with two sides), blocks for each
+    rating of one user (twice, with the inverses) or of one item.
+    """
+    users, items = ratings.user_counts.astype(np.float64), ratings.item_counts.astype(np.float64)
+
+    def gram(n: int, table: Any) -> float:
+        return float(n + 1) ** 2 * (N_SUMS + SIDE_KERNELS * (how.use_side and table is not None))
+
+    numbers = gram(items.size, ratings.item_table) + 2.0 * float(users @ users)
+    if how.two_sided:
+        numbers += gram(users.size, ratings.user_table) + float(items @ items)
+    return numbers * BYTES / 1e9
+
+
+def within_memory(ratings: Ratings, how: Preparation, limit: float) -> Preparation:
+    """The preparation as it is, or one-sided, with a warning, if only that stays within ``limit``.
+
+    Raises
+    ------
+    DataError
+        If neither does.
+    """
+    needed = memory_needed(ratings, how)
+    if needed <= limit:
+        return how
+    smaller = replace(how, two_sided=False)
+    less = memory_needed(ratings, smaller)
+    size = f"{ratings.n_users} users x {ratings.n_items} items"
+    if less > limit:
+        raise DataError(
+            f"RatingPredictor: {size} take {less:.1f} GB or more, and max_memory is {limit:g}: "
+            f"raise it, leave out items with few ratings, or use OrdinalFactors"
+        )
+    warnings.warn(
+        f"RatingPredictor: {size} take {needed:.1f} GB with both sides, and max_memory is "
+        f'{limit:g}: fitted as preset="fast", which takes {less:.1f} GB',
+        stacklevel=4,
+    )
+    return smaller
+
+
+def prepare(
+    ratings: Ratings, units: Units, how: Preparation, seed: int, n_jobs: int = 1
+) -> JointData:
+    """Sum up, factorise and describe what the covariance is made of.
+
+    One user and one item more than there are, without ratings, stand for all unknown ones.
+    """
+    rng = np.random.default_rng(seed)
+    order = np.argsort(ratings.users, kind="stable")
+    users = ratings.users[order].astype(np.int64)
+    items = ratings.items[order].astype(np.int64)
+    n_users, n_items = ratings.n_users + 1, ratings.n_items + 1
+    y = units.inward(ratings.values[order])
+    time = np.zeros(y.size)
+    if how.use_time and ratings.timestamps is not None:
+        time = ratings.timestamps[order].astype(np.float64)
+    bias = damped_biases(
+        users, items, y, n_users, n_items,
+        user_shrinkage=how.bias_damping, item_shrinkage=how.bias_damping,
+    )  # fmt: skip
+    item_features = _and_unknown(item_side_features(ratings.item_table if how.use_side else None))
+    user_features = _and_unknown(user_side_features(ratings.user_table if how.use_side else None))
+    rest = y - bias.predict(users, items)
+    loadings = partial(
+        cross_fitted_loadings, rank=how.rank, n_folds=how.n_folds, n_rounds=how.n_rounds,
+        ridge=how.ridge, rng=rng, n_jobs=n_jobs,
+    )  # fmt: skip
+    start = _starts(users, n_users)
+    fold, by_fold = loadings(start, items, rest, n_items)
+    x = y - bias.mean - bias.user[users]
+    features = list(item_features.values())
+    item_side = build_side(start, items, x, time, n_items, features, fold, by_fold, n_jobs)
+    if how.two_sided:
+        by_item = np.argsort(items, kind="stable")
+        entry, owner = users[by_item], _starts(items, n_items)
+        fold, by_fold = loadings(owner, entry, rest[by_item], n_users)
+        x = (y - bias.mean - bias.item[items])[by_item]
+        features = list(user_features.values())
+        user_side = build_side(
+            owner, entry, x, np.zeros(y.size), n_users, features, fold, by_fold, n_jobs
+        )
+        shape = (n_users, n_items)
+        products = _products(users, items, shape, item_features, user_features, how, rng)
+    else:
+        by_item = np.zeros(0, dtype=np.int64)
+        user_side, user_features = empty_side(n_items), {}
+        products = _no_products((n_users, n_items), item_features, start, items)
+    counts = np.bincount(items, minlength=n_items), np.bincount(users, minlength=n_users)
+    return JointData(
+        users, items, y, item_side, user_side, products, by_item,
+        (_popularity(counts[0]), _popularity(counts[1])), bias,
+        tuple(item_features), tuple(user_features), how.two_sided,
+    )  # fmt: skip
+
+
+def _and_unknown(features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A row of zeros more, of which side information says nothing."""
+    return {name: np.vstack([rows, np.zeros(rows.shape[1])]) for name, rows in features.items()}
+
+
+def _starts(owners: np.ndarray, n_owners: int) -> np.ndarray:
+    counts = np.bincount(owners, minlength=n_owners)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _no_products(
+    shape: tuple[int, int],
+    item_features: dict[str, np.ndarray],
+    start: np.ndarray,
+    items: np.ndarray,
+) -> Products:
+    """No user has a feature, so nothing is shared; a model file needs those of the items."""
+    psi, none = np.zeros((shape[0], 0), np.float32), np.zeros((shape[1], 0))
+    phi = np.hstack([none, *item_features.values()]).astype(np.float32)
+    return Products(psi, phi, {}, _slices(item_features), start, items, none)
+
+
+def _products(
+    users: np.ndarray,
+    items: np.ndarray,
+    shape: tuple[int, int],
+    item_features: dict[str, np.ndarray],
+    user_features: dict[str, np.ndarray],
+    how: Preparation,
+    rng: np.random.Generator,
+) -> Products:
+    seen = sparse.csr_array((np.ones(users.size), (users, items)), shape=shape)
+    counts = np.bincount(items, minlength=shape[1])
+    centre, spread = _popularity(counts)
+    log_count = (np.log1p(counts) - centre) / spread
+    theirs, projection = implicit_features(
+        seen, how.user_rank, rng, smoothing=USER_SMOOTHING, by_activity=False
+    )
+    those, _ = implicit_features(
+        sparse.csr_array(seen.T), how.item_rank, rng, smoothing=0.05, by_activity=True
+    )
+    psi = {"ones": np.ones((shape[0], 1)), "implicit": theirs, **user_features}
+    phi = {
+        "ones": np.ones((shape[1], 1)),
+        "implicit": those,
+        "popularity": np.column_stack([log_count, log_count**2 - 1.0]) / 2.0,
+        **item_features,
+    }
+    features = [
+        np.hstack(list(group.values())).astype(np.float32, order="C") for group in (psi, phi)
+    ]
+    start = _starts(users, shape[0])
+    return Products(features[0], features[1], _slices(psi), _slices(phi), start, items, projection)
+
+
+def _slices(groups: dict[str, np.ndarray]) -> dict[str, slice]:
+    edges = np.cumsum([0, *(rows.shape[1] for rows in groups.values())]).tolist()
+    spans = itertools.pairwise(edges)
+    return {name: slice(a, b) for name, (a, b) in zip(groups, spans, strict=True)}
+
+
+def _popularity(counts: np.ndarray) -> np.ndarray:
+    """Centre and spread of ``log(1 + n)`` over those with a rating."""
+    logs = np.log1p(counts[counts > 0])
+    spread = logs.std()
+    return np.array([logs.mean(), spread if spread > 1e-9 else 1.0])  # equal but for rounding

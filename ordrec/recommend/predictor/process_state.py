@@ -1,0 +1,191 @@
+"""The Gaussian process of a `RatingPredictor` as arrays and metadata of a model file, and back.
+
+Stored are the ratings, the loadings, the features and the dual coefficients. The Gram matrices,
+which would take most of the room, are summed up anew from these; the numbers are the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ordrec.errors import ModelFileError
+from ordrec.features.matrix import Biases
+from ordrec.persistence import take, take_rows
+from ordrec.recommend.process.covariance import Covariance, JointData
+from ordrec.recommend.process.fitting import Process
+from ordrec.recommend.process.pair_sums import Side, build_side, empty_side
+from ordrec.recommend.process.shared_features import Products
+from ordrec.recommend.process.weights import TIME_SCALES, Layout, Weights
+from ordrec.recommend.thresholds.state import number
+
+__all__ = ["process_from_arrays", "process_to_arrays"]
+
+Arrays = Mapping[str, np.ndarray]
+TINY = float(np.finfo(np.float64).tiny)
+
+
+def process_to_arrays(process: Process) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and metadata of a fitted process."""
+    data, weights = process.data, process.K.weights
+    products, bias = data.products, data.bias
+    arrays = {
+        "ratings.start": data.item_side.start,
+        "ratings.items": data.items,
+        "ratings.times": data.item_side.time,
+        "ratings.y": data.y,
+        "bias.user": bias.user,
+        "bias.item": bias.item,
+        "popularity": np.stack(data.popularity),
+        "products.psi": products.psi,
+        "products.phi": products.phi,
+        "products.projection": products.projection,
+        "weights": weights.values,
+        "process.a": process.a,
+        "process.left_out": process.left_out,
+        "process.noise": process.noise,
+    }
+    if process.undated is not None:
+        arrays["process.undated"] = process.undated
+    for name, side in (("item_side", data.item_side), ("user_side", data.user_side)):
+        arrays |= {
+            f"{name}.x": side.x,
+            f"{name}.fold": side.fold,
+            f"{name}.loadings": side.loadings,
+        }
+    groups = {"user_groups": products.user_groups, "item_groups": products.item_groups}
+    return arrays, {
+        "two_sided": data.two_sided,
+        "item_kernels": list(data.item_kernels),
+        "user_kernels": list(data.user_kernels),
+        "bias": {"mean": bias.mean, "n_iter": bias.n_iter, "change": bias.change,
+                 "converged": bias.converged},
+        "scales": list(weights.layout.scales),
+        "chosen": sorted(weights.layout.chosen),
+        "n_iter": process.n_iter,
+        **{name: _widths(slices) for name, slices in groups.items()},
+    }  # fmt: skip
+
+
+def process_from_arrays(
+    arrays: Arrays, state: Mapping[str, Any], n_users: int, n_items: int, n_jobs: int
+) -> Process:
+    """The process of so many users and items, the unknown ones included."""
+    data = _data(arrays, state, n_users, n_items, n_jobs)
+    products = tuple(f"{a}*{b}" for a, b in data.products.names)
+    scales, chosen = _texts(state["scales"]), frozenset(_texts(state["chosen"]))
+    layout = Layout(data.item_kernels, data.user_kernels, scales, products, chosen)
+    values = take(arrays, "weights", np.float64, (len(layout.names),), low=0)
+    smoothing = [name.startswith("smooth.") for name in layout.names]
+    known = set(scales) <= set(TIME_SCALES) and chosen <= set(layout.names)
+    if not known or (values[smoothing] <= 0).any():
+        raise ModelFileError("the weights are not those of its components")
+    n = data.y.size
+    return Process(
+        Covariance(data, Weights(layout, values), n_jobs),
+        take(arrays, "process.a", np.float64, (n,)),
+        take(arrays, "process.left_out", np.float64, (n,)),
+        take(arrays, "process.noise", np.float64, (n,), low=TINY),
+        int(state["n_iter"]),
+        take(arrays, "process.undated", np.float64, (n,)) if scales else None,
+    )
+
+
+def _data(
+    arrays: Arrays, state: Mapping[str, Any], n_users: int, n_items: int, n_jobs: int
+) -> JointData:
+    start, items = take_rows(arrays, "ratings.start", "ratings.items", n_users, n_items - 1)
+    y = take(arrays, "ratings.y", np.float64, items.shape)
+    if y.size == 0 or start[-1] != start[-2]:
+        raise ModelFileError("array 'ratings.start' gives ratings to the unknown user, or to none")
+    users = np.repeat(np.arange(n_users), np.diff(start))
+    two_sided = state["two_sided"]
+    if not isinstance(two_sided, bool):
+        raise ModelFileError(f"two_sided is {str(two_sided)[:50]!r}")
+    products = _products(arrays, state, start, items, n_users, n_items)
+    kernels = _texts(state["item_kernels"]), _texts(state["user_kernels"])
+    if not two_sided and (kernels[1] or products.user_groups):
+        raise ModelFileError("a process with one side has no features of users")
+    times = take(arrays, "ratings.times", np.float64, y.shape)
+    features = [products.phi[:, products.item_groups[name]] for name in kernels[0]]
+    item_side = _side(arrays, "item_side", start, items, times, n_items, features, n_jobs)
+    if two_sided:
+        by_item = np.argsort(items, kind="stable")
+        owner = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=n_items))])
+        features = [products.psi[:, products.user_groups[name]] for name in kernels[1]]
+        user_side = _side(
+            arrays, "user_side", owner, users[by_item], np.zeros(y.size), n_users, features, n_jobs
+        )
+    else:
+        by_item, user_side = np.zeros(0, dtype=np.int64), empty_side(n_items)
+    popularity = take(arrays, "popularity", np.float64, (2, 2), low=1e-9, high=100)
+    bias = state["bias"]
+    return JointData(
+        users, items, y, item_side, user_side, products, by_item,
+        (popularity[0], popularity[1]),
+        Biases(
+            number(bias["mean"]),
+            take(arrays, "bias.user", np.float64, (n_users,)),
+            take(arrays, "bias.item", np.float64, (n_items,)),
+            int(bias["n_iter"]), number(bias["change"]), bool(bias["converged"]),
+        ),
+        kernels[0], kernels[1], two_sided,
+    )  # fmt: skip
+
+
+def _side(
+    arrays: Arrays,
+    name: str,
+    start: np.ndarray,
+    entry: np.ndarray,
+    times: np.ndarray,
+    n_entries: int,
+    features: list[np.ndarray],
+    n_jobs: int,
+) -> Side:
+    loadings = take(arrays, f"{name}.loadings", np.float64, (None, n_entries, None))
+    last = loadings.shape[0] - 1
+    fold = take(arrays, f"{name}.fold", np.int64, (start.size - 1,), low=0, high=last)
+    x = take(arrays, f"{name}.x", np.float64, entry.shape)
+    return build_side(start, entry, x, times, n_entries, features, fold, loadings, n_jobs)
+
+
+def _products(
+    arrays: Arrays,
+    state: Mapping[str, Any],
+    start: np.ndarray,
+    items: np.ndarray,
+    n_users: int,
+    n_items: int,
+) -> Products:
+    psi = take(arrays, "products.psi", np.float32, (n_users, None))
+    phi = take(arrays, "products.phi", np.float32, (n_items, None))
+    user_groups = _slices(state["user_groups"], psi.shape[1])
+    item_groups = _slices(state["item_groups"], phi.shape[1])
+    implicit = user_groups.get("implicit", slice(0, 0))
+    rank = implicit.stop - implicit.start
+    projection = take(arrays, "products.projection", np.float64, (n_items, rank))
+    return Products(psi, phi, user_groups, item_groups, start, items, projection)
+
+
+def _widths(groups: Mapping[str, slice]) -> list[list[Any]]:
+    """Names of groups of columns and how many each has; they follow one another."""
+    return [[name, columns.stop - columns.start] for name, columns in groups.items()]
+
+
+def _slices(widths: Any, n_columns: int) -> dict[str, slice]:
+    names = _texts([name for name, _ in widths])
+    counts = [int(width) for _, width in widths]
+    if min(counts, default=0) < 0 or sum(counts) != n_columns or len(set(names)) < len(names):
+        raise ModelFileError(f"the groups do not share {n_columns} columns among them")
+    edges = itertools.pairwise(itertools.accumulate(counts, initial=0))
+    return {name: slice(a, b) for name, (a, b) in zip(names, edges, strict=True)}
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ModelFileError(f"{str(values)[:50]!r} is not a list of names")
+    return tuple(values)

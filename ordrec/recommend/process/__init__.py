@@ -1,0 +1,1 @@
+"""The joint Gaussian process over users and items: arrays in, arrays out."""

@@ -1,0 +1,161 @@
+"""The table of models: the names they are made by, where they live and what is asked of them.
+
+One line of `MODELS` adds a model to `make_model`, to ``ordrec fit`` and ``ordrec evaluate``, and
+to model files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from ordrec.errors import ArgumentError
+
+__all__ = [
+    "ModelEntry",
+    "default_model_names",
+    "make_model",
+    "model_names",
+    "register_model",
+    "storable_kinds",
+    "storable_model_names",
+]
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """One model.
+
+    Attributes
+    ----------
+    name : str
+        What `make_model` and the command line call it; empty for a model that is only made from
+        a script.
+    home : str
+        ``"package.module:factory"``, imported when the model is first made.
+    stored_as : str
+        The class, as model files name it, in the module of ``home``; empty if the model cannot
+        be saved.
+    by_default : bool
+        Whether ``ordrec evaluate`` compares it without being asked.
+    """
+
+    name: str
+    home: str
+    stored_as: str = ""
+    by_default: bool = False
+
+
+_HERE = "ordrec.recommend"
+MODELS: list[ModelEntry] = [
+    ModelEntry("mean", f"{_HERE}.baselines.mean:GlobalMean", "GlobalMean", True),
+    ModelEntry("histogram", f"{_HERE}.baselines.histogram:RatingHistogram", "RatingHistogram"),
+    ModelEntry("bias", f"{_HERE}.baselines.bias:BiasModel", "BiasModel", True),
+    ModelEntry("item-knn", f"{_HERE}.baselines.item_knn:ItemKNN", "ItemKNN", True),
+    ModelEntry("factors", f"{_HERE}.factors.model:OrdinalFactors", "OrdinalFactors", True),
+    ModelEntry("als", f"{_HERE}.choice.als:ALSRanking", "ALSRanking", True),
+    ModelEntry("per-user-svor", f"{_HERE}.per_user.model:PerUserPredictor", "PerUserPredictor"),
+    ModelEntry(
+        "per-user-logistic", f"{_HERE}.per_user.model:per_user_logistic", "PerUserPredictor", True
+    ),
+    ModelEntry("predictor", f"{_HERE}.predictor.model:RatingPredictor", "RatingPredictor"),
+    ModelEntry(
+        "predictor-fast", f"{_HERE}.predictor.model:fast_predictor", "RatingPredictor", True
+    ),
+    ModelEntry("", f"{_HERE}.thresholds.model:PersonalThresholds", "PersonalThresholds"),
+    ModelEntry("surprise-svd", f"{_HERE}.adapters.surprise:SurpriseModel"),
+    ModelEntry("surprise-knn", f"{_HERE}.adapters.surprise:surprise_knn"),
+    ModelEntry("implicit-bpr", f"{_HERE}.adapters.implicit:implicit_bpr"),
+    ModelEntry("myfm", f"{_HERE}.adapters.myfm:MyFMModel"),
+    ModelEntry("ridge", f"{_HERE}.adapters.sklearn:ridge_on_ids"),
+]
+
+
+def register_model(name: str, home: str) -> None:
+    """Make a model of your own known to `make_model` and to the command line.
+
+    Parameters
+    ----------
+    name : str
+        Lower case, words joined by hyphens.
+    home : str
+        ``"package.module:Class"``, imported when the model is first made.
+    """
+    if ":" not in home:
+        raise ArgumentError(f'home must read "package.module:Class", got {home!r}')
+    taken = _by_name().get(name)
+    if taken is None:
+        MODELS.append(ModelEntry(name, home))
+    elif taken.home != home:
+        raise ArgumentError(f"model name {name!r} is taken by {taken.home}: choose another")
+
+
+def model_names() -> list[str]:
+    """The names that `make_model` knows, in the order of the table."""
+    return list(_by_name())
+
+
+def default_model_names() -> list[str]:
+    """The models that ``ordrec evaluate`` compares without being asked."""
+    return [entry.name for entry in MODELS if entry.by_default]
+
+
+def storable_model_names() -> list[str]:
+    """The names of the models that can be saved."""
+    return [entry.name for entry in MODELS if entry.name and entry.stored_as]
+
+
+def storable_kinds() -> dict[str, str]:
+    """For each kind of model file, ``"package.module:Class"``."""
+    return {
+        entry.stored_as: f"{entry.home.partition(':')[0]}:{entry.stored_as}"
+        for entry in MODELS
+        if entry.stored_as
+    }
+
+
+def make_model(name: str, **params: Any) -> Any:
+    """Make an unfitted model by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `model_names`.
+    **params
+        The model's own parameters.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown name or parameter, listing the known ones and the nearest.
+
+    Examples
+    --------
+    >>> make_model("bias", user_damping=5)
+    BiasModel(user_damping=5, item_damping=10.0, tol=1e-06, max_iter=200)
+    """
+    entry = _by_name().get(name)
+    if entry is None:
+        raise ArgumentError(f"unknown model {name!r}: {_suggestion(name, model_names())}")
+    module, _, attribute = entry.home.partition(":")
+    factory = getattr(import_module(module), attribute)
+    known = list(inspect.signature(factory).parameters)
+    for param in params:
+        if param not in known:
+            raise ArgumentError(
+                f"model {name!r} has no parameter {param!r}: {_suggestion(param, known)}"
+            )
+    return factory(**params)
+
+
+def _by_name() -> dict[str, ModelEntry]:
+    return {entry.name: entry for entry in MODELS if entry.name}
+
+
+def _suggestion(word: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(word.lower(), known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{hint}choose from {', '.join(known) or 'none'}"

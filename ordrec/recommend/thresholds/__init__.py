@@ -1,0 +1,1 @@
+"""The hierarchical ordered probit: personal thresholds over any score."""

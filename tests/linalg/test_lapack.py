@@ -1,0 +1,51 @@
+"""Cholesky factors through scipy's LAPACK, against numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ordrec.linalg.lapack import (
+    ADDRESSES,
+    factorise,
+    inverse_diagonal_factorised,
+    invert_factorised,
+    solve_factorised,
+)
+
+SIZES = [1, 2, 7, 64, 130]
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def dtype(request):
+    return request.param
+
+
+def positive_definite(n: int, dtype: type) -> np.ndarray:
+    root = np.random.default_rng(n).normal(size=(n, n + 3))
+    return (root @ root.T / n + np.eye(n)).astype(dtype)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_solutions_inverses_and_their_diagonals(n, dtype):
+    A = positive_definite(n, dtype)
+    expected = np.linalg.inv(A.astype(np.float64))
+    tol = 1e-4 if dtype is np.float32 else 1e-12
+    factor = A.copy()
+    assert factorise(factor, ADDRESSES) == 0
+    rows = np.random.default_rng(1).normal(size=(3, n)).astype(dtype)
+    solved = rows.copy()
+    solve_factorised(factor, solved, ADDRESSES)
+    np.testing.assert_allclose(solved, rows @ expected, atol=tol)
+    one = rows[:1].copy()
+    solve_factorised(factor, one, ADDRESSES)
+    np.testing.assert_allclose(one, rows[:1] @ expected, atol=tol)
+    diagonal = inverse_diagonal_factorised(factor.copy(), ADDRESSES)
+    np.testing.assert_allclose(diagonal, np.diag(expected), atol=tol)
+    invert_factorised(factor, ADDRESSES)
+    np.testing.assert_allclose(factor, expected, atol=tol)
+
+
+def test_an_indefinite_matrix_says_where_it_fails(dtype):
+    A = np.diag([1.0, 2.0, -1.0, 3.0]).astype(dtype)
+    assert factorise(A, ADDRESSES) == 3
