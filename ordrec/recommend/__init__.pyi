@@ -9,7 +9,10 @@ from .baselines.mean import GlobalMean as GlobalMean
 from .bulk import HeldOut as HeldOut
 from .bulk import ScanPredictions as ScanPredictions
 from .bulk import predict_scan as predict_scan
-from .choice.als import ALSRanking as ALSRanking
+from .choice.als import ImplicitALS as ImplicitALS
+from .choice.als_ranking import ALSRanking as ALSRanking
+from .choice.ease import EASE as EASE
+from .choice.popularity import Popularity as Popularity
 from .factors.model import OrdinalFactors as OrdinalFactors
 from .per_user.model import PerUserPredictor as PerUserPredictor
 from .predictor.explain import Explanation as Explanation

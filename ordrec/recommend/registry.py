@@ -56,7 +56,10 @@ MODELS: list[ModelEntry] = [
     ModelEntry("bias", f"{_HERE}.baselines.bias:BiasModel", "BiasModel", True),
     ModelEntry("item-knn", f"{_HERE}.baselines.item_knn:ItemKNN", "ItemKNN", True),
     ModelEntry("factors", f"{_HERE}.factors.model:OrdinalFactors", "OrdinalFactors", True),
-    ModelEntry("als", f"{_HERE}.choice.als:ALSRanking", "ALSRanking", True),
+    ModelEntry("popularity", f"{_HERE}.choice.popularity:Popularity", "Popularity"),
+    ModelEntry("ease", f"{_HERE}.choice.ease:EASE", "EASE"),
+    ModelEntry("als", f"{_HERE}.choice.als:ImplicitALS", "ImplicitALS", True),
+    ModelEntry("implicit-als", f"{_HERE}.choice.als_ranking:ALSRanking", "ALSRanking"),
     ModelEntry("per-user-svor", f"{_HERE}.per_user.model:PerUserPredictor", "PerUserPredictor"),
     ModelEntry(
         "per-user-logistic", f"{_HERE}.per_user.model:per_user_logistic", "PerUserPredictor", True

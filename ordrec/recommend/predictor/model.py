@@ -15,7 +15,7 @@ from ordrec.ordinal.decisions import Decision
 from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel, codes_of
-from ordrec.recommend.choice.als import FirstStage
+from ordrec.recommend.choice.als_ranking import FirstStage
 from ordrec.recommend.pair_table import decided, predict_pairs
 from ordrec.recommend.predictor.explain import Explanation, explain_pair
 from ordrec.recommend.predictor.fold_in import FoldedUser, fold_in_user

@@ -44,7 +44,8 @@ def test_folded_in_factors_solve_the_weighted_least_squares_problem(circles, mod
 
 def test_a_newcomer_gets_candidates_of_his_circle_that_he_has_not_rated(circles, model):
     frame = pd.DataFrame({"user": ["new"] * 3, "item": [20, 21, 10**6], "rating": [5, 4, 3]})
-    folded = model.fold_in(Ratings.from_frame(frame, scale=STARS))
+    with pytest.warns(UserWarning, match="1 of 3 ratings"):
+        folded = model.fold_in(Ratings.from_frame(frame, scale=STARS))
     best = folded.recommend("new", n=8)["item"].tolist()
     assert all(item >= 15 for item in best)
     assert not {20, 21} & set(best)

@@ -1,0 +1,230 @@
+"""What all choice models share: histories, blocks of scores, lists, fold-in and files.
+
+A choice model scores items by how likely a user is to pick them. It is a function of the user's
+history, a sparse row with ``rank / n_ranks`` at each item the user has rated. Known users are
+scored from the rows remembered in training, new users from the rows given to `fold_in`; equal
+rows have equal scores.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from ordrec.persistence import take, take_rows
+from ordrec.ratings import Ratings
+from ordrec.recommend.base import IdMappedModel, codes_of
+from ordrec.recommend.lists import CELLS_AT_ONCE, ItemFilter, best_columns, check_list_length
+
+__all__ = ["ChoiceModel", "histories"]
+
+
+def histories(ratings: Ratings) -> sparse.csr_array:
+    """Users by items, with ``rank / n_ranks`` where there is a rating."""
+    return sparse.csr_array(ratings.matrix("rank").T / ratings.scale.n_ranks)
+
+
+class ChoiceModel(IdMappedModel):
+    """Base of the choice models.
+
+    A subclass is a dataclass of its parameters and implements `_learn` and `_score_histories`,
+    and `_own_state` and `_restore` for model files.
+    """
+
+    _history: sparse.csr_array
+    item_counts_: np.ndarray
+
+    # ---- what a subclass does -------------------------------------------------------------
+
+    @abstractmethod
+    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+        """Learn from the histories of all users."""
+
+    @abstractmethod
+    def _score_histories(self, history: sparse.csr_array) -> np.ndarray:
+        """Scores of all items, one row per history."""
+
+    @abstractmethod
+    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata beyond ids, scale, parameters, histories and counts."""
+
+    @abstractmethod
+    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
+        """Take back what `_own_state` gave, trusting nothing."""
+
+    def _score_known(self, codes: np.ndarray) -> np.ndarray:
+        """Scores of all items for users by code; -1 stands for a user without ratings."""
+        return self._score_histories(self._rows_of(codes))
+
+    def _on_fold_in(self, users: np.ndarray) -> None:
+        """Adapt what is kept per user after the histories of these codes have changed."""
+
+    # ---- fit and predict ------------------------------------------------------------------
+
+    def fit(self, ratings: Ratings) -> Self:
+        """Learn from ratings, forgetting what was learnt before; return the model."""
+        self._remember(ratings)
+        self._history = histories(ratings)
+        self.item_counts_ = ratings.item_counts.astype(np.int64)
+        self._learn(self._history, ratings)
+        return self
+
+    def scores(self, users: Any, items: Any) -> np.ndarray:
+        """Return one score per pair; the higher, the likelier the user picks the item.
+
+        An unknown user is scored as one without ratings; an unknown item comes last.
+        """
+        user_codes, item_codes = self._codes(users, items)
+        result = np.empty(user_codes.size)
+        distinct, place = np.unique(user_codes, return_inverse=True)
+        by_user = np.argsort(place, kind="stable")
+        cuts = np.searchsorted(place[by_user], np.arange(distinct.size + 1))
+        width = self._block_size()
+        for first in range(0, distinct.size, width):
+            block = distinct[first : first + width]
+            scores = self._score_known(block)
+            rows = by_user[cuts[first] : cuts[first + block.size]]
+            result[rows] = scores[place[rows] - first, item_codes[rows]]
+        unseen = (item_codes < 0) | (self.item_counts_[item_codes] == 0)
+        result[unseen] = min(result.min(initial=0.0), 0.0) - 1.0
+        return result
+
+    def scores_block(self, users: Any) -> np.ndarray:
+        """Return the scores of all items for these users, one row per user.
+
+        Items that nobody rated in training have the lowest score of the row, less 1.
+        """
+        self._check_fitted()
+        scores = self._score_known(codes_of(self.user_ids_, users))
+        unseen = self.item_counts_ == 0
+        if unseen.any():
+            scores[:, unseen] = scores.min(axis=1, initial=0.0)[:, None] - 1.0
+        return scores
+
+    # ---- lists ----------------------------------------------------------------------------
+
+    def recommend(
+        self,
+        user: Any,
+        n: int = 10,
+        *,
+        exclude: Any = None,
+        only: Any = None,
+        include_rated: bool = False,
+    ) -> pd.DataFrame:
+        """List the n items that a user is likeliest to pick: item, score.
+
+        Parameters
+        ----------
+        user : id
+            An unknown user gets the list of one without ratings.
+        n : int
+            The list is shorter if there are not as many items to choose from.
+        exclude, only : sequence of item ids, optional
+            Items that must not be listed; the only ones that may.
+        include_rated : bool
+            Whether items that the user has rated may be listed.
+        """
+        check_list_length(n)
+        self._check_fitted()
+        options = self._item_filter(exclude, only, include_rated)
+        best, scores = self._lists(codes_of(self.user_ids_, [user]), n, options)
+        found = best[0] >= 0
+        items = self.item_ids_.take(best[0][found])
+        return pd.DataFrame({"item": items, "score": scores[0][found]})
+
+    def _item_filter(self, exclude: Any, only: Any, include_rated: bool) -> ItemFilter:
+        return ItemFilter.of(
+            self.item_ids_,
+            self.item_counts_ > 0,
+            exclude=exclude,
+            only=only,
+            include_rated=include_rated,
+        )
+
+    def _lists(
+        self, codes: np.ndarray, n: int, options: ItemFilter
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Codes and scores of the best items for users by code; -1 where there is none left."""
+        scores = self._score_known(codes)
+        options.hide(scores, self._rows_of(codes))
+        best = best_columns(scores, n)
+        return best, np.take_along_axis(scores, np.maximum(best, 0), axis=1)
+
+    def _block_size(self) -> int:
+        """Users whose scores are held at the same time."""
+        return max(1, CELLS_AT_ONCE // len(self.item_ids_))
+
+    def _rows_of(self, codes: np.ndarray) -> sparse.csr_array:
+        """Histories of users by code; -1 stands for a user without ratings."""
+        rows = self._history[np.maximum(codes, 0)]
+        if (codes < 0).any():
+            rows = sparse.csr_array(sparse.diags_array((codes >= 0).astype(np.float64)) @ rows)
+            rows.eliminate_zeros()
+        return rows
+
+    # ---- new users ------------------------------------------------------------------------
+
+    def fold_in(self, ratings: Ratings) -> Self:
+        """Return a model that also knows the users of these ratings; nothing else changes.
+
+        The ratings of a known user are replaced by these. Ratings are read by value on the
+        model's scale. Ratings of unknown items say nothing here and are left out, with a
+        warning.
+        """
+        user_ids, users, items = self._with_users_of(ratings)
+        interest = self.scale_.ranks_of(ratings.values) / self.scale_.n_ranks
+        known = items >= 0
+        if not known.all():
+            missing = ratings.item_ids[ratings.items[~known][0]]
+            warnings.warn(
+                f"{type(self).__name__}: {int((~known).sum())} of {known.size} ratings are of "
+                f"items that the model does not know, such as {missing!r}, and are left out",
+                stacklevel=2,
+            )
+        shape = len(user_ids), len(self.item_ids_)
+        given = sparse.csr_array((interest[known], (users[known], items[known])), shape=shape)
+        kept = sparse.csr_array(
+            (self._history.data, self._history.indices,
+             np.append(self._history.indptr,
+                       np.full(shape[0] - self._history.shape[0], self._history.nnz))),
+            shape=shape,
+        )  # fmt: skip
+        replaced = np.isin(np.arange(shape[0]), users)
+        model = copy.copy(self)
+        model.user_ids_ = user_ids
+        model._history = sparse.csr_array(sparse.diags_array(1.0 - replaced) @ kept + given)
+        model._history.eliminate_zeros()
+        model._on_fold_in(np.unique(users))
+        return model
+
+    # ---- files ----------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return arrays and metadata for `ordrec.persistence`."""
+        arrays, metadata = self._identity()
+        own, about = self._own_state()
+        return arrays | own | {
+            "rated.start": self._history.indptr.astype(np.int64),
+            "rated.items": self._history.indices.astype(np.int64),
+            "rated.interest": self._history.data,
+            "item_counts": self.item_counts_,
+        }, metadata | about
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """Return the model of a file."""
+        model = cls._from_identity(arrays, metadata)
+        n_users, n_items = len(model.user_ids_), len(model.item_ids_)
+        start, items = take_rows(arrays, "rated.start", "rated.items", n_users, n_items)
+        interest = take(arrays, "rated.interest", np.float64, items.shape, low=0.0, high=1.0)
+        model._history = sparse.csr_array((interest, items, start), shape=(n_users, n_items))
+        model.item_counts_ = take(arrays, "item_counts", np.int64, (n_items,), low=0)
+        model._restore(arrays, metadata)
+        return model

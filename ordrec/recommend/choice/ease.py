@@ -1,0 +1,183 @@
+"""EASE: every item regressed on all others, in closed form."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ordrec.errors import ArgumentError, DataError
+from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.persistence import take
+from ordrec.ratings import Ratings
+from ordrec.recommend.choice.base import ChoiceModel
+from ordrec.recommend.choice.ease_solver import EaseProblem
+
+__all__ = ["EASE", "EaseInputs", "row_factors"]
+
+COPIES = 4  # square matrices held at the same time: both Grams, the inverse, the weights
+LARGEST_IN_DOUBLE = 2_000  # items; more are solved in single precision
+
+
+@dataclass(eq=False)
+class EASE(ChoiceModel):
+    """Linear item-to-item model with a zero diagonal, solved exactly.
+
+    The score of an item is a weighted sum over the items the user has rated. The weights are the
+    ridge regression of each item on all others; an item has no weight on itself. Rows of active
+    users are scaled down, and items with many ratings have a larger ridge.
+    ``EASE(user_power=0, item_power=0)`` is EASE as published.
+
+    Parameters
+    ----------
+    regularization : float
+        Ridge of an item with an average number of ratings.
+    user_power : float
+        Rows are divided by the number of the user's ratings, relative to the mean, to this
+        power.
+    item_power : float
+        Ridges grow with the number of the item's ratings, relative to the mean, to this power.
+    min_ratings : int
+        Items with fewer ratings have no weights and score 0.
+    max_memory : float
+        Gigabytes that a fit may take. Where all items take more, only those with the most
+        ratings get weights, with a warning.
+    n_jobs : int, optional
+        Threads that sum up the Gram matrices; -1 means all cores.
+
+    Attributes
+    ----------
+    weights_ : float32 array of shape (n_kept, n_kept)
+        Row: the item rated; column: the item scored.
+    kept_items_ : int64 array
+        Codes of the items that have weights.
+
+    Notes
+    -----
+    Time grows with the cube of the number of items and memory with its square. A user without
+    ratings of items with weights is scored by popularity.
+
+    Steck, "Embarrassingly shallow autoencoders for sparse data", WWW 2019.
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=0)
+    >>> model = EASE(regularization=50).fit(ratings)
+    >>> bool((np.diag(model.weights_) == 0).all())
+    True
+    """
+
+    regularization: float = 200.0
+    user_power: float = 0.5
+    item_power: float = 0.25
+    min_ratings: int = 3
+    max_memory: float = 8.0
+    n_jobs: int | None = None
+
+    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+        if not self.regularization > 0:
+            raise ArgumentError(f"regularization must be above 0, got {self.regularization}")
+        inputs = self._inputs(history)
+        with one_blas_thread():
+            problem = EaseProblem(
+                inputs.history, inputs.factors, inputs.dtype, worker_count(self.n_jobs)
+            )
+            solution = problem.solve(inputs.ridges(self.regularization, self.item_power))
+        self._set_weights(inputs, solution.B)
+
+    def _inputs(self, history: sparse.csr_array) -> EaseInputs:
+        counts = self.item_counts_
+        kept = np.flatnonzero(counts >= self.min_ratings)
+        if kept.size == 0:
+            raise DataError(
+                f"EASE: no item has {self.min_ratings} ratings or more: lower min_ratings"
+            )
+        kept = self._within_memory(kept)
+        return EaseInputs.of(history, kept, counts[kept], self.user_power)
+
+    def _within_memory(self, kept: np.ndarray) -> np.ndarray:
+        """The items with the most ratings whose matrices fit into ``max_memory``."""
+        size = 8 if kept.size <= LARGEST_IN_DOUBLE else 4
+        limit = int(np.sqrt(self.max_memory * 1e9 / (size * COPIES)))
+        if limit < 1:
+            raise ArgumentError(f"max_memory is too small, got {self.max_memory}")
+        if kept.size <= limit:
+            return kept
+        warnings.warn(
+            f"EASE: {kept.size} items take {COPIES * size * kept.size**2 / 1e9:.1f} GB, and "
+            f"max_memory is {self.max_memory:g}: only the {limit} items with the most ratings "
+            "get weights",
+            stacklevel=5,
+        )
+        most = np.argsort(-self.item_counts_[kept], kind="stable")[:limit]
+        return np.sort(kept[most])
+
+    def _set_weights(self, inputs: EaseInputs, B: np.ndarray) -> None:
+        self.kept_items_ = inputs.kept
+        self.mean_count_ = inputs.mean_count
+        self.weights_ = np.ascontiguousarray(B, dtype=np.float32)
+
+    def _score_histories(self, history: sparse.csr_array) -> np.ndarray:
+        rows = sparse.csr_array(history[:, self.kept_items_])
+        sizes = np.diff(history.indptr)
+        scale = row_factors(sizes, self.mean_count_, self.user_power)
+        inputs = sparse.csr_array(sparse.diags_array(scale) @ rows).astype(np.float32)
+        scores = np.zeros(history.shape)
+        scores[:, self.kept_items_] = inputs @ self.weights_
+        empty = np.diff(rows.indptr) == 0
+        scores[empty] = self.item_counts_ / max(int(self.item_counts_.max(initial=0)), 1)
+        return scores
+
+    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays = {"weights": self.weights_, "kept_items": self.kept_items_}
+        return arrays, {"mean_count": self.mean_count_}
+
+    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
+        n_items = len(self.item_ids_)
+        self.kept_items_ = take(arrays, "kept_items", np.int64, (None,), low=0, high=n_items - 1)
+        n_kept = self.kept_items_.size
+        if np.unique(self.kept_items_).size < n_kept:
+            raise ValueError("array 'kept_items' names an item twice")
+        self.weights_ = take(arrays, "weights", np.float32, (n_kept, n_kept))
+        self.mean_count_ = float(metadata["mean_count"])
+        if not 0 < self.mean_count_ <= n_items:
+            raise ValueError("its mean number of ratings per user is out of range")
+
+
+@dataclass(frozen=True)
+class EaseInputs:
+    """What the regressions are made of, before a ridge is chosen."""
+
+    kept: np.ndarray
+    history: sparse.csr_array
+    factors: np.ndarray
+    mean_count: float
+    counts: np.ndarray
+
+    @classmethod
+    def of(
+        cls, history: sparse.csr_array, kept: np.ndarray, counts: np.ndarray, user_power: float
+    ) -> EaseInputs:
+        """From the histories of all users, the items that get weights, and their counts."""
+        sizes = np.diff(history.indptr)
+        mean_count = float(sizes[sizes > 0].mean())
+        factors = row_factors(sizes, mean_count, user_power)
+        return cls(kept, sparse.csr_array(history[:, kept]), factors, mean_count, counts)
+
+    @property
+    def dtype(self) -> type:
+        """Double precision for few items, single for many."""
+        return np.float64 if self.kept.size <= LARGEST_IN_DOUBLE else np.float32
+
+    def ridges(self, regularization: float, item_power: float) -> np.ndarray:
+        """One ridge per item."""
+        return regularization * (self.counts / self.counts.mean()) ** item_power
+
+
+def row_factors(sizes: np.ndarray, mean_count: float, user_power: float) -> np.ndarray:
+    """Factors by which rows of histories with these numbers of ratings are scaled."""
+    return (np.maximum(sizes, 1) / mean_count) ** -user_power

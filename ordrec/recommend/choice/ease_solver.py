@@ -1,0 +1,157 @@
+"""Row-scaled EASE: the regression of every item on all other items, in closed form.
+
+With ``V`` the histories, ``d`` one factor per user, ``Z = diag(d) V`` the inputs, ``Y = V`` the
+targets and ``L`` the ridges, one per item, the weights minimise ``|Y - Z B|^2 + sum_i L_i |B_i|^2``
+over all ``B`` with a zero diagonal:
+
+(1) ``P = (Z'Z + diag(L))^-1``
+(2) ``B = P Z'Y``, then ``B_.j -= P_.j B_jj / P_jj``
+(3) or, with fewer users than items, ``P Z'Y = diag(1/L) Z' M Y`` with
+    ``M = (I + Z diag(1/L) Z')^-1`` and ``P = diag(1/L) - diag(1/L) Z' M Z diag(1/L)``
+
+The scores of a user who is left out of the regressions, with ``z`` and ``y`` that user's rows:
+
+(4) ``s_j = ((z B)_j - h_j y_j) / (1 - h_j)``, ``h_j = z P z' - (z P)_j^2 / P_jj``
+
+since ``P`` without row and column j, downdated by j, is the inverse for the regression of j.
+
+Steck, "Embarrassingly shallow autoencoders for sparse data", WWW 2019, with ``d = 1`` and equal
+ridges. Departures: the scaled rows and the ridges by counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from scipy import linalg, sparse
+
+from ordrec.parallel.spans import over_spans
+
+__all__ = ["EaseProblem", "EaseSolution"]
+
+
+@dataclass(frozen=True)
+class EaseSolution:
+    """Weights ``B`` and the inverse ``P`` of one ridge."""
+
+    B: np.ndarray
+    P: np.ndarray
+
+    def left_out_scores(self, Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Scores of training users, each left out of the regressions, (4)."""
+        ZP = Z @ self.P
+        leverage = np.einsum("ij,ij->i", ZP, Z)[:, None] - ZP**2 / np.diag(self.P)
+        return (Z @ self.B - leverage * Y) / (1.0 - leverage)
+
+
+class EaseProblem:
+    """The Gram matrices of one set of histories, for any number of ridges.
+
+    Parameters
+    ----------
+    history : csr_array of shape (n_users, n_items)
+        ``V``, only items that are to be regressed.
+    row_factors : array of shape (n_users,)
+        ``d``.
+    dtype : numpy float type
+    n_jobs : int
+    """
+
+    def __init__(
+        self,
+        history: sparse.csr_array,
+        row_factors: np.ndarray,
+        dtype: type = np.float64,
+        n_jobs: int = 1,
+    ):
+        self.dtype = dtype
+        self.history, self.row_factors = history, row_factors
+        self.by_users = history.shape[0] < history.shape[1]
+        if not self.by_users:
+            self.ZZ, self.ZY = _gram_matrices(history, row_factors, dtype, n_jobs)
+
+    def solve(self, ridges: np.ndarray) -> EaseSolution:
+        """Return the weights and the inverse for these ridges, one per item."""
+        P, B = self._by_users(ridges) if self.by_users else self._by_items(ridges)
+        B -= P * (np.diag(B) / np.diag(P))  # (2)
+        np.fill_diagonal(B, 0.0)
+        return EaseSolution(B, P)
+
+    def _by_items(self, ridges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        A = self.ZZ.copy()
+        A[np.diag_indices_from(A)] += ridges
+        P = _inverse(A)  # (1)
+        return P, P @ self.ZY
+
+    def _by_users(self, ridges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        Y = self.history.toarray().astype(self.dtype)
+        Z = self.row_factors.astype(self.dtype)[:, None] * Y
+        ZL = Z / ridges.astype(self.dtype)
+        A = ZL @ Z.T
+        A[np.diag_indices_from(A)] += 1.0
+        M = _inverse(A)
+        P = -(ZL.T @ (M @ ZL))  # (3)
+        P[np.diag_indices_from(P)] += 1.0 / ridges
+        return P, ZL.T @ (M @ Y)
+
+
+def _inverse(A: np.ndarray) -> np.ndarray:
+    """Inverse of a symmetric positive definite matrix, which is overwritten."""
+    potrf, potri = linalg.get_lapack_funcs(("potrf", "potri"), (A,))
+    factor, info = potrf(A.T, lower=True, overwrite_a=True, clean=False)
+    if info == 0:
+        inverse, info = potri(factor, lower=True, overwrite_c=True)
+    if info != 0:
+        raise np.linalg.LinAlgError("the ridge is too small for these ratings")
+    _mirror(inverse.T)
+    return inverse.T
+
+
+@njit(cache=True, nogil=True)
+def _mirror(A):  # type: ignore[no-untyped-def]
+    """Copy the upper triangle to the lower one, tile by tile."""
+    n, tile = A.shape[0], 64
+    for first in range(0, n, tile):
+        for second in range(first, n, tile):
+            for i in range(first, min(first + tile, n)):
+                for j in range(max(second, i + 1), min(second + tile, n)):
+                    A[j, i] = A[i, j]
+
+
+def _gram_matrices(
+    history: sparse.csr_array, row_factors: np.ndarray, dtype: type, n_jobs: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """``Z'Z`` and ``Z'Y``, summed in double precision."""
+    n_items = history.shape[1]
+    by_item = sparse.csr_array(history.T)
+    ZZ, ZY = np.empty((n_items, n_items), dtype), np.empty((n_items, n_items), dtype)
+    sizes = np.diff(history.indptr)
+    owners = np.repeat(np.arange(n_items), np.diff(by_item.indptr))
+    cost = np.bincount(owners, sizes[by_item.indices], minlength=n_items) + n_items
+    over_spans(
+        _sum_rows, cost, n_jobs, by_item.indptr, by_item.indices, by_item.data,
+        history.indptr, history.indices, history.data, row_factors.astype(np.float64), ZZ, ZY,
+    )  # fmt: skip
+    return ZZ, ZY
+
+
+@njit(cache=True, nogil=True)
+def _sum_rows(first, stop, item_start, users, user_values, start, items, values, factors, ZZ, ZY):  # type: ignore[no-untyped-def]
+    """Rows ``first..stop`` of both Gram matrices."""
+    n_items = ZZ.shape[0]
+    square, cross = np.zeros(n_items), np.zeros(n_items)
+    for i in range(first, stop):
+        square[:] = 0.0
+        cross[:] = 0.0
+        for at in range(item_start[i], item_start[i + 1]):
+            u = users[at]
+            once = factors[u] * user_values[at]
+            twice = factors[u] * once
+            for k in range(start[u], start[u + 1]):
+                cross[items[k]] += once * values[k]
+                square[items[k]] += twice * values[k]
+        for j in range(n_items):
+            ZZ[i, j] = square[j]
+            ZY[i, j] = cross[j]

@@ -1,0 +1,111 @@
+"""Top-N lists out of scores: which items may be listed, and which of them come first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from ordrec.errors import ArgumentError
+from ordrec.recommend.base import codes_of
+
+__all__ = ["ItemFilter", "best_columns", "check_list_length"]
+
+CELLS_AT_ONCE = 4_000_000  # scores held at the same time: 32 MB in double precision
+
+
+@dataclass(frozen=True)
+class ItemFilter:
+    """Which items may be listed.
+
+    Parameters
+    ----------
+    allowed : bool array of shape (n_items,)
+        Items that may be listed for anybody.
+    include_rated : bool
+        Whether items that a user has rated may be listed for that user.
+    """
+
+    allowed: np.ndarray
+    include_rated: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        item_ids: pd.Index,
+        known: np.ndarray,
+        *,
+        exclude: Any = None,
+        only: Any = None,
+        include_rated: bool = False,
+    ) -> ItemFilter:
+        """Filter by original ids.
+
+        Parameters
+        ----------
+        item_ids : Index
+            All items of the model.
+        known : bool array
+            Items that somebody has rated; the others are never listed.
+        exclude, only : sequence of ids, optional
+            Items that must not be listed; the only ones that may. Ids that the model does not
+            know have no effect in ``exclude`` and are refused in ``only`` if none is known.
+        include_rated : bool
+        """
+        allowed = known.copy()
+        if only is not None:
+            codes = codes_of(item_ids, only)
+            if codes.size and not (codes >= 0).any():
+                raise ArgumentError(
+                    f"only: none of the {codes.size} items is known to the model, such as "
+                    f"{next(iter(only))!r} (known ids look like {item_ids[0]!r})"
+                )
+            chosen = np.zeros_like(allowed)
+            chosen[codes[codes >= 0]] = True
+            allowed &= chosen
+        if exclude is not None:
+            codes = codes_of(item_ids, exclude)
+            allowed[codes[codes >= 0]] = False
+        return cls(allowed, include_rated)
+
+    def hide(self, scores: np.ndarray, rated: sparse.csr_array) -> None:
+        """Set the scores of items that must not be listed to minus infinity, in place.
+
+        ``rated`` has one row per row of the scores, with entries at the items that user rated.
+        """
+        scores[:, ~self.allowed] = -np.inf
+        if not self.include_rated:
+            rows = np.repeat(np.arange(rated.shape[0]), np.diff(rated.indptr))
+            scores[rows, rated.indices] = -np.inf
+
+
+def best_columns(scores: np.ndarray, n: int) -> np.ndarray:
+    """Columns of the n highest finite scores of each row, best first.
+
+    Equal scores are ordered by column, so that a list is the same however it is computed. Rows
+    with fewer finite scores end in -1.
+
+    Examples
+    --------
+    >>> best_columns(np.array([[0.1, 0.5, 0.5, -np.inf]]), 4)
+    array([[ 1,  2,  0, -1]])
+    """
+    n_rows, n_columns = scores.shape
+    best = np.full((n_rows, min(n, n_columns)), -1, dtype=np.int64)
+    if best.size == 0:
+        return best
+    least = np.partition(scores, n_columns - best.shape[1], axis=1)[:, n_columns - best.shape[1]]
+    for row in range(n_rows):
+        candidates = np.flatnonzero((scores[row] >= least[row]) & (scores[row] > -np.inf))
+        order = np.argsort(-scores[row, candidates], kind="stable")[: best.shape[1]]
+        best[row, : order.size] = candidates[order]
+    return best
+
+
+def check_list_length(n: int) -> None:
+    """Refuse a length that is not a positive whole number."""
+    if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
+        raise ArgumentError(f"n must be a whole number of at least 1, got {n!r}")
