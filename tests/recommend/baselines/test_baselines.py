@@ -128,11 +128,11 @@ def test_unknown_names_and_parameters_get_a_suggestion():
 
 def test_other_models_can_join(monkeypatch):
     monkeypatch.setattr("ordrec.recommend.registry.MODELS", [])
-    register_model("average", "ordrec.recommend.baselines:GlobalMean")
+    register_model("average", "ordrec.recommend.baselines.mean:GlobalMean")
     assert isinstance(make_model("average"), GlobalMean)
-    register_model("average", "ordrec.recommend.baselines:GlobalMean")  # again is no harm
+    register_model("average", "ordrec.recommend.baselines.mean:GlobalMean")  # again is no harm
     with pytest.raises(ArgumentError, match="'average' is taken by ordrec"):
-        register_model("average", "ordrec.recommend.baselines:BiasModel")
+        register_model("average", "ordrec.recommend.baselines.bias:BiasModel")
     with pytest.raises(ArgumentError, match="package"):
         register_model("other", "GlobalMean")
 
@@ -322,7 +322,7 @@ def test_als_recommends_from_the_users_own_circle_what_is_not_rated_yet(two_circ
     assert set(best["item"]) == missing
     assert best["score"].is_monotonic_decreasing
     assert len(model.recommend(3, n=1000)) == two_circles.n_items - len(rated)
-    with pytest.raises(ArgumentError, match="n must be at least 1"):
+    with pytest.raises(ArgumentError, match="n must be a whole number of at least 1"):
         model.recommend(3, n=0)
 
 
