@@ -78,8 +78,10 @@ class IdMappedModel:
         self._check_fitted()
         arrays = ids_to_arrays("user_ids", self.user_ids_)
         arrays |= ids_to_arrays("item_ids", self.item_ids_)
-        parameters = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return arrays, {"parameters": parameters, "scale": self.scale_.values.tolist()}
+        return arrays, {"parameters": self._parameters(), "scale": self.scale_.values.tolist()}
+
+    def _parameters(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     @classmethod
     def _from_identity(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
@@ -92,11 +94,16 @@ class IdMappedModel:
 
     @classmethod
     def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Parameters out of a file: each must be of the type of its default."""
+        """Parameters out of a file: each must be of the type of its default.
+
+        Where the default is None, a number is allowed too.
+        """
         checked = {}
         for field in fields(cls):  # type: ignore[arg-type]
             value: Any = parameters[field.name]
             kind: Any = type(field.default)
+            if field.default is None and type(value) in (int, float):
+                kind = type(value)
             if kind is float and type(value) is int and -LARGEST < value < LARGEST:
                 value = float(value)
             fits = type(value) is kind and (kind is not float or -LARGEST < value < LARGEST)

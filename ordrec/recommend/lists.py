@@ -12,7 +12,7 @@ from scipy import sparse
 from ordrec.errors import ArgumentError
 from ordrec.recommend.base import codes_of
 
-__all__ = ["ItemFilter", "best_columns", "check_list_length"]
+__all__ = ["ItemFilter", "best_columns", "check_list_length", "rank_gains"]
 
 CELLS_AT_ONCE = 4_000_000  # scores held at the same time: 32 MB in double precision
 
@@ -103,6 +103,17 @@ def best_columns(scores: np.ndarray, n: int) -> np.ndarray:
         order = np.argsort(-scores[row, candidates], kind="stable")[: best.shape[1]]
         best[row, : order.size] = candidates[order]
     return best
+
+
+def rank_gains(n_ranks: int) -> np.ndarray:
+    """Gains of the ranks, ``2^rank - 1``; on scales of more than ten ranks the top counts as ten.
+
+    Examples
+    --------
+    >>> rank_gains(5)
+    array([ 1.,  3.,  7., 15., 31.])
+    """
+    return 2.0 ** (np.arange(1, n_ranks + 1) * min(1.0, 10.0 / n_ranks)) - 1.0
 
 
 def check_list_length(n: int) -> None:

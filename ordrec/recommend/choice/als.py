@@ -71,6 +71,10 @@ class ImplicitALS(FactorModel):
     random_state: int = 0
 
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+        self.learn_histories(history)
+
+    def learn_histories(self, history: sparse.csr_array) -> None:
+        """Learn the factors of users and items from histories alone."""
         for name, least in (("factors", 1), ("iterations", 1)):
             if getattr(self, name) < least:
                 raise ArgumentError(f"{name} must be at least {least}, got {getattr(self, name)}")
@@ -78,22 +82,20 @@ class ImplicitALS(FactorModel):
             if not getattr(self, name) > 0:
                 raise ArgumentError(f"{name} must be above 0, got {getattr(self, name)}")
         rng = np.random.default_rng(self.random_state)
+        by_item = sparse.csr_array(history.T)
+        self.item_counts_, present = np.diff(by_item.indptr), np.diff(history.indptr) > 0
         seen = self.item_counts_ > 0
-        self.n_fitted_users_ = int((ratings.user_counts > 0).sum())
         Q = rng.standard_normal((history.shape[1], self.factors)) * seen[:, None]
         Q = (Q * (START_SPREAD / np.sqrt(self.factors))).astype(np.float32)
-        by_item, n_jobs = sparse.csr_array(history.T), worker_count(self.n_jobs)
-        ridge = self.regularization * (
-            self.item_counts_ + self.unseen_weight * self.n_fitted_users_
-        )
+        n_jobs, weight = worker_count(self.n_jobs), by_item.data
+        ridge = self.regularization * (self.item_counts_ + self.unseen_weight * int(present.sum()))
         with one_blas_thread():  # the rows are shared by threads instead
             for _ in range(self.iterations):
                 P = self._rows(history, Q, n_jobs)
-                weight = by_item.data
                 Q = solve_rows(by_item, weight, weight, P, self.unseen_weight, ridge, n_jobs)
             self.item_factors_ = Q
             self.user_factors_ = self._rows(history, Q, n_jobs)
-        self._average_user = self.user_factors_[ratings.user_counts > 0].mean(axis=0)
+        self._average_user = self.user_factors_[present].mean(axis=0)
 
     def _rows(self, history: sparse.csr_array, Q: np.ndarray, n_jobs: int = 1) -> np.ndarray:
         """User factors for histories, given item factors."""

@@ -62,6 +62,17 @@ class ChoiceModel(IdMappedModel):
         """Scores of all items for users by code; -1 stands for a user without ratings."""
         return self._score_histories(self._rows_of(codes))
 
+    def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
+        """Columns of the lists of users by code, each of shape (n_users, n_places)."""
+        return {"score": scores}
+
+    def shared_with(self, other: ChoiceModel) -> Self:
+        """Return a copy that has the ids, the scale, the histories and the counts of another."""
+        model = copy.copy(self)
+        for name in ("scale_", "user_ids_", "item_ids_", "_history", "item_counts_"):
+            setattr(model, name, getattr(other, name))
+        return model
+
     def _on_fold_in(self, users: np.ndarray) -> None:
         """Adapt what is kept per user after the histories of these codes have changed."""
 
@@ -118,7 +129,7 @@ class ChoiceModel(IdMappedModel):
         only: Any = None,
         include_rated: bool = False,
     ) -> pd.DataFrame:
-        """List the n items that a user is likeliest to pick: item, score.
+        """List the n items that a user is likeliest to pick, with their scores.
 
         Parameters
         ----------
@@ -134,10 +145,14 @@ class ChoiceModel(IdMappedModel):
         check_list_length(n)
         self._check_fitted()
         options = self._item_filter(exclude, only, include_rated)
-        best, scores = self._lists(codes_of(self.user_ids_, [user]), n, options)
+        codes = codes_of(self.user_ids_, [user])
+        best, scores = self._lists(codes, n, options)
         found = best[0] >= 0
-        items = self.item_ids_.take(best[0][found])
-        return pd.DataFrame({"item": items, "score": scores[0][found]})
+        columns = self._list_columns(codes, scores)
+        return pd.DataFrame(
+            {"item": self.item_ids_.take(best[0][found])}
+            | {name: values[0][found] for name, values in columns.items()}
+        )
 
     def _item_filter(self, exclude: Any, only: Any, include_rated: bool) -> ItemFilter:
         return ItemFilter.of(

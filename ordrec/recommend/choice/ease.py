@@ -81,15 +81,14 @@ class EASE(ChoiceModel):
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
         if not self.regularization > 0:
             raise ArgumentError(f"regularization must be above 0, got {self.regularization}")
-        inputs = self._inputs(history)
+        inputs = self.inputs(history)
         with one_blas_thread():
-            problem = EaseProblem(
-                inputs.history, inputs.factors, inputs.dtype, worker_count(self.n_jobs)
-            )
-            solution = problem.solve(inputs.ridges(self.regularization, self.item_power))
-        self._set_weights(inputs, solution.B)
+            problem = inputs.problem(worker_count(self.n_jobs))
+            solution = problem.solve(inputs.ridges(self.regularization))
+            self.set_weights(inputs, solution.weights())
 
-    def _inputs(self, history: sparse.csr_array) -> EaseInputs:
+    def inputs(self, history: sparse.csr_array) -> EaseInputs:
+        """Return what the regressions on these histories are made of."""
         counts = self.item_counts_
         kept = np.flatnonzero(counts >= self.min_ratings)
         if kept.size == 0:
@@ -97,7 +96,7 @@ class EASE(ChoiceModel):
                 f"EASE: no item has {self.min_ratings} ratings or more: lower min_ratings"
             )
         kept = self._within_memory(kept)
-        return EaseInputs.of(history, kept, counts[kept], self.user_power)
+        return EaseInputs.of(history, kept, counts[kept], self.user_power, self.item_power)
 
     def _within_memory(self, kept: np.ndarray) -> np.ndarray:
         """The items with the most ratings whose matrices fit into ``max_memory``."""
@@ -116,7 +115,8 @@ class EASE(ChoiceModel):
         most = np.argsort(-self.item_counts_[kept], kind="stable")[:limit]
         return np.sort(kept[most])
 
-    def _set_weights(self, inputs: EaseInputs, B: np.ndarray) -> None:
+    def set_weights(self, inputs: EaseInputs, B: np.ndarray) -> None:
+        """Take over the weights of a solution."""
         self.kept_items_ = inputs.kept
         self.mean_count_ = inputs.mean_count
         self.weights_ = np.ascontiguousarray(B, dtype=np.float32)
@@ -157,25 +157,37 @@ class EaseInputs:
     factors: np.ndarray
     mean_count: float
     counts: np.ndarray
+    item_power: float
 
     @classmethod
     def of(
-        cls, history: sparse.csr_array, kept: np.ndarray, counts: np.ndarray, user_power: float
+        cls,
+        history: sparse.csr_array,
+        kept: np.ndarray,
+        counts: np.ndarray,
+        user_power: float,
+        item_power: float,
     ) -> EaseInputs:
         """From the histories of all users, the items that get weights, and their counts."""
         sizes = np.diff(history.indptr)
         mean_count = float(sizes[sizes > 0].mean())
         factors = row_factors(sizes, mean_count, user_power)
-        return cls(kept, sparse.csr_array(history[:, kept]), factors, mean_count, counts)
+        own = sparse.csr_array(history[:, kept])
+        own.sort_indices()
+        return cls(kept, own, factors, mean_count, counts, item_power)
 
     @property
     def dtype(self) -> type:
         """Double precision for few items, single for many."""
         return np.float64 if self.kept.size <= LARGEST_IN_DOUBLE else np.float32
 
-    def ridges(self, regularization: float, item_power: float) -> np.ndarray:
+    def problem(self, n_jobs: int) -> EaseProblem:
+        """The regressions of these inputs."""
+        return EaseProblem(self.history, self.factors, self.dtype, n_jobs)
+
+    def ridges(self, regularization: float) -> np.ndarray:
         """One ridge per item."""
-        return regularization * (self.counts / self.counts.mean()) ** item_power
+        return regularization * (self.counts / self.counts.mean()) ** self.item_power
 
 
 def row_factors(sizes: np.ndarray, mean_count: float, user_power: float) -> np.ndarray:

@@ -21,7 +21,7 @@ ridges. Departures: the scaled rows and the ridges by counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numba import njit
@@ -32,22 +32,8 @@ from ordrec.parallel.spans import over_spans
 __all__ = ["EaseProblem", "EaseSolution"]
 
 
-@dataclass(frozen=True)
-class EaseSolution:
-    """Weights ``B`` and the inverse ``P`` of one ridge."""
-
-    B: np.ndarray
-    P: np.ndarray
-
-    def left_out_scores(self, Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Scores of training users, each left out of the regressions, (4)."""
-        ZP = Z @ self.P
-        leverage = np.einsum("ij,ij->i", ZP, Z)[:, None] - ZP**2 / np.diag(self.P)
-        return (Z @ self.B - leverage * Y) / (1.0 - leverage)
-
-
 class EaseProblem:
-    """The Gram matrices of one set of histories, for any number of ridges.
+    """The regressions of one set of histories, for any number of ridges.
 
     Parameters
     ----------
@@ -57,6 +43,7 @@ class EaseProblem:
         ``d``.
     dtype : numpy float type
     n_jobs : int
+        Threads that sum up the Gram matrices.
     """
 
     def __init__(
@@ -66,35 +53,83 @@ class EaseProblem:
         dtype: type = np.float64,
         n_jobs: int = 1,
     ):
-        self.dtype = dtype
-        self.history, self.row_factors = history, row_factors
+        self.Y = history.astype(dtype)
+        self.Z = sparse.csr_array(sparse.diags_array(row_factors.astype(dtype)) @ self.Y)
         self.by_users = history.shape[0] < history.shape[1]
         if not self.by_users:
             self.ZZ, self.ZY = _gram_matrices(history, row_factors, dtype, n_jobs)
 
     def solve(self, ridges: np.ndarray) -> EaseSolution:
-        """Return the weights and the inverse for these ridges, one per item."""
-        P, B = self._by_users(ridges) if self.by_users else self._by_items(ridges)
-        B -= P * (np.diag(B) / np.diag(P))  # (2)
-        np.fill_diagonal(B, 0.0)
-        return EaseSolution(B, P)
-
-    def _by_items(self, ridges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        A = self.ZZ.copy()
-        A[np.diag_indices_from(A)] += ridges
-        P = _inverse(A)  # (1)
-        return P, P @ self.ZY
-
-    def _by_users(self, ridges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        Y = self.history.toarray().astype(self.dtype)
-        Z = self.row_factors.astype(self.dtype)[:, None] * Y
-        ZL = Z / ridges.astype(self.dtype)
-        A = ZL @ Z.T
+        """Return the solution for these ridges, one per item."""
+        ridges = ridges.astype(self.Y.dtype)
+        if not self.by_users:
+            A = self.ZZ.copy()
+            A[np.diag_indices_from(A)] += ridges
+            return _ByItems(self, _inverse(A))
+        ZL = self.Z.toarray() / ridges
+        A = np.asarray(self.Z @ ZL.T)
         A[np.diag_indices_from(A)] += 1.0
-        M = _inverse(A)
-        P = -(ZL.T @ (M @ ZL))  # (3)
-        P[np.diag_indices_from(P)] += 1.0 / ridges
-        return P, ZL.T @ (M @ Y)
+        return _ByUsers(self, ridges, ZL, _inverse(A) @ ZL)
+
+
+class EaseSolution(Protocol):
+    """What the two ways to solve have in common."""
+
+    def weights(self) -> np.ndarray:
+        """Return ``B``, (2)."""
+
+    def scores(self, rows: np.ndarray, *, left_out: bool = False) -> np.ndarray:
+        """Return the scores of training users; with ``left_out`` by (4)."""
+
+
+class _ByItems:
+    """The inverse of the items' Gram matrix, (1)."""
+
+    def __init__(self, problem: EaseProblem, P: np.ndarray):
+        self.problem, self.P, self.p = problem, P, np.diag(P).copy()
+        self.b = np.einsum("ij,ji->i", P, problem.ZY)  # the diagonal of P Z'Y
+
+    def weights(self) -> np.ndarray:
+        B = self.P @ self.problem.ZY
+        B -= self.P * (self.b / self.p)
+        np.fill_diagonal(B, 0.0)
+        return B
+
+    def scores(self, rows: np.ndarray, *, left_out: bool = False) -> np.ndarray:
+        Z = self.problem.Z[rows].toarray()
+        ZP = Z @ self.P
+        scores = ZP @ self.problem.ZY - ZP * (self.b / self.p)
+        return _left_out(scores, ZP, self.p, Z, self.problem.Y[rows]) if left_out else scores
+
+
+class _ByUsers:
+    """The inverse of the users' Gram matrix, (3): ``ZP = M Z diag(1/L)`` for all users."""
+
+    def __init__(self, problem: EaseProblem, ridges: np.ndarray, ZL: np.ndarray, ZP: np.ndarray):
+        self.problem, self.ridges, self.ZL, self.ZP = problem, ridges, ZL, ZP
+        self.p = 1.0 / ridges - np.einsum("ij,ij->j", ZL, ZP)
+        self.b = np.asarray(problem.Y.multiply(ZP).sum(axis=0)).ravel()
+
+    def weights(self) -> np.ndarray:
+        B = np.asarray(self.problem.Y.T @ self.ZP).T.copy()  # P Z'Y
+        P = -(self.ZL.T @ self.ZP)
+        P[np.diag_indices_from(P)] += 1.0 / self.ridges
+        B -= P * (self.b / self.p)
+        np.fill_diagonal(B, 0.0)
+        return B
+
+    def scores(self, rows: np.ndarray, *, left_out: bool = False) -> np.ndarray:
+        Z, ZP = self.problem.Z[rows].toarray(), self.ZP[rows]
+        ZPZ = np.asarray(self.problem.Z @ ZP.T)
+        scores = np.asarray(self.problem.Y.T @ ZPZ).T - ZP * (self.b / self.p)
+        return _left_out(scores, ZP, self.p, Z, self.problem.Y[rows]) if left_out else scores
+
+
+def _left_out(
+    scores: np.ndarray, ZP: np.ndarray, p: np.ndarray, Z: np.ndarray, Y: sparse.csr_array
+) -> np.ndarray:
+    leverage = np.einsum("ij,ij->i", ZP, Z)[:, None] - ZP**2 / p
+    return (scores - leverage * Y.toarray()) / (1.0 - leverage)  # (4)
 
 
 def _inverse(A: np.ndarray) -> np.ndarray:

@@ -35,24 +35,25 @@ def test_weights_are_those_of_the_constrained_regressions(n_users: int) -> None:
     V, d, ridges = random_problem(n_users, 12)
     problem = EaseProblem(V, d)
     assert problem.by_users == (n_users < 12)
-    solution = problem.solve(ridges)
-    np.testing.assert_allclose(solution.B, brute_force(V.toarray(), d, ridges), atol=1e-12)
-    Z = d[:, None] * V.toarray()
-    np.testing.assert_allclose(solution.P, np.linalg.inv(Z.T @ Z + np.diag(ridges)), atol=1e-12)
+    weights = problem.solve(ridges).weights()
+    np.testing.assert_allclose(weights, brute_force(V.toarray(), d, ridges), atol=1e-12)
 
 
 def test_single_precision_is_close() -> None:
     V, d, ridges = random_problem(40, 15)
-    single = EaseProblem(V, d, np.float32).solve(ridges)
-    assert single.B.dtype == np.float32
-    np.testing.assert_allclose(single.B, EaseProblem(V, d).solve(ridges).B, atol=1e-5)
+    single = EaseProblem(V, d, np.float32).solve(ridges).weights()
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, EaseProblem(V, d).solve(ridges).weights(), atol=1e-5)
 
 
 @pytest.mark.parametrize("n_users", [9, 30])
 def test_left_out_scores_are_those_of_a_fit_without_the_user(n_users: int) -> None:
     V, d, ridges = random_problem(n_users, 12)
     dense = V.toarray()
-    scores = EaseProblem(V, d).solve(ridges).left_out_scores(d[:, None] * dense, dense)
+    solution = EaseProblem(V, d).solve(ridges)
+    plain = solution.scores(np.arange(n_users))
+    np.testing.assert_allclose(plain, d[:, None] * dense @ solution.weights(), atol=1e-12)
+    scores = solution.scores(np.arange(n_users), left_out=True)
     for user in range(n_users):
         others = np.flatnonzero(np.arange(n_users) != user)
         B = brute_force(dense[others], d[others], ridges)
