@@ -11,7 +11,9 @@ from .bulk import ScanPredictions as ScanPredictions
 from .bulk import predict_scan as predict_scan
 from .choice.als import ImplicitALS as ImplicitALS
 from .choice.als_ranking import ALSRanking as ALSRanking
+from .choice.base import ChoiceModel as ChoiceModel
 from .choice.ease import EASE as EASE
+from .choice.mixture import ChoiceMixture as ChoiceMixture
 from .choice.popularity import Popularity as Popularity
 from .factors.model import OrdinalFactors as OrdinalFactors
 from .per_user.model import PerUserPredictor as PerUserPredictor
@@ -21,6 +23,7 @@ from .protocols import FoldInModel as FoldInModel
 from .protocols import ProbabilityModel as ProbabilityModel
 from .protocols import RankingModel as RankingModel
 from .protocols import RatingModel as RatingModel
+from .recommender.model import Recommender as Recommender
 from .registry import make_model as make_model
 from .registry import model_names as model_names
 from .registry import register_model as register_model

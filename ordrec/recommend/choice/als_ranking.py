@@ -79,8 +79,8 @@ class ALSRanking(FactorModel):
         history = sparse.csr_array(
             (ranks / self.scale_.n_ranks, items, [0, items.size]), shape=(1, len(self.item_ids_))
         )
-        scores = self._score_histories(history)
-        self._item_filter(None, None, False).hide(scores, history)
+        scores = self.score_histories(history)
+        self.item_filter().hide(scores, history)
         best = best_columns(scores, n)[0]
         return best[best >= 0]
 

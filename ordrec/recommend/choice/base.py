@@ -33,7 +33,7 @@ def histories(ratings: Ratings) -> sparse.csr_array:
 class ChoiceModel(IdMappedModel):
     """Base of the choice models.
 
-    A subclass is a dataclass of its parameters and implements `_learn` and `_score_histories`,
+    A subclass is a dataclass of its parameters and implements `_learn` and `score_histories`,
     and `_own_state` and `_restore` for model files.
     """
 
@@ -47,8 +47,8 @@ class ChoiceModel(IdMappedModel):
         """Learn from the histories of all users."""
 
     @abstractmethod
-    def _score_histories(self, history: sparse.csr_array) -> np.ndarray:
-        """Scores of all items, one row per history."""
+    def score_histories(self, history: sparse.csr_array) -> np.ndarray:
+        """Return the scores of all items, one row per history."""
 
     @abstractmethod
     def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -58,9 +58,9 @@ class ChoiceModel(IdMappedModel):
     def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
         """Take back what `_own_state` gave, trusting nothing."""
 
-    def _score_known(self, codes: np.ndarray) -> np.ndarray:
-        """Scores of all items for users by code; -1 stands for a user without ratings."""
-        return self._score_histories(self._rows_of(codes))
+    def score_users(self, codes: np.ndarray) -> np.ndarray:
+        """Return the scores of all items for users by code; -1 is a user without ratings."""
+        return self.score_histories(self.history_of(codes))
 
     def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
         """Columns of the lists of users by code, each of shape (n_users, n_places)."""
@@ -96,10 +96,10 @@ class ChoiceModel(IdMappedModel):
         distinct, place = np.unique(user_codes, return_inverse=True)
         by_user = np.argsort(place, kind="stable")
         cuts = np.searchsorted(place[by_user], np.arange(distinct.size + 1))
-        width = self._block_size()
+        width = self.block_size()
         for first in range(0, distinct.size, width):
             block = distinct[first : first + width]
-            scores = self._score_known(block)
+            scores = self.score_users(block)
             rows = by_user[cuts[first] : cuts[first + block.size]]
             result[rows] = scores[place[rows] - first, item_codes[rows]]
         unseen = (item_codes < 0) | (self.item_counts_[item_codes] == 0)
@@ -112,7 +112,7 @@ class ChoiceModel(IdMappedModel):
         Items that nobody rated in training have the lowest score of the row, less 1.
         """
         self._check_fitted()
-        scores = self._score_known(codes_of(self.user_ids_, users))
+        scores = self.score_users(codes_of(self.user_ids_, users))
         unseen = self.item_counts_ == 0
         if unseen.any():
             scores[:, unseen] = scores.min(axis=1, initial=0.0)[:, None] - 1.0
@@ -144,9 +144,9 @@ class ChoiceModel(IdMappedModel):
         """
         check_list_length(n)
         self._check_fitted()
-        options = self._item_filter(exclude, only, include_rated)
+        options = self.item_filter(exclude, only, include_rated)
         codes = codes_of(self.user_ids_, [user])
-        best, scores = self._lists(codes, n, options)
+        best, scores = self.lists(codes, n, options)
         found = best[0] >= 0
         columns = self._list_columns(codes, scores)
         return pd.DataFrame(
@@ -154,7 +154,10 @@ class ChoiceModel(IdMappedModel):
             | {name: values[0][found] for name, values in columns.items()}
         )
 
-    def _item_filter(self, exclude: Any, only: Any, include_rated: bool) -> ItemFilter:
+    def item_filter(
+        self, exclude: Any = None, only: Any = None, include_rated: bool = False
+    ) -> ItemFilter:
+        """Return which items may be listed; see `recommend`."""
         return ItemFilter.of(
             self.item_ids_,
             self.item_counts_ > 0,
@@ -163,21 +166,21 @@ class ChoiceModel(IdMappedModel):
             include_rated=include_rated,
         )
 
-    def _lists(
+    def lists(
         self, codes: np.ndarray, n: int, options: ItemFilter
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Codes and scores of the best items for users by code; -1 where there is none left."""
-        scores = self._score_known(codes)
-        options.hide(scores, self._rows_of(codes))
+        """Return codes and scores of the best items for users by code; -1 if there are no more."""
+        scores = self.score_users(codes)
+        options.hide(scores, self.history_of(codes))
         best = best_columns(scores, n)
         return best, np.take_along_axis(scores, np.maximum(best, 0), axis=1)
 
-    def _block_size(self) -> int:
-        """Users whose scores are held at the same time."""
+    def block_size(self) -> int:
+        """Return how many users' scores are held at the same time."""
         return max(1, CELLS_AT_ONCE // len(self.item_ids_))
 
-    def _rows_of(self, codes: np.ndarray) -> sparse.csr_array:
-        """Histories of users by code; -1 stands for a user without ratings."""
+    def history_of(self, codes: np.ndarray) -> sparse.csr_array:
+        """Return the histories of users by code; -1 is a user without ratings."""
         rows = self._history[np.maximum(codes, 0)]
         if (codes < 0).any():
             rows = sparse.csr_array(sparse.diags_array((codes >= 0).astype(np.float64)) @ rows)
@@ -218,6 +221,17 @@ class ChoiceModel(IdMappedModel):
         model._history.eliminate_zeros()
         model._on_fold_in(np.unique(users))
         return model
+
+    def update(self, user: Any, item: Any, rating: float) -> Self:
+        """Return a model that knows one rating more (or another one for the same item)."""
+        self._check_fitted()
+        code = int(codes_of(self.user_ids_, [user])[0])
+        row = self.history_of(np.array([code]))
+        rated = pd.Series(row.data * self.scale_.n_ranks, self.item_ids_.take(row.indices))
+        rated.loc[item] = float(self.scale_.ranks_of([rating])[0])
+        values = self.scale_.values_of(np.rint(rated.to_numpy()).astype(np.int64))
+        frame = pd.DataFrame({"user": [user] * len(rated), "item": rated.index, "rating": values})
+        return self.fold_in(Ratings.from_frame(frame, scale=self.scale_))
 
     # ---- files ----------------------------------------------------------------------------
 

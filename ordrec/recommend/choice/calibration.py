@@ -24,12 +24,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from ordrec.errors import ModelFileError
+from ordrec.recommend.lists import best_columns
 
-__all__ = ["CALIBRATED_PLACES", "ListedScores", "PickCalibration"]
+__all__ = ["ListedScores", "PickCalibration"]
 
 CALIBRATED_PLACES = 50  # of a list, when fitting
 TYPICAL_COUNT = 100.0  # ratings of a user, where log(n) is taken as 0
@@ -52,6 +54,20 @@ class ListedScores:
     scores: np.ndarray
     counts: np.ndarray
     picked: np.ndarray
+
+    @classmethod
+    def of(cls, scores: np.ndarray, counts: np.ndarray, held: sparse.csr_array) -> ListedScores:
+        """Lists of the best items by scores, and what of them is in the part set aside."""
+        best = best_columns(scores, CALIBRATED_PLACES)
+        picked = np.zeros(held.shape, dtype=np.bool_)
+        picked[np.repeat(np.arange(held.shape[0]), np.diff(held.indptr)), held.indices] = True
+        there, best = best >= 0, np.maximum(best, 0)
+        listed = np.take_along_axis(scores, best, axis=1).astype(np.float64)
+        return cls(
+            np.where(there, listed, listed.min(initial=0.0, where=there)),
+            counts,
+            there & np.take_along_axis(picked, best, axis=1),
+        )
 
     @classmethod
     def joined(cls, parts: Sequence[ListedScores]) -> ListedScores:

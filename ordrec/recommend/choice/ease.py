@@ -121,7 +121,8 @@ class EASE(ChoiceModel):
         self.mean_count_ = inputs.mean_count
         self.weights_ = np.ascontiguousarray(B, dtype=np.float32)
 
-    def _score_histories(self, history: sparse.csr_array) -> np.ndarray:
+    def score_histories(self, history: sparse.csr_array) -> np.ndarray:
+        """Return the scores of all items, one row per history."""
         rows = sparse.csr_array(history[:, self.kept_items_])
         sizes = np.diff(history.indptr)
         scale = row_factors(sizes, self.mean_count_, self.user_power)

@@ -30,14 +30,16 @@ class FactorModel(ChoiceModel):
     def _rows(self, history: sparse.csr_array, Q: np.ndarray, n_jobs: int = 1) -> np.ndarray:
         """User factors for histories, given item factors."""
 
-    def _score_histories(self, history: sparse.csr_array) -> np.ndarray:
+    def score_histories(self, history: sparse.csr_array) -> np.ndarray:
+        """Return the scores of all items, one row per history."""
         factors = self._rows(history, self.item_factors_)
         factors[np.diff(history.indptr) == 0] = self._average_user
         return (factors @ self.item_factors_.T).astype(np.float64)
 
-    def _score_known(self, codes: np.ndarray) -> np.ndarray:
+    def score_users(self, codes: np.ndarray) -> np.ndarray:
+        """Return the scores of all items for users by code; -1 is a user without ratings."""
         factors = self.user_factors_[codes]
-        factors[np.diff(self._rows_of(codes).indptr) == 0] = self._average_user
+        factors[np.diff(self.history_of(codes).indptr) == 0] = self._average_user
         return (factors @ self.item_factors_.T).astype(np.float64)
 
     def _on_fold_in(self, users: np.ndarray) -> None:

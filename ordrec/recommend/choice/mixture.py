@@ -1,13 +1,15 @@
 """EASE and ALS together: the choice model that recommendations are made with.
 
-(1) ``s_ui = (1 - t) log(E_ui + f_i) + t log(A_ui + f_i)``
+(1) ``c_ui = (1 - t) log(E_ui + f_i) + t log(A_ui + f_i)``
+(2) ``s_ui = (n_u^2 c_ui + 16 log(m_i + 0.01)) / (n_u^2 + 16)``
 
-with ``E`` the scores of `EASE` and ``A`` those of `ImplicitALS`, neither below 0, and a floor
-``f_i = 0.01 + 0.001 n_i / max n`` that orders by popularity what the models know nothing of.
+with ``E`` the scores of `EASE` and ``A`` those of `ImplicitALS`, neither below 0, ``n_u`` the
+number of the user's ratings, ``m_i`` the popularity of the item (its number of ratings relative to
+the largest) and a floor ``f_i = 0.01 + 0.001 m_i``. By (2) users with a few ratings get what is
+popular, and others what is theirs.
 
-The ridge of EASE is chosen by exact leave-one-out; the ridge of ALS and ``t`` on histories of
-which a part is set aside. They leave their usual values only for a gain of more than two standard
-errors: on every data set tried, the usual values were near the best.
+The ridge of EASE is chosen by exact leave-one-out. The ridge of ALS and ``t`` have fixed values:
+choosing them on parts of the histories that are set aside was tried, and lost on fresh splits.
 """
 
 from __future__ import annotations
@@ -23,30 +25,24 @@ from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.als import ImplicitALS
 from ordrec.recommend.choice.base import ChoiceModel
-from ordrec.recommend.choice.calibration import (
-    CALIBRATED_PLACES,
-    ListedScores,
-    PickCalibration,
-)
+from ordrec.recommend.choice.calibration import ListedScores, PickCalibration
 from ordrec.recommend.choice.ease import EASE
-from ordrec.recommend.choice.inner_splits import InnerSplit, entry_times, inner_splits
 from ordrec.recommend.choice.tuning import (
+    InnerSplit,
     best_on_a_grid_of_twos,
+    entry_times,
+    inner_splits,
     left_out_quality,
-    list_quality,
-    within_errors,
 )
-from ordrec.recommend.lists import best_columns, rank_gains
+from ordrec.recommend.lists import ItemFilter
 
 __all__ = ["ChoiceMixture"]
 
 FLOOR, POPULARITY_FLOOR = 0.01, 0.001
+COLD = 16.0  # of (2)
 START = 200.0  # where the search for the ridge of EASE begins
-USUAL_RIDGE, USUAL_MIX = 0.006, 0.35
-RIDGES = (0.004, 0.006, 0.01, 0.015)  # of ALS
-MIXES = (0.2, 0.35, 0.5, 0.65)
 LEFT_OUT_USERS, INNER_USERS = 1000, 1500
-SHARE = 0.2  # of each history, set aside
+SHARE = 0.2  # of each history, set aside for the calibration
 MANY = 300_000  # ratings: from here on more factors and one inner split
 FEW_USERS = 20  # fewer users than this cannot choose anything
 
@@ -61,13 +57,12 @@ class ChoiceMixture(ChoiceModel):
         Of `EASE`; chosen by leave-one-out if omitted.
     factors : int, optional
         Of `ImplicitALS`; 32, or 64 from 300,000 ratings on, if omitted.
-    als_regularization, mix : float, optional
-        Ridge of `ImplicitALS` and its share ``t`` in (1); chosen on parts of the histories that
-        are set aside if omitted.
+    als_regularization, mix : float
+        Ridge of `ImplicitALS`, and its share ``t`` in (1).
     future : {"auto", "random", "latest"}
-        What is set aside: a random part of each history, or the latest. "auto" is the latest
-        where the ratings have times. It decides what `p_pick` is the probability of: that an
-        item is among the user's next picks.
+        What next picks are like: a random part of each history, or its latest part. "auto" is
+        the latest where the ratings have times. The calibration of `p_pick`, the probability
+        that an item is among a user's next picks, is learnt by setting such parts aside.
     horizon : float
         How many next picks are meant, relative to the number of the user's ratings.
     max_memory : float
@@ -79,10 +74,9 @@ class ChoiceMixture(ChoiceModel):
     Attributes
     ----------
     ease_, als_ : EASE, ImplicitALS
-    mix_ : float
     calibration_ : PickCalibration
-    tried_ : dict
-        What the parameters were chosen by.
+    tried_ : dict of float to float
+        Each ridge of EASE that was tried, and its quality by leave-one-out.
 
     Examples
     --------
@@ -96,8 +90,8 @@ class ChoiceMixture(ChoiceModel):
 
     regularization: float | None = None
     factors: int | None = None
-    als_regularization: float | None = None
-    mix: float | None = None
+    als_regularization: float = 0.006
+    mix: float = 0.35
     future: Literal["auto", "random", "latest"] = "auto"
     horizon: float = 0.25
     max_memory: float = 8.0
@@ -110,20 +104,15 @@ class ChoiceMixture(ChoiceModel):
         self._check_parameters()
         history.sort_indices()
         rng = np.random.default_rng(self.random_state)
-        self.tried_: dict[str, Any] = {}
+        self.tried_: dict[float, float] = {}
         with one_blas_thread():
             self.ease_ = self._fit_ease(ratings, history, rng)
-            times = self._times(ratings, history)
-            n_splits = 1 if history.nnz > MANY else 3
-            splits = inner_splits(history, n_splits, SHARE, rng, times=times, max_users=INNER_USERS)
-            inner = [_InnerScores(self, split) for split in splits]
-            ridge, self.mix_ = self._choose_mix(inner)
-            self.als_ = self._als(ridge).shared_with(self)
+            self.als_ = self._new_als().shared_with(self)
             self.als_.learn_histories(history)
-            self.calibration_ = self._calibrated(inner, ridge, rng)
+            self.calibration_ = self._calibrated(history, self._times(ratings, history), rng)
 
     def _check_parameters(self) -> None:
-        if self.mix is not None and not 0 <= self.mix <= 1:
+        if not 0 <= self.mix <= 1:
             raise ArgumentError(f"mix must lie between 0 and 1, got {self.mix}")
         if self.future not in ("auto", "random", "latest"):
             raise ArgumentError(f'future must be "auto", "random" or "latest", got {self.future!r}')
@@ -147,19 +136,20 @@ class ChoiceMixture(ChoiceModel):
                 scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
                 return float(left_out_quality(scores, own, ratings.scale.n_ranks).mean())
 
-            ridge, self.tried_["regularization"] = START, {}
+            ridge = START
             if rows.size >= FEW_USERS:
-                ridge, self.tried_["regularization"] = best_on_a_grid_of_twos(quality, START)
+                ridge, self.tried_ = best_on_a_grid_of_twos(quality, START)
         ease.regularization = float(ridge)
         ease.set_weights(inputs, problem.solve(inputs.ridges(ease.regularization)).weights())
         return ease
 
-    def _als(self, ridge: float) -> ImplicitALS:
-        factors = self.factors or (64 if self._history.nnz > MANY else 32)
+    def _new_als(self) -> ImplicitALS:
         return ImplicitALS(
-            factors=factors, regularization=ridge, n_jobs=self.n_jobs,
+            factors=self.factors or (64 if self._history.nnz > MANY else 32),
+            regularization=self.als_regularization,
+            n_jobs=self.n_jobs,
             random_state=self.random_state,
-        )  # fmt: skip
+        )
 
     def _times(self, ratings: Ratings, history: sparse.csr_array) -> np.ndarray | None:
         times = None if self.future == "random" else entry_times(ratings, history)
@@ -167,63 +157,63 @@ class ChoiceMixture(ChoiceModel):
             raise ArgumentError('future="latest", but the ratings have no times')
         return times
 
-    def _choose_mix(self, inner: list[_InnerScores]) -> tuple[float, float]:
-        """Ridge and share of ALS: as given, or by the lists for what was set aside."""
-        ridges = RIDGES if self.als_regularization is None else (self.als_regularization,)
-        mixes = MIXES if self.mix is None else (self.mix,)
-        usual = (
-            USUAL_RIDGE if self.als_regularization is None else self.als_regularization,
-            USUAL_MIX if self.mix is None else self.mix,
-        )
-        if len(ridges) * len(mixes) == 1 or min(part.rows.size for part in inner) < FEW_USERS:
-            return usual
-        values = {
-            (ridge, mix): np.concatenate([part.quality(ridge, mix) for part in inner])
-            for ridge in ridges
-            for mix in mixes
-        }
-        self.tried_["mix"] = {key: float(value.mean()) for key, value in values.items()}
-        ridge, mix = within_errors(values, usual, len(inner), n_errors=2.0)
-        return ridge, mix
-
     def _calibrated(
-        self, inner: list[_InnerScores], ridge: float, rng: np.random.Generator
+        self, history: sparse.csr_array, times: np.ndarray | None, rng: np.random.Generator
     ) -> PickCalibration:
-        """Calibration of `p_pick` by the lists for what was set aside."""
-        if min(part.rows.size for part in inner) < FEW_USERS:
-            return PickCalibration(self.horizon)
-        lists = ListedScores.joined([part.lists(ridge, self.mix_) for part in inner])
-        above = inner[0].split
+        """Calibration of `p_pick` by lists for parts of the histories that are set aside."""
+        n_splits = 1 if history.nnz > MANY else 3
+        splits = inner_splits(history, n_splits, SHARE, rng, times=times, max_users=INNER_USERS)
+        above = splits[0]
         (below,) = inner_splits(
             above.given, 1, SHARE, rng, times=above.given_times, max_users=INNER_USERS
         )
-        deeper = None
-        if below.rows.size >= FEW_USERS:
-            deeper = _InnerScores(self, below).lists(ridge, self.mix_)
-        return PickCalibration.fitted(lists, SHARE, deeper, self.horizon)
+        if min(split.rows.size for split in (*splits, below)) < FEW_USERS:
+            return PickCalibration(self.horizon)
+        lists = ListedScores.joined([self._inner_lists(split) for split in splits])
+        return PickCalibration.fitted(lists, SHARE, self._inner_lists(below), self.horizon)
+
+    def _inner_lists(self, split: InnerSplit) -> ListedScores:
+        """Lists of both members fitted to the given part of a split."""
+        counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
+        given, held = split.given[split.rows], split.held[split.rows]
+        ease = EASE(max_memory=self.max_memory, n_jobs=self.n_jobs)
+        ease.item_counts_ = counts
+        inputs = ease.inputs(split.given)
+        solution = inputs.problem(worker_count(self.n_jobs)).solve(
+            inputs.ridges(self.ease_.regularization)
+        )
+        E = np.zeros(given.shape, dtype=np.float32)
+        E[:, inputs.kept] = solution.scores(split.rows)
+        als = self._new_als()
+        als.learn_histories(split.given)
+        A = als.user_factors_[split.rows] @ als.item_factors_.T
+        sizes = np.diff(given.indptr)
+        scores = mixed_scores(E, A, counts, sizes, self.mix)
+        ItemFilter(counts > 0).hide(scores, given)
+        return ListedScores.of(scores, sizes, held)
 
     # ---- scores and lists -----------------------------------------------------------------
 
-    def _score_histories(self, history: sparse.csr_array) -> np.ndarray:
-        return self._mixed(
-            self.ease_._score_histories(history), self.als_._score_histories(history)
-        )
+    def score_histories(self, history: sparse.csr_array) -> np.ndarray:
+        """Return the scores of all items, one row per history."""
+        E, A = self.ease_.score_histories(history), self.als_.score_histories(history)
+        return self._mixed(E, A, np.diff(history.indptr))
 
-    def _score_known(self, codes: np.ndarray) -> np.ndarray:
-        rows = self._rows_of(codes)
-        return self._mixed(self.ease_._score_histories(rows), self.als_._score_known(codes))
+    def score_users(self, codes: np.ndarray) -> np.ndarray:
+        """Return the scores of all items for users by code; -1 is a user without ratings."""
+        rows = self.history_of(codes)
+        E, A = self.ease_.score_histories(rows), self.als_.score_users(codes)
+        return self._mixed(E, A, np.diff(rows.indptr))
 
-    def _mixed(self, E: np.ndarray, A: np.ndarray) -> np.ndarray:
+    def _mixed(self, E: np.ndarray, A: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         left_to_als = np.setdiff1d(
             np.flatnonzero(self.item_counts_ >= self.ease_.min_ratings), self.ease_.kept_items_
         )
         E[:, left_to_als] = A[:, left_to_als]
-        scores = (1.0 - self.mix_) * log_scores(E, self.item_counts_)
-        scores += self.mix_ * log_scores(A, self.item_counts_)
-        return scores
+        return mixed_scores(E, A, self.item_counts_, sizes, self.mix)
 
     def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
-        counts = np.diff(self._rows_of(codes).indptr)
+        counts = np.diff(self.history_of(codes).indptr)
         return {"score": scores, "p_pick": self.p_pick(scores, counts)}
 
     def p_pick(self, scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -247,7 +237,6 @@ class ChoiceMixture(ChoiceModel):
         ease_arrays, ease = self.ease_._own_state()
         als_arrays, als = self.als_._own_state()
         about = {
-            "mix": self.mix_,
             "calibration": self.calibration_.to_metadata(),
             "ease": ease | {"parameters": self.ease_._parameters()},
             "als": als | {"parameters": self.als_._parameters()},
@@ -255,9 +244,8 @@ class ChoiceMixture(ChoiceModel):
         return ease_arrays | als_arrays, about
 
     def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
-        self.mix_ = float(metadata["mix"])
-        if not 0 <= self.mix_ <= 1:
-            raise ModelFileError(f"its mix is {self.mix_}")
+        if not 0 <= self.mix <= 1:
+            raise ModelFileError(f"its mix is {self.mix}")
         self.calibration_ = PickCalibration.from_metadata(metadata["calibration"])
         self.tried_ = {}
         for name, kind in (("ease", EASE), ("als", ImplicitALS)):
@@ -267,59 +255,18 @@ class ChoiceMixture(ChoiceModel):
             setattr(self, f"{name}_", member)
 
 
-def log_scores(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the logarithms of (1), for items with these numbers of ratings."""
-    popular = counts / max(int(counts.max(initial=0)), 1)
-    floor = (FLOOR + POPULARITY_FLOOR * popular).astype(scores.dtype)
-    return np.log(np.maximum(scores, 0.0) + floor)
+def mixed_scores(
+    E: np.ndarray, A: np.ndarray, counts: np.ndarray, sizes: np.ndarray, mix: float
+) -> np.ndarray:
+    """Return (2) for scores of EASE and ALS.
 
-
-class _InnerScores:
-    """Scores of the members fitted to one inner split, for the users that have both parts."""
-
-    def __init__(self, mixture: ChoiceMixture, split: InnerSplit):
-        self.split, self.rows = split, split.rows
-        self._new_als = mixture._als
-        self._counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
-        self._given = split.given[self.rows]
-        held = split.held[self.rows]
-        ranks = np.rint(held.data * mixture.scale_.n_ranks).astype(np.int64)
-        gains = rank_gains(mixture.scale_.n_ranks)[ranks - 1]
-        self._gains = sparse.csr_array((gains, held.indices, held.indptr), held.shape).toarray()
-        ease = EASE(max_memory=mixture.max_memory, n_jobs=mixture.n_jobs)
-        ease.item_counts_ = self._counts
-        inputs = ease.inputs(split.given)
-        problem = inputs.problem(worker_count(mixture.n_jobs))
-        solution = problem.solve(inputs.ridges(mixture.ease_.regularization))
-        scores = np.zeros(self._given.shape, dtype=np.float32)
-        scores[:, inputs.kept] = solution.scores(self.rows)
-        self._log_ease = log_scores(scores, self._counts)
-        self._log_als: dict[float, np.ndarray] = {}
-
-    def scores(self, ridge: float, mix: float) -> np.ndarray:
-        """Return mixed scores; what the user has in the given part is minus infinity."""
-        if ridge not in self._log_als:
-            als = self._new_als(ridge)
-            als.learn_histories(self.split.given)
-            scores = als.user_factors_[self.rows] @ als.item_factors_.T
-            self._log_als[ridge] = log_scores(scores, self._counts)
-        mixed = (1.0 - mix) * self._log_ease + mix * self._log_als[ridge]
-        users = np.repeat(np.arange(self.rows.size), np.diff(self._given.indptr))
-        mixed[users, self._given.indices] = -np.inf
-        return mixed
-
-    def quality(self, ridge: float, mix: float) -> np.ndarray:
-        """Return the NDCG of the ten best, one number per user."""
-        return list_quality(best_columns(self.scores(ridge, mix), 10), self._gains)
-
-    def lists(self, ridge: float, mix: float) -> ListedScores:
-        """Return the best items of each user, and which of them are in the part set aside."""
-        scores = self.scores(ridge, mix)
-        best = best_columns(scores, CALIBRATED_PLACES)
-        there, best = best >= 0, np.maximum(best, 0)
-        listed = np.take_along_axis(scores, best, axis=1).astype(np.float64)
-        return ListedScores(
-            np.where(there, listed, listed.min(initial=0.0, where=there)),
-            np.diff(self._given.indptr),
-            there & (np.take_along_axis(self._gains, best, axis=1) > 0),
-        )
+    ``counts`` are the numbers of ratings of the items, ``sizes`` those of the users.
+    """
+    popularity = counts / max(int(counts.max(initial=0)), 1)
+    floor = (FLOOR + POPULARITY_FLOOR * popularity).astype(E.dtype)
+    scores = (1.0 - mix) * np.log(np.maximum(E, 0.0) + floor)
+    scores += mix * np.log(np.maximum(A, 0.0) + floor)  # (1)
+    known = (sizes**2 / (sizes**2 + COLD)).astype(E.dtype)[:, None]
+    scores *= known
+    scores += (1.0 - known) * np.log(popularity + FLOOR).astype(E.dtype)  # (2)
+    return scores

@@ -29,7 +29,8 @@ class Popularity(ChoiceModel):
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
         self.n_fitted_users_ = max(int((ratings.user_counts > 0).sum()), 1)
 
-    def _score_histories(self, history: sparse.csr_array) -> np.ndarray:
+    def score_histories(self, history: sparse.csr_array) -> np.ndarray:
+        """Return the scores of all items, one row per history."""
         shares = self.item_counts_ / self.n_fitted_users_
         return np.tile(shares, (history.shape[0], 1))
 

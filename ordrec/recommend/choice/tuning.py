@@ -1,16 +1,24 @@
-"""How good scores are, measured inside the training part, and the parameters chosen by it."""
+"""Parameters chosen inside the training part: parts set aside, and how good scores are on them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 from scipy import sparse
 
+from ordrec.ratings import Ratings
 from ordrec.recommend.lists import rank_gains
 
-__all__ = ["best_on_a_grid_of_twos", "left_out_quality", "list_quality", "within_errors"]
+__all__ = [
+    "InnerSplit",
+    "best_on_a_grid_of_twos",
+    "entry_times",
+    "inner_splits",
+    "left_out_quality",
+]
 
 DEPTH = 200  # places at which a left-out item still counts
 SMALLEST, LARGEST = 1.0, 1e6  # regularizations
@@ -42,30 +50,6 @@ def best_on_a_grid_of_twos(quality: Callable[[float], float], start: float) -> t
     return best, tried
 
 
-def within_errors(
-    values: dict[tuple[float, float], np.ndarray],
-    usual: tuple[float, float],
-    n_splits: int,
-    n_errors: float,
-) -> tuple[float, float]:
-    """Choose the setting with the best mean, or the usual one if that is within some errors.
-
-    ``values`` has one number per user and split for each setting. The error is the standard error
-    of the paired difference over users; splits of the same users count as one.
-
-    Examples
-    --------
-    >>> values = {(1.0, 0.0): np.array([0.5, 0.4, 0.3]), (2.0, 0.0): np.array([0.8, 0.1, 0.5])}
-    >>> within_errors(values, (1.0, 0.0), n_splits=1, n_errors=2.0)
-    (1.0, 0.0)
-    """
-    base = values[usual]
-    best = max(values, key=lambda setting: float(values[setting].mean()))
-    difference = values[best] - base
-    error = difference.std() / np.sqrt(max(difference.size / n_splits, 1.0))
-    return best if difference.mean() > n_errors * error else usual
-
-
 def left_out_quality(scores: np.ndarray, history: sparse.csr_array, n_ranks: int) -> np.ndarray:
     """Return the mean discount of each user's own items, by left-out scores.
 
@@ -95,23 +79,85 @@ def _mean_discounts(scores, start, items, gains, depth, result):  # type: ignore
         result[row] = reached / total if total > 0.0 else 0.0
 
 
-def list_quality(lists: np.ndarray, gains: np.ndarray) -> np.ndarray:
-    """Return the NDCG of lists, one number per row.
+# ---- parts set aside --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InnerSplit:
+    """Histories to learn from, and the picks set aside.
+
+    Attributes
+    ----------
+    given, held : csr_array of shape (n_users, n_items)
+    rows : int64 array
+        Users that have entries in both parts, ascending.
+    given_times : array or None
+        Times of the entries of ``given``.
+    """
+
+    given: sparse.csr_array
+    held: sparse.csr_array
+    rows: np.ndarray
+    given_times: np.ndarray | None = None
+
+
+def inner_splits(
+    history: sparse.csr_array,
+    n_splits: int,
+    share: float,
+    rng: np.random.Generator,
+    *,
+    times: np.ndarray | None = None,
+    max_users: int,
+) -> list[InnerSplit]:
+    """Set aside a share of every user's entries, several times.
 
     Parameters
     ----------
-    lists : int array of shape (n_rows, k)
-        Columns of ``gains``, best first; -1 where there is none.
-    gains : array of shape (n_rows, n_items)
-        Gains of the picks set aside, at least one per row, and 0.
-
-    Examples
-    --------
-    >>> list_quality(np.array([[2, 0]]), np.array([[1.0, 0.0, 3.0]]))
-    array([1.])
+    history : csr_array
+        With sorted indices.
+    n_splits : int
+    share : float
+        Of each user's entries; a user keeps at least one.
+    rng : Generator
+    times : array, optional
+        One per entry of the history: the latest entries are set aside. Without times, the
+        entries are drawn at random.
+    max_users : int
+        At most so many ``rows``, drawn at random.
     """
-    k = lists.shape[1]
-    discount = 1.0 / np.log2(np.arange(2, k + 2))
-    reached = np.take_along_axis(gains, np.maximum(lists, 0), axis=1) * (lists >= 0)
-    best = np.sort(np.partition(gains, gains.shape[1] - k, axis=1)[:, -k:], axis=1)[:, ::-1]
-    return (reached @ discount) / (best @ discount)
+    sizes = np.diff(history.indptr)
+    user = np.repeat(np.arange(history.shape[0]), sizes)
+    count = np.minimum(np.rint(share * sizes).astype(np.int64), sizes - 1)
+    found = []
+    for _ in range(n_splits):
+        keys = rng.random(history.nnz)
+        # the last of each user by time, then by chance
+        order = np.lexsort((keys, user) if times is None else (keys, times, user))
+        place = np.empty(history.nnz, dtype=np.int64)
+        place[order] = np.arange(history.nnz) - history.indptr[user[order]]
+        out = place >= (sizes - count)[user]
+        given, held = _selected(history, user, ~out), _selected(history, user, out)
+        rows = np.flatnonzero((np.diff(given.indptr) > 0) & (np.diff(held.indptr) > 0))
+        if rows.size > max_users:
+            rows = np.sort(rng.choice(rows, max_users, replace=False))
+        found.append(InnerSplit(given, held, rows, None if times is None else times[~out]))
+    return found
+
+
+def entry_times(ratings: Ratings, history: sparse.csr_array) -> np.ndarray | None:
+    """Times of the entries of the histories, or None where the ratings have none."""
+    if ratings.timestamps is None or not (ratings.timestamps > 0).any():
+        return None
+    times = ratings.timestamps.astype(np.float64)
+    table = sparse.csr_array((times, (ratings.users, ratings.items)), shape=history.shape)
+    table.sort_indices()
+    return table.data
+
+
+def _selected(history: sparse.csr_array, user: np.ndarray, entries: np.ndarray) -> sparse.csr_array:
+    counts = np.bincount(user[entries], minlength=history.shape[0])
+    start = np.concatenate([[0], np.cumsum(counts)])
+    return sparse.csr_array(
+        (history.data[entries], history.indices[entries], start), shape=history.shape
+    )

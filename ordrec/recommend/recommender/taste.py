@@ -1,0 +1,59 @@
+"""What a rating model says of listed items: expected rating, chance to be liked, and gain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ordrec.ratings import Scale
+from ordrec.recommend.lists import rank_gains
+
+__all__ = ["Taste", "liked_from", "taste_of"]
+
+LIKED_SHARE = 0.8  # of the ranks: from 4 of 5 on, from 8 of 10 on
+
+
+@dataclass(frozen=True)
+class Taste:
+    """One number per pair of a user and an item.
+
+    Attributes
+    ----------
+    log_gain : array
+        Logarithm of the expected gain ``2^rank - 1``, if the user rates the item.
+    expected : array
+        The expected rating.
+    p_like : array or None
+        Probability of a rating in the top of the scale; None for a model that predicts no
+        distributions.
+    """
+
+    log_gain: np.ndarray
+    expected: np.ndarray
+    p_like: np.ndarray | None
+
+
+def liked_from(scale: Scale, like: float | None) -> float:
+    """The lowest rating that counts as liked: as given, or the fifth of the scale below the top.
+
+    Examples
+    --------
+    >>> liked_from(Scale.regular(1, 5), None), liked_from(Scale.regular(0.5, 5, 0.5), None)
+    (4.0, 4.0)
+    """
+    if like is not None:
+        return float(like)
+    return float(scale.values[int(np.ceil(LIKED_SHARE * scale.n_ranks)) - 1])
+
+
+def taste_of(model: Any, users: Any, items: Any, scale: Scale, like: float) -> Taste:
+    """Ask a rating model about pairs of original ids."""
+    gains = rank_gains(scale.n_ranks)
+    if hasattr(model, "predict_proba"):
+        p = np.asarray(model.predict_proba(users, items), dtype=np.float64)
+        p_like = p[:, scale.values >= like].sum(axis=1)
+        return Taste(np.log(p @ gains), p @ scale.values, p_like)
+    expected = np.asarray(model.predict(users, items), dtype=np.float64)
+    return Taste(np.log(np.interp(expected, scale.values, gains)), expected, None)
