@@ -88,7 +88,7 @@ def test_pickles_in_every_disguise_are_not_opened(tmp_path, sprung):
 def test_a_model_may_only_be_of_a_known_kind(tmp_path):
     for kind in ("os:system", "builtins:eval", "ordrec.cli:main", "__import__", "", "\0"):
         save_arrays(tmp_path / "m", {}, {"kind": kind, "state": {"command": "id"}})
-        with pytest.raises(ModelFileError, match="is none of"):
+        with pytest.raises(ModelFileError, match="not one of"):
             load(tmp_path / "m")
 
 
@@ -218,7 +218,7 @@ def test_members_that_overlap_are_held_to_the_budget(tmp_path, monkeypatch):
                 setattr(twin, field, getattr(original, field))
             archive.filelist.append(twin)
             archive.NameToInfo[twin.filename] = twin
-    with pytest.raises(DataError, match="would unpack to"):
+    with pytest.raises(DataError, match="would expand to"):
         unpack(path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -20,7 +20,7 @@ from ordrec.datasets import (
     load_dataset,
     registry,
 )
-from ordrec.datasets.catalogue import CATALOGUE, DatasetInfo, Download
+from ordrec.datasets.known import KNOWN_DATASETS, DatasetInfo, Download
 from ordrec.errors import ArgumentError, DataError, DatasetMissing
 
 
@@ -171,7 +171,7 @@ def offered(server, samples, monkeypatch):
             "tiny", "invented", "ratings", "movielens:load_movielens", ("tiny",), ("ratings.csv",),
             "nowhere", "none", "nobody", (Download(file, urls, checksum),),
         )  # fmt: skip
-        monkeypatch.setitem(CATALOGUE, "tiny", info)
+        monkeypatch.setitem(KNOWN_DATASETS, "tiny", info)
         return info
 
     return address, folder, offer
@@ -202,11 +202,11 @@ def test_a_dead_mirror_is_passed_over(offered):
 def test_a_wrong_checksum_is_refused(offered, tmp_path):
     address, _, offer = offered
     offer(f"{address}/tiny.zip", checksum="sha256:" + "0" * 64)
-    with pytest.raises(DatasetMissing, match="another checksum than published"):
+    with pytest.raises(DatasetMissing, match="does not have the expected checksum"):
         load_dataset("tiny")
     assert list((tmp_path / "cache").iterdir()) == []
     offer("http://127.0.0.1:9/tiny.zip")
-    with pytest.raises(DatasetMissing, match=r"could not be fetched .*check the connection"):
+    with pytest.raises(DatasetMissing, match=r"could not be downloaded .*check the connection"):
         load_dataset("tiny")
 
 
@@ -219,7 +219,7 @@ def test_the_first_download_is_remembered_without_published_checksum(offered, tm
     shutil.rmtree(tmp_path / "cache" / "tiny")
     with zipfile.ZipFile(folder / "tiny.zip", "a") as out:
         out.writestr("tiny/more", "changed")
-    with pytest.raises(DatasetMissing, match="another checksum"):
+    with pytest.raises(DatasetMissing, match="does not have the expected checksum"):
         fetch_dataset("tiny")
 
 
