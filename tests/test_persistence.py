@@ -1,4 +1,4 @@
-"""Model files: what goes in comes out; what somebody else made of them is refused."""
+"""Model files: models load as they were saved; damaged and forged files are refused."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def ratings():
 
 
 def forged(path, members, header=None, compression=zipfile.ZIP_STORED):
-    """A file as a stranger might write it, with right checksums unless a header is given."""
+    """Write a forged file, with correct checksums unless a header is given."""
     if header is None:
         sums = {name: hashlib.sha256(data).hexdigest() for name, data in members}
         header = {"format": "ordrec model", "version": 1, "sha256": sums, "metadata": {}}
@@ -69,7 +69,7 @@ def npy(array, **options):
     return stream.getvalue()
 
 
-# ---- there and back ------------------------------------------------------------------------
+# ---- round trips --------------------------------------------------------------------------
 
 
 @given(
@@ -177,7 +177,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_litter(path, monkeypatch)
     assert list(path.parent.iterdir()) == [path]
 
 
-# ---- a stranger's file -----------------------------------------------------------------------
+# ---- untrusted files -------------------------------------------------------------------------
 
 
 class Trap:

@@ -1,7 +1,7 @@
-"""Files from strangers: what they hold is never run, never written elsewhere, never swells.
+"""Untrusted files: no code is run, nothing is written elsewhere, nothing expands without limit.
 
 Model files (`ordrec.persistence`) and archives of data sets (`ordrec.datasets.archives`), whose
-own tests try one fault each; here are the ways of people who mean harm.
+own tests try one fault each; here are deliberate attacks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Trap:
 
 @pytest.fixture
 def sprung(tmp_path):
-    """The file that would appear if somebody's code had run."""
+    """The file that would appear if code from the file had run."""
     return tmp_path / "sprung"
 
 
@@ -92,7 +92,7 @@ def test_a_model_may_only_be_of_a_known_kind(tmp_path):
             load(tmp_path / "m")
 
 
-# ---- nothing lands outside ---------------------------------------------------------------------
+# ---- nothing is written outside --------------------------------------------------------------
 
 SLIPS = [
     "../evil", "a/../../evil", "/evil", "//evil", "..\\evil", "a\\..\\..\\evil", "\\\\server\\evil",
@@ -189,7 +189,7 @@ def test_device_files_are_no_files(tmp_path):
                 reader(device)
 
 
-# ---- nothing swells ----------------------------------------------------------------------------
+# ---- nothing expands ---------------------------------------------------------------------------
 
 
 def test_nested_archives_stay_packed(tmp_path):

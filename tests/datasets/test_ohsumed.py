@@ -29,7 +29,7 @@ def test_original(samples):
     found = load_ohsumed(samples / "ohsumed-original")
     assert len(found.documents) == 0
     assert found.topics.loc["1", "need"] == "effect of tea on sleep"
-    assert found.judgements["grade"].tolist() == [2, 0, 0, 1]  # the first judgement stands
+    assert found.judgements["grade"].tolist() == [2, 0, 0, 1]  # the first judgement counts
     assert found.judgements["document"].tolist() == [1, 2, 1, 3]
 
 

@@ -26,12 +26,12 @@ from ordrec.errors import ArgumentError, DataError, DatasetMissing
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
-    """No test touches the user's folders."""
+    """Point all folders elsewhere, so that no test touches those of the user."""
     monkeypatch.setenv("ORDREC_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("ORDREC_DATA", raising=False)
 
 
-# ---- the catalogue ---------------------------------------------------------------------
+# ---- the known data sets ---------------------------------------------------------------
 
 
 def test_the_bundled_ratings_load_offline():
@@ -159,7 +159,7 @@ def server(tmp_path):
 
 @pytest.fixture
 def offered(server, samples, monkeypatch):
-    """Puts an invented data set on the server and into the catalogue."""
+    """Puts an invented data set on the server and into the table of known data sets."""
     address, folder = server
     with zipfile.ZipFile(folder / "tiny.zip", "w") as out:
         for file in (samples / "ml-latest").iterdir():
@@ -184,7 +184,9 @@ def test_fetch_unpacks_and_is_found_again(offered, tmp_path):
     (folder / "tiny.zip").unlink()  # the second time needs no server
     assert load_dataset("tiny", offline=True).n_ratings == 5
     assert fetch_dataset("tiny") == tmp_path / "cache" / "tiny"
-    assert [p.name for p in (tmp_path / "cache").iterdir()] == ["tiny"]  # nothing left lying
+    assert [p.name for p in (tmp_path / "cache").iterdir()] == [
+        "tiny"
+    ]  # no temporary files are left
 
 
 def test_fetch_shows_progress_on_request(offered, capsys):

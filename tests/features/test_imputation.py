@@ -191,7 +191,7 @@ def test_inner_products_of_factors_are_those_of_the_estimate() -> None:
 
 
 def predictability(features: np.ndarray, y: np.ndarray) -> float:
-    """Share of variance a ridge regression explains on held-out rows."""
+    """Fraction of the variance that a ridge regression explains on held-out rows."""
     centred = features - features.mean(axis=0)
     folds = np.arange(len(y)) % 5
     predicted = np.empty(len(y))
