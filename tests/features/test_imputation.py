@@ -298,5 +298,5 @@ def test_bad_matrices_are_named() -> None:
 
 
 def test_stopping_early_warns_with_the_numbers() -> None:
-    with pytest.warns(ConvergenceWarning, match=r"in step 3 \(tol=1e-09\)"):
+    with pytest.warns(ConvergenceWarning, match=r"by the fraction \S+ in step 3 \(tol=1e-09\)"):
         LowRankEM(rank=2, max_iter=3, tol=1e-9, anneal=False, random_state=0).fit(ratings())
