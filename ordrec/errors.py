@@ -1,4 +1,4 @@
-"""What ordrec raises when the fault lies in what it was given."""
+"""The errors ordrec raises for invalid input, and for machines that fail."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = [
     "shortened",
 ]
 
-LONGEST = 1000  # characters of a message; somebody's words may be in it
+LONGEST = 1000  # characters in a message, which may quote arbitrary input
 
 
 def shortened(text: str) -> str:
-    """A text that can be read: the middle of a very long one is left out.
+    """Return the text, with the middle left out if it is too long to read.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def shortened(text: str) -> str:
 
 
 class OrdrecError(Exception):
-    """Base of all errors that ordrec raises on purpose.
+    """Base class of all errors that ordrec raises deliberately.
 
     The message names the place (file, row, parameter), what is wrong there and
     what to do about it. The command line prints it as one line and exits with 2.
@@ -41,7 +41,7 @@ class OrdrecError(Exception):
 
 
 class ArgumentError(OrdrecError, ValueError):
-    """A parameter has a value that makes no sense."""
+    """A parameter has an invalid value."""
 
 
 class DataError(OrdrecError, ValueError):
@@ -49,16 +49,16 @@ class DataError(OrdrecError, ValueError):
 
 
 class DatasetMissing(OrdrecError, FileNotFoundError):
-    """A data set is not where it was looked for."""
+    """A data set was not found in any of the places searched."""
 
 
 class ModelFileError(OrdrecError, ValueError):
-    """A saved model is damaged, altered or of an unknown version."""
+    """A model file is damaged, was altered, or has an unknown version."""
 
 
 class StorageError(OrdrecError, OSError):
-    """A file cannot be written: the disk is full, or the folder may not be written to."""
+    """A file cannot be written: the disk is full, or the folder is not writable."""
 
 
 class WorkerLost(OrdrecError, RuntimeError):
-    """Processes or a cluster that were to do the work died or cannot be reached."""
+    """Worker processes died, or a cluster died or cannot be reached."""

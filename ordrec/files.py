@@ -1,7 +1,7 @@
-"""Writing files so that a reader finds the old one or the new one, never half of one.
+"""Write files so that a reader finds either the old one or the new one, never half a file.
 
-Everything ordrec saves goes through here. A full disk or a folder that may not be written to
-is a `StorageError` that says what is there now.
+Everything that ordrec saves goes through this module. A full disk or a folder without write
+permission raises a `StorageError` that says what is on the disk now.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ REMEDIES = {
 
 @contextmanager
 def storage_errors(path: str | os.PathLike[str], kept: str = "") -> Iterator[None]:
-    """Turn the errors of a disk or folder that cannot be written to into `StorageError`.
+    """Turn the operating system's errors about unwritable places into `StorageError`.
 
     Parameters
     ----------
     path : path
-        What was to be written.
+        The file or folder being written.
     kept : str
-        A sentence on what is there now.
+        A sentence that says what is on the disk now; it ends the error message.
     """
     try:
         yield
@@ -57,24 +57,24 @@ def storage_errors(path: str | os.PathLike[str], kept: str = "") -> Iterator[Non
 
 @contextmanager
 def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Write a file beside its place and move it there in one step.
+    """Write a file next to its destination, then move it there in one atomic step.
 
     Parameters
     ----------
     path : path
-        Where the file belongs; its folder must be there. A link is followed.
+        The destination; its folder must exist. A symbolic link is followed.
 
     Yields
     ------
     Path
-        An empty file in the same folder with the same ending, to be written and closed within
-        the block. If the block ends well, its content is brought to the disk and the file takes
-        its place. On any exception it is removed, and what was there before remains.
+        An empty file in the same folder with the same suffix, to be written and closed within
+        the block. When the block succeeds, its content is flushed to disk and the file replaces
+        the destination. On any exception it is removed, and the old file stays as it was.
 
     Raises
     ------
     StorageError
-        If the disk is full or the folder may not be written to.
+        If the disk is full or the folder is not writable.
 
     Examples
     --------
@@ -107,9 +107,9 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    """Write a text as UTF-8, all of it or nothing; return the path.
+    """Write text to a file as UTF-8, all of it or nothing, and return the path.
 
-    Line ends are written as they are.
+    Line endings are written unchanged.
     """
     with replace_file(path) as part:
         part.write_text(text, encoding="utf-8", newline="")
@@ -117,7 +117,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
-    """Make a folder and those it lies in, where they are not there; return its path."""
+    """Create a folder, and its parents if they are missing, and return its path."""
     folder = Path(path)
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,23 +1,24 @@
-"""Models in files, without pickle.
+"""Save models to files and load them, without pickle.
 
 A model file is a zip archive of numpy's ``.npy`` members, none of them compressed, and one
 ``ordrec.json``: format, version, kind of model, the sha256 of each member, and the model's own
-metadata. ``numpy.load`` reads the arrays too. Loading a stranger's file runs no code of his:
-there are no pickles, the kind must be one of a fixed table, nothing is unpacked to disk, and
-reading takes no more memory than the file is long. (A `RatingPredictor` then sums up its Grams
-again, which take as much memory as they did in training.)
+metadata. ``numpy.load`` can read the arrays too. Loading a file from an untrusted source runs no
+code from it: there are no pickles, the kind must be in a fixed table, nothing is unpacked to
+disk, and reading needs no more memory than the size of the file. (A `RatingPredictor` then
+recomputes its Gram matrices, which need as much memory as they did in training.)
 
 To make a class storable, give it two methods and a name:
 
-* ``to_state(self)`` returns ``(arrays, metadata)``: a dict of numpy arrays (numbers, booleans),
-  and a dict of what json can hold;
-* ``from_state(cls, arrays, metadata)``, a class method, makes the model again. It must trust
-  nothing: `take` checks type, shape and range of an array, since compiled loops do not;
+* ``to_state(self)`` returns ``(arrays, metadata)``: a dict of numpy arrays (numbers or
+  booleans), and a dict of values that json can represent;
+* ``from_state(cls, arrays, metadata)``, a class method, rebuilds the model. It must not trust its
+  input: use `take` to check the type, shape and range of an array, since compiled loops do not;
 * a line in the table of models, `ordrec.recommend.registry`, or a call of
   ``register("Name", "package.module:Class")``.
 
-`ids_to_arrays` and `ids_from_arrays` do this for user and item ids, `texts_to_arrays` for any
-strings, `state_of` and `model_of` for a model inside another, `take_rows` for rows of a table.
+`ids_to_arrays` and `ids_from_arrays` convert user and item ids, `texts_to_arrays` and
+`texts_from_arrays` strings in general, `state_of` and `model_of` a model inside another model;
+`take_rows` checks the rows of a sparse table.
 """
 
 from __future__ import annotations
@@ -67,32 +68,35 @@ HEADER = "ordrec.json"
 MAX_MEMBERS = 4096
 MAX_HEADER_BYTES = 1 << 24
 MAX_NPY_HEADER = 4096
-LARGEST = 1e100  # of stored floats: sums of their products must stay finite
-LEAST_VARIANCE = 1e-14  # of the largest in a covariance matrix
+LARGEST = 1e100  # magnitude of a stored float: sums of products must stay finite
+LEAST_VARIANCE = 1e-14  # smallest eigenvalue of a covariance, relative to the largest
 PLAIN_KINDS = "biuf"  # booleans, integers, floats
-REMEDY = "get the file again, or fit and save the model anew"
+REMEDY = "get the file again, or fit and save the model again"
 
-# Modules whose ``storable_kinds`` lists classes; imported by name, as they lie to the right.
+# Modules whose ``storable_kinds`` lists storable classes. They are imported by name when needed,
+# because this module may not import from rooms to its right.
 _TABLES = ("ordrec.recommend.registry",)
 _REGISTERED: dict[str, str] = {}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # equal models make equal files
-_BROKEN = (zipfile.BadZipFile, struct.error, OSError, EOFError, ValueError, KeyError, IndexError,
-           NotImplementedError, RuntimeError, OverflowError, SyntaxError, TypeError)  # fmt: skip
-_UNFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError,
-          MemoryError)  # fmt: skip
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that equal models give equal files
+# Raised while reading a damaged archive, and while rebuilding a model from wrong contents.
+_READING_ERRORS = (zipfile.BadZipFile, struct.error, OSError, EOFError, ValueError, KeyError,
+                   IndexError, NotImplementedError, RuntimeError, OverflowError, SyntaxError,
+                   TypeError)  # fmt: skip
+_REBUILDING_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
+                      RecursionError, MemoryError)  # fmt: skip
 
 
 # ---- models ----------------------------------------------------------------------------
 
 
 def save(model: Any, path: str | Path) -> None:
-    """Write a fitted model to a file, replacing it in one step.
+    """Save a fitted model to a file, which is replaced in one atomic step.
 
     Parameters
     ----------
     model : object
-        Of a registered class.
+        A fitted model of a registered class.
     path : str or Path
 
     Examples
@@ -112,45 +116,45 @@ def save(model: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Any:
-    """Read a model that `save` wrote.
+    """Load a model from a file that `save` wrote.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged, altered, of an unknown version, or no model at all.
+        If the file is damaged, was altered, has an unknown version, or is not a model file.
     """
     arrays, metadata = load_arrays(path)
     try:
         return model_of(arrays, metadata)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}; {REMEDY}") from None
-    except _UNFIT as error:
+    except _REBUILDING_ERRORS as error:
         kind = str(metadata.get("kind"))[:50]
         raise ModelFileError(
-            f"{path}: its contents do not make a {kind}: {error!r}; {REMEDY}"
+            f"{path}: its contents are not those of a {kind}: {error!r}; {REMEDY}"
         ) from error
 
 
 def state_of(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays of a model of a registered class, and metadata that say which class it is."""
+    """Return the arrays of a model, and metadata that say which registered class it has."""
     kind, homes = type(model).__name__, _homes()
     if homes.get(kind) != f"{type(model).__module__}:{kind}":
-        raise ArgumentError(f"a {kind} cannot be saved: only {', '.join(homes)} can")
+        raise ArgumentError(f"a {kind} cannot be saved: only {', '.join(sorted(homes))} can")
     arrays, metadata = model.to_state()
     return arrays, {"kind": kind, "state": metadata}
 
 
 def model_of(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> Any:
-    """The model that `state_of` took apart; raises what ``from_state`` does."""
+    """Rebuild a model from the result of `state_of`; errors of ``from_state`` are passed on."""
     kind, state, homes = metadata.get("kind"), metadata.get("state"), _homes()
     if not isinstance(kind, str) or kind not in homes or not isinstance(state, dict):
-        raise ModelFileError(f"holds a {str(kind)[:50]!r}, which is none of {', '.join(homes)}")
+        raise ModelFileError(f"holds a {str(kind)[:50]!r}, not one of {', '.join(sorted(homes))}")
     module, _, name = homes[kind].partition(":")
     return getattr(import_module(module), name).from_state(arrays, state)
 
 
 def register(kind: str, home: str) -> None:
-    """Let `save` and `load` know a class: its name, and ``"package.module:Class"``."""
+    """Make a class known to `save` and `load`: its name, and ``"package.module:Class"``."""
     taken = _homes().get(kind, home)
     if taken != home:
         raise ArgumentError(f"the kind {kind!r} is taken by {taken}: choose another name")
@@ -158,7 +162,7 @@ def register(kind: str, home: str) -> None:
 
 
 def _homes() -> dict[str, str]:
-    """Where each storable class lives: a file can only ask for one of these."""
+    """``"package.module:Class"`` of each storable class; a file can only name one of these."""
     tables = [import_module(module).storable_kinds() for module in _TABLES]
     return dict(itertools.chain.from_iterable(table.items() for table in (*tables, _REGISTERED)))
 
@@ -169,19 +173,19 @@ def _homes() -> dict[str, str]:
 def save_arrays(
     path: str | Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
 ) -> None:
-    """Write arrays of numbers and what json can hold to a file, replacing it in one step.
+    """Save arrays of numbers and json metadata to a file, which is replaced in one atomic step.
 
     Parameters
     ----------
     path : str or Path
     arrays : mapping of str to ndarray
-        Names of letters, digits, dots, hyphens and underscores.
+        The names consist of letters, digits, dots, hyphens and underscores.
     metadata : mapping
-        Strings, finite numbers, booleans, None, lists and mappings of them.
+        Strings, finite numbers, booleans, None, and lists and mappings of these.
     """
     members = {name: _npy_bytes(name, array) for name, array in arrays.items()}
     if len(members) >= MAX_MEMBERS:
-        raise ArgumentError(f"at most {MAX_MEMBERS - 1} arrays go in a file, got {len(members)}")
+        raise ArgumentError(f"a file holds at most {MAX_MEMBERS - 1} arrays, got {len(members)}")
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -191,9 +195,9 @@ def save_arrays(
     try:
         text = json.dumps(header, allow_nan=False, ensure_ascii=True).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise ArgumentError(f"metadata must be what json can hold: {error}") from None
+        raise ArgumentError(f"metadata must be representable as json: {error}") from None
     if len(text) > MAX_HEADER_BYTES:
-        raise ArgumentError(f"metadata takes {len(text)} bytes: put what is long into arrays")
+        raise ArgumentError(f"metadata takes {len(text)} bytes: move long parts into arrays")
     with (
         replace_file(path) as part,
         zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive,
@@ -204,15 +208,15 @@ def save_arrays(
 
 
 def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read what `save_arrays` wrote: the arrays and the metadata.
+    """Load the arrays and the metadata from a file that `save_arrays` wrote.
 
     Raises
     ------
     ModelFileError
-        Naming the file and the place in it where something is wrong.
+        Naming the file and the faulty place in it.
     """
     if not Path(path).is_file():
-        raise ModelFileError(f"{path}: there is no such file: check the name")
+        raise ModelFileError(f"{path}: no such file: check the name")
     place = "archive"
     try:
         with zipfile.ZipFile(path) as archive:
@@ -229,7 +233,7 @@ def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
             return arrays, header["metadata"]
     except ModelFileError as error:
         raise ModelFileError(f"{error}; {REMEDY}") from None
-    except (*_BROKEN, RecursionError, MemoryError) as error:
+    except (*_READING_ERRORS, RecursionError, MemoryError) as error:
         raise ModelFileError(f"{path}: {place} is damaged: {str(error)[:200]}; {REMEDY}") from error
 
 
@@ -245,7 +249,7 @@ def _npy_bytes(name: str, array: np.ndarray) -> bytes:
 
 
 def _checked_members(path: Any, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """Members by array name, nothing else than what `save_arrays` would write."""
+    """Members by array name; anything that `save_arrays` would not write is refused."""
     entries = archive.infolist()
     if len(entries) > MAX_MEMBERS:
         raise ModelFileError(f"{path}: {len(entries)} members, more than {MAX_MEMBERS}")
@@ -255,16 +259,16 @@ def _checked_members(path: Any, archive: zipfile.ZipFile) -> dict[str, zipfile.Z
         if name != HEADER and not (_NAME.fullmatch(name) and entry.filename == f"{name}.npy"):
             raise ModelFileError(f"{path}: {entry.filename[:100]!r} is not a name of this format")
         if name in members:
-            raise ModelFileError(f"{path}: {entry.filename} is there twice")
+            raise ModelFileError(f"{path}: {entry.filename} occurs twice")
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
             raise ModelFileError(f"{path}: {entry.filename} is compressed, which ordrec never does")
         members[name] = entry
     if HEADER not in members:
-        raise ModelFileError(f"{path}: no {HEADER} in it, so it is not a model of ordrec")
+        raise ModelFileError(f"{path}: contains no {HEADER}, so it is not an ordrec model")
     if members[HEADER].file_size > MAX_HEADER_BYTES:
         raise ModelFileError(f"{path}: {HEADER} is longer than {MAX_HEADER_BYTES} bytes")
     if sum(entry.file_size for entry in entries) > os.path.getsize(path):
-        raise ModelFileError(f"{path}: its members claim more bytes than the file has")
+        raise ModelFileError(f"{path}: its members claim to be larger than the file")
     return members
 
 
@@ -274,7 +278,7 @@ def _checked_header(path: Any, data: bytes, names: set[str]) -> dict[str, Any]:
         raise ModelFileError(f"{path}: {HEADER} does not say {FORMAT!r}")
     if header.get("version") != VERSION:
         raise ModelFileError(
-            f"{path}: has version {str(header.get('version'))[:20]} of the format and this ordrec "
+            f"{path}: has version {str(header.get('version'))[:20]} of the format, but this ordrec "
             f"reads version {VERSION}"
         )
     sums = header.get("sha256")
@@ -287,7 +291,7 @@ def _checked_header(path: Any, data: bytes, names: set[str]) -> dict[str, Any]:
 
 
 def _array_of(place: str, data: bytes) -> np.ndarray:
-    """The array of an npy member whose header and length agree; allocates nothing before."""
+    """The array of an npy member; allocated only once its header and length are seen to agree."""
     stream = io.BytesIO(data)
     readers = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -295,7 +299,7 @@ def _array_of(place: str, data: bytes) -> np.ndarray:
     }
     version = np.lib.format.read_magic(stream)
     if version not in readers:
-        raise ModelFileError(f"{place}: npy version {version} is not in use here")
+        raise ModelFileError(f"{place}: npy version {version} is not supported")
     shape, fortran, dtype = readers[version](stream, max_header_size=MAX_NPY_HEADER)
     if dtype.kind not in PLAIN_KINDS or dtype.hasobject or dtype.shape:
         raise ModelFileError(f"{place}: has the type {dtype}; only plain numbers may be stored")
@@ -304,12 +308,12 @@ def _array_of(place: str, data: bytes) -> np.ndarray:
         size *= side
     start = stream.tell()
     if min(shape, default=0) < 0 or size != len(data) - start:
-        raise ModelFileError(f"{place}: header says {size} bytes, {len(data) - start} are there")
+        raise ModelFileError(f"{place}: header says {size} bytes, found {len(data) - start}")
     array = np.frombuffer(bytearray(memoryview(data)[start:]), dtype=dtype)
     return array.reshape(shape, order="F" if fortran else "C")
 
 
-# ---- what from_state needs -----------------------------------------------------------------
+# ---- checks for from_state -----------------------------------------------------------------
 
 
 def take(
@@ -321,19 +325,19 @@ def take(
     low: float | None = None,
     high: float | None = None,
 ) -> np.ndarray:
-    """An array of a loaded file, after checking it.
+    """Return an array of a loaded file after checking its type, shape and range.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
     name : str
     dtype : data type
-        What the result has; the stored one must be of the same kind.
+        Data type of the result; the stored one must be of the same kind, and no wider.
     shape : tuple
-        None stands for any length.
+        None means any length.
     low, high : float, optional
-        Bounds of the entries, both included. Floats must be finite in any case, and so small
-        that no product of two of them is infinite.
+        Bounds of the entries, both inclusive. Floats must always be finite, and so small that
+        the product of two of them is finite too.
 
     Examples
     --------
@@ -352,7 +356,7 @@ def take(
             f"{str(shape).replace('None', 'any')}"
         )
     if wanted.kind == "f" and not (np.abs(array, dtype=np.float64) <= LARGEST).all():
-        raise ModelFileError(f"array {name!r} holds NaN or infinite numbers, or beyond {LARGEST:g}")
+        raise ModelFileError(f"array {name!r} holds NaN, infinity, or numbers beyond {LARGEST:g}")
     if array.size and (
         (low is not None and array.min() < low) or (high is not None and array.max() > high)
     ):
@@ -361,22 +365,22 @@ def take(
 
 
 def take_covariance(arrays: Mapping[str, np.ndarray], name: str, n: int) -> np.ndarray:
-    """A symmetric matrix of n rows that is safe to invert: no direction has next to no variance."""
+    """Return a symmetric n x n matrix after checking that it can safely be inverted."""
     matrix = take(arrays, name, np.float64, (n, n))
     variances = np.linalg.eigvalsh(matrix)
     singular = n > 0 and variances[0] <= LEAST_VARIANCE * max(variances[-1], LEAST_VARIANCE)
     if singular or not np.allclose(matrix, matrix.T, rtol=1e-6, atol=0.0):
-        raise ModelFileError(f"array {name!r} is no covariance matrix")
+        raise ModelFileError(f"array {name!r} is not a covariance matrix")
     return matrix
 
 
 def take_starts(
     arrays: Mapping[str, np.ndarray], name: str, n_rows: int, n_entries: int
 ) -> np.ndarray:
-    """Where each of n_rows rows begins among n_entries, and the end, as in a CSR matrix."""
+    """Return the checked row pointer of a CSR matrix of n_rows rows and n_entries entries."""
     start = take(arrays, name, np.int64, (n_rows + 1,), low=0, high=n_entries)
     if start[0] != 0 or start[-1] != n_entries or (np.diff(start) < 0).any():
-        raise ModelFileError(f"array {name!r} does not cut {n_entries} entries into rows")
+        raise ModelFileError(f"array {name!r} does not divide {n_entries} entries into rows")
     return start
 
 
@@ -388,7 +392,7 @@ def take_rows(
     n_columns: int,
     dtype: Any = np.int64,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where each row begins, and the columns in it: each within bounds, none twice in a row."""
+    """Return row pointer and column numbers of a CSR matrix: within bounds, none twice in a row."""
     held = take(arrays, columns, dtype, (None,), low=0, high=n_columns - 1)
     starts = take_starts(arrays, start, n_rows, held.size)
     cells = np.repeat(np.arange(n_rows), np.diff(starts)) * n_columns + held
@@ -398,7 +402,7 @@ def take_rows(
 
 
 def ids_to_arrays(name: str, ids: pd.Index) -> dict[str, np.ndarray]:
-    """Arrays that hold original ids: whole numbers, or strings."""
+    """Turn original ids (integers or strings) into arrays that can be stored."""
     if ids.dtype.kind in "iu":
         return {name: ids.to_numpy()}
     strings = ids.tolist()
@@ -410,7 +414,7 @@ def ids_to_arrays(name: str, ids: pd.Index) -> dict[str, np.ndarray]:
 
 
 def ids_from_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> pd.Index:
-    """The ids that `ids_to_arrays` stored."""
+    """Return the ids that `ids_to_arrays` stored."""
     import pandas as pd
 
     if name in arrays:
@@ -425,7 +429,7 @@ def ids_from_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> pd.Index:
 
 
 def texts_to_arrays(name: str, texts: Iterable[str]) -> dict[str, np.ndarray]:
-    """Arrays that hold strings: all of them as utf-8, and where each ends."""
+    """Turn strings into two arrays: their joint UTF-8 bytes, and where each string ends."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
     return {
@@ -435,11 +439,11 @@ def texts_to_arrays(name: str, texts: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def texts_from_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> list[str]:
-    """The strings that `texts_to_arrays` stored."""
+    """Return the strings that `texts_to_arrays` stored."""
     text = take(arrays, f"{name}.text", np.uint8, (None,)).tobytes()
     ends = take(arrays, f"{name}.ends", np.int64, (None,), low=0, high=len(text))
     starts = np.concatenate([[0], ends])[:-1]
     if (starts > ends).any() or (ends[-1] if ends.size else 0) != len(text):
-        raise ModelFileError(f"array '{name}.ends' does not cut the text into strings")
+        raise ModelFileError(f"array '{name}.ends' does not divide the text into strings")
     pairs = zip(starts.tolist(), ends.tolist(), strict=True)
     return [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairs]

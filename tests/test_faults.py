@@ -1,4 +1,4 @@
-"""Workers that are killed, disks that are full, folders that may not be written to."""
+"""Workers that are killed, full disks, and folders that are not writable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TABLE = np.random.default_rng(0).normal(size=(400, 400))
 
 @pytest.fixture
 def cluster_of(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of a cluster of so many processes, which come back when they are killed."""
+    """The address of a cluster of n processes, which are restarted when they are killed."""
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
         n_workers=request.param,
@@ -70,7 +70,7 @@ def test_processes_that_die_are_replaced_and_the_results_complete(tmp_path: Path
 def test_dask_workers_that_die_are_replaced_and_the_results_complete(
     cluster_of: str, tmp_path: Path
 ) -> None:
-    """With one worker, what is shared dies with it and has to be sent again."""
+    """With one worker, shared data is lost with it and has to be sent again."""
     expected = [parallel_tasks.row_sum(task, TABLE, 0.5) for task in range(40)]
     shared = (TABLE, 0.5, tmp_path, (13,))
     engine = Engine("dask", cluster_of)
@@ -95,7 +95,7 @@ def test_a_worker_killed_from_outside_costs_an_experiment_nothing(tmp_path: Path
     killed: list[int] = []
 
     def kill_one() -> None:
-        """A busy worker, as soon as a few cells are there."""
+        """Kill a busy worker as soon as a few cells are finished."""
         deadline = time.monotonic() + 60
         while len(list(tmp_path.glob("*.json"))) < 5 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -112,13 +112,13 @@ def test_a_worker_killed_from_outside_costs_an_experiment_nothing(tmp_path: Path
     assert len(killed) == 1
     assert result.complete
     assert len(CellStore(tmp_path)) == 24
-    # The parameter sleep makes another cell, not another number.
+    # The parameter sleep changes the key of the cell, not its result.
     assert without_seconds(result).equals(without_seconds(experiment().run()))
 
 
 @pytest.mark.slow
 def test_a_scheduler_that_dies_is_told(tmp_path: Path) -> None:
-    """In bounded time, with what was finished handed over before."""
+    """The error comes in bounded time, after the finished results were handed over."""
     pytest.importorskip("distributed")
     file = tmp_path / "scheduler.json"
     base = [os.environ.get("PYTHON", "python"), "-m"]
@@ -149,7 +149,7 @@ def test_a_scheduler_that_dies_is_told(tmp_path: Path) -> None:
 
 
 def mounted(folder: Path, options: str) -> Path:
-    """A small file system in memory on a folder, for those who may mount one."""
+    """A small file system in memory on a folder; needs permission to mount."""
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
@@ -176,7 +176,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
 
 @contextmanager
 def short_files() -> Iterator[None]:
-    """No file may be longer than a kilobyte: a full disk for those who may not mount one.
+    """No file may be longer than a kilobyte: simulates a full disk without mounting one.
 
     Not a fixture: pytest writes to files of its own before those are undone.
     """
@@ -191,7 +191,7 @@ def short_files() -> Iterator[None]:
 
 
 def fill(folder: Path, leave: int) -> Path:
-    """Take the room of a disk but for some bytes."""
+    """Fill a disk except for some bytes."""
     ballast = folder / "ballast"
     room = os.statvfs(folder)
     ballast.write_bytes(b"x" * (room.f_bavail * room.f_frsize - leave))

@@ -1,4 +1,4 @@
-"""Files are replaced whole or not at all, and a disk that refuses is told as such."""
+"""Files are replaced completely or not at all, and errors of the disk are reported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ordrec.files import make_folder, replace_file, storage_errors, write_text
 
 @contextmanager
 def short_files(limit: int) -> Iterator[None]:
-    """No file may grow beyond a limit: a full disk for those who may not mount one.
+    """No file may grow beyond a limit: simulates a full disk without mounting one.
 
     Not a fixture: pytest writes to files of its own before those are undone.
     """

@@ -1,4 +1,4 @@
-"""Ctrl-C: finished cells stay, processes do not."""
+"""Ctrl-C ends all processes and keeps finished work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 HERE = Path(__file__).parent
-FINISHED = 130  # the exit code of what was ended by Ctrl-C, 128 + SIGINT
+FINISHED = 130  # exit code after Ctrl-C: 128 + SIGINT
 
 EXPERIMENT = """
 import sys
@@ -60,15 +60,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ordrec.recommend import baselines, models
+from ordrec.recommend import GlobalMean
+from ordrec.recommend.registry import register_model
 
 @dataclass
-class Slow(baselines.GlobalMean):
+class Slow(GlobalMean):
     def fit(self, ratings):
         Path(SIGN).touch()
         time.sleep(300)
 
-models._HOMES["slow"] = "__main__:Slow"
+register_model("slow", "__main__:Slow")
 
 if __name__ == "__main__":
     from ordrec.cli import main
@@ -78,7 +79,7 @@ if __name__ == "__main__":
 
 
 def started(script: Path, code: str, *arguments: str) -> subprocess.Popen[str]:
-    """A script of its own, in a process group of its own as it would be in a terminal."""
+    """Start a script in its own process group, as a terminal does."""
     script.write_text(code)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
     return subprocess.Popen(
@@ -100,12 +101,12 @@ def wait_until(condition: Callable[[], bool], run: subprocess.Popen[str]) -> Non
 
 
 def n_finished(store: Path) -> int:
-    """Cells that are there, without one that is being written under a hidden name."""
+    """Number of finished cells, not counting one being written under a hidden name."""
     return sum(not path.name.startswith(".") for path in store.glob("*.json"))
 
 
 def interrupted(run: subprocess.Popen[str]) -> tuple[int, str, list[psutil.Process]]:
-    """Press Ctrl-C: exit code, what it said, and who of its processes is still there."""
+    """Press Ctrl-C; return the exit code, the output, and the processes still running."""
     family = psutil.Process(run.pid).children(recursive=True)
     os.killpg(run.pid, signal.SIGINT)
     try:
@@ -152,7 +153,7 @@ def test_a_fit_stops_and_leaves_no_process(tmp_path: Path, model: str, options: 
 
 @pytest.mark.parametrize("engine", ["serial", "processes"])
 def test_evaluate_prints_and_writes_what_was_finished(tmp_path: Path, engine: str) -> None:
-    """One model goes on for minutes; the others are done at once."""
+    """One model takes minutes; the others finish at once."""
     results, sign = tmp_path / "results.csv", tmp_path / "fitting"
     code = EVALUATE.replace("SIGN", repr(str(sign)))
     options = ["--jobs", "2", "--engine", engine, "-m", "mean,bias,slow", "--metrics", "mae"]

@@ -1,7 +1,7 @@
-"""Files from strangers: what they hold is never run, never written elsewhere, never swells.
+"""Untrusted files: no code is run, nothing is written elsewhere, nothing expands without limit.
 
 Model files (`ordrec.persistence`) and archives of data sets (`ordrec.datasets.archives`), whose
-own tests try one fault each; here are the ways of people who mean harm.
+own tests try one fault each; here are deliberate attacks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Trap:
 
 @pytest.fixture
 def sprung(tmp_path):
-    """The file that would appear if somebody's code had run."""
+    """The file that would appear if code from the file had run."""
     return tmp_path / "sprung"
 
 
@@ -88,11 +88,11 @@ def test_pickles_in_every_disguise_are_not_opened(tmp_path, sprung):
 def test_a_model_may_only_be_of_a_known_kind(tmp_path):
     for kind in ("os:system", "builtins:eval", "ordrec.cli:main", "__import__", "", "\0"):
         save_arrays(tmp_path / "m", {}, {"kind": kind, "state": {"command": "id"}})
-        with pytest.raises(ModelFileError, match="is none of"):
+        with pytest.raises(ModelFileError, match="not one of"):
             load(tmp_path / "m")
 
 
-# ---- nothing lands outside ---------------------------------------------------------------------
+# ---- nothing is written outside --------------------------------------------------------------
 
 SLIPS = [
     "../evil", "a/../../evil", "/evil", "//evil", "..\\evil", "a\\..\\..\\evil", "\\\\server\\evil",
@@ -189,7 +189,7 @@ def test_device_files_are_no_files(tmp_path):
                 reader(device)
 
 
-# ---- nothing swells ----------------------------------------------------------------------------
+# ---- nothing expands ---------------------------------------------------------------------------
 
 
 def test_nested_archives_stay_packed(tmp_path):
@@ -218,7 +218,7 @@ def test_members_that_overlap_are_held_to_the_budget(tmp_path, monkeypatch):
                 setattr(twin, field, getattr(original, field))
             archive.filelist.append(twin)
             archive.NameToInfo[twin.filename] = twin
-    with pytest.raises(DataError, match="would unpack to"):
+    with pytest.raises(DataError, match="would expand to"):
         unpack(path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

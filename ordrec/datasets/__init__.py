@@ -1,6 +1,6 @@
-"""Loaders for rating, relevance and ordinal data sets, and a registry of them by name.
+"""Load rating, relevance and ordinal data sets, by name or from files.
 
-The loaders are imported when first used: listing the data sets needs none of them.
+The loaders are imported when they are first used: listing the data sets needs none of them.
 """
 
 from __future__ import annotations

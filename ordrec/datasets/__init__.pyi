@@ -1,7 +1,7 @@
-from .catalogue import DatasetInfo as DatasetInfo
 from .eachmovie import load_eachmovie as load_eachmovie
 from .generic import load_ratings as load_ratings
 from .jester import load_jester as load_jester
+from .known import DatasetInfo as DatasetInfo
 from .letor import Letor as Letor
 from .letor import load_letor as load_letor
 from .movielens import genre_flags as genre_flags

@@ -1,8 +1,8 @@
-"""One way to the files of a data set, whether folder, archive or single file.
+"""Read the files of a data set from a folder, an archive or a single file.
 
-`open_source` gives a `Source` that lists and opens its members; nothing is written to
-disk for that. `unpack` writes an archive out. Both refuse what a hostile archive can
-hold: absolute paths, ``..``, links, devices, and contents that swell beyond all bounds.
+`open_source` returns a `Source` that lists and opens its members without writing anything to
+disk. `unpack` extracts an archive. Both refuse what a hostile archive may contain: absolute
+paths, ``..``, links, devices, and members that expand beyond all bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ordrec.files import make_folder, storage_errors
 __all__ = ["Source", "open_source", "unpack"]
 
 MAX_UNPACKED_BYTES = 16 * 1024**3
-MAX_RATIO = 250  # real data sets stay below 30; deflate can reach 1032
+MAX_RATIO = 250  # of expansion: real data sets stay below 30; deflate can reach 1032
 RATIO_APPLIES_ABOVE = 64 * 1024**2
 MAX_MEMBERS = 100_000
 MAX_DEPTH = 3
@@ -45,9 +45,11 @@ class Source:
     Attributes
     ----------
     path : Path
-        The folder, archive or file behind it.
+        The folder, archive or file.
     members : mapping of str to function
-        Member name (with ``/``) to a function that opens it for reading bytes.
+        For each member name (with ``/``), a function that opens it for reading bytes.
+    single : bool
+        Whether the source is a single file.
     """
 
     path: Path
@@ -62,11 +64,16 @@ class Source:
         for close in self._closers:
             close()
 
-    def find(self, *names: str) -> str | None:
-        """The member with one of these base names (or with ``.gz`` behind it), or None.
+    @property
+    def stem(self) -> str:
+        """Name of the folder, archive or file without suffixes, the default name of a data set."""
+        return self.path.name.split(".")[0]
 
-        Earlier names win, then members nearer to the top. Two at the same depth are
-        an error: the caller pointed at more than one data set.
+    def find(self, *names: str) -> str | None:
+        """Return the member with one of these base names (also with ``.gz``), or None.
+
+        Earlier names come first, then members nearer to the top. Two at the same depth are
+        an error, since the path then holds more than one data set.
         """
         for name in names:
             wanted = {name.lower(), f"{name.lower()}.gz"}
@@ -82,18 +89,22 @@ class Source:
                 return nearest[0]
         return None
 
+    def side_file(self, *names: str) -> str | None:
+        """Like `find`, but None if the source is a single file, which has no other files."""
+        return None if self.single else self.find(*names)
+
     def matching(self, pattern: str) -> list[str]:
-        """Members whose base name fits a regular expression, ``.gz`` left out, in order."""
+        """Return the members whose base name (without ``.gz``) fits a regular expression."""
         fits = re.compile(pattern, re.IGNORECASE)
         names = {m: re.sub(r"\.gz$", "", PurePosixPath(m).name, flags=re.I) for m in self.members}
         return sorted(member for member, name in names.items() if fits.fullmatch(name))
 
     def place(self, member: str) -> str:
-        """How error messages call a member."""
+        """Return the name of a member for error messages."""
         return str(self.path) if self.single else f"{self.path}: {member}"
 
     def open(self, member: str) -> BinaryIO:
-        """Open a member for reading; ``.gz`` is decompressed on the way."""
+        """Open a member for reading bytes; ``.gz`` is decompressed."""
         place = self.place(member)
         try:
             raw = self.members[member]()
@@ -106,18 +117,18 @@ class Source:
         return cast(BinaryIO, io.BufferedReader(guarded, 1 << 16))
 
     def read(self, member: str) -> bytes:
-        """All bytes of a member."""
+        """Return all bytes of a member."""
         with self.open(member) as stream:
             return stream.read()
 
     def text(self, member: str, encodings: Iterable[str] = ("utf-8",)) -> str:
-        """A member as text in the first of the encodings that fits."""
+        """Return a member as text, in the first of the encodings that fits."""
         return decode(self.read(member), self.place(member), encodings)
 
 
 @contextmanager
-def naming(place: str) -> Iterator[None]:
-    """Put the file's name before errors about its rows."""
+def prefix_errors(place: str) -> Iterator[None]:
+    """Put the name of the file in front of errors about its rows."""
     try:
         yield
     except DataError as error:
@@ -125,7 +136,7 @@ def naming(place: str) -> Iterator[None]:
 
 
 def decode(data: bytes, place: str, encodings: Iterable[str] = ("utf-8",)) -> str:
-    """Decode text strictly, refusing bytes that no text file has."""
+    """Decode bytes as text, strictly, in the first of the encodings that fits."""
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise DataError(
@@ -146,7 +157,7 @@ def decode(data: bytes, place: str, encodings: Iterable[str] = ("utf-8",)) -> st
 
 
 def open_source(path: str | Path) -> Source:
-    """Open a folder, a zip or tar archive, or a single (perhaps gzipped) file.
+    """Open a folder, a zip or tar archive, or a single (possibly gzipped) file.
 
     Examples
     --------
@@ -170,7 +181,9 @@ def open_source(path: str | Path) -> Source:
     except _DAMAGE as error:
         if isinstance(error, DataError):
             raise
-        why = " ".join(str(error).split())  # tarfile tells of every compression it tried
+        why = " ".join(
+            str(error).split()
+        )  # tarfile lists every compression it tried, on several lines
         raise DataError(f"{path}: damaged archive ({why[:200]}): get it again") from error
     if path.name.lower().endswith(".zip"):
         raise DataError(f"{path}: not a zip archive: get it again")
@@ -178,9 +191,9 @@ def open_source(path: str | Path) -> Source:
 
 
 def unpack(archive: str | Path, folder: str | Path) -> list[Path]:
-    """Write the members of a zip or tar archive below ``folder``; returns their paths.
+    """Extract a zip or tar archive into ``folder``, and return the paths of its members.
 
-    Nothing is written outside ``folder``, and nothing at all before every name is checked.
+    Nothing is written outside ``folder``, and nothing at all until every name is checked.
     """
     folder = Path(folder)
     written = []
@@ -210,7 +223,7 @@ def unpack(archive: str | Path, folder: str | Path) -> list[Path]:
 
 
 class _Guarded(io.RawIOBase):
-    """A stream that stops at a bomb and turns damage into `DataError`."""
+    """A stream that stops at a decompression bomb, and raises `DataError` for damaged data."""
 
     def __init__(self, stream: BinaryIO, place: str, packed: int | None, bound: int | None = None):
         self._stream, self._place, self._read = stream, place, 0
@@ -231,7 +244,7 @@ class _Guarded(io.RawIOBase):
         self._read += got
         if self._read > self._bound:
             raise DataError(
-                f"{self._place}: more than {self._bound} bytes come out of it: "
+                f"{self._place}: it expands to more than {self._bound} bytes: "
                 "this looks like a decompression bomb; unpack it yourself if you trust it"
             )
         return got
@@ -243,7 +256,7 @@ class _Guarded(io.RawIOBase):
 
 
 def _safe_name(name: str, archive: Path) -> str:
-    """The member name with plain slashes, refused if it could leave the folder."""
+    """Return the member name with forward slashes; refuse it if it could leave the folder."""
     plain = name.replace("\\", "/")
     parts = PurePosixPath(plain).parts
     if not parts or plain.startswith("/") or ".." in parts or ":" in parts[0] or "\0" in plain:
@@ -258,7 +271,7 @@ def _check_totals(archive: Path, n_members: int, unpacked: int) -> None:
         raise DataError(f"{archive}: {n_members} members are too many for a data set")
     if unpacked > MAX_UNPACKED_BYTES:
         raise DataError(
-            f"{archive}: would unpack to {unpacked} bytes (bound {MAX_UNPACKED_BYTES}): "
+            f"{archive}: would expand to {unpacked} bytes (limit {MAX_UNPACKED_BYTES}): "
             "unpack it yourself if you trust it"
         )
 
@@ -271,7 +284,7 @@ def _opener(path: Path) -> Callable[[], BinaryIO]:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Files in a folder and the folders below, `MAX_DEPTH` levels in all."""
+    """Return the files in a folder and its subfolders, down to `MAX_DEPTH` levels."""
     level, found = [folder], []
     for _ in range(MAX_DEPTH):
         entries = [entry for one in level for entry in sorted(one.iterdir())]
@@ -294,7 +307,7 @@ def _zip_source(path: Path) -> Source:
             ratio = info.file_size / max(info.compress_size, 1)
             if info.file_size > RATIO_APPLIES_ABOVE and ratio > MAX_RATIO:
                 raise DataError(
-                    f"{path}: member {name!r} swells {ratio:.0f}-fold: "
+                    f"{path}: member {name!r} expands {ratio:.0f}-fold: "
                     "this looks like a decompression bomb"
                 )
             members[name] = partial(_open_in_zip, archive, info)
@@ -315,7 +328,7 @@ def _open_in_tar(archive: tarfile.TarFile, info: tarfile.TarInfo) -> BinaryIO:
 def _tar_source(path: Path) -> Source:
     packed = path.stat().st_size
     bound = min(MAX_UNPACKED_BYTES, max(packed * MAX_RATIO, RATIO_APPLIES_ABOVE))
-    archive = tarfile.open(path)  # noqa: SIM115 (open as long as the source is)
+    archive = tarfile.open(path)  # noqa: SIM115 (stays open as long as the source)
     members: dict[str, Callable[[], BinaryIO]] = {}
     total = 0
     try:
@@ -329,7 +342,7 @@ def _tar_source(path: Path) -> Source:
             _check_totals(path, len(members), total)
             if total > bound:
                 raise DataError(
-                    f"{path}: member {name!r} brings the contents to {total} bytes out of "
+                    f"{path}: member {name!r} brings the contents to {total} bytes from "
                     f"{packed}: this looks like a decompression bomb"
                 )
             members[name] = partial(_open_in_tar, archive, info)
@@ -340,7 +353,7 @@ def _tar_source(path: Path) -> Source:
 
 
 def _length(stream: BinaryIO) -> int | None:
-    """Bytes in a stream, where it can tell."""
+    """Number of bytes in a stream, or None if it cannot be found out."""
     try:
         here = stream.tell()
         end = stream.seek(0, io.SEEK_END)

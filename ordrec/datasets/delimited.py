@@ -1,8 +1,8 @@
-"""Rows of numbers between separators, read straight from bytes.
+"""Read delimited text files: fast for plain numbers, and as strings for other tables.
 
-Rating files are long and plain: unsigned integers, one decimal, a separator. A compiled
-loop reads them at the speed of the disk in pieces of a few megabytes, knows the line of
-the first fault, and never holds the text of the whole file.
+Rating files are long and simple: unsigned integers, one decimal number, a separator. A compiled
+loop parses their bytes at the speed of the disk, in pieces of a few megabytes, reports the line
+of the first fault, and never holds the text of the whole file.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import pandas as pd
 from numba import njit
 
 from ordrec.datasets.archives import Source
+from ordrec.datasets.fields import MAX_DIGITS
 from ordrec.errors import DataError
 
 __all__ = ["Kind", "numbers", "read_columns", "read_text_table", "whole_numbers"]
 
 PIECE_BYTES = 8 * 1024**2
-MAX_DIGITS = 18  # what surely fits into int64
 
 Kind = Literal["whole", "decimal"]
 
@@ -42,24 +42,24 @@ def read_columns(
     *,
     header: Sequence[str] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Columns of numbers of a text file, by name.
+    """Return the columns of a text file of numbers, by name.
 
     Parameters
     ----------
     source : Source
     member : str
-        The file; ``.gz`` is decompressed on the way.
+        The file; ``.gz`` is decompressed.
     columns : mapping of str to {"whole", "decimal"}
-        Names and kinds of all fields of a line, in order. Whole numbers carry no sign.
+        Names and kinds of all fields of a line, in order. Whole numbers have no sign.
     separator : str
-        One character, or one doubled (``::``).
+        One character, or the same one twice (``::``).
     header : sequence of str, optional
-        The names the first line must show; without it the file has no header.
+        The names that the first line must have; by default there is no header.
 
     Raises
     ------
     DataError
-        Naming file and line of the first line that is not as declared.
+        Naming the file and the first line that is not as declared.
     """
     place = source.place(member)
     decimal = np.array([kind == "decimal" for kind in columns.values()])
@@ -85,7 +85,7 @@ def _check_header(stream: BinaryIO, place: str, header: Sequence[str], separator
 
 
 def _whole_lines(stream: BinaryIO, place: str) -> Iterator[np.ndarray]:
-    """Pieces of the file that end at a line end, as arrays of bytes."""
+    """Yield pieces of the file, each ending at a line end, as arrays of bytes."""
     buffer = np.empty(PIECE_BYTES, dtype=np.uint8)
     kept = 0
     while True:
@@ -93,12 +93,12 @@ def _whole_lines(stream: BinaryIO, place: str) -> Iterator[np.ndarray]:
         filled = kept + got
         if filled == 0:
             return
-        if kept + got < buffer.size:  # the end of the file: its last line may lack "\n"
+        if filled < buffer.size:  # the end of the file: its last line may lack "\n"
             yield buffer[:filled]
             return
         end = bytes(buffer[-(1 << 16) :]).rfind(b"\n")
         if end < 0:
-            raise DataError(f"{place}: a line is longer than 65536 bytes: this is no rating file")
+            raise DataError(f"{place}: a line is longer than 65536 bytes: not a rating file")
         end += buffer.size - (1 << 16) + 1
         yield buffer[:end]
         kept = buffer.size - end
@@ -106,7 +106,7 @@ def _whole_lines(stream: BinaryIO, place: str) -> Iterator[np.ndarray]:
 
 
 def _fill(stream: BinaryIO, view: memoryview) -> int:
-    """Read until the view is full or the file ends."""
+    """Read until the view is full or the file ends; return the number of bytes read."""
     total = 0
     while total < len(view):
         got = stream.readinto(view[total:])  # type: ignore[attr-defined]
@@ -124,22 +124,25 @@ def _parse_piece(
     place: str,
     line: int,
 ) -> tuple[list[np.ndarray], int]:
-    """Columns of one piece and the number of the line behind it."""
-    n_rows = text.size // (2 * len(columns)) + 1  # no row is shorter; untouched pages cost nothing
-    whole = np.empty((int((~decimal).sum()), n_rows), dtype=np.int64)
-    real = np.empty((int(decimal.sum()), n_rows), dtype=np.float64)
+    """Return the columns of one piece, and the number of the line after it."""
+    n_rows = text.size // (2 * len(columns)) + 1  # an upper bound; untouched pages cost nothing
+    integers = np.empty((int((~decimal).sum()), n_rows), dtype=np.int64)
+    floats = np.empty((int(decimal.sum()), n_rows), dtype=np.float64)
     rows, lines, fault, column, start = _parse(
-        text, decimal, ord(separator[0]), len(separator), whole, real
+        text, decimal, ord(separator[0]), len(separator), integers, floats
     )
     if fault:
         raise DataError(_fault_message(text, place, line + lines, fault, column, start, columns))
-    wholes, reals = iter(whole), iter(real)
-    parts = [_compact(next(reals if is_real else wholes)[:rows]) for is_real in decimal]
+    next_integers, next_floats = iter(integers), iter(floats)
+    parts = [
+        _compact(next(next_floats if is_decimal else next_integers)[:rows])
+        for is_decimal in decimal
+    ]
     return parts, line + lines
 
 
 def _compact(part: np.ndarray) -> np.ndarray:
-    """A copy, in half the space where nothing is lost."""
+    """Return a copy, as int32 if the numbers fit."""
     if part.dtype == np.int64 and part.size and part.max() < 2**31:
         return part.astype(np.int32)
     return part.copy()
@@ -181,16 +184,19 @@ def read_text_table(
     encodings: Sequence[str] = ("utf-8",),
     quoted: bool = True,
 ) -> pd.DataFrame:
-    """A delimited file as strings, indexed by line number; absent fields are "".
+    """Return a delimited file as a frame of strings, indexed by line number.
 
-    Without ``names`` the first line is the header. Short rows are filled up, long rows
-    are an error. For files that are not only numbers; slower than `read_columns`.
+    Without ``names`` the first line is the header. Short rows are filled up with "", long rows
+    are an error. Meant for files that do not consist of numbers alone; slower than
+    `read_columns`.
     """
     place = source.place(member)
     text = source.text(member, encodings)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # it would cut long rows short
+            warnings.simplefilter(
+                "error", pd.errors.ParserWarning
+            )  # pandas would truncate long rows
             frame = pd.read_csv(
                 io.StringIO(text),
                 sep=separator,
@@ -222,7 +228,7 @@ def read_text_table(
 
 
 def numbers(column: pd.Series, place: str, *, absent: float | None = None) -> np.ndarray:
-    """Strings as finite numbers; an empty one is ``absent``, or an error without it."""
+    """Parse strings as finite numbers; empty ones become ``absent``, or are an error if None."""
     values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, copy=True)
     if absent is not None:
         values[(column == "").to_numpy()] = absent
@@ -237,24 +243,24 @@ def numbers(column: pd.Series, place: str, *, absent: float | None = None) -> np
 
 
 def whole_numbers(column: pd.Series, place: str) -> np.ndarray:
-    """Strings as non-negative whole numbers below 2**53."""
+    """Parse strings as non-negative whole numbers below 2**53."""
     values = numbers(column, place)
     bad = np.flatnonzero((values != np.floor(values)) | (values < 0) | (values >= 2.0**53))
     if bad.size:
         at = bad[0]
         raise DataError(
             f"{place}, line {column.index[at]}: {column.name} {column.iloc[at][:40]!r} is not a "
-            f"whole number from 0 up: correct or remove the line"
+            "whole number from 0 up: correct or remove the line"
         )
     return values.astype(np.int64)
 
 
-# ---- the loop --------------------------------------------------------------------------
+# ---- the compiled loop --------------------------------------------------------------------------
 
 
 @njit(cache=True)
-def _parse(text, decimal, separator, width, whole, real):  # type: ignore[no-untyped-def]
-    """Fill the columns; returns rows, lines, fault, column and start of the faulty line."""
+def _parse(text, decimal, separator, width, integers, floats):  # type: ignore[no-untyped-def]
+    """Fill the columns; return rows, lines, fault, and column and start of the faulty line."""
     n, n_fields = text.size, decimal.size
     i = rows = lines = 0
     while i < n:
@@ -263,7 +269,7 @@ def _parse(text, decimal, separator, width, whole, real):  # type: ignore[no-unt
             i += 1 if text[i] == 10 else 2  # an empty line
             lines += 1
             continue
-        at_whole = at_real = 0
+        at_integer = at_float = 0
         for column in range(n_fields):
             is_decimal = decimal[column]
             negative = is_decimal and text[i] == 45 if i < n else False
@@ -289,11 +295,11 @@ def _parse(text, decimal, separator, width, whole, real):  # type: ignore[no-unt
                 return rows, lines, 2 if is_decimal else 1, column, start
             if is_decimal:
                 value = float(number) / 10.0**places if places else float(number)
-                real[at_real, rows] = -value if negative else value
-                at_real += 1
+                floats[at_float, rows] = -value if negative else value
+                at_float += 1
             else:
-                whole[at_whole, rows] = number
-                at_whole += 1
+                integers[at_integer, rows] = number
+                at_integer += 1
             if ended != (column == n_fields - 1):
                 return rows, lines, 3, column, start
             if not ended:

@@ -1,4 +1,4 @@
-"""Fetching one file with pooch: mirrors in order, checksums, safe unpacking."""
+"""Download one file with pooch: mirrors in order, checksums, safe unpacking."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from typing import Any
 import pooch
 
 from ordrec.datasets.archives import unpack
-from ordrec.datasets.catalogue import Download
+from ordrec.datasets.known import Download
 from ordrec.errors import DataError, DatasetMissing, StorageError
 from ordrec.files import make_folder, storage_errors, write_text
 
 __all__ = ["fetch_file"]
 
 TIMEOUT_SECONDS = 30
-pooch.get_logger().setLevel("WARNING")  # what it reports at other times is not for users
+pooch.get_logger().setLevel("WARNING")  # its other messages are not meant for users
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
 def fetch_file(download: Download, folder: Path, *, progress: bool = False) -> None:
-    """Put a file, or the members of an archive, into ``folder``.
+    """Download a file, or the members of an archive, into ``folder``.
 
-    ``folder`` is complete or not there at all: everything is prepared beside it.
+    ``folder`` is either complete or absent: everything is prepared in a temporary folder.
     """
     make_folder(folder.parent)
     with (
-        storage_errors(folder, kept="Nothing was kept of it"),
-        tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as beside,
+        storage_errors(folder, kept="Nothing of it was kept"),
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as temporary,
     ):
-        got = _from_first_mirror(download, Path(beside), _expected(download, folder), progress)
+        got = _from_first_mirror(download, Path(temporary), _expected(download, folder), progress)
         _remember(download, folder, got)
-        prepared = Path(beside) / "contents"
+        prepared = Path(temporary) / "contents"
         if download.file.endswith(_ARCHIVES):
             unpack(got, prepared)
         else:
@@ -46,14 +46,14 @@ def fetch_file(download: Download, folder: Path, *, progress: bool = False) -> N
 def _from_first_mirror(
     download: Download, folder: Path, checksum: str | None, progress: bool
 ) -> Path:
-    """The file from the first address that gives the right bytes."""
+    """Return the file from the first address that delivers it with the right checksum."""
     reasons = []
     for url in download.urls:
         downloader = pooch.HTTPDownloader(
             progressbar=_Bar(download.file) if progress else False, timeout=TIMEOUT_SECONDS
         )
         try:
-            with storage_errors(folder.parent, kept="Nothing was kept of it"):
+            with storage_errors(folder.parent, kept="Nothing of it was kept"):
                 got = pooch.retrieve(url, checksum, download.file, folder, downloader=downloader)
             return Path(got)
         except StorageError:
@@ -61,14 +61,14 @@ def _from_first_mirror(
         except (OSError, ValueError) as error:  # no connection; wrong checksum
             reasons.append(f"{url}: {_short(error)}")
     raise DatasetMissing(
-        f"{download.file} could not be fetched ({'; '.join(reasons)}): "
+        f"{download.file} could not be downloaded ({'; '.join(reasons)}): "
         "check the connection, or download it yourself and put it into the folder ORDREC_DATA"
     )
 
 
 def _short(error: Exception) -> str:
     if "hash" in str(error):
-        return "the file has another checksum than published and was thrown away"
+        return "the file does not have the expected checksum and was discarded"
     return f"{type(error).__name__}: {str(error)[:160]}"
 
 
@@ -84,7 +84,7 @@ def _expected(download: Download, folder: Path) -> str | None:
 
 
 def _remember(download: Download, folder: Path, got: Path) -> None:
-    """Trust on first use where no checksum is published."""
+    """Record the checksum of a first download, where none is published."""
     record = _record(download, folder)
     if download.checksum is None and not record.is_file():
         make_folder(record.parent)
@@ -97,7 +97,7 @@ def _move_into(prepared: Path, folder: Path) -> None:
             os.replace(prepared, folder)
             return
         except OSError as error:
-            if not folder.is_dir():  # not merely another process that was faster
+            if not folder.is_dir():  # otherwise another process was faster
                 raise DataError(f"{folder}: cannot be written ({error})") from error
     for entry in prepared.iterdir():
         if not (folder / entry.name).exists():

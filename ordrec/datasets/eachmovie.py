@@ -1,4 +1,4 @@
-"""EachMovie (DEC Systems Research Center, 1996-97): three ways its votes come along."""
+"""EachMovie (DEC Systems Research Center, 1996-97), in three file formats."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ordrec.datasets.archives import Source, naming, open_source
+from ordrec.datasets.archives import Source, open_source, prefix_errors
 from ordrec.datasets.delimited import numbers, read_text_table, whole_numbers
 from ordrec.datasets.movielens import item_frame, title_year
 from ordrec.errors import DataError
@@ -39,16 +39,16 @@ def load_eachmovie(
     Parameters
     ----------
     path : path
-        Folder, archive or single file. Understood are the original ``Vote.txt`` (with
-        ``Movie.txt`` and ``Person.txt`` as side tables where they are there), csv files
-        with the header ``user,movie,score`` or ``user,movie,score,set``, and the cleaned
-        file of triples ``movie user score``, the movie first. In a folder with several,
-        ``Vote.txt`` wins, then ``votes_5055users.csv``, ``votes_324movies.csv``, and
-        a file with "triple" in its name.
+        Folder, archive or single file. The formats are the original ``Vote.txt`` (with
+        ``Movie.txt`` and ``Person.txt`` as side tables if present), csv files with the
+        header ``user,movie,score`` or ``user,movie,score,set``, and the cleaned file of
+        triples ``movie user score``, the movie first. In a folder with several of them,
+        ``Vote.txt`` is read, else ``votes_5055users.csv``, ``votes_324movies.csv``, or a
+        file with "triple" in its name.
     min_weight : float
         Votes of smaller weight are left out; in the original file a weight below 1 marks
-        a film the person had not seen. A row without a weight counts as 1. The other
-        formats carry no weights.
+        a film that the person had not seen. A missing weight counts as 1. The other
+        formats have no weights.
     duplicates : {"error", "last", "mean"}
         See `Ratings.from_frame`.
 
@@ -56,17 +56,17 @@ def load_eachmovie(
     -------
     Ratings
         On the scale 0..5 in every format: five times the original score, or the score
-        1..6 of the cleaned files less one, so that ``ranks`` are those 1..6. ``folds``
-        has ``set`` (True for test) where the csv has that column.
+        1..6 of the cleaned files minus one, so that ``ranks`` are these 1..6. ``folds``
+        has ``set`` (True for test) if the csv has that column.
     """
     with open_source(path) as source:
-        member, form = _vote_file(source)
-        read = {"vote": _read_votes, "csv": _read_csv, "triple": _read_triples}[form]
+        member, file_format = _vote_file(source)
+        read = {"vote": _read_votes, "csv": _read_csv, "triple": _read_triples}[file_format]
         frame = read(source, member)
-        if form == "vote":
+        if file_format == "vote":
             frame = frame[frame.pop("weight").to_numpy() >= min_weight]
         folds = {"set": frame.pop("test").to_numpy()} if "test" in frame else None
-        with naming(source.place(member)):
+        with prefix_errors(source.place(member)):
             return Ratings.from_frame(
                 frame.reset_index(drop=True),
                 scale=STARS,
@@ -74,11 +74,12 @@ def load_eachmovie(
                 folds=folds,
                 item_table=_movies(source),
                 user_table=_persons(source),
-                name=name or source.path.name.split(".")[0],
+                name=name or source.stem,
             )
 
 
 def _vote_file(source: Source) -> tuple[str, str]:
+    """The member with the votes, and the name of its format."""
     if not source.single:
         member = source.find("Vote.txt")
         if member is not None:
@@ -89,7 +90,7 @@ def _vote_file(source: Source) -> tuple[str, str]:
         triples = source.matching(".*triple.*")
         if len(triples) == 1:
             return triples[0], "triple"
-        raise DataError(f"{source.path}: no Vote.txt, votes_*.csv or file of triples in it")
+        raise DataError(f"{source.path}: contains no Vote.txt, votes_*.csv or file of triples")
     member = next(iter(source.members))
     with source.open(member) as stream:
         start = stream.readline(1 << 12)
@@ -101,7 +102,7 @@ def _vote_file(source: Source) -> tuple[str, str]:
 
 
 def _is_rank(text: bytes) -> bool:
-    """Whether a score is one of the cleaned files' 1..6 rather than a fifth of 0..1."""
+    """Whether a score is one of 1..6, as in the cleaned files, rather than a fifth in 0..1."""
     try:
         return float(text) > 1
     except ValueError:
@@ -136,12 +137,12 @@ def _read_csv(source: Source, member: str) -> pd.DataFrame:
         raise DataError(
             f"{place}, line 1: expected the header 'user,movie,score' or 'user,movie,score,set'"
         )
-    frame = _cleaned(table, place)
+    frame = _cleaned_frame(table, place)
     if "set" in table:
-        strange = ~table["set"].isin(["train", "test"])
-        if strange.any():
+        invalid = ~table["set"].isin(["train", "test"])
+        if invalid.any():
             raise DataError(
-                f"{place}, line {table.index[strange][0]}: set {table['set'][strange].iloc[0]!r} "
+                f"{place}, line {table.index[invalid][0]}: set {table['set'][invalid].iloc[0]!r} "
                 "is neither train nor test"
             )
         frame["test"] = (table["set"] == "test").to_numpy()
@@ -150,10 +151,10 @@ def _read_csv(source: Source, member: str) -> pd.DataFrame:
 
 def _read_triples(source: Source, member: str) -> pd.DataFrame:
     table = read_text_table(source, member, r"\s+", names=("movie", "user", "score"))
-    return _cleaned(table, source.place(member))
+    return _cleaned_frame(table, source.place(member))
 
 
-def _cleaned(table: pd.DataFrame, place: str) -> pd.DataFrame:
+def _cleaned_frame(table: pd.DataFrame, place: str) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "user": whole_numbers(table["user"], place),
@@ -176,7 +177,7 @@ def _stars(stars: np.ndarray, score: pd.Series, place: str) -> np.ndarray:
 
 
 def _seconds(column: pd.Series, place: str) -> np.ndarray:
-    """Times such as ``3/9/96 0:00:00``; 0 where there is none."""
+    """Seconds since 1970 of times such as ``3/9/96 0:00:00``; 0 where the time is missing."""
     given = column.str.strip() != ""
     try:
         times = pd.to_datetime(column[given], format="%m/%d/%y %H:%M:%S", errors="coerce")
@@ -194,7 +195,7 @@ def _seconds(column: pd.Series, place: str) -> np.ndarray:
 
 
 def _movies(source: Source) -> pd.DataFrame | None:
-    member = None if source.single else source.find("Movie.txt")
+    member = source.side_file("Movie.txt")
     if member is None:
         return None
     table = read_text_table(
@@ -212,7 +213,7 @@ def _movies(source: Source) -> pd.DataFrame | None:
 
 
 def _persons(source: Source) -> pd.DataFrame | None:
-    member = None if source.single else source.find("Person.txt")
+    member = source.side_file("Person.txt")
     if member is None:
         return None
     table = read_text_table(

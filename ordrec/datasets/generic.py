@@ -1,4 +1,4 @@
-"""Ratings from any csv or parquet file with named columns."""
+"""Load ratings from any csv or parquet file with named columns."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ordrec.datasets.archives import Source, naming, open_source
+from ordrec.datasets.archives import Source, open_source, prefix_errors
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Duplicates, Ratings, Scale
+from ordrec.ratings.partitions import parquet_engine
 
 __all__ = ["load_ratings"]
 
@@ -27,19 +28,19 @@ def load_ratings(
     duplicates: Duplicates = "error",
     name: str | None = None,
 ) -> Ratings:
-    """Load ratings from a csv (perhaps gzipped) or parquet file with a header.
+    """Load ratings from a csv (possibly gzipped) or parquet file with a header.
 
     Parameters
     ----------
     path : path
-        The file, or a folder or archive with one such file.
+        The file, or a folder or archive that contains one such file.
     user, item, rating, timestamp : str
         Column names. The timestamp (seconds since 1970, or dates such as 2020-12-31) may
-        be absent. Other columns are left out.
+        be absent. Other columns are ignored.
     scale : Scale or iterable of float, optional
         The declared rating values; inferred from the data when omitted.
     separator : str
-        What stands between the fields of a csv.
+        The character between the fields of a csv.
     duplicates : {"error", "last", "mean"}
         See `Ratings.from_frame`.
 
@@ -58,7 +59,7 @@ def load_ratings(
         if source.single:
             files = list(source.members)
         if len(files) != 1:
-            raise DataError(f"{source.path}: {len(files)} tables in it: name one file")
+            raise DataError(f"{source.path}: contains {len(files)} tables: name one file")
         columns = [user, item, rating] + ([timestamp] if timestamp is not None else [])
         if files[0].lower().endswith(".parquet"):
             frame = _read_parquet(source, files[0], columns)
@@ -67,7 +68,7 @@ def load_ratings(
         if timestamp is not None and timestamp in frame.columns:
             times = _read_dates(frame[timestamp], source.place(files[0]))
             frame = frame.assign(**{timestamp: times})
-        with naming(source.place(files[0])):
+        with prefix_errors(source.place(files[0])):
             return Ratings.from_frame(
                 frame,
                 user=user,
@@ -76,7 +77,7 @@ def load_ratings(
                 timestamp=timestamp,
                 scale=scale,
                 duplicates=duplicates,
-                name=name or source.path.name.split(".")[0],
+                name=name or source.stem,
             )
 
 
@@ -91,13 +92,13 @@ def _read_csv(source: Source, member: str, columns: list[str], separator: str) -
         if isinstance(error, DataError):
             raise
         raise DataError(f"{place}: not a csv table ({str(error).strip()})") from None
-    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes surplus fields as row names
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes surplus fields for row names
         raise DataError(f"{place}: not a csv table: the rows have more fields than the header")
     return frame[[column for column in columns if column in frame.columns]]
 
 
 def _read_dates(column: pd.Series, place: str) -> pd.Series:
-    """Times written as text (ISO 8601) as times; numbers stay as they are."""
+    """Parse times written as text (ISO 8601); numbers stay as they are."""
     if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
         return column
     try:
@@ -115,12 +116,7 @@ def _read_dates(column: pd.Series, place: str) -> pd.Series:
 
 def _read_parquet(source: Source, member: str, columns: list[str]) -> pd.DataFrame:
     place = source.place(member)
-    try:
-        from pyarrow import parquet  # type: ignore[import-untyped]
-    except ImportError:
-        raise ArgumentError(
-            f"{place}: reading parquet needs pyarrow: pip install pyarrow"
-        ) from None
+    _, parquet = parquet_engine(place)
     try:
         file = parquet.ParquetFile(io.BytesIO(source.read(member)))
         present = [column for column in columns if column in file.schema_arrow.names]

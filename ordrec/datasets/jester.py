@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ordrec.datasets.archives import Source, naming, open_source
+from ordrec.datasets.archives import Source, open_source, prefix_errors
 from ordrec.datasets.delimited import numbers, read_text_table
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Duplicates, Ratings, Scale
@@ -25,17 +25,17 @@ def load_jester(
     duplicates: Duplicates = "error",
     name: str | None = None,
 ) -> Ratings:
-    """Load Jester and cut its continuous ratings into ranks.
+    """Load Jester, and divide its continuous ratings into ranks.
 
     Parameters
     ----------
     path : path
         Folder, archive or file: ``ratings.csv`` with the columns user, joke, rating, or
-        the original matrix as csv (a row a user: how many jokes were rated, then one
-        column a joke, 99 where not rated).
+        the original matrix as csv (one row per user: the number of rated jokes, then one
+        column per joke, 99 where not rated).
     ranks : int
         Number of intervals of equal length between -10 and 10. The scale consists of
-        their middles: -8, -4, 0, 4, 8 for five.
+        their midpoints: -8, -4, 0, 4, 8 for five.
     duplicates : {"error", "last", "mean"}
         See `Ratings.from_frame`.
     """
@@ -56,14 +56,14 @@ def load_jester(
                 "outside -10..10"
             )
         width = (HIGH - LOW) / ranks
-        middles = LOW + width * (np.arange(ranks) + 0.5)
+        midpoints = LOW + width * (np.arange(ranks) + 0.5)
         levels = np.clip(np.ceil((values - LOW) / width).astype(np.int64) - 1, 0, ranks - 1)
-        with naming(place):
+        with prefix_errors(place):
             return Ratings.from_frame(
-                frame.assign(rating=middles[levels]).reset_index(drop=True),
-                scale=Scale(middles),
+                frame.assign(rating=midpoints[levels]).reset_index(drop=True),
+                scale=Scale(midpoints),
                 duplicates=duplicates,
-                name=name or source.path.name.split(".")[0],
+                name=name or source.stem,
             )
 
 
@@ -74,7 +74,9 @@ def _rating_file(source: Source) -> str:
     if member is None:
         tables = source.matching(r".*\.csv")
         if len(tables) != 1:
-            raise DataError(f"{source.path}: no ratings.csv in it: name the file with the ratings")
+            raise DataError(
+                f"{source.path}: contains no ratings.csv: name the file with the ratings"
+            )
         member = tables[0]
     return member
 
@@ -96,7 +98,7 @@ def _read_matrix(source: Source, member: str) -> pd.DataFrame:
     if n_fields < 3:
         raise DataError(
             f"{source.place(member)}, line 1: expected the header 'user,joke,rating', or a row "
-            "with the number of ratings and one rating a joke"
+            "with the number of ratings and one rating per joke"
         )
     names = ["count", *(str(joke) for joke in range(1, n_fields))]
     table = read_text_table(source, member, ",", names=names)

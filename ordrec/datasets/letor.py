@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from ordrec.datasets.archives import Source, open_source
+from ordrec.datasets.fields import is_whole_number
 from ordrec.errors import ArgumentError, DataError
 
 __all__ = ["Letor", "load_letor"]
@@ -27,7 +28,7 @@ class Letor:
     y : ndarray of int
         Grades: 0 not relevant, 1 possibly, 2 definitely.
     queries, documents : ndarray of int
-        Query number and document number of each pair; document -1 where not stated.
+        Query number and document number of each pair; the document is -1 if not stated.
     parts : ndarray of int
         1..5 for S1..S5; 0 for all pairs of a single file.
     """
@@ -40,13 +41,15 @@ class Letor:
     name: str = field(default="letor")
 
     def folds(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Row numbers of the five (train, validation, test) folds.
+        """Yield the row numbers of the five (train, validation, test) folds.
 
-        Fold i trains on three parts from Si on, validates on the next and tests on
-        the one after that, counting round.
+        Fold i trains on three parts starting with Si, validates on the next and tests on
+        the one after that; S1 follows S5.
         """
         if set(np.unique(self.parts)) != set(range(1, N_PARTS + 1)):
-            raise DataError("the standard folds need all of S1..S5: load the folder that has them")
+            raise DataError(
+                "the standard folds need all of S1..S5: load the folder that contains them"
+            )
         for first in range(N_PARTS):
             order = [(first + step) % N_PARTS + 1 for step in range(N_PARTS)]
             yield (
@@ -64,10 +67,10 @@ def load_letor(
     Parameters
     ----------
     path : path
-        A folder or archive with ``S1.txt`` .. ``S5.txt`` (perhaps gzipped), one with
-        several versions of them in subfolders, or one such file.
+        A folder or archive with ``S1.txt`` .. ``S5.txt`` (possibly gzipped), one with
+        several versions of them in subfolders, or a single such file.
     features : str
-        Which subfolder to take where there are several, such as ``QueryLevelNorm``
+        Which subfolder to read if there are several, such as ``QueryLevelNorm``
         (scaled to 0..1 within each query), ``Feature-null`` or ``Feature-min``.
     """
     with open_source(path) as source:
@@ -84,12 +87,12 @@ def load_letor(
             queries,
             documents,
             np.repeat(np.array(list(members), dtype=np.int64), sizes),
-            name=name or source.path.name.split(".")[0],
+            name=name or source.stem,
         )
 
 
 def _part_files(source: Source, features: str) -> dict[int, str]:
-    """Part number to member."""
+    """The member of each part number."""
     if source.single:
         return {0: next(iter(source.members))}
     found = source.matching(r"S[1-5]\.txt")
@@ -98,10 +101,10 @@ def _part_files(source: Source, features: str) -> dict[int, str]:
         found = [member for member in found if PurePosixPath(member).parent.name == features]
         if not found:
             kinds = sorted(PurePosixPath(folder).name for folder in folders)
-            raise ArgumentError(f"{source.path}: no features {features!r}, only {kinds}")
+            raise ArgumentError(f"{source.path}: contains no features {features!r}, only {kinds}")
     members = {int(PurePosixPath(member).name[1]): member for member in found}
     if not members:
-        raise DataError(f"{source.path}: no S1.txt .. S5.txt in it: name the LETOR folder")
+        raise DataError(f"{source.path}: contains no S1.txt .. S5.txt: name the LETOR folder")
     if len(members) < len(found):
         raise DataError(f"{source.path}: two files for one part ({', '.join(found)}): keep one")
     return dict(sorted(members.items()))
@@ -130,7 +133,7 @@ def _read_part(
         rows.append(values)
         heads.append(head)
     if not rows:
-        raise DataError(f"{place}: no judged pairs in it")
+        raise DataError(f"{place}: contains no judged pairs")
     grades, queries, documents = np.array(heads, dtype=np.int64).T
     return np.array(rows, dtype=np.float64), grades, queries, documents
 
@@ -139,7 +142,7 @@ def _read_line(text: str) -> tuple[tuple[int, int, int], list[float]]:
     data, _, comment = text.partition("#")
     grade, query, *fields = data.split()
     if not query.startswith("qid:"):
-        raise ValueError(f"{query[:20]!r} is no qid")
+        raise ValueError(f"{query[:20]!r} is not a qid")
     values = []
     for number, item in enumerate(fields, start=1):
         key, colon, value = item.partition(":")
@@ -148,19 +151,19 @@ def _read_line(text: str) -> tuple[tuple[int, int, int], list[float]]:
         values.append(float("nan") if value == "NULL" else _finite(value))
     if not values:
         raise ValueError("no features")
-    return (_small(grade), _small(query[4:]), _document(comment)), values
+    return (_whole_number(grade), _whole_number(query[4:]), _document(comment)), values
 
 
 def _document(comment: str) -> int:
-    """The number behind ``docid =``, -1 without one."""
+    """The number after ``docid =``, or -1 if there is none."""
     words = comment.replace("=", " ").split()
     if len(words) >= 2 and words[0] == "docid" and words[1].isdecimal():
-        return _small(words[1])
+        return _whole_number(words[1])
     return -1
 
 
-def _small(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
+def _whole_number(text: str) -> int:
+    if not is_whole_number(text):
         raise ValueError(f"{text[:20]!r} is not a whole number")
     return int(text)
 

@@ -10,8 +10,9 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import pandas as pd
 
-from ordrec.datasets.archives import Source, naming, open_source
+from ordrec.datasets.archives import Source, open_source, prefix_errors
 from ordrec.datasets.delimited import Kind, read_columns
+from ordrec.datasets.fields import is_whole_number
 from ordrec.errors import DataError
 from ordrec.ratings import Duplicates, Ratings, Scale
 
@@ -20,7 +21,7 @@ __all__ = ["genre_flags", "load_movielens"]
 STARS = Scale.regular(1, 5)
 HALF_STARS = Scale.regular(0.5, 5, 0.5)
 
-_COLUMNS: dict[str, Kind] = {
+RATING_COLUMNS: dict[str, Kind] = {
     "user": "whole",
     "item": "whole",
     "rating": "decimal",
@@ -53,11 +54,11 @@ def load_movielens(
     Parameters
     ----------
     path : path
-        The release's folder, its zip, or its rating file alone (``u.data``,
-        ``ratings.dat``, ``ratings.csv``, each perhaps with ``.gz``).
+        The folder of the release, its zip, or its rating file alone (``u.data``,
+        ``ratings.dat``, ``ratings.csv``, each also with ``.gz``).
     scale : Scale, optional
         By default 1..5 for ``u.data``, 0.5..5 for ``ratings.csv``, and for
-        ``ratings.dat`` 0.5..5 as soon as one rating is a half star (10M), else 1..5 (1M).
+        ``ratings.dat`` 0.5..5 if any rating is a half star (10M), else 1..5 (1M).
     duplicates : {"error", "last", "mean"}
         See `Ratings.from_frame`.
     name : str, optional
@@ -69,8 +70,8 @@ def load_movielens(
         With ``item_table`` (title, year as float, genres as ``"a|b"``) and, for 100K
         and 1M, ``user_table`` (age, gender, occupation, zip). The 1M ages are the lower
         ends of age bands, with 1 for under 18. ``folds`` holds the official parts of
-        100K (``u1`` .. ``u5``, ``ua``, ``ub``) and, for 1M, ``pmf_probe`` when
-        ``pmf_probe.csv`` is there.
+        100K (``u1`` .. ``u5``, ``ua``, ``ub``) and, for 1M, ``pmf_probe`` if
+        ``pmf_probe.csv`` is present.
 
     Examples
     --------
@@ -79,11 +80,10 @@ def load_movielens(
     100004
     """
     with open_source(path) as source:
-        member, form = _rating_file(source)
-        read = {"u.data": _read_100k, "ratings.dat": _read_dat, "ratings.csv": _read_csv}[form]
-        columns, tables, default = read(source, member)
-        folds = _published_folds(source, form, columns)
-        with naming(source.place(member)):
+        member, file_format = _rating_file(source)
+        columns, tables, default = _READERS[file_format](source, member)
+        folds = _published_folds(source, file_format, columns)
+        with prefix_errors(source.place(member)):
             return Ratings.from_frame(
                 pd.DataFrame(columns, copy=False),
                 scale=default if scale is None else scale,
@@ -91,12 +91,12 @@ def load_movielens(
                 folds=folds,
                 item_table=tables.get("item_table"),
                 user_table=tables.get("user_table"),
-                name=name or source.path.name.split(".")[0],
+                name=name or source.stem,
             )
 
 
 def genre_flags(item_table: pd.DataFrame) -> pd.DataFrame:
-    """One 0/1 column for each genre in the ``genres`` column of an item table.
+    """Return one 0/1 column per genre in the ``genres`` column of an item table.
 
     Examples
     --------
@@ -116,11 +116,10 @@ def _rating_file(source: Source) -> tuple[str, str]:
         if b"::" in start:
             return member, "ratings.dat"
         return member, "u.data" if b"\t" in start else "ratings.csv"
-    forms = ("u.data", "ratings.dat", "ratings.csv")
-    found = {form: at for form in forms if (at := source.find(form)) is not None}
+    found = {name: at for name in _READERS if (at := source.find(name)) is not None}
     if not found:
         raise DataError(
-            f"{source.path}: no u.data, ratings.dat or ratings.csv in it: "
+            f"{source.path}: contains no u.data, ratings.dat or ratings.csv: "
             "name the folder or the zip of a MovieLens release"
         )
     if len({PurePosixPath(at).parent for at in found.values()}) > 1:
@@ -128,8 +127,8 @@ def _rating_file(source: Source) -> tuple[str, str]:
             f"{source.path}: holds more than one release ({', '.join(found.values())}): "
             "name the folder of one"
         )
-    form = next(iter(found))
-    return found[form], form
+    file_format = next(iter(found))
+    return found[file_format], file_format
 
 
 # ---- the three formats -----------------------------------------------------------------
@@ -138,12 +137,12 @@ Tables = dict[str, pd.DataFrame | None]
 
 
 def _read_100k(source: Source, member: str) -> tuple[dict[str, np.ndarray], Tables, Scale]:
-    columns = read_columns(source, member, _COLUMNS, "\t")
+    columns = read_columns(source, member, RATING_COLUMNS, "\t")
     return columns, {"item_table": _items_100k(source), "user_table": _users_100k(source)}, STARS
 
 
 def _read_dat(source: Source, member: str) -> tuple[dict[str, np.ndarray], Tables, Scale]:
-    columns = read_columns(source, member, _COLUMNS, "::")
+    columns = read_columns(source, member, RATING_COLUMNS, "::")
     rating = columns["rating"]
     scale = STARS if (rating == np.floor(rating)).all() else HALF_STARS
     tables = {"item_table": dat_items(source), "user_table": _users_1m(source)}
@@ -151,15 +150,18 @@ def _read_dat(source: Source, member: str) -> tuple[dict[str, np.ndarray], Table
 
 
 def _read_csv(source: Source, member: str) -> tuple[dict[str, np.ndarray], Tables, Scale]:
-    columns = read_columns(source, member, _COLUMNS, ",", header=_CSV_HEADER)
+    columns = read_columns(source, member, RATING_COLUMNS, ",", header=_CSV_HEADER)
     return columns, {"item_table": _items_csv(source)}, HALF_STARS
+
+
+_READERS = {"u.data": _read_100k, "ratings.dat": _read_dat, "ratings.csv": _read_csv}
 
 
 # ---- movies ----------------------------------------------------------------------------
 
 
 def _items_100k(source: Source) -> pd.DataFrame | None:
-    member = None if source.single else source.find("u.item")
+    member = source.side_file("u.item")
     if member is None:
         return None
     rows = []
@@ -176,11 +178,11 @@ def _items_100k(source: Source) -> pd.DataFrame | None:
 
 
 def dat_items(source: Source) -> pd.DataFrame | None:
-    """``movies.dat`` of MovieLens 1M, 10M and MovieTweetings, if it is there.
+    """Return the items in ``movies.dat`` of MovieLens 1M, 10M and MovieTweetings, or None.
 
-    1M is latin-1, the others are UTF-8; text that is valid UTF-8 is taken as such.
+    1M is latin-1, the others are UTF-8; text that is valid UTF-8 is read as such.
     """
-    member = None if source.single else source.find("movies.dat")
+    member = source.side_file("movies.dat")
     if member is None:
         return None
     rows = []
@@ -191,7 +193,7 @@ def dat_items(source: Source) -> pd.DataFrame | None:
 
 
 def _items_csv(source: Source) -> pd.DataFrame | None:
-    member = None if source.single else source.find("movies.csv")
+    member = source.side_file("movies.csv")
     if member is None:
         return None
     place, rows = source.place(member), []
@@ -210,7 +212,7 @@ def _items_csv(source: Source) -> pd.DataFrame | None:
 
 
 def item_frame(rows: Sequence[tuple[object, str, float, str]]) -> pd.DataFrame:
-    """The item table: title, year, genres by id."""
+    """Make an item table, with title, year and genres, indexed by id."""
     ids, titles, years, genres = zip(*rows, strict=True) if rows else ((), (), (), ())
     return pd.DataFrame(
         {
@@ -223,7 +225,7 @@ def item_frame(rows: Sequence[tuple[object, str, float, str]]) -> pd.DataFrame:
 
 
 def title_year(title: str) -> float:
-    """The year in brackets at the end of a title, NaN without one.
+    """Return the year in brackets at the end of a title, or NaN.
 
     Examples
     --------
@@ -245,7 +247,7 @@ def _genres(text: str) -> str:
 
 
 def _users_100k(source: Source) -> pd.DataFrame | None:
-    member = None if source.single else source.find("u.user")
+    member = source.side_file("u.user")
     if member is None:
         return None
     rows = [
@@ -261,7 +263,7 @@ def _users_100k(source: Source) -> pd.DataFrame | None:
 
 
 def _users_1m(source: Source) -> pd.DataFrame | None:
-    member = None if source.single else source.find("users.dat")
+    member = source.side_file("users.dat")
     if member is None:
         return None
     rows = []
@@ -277,7 +279,7 @@ def _users_1m(source: Source) -> pd.DataFrame | None:
 def _split_lines(
     source: Source, member: str, separator: str, encodings: tuple[str, ...], n_fields: int
 ) -> list[tuple[int, list[str]]]:
-    """Line numbers and fields of the lines that are not empty."""
+    """Return line numbers and fields of the lines that are not empty."""
     parsed = []
     for line, text in enumerate(source.text(member, encodings).split("\n"), start=1):
         fields = text.rstrip("\r").split(separator)
@@ -292,7 +294,7 @@ def _split_lines(
 
 
 def _id(text: str, source: Source, member: str, line: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
+    if not is_whole_number(text):
         raise DataError(f"{source.place(member)}, line {line}: {text[:40]!r} is not a whole number")
     return int(text)
 
@@ -301,18 +303,18 @@ def _id(text: str, source: Source, member: str, line: int) -> int:
 
 
 def _published_folds(
-    source: Source, form: str, columns: dict[str, np.ndarray]
+    source: Source, file_format: str, columns: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     folds: dict[str, np.ndarray] = {}
     if source.single:
         return folds
-    if form == "u.data":
+    if file_format == "u.data":
         for fold in _FOLDS_100K:
             member = source.find(f"{fold}.test")
             if member is not None:
-                part = read_columns(source, member, _COLUMNS, "\t")
+                part = read_columns(source, member, RATING_COLUMNS, "\t")
                 folds[fold] = rows_in(columns, part, source.place(member))
-    if form == "ratings.dat":
+    if file_format == "ratings.dat":
         member = source.find("pmf_probe.csv")
         if member is not None:
             pairs: dict[str, Kind] = {"user": "whole", "item": "whole"}
@@ -322,7 +324,10 @@ def _published_folds(
 
 
 def rows_in(columns: dict[str, np.ndarray], part: dict[str, np.ndarray], place: str) -> np.ndarray:
-    """Mask of the rows whose (user, item) pair occurs in ``part``, all of which must occur."""
+    """Return the mask of the rows whose (user, item) pair is in ``part``.
+
+    Every pair of ``part`` must occur among the rows.
+    """
     span = int(max(columns["item"].max(initial=0), part["item"].max(initial=0))) + 1
     whole = columns["user"].astype(np.int64) * span + columns["item"]
     pairs = part["user"].astype(np.int64) * span + part["item"]
@@ -334,7 +339,7 @@ def rows_in(columns: dict[str, np.ndarray], part: dict[str, np.ndarray], place: 
     if inside.sum() != pairs.size:
         absent = np.flatnonzero(~np.isin(pairs, whole))
         if absent.size == 0:
-            raise DataError(f"{place}: a user and item occur twice: keep one of the lines")
+            raise DataError(f"{place}: a pair of user and item occurs twice: keep one of the lines")
         at = absent[0]
         raise DataError(
             f"{place}: user {part['user'][at]} and item {part['item'][at]} are in this part but "

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from ordrec.datasets.archives import Source, open_source
+from ordrec.datasets.fields import MAX_DIGITS, is_whole_number
 from ordrec.errors import DataError
 
 __all__ = ["Ohsumed", "load_ohsumed"]
@@ -26,12 +27,12 @@ _JUDGEMENT_FILES = r"qrels\.ohsu.*|judged"
 
 @dataclass(frozen=True)
 class Ohsumed:
-    """What of the collection was found.
+    """Documents, topics and judgements of the collection, as far as they were found.
 
     Attributes
     ----------
     documents : DataFrame
-        One row a record, indexed by sequence number (``.I``): ui, source, mesh, title,
+        One row per record, indexed by sequence number (``.I``): ui, source, mesh, title,
         type, abstract, authors; absent fields are "".
     topics : DataFrame
         Indexed by topic: patient, need.
@@ -46,7 +47,7 @@ class Ohsumed:
 
 
 def load_ohsumed(path: str | Path) -> Ohsumed:
-    """Load OHSUMED documents, topics and judgements, whichever are there.
+    """Load OHSUMED documents, topics and judgements, whichever are present.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def load_ohsumed(path: str | Path) -> Ohsumed:
     Notes
     -----
     Topics are named as in the files: ``OHSU1`` in TREC-9, ``1`` in the original.
-    Where the original file has several judgements of a pair, the first stands.
+    Where the original file has several judgements of a pair, the first one counts.
     """
     with open_source(path) as source:
         if source.single:
@@ -71,7 +72,9 @@ def load_ohsumed(path: str | Path) -> Ohsumed:
                 "judgements": source.matching(_JUDGEMENT_FILES),
             }
             if not any(kinds.values()):
-                raise DataError(f"{source.path}: no ohsumed.*, query.ohsu.*, qrels.ohsu.* in it")
+                raise DataError(
+                    f"{source.path}: contains no ohsumed.*, query.ohsu.* or qrels.ohsu.*"
+                )
         documents = [r for m in kinds.get("documents", ()) for r in _records(source, m)]
         topics = [t for m in kinds.get("topics", ()) for t in _topics(source, m)]
         judged = [j for m in kinds.get("judgements", ()) for j in _judgements(source, m)]
@@ -113,7 +116,7 @@ def _records(source: Source, member: str) -> Iterator[tuple]:
 def _tagged(
     source: Source, member: str, names: dict[str, str]
 ) -> Iterator[tuple[str, int, dict[str, str]]]:
-    """Place, number and fields of each record of a file in SMART format."""
+    """Yield place, number and fields of each record of a file in SMART format."""
     where = source.place(member)
     number, started = -1, 0
     fields: dict[str, str] = {}
@@ -124,18 +127,20 @@ def _tagged(
             if number >= 0:
                 yield f"{where}, line {started}", number, fields
             word = text[2:].strip()
-            if not (word.isascii() and word.isdecimal() and len(word) <= 18):
+            if not is_whole_number(word):
                 raise DataError(f"{where}, line {line}: {text[:40]!r} has no record number")
             number, started, fields, current = int(word), line, {}, None
         elif tag in names and not text[2:].strip():
             current = names[tag]
             if number < 0 or current in fields:
-                raise DataError(f"{where}, line {line}: {tag} is out of place: one to a record")
+                raise DataError(
+                    f"{where}, line {line}: {tag} is out of place: it occurs once per record"
+                )
             fields[current] = ""
         elif text.strip():
             if current is None:
                 raise DataError(
-                    f"{where}, line {line}: {text[:40]!r} belongs to no field of a record"
+                    f"{where}, line {line}: {text[:40]!r} does not belong to a field of a record"
                 )
             fields[current] = f"{fields[current]} {text.strip()}".strip()
     if number >= 0:
@@ -143,7 +148,7 @@ def _tagged(
 
 
 def _lines(source: Source, member: str) -> Iterator[str]:
-    """Lines of a file that may be hundreds of megabytes long."""
+    """Yield the lines of a file, which may have hundreds of megabytes."""
     with source.open(member) as stream:
         for line, raw in enumerate(stream, start=1):
             if b"\0" in raw:
@@ -191,7 +196,7 @@ def _judgements(source: Source, member: str) -> Iterator[tuple[str, str, int, in
                 given = [letter.lower() for letter in letters if letter]
                 if not given or not set(given) <= set(_GRADES) or not number.isdecimal():
                     raise ValueError("expected topic, identifier, number, and d, p or n")
-                if len(number) > 18:
+                if len(number) > MAX_DIGITS:
                     raise ValueError(f"{number[:20]!r} is too large")
                 yield topic, ui, _GRADES[given[0]], int(number)
             else:

@@ -1,4 +1,4 @@
-"""Ratings from a path, the format told by the names of the files."""
+"""Load ratings from a path, recognising the format by the names of the files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ EACHMOVIE = ({"vote.txt"}, {"votes_5055users.csv"}, {"votes_324movies.csv"}, {"e
 def load_path(path: str | Path) -> Ratings:
     """Load a MovieLens or EachMovie folder or archive, or any csv or parquet file.
 
-    What has no file names of its own (a csv with the columns user, item, rating) is read by
-    `load_ratings`; use that, or the loader of the format, where columns or options differ.
+    Files without characteristic names (a csv with the columns user, item, rating) are read by
+    `load_ratings`; call that, or the loader of the format, if columns or options differ.
 
     Examples
     --------
@@ -34,8 +34,8 @@ def load_path(path: str | Path) -> Ratings:
         names = {
             PurePosixPath(member).name.lower().removesuffix(".gz") for member in source.members
         }
-    if any(marks <= names for marks in MOVIELENS):
+    if any(marker_files <= names for marker_files in MOVIELENS):
         return load_movielens(path)
-    if any(marks <= names for marks in EACHMOVIE):
+    if any(marker_files <= names for marker_files in EACHMOVIE):
         return load_eachmovie(path)
     return load_ratings(path)

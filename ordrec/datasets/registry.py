@@ -1,4 +1,4 @@
-"""Data sets by name: looked for on this machine first, fetched when that is allowed."""
+"""Find data sets by name: on this machine first, then on the network where that is allowed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ordrec.datasets.archives import files_below
-from ordrec.datasets.catalogue import CATALOGUE, DatasetInfo
+from ordrec.datasets.known import KNOWN_DATASETS, DatasetInfo
 from ordrec.errors import ArgumentError, DatasetMissing
 
 __all__ = [
@@ -26,30 +26,32 @@ def load_dataset(
 ) -> Any:
     """Load a data set by its name.
 
-    It is looked for in ``folder``, in the folder named by the environment variable
+    It is searched for in ``folder``, in the folder named by the environment variable
     ORDREC_DATA, among the bundled files and in the cache (ORDREC_CACHE, or the user's
-    cache folder), in this order; then it is fetched, if its terms allow that.
+    cache folder), in this order. If it is not found it is downloaded, provided that its
+    terms allow it.
 
     Parameters
     ----------
     name : str
         One of `list_datasets`.
     folder : path, optional
-        Where to look first: a folder of data sets, or that of this one.
+        Where to look first: a folder of data sets, or the folder of this data set.
     offline : bool
-        Never touch the network.
+        Whether to stay off the network.
     **options
         Passed to the loader, such as ``ranks=5`` for ``jester-5k``.
 
     Returns
     -------
     Ratings, OrdinalTable, Letor or Ohsumed
-        What the loader of that kind of data returns.
+        Depending on the kind of data.
 
     Raises
     ------
     DatasetMissing
-        Saying where to get it, under which terms, and where to put it.
+        If it is not found; the message says where to get it, under which terms, and where
+        to put it.
 
     Examples
     --------
@@ -69,35 +71,35 @@ def load_dataset(
 
 
 def list_datasets() -> list[str]:
-    """Names of all data sets ordrec knows.
+    """Return the names of all data sets that ordrec knows.
 
     Examples
     --------
     >>> "ml-1m" in list_datasets()
     True
     """
-    return list(CATALOGUE)
+    return list(KNOWN_DATASETS)
 
 
 def describe_dataset(name: str) -> DatasetInfo:
-    """What is known about a data set: sizes, source, terms.
+    """Return what is known about a data set: sizes, source, terms.
 
     Examples
     --------
     >>> describe_dataset("ml-1m").counts["ratings"]
     1000209
     """
-    if name not in CATALOGUE:
+    if name not in KNOWN_DATASETS:
         from difflib import get_close_matches
 
-        near = get_close_matches(name, CATALOGUE, 3, 0.4)
+        near = get_close_matches(name, KNOWN_DATASETS, 3, 0.4)
         hint = f"did you mean {' or '.join(near)}?" if near else "see ordrec.datasets.list_datasets"
         raise ArgumentError(f"no data set is called {name!r}: {hint}")
-    return CATALOGUE[name]
+    return KNOWN_DATASETS[name]
 
 
 def find_dataset(name: str, *, folder: str | Path | None = None) -> Path | None:
-    """Where a data set lies on this machine, or None."""
+    """Return the path of a data set on this machine, or None if it is not there."""
     info = describe_dataset(name)
     if folder is not None:
         folder = Path(folder).expanduser()
@@ -114,17 +116,17 @@ def find_dataset(name: str, *, folder: str | Path | None = None) -> Path | None:
 
 
 def fetch_dataset(name: str, *, progress: bool = False) -> Path:
-    """Download a data set into the cache, unless it is there; returns its path.
+    """Download a data set into the cache, unless it is there already, and return its path.
 
     Every file is checked against its published checksum. Where none is published, the
-    SHA-256 of the first download is kept beside it and later downloads must agree.
+    SHA-256 of the first download is kept with it, and later downloads must agree.
     Mirrors are tried in order.
 
     Parameters
     ----------
     name : str
     progress : bool
-        Show a progress bar on the terminal.
+        Whether to show a progress bar on the terminal.
     """
     from ordrec.datasets.download import fetch_file
 
@@ -140,7 +142,7 @@ def fetch_dataset(name: str, *, progress: bool = False) -> Path:
 
 
 def cache_folder() -> Path:
-    """Where fetched data sets are kept."""
+    """Return the folder that downloaded data sets are kept in."""
     named = os.environ.get("ORDREC_CACHE")
     if named:
         return Path(named).expanduser()
@@ -150,7 +152,7 @@ def cache_folder() -> Path:
 
 
 def _roots(folder: Path | None) -> list[Path]:
-    """The folders to look in, first to last."""
+    """Folders to search, in order."""
     roots = [folder] if folder is not None else []
     named = os.environ.get("ORDREC_DATA")
     if named:
@@ -159,13 +161,13 @@ def _roots(folder: Path | None) -> list[Path]:
 
 
 def _bundled_folders() -> list[Path]:
-    """Where the bundled ratings are: in an installed wheel, and in a checkout."""
+    """Folders of the bundled ratings: in an installed wheel, and in a checkout."""
     here = Path(__file__).resolve().parent
     return [here / "bundled", here.parent.parent / "data"]
 
 
 def _holds(folder: Path, markers: tuple[str, ...], *, below: bool = True) -> bool:
-    """Whether one of the files, perhaps gzipped, is in the folder (or those below)."""
+    """Whether one of the marker files, possibly gzipped, is in the folder (or below it)."""
     if not folder.is_dir():
         return False
     wanted = {f"{marker}{end}".lower() for marker in markers for end in ("", ".gz")}
@@ -174,13 +176,13 @@ def _holds(folder: Path, markers: tuple[str, ...], *, below: bool = True) -> boo
 
 
 def _missing(info: DatasetInfo, folder: str | Path | None, offline: bool) -> DatasetMissing:
-    looked = ", ".join(str(root) for root in _roots(Path(folder) if folder else None))
+    searched = ", ".join(str(root) for root in _roots(Path(folder) if folder else None))
     if info.downloads:
         remedy = "allow the download" if offline else "try the download again"
     else:
         remedy = "it is not fetched automatically"
     return DatasetMissing(
-        f"data set {info.name!r} ({info.title}) is not here ({remedy}): get it from {info.page} "
+        f"data set {info.name!r} ({info.title}) was not found ({remedy}): get it from {info.page} "
         f"(terms: {info.terms}) and put it at {info.places[0]} in a folder named by ORDREC_DATA; "
-        f"looked in {looked}"
+        f"searched in {searched}"
     )

@@ -1,4 +1,4 @@
-"""Ordinal ratings from a known latent model, for tests and scaling runs.
+"""Draw ordinal ratings from a known latent model, for tests and scaling runs.
 
 The model, with user u, item i and rank k:
 
@@ -6,12 +6,13 @@ The model, with user u, item i and rank k:
     theta_uk = shift_u + stretch_u base_k               personal thresholds
     P(rank <= k) = Phi((theta_uk - f_ui) / noise)
 
-Which pairs are rated is drawn apart from the scores: users differ in activity, items in
-popularity (a power law), and no pair occurs twice.
+Which pairs are rated is drawn independently of the scores: users differ in activity, items
+in popularity (a power law), and no pair occurs twice.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,14 +27,14 @@ from ordrec.ratings import Ratings, Scale
 
 __all__ = ["LatentModel", "latent_model", "synthetic_chunks", "synthetic_ratings"]
 
-PIECE = 1 << 18  # ratings drawn at a time: bounds the memory
+PIECE = 1 << 18  # ratings drawn at a time, which bounds the memory
 MAX_ROUNDS = 12
 FIRST_TIME, LAST_TIME = 1_000_000_000, 1_315_360_000
 
 
 @dataclass(frozen=True)
 class LatentModel:
-    """The truth behind synthetic ratings.
+    """The model that synthetic ratings are drawn from.
 
     Attributes
     ----------
@@ -52,12 +53,12 @@ class LatentModel:
     noise: float
 
     def latent(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """Latent score of each pair of codes."""
+        """Return the latent score of each pair of codes."""
         scores = np.einsum("nk,nk->n", self.user_factors[users], self.item_factors[items])
         return scores + self.item_effects[items]
 
     def probabilities(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """True P(rank) of each pair of codes, one row a pair."""
+        """Return the true P(rank) of each pair of codes, one row per pair."""
         margin = self.thresholds[users] - self.latent(users, items)[:, None]
         below = ndtr(margin / self.noise)
         ends = np.zeros((below.shape[0], 1)), np.ones((below.shape[0], 1))
@@ -84,27 +85,27 @@ def synthetic_ratings(
     ----------
     n_users, n_items : int
     n_ratings : int, optional
-        By default a tenth of all pairs. Every user gets at least one where possible.
+        By default a tenth of all pairs. Every user gets at least one if possible.
     rank : int
-        Rank of the interaction of users and items; 0 leaves the item effects alone.
+        Rank of the interaction of users and items; with 0 there are only item effects.
     n_ranks : int
-        Ranks 1..n_ranks, which are also the rating values.
+        Number of ranks; the ranks 1..n_ranks are also the rating values.
     noise : float
         Standard deviation of the noise on a latent score of standard deviation about 1.
     popularity : float
-        Exponent of the items' power law; 0 makes all equally popular.
+        Exponent of the power law of the items; 0 makes all equally popular.
     activity : float
         Standard deviation of the logarithm of the users' activity.
     dated : bool
-        Give every rating a time, uniform over ten years.
+        Whether every rating gets a time, uniform over ten years.
     seed : int
-        The same seed gives the same ratings, whatever the machine's load or threads.
+        The same seed gives the same ratings on any number of threads.
 
     Returns
     -------
     Ratings
-        In the order of the users; codes and ids agree. `latent_model` gives the truth
-        behind them.
+        Sorted by user; codes and ids are equal. `latent_model` returns the model they
+        were drawn from.
 
     Examples
     --------
@@ -112,12 +113,21 @@ def synthetic_ratings(
     >>> ratings.n_users, ratings.n_items, ratings.n_ratings
     (50, 40, 500)
     """
-    if n_ratings is None:
-        n_ratings = max(1, n_users * n_items // 10)
-    pieces = _pieces(
-        n_users, n_items, n_ratings, rank, n_ranks, noise, popularity, activity, dated, seed
+    chunks = synthetic_chunks(
+        n_users,
+        n_items,
+        rows=sys.maxsize,
+        n_ratings=n_ratings,
+        rank=rank,
+        n_ranks=n_ranks,
+        noise=noise,
+        popularity=popularity,
+        activity=activity,
+        dated=dated,
+        seed=seed,
+        name=name,
     )
-    return _ratings_of(list(pieces), 0, n_users, n_items, n_ranks, name)
+    return next(chunks)
 
 
 def synthetic_chunks(
@@ -135,21 +145,21 @@ def synthetic_chunks(
     seed: int = 0,
     name: str = "synthetic",
 ) -> Iterator[Ratings]:
-    """The ratings of `synthetic_ratings` bit by bit, for more of them than the memory holds.
+    """Yield the ratings of `synthetic_ratings` in chunks, for more ratings than fit in memory.
 
     Parameters
     ----------
     n_users, n_items : int
     rows : int
-        A chunk ends with the user who fills it up to so many ratings.
+        A chunk ends with the user who brings it to this many ratings.
     n_ratings, rank, n_ranks, noise, popularity, activity, dated, seed, name
-        As in `synthetic_ratings`; the ratings are the same, whatever ``rows``.
+        As in `synthetic_ratings`; the ratings do not depend on ``rows``.
 
     Yields
     ------
     Ratings
-        Of whole users, with codes of their own and the ids of `synthetic_ratings`; item
-        codes are those of all items.
+        All ratings of some users. Each chunk numbers its own users, with the ids of
+        `synthetic_ratings`; item codes are the same in all chunks.
 
     Examples
     --------
@@ -170,7 +180,7 @@ def synthetic_chunks(
         rest = piece
         while n_waiting + rest.items.size >= rows:
             until = int(np.searchsorted(np.cumsum(rest.counts), rows - n_waiting)) + 1
-            head, rest = rest.cut(until)
+            head, rest = rest.split(until)
             stop = first + sum(part.counts.size for part in waiting) + until
             yield _ratings_of([*waiting, head], first, stop, n_items, n_ranks, name)
             waiting, first, n_waiting = [], stop, 0
@@ -190,7 +200,7 @@ def latent_model(
     noise: float = 0.5,
     seed: int = 0,
 ) -> LatentModel:
-    """The model that `synthetic_ratings` draws from, given the same arguments.
+    """Return the model that `synthetic_ratings` draws from, given the same arguments.
 
     Examples
     --------
@@ -199,7 +209,9 @@ def latent_model(
     (2, 5)
     """
     if n_users < 1 or n_items < 1 or rank < 0 or n_ranks < 2 or not noise > 0:
-        raise ArgumentError("need users, items, rank >= 0, n_ranks >= 2 and noise > 0")
+        raise ArgumentError(
+            "need at least one user and one item, rank >= 0, n_ranks >= 2 and noise > 0"
+        )
     rng = _streams(seed)[0]
     base = np.sqrt(1 + noise**2) * ndtri(np.arange(1, n_ranks) / n_ranks)
     shift = 0.3 * rng.standard_normal((n_users, 1))
@@ -215,15 +227,15 @@ def latent_model(
 
 
 class _Piece(NamedTuple):
-    """Ratings of consecutive users, in their order."""
+    """Ratings of consecutive users, sorted by user; ``counts`` has the number per user."""
 
     counts: np.ndarray
     items: np.ndarray
     levels: np.ndarray
     times: np.ndarray | None
 
-    def cut(self, n_users: int) -> tuple[_Piece, _Piece]:
-        """The first users and the rest."""
+    def split(self, n_users: int) -> tuple[_Piece, _Piece]:
+        """Return the ratings of the first users, and the rest."""
         at = int(self.counts[:n_users].sum())
         times = (None, None) if self.times is None else (self.times[:at], self.times[at:])
         return (
@@ -244,7 +256,7 @@ def _pieces(
     dated: bool,
     seed: int,
 ) -> Iterator[_Piece]:
-    """The ratings, some users at a time; where the pieces end depends on the arguments alone."""
+    """Yield the ratings of some users at a time; pieces end where the arguments alone say."""
     model = latent_model(n_users, n_items, rank=rank, n_ranks=n_ranks, noise=noise, seed=seed)
     if not 1 <= n_ratings <= n_users * n_items:
         raise ArgumentError(
@@ -284,17 +296,17 @@ def _ratings_of(
 
 
 def _streams(seed: int) -> list[np.random.Generator]:
-    """Random numbers for model, pairs, noise and times: none of them moves the others."""
+    """Independent random generators for the model, the pairs, the noise and the times."""
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)]
 
 
 def _activity(
-    n_users: int, n_items: int, n_ratings: int, spread: float, rng: np.random.Generator
+    n_users: int, n_items: int, n_ratings: int, log_deviation: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Ratings of each user: lognormal, at most n_items each, n_ratings in all."""
-    weights = np.exp(spread * rng.standard_normal(n_users))
+    """Number of ratings of each user: lognormal, at most n_items each, n_ratings in all."""
+    weights = np.exp(log_deviation * rng.standard_normal(n_users))
     low, high = 0.0, n_items / weights.min()
-    for _ in range(200):  # the factor at which the capped shares add up
+    for _ in range(200):  # bisection for the factor at which the clipped numbers add up
         middle = (low + high) / 2
         if np.clip(middle * weights, 1, n_items).sum() < n_ratings:
             low = middle
@@ -310,17 +322,18 @@ def _activity(
 
 
 def _bounds(counts: np.ndarray) -> list[int]:
-    """Users at whom pieces of about `PIECE` ratings begin, and the end."""
+    """The users with whom pieces of about `PIECE` ratings begin, and the number of users."""
     start = np.concatenate([[0], np.cumsum(counts)])
     cuts = np.searchsorted(start, np.arange(PIECE, start[-1], PIECE))
     return np.unique(np.concatenate([[0], cuts, [counts.size]])).tolist()
 
 
 def _draw_items(counts: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Distinct items for each user, popular ones more often, grouped by user.
+    """Draw distinct items for each user, popular ones more often, grouped by user.
 
-    Draws with replacement and repeats what came twice, which is drawing without
-    replacement; users who want much of the catalogue run an exponential race instead.
+    Items are drawn with replacement, and repeated ones drawn again, which amounts to drawing
+    without replacement. For users who rate much of the catalogue that would take many rounds:
+    there each item gets an exponential time with its weight as rate, and the earliest win.
     """
     n_items = weights.size
     cumulative = np.cumsum(weights)
@@ -345,7 +358,7 @@ def _draw_items(counts: np.ndarray, weights: np.ndarray, rng: np.random.Generato
 
 
 def _merged(keys: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Union of sorted distinct keys with sorted ones."""
+    """Union of sorted distinct keys and sorted keys with repetitions."""
     more = more[np.concatenate([[True], more[1:] != more[:-1]])]
     at = np.searchsorted(keys, more)
     fresh = keys[np.minimum(at, keys.size - 1)] != more if keys.size else np.ones_like(at, bool)

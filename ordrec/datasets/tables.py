@@ -1,4 +1,4 @@
-"""Ordinal regression tables with published partitions, and cutting numbers into ranks."""
+"""Load ordinal regression tables with published partitions, and divide numbers into ranks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class OrdinalTable:
         )
 
     def split(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Row numbers of training and test part of one partition, counted from 0."""
+        """Return the row numbers of the training and the test part of a partition, from 0."""
         if not 0 <= number < len(self.partitions):
             raise ArgumentError(
                 f"{self.name} has {len(self.partitions)} partitions, counted from 0; "
@@ -76,17 +76,17 @@ def load_table(
     Parameters
     ----------
     path : path
-        The csv, perhaps gzipped.
+        The csv, possibly gzipped.
     label : str, optional
-        The label column; by default ``y``, or the only column called ``y`` and a number.
+        The label column; by default ``y``, or the only column named ``y`` and a number.
         Other columns of that kind, ``target`` and ``raw_row`` are not features.
     levels : sequence, optional
         The label's values from lowest to highest, as written in the file. Without it the
-        labels are whole numbers from 1 up and the largest one is the number of ranks.
+        labels are whole numbers from 1 up, the largest of which is the number of ranks.
     partitions : path or bool
-        A file with one training part a line, as row numbers from 0. True takes
+        A file with one training part per line, as row numbers from 0. True reads
         ``<name>.train-rows.txt`` or, for a label ``y5``, ``<name>.train-rows-5.txt``
-        beside the csv where there is one; False takes none.
+        next to the csv, if it exists; False reads none.
     drop : sequence of str
         Further columns that are not features.
     """
@@ -94,7 +94,7 @@ def load_table(
     with open_source(path) as source:
         tables = list(source.members) if source.single else source.matching(r".*\.csv")
         if len(tables) != 1:
-            raise DataError(f"{path}: {len(tables)} csv files in it: name one of them")
+            raise DataError(f"{path}: contains {len(tables)} csv files: name one of them")
         place, frame = source.place(tables[0]), read_text_table(source, tables[0], ",")
     if frame.empty:
         raise DataError(f"{place}: no rows below the header")
@@ -121,7 +121,7 @@ def load_table(
 def discretise(
     target: Any, bins: int, how: Literal["frequency", "length"] = "frequency"
 ) -> np.ndarray:
-    """Cut numbers into ranks 1..bins.
+    """Divide numbers into ranks 1..bins.
 
     Parameters
     ----------
@@ -129,9 +129,9 @@ def discretise(
     bins : int
         Number of ranks.
     how : {"frequency", "length"}
-        Ranks of equal size (sizes differ by at most one; equal numbers at a border are
-        split in the order they come), or intervals of equal length between smallest and
-        largest number: ``max(1, ceil(bins (t - lo) / (hi - lo)))``.
+        Ranks of equal size (sizes differ by at most one; equal numbers at a boundary are
+        assigned in the order they come), or intervals of equal length between the smallest
+        and the largest number: ``max(1, ceil(bins (t - lo) / (hi - lo)))``.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def discretise(
     if how == "length":
         low, high = values.min(), values.max()
         if low == high:
-            raise ArgumentError("all numbers are equal: there is nothing to cut")
+            raise ArgumentError("all numbers are equal: they cannot be divided into ranks")
         share = values / 2 - low / 2  # halves, so that no difference overflows
         share /= high / 2 - low / 2
         return np.clip(np.ceil(bins * share), 1, bins).astype(np.int64)

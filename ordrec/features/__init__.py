@@ -1,4 +1,4 @@
-"""What models are made of: rating matrices, biases, imputation, and document vectors."""
+"""Features for models: rating matrices, biases, imputation, and document vectors."""
 
 from __future__ import annotations
 

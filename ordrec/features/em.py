@@ -18,17 +18,17 @@ here                   shape               meaning
 
 Departures
 ----------
-The filled matrix ``M = X + R`` is never formed: it is a low-rank matrix plus a sparse one
-and is used through products alone. Nor is its SVD computed afresh: each step makes one
-block power step from the previous right factors V,
+The filled matrix ``M = X + R`` is never formed: it is a low-rank matrix plus a sparse one, and
+only products with it are needed. Its SVD is not computed from scratch either: each step makes
+one block power step from the previous right factors V,
 
     Q = orth(M V),   X <- SVD_k(Q Q' M).                                              (2)
 
 That is enough for E never to rise. For any X' the majorant gives
 ``E(X') - E(X) <= |M - X'|^2 - |M - X|^2``, and, because M V V' has its columns in Q,
 ``|M - Q Q' M| <= |M - M V V'| <= |M - X|``. At a fixed point V is a singular subspace of M,
-so X is a fixed point of (1) too; the block carries a few vectors more than the rank, which
-keeps the dominant subspace from being missed.
+so X is a fixed point of (1) too; the block has a few vectors more than the rank, so that the
+dominant subspace is not missed.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ STEPS_PER_ANNEALING_RANK = 5
 
 
 class LowRankFit(NamedTuple):
-    """``X = left diag(singular) right'`` and how it was reached.
+    """The factors of ``X = left diag(singular) right'``, and the course of the iteration.
 
-    ``errors`` holds the weighted error before the first step and after each one, ``ranks``
+    ``errors`` holds the weighted error before the first step and after each step, ``ranks``
     the rank at which each was measured. Where the rank drops, the error is that of the
-    matrix already cut to the lower rank: it never rises while the rank stays the same.
+    matrix already truncated to the lower rank. It never rises while the rank is constant.
     """
 
     left: np.ndarray
@@ -69,7 +69,7 @@ class LowRankFit(NamedTuple):
 
 
 def annealing_ranks(rank: int, limit: int) -> list[int]:
-    """The ranks to go through: from four times the wanted one down by halves."""
+    """Return the ranks to go through: from four times the wanted rank, halved each time."""
     ranks = [min(4 * rank, limit)]
     while ranks[-1] > rank:
         ranks.append(max(rank, -(-ranks[-1] // 2)))
@@ -86,12 +86,12 @@ def weighted_low_rank(
     max_iter: int,
     seed: np.random.RandomState,
 ) -> LowRankFit:
-    """EM from constant rows ``start`` (or from zero), through the given ranks.
+    """Fit X by EM from constant rows ``start`` (or from zero), through the given ranks.
 
-    All ranks but the last get a few steps each; the last goes on until the weighted error
-    falls by less than ``tol`` of itself, or ``max_iter`` steps were made in all.
+    All ranks but the last get a few steps each; the last is continued until the weighted error
+    falls by less than the fraction ``tol``, or ``max_iter`` steps were made in all.
     """
-    with one_blas_thread():  # thin factors: threads would only wait for each other
+    with one_blas_thread():  # with such thin factors, threads would only wait
         return _anneal(entries, weights, ranks, start, tol, max_iter, seed)
 
 
@@ -132,14 +132,14 @@ def _anneal(
 def _first_block(
     shape: tuple[int, int], rank: int, start: np.ndarray | None, seed: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X = start 1' (or zero) as factors, the rest of the block random directions."""
+    """The factors of X = start 1' (or zero); the rest of the block are random directions."""
     n_rows, n_columns = shape
     width = min(rank + SPARE_VECTORS, n_rows, n_columns)
     left, s = np.zeros((n_rows, rank)), np.zeros(rank)
     block = seed.standard_normal((n_columns, width))
     block[:, 0] = 1.0
     right = np.linalg.qr(block)[0]
-    right[:, 0] = 1 / np.sqrt(n_columns)  # QR may have turned it round
+    right[:, 0] = 1 / np.sqrt(n_columns)  # QR may have changed its sign
     if start is not None:
         norm = float(np.linalg.norm(start))
         s[0] = norm * np.sqrt(n_columns)
@@ -151,7 +151,7 @@ def _power_step(
     R: sparse.csr_array, left: np.ndarray, s: np.ndarray, right: np.ndarray, rank: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One step (2) on M = left diag(s) right' + R."""
-    Y = R @ right  # M V: the low-rank part of it is left diag(s), V being orthonormal
+    Y = R @ right  # M V, whose low-rank part is left diag(s), as V is orthonormal
     Y[:, :rank] += left * s
     Q = np.linalg.qr(Y)[0]
     B = R.T @ Q + (right[:, :rank] * s) @ (left.T @ Q)  # M' Q
@@ -198,13 +198,13 @@ def project_rows(
     start: np.ndarray | None,
     n_steps: int,
 ) -> np.ndarray:
-    """Coordinates, in the basis ``right``, of rows that were not in the fit.
+    """Return the coordinates, in the basis ``right``, of rows that were not in the fit.
 
     With the basis held fixed, a step (1) on one row is a gradient step of length 1 on its
     weighted squares: ``c <- c + V_w'(a - V c)``. ``n_steps`` of them from the constant row
     ``start`` have the closed form ``c = c0 + phi(H) g``, ``phi(t) = (1 - (1-t)^n) / t``, with
-    ``H = V'WV`` over the row's observed entries: well-observed directions are solved for,
-    hardly observed ones stay near the start, as in the fit.
+    ``H = V'WV`` over the row's observed entries: directions with many observations are solved
+    for, those with few stay near the start, as in the fit.
     """
     n_rows, rank = entries.shape[0], right.shape[1]
     centre = np.zeros((n_rows, rank))
@@ -232,7 +232,7 @@ def project_rows(
 
 @njit(cache=True, nogil=True)
 def _weighted_grams(indptr, indices, weights, right):  # type: ignore[no-untyped-def]
-    """V' diag(w) V of each row's observed entries."""
+    """V' diag(w) V over each row's observed entries."""
     n_rows, rank = len(indptr) - 1, right.shape[1]
     H = np.zeros((n_rows, rank, rank))
     for i in range(n_rows):

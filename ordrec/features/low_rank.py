@@ -1,4 +1,4 @@
-"""Missing ratings filled by a weighted low-rank approximation."""
+"""Fill missing ratings by a weighted low-rank approximation."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from ordrec.features.em import LowRankFit, annealing_ranks, project_rows, weight
 from ordrec.features.observed import (
     feature_columns,
     mean_of_rows,
-    names_without,
     observed_entries,
+    output_names,
+    row_numbers,
 )
 
 __all__ = ["LowRankEM"]
@@ -27,16 +28,16 @@ __all__ = ["LowRankEM"]
 class LowRankEM(TransformerMixin, BaseEstimator):
     """Fill missing entries with a weighted low-rank estimate (Srebro and Jaakkola, 2003).
 
-    Rows are items, columns are users. Missing is NaN in a dense array and what is not stored
-    in a sparse matrix; sparse input stays sparse throughout the fit.
+    Rows are items, columns are users. Missing entries are NaN in a dense array, and those not
+    stored in a sparse matrix; sparse input stays sparse throughout the fit.
 
-    **What a row is trained on is not in its features.** `fit_transform`, which makes the
-    features of training rows, is out-of-fold: the rows are cut into ``n_splits`` folds, and a
-    row's estimate comes from a fit to the other folds, applied to the row's own observed
+    **The features of a row do not contain its target.** `fit_transform`, which makes the
+    features of training rows, works out of fold: the rows are divided into ``n_splits`` folds,
+    and a row's estimate comes from a fit to the other folds, applied to the row's own observed
     entries, exactly as `transform` treats new rows. The columns named by ``target`` (the user
     whose ratings are to be predicted) take no part in any fit and are not in the result. So
     ``fit_transform(X)`` differs from ``fit(X).transform(X)``: use the former for training rows
-    and the latter for test rows only.
+    and the latter only for test rows.
 
     Parameters
     ----------
@@ -44,23 +45,23 @@ class LowRankEM(TransformerMixin, BaseEstimator):
         Rank k of the approximation, at most the smaller side of the matrix.
     weights : array or sparse matrix of the shape of X, optional
         Weights in [0, 1] of the training entries; 1 for every observed entry when omitted.
-        The weight of a missing entry is 0 whatever is given.
+        The weight of a missing entry is always 0.
     init : {"mean", "zero"}
         Start from the row means, or from zero.
     anneal : bool
-        Whether to begin with a larger rank and come down to ``rank``, which avoids poor
-        local optima.
+        Whether to begin with a larger rank and reduce it to ``rank`` in steps, which avoids
+        poor local optima.
     target : int or sequence of int, optional
         Columns that hold targets.
     output : {"filled", "factors"}
         Either the matrix with its missing entries filled (dense; an observed entry of weight w
         becomes ``w a + (1-w) x``), or each row's ``rank`` coordinates in ``components_``.
     n_splits : int
-        Folds of `fit_transform`.
+        Number of folds of `fit_transform`.
     tol : float
-        Stop when the weighted error falls by less than this share of itself.
+        Stop when a step lowers the weighted error by less than this fraction.
     max_iter : int
-        Most EM steps. New rows get as many steps as the fit took.
+        Maximum number of EM steps. New rows get as many steps as the fit took.
     random_state : int, RandomState or None
         For the starting directions and the folds.
 
@@ -69,22 +70,22 @@ class LowRankEM(TransformerMixin, BaseEstimator):
     components_ : ndarray (rank, n_columns)
         Orthonormal rows that span the estimate.
     singular_values_ : ndarray (rank,)
-        Of the estimate of the training matrix.
+        Singular values of the estimate of the training matrix.
     errors_, ranks_ : ndarray
-        Weighted error before the first and after each EM step, and the rank in force. While
-        the rank stays the same the error never rises.
+        Weighted error before the first and after each EM step, and the rank at that step.
+        While the rank is constant the error never rises.
     n_iter_ : int
-        EM steps made.
+        Number of EM steps.
     columns_ : ndarray of int
         The feature columns.
     mean_ : float
-        Mean of the observed entries, the starting value of rows without any.
+        Mean of the observed entries, where rows without any start.
 
     Notes
     -----
-    Neutral values: with ``init="mean"`` a row without observed entries starts from the overall
-    mean, a column without observed entries from the row means, and both are only projected on
-    the subspace; with ``init="zero"`` both are filled with zeros.
+    Rows and columns without observed entries: with ``init="mean"`` such a row starts from the
+    overall mean, such a column from the row means, and both are only projected on the subspace;
+    with ``init="zero"`` both are filled with zeros.
 
     Examples
     --------
@@ -122,19 +123,19 @@ class LowRankEM(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> LowRankEM:
-        """Fit the approximation to all rows. ``y`` is not used."""
+        """Fit the approximation to all rows. ``y`` is ignored."""
         self._fit(X)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Features of new rows, from their own observed entries and the fitted subspace."""
+        """Return the features of new rows, from their observed entries and the fitted subspace."""
         check_is_fitted(self)
         entries = observed_entries(self, X, reset=False)[:, self.columns_]
         weights = np.ones(entries.nnz)
         return self._features(entries, weights, self.components_.T, self.mean_, self.n_iter_)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Fit to all rows, and return out-of-fold features of these rows (see above)."""
+        """Fit to all rows, and return their out-of-fold features (see the class)."""
         entries, weights = self._fit(X)
         n_rows = entries.shape[0]
         if n_rows < 2:
@@ -155,16 +156,16 @@ class LowRankEM(TransformerMixin, BaseEstimator):
         return result
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the filled columns, or lowrankem0, lowrankem1, ... for factors."""
+        """Return the names of the filled columns, or lowrankem0, lowrankem1, ... for factors."""
         check_is_fitted(self)
         if self.output == "factors":
             return np.array([f"lowrankem{k}" for k in range(self.rank)], dtype=object)
-        return names_without(self, input_features, self.columns_, self.n_features_in_)
+        return output_names(self, input_features, self.columns_, self.n_features_in_)
 
-    # ---- the steps -----------------------------------------------------------------------
+    # ---- the steps of a fit --------------------------------------------------------------
 
     def _fit(self, X: Any) -> tuple[sparse.csr_array, np.ndarray]:
-        """Check, fit to all rows, and return the training entries and their weights."""
+        """Check the parameters, fit to all rows, and return the training entries and weights."""
         if self.init not in ("mean", "zero"):
             raise ValueError(f'init must be "mean" or "zero", got {self.init!r}')
         if self.output not in ("filled", "factors"):
@@ -179,7 +180,7 @@ class LowRankEM(TransformerMixin, BaseEstimator):
         if not fitted.converged:
             fall = 1 - fitted.errors[-1] / fitted.errors[-2] if fitted.n_iter else 1.0
             warnings.warn(
-                f"the weighted error still fell by {fall:.1e} of itself in step {fitted.n_iter} "
+                f"the weighted error still fell by the fraction {fall:.1e} in step {fitted.n_iter} "
                 f"(tol={self.tol:g}): raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=3,
@@ -200,7 +201,7 @@ class LowRankEM(TransformerMixin, BaseEstimator):
                 f"{entries.shape[0]} rows and {entries.shape[1]} feature columns, got {self.rank!r}"
             )
         if not (weights > 0).any():
-            raise ValueError("no entry is observed with a positive weight: nothing to fit")
+            raise ValueError("no observed entry has a positive weight: there is nothing to fit")
         mean = float(np.average(entries.data, weights=weights))
         fitted = weighted_low_rank(
             entries,
@@ -227,8 +228,7 @@ class LowRankEM(TransformerMixin, BaseEstimator):
         if self.output == "factors":
             return coordinates @ (self.components_ @ right).T
         filled = coordinates @ right.T
-        rows = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
-        at = rows, entries.indices
+        at = row_numbers(entries), entries.indices
         filled[at] += weights * (entries.data - filled[at])
         return filled
 
@@ -246,7 +246,7 @@ def _entry_weights(weights: Any, entries: sparse.csr_array) -> np.ndarray:
     table = sparse.csr_array(weights) if sparse.issparse(weights) else np.asarray(weights, float)
     if table.shape != entries.shape:
         raise ValueError(f"weights have the shape {table.shape}, X has {entries.shape}")
-    rows = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
+    rows = row_numbers(entries)
     chosen = np.asarray(table[rows, entries.indices], dtype=np.float64).ravel()
     wrong = np.flatnonzero(~((chosen >= 0) & (chosen <= 1)))
     if wrong.size:
@@ -262,15 +262,16 @@ def _rows(
     entries: sparse.csr_array, weights: np.ndarray, rows: np.ndarray
 ) -> tuple[sparse.csr_array, np.ndarray]:
     """Some rows of the entries and of their weights."""
-    return entries[rows], _like(entries, weights)[rows].data
+    return entries[rows], _same_pattern(entries, weights)[rows].data
 
 
 def _columns(
     entries: sparse.csr_array, weights: np.ndarray, columns: np.ndarray
 ) -> tuple[sparse.csr_array, np.ndarray]:
     """Some columns of the entries and of their weights."""
-    return entries[:, columns], _like(entries, weights)[:, columns].data
+    return entries[:, columns], _same_pattern(entries, weights)[:, columns].data
 
 
-def _like(entries: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:
+def _same_pattern(entries: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:
+    """A matrix with other values at the same entries."""
     return sparse.csr_array((data, entries.indices, entries.indptr), shape=entries.shape)

@@ -1,7 +1,7 @@
 """`RatingMatrix`: training ratings as a sparse item-by-user matrix, and their biases.
 
-Everything here keeps the pattern of the observed ratings: a rating that nobody gave is not
-stored, a rating of zero is. Only `RatingMatrix.to_dense` makes a dense array.
+Everything here keeps the pattern of the observed ratings: a missing rating is not stored, a
+rating of zero is. Only `RatingMatrix.to_dense` makes a dense array.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ordrec.ratings import Ratings
 
 __all__ = ["Biases", "RatingMatrix", "damped_biases", "item_deviations"]
 
-# Below this share of the raw sum of squares a spread is rounding error, not spread.
+# A sum of squared deviations below this fraction of the raw sum of squares is rounding error.
 NO_SPREAD = 1e-12
 
 
 @dataclass(frozen=True)
 class Biases:
-    """``b_ui = mean + user[u] + item[i]``, and how the solution was reached.
+    """Biases ``b_ui = mean + user[u] + item[i]``, and how the solution was reached.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Biases:
     n_iter : int
         Rounds of alternating means, accelerated by conjugate gradients.
     change : float
-        Largest move of a user's offset in one more round.
+        Largest change of a user's offset in one further round.
     converged : bool
         Whether ``change`` fell below the tolerance.
     """
@@ -49,7 +49,7 @@ class Biases:
     converged: bool
 
     def predict(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """``b_ui`` for arrays of user and item codes."""
+        """Return ``b_ui`` for arrays of user and item codes."""
         return self.mean + self.user[users] + self.item[items]
 
 
@@ -65,25 +65,26 @@ def damped_biases(
     tol: float = 1e-8,
     max_iter: int = 500,
 ) -> Biases:
-    """Damped user and item biases: the fixed point of alternating damped means.
+    """Return damped user and item biases: the fixed point of alternating damped means.
 
     Minimises ``sum (r - mean - b_u - b_i)^2 + user_shrinkage |b_u|^2 + item_shrinkage |b_i|^2``
-    with the mean of all ratings held fixed: each offset is the mean of what the others leave,
-    as if so many further ratings had left nothing. Plain alternation takes hundreds of rounds
-    on real data; conjugate gradients find the same fixed point in a few dozen.
+    with the mean of all ratings held fixed: each offset is the mean of the residuals of the
+    other offsets, with as many zero residuals added as the shrinkage says. Plain alternation
+    takes hundreds of rounds on real data; conjugate gradients find the same fixed point in a
+    few dozen.
 
     Parameters
     ----------
     users, items, values : ndarray
-        One entry a rating: codes and values.
+        Codes and values, one entry per rating.
     n_users, n_items : int
         Lengths of the two offset vectors.
     user_shrinkage, item_shrinkage : float
-        Counts that damp the means; 0 gives plain means.
+        Number of zero residuals added to each mean; 0 gives undamped means.
     tol : float
-        Stop when a further round would move no offset by more than this.
+        Stop when a further round would change no offset by more than this.
     max_iter : int
-        Most rounds.
+        Maximum number of rounds.
 
     Examples
     --------
@@ -120,13 +121,15 @@ def damped_biases(
     )
     n_iter = 0
 
-    def one_more(_: np.ndarray) -> None:
+    def count_round(_: np.ndarray) -> None:
         nonlocal n_iter
         n_iter += 1
 
     first = users_given(items_given(np.zeros(n_users), centred), centred)
-    aim = tol * float(root.min())
-    scaled, _ = cg(system, root * first, rtol=0.0, atol=aim, maxiter=max_iter, callback=one_more)
+    atol = tol * float(root.min())
+    scaled, _ = cg(
+        system, root * first, rtol=0.0, atol=atol, maxiter=max_iter, callback=count_round
+    )
     before = scaled / root
     item = items_given(before, centred)
     user = users_given(item, centred)
@@ -140,11 +143,11 @@ class RatingMatrix:
     Parameters
     ----------
     values : sparse array (n_items, n_users)
-        The ratings. What is not stored is missing; a stored zero is a rating of zero.
+        The ratings. Entries that are not stored are missing; a stored zero is a rating of zero.
     centre : float, optional
-        The middle of the rating scale, towards which users with few ratings are drawn in
-        `user_centred`. A declared constant, so that no user's ratings enter another's;
-        taken half-way between the extreme ratings when omitted.
+        The middle of the rating scale, towards which the means of users with few ratings are
+        shrunk in `user_centred`. It is a declared constant, so that no user's ratings influence
+        another's; when omitted, half-way between the lowest and the highest rating.
 
     Examples
     --------
@@ -160,7 +163,7 @@ class RatingMatrix:
 
     def __init__(self, values: Any, *, centre: float | None = None):
         if not sparse.issparse(values):
-            raise ArgumentError("values must be a scipy sparse matrix: what is stored is observed")
+            raise ArgumentError("values must be a scipy sparse matrix of the observed ratings")
         matrix = sparse.csr_array(values, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         if matrix.nnz == 0:
@@ -173,7 +176,7 @@ class RatingMatrix:
 
     @classmethod
     def from_ratings(cls, ratings: Ratings) -> RatingMatrix:
-        """The matrix of the given ratings, which should be the training part alone."""
+        """Make the matrix of the given ratings, which should be the training part alone."""
         scale = ratings.scale.values
         return cls(ratings.matrix("value"), centre=float(scale[0] + scale[-1]) / 2)
 
@@ -181,17 +184,17 @@ class RatingMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of items and of users."""
+        """Number of items and number of users."""
         return self.values.shape
 
     @property
     def n_items(self) -> int:
-        """Number of items, unrated ones included."""
+        """Number of items, including unrated ones."""
         return int(self.values.shape[0])
 
     @property
     def n_users(self) -> int:
-        """Number of users, those without a rating included."""
+        """Number of users, including those without a rating."""
         return int(self.values.shape[1])
 
     @cached_property
@@ -219,30 +222,30 @@ class RatingMatrix:
         return self.values.tocsc()
 
     def of_user(self, user: int) -> tuple[np.ndarray, np.ndarray]:
-        """Item codes and ratings of one user."""
+        """Return the item codes and ratings of one user."""
         part = slice(*self._by_user.indptr[user : user + 2])
         return self._by_user.indices[part], self._by_user.data[part]
 
     def without_users(self, users: Any) -> RatingMatrix:
-        """The same matrix with the ratings of some users removed; their columns stay, empty."""
-        gone = np.zeros(self.n_users, dtype=bool)
-        gone[np.asarray(users)] = True
-        keep = ~gone[self.users]
+        """Return the matrix without the ratings of some users, whose columns become empty."""
+        removed = np.zeros(self.n_users, dtype=bool)
+        removed[np.asarray(users)] = True
+        keep = ~removed[self.users]
         if not keep.any():
             raise DataError("no rating is left without these users")
         rest = (self.values.data[keep], (self.items[keep], self.users[keep]))
         return RatingMatrix(sparse.csr_array(rest, shape=self.shape), centre=self.centre)
 
     def to_dense(self, missing: float = np.nan) -> np.ndarray:
-        """A dense array, the missing ratings filled with one value."""
+        """Return a dense array, with one value for all missing ratings."""
         dense = np.full(self.shape, missing)
         dense[self.items, self.users] = self.values.data
         return dense
 
-    # ---- what models are made of ---------------------------------------------------------
+    # ---- derived matrices ---------------------------------------------------------
 
     def biases(self, *, user_shrinkage: float = 5.0, item_shrinkage: float = 5.0) -> Biases:
-        """Damped biases of these ratings, see `damped_biases`."""
+        """Return the damped biases of these ratings, see `damped_biases`."""
         return damped_biases(
             self.users,
             self.items,
@@ -254,29 +257,29 @@ class RatingMatrix:
         )
 
     def residuals(self, biases: Biases) -> sparse.csr_array:
-        """Ratings minus their biases, on the same pattern."""
-        return self._like(self.values.data - biases.predict(self.users, self.items))
+        """Return the ratings minus their biases, on the same pattern."""
+        return self._same_pattern(self.values.data - biases.predict(self.users, self.items))
 
     def z_scores(self) -> sparse.csr_array:
-        """``(r - mean(item)) / std(item)``; items without spread have zeros."""
-        deviations, spread = item_deviations(self.values)
-        inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
-        return self._like(deviations.data * inverse[self.items])
+        """Return ``(r - mean(item)) / std(item)``, zero for items whose ratings are all equal."""
+        deviations, std = item_deviations(self.values)
+        inverse = np.divide(1.0, std, out=np.zeros_like(std), where=std > 0)
+        return self._same_pattern(deviations.data * inverse[self.items])
 
     def user_means(self, shrinkage: float = 5.0) -> np.ndarray:
-        """Each user's mean, drawn to ``centre`` as if he had given it ``shrinkage`` times."""
+        """Return each user's mean, with ``shrinkage`` further ratings of ``centre`` added to it."""
         sums = np.bincount(self.users, self.values.data - self.centre, self.n_users)
         return self.centre + _ratio(sums, self.user_counts + shrinkage)
 
     def user_centred(self, shrinkage: float = 5.0) -> sparse.csr_array:
-        """Ratings minus `user_means`. A column depends on its own user alone."""
-        return self._like(self.values.data - self.user_means(shrinkage)[self.users])
+        """Return the ratings minus `user_means`. A column depends on its own user alone."""
+        return self._same_pattern(self.values.data - self.user_means(shrinkage)[self.users])
 
     def indicator(self) -> sparse.csr_array:
-        """Ones where there is a rating."""
-        return self._like(np.ones(self.values.nnz))
+        """Return ones where there is a rating."""
+        return self._same_pattern(np.ones(self.values.nnz))
 
-    def _like(self, data: np.ndarray) -> sparse.csr_array:
+    def _same_pattern(self, data: np.ndarray) -> sparse.csr_array:
         return sparse.csr_array((data, self.values.indices, self.values.indptr), shape=self.shape)
 
     def __repr__(self) -> str:
@@ -287,10 +290,10 @@ class RatingMatrix:
 
 
 def item_deviations(values: sparse.csr_array) -> tuple[sparse.csr_array, np.ndarray]:
-    """Stored entries minus the mean of their row, and each row's standard deviation.
+    """Return the entries minus the mean of their row, and each row's standard deviation.
 
-    The deviation divides by the count. It is exactly 0 for rows whose entries are all equal,
-    and for empty rows.
+    The standard deviation divides by the count. It is exactly 0 for rows whose entries are all
+    equal, and for empty rows.
     """
     n_rows = values.shape[0]
     counts = np.diff(values.indptr)
@@ -305,5 +308,5 @@ def item_deviations(values: sparse.csr_array) -> tuple[sparse.csr_array, np.ndar
 
 
 def _ratio(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """``sums / counts``, and 0 where the count is 0."""
+    """``sums / counts``, 0 where the count is 0."""
     return np.divide(sums, counts, out=np.zeros(len(sums)), where=np.asarray(counts) > 0)

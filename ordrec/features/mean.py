@@ -1,4 +1,4 @@
-"""Missing ratings filled with a mean."""
+"""Fill missing ratings with a mean."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from ordrec.features.observed import (
     feature_columns,
     mean_of_rows,
-    names_without,
     observed_entries,
+    output_names,
+    row_numbers,
 )
 
 __all__ = ["MeanImputer"]
@@ -21,8 +22,8 @@ __all__ = ["MeanImputer"]
 class MeanImputer(TransformerMixin, BaseEstimator):
     """Fill missing entries with the mean of their row (item) or of their column (user).
 
-    Rows are items, columns are users. Missing is NaN in a dense array and what is not stored
-    in a sparse matrix. The result is dense in either case.
+    Rows are items, columns are users. Missing entries are NaN in a dense array, and those not
+    stored in a sparse matrix. The result is always dense.
 
     A row or column without any observed entry is filled with the mean of all observed
     entries of the training matrix.
@@ -30,12 +31,13 @@ class MeanImputer(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     by : {"row", "column"}
-        Whose mean: the row's own, or the column's over the training rows.
+        Which mean to use: that of the row itself, or that of the column over the training
+        rows.
     target : int or sequence of int, optional
         Columns that hold the targets of a later model. They are left out before any mean is
-        taken, and the result does not have them: a row's features never contain the value
-        the row is trained on. No column mean contains the entry it fills (that one is
-        missing), so `fit_transform` needs nothing further to be out-of-fold.
+        computed, and are not in the result: the features of a row never contain its target.
+        A column mean does not contain the entry it fills (which is missing), so that
+        `fit_transform` is out of fold without further steps.
 
     Attributes
     ----------
@@ -63,7 +65,7 @@ class MeanImputer(TransformerMixin, BaseEstimator):
         self.target = target
 
     def fit(self, X: Any, y: Any = None) -> MeanImputer:
-        """Take the column means and the mean of all entries. ``y`` is not used."""
+        """Compute the column means and the mean of all entries. ``y`` is ignored."""
         if self.by not in ("row", "column"):
             raise ValueError(f'by must be "row" or "column", got {self.by!r}')
         entries = observed_entries(self, X, reset=True)
@@ -76,7 +78,7 @@ class MeanImputer(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """A dense array of the feature columns without missing entries."""
+        """Return the feature columns as a dense array without missing entries."""
         check_is_fitted(self)
         entries = observed_entries(self, X, reset=False)[:, self.columns_]
         if self.by == "row":
@@ -84,14 +86,13 @@ class MeanImputer(TransformerMixin, BaseEstimator):
         else:
             means = self.column_means_[None, :]
         filled = np.broadcast_to(means, entries.shape).copy()
-        rows = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
-        filled[rows, entries.indices] = entries.data
+        filled[row_numbers(entries), entries.indices] = entries.data
         return filled
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the feature columns."""
+        """Return the names of the feature columns."""
         check_is_fitted(self)
-        return names_without(self, input_features, self.columns_, self.n_features_in_)
+        return output_names(self, input_features, self.columns_, self.n_features_in_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

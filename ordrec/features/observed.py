@@ -1,4 +1,4 @@
-"""Reading a matrix with missing values, and leaving out the columns that are targets."""
+"""Read a matrix with missing values, and leave out the columns that are targets."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-__all__ = ["feature_columns", "mean_of_rows", "names_without", "observed_entries", "stored_entries"]
+__all__ = [
+    "feature_columns",
+    "mean_of_rows",
+    "observed_entries",
+    "output_names",
+    "row_numbers",
+    "stored_entries",
+]
 
 
 def observed_entries(estimator: BaseEstimator, X: Any, *, reset: bool) -> sparse.csr_array:
-    """The observed entries of X: what is not NaN in a dense array, what is stored in a sparse one.
+    """Return the observed entries of X: those not NaN if dense, those stored if sparse.
 
-    Infinite entries are refused, and so is NaN stored in a sparse matrix.
+    X is validated like any input of a scikit-learn estimator. Infinite entries are refused, and
+    so is NaN stored in a sparse matrix.
     """
     X = validate_data(
         estimator,
@@ -29,7 +37,7 @@ def observed_entries(estimator: BaseEstimator, X: Any, *, reset: bool) -> sparse
 
 
 def stored_entries(X: Any) -> sparse.csr_array:
-    """The same for an array that needs no further checks."""
+    """Return the observed entries of an array that needs no validation."""
     if sparse.issparse(X):
         entries = sparse.csr_array(X, dtype=np.float64)
         if np.isnan(entries.data).any():
@@ -41,8 +49,13 @@ def stored_entries(X: Any) -> sparse.csr_array:
     return sparse.csr_array((X[seen], np.nonzero(seen)[1], start), shape=X.shape)
 
 
+def row_numbers(entries: sparse.csr_array) -> np.ndarray:
+    """Return the row number of each stored entry."""
+    return np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
+
+
 def feature_columns(target: Any, n_columns: int) -> np.ndarray:
-    """The columns that may be features: all but the target ones."""
+    """Return the numbers of the columns that are features: all but the targets."""
     if target is None:
         return np.arange(n_columns)
     targets = np.atleast_1d(np.asarray(target))
@@ -55,10 +68,10 @@ def feature_columns(target: Any, n_columns: int) -> np.ndarray:
     return columns
 
 
-def names_without(
+def output_names(
     estimator: Any, input_features: Any, columns: np.ndarray, n_columns: int
 ) -> np.ndarray:
-    """Names of the feature columns, for ``get_feature_names_out``."""
+    """Return the names of the feature columns, for ``get_feature_names_out``."""
     names = getattr(estimator, "feature_names_in_", None)
     if input_features is not None:
         given = np.asarray(input_features, dtype=object)
@@ -75,9 +88,9 @@ def names_without(
 def mean_of_rows(
     entries: sparse.csr_array, weights: np.ndarray | None, fallback: float
 ) -> np.ndarray:
-    """Weighted mean of each row's observed entries; the fallback for rows without any."""
+    """Return the weighted mean of each row's observed entries; the fallback where it has none."""
     n_rows = entries.shape[0]
-    rows = np.repeat(np.arange(n_rows), np.diff(entries.indptr))
+    rows = row_numbers(entries)
     weights = np.ones(entries.nnz) if weights is None else weights
     total = np.bincount(rows, weights, n_rows)
     sums = np.bincount(rows, weights * entries.data, n_rows)

@@ -1,4 +1,4 @@
-"""`Ratings` and `Scale`: the table everything starts from, in memory and on disk."""
+"""`Ratings` and `Scale`: the table of ratings that models are fitted to, in memory or on disk."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Columns of a table of ratings, checked: numbers, times, ids, duplicates.
+"""Check the columns of a table of ratings: numbers, times, ids, duplicates.
 
-Every complaint names the row (0-based, header not counted), the value and the remedy.
+Every error names the row (0-based, header not counted), the value and the remedy.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ __all__ = [
     "encode_ids",
     "on_scale",
     "plain",
+    "require_columns",
     "resolve_duplicates",
     "shown",
     "side_table",
@@ -32,31 +33,41 @@ Duplicates = Literal["error", "last", "mean"]
 
 
 def plain(key: Any) -> Any:
-    """An id as people write it: 7, not np.int64(7)."""
+    """Return an id as a plain Python object: 7, not np.int64(7)."""
     return key.item() if isinstance(key, np.generic) else key
 
 
 def shown(value: Any) -> str:
-    """A value as messages show it: one line, not too long."""
+    """Return a value as error messages show it: on one line, and not too long."""
     try:
         text = " ".join(repr(plain(value)).split())
-    except ValueError:  # whole numbers of more than 4300 digits have no text
+    except ValueError:  # Python refuses to print integers of more than 4300 digits
         text = type(value).__name__
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def require_columns(table: pd.DataFrame, user: str, item: str, rating: str) -> None:
+    """Raise an error unless the table has these columns."""
+    for column in (user, item, rating):
+        if column not in table.columns:
+            raise DataError(
+                f"no column {column!r} in the table (it has {list(map(str, table.columns))}): "
+                "name the columns with user=, item=, rating="
+            )
+
+
 def single_column(table: pd.DataFrame, name: str) -> pd.Series:
-    """The column of that name, of which there must be one."""
+    """Return the column with this name, of which there must be exactly one."""
     column = table[name]
     if not isinstance(column, pd.Series):
         raise DataError(
-            f"column {name!r} is there more than once, or has columns below it: keep one of them"
+            f"column {name!r} occurs more than once, or has several levels: keep one column"
         )
     return column
 
 
 def as_pandas(frame: Any) -> pd.DataFrame:
-    """The table as a pandas frame, from whatever kind of frame it is."""
+    """Return a data frame of any supported library as a pandas frame."""
     if isinstance(frame, pd.DataFrame):
         return frame
     if hasattr(frame, "to_pandas"):
@@ -69,15 +80,15 @@ def as_pandas(frame: Any) -> pd.DataFrame:
 
 
 def as_numbers(column: pd.Series, name: str) -> np.ndarray:
-    """The column as finite numbers."""
-    if getattr(column.dtype, "kind", "O") in "mMc":  # numpy would make numbers of times
+    """Return the column as finite floats."""
+    if getattr(column.dtype, "kind", "O") in "mMc":  # numpy would convert times to numbers
         raise DataError(f"column {name!r} holds {column.dtype}, not numbers: convert it first")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError, np.exceptions.ComplexWarning):
-        row, value = _first_that_is_no_number(column)
+        row, value = _first_non_number(column)
         raise DataError(
             f"row {row}: {name} {shown(value)} is not a number: correct or drop the row"
         ) from None
@@ -89,7 +100,7 @@ def as_numbers(column: pd.Series, name: str) -> np.ndarray:
     return values
 
 
-def _first_that_is_no_number(column: pd.Series) -> tuple[int, Any]:
+def _first_non_number(column: pd.Series) -> tuple[int, Any]:
     for row, value in enumerate(column):
         try:
             if np.iscomplexobj(value):
@@ -102,17 +113,17 @@ def _first_that_is_no_number(column: pd.Series) -> tuple[int, Any]:
 
 
 def as_seconds(column: pd.Series, name: str) -> np.ndarray:
-    """Times as whole seconds since 1970."""
+    """Return times as whole seconds since 1970."""
     if pd.api.types.is_datetime64_any_dtype(column):
         missing = np.flatnonzero(column.isna())
         if missing.size:
-            raise DataError(f"row {missing[0]}: no {name}: fill it, or pass timestamp=None")
+            raise DataError(f"row {missing[0]}: no {name}: fill it in, or pass timestamp=None")
         stamps = pd.DatetimeIndex(column)
         if stamps.tz is not None:
             stamps = stamps.tz_convert("UTC").tz_localize(None)
         return stamps.to_numpy("datetime64[s]").astype(np.int64)
     if pd.api.types.is_integer_dtype(column) and not column.hasnans:
-        return column.to_numpy(np.int64, copy=True)  # the frame may change later
+        return column.to_numpy(np.int64, copy=True)  # a copy, since the frame may change later
     values = as_numbers(column, name)
     outside = np.flatnonzero(np.abs(values) > 2.0**53)
     if outside.size:
@@ -121,12 +132,12 @@ def as_seconds(column: pd.Series, name: str) -> np.ndarray:
 
 
 def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
-    """Codes in the order of the sorted ids, and the ids."""
+    """Return the code of each row, and the sorted distinct ids that the codes number."""
     if pd.api.types.is_integer_dtype(column.dtype) and not column.hasnans:
         ids = column.to_numpy()
         low, high = int(ids.min()), int(ids.max())
         in_range = low >= -(2**63) and high < 2**63
-        if in_range and high - low <= 8 * ids.size + 1024:  # a look-up table beats hashing
+        if in_range and high - low <= 8 * ids.size + 1024:  # a look-up table is faster than hashing
             offsets = ids.astype(np.int64) - low  # int8 ids would overflow
             seen = np.zeros(high - low + 1, dtype=np.bool_)
             seen[offsets] = True
@@ -157,7 +168,7 @@ def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
 
 
 def on_scale(values: np.ndarray, scale: Scale, name: str) -> np.ndarray:
-    """Zero-based levels of ratings that must lie on the declared scale."""
+    """Return the zero-based levels of ratings, all of which must be on the declared scale."""
     levels = scale.levels_of(values)
     wrong = np.flatnonzero(levels < 0)
     if wrong.size:
@@ -175,18 +186,18 @@ def resolve_duplicates(
     values: np.ndarray,
     times: np.ndarray | None,
     scale: Scale,
-    how: Duplicates,
+    duplicates: Duplicates,
     user_ids: pd.Index,
     item_ids: pd.Index,
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Rows to keep and their levels, or None where nothing is duplicated."""
+    """Return the rows to keep and their levels, or None if no pair was rated twice."""
     key = users.astype(np.int64) * len(item_ids) + items
     if _all_distinct(key, len(user_ids) * len(item_ids)):
         return None
     order = np.lexsort((np.arange(key.size), key) if times is None else (times, key))
     first = np.flatnonzero(np.concatenate([[True], key[order][1:] != key[order][:-1]]))
     last = np.concatenate([first[1:], [key.size]]) - 1
-    if how == "error":
+    if duplicates == "error":
         again = int(np.flatnonzero(last > first)[0])
         one, two = sorted(order[first[again] : first[again] + 2].tolist())
         raise DataError(
@@ -197,7 +208,7 @@ def resolve_duplicates(
         )
     rows = order[last]
     keep = np.argsort(rows, kind="stable")
-    if how == "last":
+    if duplicates == "last":
         return rows[keep], levels[rows[keep]]
     means = np.add.reduceat(values[order], first) / (last - first + 1)
     return rows[keep], scale.levels_of(scale.nearest(means[keep]))
@@ -207,7 +218,7 @@ def _all_distinct(key: np.ndarray, n_possible: int) -> bool:
     """Whether no key in 0..n_possible-1 occurs twice."""
     if (key[1:] > key[:-1]).all():  # files are often sorted
         return True
-    if n_possible <= max(16 * key.size, 1 << 26):  # marking beats sorting
+    if n_possible <= max(16 * key.size, 1 << 26):  # marking is faster than sorting
         seen = np.zeros(n_possible, dtype=np.bool_)
         seen[key] = True
         return int(np.count_nonzero(seen)) == key.size
@@ -216,7 +227,7 @@ def _all_distinct(key: np.ndarray, n_possible: int) -> bool:
 
 
 def side_table(table: pd.DataFrame | None, ids: pd.Index, name: str) -> pd.DataFrame | None:
-    """Side information in the order of the ids, NaN for those without any."""
+    """Return side information in the order of the ids, NaN for ids without any."""
     if table is None:
         return None
     if not table.index.is_unique:

@@ -1,15 +1,15 @@
-"""Ratings on disk in parts, each a parquet file with all ratings of its users.
+"""Write ratings to disk in parts, each a parquet file with all ratings of some users.
 
-A folder holds
+A folder contains
 
     part-00000.parquet ...   columns user, item, rating and, if known, timestamp (seconds); the
-                             rows of a user stand together
+                             rows of each user are consecutive
     _items.parquet           every item id, in code order, and its number of ratings
-    _ratings.json            the manifest: version, scale, sizes, and those of each part
+    _ratings.json            the manifest: version, scale, sizes of the whole and of each part
 
-Names with an underscore in front are skipped by other readers of partitioned parquet, so the
-folder is a plain table to them. Every file appears in one step, the manifest last: while it says
-that the folder is not complete, nobody reads it.
+Other readers of partitioned parquet skip names that start with an underscore, so they see the
+folder as a plain table. Every file is written in one atomic step, the final manifest last: a
+folder whose manifest says that it is incomplete is not read.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ FORMAT = "ordrec ratings"
 VERSION = 1
 MANIFEST = "_ratings.json"
 ITEMS = "_items.parquet"
-ROWS_PER_GROUP = 1 << 17  # what a reader holds at least
+ROWS_PER_GROUP = 1 << 17  # a reader holds at least one row group in memory
 
 
 @dataclass(frozen=True)
 class Part:
-    """One file: its name in the folder, its sizes, and its bytes, by which it is recognised."""
+    """One file: its name in the folder, its counts, and its size, which detects changed files."""
 
     file: str
     n_ratings: int
@@ -57,7 +57,7 @@ class Part:
 
 @dataclass
 class Manifest:
-    """What is in a folder."""
+    """Description of the contents of a folder."""
 
     scale: list[float] = field(default_factory=list)
     dated: bool = False
@@ -69,7 +69,7 @@ class Manifest:
     complete: bool = False
 
     def write(self, folder: Path) -> None:
-        """Write it to a folder."""
+        """Write the manifest to a folder."""
         header = {"format": FORMAT, "version": VERSION} | asdict(self)
         write_text(folder / MANIFEST, json.dumps(header, indent=1))
 
@@ -77,17 +77,17 @@ class Manifest:
 def write_partitions(
     chunks: Iterable[Ratings], path: str | Path, *, rows_per_part: int = 1_000_000
 ) -> None:
-    """Write a stream of ratings to a folder, for `Ratings.scan`.
+    """Write a stream of ratings to a folder that `Ratings.scan` can open.
 
     Parameters
     ----------
     chunks : iterable of Ratings
-        Of the same scale; all ratings of a user in one of them. Users without ratings and
-        side tables are not written.
+        They must have the same scale, and each must hold all ratings of its users. Users
+        without ratings and side tables are not written.
     path : str or Path
-        A new or empty folder, or one whose writing was interrupted, which starts again.
+        A new or empty folder, or one whose writing was interrupted, which is started again.
     rows_per_part : int
-        A part holds as many users as fit in so many rows, and at least one.
+        Number of rows that a part holds at most, unless a single user has more.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def write_partitions(
 
 
 class _Writer:
-    """Cuts chunks at users into parts."""
+    """Divide chunks between users into parts, and write them."""
 
     def __init__(self, folder: Path, rows_per_part: int):
         self._folder, self._rows_per_part = folder, rows_per_part
@@ -120,7 +120,7 @@ class _Writer:
         self._counts = pd.Series(dtype=np.int64)
 
     def add(self, chunk: Ratings) -> None:
-        """Take the ratings of some further users."""
+        """Add the ratings of further users."""
         if chunk.n_ratings == 0:
             return
         self._check(chunk)
@@ -146,17 +146,17 @@ class _Writer:
             first, at = fits, int(stop[fits - 1])
 
     def finish(self) -> None:
-        """Write what is left, the items and the manifest."""
+        """Write the last part, the items and the manifest."""
         if self._n_rows:
             self._write_part()
         if not self._manifest.parts:
-            raise DataError(f"{self._folder}: there were no ratings to write")
+            raise DataError(f"{self._folder}: no ratings were given: nothing to write")
         users = self._users[0].append(self._users[1:])
         if not users.is_unique:
             twice = users[users.duplicated()][0]
             raise DataError(
-                f"{self._folder}: user {plain(twice)!r} came in two chunks: a chunk must hold "
-                "all ratings of its users"
+                f"{self._folder}: user {plain(twice)!r} occurs in two chunks: a chunk must "
+                "hold all ratings of its users"
             )
         items = pd.DataFrame({"item": self._counts.index, "n_ratings": self._counts.to_numpy(int)})
         with replace_file(self._folder / ITEMS) as part:
@@ -174,8 +174,8 @@ class _Writer:
             self._counts = pd.Series(0, index=chunk.item_ids)
         if manifest.scale != values:
             raise DataError(
-                f"{self._folder}: a chunk has the {chunk.scale}, those before it "
-                f"{Scale(manifest.scale)}: give all the same"
+                f"{self._folder}: a chunk has the {chunk.scale}, earlier ones have "
+                f"{Scale(manifest.scale)}: use the same scale for all"
             )
         if manifest.dated != (chunk.timestamps is not None):
             raise DataError(
@@ -183,7 +183,7 @@ class _Writer:
             )
 
     def _table(self, chunk: Ratings) -> Any:
-        """The chunk as an arrow table."""
+        """Return the chunk as an arrow table."""
         try:
             for ids in (chunk.user_ids, chunk.item_ids):
                 if ids.dtype.kind not in "iu" and ids.inferred_type != "string":
@@ -208,13 +208,17 @@ class _Writer:
 
 
 def _empty_folder(folder: Path) -> Path:
-    """The folder, made or emptied of what an interrupted writing left."""
+    """Create the folder, or empty it of the remains of an interrupted run, and return it."""
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"{folder}: is a file: name a folder to write to")
     make_folder(folder)
     if (folder / MANIFEST).exists() and not _header(folder).get("complete", True):
-        for left in [*folder.glob("part-*.parquet"), *folder.glob(".*.parquet"), folder / ITEMS]:
-            left.unlink(missing_ok=True)
+        for leftover in [
+            *folder.glob("part-*.parquet"),
+            *folder.glob(".*.parquet"),
+            folder / ITEMS,
+        ]:
+            leftover.unlink(missing_ok=True)
         (folder / MANIFEST).unlink()
     if any(folder.iterdir()):
         raise ArgumentError(f"{folder}: is not empty: name a new folder, or delete this one")
@@ -225,7 +229,7 @@ def _empty_folder(folder: Path) -> Path:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a folder, checked; None where there is none."""
+    """Return the manifest of a folder after checking it, or None if there is none."""
     if not (folder / MANIFEST).exists():
         return None
     place, header = folder / MANIFEST, _header(folder)
@@ -233,7 +237,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         raise DataError(f"{place}: the writing of this folder was interrupted: write it again")
     try:
         n_ratings, n_users, n_items = (
-            int(header[f"n_{of}"]) for of in ("ratings", "users", "items")
+            int(header[f"n_{what}"]) for what in ("ratings", "users", "items")
         )
         parts = [
             Part(str(p["file"]), int(p["n_ratings"]), int(p["n_users"]), int(p["n_bytes"]))
@@ -246,14 +250,14 @@ def read_manifest(folder: Path) -> Manifest | None:
             n_ratings, n_users, n_items, parts, complete=True,
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{place}: is damaged ({error!r}): write the folder again") from None
+        raise DataError(f"{place}: damaged ({error!r}): write the folder again") from None
     sums = [sum(part.n_ratings for part in parts), sum(part.n_users for part in parts)]
     if sums != [n_ratings, n_users]:
-        raise DataError(f"{place}: its parts do not add up: write the folder again")
+        raise DataError(f"{place}: the counts of the parts do not add up: write the folder again")
     for part in parts:
         inside = Path(part.file).name == part.file
         if not inside or not (folder / part.file).is_file():
-            raise DataError(f"{folder / part.file}: is missing: write the folder again")
+            raise DataError(f"{folder / part.file}: missing: write the folder again")
         if (folder / part.file).stat().st_size != part.n_bytes:
             raise DataError(
                 f"{folder / part.file}: is not the file that {MANIFEST} describes: write the "
@@ -272,8 +276,8 @@ def _header(folder: Path) -> dict[str, Any]:
         raise DataError(f"{place}: does not say {FORMAT!r}: delete it to have all files examined")
     if header.get("version") != VERSION:
         raise DataError(
-            f"{place}: has version {str(header.get('version'))[:20]} of the format and this ordrec "
-            f"reads version {VERSION}: write the folder again with this ordrec"
+            f"{place}: has version {str(header.get('version'))[:20]} of the format, but this "
+            f"ordrec reads version {VERSION}: write the folder again with this ordrec"
         )
     return header
 
@@ -282,12 +286,10 @@ def _header(folder: Path) -> dict[str, Any]:
 
 
 def parquet_engine(place: Any) -> tuple[Any, Any]:
-    """The modules pyarrow and pyarrow.parquet."""
+    """Return the modules pyarrow and pyarrow.parquet; raise an error if they are missing."""
     try:
         import pyarrow  # type: ignore[import-untyped]
         from pyarrow import parquet
     except ImportError:
-        raise ArgumentError(
-            f"{place}: partitioned ratings need pyarrow: pip install pyarrow"
-        ) from None
+        raise ArgumentError(f"{place}: parquet files need pyarrow: pip install pyarrow") from None
     return pyarrow, parquet

@@ -1,4 +1,4 @@
-"""Row groups of parquet files as checked columns of ratings, with the place of every row."""
+"""Read row groups of parquet files as checked columns of ratings that know where they are from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["RowBlock", "checked_frame", "column_names", "row_blocks", "user_star
 
 
 class RowBlock(NamedTuple):
-    """Rows of a file; ``groups`` are numbers of row groups and where each of them ends."""
+    """Consecutive rows of a file; ``groups`` has each row group's number and where it ends."""
 
     users: np.ndarray
     items: np.ndarray
@@ -29,7 +29,7 @@ class RowBlock(NamedTuple):
 
     @classmethod
     def joined(cls, blocks: list[RowBlock]) -> RowBlock:
-        """Rows that follow each other in a file."""
+        """Join blocks that follow each other in a file."""
         if len(blocks) == 1:
             return blocks[0]
         groups, before = [], 0
@@ -47,7 +47,7 @@ class RowBlock(NamedTuple):
         )
 
     def slice(self, first: int, stop: int) -> RowBlock:
-        """Some of the rows."""
+        """Return the rows from ``first`` up to, but not including, ``stop``."""
         groups = tuple((group, end - first) for group, end in self.groups if end > first)
         times = None if self.times is None else self.times[first:stop]
         own = slice(first, stop)
@@ -56,7 +56,7 @@ class RowBlock(NamedTuple):
         )
 
     def place_of(self, row: int) -> str:
-        """File and row group of a row."""
+        """Return the file and row group of a row, for error messages."""
         group = next(group for group, stop in self.groups if row < stop)
         return f"{self.file}, row group {group}"
 
@@ -64,7 +64,7 @@ class RowBlock(NamedTuple):
 def row_blocks(
     path: Path, columns: tuple[str, str, str, str], dated: bool, scale: Scale | None
 ) -> Iterator[RowBlock]:
-    """The row groups of a file, checked."""
+    """Yield the row groups of a file, after checking them."""
     pyarrow, parquet = parquet_engine(path)
     wanted = list(columns if dated else columns[:3])
     names = column_names(path)
@@ -97,29 +97,29 @@ def row_blocks(
 
 
 def checked_frame(table: Any) -> pd.DataFrame:
-    """An arrow table of a stranger as a frame: what he says about pandas is not believed."""
+    """Convert an untrusted arrow table to a frame; its metadata for pandas is ignored."""
     table.validate(full=True)
     return table.to_pandas(ignore_metadata=True)
 
 
 def column_names(path: Path) -> list[str]:
-    """The columns of a file."""
+    """Return the column names of a parquet file."""
     pyarrow, parquet = parquet_engine(path)
     try:
         return parquet.read_schema(path).names
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise DataError(
-            f"{path}: not a parquet table ({str(error)[:200]}): write it again, or take it away"
+            f"{path}: not a parquet table ({str(error)[:200]}): write it again, or remove it"
         ) from None
 
 
 def user_starts(users: np.ndarray) -> np.ndarray:
-    """Rows at which another user begins."""
+    """Return the rows at which another user begins."""
     return np.flatnonzero(np.concatenate([[True], users[1:] != users[:-1]]))
 
 
 def _ids(column: pd.Series) -> np.ndarray:
-    """Ids that are all there, whole numbers or strings."""
+    """Return ids, none of which may be missing, as integers or strings."""
     missing = np.flatnonzero(column.isna())
     if missing.size:
         raise DataError(

@@ -1,7 +1,7 @@
 """`Scale`: the declared rating values.
 
-A rating is an ordered category. The scale says which categories there are, whether or not
-anybody used them, and travels with the data into every model.
+A rating is an ordered category. The scale lists all categories, including those that no rating
+uses, and travels with the data into every model.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ __all__ = ["Scale"]
 
 MAX_INFERRED_LEVELS = 60
 MAX_LEVELS = np.iinfo(np.int16).max  # levels are int16
-LARGEST = 1e300  # sums of two values must not overflow
-BLOCK = 1 << 15
+LARGEST = 1e300  # the sum of two values must not overflow
+BLOCK = 1 << 15  # values looked up at a time: small blocks stay in the cache
 
 
 class Scale:
@@ -61,7 +61,7 @@ class Scale:
 
     @classmethod
     def regular(cls, low: float, high: float, step: float = 1.0) -> Scale:
-        """The values ``low, low + step, ..., high``."""
+        """Make the scale with the values ``low, low + step, ..., high``."""
         if not (step > 0 and high > low and (high - low) / step < MAX_LEVELS):
             raise ArgumentError(
                 f"need low < high and a step > 0 that makes at most {MAX_LEVELS} values, got "
@@ -71,10 +71,10 @@ class Scale:
 
     @classmethod
     def infer(cls, values: np.ndarray) -> Scale:
-        """The scale behind observed values: a regular grid where they lie on one.
+        """Guess the scale from observed values: a regular grid where they lie on one.
 
-        Levels nobody used are filled in when all observed values are whole steps
-        apart (1, 3, 4, 5 becomes 1..5); otherwise the distinct values are the scale.
+        Unused levels are filled in if all observed values are whole steps apart
+        (1, 3, 4, 5 becomes 1..5); otherwise the distinct values are the scale.
         """
         distinct = np.unique(values)
         if distinct.size < 2:
@@ -87,7 +87,7 @@ class Scale:
                 f"cannot infer a scale from ratings between {distinct[0]:g} and {distinct[-1]:g}: "
                 "pass scale=Scale(...)"
             )
-        with np.errstate(over="ignore"):  # what overflows lies on no grid
+        with np.errstate(over="ignore"):  # values that overflow are on no grid
             steps = np.diff(distinct) / np.diff(distinct).min()
         on_grid = steps.max() < MAX_LEVELS and np.allclose(steps, np.round(steps), atol=1e-6)
         n_levels = int(np.round(steps).sum()) + 1 if on_grid else distinct.size
@@ -105,11 +105,11 @@ class Scale:
 
     @property
     def n_ranks(self) -> int:
-        """How many ranks there are."""
+        """Number of ranks."""
         return int(self.values.size)
 
     def ranks_of(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Ranks 1..``n_ranks`` of values that must lie on the scale."""
+        """Return the ranks 1..``n_ranks`` of values that must be on the scale."""
         try:
             array = _as_floats(values)
         except (TypeError, ValueError, OverflowError) as error:
@@ -121,29 +121,29 @@ class Scale:
         return levels.astype(np.int64) + 1
 
     def values_of(self, ranks: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Rating values of ranks 1..``n_ranks``."""
-        complaint = f"ranks must lie in 1..{self.n_ranks}, as whole numbers"
+        """Return the rating values of ranks 1..``n_ranks``."""
+        message = f"ranks must be whole numbers in 1..{self.n_ranks}"
         try:
             array = np.asarray(ranks)
         except ValueError:  # lists of different lengths
-            raise ArgumentError(complaint) from None
+            raise ArgumentError(message) from None
         if not array.size:
             return np.empty(array.shape)
         if array.dtype.kind not in "iu" or array.min() < 1 or array.max() > self.n_ranks:
-            raise ArgumentError(complaint)
+            raise ArgumentError(message)
         return self.values[array - 1]
 
     def nearest(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
-        """The scale value nearest to each number; ties go to the lower one."""
+        """Return the scale value nearest to each number, the lower one in a tie."""
         array = np.asarray(values, dtype=np.float64)
         return self.values[np.searchsorted((self.values[1:] + self.values[:-1]) / 2, array)]
 
     def levels_of(self, array: np.ndarray) -> np.ndarray:
-        """Zero-based level of each value, -1 where it is not on the scale."""
+        """Return the zero-based level of each value, -1 for values that are not on the scale."""
         gap = np.diff(self.values).min()
         cuts = (self.values[1:] + self.values[:-1]) / 2
         levels = np.empty(array.shape, dtype=np.int16)
-        for start in range(0, array.size, BLOCK):  # small blocks stay in the cache
+        for start in range(0, array.size, BLOCK):
             part = array.reshape(-1)[start : start + BLOCK]
             level = np.zeros(part.size, dtype=np.int16)
             for cut in cuts:
@@ -170,7 +170,7 @@ class Scale:
 
 
 def _as_floats(values: Any) -> np.ndarray:
-    """Numbers as numpy takes them, save that it would drop imaginary parts with a warning."""
+    """Convert to floats like numpy, but refuse complex numbers instead of dropping a part."""
     array = values
     if not isinstance(values, np.ndarray):
         array = np.asarray([v.item() if isinstance(v, np.generic) else v for v in values])

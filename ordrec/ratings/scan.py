@@ -1,4 +1,4 @@
-"""`RatingsScan`: ratings that stay on disk and come through memory a chunk of users at a time."""
+"""`RatingsScan`: ratings that stay on disk and are read one chunk of users at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ordrec.ratings.row_blocks import RowBlock, checked_frame, column_names, row
 
 __all__ = ["RatingsScan", "scan_ratings"]
 
-ROWS = 1_000_000  # of a chunk
+ROWS = 1_000_000  # per chunk
 NAMES = ("user", "item", "rating", "timestamp")
 
 
@@ -26,8 +26,8 @@ NAMES = ("user", "item", "rating", "timestamp")
 class RatingsScan:
     """A folder of ratings, partitioned by user; made by `Ratings.scan`.
 
-    Iterating gives `Ratings` of whole users. Item codes are the same in all chunks; user codes
-    are the chunk's own, in the order of the file.
+    Iterating yields chunks: `Ratings` with all ratings of some users. Item codes are the same in
+    all chunks; each chunk numbers its own users, in the order of the file.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class RatingsScan:
     dated : bool
         Whether the ratings have times.
     columns : tuple of str
-        What the columns user, item, rating and timestamp are called in the files.
+        Names of the user, item, rating and timestamp columns in the files.
     name : str
 
     Examples
@@ -77,41 +77,41 @@ class RatingsScan:
 
     @property
     def n_items(self) -> int:
-        """Number of items, those without a rating included."""
+        """Number of items, including those without a rating."""
         return len(self.item_ids)
 
     def __iter__(self) -> Iterator[Ratings]:
         return self.chunks()
 
     def chunks(self, rows: int = ROWS, part: int | None = None) -> Iterator[Ratings]:
-        """Ratings of whole users, in the order of the files.
+        """Yield the ratings in chunks of complete users, in the order of the files.
 
         Parameters
         ----------
         rows : int
-            A chunk ends with the user who fills it up to so many ratings, or with the part.
+            A chunk ends with the user who brings it to this many ratings, or with the part.
         part : int, optional
-            Only those of one part.
+            Number of the only part to read.
 
         Raises
         ------
         DataError
-            Naming file, row group and row of what is no rating, is not on the scale, or is an
-            item rated twice by the same user.
+            Naming the file, row group and row of an invalid rating, of one that is not on the
+            scale, or of an item that the same user rated twice.
         """
         if rows < 1:
             raise ArgumentError(f"rows must be at least 1, got {rows}")
         for one in self.parts if part is None else self.parts[part : part + 1]:
-            yield from self._of_part(one, rows)
+            yield from self._chunks_of(one, rows)
 
     def collect(self) -> Ratings:
-        """All ratings, in memory."""
+        """Return all ratings, in memory."""
         return self._joined(list(self.chunks()))
 
     def sample_users(self, n: int, seed: int = 0) -> Ratings:
-        """The ratings of n users drawn at random, in memory, in the order of the files.
+        """Return the ratings of n random users, in memory, in the order of the files.
 
-        Item codes and ids are those of the scan. All users if there are not more than n.
+        Item codes and ids are those of the scan. If there are at most n users, all are returned.
         """
         if n < 1:
             raise ArgumentError(f"sample_users: n must be at least 1, got {n}")
@@ -129,7 +129,7 @@ class RatingsScan:
         return self._joined(found)
 
     def check(self) -> None:
-        """Read everything once and see that no user is split and all counts are right."""
+        """Read everything once, and raise an error if a user is split or a count is wrong."""
         users, places, counts = [], [], np.zeros(self.n_items, dtype=np.int64)
         for number, part in enumerate(self.parts):
             n_ratings = n_users = 0
@@ -154,7 +154,7 @@ class RatingsScan:
 
     # ---- reading ---------------------------------------------------------------------------
 
-    def _of_part(self, part: Part, rows: int) -> Iterator[Ratings]:
+    def _chunks_of(self, part: Part, rows: int) -> Iterator[Ratings]:
         held: list[RowBlock] = []
         n_held = 0
         for block in row_blocks(self.path / part.file, self.columns, self.dated, self.scale):
@@ -162,23 +162,23 @@ class RatingsScan:
             n_held += block.values.size
             if n_held < rows:
                 continue
-            whole = RowBlock.joined(held)
-            start = user_starts(whole.users)
+            joined = RowBlock.joined(held)
+            start = user_starts(joined.users)
             first = at = 0
-            # The last user may go on in the next row group.
+            # The last user may continue in the next row group.
             while first < start.size - 1:
                 last = int(np.searchsorted(start, at + rows))
                 if last >= start.size:
                     break
-                yield self._ratings(whole, start[first : last + 1])
+                yield self._ratings(joined, start[first : last + 1])
                 first, at = last, int(start[last])
-            held, n_held = [whole.slice(at, whole.values.size)], whole.values.size - at
+            held, n_held = [joined.slice(at, joined.values.size)], joined.values.size - at
         if n_held:
-            whole = RowBlock.joined(held)
-            yield self._ratings(whole, np.append(user_starts(whole.users), n_held))
+            joined = RowBlock.joined(held)
+            yield self._ratings(joined, np.append(user_starts(joined.users), n_held))
 
     def _ratings(self, block: RowBlock, start: np.ndarray) -> Ratings:
-        """The ratings of the users who begin at ``start``, whose last entry is the end."""
+        """Ratings of the users who begin at the rows ``start``, the last of which is the end."""
         part = block.slice(int(start[0]), int(start[-1]))
         ids = pd.Index(block.users[start[:-1]])
         if not ids.is_unique:
@@ -247,12 +247,12 @@ def scan_ratings(
     """See `Ratings.scan`."""
     folder = Path(path)
     if not folder.is_dir():
-        raise DataError(f"{folder}: there is no such folder: name one with parquet files")
+        raise DataError(f"{folder}: no such folder: name one with parquet files")
     if scale is not None and not isinstance(scale, Scale):
         scale = Scale(scale)
     manifest = read_manifest(folder)
     if manifest is None:
-        return _examined(folder, (user, item, rating, timestamp or ""), scale)
+        return _scan_without_manifest(folder, (user, item, rating, timestamp or ""), scale)
     if scale is not None and scale != Scale(manifest.scale):
         raise ArgumentError(f"{folder}: has the {Scale(manifest.scale)}, not {scale}")
     items = _item_table(folder, manifest)
@@ -284,20 +284,51 @@ def _item_table(folder: Path, manifest: Manifest) -> pd.DataFrame:
     raise DataError(f"{folder / ITEMS}: {reason}: write the folder again")
 
 
-def _examined(folder: Path, columns: tuple[str, str, str, str], scale: Scale | None) -> RatingsScan:
-    """A folder that somebody else wrote: read once, to know users, items and scale."""
+class _FolderContents:
+    """Users, items and rating values of the row blocks read so far."""
+
+    def __init__(self) -> None:
+        self.users: list[pd.Index] = []
+        self.places: list[str] = []
+        self.item_counts = pd.Series(dtype=np.int64)
+        self.values = np.empty(0)
+        self._id_types: tuple[Any, Any] | None = None
+
+    def add(self, block: RowBlock, continues_user: bool) -> int:
+        """Count a block in, and return how many users begin in it."""
+        id_types = (block.users.dtype, block.items.dtype)
+        self._id_types = self._id_types or id_types
+        if self._id_types != id_types:
+            raise DataError(
+                f"{block.place_of(0)}: ids are integers in some files and strings in others: "
+                "use one of them"
+            )
+        start = user_starts(block.users)
+        ids = pd.Index(block.users[start[1:] if continues_user else start])
+        self.users.append(ids)
+        self.places += [block.place_of(0)] * len(ids)
+        codes, distinct = pd.factorize(block.items)
+        counts = pd.Series(np.bincount(codes), index=distinct)
+        self.item_counts = self.item_counts.add(counts, fill_value=0)
+        self.values = np.union1d(self.values, block.values)
+        return len(ids)
+
+
+def _scan_without_manifest(
+    folder: Path, columns: tuple[str, str, str, str], scale: Scale | None
+) -> RatingsScan:
+    """Scan a folder that ordrec did not write: read it once to find users, items and scale."""
     files = sorted(
         file
         for file in folder.rglob("*.parquet")
         if not any(name.startswith(("_", ".")) for name in file.relative_to(folder).parts)
     )
     if not files:
-        raise DataError(f"{folder}: has no parquet files: write_partitions makes such a folder")
+        raise DataError(
+            f"{folder}: contains no parquet files: make such a folder with write_partitions"
+        )
     dated = columns[3] in column_names(files[0])
-    parts, users, places = [], [], []
-    counts = pd.Series(dtype=np.int64)
-    values = np.empty(0)
-    kinds: tuple[Any, Any] | None = None
+    parts, contents = [], _FolderContents()
     for file in files:
         if (columns[3] in column_names(file)) != dated:
             raise DataError(
@@ -305,33 +336,20 @@ def _examined(folder: Path, columns: tuple[str, str, str, str], scale: Scale | N
                 f"{files[0].name}: give all files the same columns, or pass timestamp=None"
             )
         n_ratings = n_users = 0
-        last: Any = None
+        last_user: Any = None
         for block in row_blocks(file, columns, dated, scale):
-            kinds = kinds or (block.users.dtype, block.items.dtype)
-            if kinds != (block.users.dtype, block.items.dtype):
-                raise DataError(
-                    f"{block.place_of(0)}: ids are integers in some files and strings in others: "
-                    "use one of them"
-                )
-            start = user_starts(block.users)
-            goes_on = n_ratings > 0 and block.users[0] == last
-            ids = pd.Index(block.users[start[1:] if goes_on else start])
-            users.append(ids)
-            places += [block.place_of(0)] * len(ids)
-            last = block.users[-1]
-            codes, distinct = pd.factorize(block.items)
-            counts = counts.add(pd.Series(np.bincount(codes), index=distinct), fill_value=0)
-            values = np.union1d(values, block.values)
-            n_ratings, n_users = n_ratings + block.values.size, n_users + len(ids)
+            n_users += contents.add(block, n_ratings > 0 and block.users[0] == last_user)
+            n_ratings += block.values.size
+            last_user = block.users[-1]
         parts.append(Part(str(file.relative_to(folder)), n_ratings, n_users, file.stat().st_size))
-    if values.size == 0:
+    if contents.values.size == 0:
         raise DataError(f"{folder}: its files hold no ratings")
-    _refuse_split_users(users, places)
-    counts = counts.sort_index()
+    _refuse_split_users(contents.users, contents.places)
+    counts = contents.item_counts.sort_index()
     return RatingsScan(
         folder,
         tuple(part for part in parts if part.n_ratings),
-        scale or Scale.infer(values),
+        scale or Scale.infer(contents.values),
         pd.Index(counts.index.to_numpy()),
         counts.to_numpy(np.int64),
         dated,
@@ -347,14 +365,14 @@ def _refuse_split_users(users: list[pd.Index], places: list[str]) -> None:
     second = int(np.flatnonzero(every.duplicated())[0])
     first = int(np.flatnonzero(every == every[second])[0])
     raise DataError(
-        f"{places[second]}: user {plain(every[second])!r} was before in {places[first]} "
-        f"({int(every.duplicated().sum())} such cases): sort the table by user, and cut it into "
-        "files between users, or write it with write_partitions"
+        f"{places[second]}: user {plain(every[second])!r} is also in {places[first]} "
+        f"({int(every.duplicated().sum())} such cases): sort the table by user, and split it "
+        "into files between users, or write it with write_partitions"
     )
 
 
 def _only_users(chunk: Ratings, chosen: np.ndarray) -> Ratings:
-    """The ratings of some users, who are renumbered; the items stay."""
+    """Ratings of the chosen users, who are renumbered; item codes stay the same."""
     rows = chosen[chunk.users]
     return Ratings(
         (np.cumsum(chosen, dtype=np.int32) - np.int32(1))[chunk.users[rows]],

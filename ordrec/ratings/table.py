@@ -1,4 +1,4 @@
-"""`Ratings`: the one table everything starts from."""
+"""`Ratings`: the table of ratings that every model is fitted to."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ordrec.ratings.columns import (
     encode_ids,
     on_scale,
     plain,
+    require_columns,
     resolve_duplicates,
     side_table,
     single_column,
@@ -36,27 +37,27 @@ __all__ = ["Duplicates", "Ratings", "Scale"]
 class Ratings:
     """An immutable table of user, item, rating and, if known, time.
 
-    Build one with `Ratings.from_frame` or a loader of `ordrec.datasets`. Users and
-    items are integer codes 0..n-1 inside; ``user_ids`` and ``item_ids`` give the
-    original identifiers back. Parts made by `select` keep the codes of the whole,
-    so that training and test parts speak of the same users and items.
+    Build one with `Ratings.from_frame` or a loader of `ordrec.datasets`. Internally,
+    users and items are integer codes 0..n-1; ``user_ids`` and ``item_ids`` map them to
+    the original identifiers. Parts made by `select` keep the codes of the whole table,
+    so that training and test parts refer to the same users and items.
 
     Attributes
     ----------
     users, items : ndarray of int32
-        Codes, one a rating.
+        Codes, one per rating.
     levels : ndarray of int16
         Zero-based positions on the scale; ``ranks`` is ``levels + 1`` and ``values``
-        the ratings themselves.
+        are the ratings themselves.
     timestamps : ndarray of int64 or None
         Seconds since 1970; 0 means unknown.
     scale : Scale
     user_ids, item_ids : pandas.Index
         Original identifier of each code.
     user_table, item_table : pandas.DataFrame or None
-        Side information, one row a code, in code order.
+        Side information, one row per code, in code order.
     folds : mapping of str to bool ndarray
-        Published partitions: True marks a test rating.
+        Published partitions: True marks the test ratings.
     name : str
         Shown in tables.
 
@@ -101,7 +102,7 @@ class Ratings:
             if mask.shape != self.users.shape:
                 raise ArgumentError(
                     f"fold {fold!r} has shape {mask.shape} for {self.n_ratings} ratings: "
-                    "give one flag a rating"
+                    "give one flag per rating"
                 )
         self.name = name
 
@@ -121,7 +122,7 @@ class Ratings:
         folds: Mapping[str, np.ndarray] | None = None,
         name: str = "ratings",
     ) -> Ratings:
-        """Check a table and turn it into `Ratings`.
+        """Make `Ratings` from a data frame, after checking it.
 
         Parameters
         ----------
@@ -133,12 +134,13 @@ class Ratings:
         scale : Scale or iterable of float, optional
             The declared rating values; inferred from the data when omitted.
         duplicates : {"error", "last", "mean"}
-            What to do when a user rated an item twice: refuse, keep the last rating (by
-            time, then by row), or take the scale value nearest to the mean.
+            What to do if a user rated an item twice: raise an error, keep the last rating
+            (by time, then by row), or take the scale value nearest to the mean.
         user_table, item_table : DataFrame indexed by original id, optional
             Side information. Rows for unknown ids are dropped, missing rows become NaN.
         folds : mapping of str to bool array, optional
-            Published test parts, one flag a row of ``frame``. Not with merged duplicates.
+            Published test parts, one flag per row of ``frame``. They cannot be combined with
+            merging duplicates.
 
         Raises
         ------
@@ -146,12 +148,7 @@ class Ratings:
             Naming the row (0-based, header not counted), the value and the remedy.
         """
         table = as_pandas(frame)
-        for column in (user, item, rating):
-            if column not in table.columns:
-                raise DataError(
-                    f"no column {column!r} in the table (it has {list(map(str, table.columns))}): "
-                    "name the columns with user=, item=, rating="
-                )
+        require_columns(table, user, item, rating)
         if duplicates not in ("error", "last", "mean"):
             raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
         if len(table) == 0:
@@ -200,18 +197,19 @@ class Ratings:
         timestamp: str | None = "timestamp",
         scale: Scale | Iterable[float] | None = None,
     ) -> RatingsScan:
-        """Look into a folder of parquet files, partitioned by user, without loading it.
+        """Open a folder of parquet files, partitioned by user, without loading the ratings.
 
-        A folder that `to_partitions` wrote is known by its manifest. One that somebody else
-        wrote is read once; the rows of a user must stand together, in one file.
+        A folder that `to_partitions` wrote is described by its manifest. A folder from another
+        program is read once to find its users, items and scale; the rows of each user must be
+        consecutive rows of one file.
 
         Parameters
         ----------
         path : str or Path
         user, item, rating, timestamp : str
-            Column names, in a folder that ordrec did not write.
+            Column names in a folder that ordrec did not write.
         scale : Scale or iterable of float, optional
-            The declared rating values; those of the manifest, or inferred, when omitted.
+            The declared rating values; when omitted, those of the manifest, or inferred.
 
         Raises
         ------
@@ -234,12 +232,12 @@ class Ratings:
 
     @property
     def n_users(self) -> int:
-        """Number of users, those without a rating in this part included."""
+        """Number of users, including those without a rating in this part."""
         return len(self.user_ids)
 
     @property
     def n_items(self) -> int:
-        """Number of items, those without a rating in this part included."""
+        """Number of items, including those without a rating in this part."""
         return len(self.item_ids)
 
     @property
@@ -249,7 +247,7 @@ class Ratings:
 
     @property
     def density(self) -> float:
-        """Share of the user-item pairs that are rated."""
+        """Fraction of all user-item pairs that are rated."""
         return self.n_ratings / (self.n_users * self.n_items)
 
     def __len__(self) -> int:
@@ -264,11 +262,11 @@ class Ratings:
 
     @property
     def values(self) -> np.ndarray:
-        """Ratings in the data's own scale."""
+        """The ratings as values of the scale."""
         return self.scale.values[self.levels]
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas frame with original ids: user, item, rating and, if known, timestamp."""
+        """Return a pandas frame with original ids: user, item, rating and, if known, timestamp."""
         columns: dict[str, Any] = {
             "user": self.user_ids.take(self.users),
             "item": self.item_ids.take(self.items),
@@ -279,7 +277,7 @@ class Ratings:
         return pd.DataFrame(columns)
 
     def matrix(self, entries: Literal["value", "rank", "one"] = "value") -> sparse.csr_array:
-        """Item-by-user sparse matrix of ratings, ranks or ones.
+        """Return the item-by-user sparse matrix of ratings, ranks or ones.
 
         A rating of zero is a stored entry, not a missing one.
         """
@@ -300,7 +298,7 @@ class Ratings:
     # ---- parts -------------------------------------------------------------------------
 
     def select(self, rows: np.ndarray) -> Ratings:
-        """The ratings at the given row numbers or mask; ids and codes stay those of the whole."""
+        """Return the ratings at the given row numbers or mask, with all ids and codes unchanged."""
         rows = np.asarray(rows)
         return Ratings(
             self.users[rows],
@@ -317,7 +315,7 @@ class Ratings:
         )
 
     def compact(self) -> Ratings:
-        """The same ratings without users and items that have none."""
+        """Return the same ratings without the users and items that have none; codes change."""
         user_codes, item_codes = np.flatnonzero(self.user_counts), np.flatnonzero(self.item_counts)
         users = (np.cumsum(self.user_counts > 0) - 1)[self.users]
         items = (np.cumsum(self.item_counts > 0) - 1)[self.items]
@@ -336,42 +334,42 @@ class Ratings:
         )
 
     def without_timestamps(self) -> Ratings:
-        """The same ratings with the times forgotten."""
-        return self._with(timestamps=None)
+        """Return the same ratings without their times."""
+        return self._replaced(timestamps=None)
 
     def renamed(self, name: str) -> Ratings:
-        """The same ratings under another name."""
-        return self._with(name=name)
+        """Return the same ratings with another name."""
+        return self._replaced(name=name)
 
-    def _with(self, **changes: Any) -> Ratings:
+    def _replaced(self, **changes: Any) -> Ratings:
         fields = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
                   "user_table", "item_table", "folds", "name")  # fmt: skip
         return Ratings(**{field: getattr(self, field) for field in fields} | changes)
 
     def rows_of_user(self, code: int) -> np.ndarray:
-        """Row numbers of one user's ratings, by user code, in row order."""
+        """Return the row numbers of one user's ratings, by user code, in ascending order."""
         rows, start = self._by_user
         return rows[start[code] : start[code + 1]]
 
     def rows_of_item(self, code: int) -> np.ndarray:
-        """Row numbers of one item's ratings, by item code, in row order."""
+        """Return the row numbers of one item's ratings, by item code, in ascending order."""
         rows, start = self._by_item
         return rows[start[code] : start[code + 1]]
 
     def of_user(self, user: Any) -> pd.DataFrame:
-        """One user's ratings, by original id."""
+        """Return one user's ratings as a frame, by original id."""
         return self.select(self.rows_of_user(self._code(self.user_ids, user, "user"))).to_frame()
 
     def of_item(self, item: Any) -> pd.DataFrame:
-        """One item's ratings, by original id."""
+        """Return one item's ratings as a frame, by original id."""
         return self.select(self.rows_of_item(self._code(self.item_ids, item, "item"))).to_frame()
 
     def user_codes(self, ids: Any) -> np.ndarray:
-        """Codes of original user ids, -1 for the unknown."""
+        """Return the codes of original user ids, -1 for unknown ones."""
         return np.asarray(self.user_ids.get_indexer(pd.Index(np.asarray(ids))), dtype=np.int64)
 
     def item_codes(self, ids: Any) -> np.ndarray:
-        """Codes of original item ids, -1 for the unknown."""
+        """Return the codes of original item ids, -1 for unknown ones."""
         return np.asarray(self.item_ids.get_indexer(pd.Index(np.asarray(ids))), dtype=np.int64)
 
     @cached_property
@@ -417,6 +415,6 @@ def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def _grouped(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers sorted by code, and where each code starts (as in a CSR matrix)."""
+    """Row numbers sorted by code, and where each code starts among them (as in a CSR matrix)."""
     start = np.concatenate([[0], np.cumsum(counts)])
     return np.argsort(codes, kind="stable"), start

@@ -86,7 +86,7 @@ def test_a_bomb_is_refused_by_ratio(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "RATIO_APPLIES_ABOVE", 1 << 16)
     zeros = bytes(1 << 22)
     archive = make_zip(tmp_path / "bomb.zip", {"zeros": zeros})
-    with pytest.raises(DataError, match=r"'zeros' swells \d+-fold"):
+    with pytest.raises(DataError, match=r"'zeros' expands \d+-fold"):
         unpack(archive, tmp_path / "out")
     with gzip.open(tmp_path / "bomb.gz", "wb") as out:
         out.write(zeros)
@@ -100,7 +100,7 @@ def test_a_bomb_is_refused_by_ratio(tmp_path, monkeypatch):
 def test_a_bomb_is_refused_by_size(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "MAX_UNPACKED_BYTES", 1000)
     archive = make_zip(tmp_path / "large.zip", {"a": b"x" * 600, "b": b"y" * 600})
-    with pytest.raises(DataError, match="would unpack to 1200 bytes"):
+    with pytest.raises(DataError, match="would expand to 1200 bytes"):
         unpack(archive, tmp_path / "out")
 
 

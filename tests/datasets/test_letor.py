@@ -64,7 +64,7 @@ def test_versions_are_chosen_by_folder(samples, tmp_path):
     [
         ("0 qid:1 1:2\n0 qid:1 1:2 2:3\n", "line 2: 2 features, 1 in the lines before"),
         ("x qid:1 1:2\n", "line 1: 'x' is not a whole number"),
-        ("0 1:2 2:3\n", "line 1: '1:2' is no qid"),
+        ("0 1:2 2:3\n", "line 1: '1:2' is not a qid"),
         ("0 qid:1 2:2\n", "line 1: '2:2' is not feature 1"),
         ("0 qid:1 1:abc\n", "line 1: could not convert"),
         ("0 qid:1 1:inf\n", "line 1: 'inf' is not a finite number"),

@@ -138,7 +138,7 @@ def test_folds_of_another_data_set_are_refused(samples, tmp_path):
         load_movielens(tmp_path / "ml")
     first = (samples / "ml-100k" / "u1.test").read_text().split("\n")[0]
     (tmp_path / "ml" / "u1.test").write_text(f"{first}\n{first}\n")
-    with pytest.raises(DataError, match=r"u1.test: a user and item occur twice"):
+    with pytest.raises(DataError, match=r"u1.test: a pair of user and item occurs twice"):
         load_movielens(tmp_path / "ml")
     (tmp_path / "ml" / "u1.test").write_text("")
     assert not load_movielens(tmp_path / "ml").folds["u1"].any()

@@ -29,7 +29,7 @@ def test_original(samples):
     found = load_ohsumed(samples / "ohsumed-original")
     assert len(found.documents) == 0
     assert found.topics.loc["1", "need"] == "effect of tea on sleep"
-    assert found.judgements["grade"].tolist() == [2, 0, 0, 1]  # the first judgement stands
+    assert found.judgements["grade"].tolist() == [2, 0, 0, 1]  # the first judgement counts
     assert found.judgements["document"].tolist() == [1, 2, 1, 3]
 
 
@@ -54,7 +54,7 @@ def test_single_files_are_recognised(samples, file, sizes):
         ("ohsumed.1", ".I\n.U\n1\n", "line 1: '.I' has no record number"),
         ("ohsumed.1", ".I 1\n.T\nx\n", "line 1: record 1 has no .U"),
         ("ohsumed.1", ".I 1\n.U\n1\n.U\n2\n", "line 4: .U is out of place"),
-        ("ohsumed.1", "text\n.I 1\n", "line 1: 'text' belongs to no field"),
+        ("ohsumed.1", "text\n.I 1\n", "line 1: 'text' does not belong to a field"),
         ("ohsumed.1", ".I 1\n.U\n1\n.I 1\n.U\n2\n", "document 1 occurs twice"),
         ("ohsumed.1", ".I 1\n.U\n\0\n", "line 3: NUL byte"),
         ("query.ohsu.1", "<top>\n<num> 1\n", "a <top> is not closed"),

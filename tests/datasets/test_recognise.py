@@ -1,4 +1,4 @@
-"""A path is enough where the files have names of their own."""
+"""`load_path` recognises formats by the names of their files."""
 
 from __future__ import annotations
 

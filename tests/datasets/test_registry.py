@@ -20,18 +20,18 @@ from ordrec.datasets import (
     load_dataset,
     registry,
 )
-from ordrec.datasets.catalogue import CATALOGUE, DatasetInfo, Download
+from ordrec.datasets.known import KNOWN_DATASETS, DatasetInfo, Download
 from ordrec.errors import ArgumentError, DataError, DatasetMissing
 
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
-    """No test touches the user's folders."""
+    """Point all folders elsewhere, so that no test touches those of the user."""
     monkeypatch.setenv("ORDREC_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("ORDREC_DATA", raising=False)
 
 
-# ---- the catalogue ---------------------------------------------------------------------
+# ---- the known data sets ---------------------------------------------------------------
 
 
 def test_the_bundled_ratings_load_offline():
@@ -159,7 +159,7 @@ def server(tmp_path):
 
 @pytest.fixture
 def offered(server, samples, monkeypatch):
-    """Puts an invented data set on the server and into the catalogue."""
+    """Puts an invented data set on the server and into the table of known data sets."""
     address, folder = server
     with zipfile.ZipFile(folder / "tiny.zip", "w") as out:
         for file in (samples / "ml-latest").iterdir():
@@ -171,7 +171,7 @@ def offered(server, samples, monkeypatch):
             "tiny", "invented", "ratings", "movielens:load_movielens", ("tiny",), ("ratings.csv",),
             "nowhere", "none", "nobody", (Download(file, urls, checksum),),
         )  # fmt: skip
-        monkeypatch.setitem(CATALOGUE, "tiny", info)
+        monkeypatch.setitem(KNOWN_DATASETS, "tiny", info)
         return info
 
     return address, folder, offer
@@ -184,7 +184,9 @@ def test_fetch_unpacks_and_is_found_again(offered, tmp_path):
     (folder / "tiny.zip").unlink()  # the second time needs no server
     assert load_dataset("tiny", offline=True).n_ratings == 5
     assert fetch_dataset("tiny") == tmp_path / "cache" / "tiny"
-    assert [p.name for p in (tmp_path / "cache").iterdir()] == ["tiny"]  # nothing left lying
+    assert [p.name for p in (tmp_path / "cache").iterdir()] == [
+        "tiny"
+    ]  # no temporary files are left
 
 
 def test_fetch_shows_progress_on_request(offered, capsys):
@@ -202,11 +204,11 @@ def test_a_dead_mirror_is_passed_over(offered):
 def test_a_wrong_checksum_is_refused(offered, tmp_path):
     address, _, offer = offered
     offer(f"{address}/tiny.zip", checksum="sha256:" + "0" * 64)
-    with pytest.raises(DatasetMissing, match="another checksum than published"):
+    with pytest.raises(DatasetMissing, match="does not have the expected checksum"):
         load_dataset("tiny")
     assert list((tmp_path / "cache").iterdir()) == []
     offer("http://127.0.0.1:9/tiny.zip")
-    with pytest.raises(DatasetMissing, match=r"could not be fetched .*check the connection"):
+    with pytest.raises(DatasetMissing, match=r"could not be downloaded .*check the connection"):
         load_dataset("tiny")
 
 
@@ -219,7 +221,7 @@ def test_the_first_download_is_remembered_without_published_checksum(offered, tm
     shutil.rmtree(tmp_path / "cache" / "tiny")
     with zipfile.ZipFile(folder / "tiny.zip", "a") as out:
         out.writestr("tiny/more", "changed")
-    with pytest.raises(DatasetMissing, match="another checksum"):
+    with pytest.raises(DatasetMissing, match="does not have the expected checksum"):
         fetch_dataset("tiny")
 
 

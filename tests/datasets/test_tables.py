@@ -1,4 +1,4 @@
-"""Ordinal tables with partitions, and cutting numbers into ranks."""
+"""Ordinal tables with partitions, and dividing numbers into ranks."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_equal_frequency(values, bins):
     sizes = np.bincount(ranks, minlength=bins + 1)[1:]
     assert sizes.max() - sizes.min() <= 1
     below, above = values[:, None] < values, ranks[:, None] <= ranks
-    assert above[below].all()  # never turns two numbers round
+    assert above[below].all()  # never reverses the order of two numbers
 
 
 @given(numbers, st.integers(2, 10))
@@ -112,7 +112,7 @@ def test_equal_length(values, bins):
     values = np.array(values)
     low, high = values.min(), values.max()
     if low == high:
-        with pytest.raises(ArgumentError, match="nothing to cut"):
+        with pytest.raises(ArgumentError, match="cannot be divided into ranks"):
             discretise(values, bins, "length")
         return
     ranks = discretise(values, bins, "length")

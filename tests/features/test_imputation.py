@@ -191,7 +191,7 @@ def test_inner_products_of_factors_are_those_of_the_estimate() -> None:
 
 
 def predictability(features: np.ndarray, y: np.ndarray) -> float:
-    """Share of variance a ridge regression explains on held-out rows."""
+    """Fraction of the variance that a ridge regression explains on held-out rows."""
     centred = features - features.mean(axis=0)
     folds = np.arange(len(y)) % 5
     predicted = np.empty(len(y))
@@ -298,5 +298,5 @@ def test_bad_matrices_are_named() -> None:
 
 
 def test_stopping_early_warns_with_the_numbers() -> None:
-    with pytest.warns(ConvergenceWarning, match=r"of itself in step 3 \(tol=1e-09\)"):
+    with pytest.warns(ConvergenceWarning, match=r"by the fraction \S+ in step 3 \(tol=1e-09\)"):
         LowRankEM(rank=2, max_iter=3, tol=1e-9, anneal=False, random_state=0).fit(ratings())

@@ -65,9 +65,9 @@ def test_bad_input_is_named(records: pd.DataFrame, tmp_path) -> None:  # type: i
         DocumentTfidf(min_documents=5).fit(records)
     with pytest.raises(ArgumentError, match="stop_list must be"):
         DocumentTfidf("german").fit(records)
-    with pytest.raises(ArgumentError, match="go together"):
+    with pytest.raises(ArgumentError, match="must be given together"):
         DocumentTfidf("smart").fit(records)
-    with pytest.raises(ArgumentError, match="go together"):
+    with pytest.raises(ArgumentError, match="must be given together"):
         DocumentTfidf(stop_file=tmp_path / "words").fit(records)
     with pytest.raises(DataError, match="no such stop list"):
         DocumentTfidf("smart", stop_file=tmp_path / "words").fit(records)

@@ -1,4 +1,4 @@
-"""How many malformed inputs each part of the campaign tries, and what may come of them.
+"""How many malformed inputs each part of the campaign tries, and which outcomes are allowed.
 
 Every part is one function that checks a case and one strategy that makes cases; `explore`
 runs it in two sizes: a share of the default run, and the long run of ``pytest -m fuzz``. The

@@ -1,4 +1,4 @@
-"""The campaign is as large as it says, and notices what it is there to notice."""
+"""The campaign tries as many cases as stated, and detects the defects it is meant to detect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any words behind ``ordrec`` do something, or are refused in one line with exit code 1 or 2."""
+"""Any arguments of ``ordrec`` do something, or are refused in one line with exit code 1 or 2."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JUNK = [
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
-    """A folder with tiny ratings, pairs, models and things that are none of them."""
+    """A folder with tiny ratings, pairs, models and other files."""
     folder = tmp_path_factory.mktemp("cli")
     rows = [(u, i, 1 + (u * i) % 5) for u in range(8) for i in range(6) if (u + i) % 3]
     frame = pd.DataFrame(rows, columns=["user", "item", "rating"])
@@ -66,7 +66,7 @@ def commands(group, path=()):
 
 
 COMMANDS = dict(commands(typer.main.get_command(app)))
-# What would take long, or needs more than this machine, is only asked for wrongly.
+# Commands that take long or need other machines are only called with invalid arguments.
 QUICK = {
     "models": ["mean", "bias", "mean,histogram", "biass", "item-knn", ",", "mean,mean", ""],
     "model": ["mean", "bias", "item-knn", "histogram", "biass", "", "als,mean"],

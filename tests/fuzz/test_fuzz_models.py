@@ -1,4 +1,4 @@
-"""Model files that were damaged, or written by a stranger with right checksums.
+"""Model files that were damaged, or forged with correct checksums.
 
 Damaged bytes must be refused, or harmless. A forged file passes the checksums, so that what a
 model checks by itself is reached; whatever loads must predict.
@@ -26,6 +26,7 @@ from ordrec import persistence
 from ordrec.datasets import synthetic_ratings
 from ordrec.persistence import load, load_arrays, save
 from ordrec.recommend import BiasModel, PersonalThresholds, make_model, model_names
+from ordrec.recommend.registry import storable_kinds
 
 SMALL = {
     "als": {"factors": 2, "iterations": 2},
@@ -58,11 +59,11 @@ def stored() -> dict[str, bytes]:
 
 
 def test_every_kind_of_model_file_takes_part():
-    assert set(stored()) == set(persistence._HOMES)
+    assert set(stored()) == set(storable_kinds())
 
 
 def use(model):
-    """Ask a loaded model everything; what it says must be sound."""
+    """Call all methods of a loaded model; the results must be valid."""
     given = {}
     if isinstance(model, PersonalThresholds) and model.scorer is None:  # fitted to scores
         given = {"scores": [0.0, 1.0, 2.0, 3.0, 4.0]}
@@ -205,7 +206,7 @@ def changed_state(draw, state):
 
 @st.composite
 def forged(draw):
-    """A file with right checksums and one to three changes inside."""
+    """A file with correct checksums and one to three changes inside."""
     arrays, metadata = parts()[draw(st.sampled_from(sorted(stored())))]
     arrays, metadata = dict(arrays), metadata
     for _ in range(draw(st.integers(1, 3))):

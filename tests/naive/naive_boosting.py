@@ -8,7 +8,7 @@ import numpy as np
 
 
 def margin_loss(H, theta, ranks, weight, left_right):
-    """(5) and (8), a sample and a threshold at a time."""
+    """(5) and (8), one sample and one threshold at a time."""
     total = 0.0
     for i, y in enumerate(ranks):
         for k, cut in enumerate(theta):
@@ -20,7 +20,7 @@ def margin_loss(H, theta, ranks, weight, left_right):
 
 
 def pair_loss(H, ranks, weight):
-    """(3), a pair at a time."""
+    """The loss (3), one pair at a time."""
     total = 0.0
     for i in range(H.size):
         for j in range(H.size):

@@ -111,7 +111,7 @@ def elliptical_slice(
     n_samples: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Posterior samples of f (Murray, Adams and MacKay, 2010), one a row."""
+    """Posterior samples of f (Murray, Adams and MacKay, 2010), one per row."""
     L = np.linalg.cholesky(K)
     f = np.zeros(len(K))
     current = log_likelihood(f, y, thresholds, noise).sum()

@@ -24,7 +24,7 @@ def naive_components(
 ) -> np.ndarray:
     """Components between entries e and f from (owner, entry, x) rows, the owner's rows dropped.
 
-    ``known_times`` are those of the owner's ratings, any of which an unknown one may be.
+    ``known_times`` are the times of the owner's ratings; an unknown time may be any of them.
     """
     n_ratings = {v: sum(1 for o, _, _ in rows if o == v) for v, _, _ in rows}
     rest = [(o, entry, x) for o, entry, x in rows if o != owner]
@@ -112,7 +112,7 @@ def naive_covariance(
 
 
 def naive_left_out(K: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Leave-one-out means by one refit a rating."""
+    """Leave-one-out means by one refit per rating."""
     n = y.size
     scores = np.empty(n)
     for a in range(n):

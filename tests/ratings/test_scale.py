@@ -92,7 +92,7 @@ def test_senseless_grids(ends):
 
 
 def test_ranks_out_of_range():
-    with pytest.raises(ArgumentError, match=r"ranks must lie in 1\.\.5"):
+    with pytest.raises(ArgumentError, match=r"ranks must be whole numbers in 1\.\.5"):
         Scale.regular(1, 5).values_of([0])
 
 

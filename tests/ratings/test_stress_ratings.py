@@ -1,4 +1,4 @@
-"""Every rating model on nasty ratings: finite, on the scale, probabilities that sum to one."""
+"""Every rating model on difficult ratings: finite, on the scale, probabilities that sum to one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ SLOW = {"predictor": {}}
 
 
 def stress(name, options, ratings):
-    """Fit, predict known and unknown pairs, and check; numpy must have nothing to say."""
+    """Fit, predict known and unknown pairs, and check; numpy must not warn."""
     if name == "PersonalThresholds":
         model = PersonalThresholds(make_model("bias"))
     else:

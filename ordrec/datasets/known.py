@@ -1,6 +1,6 @@
-"""What is known about each data set: where it lives, under which terms, how it is loaded.
+"""The table of known data sets: where each comes from, under which terms, how it is loaded.
 
-Checksums are those the publishers state beside their files, or those recorded by other
+Checksums are those that publishers state next to their files, or those recorded by other
 public registries; `Download.checksum` is None where neither is known.
 """
 
@@ -10,21 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["CATALOGUE", "DatasetInfo", "Download"]
+__all__ = ["KNOWN_DATASETS", "DatasetInfo", "Download"]
 
 
 @dataclass(frozen=True)
 class Download:
-    """One file to fetch.
+    """One file to download.
 
     Attributes
     ----------
     file : str
-        Name in the cache. Archives are unpacked there.
+        Its name in the cache. Archives are unpacked there.
     urls : tuple of str
-        The official address and then its mirrors.
+        The official address, followed by mirrors.
     checksum : str or None
-        ``sha256:...`` or ``md5:...``. None: recorded at the first download and
+        ``sha256:...`` or ``md5:...``. If None, it is recorded at the first download and
         compared from then on.
     """
 
@@ -35,22 +35,22 @@ class Download:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """A data set by name.
+    """Description of a data set.
 
     Attributes
     ----------
     name, title, kind : str
-        Kind is ``ratings``, ``ranking``, ``documents`` or ``table``.
+        The kind is ``ratings``, ``ranking``, ``documents`` or ``table``.
     loader : str
         ``module:function`` within `ordrec.datasets`.
     places : tuple of str
-        Paths to look for below each data folder, best first.
+        Paths to look for in each data folder, best first.
     markers : tuple of str
-        A folder counts as the data set when it holds one of these files.
+        A folder is taken for the data set if it holds one of these files.
     page, terms, cite : str
         Where to get it, under which terms, what to cite.
     downloads : tuple of Download
-        Empty where the terms, or the publisher's page, ask for a fetch by hand.
+        Empty if the terms or the publisher's page require a download by hand.
     counts : mapping of str to int
         Published sizes.
     options : mapping
@@ -162,7 +162,8 @@ _EACHMOVIE: dict[str, Any] = {
 }
 _EACHMOVIE_PARTS = [
     DatasetInfo(
-        "eachmovie", "EachMovie, whichever votes are there", places=("eachmovie", "eachmovie.zip"),
+        "eachmovie", "EachMovie, whichever vote file is present",
+        places=("eachmovie", "eachmovie.zip"),
         markers=("Vote.txt", "votes_5055users.csv", "votes_324movies.csv", "eachmovie_triple"),
         options={"name": "eachmovie"}, **_EACHMOVIE,
     ),
@@ -264,11 +265,11 @@ _TABLES = [
     ),
     *(
         _table(
-            f"ordinal-regression-{how}", file, f"{how}/{file}-{ranks}",
+            f"ordinal-regression-{bins}", file, f"{bins}/{file}-{ranks}",
             f"{file}, target cut into {ranks} ranks of equal {size}, 20 partitions", page,
             label=f"y{ranks}",
         )
-        for how, size, files, page in (
+        for bins, size, files, page in (
             ("frequency", "size", _FREQUENCY, _AYRNA), ("length", "length", _LENGTH, _CHU),
         )
         for file in files.split()
@@ -280,6 +281,6 @@ _TABLES = [
     ),
 ]  # fmt: skip
 
-CATALOGUE: dict[str, DatasetInfo] = {
+KNOWN_DATASETS: dict[str, DatasetInfo] = {
     info.name: info for info in (*_RATINGS, *_EACHMOVIE_PARTS, *_OTHERS, *_TABLES)
 }
