@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ordrec.evaluation.experiment.selection import higher_is_better
+from ordrec.evaluation.metrics.measures import higher_is_better
 from ordrec.evaluation.result import EvaluationResult, Standing
 from ordrec.report.figures import reliability_diagram, time_against_accuracy
 from ordrec.report.html import FigureSection, Report, TableSection

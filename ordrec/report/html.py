@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.evaluation.experiment.result import ExperimentResult
-from ordrec.evaluation.experiment.selection import higher_is_better
+from ordrec.evaluation.metrics.measures import higher_is_better
 from ordrec.files import make_folder, write_text
 from ordrec.report.figures import (
     box_plots,

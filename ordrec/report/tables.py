@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from ordrec.evaluation.experiment.selection import higher_is_better
+from ordrec.evaluation.metrics.measures import higher_is_better
 from ordrec.evaluation.result import EvaluationResult, Standing
 
 __all__ = ["dataset_table", "pipeline_table", "summary_table"]

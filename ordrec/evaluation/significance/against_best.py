@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ordrec.evaluation.experiment.selection import higher_is_better
 from ordrec.evaluation.measurement import FoldMeasurement, Key
+from ordrec.evaluation.metrics.measures import higher_is_better
 from ordrec.evaluation.significance.bootstrap import resampled_ratios
 from ordrec.evaluation.significance.rank_tests import holm
 
