@@ -1,4 +1,4 @@
-"""Ratings as a problem for an experiment."""
+"""`RatingsProblem`: ratings as a problem for an experiment."""
 
 from __future__ import annotations
 
