@@ -98,7 +98,7 @@ class EvaluationResult(TidyResult):
         shown = self._shown(averages, users)
         means = shown.groupby(["model", "metric"])["value"].mean()
         table = means.unstack().reindex(index=list(self.models), columns=list(averages))
-        table = table.join(self.mean_seconds(["model"]))
+        table = table.join(self._mean_seconds(["model"]))
         table.columns.name = None
         return table
 

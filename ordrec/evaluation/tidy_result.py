@@ -41,7 +41,7 @@ class TidyResult:
             available.setdefault(metric, []).append(average)
         return available
 
-    def mean_seconds(self, by: Sequence[str]) -> pd.DataFrame:
+    def _mean_seconds(self, by: Sequence[str]) -> pd.DataFrame:
         """Return the mean seconds to fit and to predict, one row per group of folds."""
         folds = self.frame.drop_duplicates(["data", "model", "fold", "seed"])
         grouped = folds.groupby(list(by), sort=False)

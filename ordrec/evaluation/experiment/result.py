@@ -91,7 +91,7 @@ class ExperimentResult(TidyResult):
 
     def seconds(self) -> pd.DataFrame:
         """Return mean seconds per cell: rows are model and data, columns fit and predict."""
-        return self.mean_seconds(["model", "data"])
+        return self._mean_seconds(["model", "data"])
 
     def write(self, folder: str | Path) -> Path:
         """Write ``results.csv``, ``failures.csv`` and ``manifest.json`` into a folder."""
