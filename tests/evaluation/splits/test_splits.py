@@ -284,7 +284,7 @@ def test_empty_parts_are_refused():
         (lambda: StrongGeneralisation(0.2, given=1.0), "given must lie between"),
         (lambda: KFold(1), "n_folds must be a whole number of at least 2, got 1"),
         (lambda: KFold(2.5), "n_folds must be a whole number"),
-        (lambda: LeaveOut(0), "n must be a whole number from 1 up"),
+        (lambda: LeaveOut(0), "n must be a whole number of at least 1"),
         (lambda: HoldOut(0.2, repeats=0), "repeats must be"),
         (lambda: PublishedFolds(()), "at least one name"),
         (lambda: split_from_name("hold-out:0.2"), "unknown split 'hold-out:0.2': choose one of"),
