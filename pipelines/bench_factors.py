@@ -1,13 +1,13 @@
-"""How OrdinalFactors grows with the number of ratings, and what it scores.
+"""Time, memory and accuracy of OrdinalFactors against the number of ratings.
 
     python pipelines/bench_factors.py [--ratings 1000000 5000000] [--rank 32] [--sweeps 20]
                                       [--threads 2] [--data FOLDER]
 
-Synthetic ratings on ten ranks, in the proportions of MovieLens 25M (160 ratings a user, 60,000
-items at most). One line a size: seconds, processor seconds and peak memory of a fit, and what
-25 million ratings and twenty sweeps would take, as time and memory grow in proportion (a fit of
-one sweep tells what is done once from what every sweep does). With --data, the published fold
-u1 of MovieLens 100K found there, against the baselines.
+Synthetic ratings on ten ranks, in the proportions of MovieLens 25M (160 ratings per user, 60,000
+items at most). One line per size: wall-clock seconds, CPU seconds and peak memory of a fit, and
+an extrapolation to 25 million ratings and twenty sweeps, as time and memory are proportional to
+the ratings (a fit of one sweep separates the work done once from that of every sweep). With
+--data, the published fold u1 of MovieLens 100K in that folder, compared with the baselines.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WANTED = 25_000_000
 
 
 def main() -> None:
-    """Print the lines."""
+    """Print one line per size, and the comparison with the baselines."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -41,7 +41,7 @@ def main() -> None:
     options.add_argument("--data", type=Path, help="folder with ml-100k")
     chosen = options.parse_args()
     if chosen.sweeps < 2:
-        options.error("--sweeps: at least 2, or there is nothing to extrapolate from")
+        options.error("--sweeps must be at least 2 to extrapolate")
     model = OrdinalFactors(rank=chosen.rank, n_iter=chosen.sweeps, n_jobs=chosen.threads)
     model.fit(synthetic_ratings(50, 40, n_ratings=500))  # compile
     for n_ratings in chosen.ratings:
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def size_line(model: OrdinalFactors, n_ratings: int) -> str:
-    """Fit once and describe it."""
+    """Fit a model and return a line about its time and memory."""
     before = peak_memory()
     ratings = synthetic_ratings(
         n_ratings // 160, min(60_000, n_ratings // 200), n_ratings=n_ratings, n_ranks=10
@@ -71,27 +71,27 @@ def size_line(model: OrdinalFactors, n_ratings: int) -> str:
     each = (cpu - first) / (model.n_iter - 1)
     expected = WANTED / n_ratings * (first + 19 * each) / 60
     part = ratings.select(np.arange(min(n_ratings, 100_000)))
-    asked = time.perf_counter()
+    started = time.perf_counter()
     model.predict_proba(part.user_ids.take(part.users), part.item_ids.take(part.items))
-    asked = time.perf_counter() - asked
+    seconds = time.perf_counter() - started
     return (
         f"{n_ratings:,} ratings, {ratings.n_users:,} users, {ratings.n_items:,} items, rank "
-        f"{model.rank}, {model.n_iter} sweeps: fit {wall:.1f} s, {cpu:.1f} s of processors, peak "
-        f"memory {after:.2f} GB, {len(part) / asked:,.0f} predictions a second; 25 million and 20 "
-        f"sweeps would take {expected:.1f} minutes of processors and "
+        f"{model.rank}, {model.n_iter} sweeps: fit {wall:.1f} s, {cpu:.1f} CPU seconds, peak "
+        f"memory {after:.2f} GB, {len(part) / seconds:,.0f} predictions per second; 25 million and "
+        f"20 sweeps would take {expected:.1f} CPU minutes and "
         f"{before + WANTED / n_ratings * (after - before):.1f} GB"
     )
 
 
 def seconds_of(model: OrdinalFactors, ratings: Ratings) -> tuple[float, float]:
-    """Seconds of a fit by the clock, and of processors."""
+    """Return the wall-clock and CPU seconds of a fit."""
     wall, cpu = time.perf_counter(), time.process_time()
     model.fit(ratings)
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
 def peak_memory() -> float:
-    """The most memory this process has had, in GB."""
+    """Return the peak memory of this process, in GB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 

@@ -1,11 +1,11 @@
-"""How long the item kernels of all users take, against one dense Gram of the same matrix.
+"""Time of the item kernels of all users, compared with one dense Gram of the same matrix.
 
     python pipelines/bench_features.py [folder of MovieLens 1M] [--dtype float32] [--threads 2]
 
-Prints one line a measurement, in seconds by the clock and (in brackets) of processor time, which
-other programs disturb less. The kernels of all users should stay under 3 times one dense Gram;
-each user's is that of his own training items, and the larger kernel has all five kinds of
-component.
+Prints one line per measurement, with wall-clock seconds and (in brackets) CPU seconds, which
+depend less on other programs. The kernels of all users should take less than 3 times one dense
+Gram; each user's kernel is that of their own training items, and the larger kernel has all five
+kinds of component.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import argparse
 import resource
 import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -29,10 +28,11 @@ from ordrec.kernels.corating import CoRating
 from ordrec.kernels.items import ItemKernel
 from ordrec.kernels.low_rank import LowRank
 from ordrec.kernels.pearson import Pearson, Residual
+from ordrec.parallel import run_all
 
 
 def main() -> None:
-    """Load, measure, print."""
+    """Load the ratings, measure and print."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", nargs="?", default="data/ml-1m")
     options.add_argument("--dtype", default="float64", choices=["float64", "float32"])
@@ -65,13 +65,13 @@ def main() -> None:
 
 
 def compile_loops(components: list, matrix: RatingMatrix, genres: np.ndarray, dtype: str) -> None:
-    """A small kernel, so that no measurement contains compilation."""
+    """Compute a small kernel, so that no measurement includes compilation."""
     small = RatingMatrix(matrix.values[:50])
     ItemKernel(components, dtype=dtype).fit(small, {"genres": genres[:50]}).for_user(0, [0])
 
 
 def low_rank_steps(matrix: RatingMatrix) -> None:
-    """Ten EM steps at rank 20, after one to compile."""
+    """Time ten EM steps at rank 20, after one to compile."""
     for steps in (1, 10):
         em = LowRankEM(rank=20, anneal=False, max_iter=steps, random_state=0)
         with warnings.catch_warnings():
@@ -81,7 +81,7 @@ def low_rank_steps(matrix: RatingMatrix) -> None:
 
 
 def dense_gram(matrix: RatingMatrix, dtype: str) -> tuple[float, float]:
-    """Seconds of one Gram of the matrix made dense, the better of three."""
+    """Return the seconds of one Gram of the dense matrix, the best of three."""
     dense = matrix.to_dense(missing=0.0).astype(dtype)
     taken = min(seconds(lambda: dense @ dense.T) for _ in range(3))
     print(f"dense Gram {dense.shape}, {dtype}: {shown(taken)}")
@@ -89,29 +89,29 @@ def dense_gram(matrix: RatingMatrix, dtype: str) -> tuple[float, float]:
 
 
 def all_users(kernel: ItemKernel, threads: int) -> None:
-    """The kernel of each user's own items, dropped at once."""
+    """Compute and discard the kernel of each user's own items."""
 
-    def of_some(users: np.ndarray) -> float:
+    def of_block(users: np.ndarray) -> float:
         return sum(float(kernel.for_user(int(u))[0, 0]) for u in users if len(kernel.items_of(u)))
 
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:
-        list(pool.map(of_some, np.array_split(np.arange(kernel.n_users_), 16 * threads)))
+    blocks = np.array_split(np.arange(kernel.n_users_), 16 * threads)
+    run_all(of_block, blocks, engine="threads", n_jobs=threads)
 
 
 def seconds(work) -> tuple[float, float]:  # type: ignore[no-untyped-def]
-    """How long it takes, by the clock and of processor time."""
+    """Return the wall-clock and CPU seconds of a call."""
     clock, processor = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - clock, time.process_time() - processor
 
 
 def shown(taken: tuple[float, float]) -> str:
-    """Both times as text."""
+    """Return both times as text."""
     return f"{taken[0]:.2f} s ({taken[1]:.2f})"
 
 
 def peak_memory() -> float:
-    """Of this process so far, in GB."""
+    """Return the peak memory of this process so far, in GB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 

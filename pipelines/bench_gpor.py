@@ -1,4 +1,4 @@
-"""How long GPOR's evidence takes, in units of a Cholesky factorisation of the same size.
+"""Time of GPOR's evidence, in units of a Cholesky factorisation of the same size.
 
     python pipelines/bench_gpor.py [--ml-100k FOLDER] [--rounds 9] [--threads 2] [--large]
 
@@ -9,8 +9,8 @@ Three claims, each a ratio of medians measured in one run:
 * 943 problems of the sizes of the users of MovieLens 100K: one pass of pooled Laplace
   evidence with gradient takes at most 20 times the 943 factorisations.
 
-The users' own ratings are read from ``--ml-100k``; without it the sizes are drawn to look
-alike. ``--large`` also trains on 20,000 rows with inducing inputs.
+The users' own ratings are read from ``--ml-100k``; without it similar sizes are
+drawn. ``--large`` also trains on 20,000 rows with inducing inputs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ordrec.ordinal.gpor.parameters import paper_start
 from ordrec.ordinal.gpor.pooled import PooledEvidence
 
 Problem = tuple[np.ndarray, np.ndarray]
-JIGGLE = 0.05  # how far the parameters move between two evaluations of a line search
+STEP = 0.05  # how far the parameters move between two evaluations of a line search
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def single(rounds: int, n: int = 1000) -> None:
-    """One evidence with gradient against one Cholesky factorisation, n = 1000."""
+    """Compare one evidence with gradient to one Cholesky factorisation, n = 1000."""
     X, y = smooth_ranks(n, 8, np.random.default_rng(0))
     kernel = Gaussian(1 / 16)
     pairs = kernel.pairs(X)
@@ -67,7 +67,7 @@ def single(rounds: int, n: int = 1000) -> None:
 
 
 def pooled(folder: str | None, rounds: int, threads: int) -> None:
-    """One pass over 943 users against the factorisations of their matrices."""
+    """Compare one pass over 943 users to the factorisations of their matrices."""
     problems = real_users(folder) if folder else invented_users()
     sizes = [y.size for _, y in problems]
     evidence = PooledEvidence(problems, 5, threads)
@@ -89,14 +89,14 @@ def pooled(folder: str | None, rounds: int, threads: int) -> None:
 
 
 def large(n: int = 20_000, m: int = 200) -> None:
-    """Train on many rows; the error is measured against the exact model on fewer."""
+    """Train on many rows, and compare with the exact model on fewer rows."""
     X, y = smooth_ranks(n + 2000, 8, np.random.default_rng(1))
     train, test = slice(0, n), slice(n, None)
     for inference in ("laplace", "ep"):
         model = GPOR(inducing=m, inference=inference, random_state=0)
-        begun = time.perf_counter()
+        started = time.perf_counter()
         model.fit(X[train], y[train])
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         wrong = float((model.predict(X[test]) != y[test]).mean())
         print(
             f"{n} rows, {m} inducing, {inference}: {seconds:.0f} s for {model.n_iter_} iterations, "
@@ -115,14 +115,14 @@ def large(n: int = 20_000, m: int = 200) -> None:
 
 
 def smooth_ranks(n: int, d: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Five ranks of equal size of a smooth function with noise."""
+    """Return five ranks of equal size of a smooth function with noise."""
     X = rng.normal(size=(n, d))
     score = np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n)
     return X, np.digitize(score, np.quantile(score, [0.2, 0.4, 0.6, 0.8]))
 
 
 def real_users(folder: str) -> list[Problem]:
-    """Every user's ranks with an item kernel; what the kernel says does not matter here."""
+    """Return every user's ranks with an item kernel; its values do not matter for the time."""
     ratings = load_movielens(folder)
     items = np.random.default_rng(0).normal(size=(ratings.n_items, 20))
     rows = [ratings.rows_of_user(user) for user in range(ratings.n_users)]
@@ -130,32 +130,32 @@ def real_users(folder: str) -> list[Problem]:
 
 
 def invented_users() -> list[Problem]:
-    """943 users with 20 to 737 ratings, 106 on average."""
+    """Return 943 synthetic users with 20 to 737 ratings, 106 on average."""
     rng = np.random.default_rng(0)
     sizes = np.clip(20 + rng.gamma(0.75, 115.0, size=943), 20, 737).astype(int)
     return [(item_kernel(rng.normal(size=(n, 20))), rng.integers(0, 5, n)) for n in sizes]
 
 
 def item_kernel(items: np.ndarray) -> np.ndarray:
-    """A Gaussian kernel of invented item features."""
+    """Return a Gaussian kernel of item features."""
     return Gaussian(1 / 40)(items)
 
 
 def near(theta: np.ndarray) -> Iterator[np.ndarray]:
-    """Points around theta, as an optimiser would ask for."""
+    """Yield points around theta, as a line search would."""
     rng = np.random.default_rng(0)
     while True:
-        yield theta + JIGGLE * rng.normal(size=theta.size)
+        yield theta + STEP * rng.normal(size=theta.size)
 
 
 def median_seconds(call: Callable[[], object], rounds: int) -> float:
-    """Median of several runs."""
-    taken = []
+    """Return the median seconds of several runs."""
+    times = []
     for _ in range(rounds):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         call()
-        taken.append(time.perf_counter() - begun)
-    return statistics.median(taken)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
 
 
 if __name__ == "__main__":

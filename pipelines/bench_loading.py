@@ -1,13 +1,13 @@
-"""How fast and in how much memory ratings are loaded.
+"""Time and memory of loading ratings.
 
-Two claims, each measured in a process of its own:
+Two claims, each measured in its own process:
 
 * ``ratings.dat`` of the size of MovieLens 1M loads within 1.5 times what
   ``pandas.read_csv`` takes for the same rows as csv;
 * 25 million rows of ``ratings.csv`` load within 2500 MB of memory.
 
 Run ``python pipelines/bench_loading.py`` (``--rows`` for fewer large rows). The files are
-synthetic and live in a temporary folder; with ``--ml-1m PATH`` the real ratings are used.
+synthetic and in a temporary folder; with ``--ml-1m PATH`` the real ratings are used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PIECE = 1_000_000
 
 
 def main() -> None:
-    """Measure both claims and print them."""
+    """Measure both claims and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=25_000_000, help="rows of the large file")
     parser.add_argument("--ml-1m", type=Path, help="folder or zip of MovieLens 1M")
@@ -58,8 +58,8 @@ def compare_speed(folder: Path, real: Path | None) -> None:
     (folder / "ratings.dat").write_text(text.replace(",", "::"))
     ours = lambda: load_movielens(folder / "ratings.dat")  # noqa: E731
     theirs = lambda: pd.read_csv(folder / "same.csv")  # noqa: E731
-    ours(), theirs()  # compiled code and file cache are warm
-    times = [(_seconds(ours), _seconds(theirs)) for _ in range(ROUNDS)]  # taken in turns
+    ours(), theirs()  # load compiled code and fill the file cache
+    times = [(_seconds(ours), _seconds(theirs)) for _ in range(ROUNDS)]  # alternating
     ratio = statistics.median(a / b for a, b in times)
     best = [1e3 * min(column) for column in zip(*times, strict=True)]
     print(
@@ -86,7 +86,7 @@ def _write_large(file: Path, n_rows: int) -> None:
     with open(file, "w", encoding="utf-8") as out:
         out.write("userId,movieId,rating,timestamp\n")
         rng = np.random.default_rng(3)
-        for start in range(0, n_rows, PIECE):  # shuffled: sorted rows would be easier to check
+        for start in range(0, n_rows, PIECE):  # shuffled, because sorted rows are easier to check
             rows = start + rng.permutation(min(PIECE, n_rows - start))
             pd.DataFrame(
                 {

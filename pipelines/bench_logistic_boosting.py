@@ -14,8 +14,8 @@ perceptrons  2000 rounds of perceptrons on 6000 census rows: minutes (needs the 
 pairs        RankBoost-AE is linear in the number of rows
 
 Compiled functions are called once before anything is timed; the best of the repeats counts.
-Ratios are of elapsed times; the two absolute goals (user, perceptrons) are in processor time,
-which other work on the machine does not change.
+Ratios are of wall-clock times; the two absolute goals (user, perceptrons) are in CPU time, which
+depends less on other work on the machine.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def against_mord(chosen: argparse.Namespace) -> None:
-    """Time and objective beside mord.LogisticAT."""
+    """Compare time and objective with mord.LogisticAT."""
     if not installed("mord"):
         return
     import mord
@@ -72,15 +72,17 @@ def against_mord(chosen: argparse.Namespace) -> None:
     def value(w: np.ndarray, b: np.ndarray) -> float:
         return objective(X @ w, b, y, Loss("logistic"), "all", 1.0, 0.5 * float(w @ w))
 
-    at, mord_at = value(ours.coef_, ours.thresholds_), value(theirs.coef_, theirs.theta_)
+    reached = value(ours.coef_, ours.thresholds_)
+    mord_reached = value(theirs.coef_, theirs.theta_)
     print(f"  ordrec {seconds:.3f} s, mord {mord_seconds:.3f} s")
-    print(f"  objectives {at:.6f} and {mord_at:.6f}, relative difference {at / mord_at - 1:.1e}")
-    verdict("time over mord's", seconds / mord_seconds, 1 / 3)
-    verdict("objective above mord's, relative", at / mord_at - 1, 1e-6)
+    excess = reached / mord_reached - 1
+    print(f"  objectives {reached:.6f} and {mord_reached:.6f}, relative difference {excess:.1e}")
+    verdict("time relative to mord", seconds / mord_seconds, 1 / 3)
+    verdict("objective above that of mord, relative", excess, 1e-6)
 
 
 def million_rows(chosen: argparse.Namespace) -> None:
-    """The whole fit in units of one pass over X."""
+    """Time the whole fit in units of one pass over X."""
     X, y = linear_ranks(1_000_000, 50, 10)
     OrdinalLogistic().fit(X[:500], y[:500])
     w = np.ones(50)
@@ -88,11 +90,11 @@ def million_rows(chosen: argparse.Namespace) -> None:
     model = OrdinalLogistic()
     seconds = fit_seconds(model, X, y, chosen.repeats)
     print(f"  one pass {1e3 * one_pass:.0f} ms, fit {seconds:.2f} s, {model.n_iter_} iterations")
-    verdict("passes an iteration", seconds / one_pass / model.n_iter_, 20)
+    verdict("passes per iteration", seconds / one_pass / model.n_iter_, 20)
 
 
 def stumps_against_skordinal(chosen: argparse.Namespace) -> None:
-    """Two hundred stumps on 2000 rows, both losses."""
+    """Time two hundred stumps on 2000 rows, both losses."""
     if not installed("skordinal"):
         return
     from skordinal.classifiers import ORBoost as Peer
@@ -108,11 +110,11 @@ def stumps_against_skordinal(chosen: argparse.Namespace) -> None:
         peer_mze, peer_mae = mean_errors(theirs, X[test], y[test])
         print(f"  {margins}: ordrec {seconds:.3f} s, skordinal {peer_seconds:.3f} s")
         print(f"  MZE {mze:.4f} and {peer_mze:.4f}, MAE {mae:.4f} and {peer_mae:.4f}")
-        verdict("time over skordinal's", seconds / peer_seconds, 1 / 2)
+        verdict("time relative to skordinal", seconds / peer_seconds, 1 / 2)
 
 
 def one_users_problem(chosen: argparse.Namespace) -> None:
-    """As many items as a busy user rated, as many features as there are users."""
+    """Time a problem with the items of an active user and one feature per user."""
     rng = np.random.default_rng(0)
     X = np.where(rng.random((500, 943)) < 0.2, rng.integers(1, 6, (500, 943)), 0).astype(float)
     f = X @ rng.normal(size=943) * (rng.random(943) < 0.1).mean() + rng.normal(size=500)
@@ -121,7 +123,7 @@ def one_users_problem(chosen: argparse.Namespace) -> None:
     boosted = ORBoost(base="stump", n_estimators=200)
     seconds = fit_seconds(boosted, X, y, chosen.repeats)
     print(f"  elapsed {seconds:.2f} s")
-    verdict("processor seconds", fit_seconds(boosted, X, y, 1, time.process_time), 1.0)
+    verdict("CPU seconds", fit_seconds(boosted, X, y, 1, time.process_time), 1.0)
     if installed("skordinal"):
         from skordinal.classifiers import ORBoost as Peer
 
@@ -130,7 +132,7 @@ def one_users_problem(chosen: argparse.Namespace) -> None:
 
 
 def perceptrons_on_census(chosen: argparse.Namespace) -> None:
-    """The paper's largest problem, which took it about an hour."""
+    """Time the paper's largest problem, which took about an hour there."""
     if not chosen.data:
         print("  skipped: name the data folder with --data or ORDREC_DATA")
         return
@@ -142,14 +144,12 @@ def perceptrons_on_census(chosen: argparse.Namespace) -> None:
     model = ORBoost(base="perceptron", n_estimators=chosen.rounds, random_state=0)
     seconds = fit_seconds(model, table.X[train], table.y[train], 1, time.process_time)
     mze, mae = mean_errors(model, table.X[test], table.y[test])
-    print(
-        f"  {chosen.rounds} rounds: {seconds:.0f} processor seconds; MZE {mze:.3f}, MAE {mae:.3f}"
-    )
+    print(f"  {chosen.rounds} rounds: {seconds:.0f} CPU seconds; MZE {mze:.3f}, MAE {mae:.3f}")
     verdict("minutes for 2000 rounds", seconds / 60 * 2000 / chosen.rounds, 60)
 
 
 def rankboost_is_linear(chosen: argparse.Namespace) -> None:
-    """Time against the number of rows; the number of pairs grows 256-fold."""
+    """Time increasing numbers of rows; the number of pairs grows 256-fold."""
     RankBoostAE("stump", n_estimators=2).fit(*smooth_ranks(100, 5, 5))
     sizes, seconds = [5_000, 20_000, 80_000], []
     for n in sizes:
@@ -160,7 +160,7 @@ def rankboost_is_linear(chosen: argparse.Namespace) -> None:
 
 
 def linear_ranks(n: int, d: int, n_ranks: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks of equal frequency of a noisy linear score."""
+    """Return ranks of equal frequency of a noisy linear score."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
     f = X @ rng.normal(size=d) + 2.0 * rng.logistic(size=n)
@@ -168,7 +168,7 @@ def linear_ranks(n: int, d: int, n_ranks: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def smooth_ranks(n: int, d: int, n_ranks: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks of equal frequency of a noisy additive score."""
+    """Return ranks of equal frequency of a noisy additive score."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
     f = np.sin(2 * X[:, 0]) + np.abs(X[:, 1]) + 0.5 * X[:, 2] + 0.3 * rng.normal(size=n)
@@ -176,7 +176,7 @@ def smooth_ranks(n: int, d: int, n_ranks: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def mean_errors(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """MZE and MAE."""
+    """Return MZE and MAE."""
     off = np.abs(np.asarray(model.predict(X), dtype=float) - y)
     return float((off > 0).mean()), float(off.mean())
 
@@ -188,14 +188,14 @@ def fit_seconds(
     repeats: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
-    """The shortest time to fit."""
+    """Return the shortest time to fit."""
     return timed(lambda: model.fit(X, y), repeats, clock)
 
 
 def timed(
     run: Callable[[], Any], repeats: int, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """The shortest time."""
+    """Return the shortest time of several runs."""
     best = np.inf
     for _ in range(repeats):
         started = clock()
@@ -205,15 +205,15 @@ def timed(
 
 
 def installed(package: str) -> bool:
-    """Whether a peer is there to be compared with."""
-    there = importlib.util.find_spec(package) is not None
-    if not there:
+    """Return whether a package to compare with is installed."""
+    found = importlib.util.find_spec(package) is not None
+    if not found:
         print(f"  {package} is not installed: no comparison (pip install 'ordrec[peers]')")
-    return there
+    return found
 
 
 def verdict(what: str, value: float, limit: float) -> None:
-    """One line: the number, its limit, and whether it holds."""
+    """Print a number, its limit, and whether it is met."""
     print(f"  {what}: {value:.3g} (at most {limit:.3g}): {'met' if value <= limit else 'MISSED'}")
 
 

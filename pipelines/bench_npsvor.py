@@ -1,15 +1,15 @@
 """Time of NPSVOR against scikit-learn's one-against-one SVC on the same rows.
 
 California housing, 5 ranks of equal frequency, gamma 1, C 100 (section V-D of the paper),
-and the paper's own solver beside the exact one:
+and the paper's own solver compared with the exact one:
 
     python pipelines/bench_npsvor.py --data DATA --rows 2000 10000
 
-DATA is the folder of data sets, with ordinal-regression-frequency inside. Every line is of
-one run; CPU seconds are given too, because wall-clock time depends on what else runs. SVC uses
+DATA is the folder of data sets, with ordinal-regression-frequency inside. Every line is from
+one run; CPU seconds are printed too, because wall-clock time depends on what else runs. SVC uses
 one core; NPSVOR one or, where its line says so, all (``n_jobs=-1``). The
 gap is the relative distance of the primal objective from a solve to a thousandth of the
-tolerance (``--tight``). That and the paper's solver are left out above 5000 rows.
+tolerance (``--tight``). That and the paper's solver are omitted above 5000 rows.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SLOW_ROWS = 5000
 
 
 def california(data: Path, rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Standardised features and the rank in five of ``rows`` rows drawn at random."""
+    """Return standardised features and ranks 1 to 5 of ``rows`` rows drawn at random."""
     table = pd.read_csv(data / "ordinal-regression-frequency" / "calhousing.csv.gz")
     table = table.sample(rows, random_state=seed)
     return table.filter(regex=r"^x\d+$").to_numpy(), table["y5"].to_numpy()
 
 
 def timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Wall-clock and CPU seconds of a fit."""
+    """Return wall-clock and CPU seconds of a fit."""
     one_core = getattr(model, "n_jobs", None) is None
     wall, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(), threadpool_limits(1 if one_core else None):
@@ -48,13 +48,13 @@ def timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print one table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--rows", type=int, nargs="+", default=[2000, 10_000])
     parser.add_argument("--tight", action="store_true")
     options = parser.parse_args()
-    timed(NPSVOR(), *california(options.data, 1600))  # compiles, and wakes the BLAS
+    timed(NPSVOR(), *california(options.data, 1600))  # compiles, and starts the threads of BLAS
 
     print(f"{'rows':>6} {'model':<22} {'wall s':>8} {'ratio':>6} {'CPU s':>8} {'ratio':>6}", end="")
     print(f" {'violation':>10} {'rel. gap':>9} {'from best':>9} {'iterations':>10}")

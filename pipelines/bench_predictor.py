@@ -1,13 +1,13 @@
-"""The rating predictor against Surprise and myFM: same folds, same metrics, same run.
+"""The rating predictor compared with Surprise and myFM: same folds, same metrics, same run.
 
     python pipelines/bench_predictor.py --data FOLDER [--set ml-100k] [--folds u1 u2]
         [--models full fast peers] [--inputs ids side time] [--no-refit] [--jobs 2]
 
-FOLDER holds one folder for each data set, as unpacked. ``ml-100k`` has its official folds,
+FOLDER holds one unpacked folder per data set. ``ml-100k`` has its official folds,
 ``eachmovie`` its fixed split; ``ml-1m`` is cut 90/10, the others 80/20, at random. Peers are
 measured when installed. Seconds are those of fitting and predicting, after a fit to a few users
-that compiles (or loads) the loops; the last column is CPU seconds, which say more on a machine
-that others use too.
+that compiles (or loads) the loops; the last column is CPU seconds, which are more reliable on a
+shared machine.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LOADERS: dict[str, tuple[Callable[..., Ratings], str]] = {
 
 
 def main() -> None:
-    """Load, fit, measure, print."""
+    """Load the ratings, fit and measure the models, print the table."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--data", type=Path, required=True)
     options.add_argument("--set", choices=LOADERS, default="ml-100k")
@@ -71,7 +71,7 @@ def main() -> None:
 def parts(
     ratings: Ratings, name: str, folds: list[str], seed: int
 ) -> Iterator[tuple[str, Ratings, Ratings]]:
-    """Training and test parts."""
+    """Yield the name, the training part and the test part of each fold."""
     if name == "ml-100k":
         for fold in folds:
             yield fold, ratings.select(~ratings.folds[fold]), ratings.select(ratings.folds[fold])
@@ -81,12 +81,14 @@ def parts(
         yield "fixed", ratings.select(~test), ratings.select(test)
         return
     share = 0.1 if name == "ml-1m" else 0.2
-    held = np.random.default_rng(seed).permutation(ratings.n_ratings) < share * ratings.n_ratings
-    yield f"{1 - share:.0%}", ratings.select(~held), ratings.select(held)
+    held_out = (
+        np.random.default_rng(seed).permutation(ratings.n_ratings) < share * ratings.n_ratings
+    )
+    yield f"{1 - share:.0%}", ratings.select(~held_out), ratings.select(held_out)
 
 
 def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Callable[..., np.ndarray]]]:
-    """Names, and functions from training and test parts to ratings or distributions."""
+    """Yield names, and functions from training and test parts to ratings or distributions."""
     for preset in ("full", "fast"):
         if preset in chosen.models:
             for inputs in chosen.inputs:
@@ -98,7 +100,7 @@ def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Callable[..., np.n
 
 
 def predictor(preset: str, inputs: str, chosen: argparse.Namespace) -> Callable[..., np.ndarray]:
-    """The predictor with ids only, with side data, or with side data and times."""
+    """Return the predictor with ids only, with side data, or with side data and times."""
 
     def run(train: Ratings, test: Ratings) -> np.ndarray:
         model = RatingPredictor(
@@ -117,7 +119,7 @@ def predictor(preset: str, inputs: str, chosen: argparse.Namespace) -> Callable[
 
 
 def peers() -> Iterator[tuple[str, Callable[..., np.ndarray]]]:
-    """Surprise and myFM, where they are installed."""
+    """Yield Surprise and myFM, if they are installed."""
     try:
         import surprise
     except ImportError:
@@ -136,7 +138,7 @@ def peers() -> Iterator[tuple[str, Callable[..., np.ndarray]]]:
 
 
 def surprise_knn(surprise: Any, train: Ratings, test: Ratings) -> np.ndarray:
-    """Item neighbours around baselines, Pearson-baseline similarity."""
+    """Predict by item neighbours around baselines, Pearson-baseline similarity."""
     low, high = float(train.scale.values[0]), float(train.scale.values[-1])
     reader = surprise.Reader(rating_scale=(low, high))
     table = train.to_frame()[["user", "item", "rating"]]
@@ -148,7 +150,7 @@ def surprise_knn(surprise: Any, train: Ratings, test: Ratings) -> np.ndarray:
 
 
 def my_fm(myfm: Any, train: Ratings, test: Ratings, *, implicit: bool) -> np.ndarray:
-    """Bayesian factorisation machine with an ordered probit, rank 10, 512 sweeps."""
+    """Predict by a Bayesian factorisation machine with ordered probit, rank 10, 512 sweeps."""
     shape = (train.n_users, train.n_items)
     seen = sparse.csr_matrix((np.ones(len(train)), (train.users, train.items)), shape=shape)
     blocks = [sparse.identity(n, format="csr") for n in shape]
@@ -166,22 +168,22 @@ def my_fm(myfm: Any, train: Ratings, test: Ratings, *, implicit: bool) -> np.nda
             for codes, block in ((part.users, blocks[0]), (part.items, blocks[1]))
         ]
 
-    def nothing(part: Ratings) -> Any:
+    def no_features(part: Ratings) -> Any:
         return sparse.csr_matrix((len(part), 0))
 
     model = myfm.MyFMOrderedProbit(rank=10, random_seed=42)
     with contextlib.redirect_stderr(io.StringIO()):  # a progress bar
         model.fit(
-            nothing(train), train.levels.astype(np.int64), X_rel=relations(train), n_iter=512,
+            no_features(train), train.levels.astype(np.int64), X_rel=relations(train), n_iter=512,
             n_kept_samples=512, group_shapes=groups,
         )  # fmt: skip
-    return model.predict_proba(nothing(test), relations(test))
+    return model.predict_proba(no_features(test), relations(test))
 
 
 def measure(
     name: str, fold: str, fit: Callable[..., np.ndarray], train: Ratings, test: Ratings
 ) -> None:
-    """One line of the table."""
+    """Fit and measure a model and print one row of the table."""
     wall, cpu = time.perf_counter(), time.process_time()
     predicted = fit(train, test)
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
@@ -189,12 +191,12 @@ def measure(
     outcome = (
         Outcome(test, probabilities=predicted) if is_distribution else Outcome(test, predicted)
     )
-    figures: dict[str, float] = {}
+    values: dict[str, float] = {}
     for metric in METRICS:
         wanted = measure_from_name(metric)
         if wanted.applies_to(outcome):
-            figures[metric] = wanted.value(outcome, "micro", wanted.decision)[0]
-    line = " ".join(f"{figures[m]:8.4f}" if m in figures else f"{'-':>8s}" for m in METRICS)
+            values[metric] = wanted.value(outcome, "micro", wanted.decision)[0]
+    line = " ".join(f"{values[m]:8.4f}" if m in values else f"{'-':>8s}" for m in METRICS)
     print(f"{name:28s} {fold:7s} {line} {seconds:8.1f} {cpu_seconds:7.1f}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""How long SVORIM and SVOREX take, side by side with scikit-learn's SVR.
+"""Time of SVORIM and SVOREX compared with scikit-learn's SVR.
 
     python pipelines/bench_svor.py --data FOLDER
         [--sections ratio,growth,small,batch,cache,linear,tune]
@@ -14,8 +14,8 @@ cache of 2 GB. Every claim is a ratio measured in one run, all cores allowed:
 * small: under 5 ms for a problem of 300 rows with its Gram matrix given;
 * batch: 1000 such problems use all cores;
 * cache: a second process compiles nothing;
-* linear: a linear kernel on all rows, solved through its features, beside the same problem
-  solved through its Gram matrix and SVR's on 3000 rows;
+* linear: a linear kernel on all rows, solved through its features, compared with the same problem
+  solved through its Gram matrix and with SVR on 3000 rows;
 * tune: the paper's search on 300 rows in at most a third of the time of two GridSearchCV,
   with the same winner.
 
@@ -52,7 +52,7 @@ MODELS = {"SVORIM": SVORIM, "SVOREX": SVOREX}
 
 
 def main() -> None:
-    """Measure the sections asked for."""
+    """Measure the requested sections."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--data", default=os.environ.get("ORDREC_DATA"), help="data folder")
     options.add_argument("--sections", default=",".join(SECTIONS), help="also: large")
@@ -90,20 +90,20 @@ def main() -> None:
 
 
 def rows_of(table: OrdinalTable, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """A random part of the table."""
+    """Return a random part of the table."""
     rows = rng.choice(table.y.size, n, replace=False)
     return table.X[rows], table.y[rows]
 
 
 def seconds(work: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[float, Any]:
-    """Wall-clock time of one call, and its value."""
+    """Return the wall-clock time of one call and its value."""
     started = time.perf_counter()
     value = work(*arguments, **options)
     return time.perf_counter() - started, value
 
 
 def warm_up(california: dict[int, OrdinalTable], rng: np.random.Generator) -> None:
-    """Compile, or load what was compiled before."""
+    """Compile, or load compiled code from disk."""
     spent = 0.0
     for n in (300, 1100):
         X, y = rows_of(california[5], n, rng)
@@ -112,7 +112,7 @@ def warm_up(california: dict[int, OrdinalTable], rng: np.random.Generator) -> No
 
 
 def fits(california: dict[int, OrdinalTable], n: int, rng: np.random.Generator) -> dict:
-    """Times of SVR and both models, with 5 and 10 ranks, on the same rows."""
+    """Return times of SVR and both models, with 5 and 10 ranks, on the same rows."""
     times: dict = {}
     rows = rng.choice(california[5].y.size, n, replace=False)
     for n_ranks, table in california.items():
@@ -134,8 +134,8 @@ def fits(california: dict[int, OrdinalTable], n: int, rng: np.random.Generator) 
 
 
 def ratios(california: dict[int, OrdinalTable], sizes: list[int], rng: Any) -> None:
-    """Times over SVR's, and those of 10 ranks over those of 5."""
-    print("\nTime over SVR's")
+    """Print times relative to SVR, and times with 10 ranks relative to 5."""
+    print("\nTime relative to SVR")
     for n in sizes:
         times = fits(california, n, rng)
         worst = max(times[m, r] / times["SVR", r] for m in MODELS for r in (5, 10))
@@ -145,7 +145,7 @@ def ratios(california: dict[int, OrdinalTable], sizes: list[int], rng: Any) -> N
 
 
 def growth(california: dict[int, OrdinalTable], sizes: list[int], rng: Any) -> None:
-    """Slopes of log time over log size."""
+    """Print slopes of log time over log size."""
     print("\nGrowth")
     times = [fits(california, n, rng) for n in sizes]
     for key in times[0]:
@@ -155,7 +155,7 @@ def growth(california: dict[int, OrdinalTable], sizes: list[int], rng: Any) -> N
 
 
 def large(california: dict[int, OrdinalTable], n: int, rng: Any) -> None:
-    """Peak memory of one large fit."""
+    """Print the peak memory of one large fit."""
     X, y = rows_of(california[5], n, rng)
     took, model = seconds(SVORIM(C=100.0, gamma=1.0).fit, X, y)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -164,7 +164,7 @@ def large(california: dict[int, OrdinalTable], n: int, rng: Any) -> None:
 
 
 def small(california: dict[int, OrdinalTable], rng: Any) -> None:
-    """Milliseconds of 300-row problems."""
+    """Print milliseconds of problems of 300 rows."""
     print("\n300 rows, Gram matrix given: median of 40 fits")
     for n_ranks, table in california.items():
         problems = [rows_of(table, 300, rng) for _ in range(40)]
@@ -173,12 +173,12 @@ def small(california: dict[int, OrdinalTable], rng: Any) -> None:
                 1e3 * seconds(solve, Gaussian(1.0)(X), y - 1, n_ranks, C=100.0)[0]
                 for X, y in problems
             ]
-            verdict(f"{name}, {n_ranks} ranks: ms a fit", float(np.median(spent)), 5.0)
+            verdict(f"{name}, {n_ranks} ranks: ms per fit", float(np.median(spent)), 5.0)
             print(f"    (fastest {min(spent):.2f}, slowest {max(spent):.2f})")
 
 
 def batch(california: dict[int, OrdinalTable], rng: Any) -> None:
-    """1000 problems of 300 rows, one thread and all of them."""
+    """Time 1000 problems of 300 rows with one thread and with all of them."""
     print("\n1000 problems of 300 rows")
     problems = [rows_of(california[5], 300, rng) for _ in range(100)] * 10
     grams = [Gaussian(1.0)(X) for X, _ in problems]
@@ -189,7 +189,7 @@ def batch(california: dict[int, OrdinalTable], rng: Any) -> None:
 
 
 def cache() -> None:
-    """How long the first fit of a new process takes."""
+    """Time the first fit of a new process."""
     code = (
         "import time, numpy as np\n"
         "from ordrec.ordinal.svor.model import SVORIM\n"
@@ -203,16 +203,16 @@ def cache() -> None:
 
 
 def linear(table: OrdinalTable, rng: Any) -> None:
-    """A linear kernel, by its features and by its Gram matrix."""
+    """Time a linear kernel, by its features and by its Gram matrix."""
     print("\nLinear kernel, C = 1")
     X, y = rows_of(table, 3000, rng)
     svr, _ = seconds(SVR(kernel="linear", cache_size=2000).fit, X, y)
     for name, model in MODELS.items():
-        narrow, fitted = seconds(model(kernel="linear").fit, X, y)
-        whole, other = seconds(model(kernel="precomputed").fit, X @ X.T, y)
+        by_features, fitted = seconds(model(kernel="linear").fit, X, y)
+        by_gram, other = seconds(model(kernel="precomputed").fit, X @ X.T, y)
         print(
-            f"3000 rows: {name} {narrow:.3f} s, by the Gram matrix {whole:.2f} s, SVR {svr:.2f} s; "
-            f"objectives {fitted.objective_:.4f} and {other.objective_:.4f}"
+            f"3000 rows: {name} {by_features:.3f} s, by the Gram matrix {by_gram:.2f} s, "
+            f"SVR {svr:.2f} s; objectives {fitted.objective_:.4f} and {other.objective_:.4f}"
         )
         took, fitted = seconds(model(kernel="linear").fit, table.X, table.y)
         gap = fitted.dual_gap_ / fitted.objective_
@@ -220,7 +220,7 @@ def linear(table: OrdinalTable, rng: Any) -> None:
 
 
 def tuning(housing: OrdinalTable, rng: Any) -> None:
-    """The paper's search against two plain grid searches."""
+    """Compare the paper's search with two plain grid searches."""
     print("\nThe paper's search, 300 rows, 5 folds")
     X, y = rows_of(housing, 300, rng)
     for name, model in MODELS.items():
@@ -236,9 +236,9 @@ def tuning(housing: OrdinalTable, rng: Any) -> None:
 
 
 def plain_search(model: Any, X: np.ndarray, y: np.ndarray) -> dict:
-    """Coarse, then fine, by scikit-learn."""
-    whole = np.arange(-3.0, 4.0)
-    grid = {"C": 10.0**whole, "gamma": 10.0 ** (whole - np.log10(2.0))}
+    """Search a coarse and then a fine grid with scikit-learn."""
+    powers = np.arange(-3.0, 4.0)
+    grid = {"C": 10.0**powers, "gamma": 10.0 ** (powers - np.log10(2.0))}
     scoring = "neg_mean_absolute_error"
     best = GridSearchCV(model, grid, cv=5, scoring=scoring, refit=False).fit(X, y).best_params_
     fine = {name: 10.0 ** (np.log10(value) + FINE_STEPS) for name, value in best.items()}
@@ -246,7 +246,7 @@ def plain_search(model: Any, X: np.ndarray, y: np.ndarray) -> dict:
 
 
 def verdict(what: str, value: float, limit: float | None) -> None:
-    """A number, its limit, and whether it is kept."""
+    """Print a number, its limit, and whether it is met."""
     if limit is None:
         print(f"{what}: {value:.2f}")
     else:

@@ -4,8 +4,8 @@ The ratings of user 52647 (449 movies) are the labels, those of the 1500 users w
 the same movies the features, compared by Pearson's correlation. Missing ratings are the movie's
 mean, or the weighted low-rank estimate of rank 20. SVORIM (C by five-fold cross-validation)
 against GPOR with Laplace's approximation and with EP; 50 to 300 training movies, 20 draws, box
-plots. The scan of the paper has lost its numbers: user, sizes and draws are not checked against
-the print, and of its results only what it says in words can be compared.
+plots. The digits are missing in the scan of the paper: user, sizes and draws are not checked
+against the print, and only its conclusions in words can be compared.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GRID = {"C": 10.0 ** np.arange(-3, 4)}
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
-    """Twenty draws; quick: two draws of 50 and 150 movies, without EP."""
+    """Run twenty draws; quick: two draws of 50 and 150 movies, without EP."""
     ratings = load_dataset("eachmovie", folder=data, offline=True)
     sizes = [50, 150] if quick else SIZES
     problems = [

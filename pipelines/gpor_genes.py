@@ -1,18 +1,19 @@
 """Section 6.4 of Chu and Ghahramani (2005): ranking genes by an ARD linear kernel.
 
-On each training part the weights of an ARD linear kernel are raised by evidence, the genes
-ranked by them, and GPOR with a plain linear kernel is trained on the 1, 2, 4, 8, ... best;
-shown is the error on the test part against the number of genes. The ranking sees the training
+On each training part the weights of an ARD linear kernel are chosen by evidence, the genes
+are ranked by them, and GPOR with a plain linear kernel is trained on the 1, 2, 4, 8, ... best;
+the error on the test part is shown against the number of genes. The ranking sees the training
 part only. Four times five stratified folds.
 
-The paper's expression data cannot be had. A file of one's own is taken from ``genes.csv`` in
-the data folder (one row a sample, one column a gene, the grade 1, 2, ... in the column ``y``) or
-named with ``--file expression.csv --label grade --levels low,middle,high``; without one, data
-are invented: ten genes that follow the grade of fifty samples, and 490 that do not.
+The paper's expression data are not available. Your own data are read from ``genes.csv`` in the
+data folder (one row per sample, one column per gene, the grade 1, 2, ... in the column ``y``) or
+from the file given by ``--file expression.csv --label grade --levels low,middle,high``;
+otherwise synthetic data are used: ten genes that follow the grade of fifty samples, and 490 that
+do not.
 
-With many more genes than samples the evidence ends up choosing whatever separates the
-training samples; the ascent is therefore stopped after a few iterations, when the weights have
-moved apart but not yet settled (``--steps``).
+With many more genes than samples, maximal evidence selects any genes that separate the training
+samples; the ascent is therefore stopped after a few iterations, when the weights differ but have
+not yet converged (``--steps``).
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
@@ -33,13 +33,14 @@ from ordrec.datasets import OrdinalTable, load_table
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.experiments.runner import Reproduction, announce, main
 from ordrec.ordinal import GPOR
+from ordrec.parallel import run_all
 from ordrec.report.figures import curves
 from ordrec.report.html import FigureSection, TableSection
 
 NAME = "gpor-genes"
 TITLE = "Grades from the expression of the genes that an ARD kernel ranks highest"
 SOURCE = "Chu and Ghahramani 2005, section 6.4"
-TIME = "about a minute with the invented data"
+TIME = "about a minute with the synthetic data"
 
 FOLDS, REPEATS = 5, 4
 TOP = 10
@@ -55,7 +56,7 @@ class BestGenes(ClassifierMixin, BaseEstimator):
         self.classes = classes
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> BestGenes:
-        """Rank, then train on the best."""
+        """Rank the genes, then train on the best."""
         self.scaler_ = StandardScaler().fit(X)
         X = self.scaler_.transform(X)
         self.order_ = ranking(X, y, self.inference, self.steps, self.classes)
@@ -65,7 +66,7 @@ class BestGenes(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Grades."""
+        """Return the predicted grades."""
         chosen = self.scaler_.transform(X)[:, self.order_[: self.n_genes]]
         return self.model_.predict(chosen)
 
@@ -73,7 +74,7 @@ class BestGenes(ClassifierMixin, BaseEstimator):
 def run(
     *, data, trials, jobs, quick, out: Path, file="", label="", levels=(), steps=5, inference=""
 ) -> Reproduction:
-    """Twenty folds with Laplace's approximation and with EP; quick: five, Laplace's alone."""
+    """Run twenty folds with Laplace's approximation and EP; quick: five, only Laplace's."""
     table = expression(data, file, label, levels)
     wanted = trials or (FOLDS if quick else FOLDS * REPEATS)
     repeats = -(-wanted // FOLDS)
@@ -104,10 +105,10 @@ def run(
             f"{way}: MAE {means.iloc[-1]:.4f} with all genes, {means.min():.4f} with the best "
             f"{means.idxmin()} (published: a few genes do better than all)"
         )
-    often = most_often(table, parts, ways[0], steps, jobs)
+    frequent = most_often(table, parts, ways[0], steps, jobs)
     findings.append(
         f"among the {TOP} best in all {len(parts)} rankings: "
-        + (", ".join(often.index[often["rankings"] == len(parts)]) or "no gene")
+        + (", ".join(frequent.index[frequent["rankings"] == len(parts)]) or "no gene")
     )
     sections = [
         FigureSection(
@@ -128,15 +129,15 @@ def run(
     sections.append(
         TableSection(
             "Genes that are often at the top",
-            often.head(15),
-            f"In how many of {len(parts)} rankings a gene is among the {TOP} best.",
+            frequent.head(15),
+            f"Number of the {len(parts)} rankings in which a gene is among the {TOP} best.",
         )
     )
     return Reproduction(result, findings, sections=sections, usual=False)
 
 
 def expression(data: Path | None, file: str, label: str, levels) -> OrdinalTable:
-    """The user's data, or invented ones."""
+    """Return the user's data, or synthetic data."""
     path = Path(file).expanduser() if file else None
     if path is None and data is not None and (data / "genes.csv").exists():
         path = data / "genes.csv"
@@ -146,7 +147,7 @@ def expression(data: Path | None, file: str, label: str, levels) -> OrdinalTable
 
 
 def invented(n: int = 50, n_genes: int = 500, n_relevant: int = 10) -> OrdinalTable:
-    """A few genes that follow the grade of the samples, and many that do not."""
+    """Return a table with a few genes that follow the grade of the samples and many that do not."""
     rng = np.random.default_rng(0)
     X, grade = rng.normal(size=(n, n_genes)), rng.normal(size=n)
     X[:, :n_relevant] = 0.8 * grade[:, None] + 0.6 * X[:, :n_relevant]
@@ -156,26 +157,25 @@ def invented(n: int = 50, n_genes: int = 500, n_relevant: int = 10) -> OrdinalTa
 
 
 def ranking(X: np.ndarray, y: np.ndarray, inference: str, steps: int, classes) -> np.ndarray:
-    """Columns of standardised features, the most relevant first."""
+    """Return the columns of standardised features, the most relevant first."""
     model = GPOR("ard-linear", inference=inference, max_iter=steps, classes=classes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # stopped early on purpose
         return model.fit(X, y).select_features(X.shape[1])
 
 
+def ranking_of_part(
+    train: np.ndarray, X: np.ndarray, y: np.ndarray, inference: str, steps: int, classes
+) -> np.ndarray:
+    """Return the ranking of the genes by the training rows of a fold."""
+    return ranking(StandardScaler().fit_transform(X[train]), y[train], inference, steps, classes)
+
+
 def most_often(table: OrdinalTable, parts, inference: str, steps: int, jobs: int) -> pd.DataFrame:
-    """How often each gene is among the best, most often first."""
+    """Return how often each gene is among the best, most often first."""
     classes = np.arange(1, table.n_ranks + 1)
-    orders = Parallel(n_jobs=jobs)(
-        delayed(ranking)(
-            StandardScaler().fit_transform(table.X[train]),
-            table.y[train],
-            inference,
-            steps,
-            classes,
-        )
-        for train, _ in parts
-    )
+    shared = (table.X, table.y, inference, steps, classes)
+    orders = run_all(ranking_of_part, [train for train, _ in parts], shared=shared, n_jobs=jobs)
     seen = Counter(table.feature_names[v] for order in orders for v in order[:TOP])
     frame = pd.DataFrame(seen.most_common(), columns=["gene", "rankings"])
     return frame.set_index("gene")

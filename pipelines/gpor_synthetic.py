@@ -3,7 +3,8 @@
 Points of the plane in three ranks, Gaussian kernel. SVORIM with parameters by five-fold
 cross-validation, GPOR with Laplace's approximation and with EP, whose parameters come from the
 evidence. The two Gaussian processes give a distribution: their log-loss is shown beside the
-errors, and a figure shows the most probable rank. (The paper's own points were only drawn.)
+errors, and a figure shows the most probable rank. (The paper shows its own points in a figure
+only.)
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ GRID = {"C": 10.0 ** np.arange(-1, 4), "gamma": 10.0 ** np.arange(-2, 2)}
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
-    """Ten draws of 60 training points; quick: three."""
+    """Run ten draws of 60 training points; quick: three."""
     table = synthetic(560)
     problem = TableProblem.drawn(table, [60], trials or (3 if quick else 10))
     models = {
@@ -60,7 +61,7 @@ CAPTION = "Training points of the first draw; lines between the regions of the p
 
 
 def synthetic(n: int) -> OrdinalTable:
-    """Three ranks around two bent lines, with a little noise."""
+    """Return a table with three ranks around two curved lines, with a little noise."""
     rng = np.random.default_rng(7)
     X = rng.uniform(-2, 2, (n, 2))
     latent = X[:, 0] + np.sin(1.5 * X[:, 1]) + 0.2 * rng.standard_normal(n)
@@ -68,7 +69,7 @@ def synthetic(n: int) -> OrdinalTable:
 
 
 def regions(models, table: OrdinalTable, train: np.ndarray):
-    """One panel an algorithm."""
+    """Draw one panel per algorithm."""
     figure, axes = blank(1, len(models), width=9.0, height=3.2)
     side = np.linspace(-2, 2, 60)
     grid = np.array([(a, b) for b in side for a in side])

@@ -9,9 +9,9 @@
 Gaussian kernel, features standardised by the training part, twenty published partitions. The
 Gaussian processes choose their parameters by evidence; SVORIM by five-fold cross-validation on
 the coarse and fine grid of its paper, on the measure that is reported. MZE and MAE are those of
-the most probable rank, the log-loss is the paper's NLL. The scan of the paper has lost its
-digits: who has them names a csv with the columns table, metric, data, model, mean and
-standard_error by ``--published``; otherwise what is checked is what it says in words.
+the most probable rank, the log-loss is the paper's NLL. The digits are missing in the scan of
+the paper: ``--published`` takes a csv with them (columns table, metric, data, model, mean and
+standard_error); otherwise only its conclusions in words are checked.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LEVEL = 0.05
 
 
 def run(*, data, trials, jobs, quick, out: Path, sets=(), published="") -> Reproduction:
-    """Twenty partitions; quick: two, of two sets of either kind."""
+    """Run twenty partitions; quick: two, of two sets of either kind."""
     names = among(sets or (QUICK_SETS if quick else LENGTH + FREQUENCY), LENGTH + FREQUENCY)
     length, frequency = problems(data, names)
     results = []
@@ -95,7 +95,7 @@ def run(*, data, trials, jobs, quick, out: Path, sets=(), published="") -> Repro
             TableSection(
                 "Against the rivals",
                 tests,
-                "Mean MZE of the rival less that of GPOR, and p of Wilcoxon's signed-rank test "
+                "Mean MZE of the rival minus that of GPOR, and p of Wilcoxon's signed-rank test "
                 "over the partitions, on the sets cut into ranks of equal size.",
             )
         )
@@ -103,7 +103,7 @@ def run(*, data, trials, jobs, quick, out: Path, sets=(), published="") -> Repro
 
 
 def problems(data: Path | None, names: list[str]) -> tuple[list[TableProblem], list[TableProblem]]:
-    """The tables of either kind, named after set and number of ranks."""
+    """Return the tables of either kind, named after set and number of ranks."""
     length, frequency = [], []
     for name in (name for name in LENGTH if name in names):
         path = data_folder(data, "ordinal-regression-length") / f"{name}.csv"
@@ -118,26 +118,26 @@ def problems(data: Path | None, names: list[str]) -> tuple[list[TableProblem], l
 
 
 def in_words(result: ExperimentResult) -> list[str]:
-    """What the paper says of its tables, counted over the sets."""
-    said = []
+    """Return the paper's conclusions about its tables, counted over the sets."""
+    sentences = []
     for metric in ("mze", "mae"):
         means = result.means(metric)
         ahead = {way: int((means[way] <= means["SVM"]).sum()) for way in PROCESSES}
-        said.append(
+        sentences.append(
             f"{metric}: at or below SVM: Laplace on {ahead['Laplace']}, EP on {ahead['EP']} of "
             f"{len(means)} sets (published: often better)"
         )
     means = result.means("log_loss")
     apart = means["EP"] - means["Laplace"]
-    said.append(
-        f"log-loss: EP less Laplace {apart.mean():+.4f} on average, at most "
+    sentences.append(
+        f"log-loss: EP minus Laplace {apart.mean():+.4f} on average, at most "
         f"{apart.abs().max():.4f} apart (published: closely matching)"
     )
-    return said
+    return sentences
 
 
 def significance(result: ExperimentResult, names: list[str]) -> pd.DataFrame:
-    """Each GPOR against each rival, partition by partition."""
+    """Compare each GPOR with each rival over the partitions."""
     scores, rows = result.scores("mze"), {}
     for name in names:
         values = scores.loc[name]

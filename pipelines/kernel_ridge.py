@@ -1,13 +1,13 @@
-"""What an item kernel is worth: one kernel ridge regression a user on MovieLens 100K.
+"""The accuracy of item kernels: one kernel ridge regression per user on MovieLens 100K.
 
     python pipelines/kernel_ridge.py [folder of MovieLens 100K]
 
-Each user's ratings, less leave-user-out item levels, are regressed on the item kernel that has
-not seen him; the users share nothing else. Prints RMSE and MAE of the real-valued predictions,
+Each user's ratings, minus leave-user-out item levels, are regressed on the item kernel computed
+without that user; the users share nothing else. Prints RMSE and MAE of the real-valued predictions,
 clipped to the scale, on the five official folds, with the Pearson kernel alone and with
 smoothed Pearson + co-rating + genres. Variances and smoothing counts are chosen once, on
 ratings held out of the training part of u1, never on a test part. (The test parts of u2 to u5
-lie in that training part: u1 is the clean row.)
+overlap with that training part: only the row of u1 is free of this.)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ITEM_DAMPING = 5.0
 
 
 def main() -> None:
-    """Choose, then print a row a fold."""
+    """Choose the kernels, then print one row per fold."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", nargs="?", default="data/ml-100k")
     ratings = load_movielens(options.parse_args().folder)
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def grids() -> dict[str, list[Kernel]]:
-    """The kernels to choose from: variances and smoothing counts on coarse grids."""
+    """Return the kernels to choose from: variances and smoothing counts on coarse grids."""
     pearson = [
         Constant(0.3) + variance * Pearson().normalised(smooth)
         for variance, smooth in product([0.25, 0.5, 1.0], [0, 20, 80, 200])
@@ -72,7 +72,7 @@ def grids() -> dict[str, list[Kernel]]:
 
 
 def choose(ratings: Ratings, genres: np.ndarray, grid: list[Kernel]) -> Kernel:
-    """The kernel with the least squared error on held-out training ratings of u1.
+    """Return the kernel with the least squared error on held-out training ratings of u1.
 
     A tenth of the ratings is held out, and 200 of the users are scored.
     """
@@ -85,7 +85,7 @@ def choose(ratings: Ratings, genres: np.ndarray, grid: list[Kernel]) -> Kernel:
 
 
 def score(train: Ratings, test: Ratings, genres: np.ndarray, kernel: Kernel) -> tuple[float, float]:
-    """RMSE and MAE of the test ratings."""
+    """Return RMSE and MAE of the test ratings."""
     matrix = RatingMatrix.from_ratings(train)
     items = ItemKernel(kernel).fit(matrix, {"genres": genres})
     totals = np.bincount(matrix.items, matrix.values.data, matrix.n_items)
@@ -106,7 +106,7 @@ def score(train: Ratings, test: Ratings, genres: np.ndarray, kernel: Kernel) -> 
 def ridge(
     items: ItemKernel, user: int, own: np.ndarray, surplus: np.ndarray, wanted: np.ndarray
 ) -> np.ndarray:
-    """Kernel ridge regression of what a user gave his items beyond their level."""
+    """Predict by kernel ridge regression how far a user's ratings are from the item levels."""
     K = items.for_user(user, own)
     K[np.diag_indices_from(K)] += NOISE
     return items.for_user(user, wanted, own) @ cho_solve(cho_factor(K, lower=True), surplus)
@@ -115,7 +115,7 @@ def ridge(
 def item_levels(
     matrix: RatingMatrix, totals: np.ndarray, user: int, wanted: np.ndarray
 ) -> np.ndarray:
-    """Item means without the user's own ratings, damped by ITEM_DAMPING ratings of the mean."""
+    """Return item means without the user's ratings, damped by ITEM_DAMPING ratings of the mean."""
     own, values = matrix.of_user(user)
     sums, counts = totals.copy(), matrix.item_counts.astype(float)
     sums[own] -= values

@@ -1,17 +1,17 @@
 """The five folds of OHSUMED in LETOR 3.0: documents ranked by graded relevance.
 
 106 medical queries, 16,140 judged documents, 45 features normalised within each query
-(QueryLevelNorm). The rule is the one the makers of LETOR ask for ("How to compare with the
-baselines?" on their page of LETOR 3.0's baselines), and it is fixed here: each
-method has a grid declared below; in each fold every setting is fitted on the training
-queries, the one with the highest MAP on the validation queries is taken (the first of equal
-ones), and that one alone is asked about the test queries, once. Validation queries are not
-learned from. Nothing is compared on test queries but the methods themselves.
+(QueryLevelNorm). The rule is the one required by the authors of LETOR ("How to compare with
+the baselines?" on their page of LETOR 3.0's baselines): each method has a grid declared below;
+in each fold every setting is fitted on the training queries, the one with the highest MAP on the
+validation queries is selected (the first of equal ones), and only this one ranks the test
+queries, once. Validation queries are not used for training. Only the methods themselves are
+compared on test queries.
 
 NDCG is that of LETOR's own tool (gain 2^grade - 1, discount 1 for the first two ranks); MAP
 and precision are ir-measures'. Each method's rankings of all test queries are written as TREC run
-files, with the judgements beside them. The published baselines are other methods: the
-question is who is ahead.
+files, with the judgements beside them. The published baselines are other methods, so the
+numbers are compared but not reproduced.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SVR_LOSSES = {"absolute": "epsilon_insensitive", "squared": "squared_epsilon_ins
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
-    """Five folds; quick: fewer settings, no LambdaMART."""
+    """Run five folds; quick: fewer settings, no LambdaMART."""
     letor = load_letor(data_folder(data, "ohsumed-letor", "OHSUMED"), name="ohsumed-letor")
     problem = QueryProblem.from_letor(letor)
     methods = declared_methods(PENALTIES[1::2] if quick else PENALTIES, boosted=not quick)
@@ -79,7 +79,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
                 "All measures",
                 _shown(pd.concat([table, published.to_frame("ndcg@10").reindex(columns=METRICS)])),
                 "Mean over the folds of the means over their test queries. The last rows are "
-                "published; the figures were handed down, not read off the original tables.",
+                "published; they were taken from secondary sources, not from the original tables.",
             ),
             TableSection(
                 f"NDCG@10 against {OURS}",
@@ -99,7 +99,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
 
 
 def declared_methods(penalties, *, boosted: bool) -> dict[str, Candidates]:
-    """The grid of each method: ordinal models beside regression and, if installed, LambdaMART."""
+    """Return the grid of each method: ordinal models, regression and, if installed, LambdaMART."""
     solvers: dict[str, dict] = {
         OURS: {
             f"{threshold}, alpha={a:g}": OrdinalLogistic(threshold=threshold, alpha=a)
@@ -135,7 +135,7 @@ def declared_methods(penalties, *, boosted: bool) -> dict[str, Candidates]:
 
 
 def write_runs(rankings: dict[str, pd.DataFrame], folder: Path) -> None:
-    """One run file a method, and the judgements of the same queries."""
+    """Write one run file per method, and the judgements of the same queries."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, ranking in rankings.items():
         tag = name.replace(" ", "-")
@@ -144,7 +144,7 @@ def write_runs(rankings: dict[str, pd.DataFrame], folder: Path) -> None:
 
 
 def queries_ndcg(ranking: pd.DataFrame) -> pd.Series:
-    """LETOR's NDCG@10 of each query, 0 without relevant documents."""
+    """Return LETOR's NDCG@10 of each query, 0 without relevant documents."""
     values = ndcg.per_group(
         ranking["grade"], -ranking["rank"], ranking["query"], k=10, discount="letor"
     )
@@ -152,7 +152,7 @@ def queries_ndcg(ranking: pd.DataFrame) -> pd.Series:
 
 
 def findings(ours, by_query, against, published) -> list[str]:
-    """Who is ahead, and how sure that is."""
+    """Return sentences that compare the methods, with intervals and p-values."""
     interval = bootstrap_interval(by_query[OURS])
     lines = [
         f"NDCG@10 of {OURS}, every setting chosen on validation queries: {ours[OURS]:.4f}; 95 % "
@@ -161,7 +161,7 @@ def findings(ours, by_query, against, published) -> list[str]:
     for name, value in published.items():
         reached = "reached" if ours[OURS] >= value else "not reached"
         inside = "inside" if interval.low <= value <= interval.high else "outside"
-        lines.append(f"{name} (published) {value:.4f}: {reached}; it lies {inside} the interval")
+        lines.append(f"{name} (published) {value:.4f}: {reached}; it is {inside} the interval")
     for name, row in against.iterrows():
         lines.append(
             f"{name} {ours[name]:.4f}: difference {row['difference']:+.4f}, adjusted p "
@@ -171,13 +171,13 @@ def findings(ours, by_query, against, published) -> list[str]:
 
 
 def chosen_settings(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a method, one column a fold."""
+    """Return the chosen settings, one row per method and one column per fold."""
     once = frame.drop_duplicates(["model", "fold"])
     return once.pivot(index="model", columns="fold", values="chosen").rename_axis(columns=None)
 
 
 def by_ir_measures(rankings: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The mean over the queries of ir-measures' measures of each run."""
+    """Return the means over the queries of ir-measures' measures of each run."""
     return pd.DataFrame({n: measure_run(r, r).mean() for n, r in rankings.items()}).T
 
 

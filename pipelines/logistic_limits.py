@@ -1,10 +1,10 @@
-"""Rennie (2005): what the ordinal logistic losses tend to, and how the two reaches differ.
+"""Rennie (2005): limits of the ordinal logistic losses, and how the two threshold forms differ.
 
 The generalised logistic loss with growing sharpness, and the shifted one with a growing margin,
 approach the hinge losses of SVORIM (all thresholds) and SVOREX (immediate ones): the distance of
 their solutions to those of the support vector machines goes to zero. On data where ranks are
 missing in between, the immediate-threshold form may put thresholds out of order, the
-all-threshold form never does. On the published survey sets, where they are at hand, the
+all-threshold form never does. On the published survey sets, where they are available, the
 all-threshold form should have the lower absolute error.
 """
 
@@ -36,7 +36,7 @@ MACHINES = {"all": SVORIM, "immediate": SVOREX}
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
-    """The limits on invented data; the comparison of the two on survey sets if there are any."""
+    """Measure the limits on synthetic data and compare both forms, on survey sets if available."""
     distances = limits(invented())
     last = distances[distances["sharpness"] == SHARPNESS[-1]].set_index(["loss", "threshold"])
     first = distances[distances["sharpness"] == SHARPNESS[0]].set_index(["loss", "threshold"])
@@ -81,7 +81,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
 
 
 def invented() -> OrdinalTable:
-    """Four ranks along a noisy direction of the plane."""
+    """Return a table with four ranks along a noisy direction of the plane."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((120, 2))
     y = np.digitize(X @ [1.0, 0.5] + 0.4 * rng.standard_normal(120), [-1.0, 0.0, 1.0]) + 1
@@ -90,32 +90,32 @@ def invented() -> OrdinalTable:
 
 
 def limits(table: OrdinalTable) -> pd.DataFrame:
-    """How far the scores of each loss are from those of the machine it tends to."""
+    """Return how far the scores of each loss are from those of the machine it tends to."""
     rows = []
     for reach, machine in MACHINES.items():
         hinge = machine(C=1.0, kernel="linear", tol=1e-6).fit(table.X, table.y)
         wanted = margins(hinge, table.X)
         for sharpness in SHARPNESS:
-            # The shifted loss is stretched by its margin: solution and penalty with it.
+            # The shifted loss is scaled by its margin, and so are solution and penalty.
             shifted = OrdinalLogistic(reach, "shifted", margin=sharpness, alpha=1 / sharpness)
             generalised = OrdinalLogistic(reach, "generalised", sharpness=sharpness, alpha=1.0)
             for loss, model, unit in (
                 ("generalised", generalised, 1.0),
                 ("shifted", shifted, sharpness),
             ):
-                got = margins(model.fit(table.X, table.y), table.X) / unit
-                distance = float(np.sqrt(np.mean((got - wanted) ** 2)))
+                found = margins(model.fit(table.X, table.y), table.X) / unit
+                distance = float(np.sqrt(np.mean((found - wanted) ** 2)))
                 rows.append((loss, reach, sharpness, distance))
     return pd.DataFrame(rows, columns=["loss", "threshold", "sharpness", "distance"])
 
 
 def margins(model, X: np.ndarray) -> np.ndarray:
-    """Score less threshold, for all thresholds."""
+    """Return score minus threshold, for all thresholds."""
     return model.predict_latent(X)[:, None] - model.thresholds_
 
 
 def problems(data: Path | None, quick: bool) -> list[TableProblem]:
-    """Survey sets where they are at hand, else the invented table."""
+    """Return the survey sets if they are available, otherwise the synthetic table."""
     folder = None if data is None else data / "ordinal-survey"
     if folder is None or not folder.is_dir():
         return [TableProblem(invented())]

@@ -31,14 +31,14 @@ GRID = {"C1": 10.0 ** np.arange(-1, 4), "gamma": 10.0 ** np.arange(-3, 2)}
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
-    """Five draws as published; quick: two draws of 300 rows and six widths."""
+    """Run five draws as published; quick: two draws of 300 rows and six widths."""
     folder = data_folder(data, "ordinal-regression-frequency")
     widths = np.linspace(0, 0.5, 6 if quick else 21).round(3)
     results, findings = [], []
     for name, size in SETS.items():
         table = load_table(folder / f"{name}.csv.gz", label="y5", partitions=False)
         problem = TableProblem.drawn(table, [300 if quick else size], trials or (2 if quick else 5))
-        # By rows of the first training part alone; drawn, for the table is sorted by rank.
+        # Tuned on rows of the first training part alone, drawn because the table is sorted by rank.
         rows = np.random.default_rng(0).permutation(problem.parts[0][0])[: 200 if quick else 1000]
         X = StandardScaler().fit_transform(table.X[rows])
         found = tune(NPSVOR(epsilon=0.2), X, table.y[rows], GRID, metric="mae").best_params

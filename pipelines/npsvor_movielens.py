@@ -1,7 +1,7 @@
 """Section V-E of Wang et al. (2017): one user's ratings of 503 movies, 1500 users as features.
 
-MovieLens 1M. The paper does not name the user; user 4058 rated 503 movies, and of the matrix
-with the 1500 users who rated most of them 35.17 % is observed, as it says. Mean imputation,
+MovieLens 1M. The paper does not name the user; user 4058 rated 503 movies, and 35.17 % of the
+matrix with the 1500 users who rated most of them is observed, as in the paper. Mean imputation,
 Gaussian kernel, parameters by five-fold cross-validation; 100 to 400 training movies, 20 draws of
 each size, box plots.
 """
@@ -38,7 +38,7 @@ QUICK = ["SVR", "SVORIM", "NPSVOR"]
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
-    """Twenty draws as published; quick: three methods, two sizes, two draws, a small grid."""
+    """Run twenty draws as published; quick: three methods, two sizes, two draws, small grid."""
     ratings = load_dataset("ml-1m", folder=data, offline=True)
     share = float(np.mean(~np.isnan(observed_matrix(ratings, USER, N_USERS))))
     table = user_table(ratings, USER, N_USERS)
@@ -75,7 +75,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
 
 
 def grid(name: str, quick: bool):
-    """The paper's, or two settings."""
+    """Return the paper's grid, or two settings."""
     if not quick:
         return "npsvor-paper"
     return {"C1" if name == "NPSVOR" else "C": [1.0, 10.0], "gamma": [1.0]}

@@ -33,7 +33,7 @@ METHODS = {
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
-    """One draw of each size unless more are asked for."""
+    """Run one draw of each size, or ``trials`` of them."""
     path = data_folder(data, "ordinal-regression-frequency") / "calhousing.csv.gz"
     table = load_table(path, label="y5", partitions=False)
     sizes = QUICK_SIZES if quick else SIZES
@@ -46,7 +46,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
         StandardScaler(), NPSVOR(C1=100.0, epsilon=0.2, kernel="rbf", gamma=1.0)
     )
     few = problem.parts[0][0]
-    for model in models.values():  # compilation is no part of the question
+    for model in models.values():  # compile before anything is timed
         model.fit(table.X[few], table.y[few])
     result = Experiment(models, [problem], store=out / "cells").run(n_jobs=jobs, progress=announce)
     frame = result.frame

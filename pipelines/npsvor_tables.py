@@ -4,8 +4,8 @@ Thirty published stratified partitions of each set; Gaussian kernel; C (C1 = C2 
 gamma from 10^-3 .. 10^3 by five-fold cross-validation on the measure that is reported, so
 every method is tuned twice. Significant wins, draws and losses by Wilcoxon's test over the
 partitions of each set; average ranks, Friedman's test and the critical-difference diagram over
-the sets. The scan of the paper has lost the numbers of its tables II and III: what is checked
-is what it says of them.
+the sets. The numbers of tables II and III are missing in the scan of the paper: what is
+checked are its statements about them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ METHODS = {
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
-    """Thirty partitions as published; quick: two, of the four smallest sets, a grid of two."""
+    """Run thirty partitions as published; quick: two, of the four smallest sets, small grid."""
     folder = data_folder(data, "ordinal-survey")
     names = QUICK_SETS if quick else SETS
     problems = [TableProblem(load_table(folder / f"{name}.csv")) for name in names]
@@ -84,14 +84,14 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
 
 
 def grid(method, quick: bool):
-    """The paper's, or two settings."""
+    """Return the paper's grid, or two settings."""
     if not quick:
         return "npsvor-paper"
     return {"C1" if isinstance(method, NPSVOR) else "C": QUICK_C, "gamma": QUICK_GAMMA}
 
 
 def counts(result: ExperimentResult, metric: str) -> pd.DataFrame:
-    """Wins, draws and losses of each method, most wins above losses first."""
+    """Return wins, draws and losses of each method, sorted by wins minus losses."""
     scores = result.scores(metric)
     rows = {}
     for method in scores:

@@ -27,7 +27,7 @@ CUTS = [-1.0, -0.1, 0.8]
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
-    """One fit of each kind: there is nothing to repeat."""
+    """Fit one ensemble of each kind; there are no trials to repeat."""
     X, y = artificial(400, 0)
     X_new, y_new = artificial(4000, 1)
     side = np.linspace(0, 1, 81)
@@ -69,29 +69,29 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
 
 
 def artificial(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points of the unit square and their ranks."""
+    """Return points of the unit square and their ranks."""
     X = np.random.default_rng(seed).random((n, 2))
     return X, rank_of(X)
 
 
 def rank_of(X: np.ndarray) -> np.ndarray:
-    """1 to 4 by the product of the distances from the middle."""
+    """Return ranks 1 to 4 by the product of the distances from the middle."""
     return np.digitize(10 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5), CUTS) + 1
 
 
 def boundary(ranks: np.ndarray) -> float:
-    """Neighbouring points of a grid with different ranks."""
+    """Return the number of neighbouring points of a grid with different ranks."""
     return float(np.sum(ranks[1:] != ranks[:-1]) + np.sum(ranks[:, 1:] != ranks[:, :-1]))
 
 
 def true_length(side: np.ndarray) -> float:
-    """The same for the true ranks."""
+    """Return the length of the boundaries of the true ranks."""
     grid = np.array([(a, b) for b in side for a in side])
     return boundary(rank_of(grid).reshape(side.size, side.size)) / side.size
 
 
 def picture(panels, X: np.ndarray, y: np.ndarray, side: np.ndarray):
-    """The data, and the regions of each ensemble."""
+    """Draw the data and the regions of each ensemble."""
     figure, axes = blank(1, len(panels), width=9.0, height=3.2)
     for axis, (title, ranks) in zip(axes[0], panels.items(), strict=True):
         if title == "the data":

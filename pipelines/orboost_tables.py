@@ -1,9 +1,9 @@
 """Tables 1 and 2 of Lin and Li (2006): boosted ensembles on regression tables of ten ranks.
 
 RankBoost-AE, ORBoost-LR and ORBoost-All with perceptrons and with sigmoids, 2000 rounds, on
-eight tables cut into ten ranks of equal size; beside them both kinds of ORBoost with stumps,
+eight tables cut into ten ranks of equal size; in addition both kinds of ORBoost with stumps,
 which the paper does not have. Twenty partitions: published ones (not the paper's draws) of the
-four small tables, fresh draws of the paper's sizes of the four large ones.
+four small tables, new draws of the paper's sizes of the four large ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KINDS = {"ORBoost-LR": "left-right", "ORBoost-All": "all"}
 
 
 def run(*, data, trials, jobs, quick, out: Path, sets=(), rounds=0) -> Reproduction:
-    """Twenty partitions, 2000 rounds; quick: five of the two smallest sets, 200 rounds."""
+    """Run twenty partitions, 2000 rounds; quick: five of the two smallest sets, 200 rounds."""
     folder = data_folder(data, "ordinal-regression-frequency")
     known = [*SMALL, *LARGE]
     names = among(sets or (QUICK_SETS if quick else known), known)
@@ -50,7 +50,7 @@ def run(*, data, trials, jobs, quick, out: Path, sets=(), rounds=0) -> Reproduct
 
 
 def ensembles(rounds: int) -> dict[str, ORBoost | RankBoostAE]:
-    """The columns of the tables."""
+    """Return the models in the columns of the tables."""
     models: dict[str, ORBoost | RankBoostAE] = {
         f"RankBoost-AE, {base}": RankBoostAE(base, n_estimators=rounds) for base in BASES
     }
@@ -61,8 +61,8 @@ def ensembles(rounds: int) -> dict[str, ORBoost | RankBoostAE]:
 
 
 def conclusions(result: ExperimentResult) -> list[str]:
-    """What the paper says of its tables, counted over sets and its two bases."""
-    said = []
+    """Return the paper's claims about its tables, counted over sets and its two bases."""
+    sentences = []
     for metric, better, other in (
         ("mze", "ORBoost-LR", "ORBoost-All"),
         ("mae", "ORBoost-All", "ORBoost-LR"),
@@ -77,12 +77,12 @@ def conclusions(result: ExperimentResult) -> list[str]:
             for base in BASES
             for kind in KINDS
         )
-        said.append(
+        sentences.append(
             f"{metric}: {better} at least as good as {other} in {ahead} of {total} cases "
             f"(published: better), RankBoost-AE behind in {last} of {2 * total} "
             "(published: almost always)"
         )
-    return said
+    return sentences
 
 
 if __name__ == "__main__":

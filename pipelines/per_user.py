@@ -1,15 +1,15 @@
-"""Train a rating predictor for each user from what the other users said.
+"""Train a rating predictor for each user from the ratings of other users.
 
     python pipelines/per_user.py [DATA] [--solvers svorim,logistic] [--features mean,low-rank]
                                  [--sizes 20,40,80] [--users 40] [--trials 3] [--output FOLDER]
 
 1. Load the ratings (a name of 'ordrec data list', or a folder or file).
 2. Fill the user-rating matrix: with item means, or by a weighted low-rank estimate (EM).
-3. Build the Pearson kernel between items, for every user without his own column.
-4. Train an ordinal model for each of the most active users, on so many of his ratings.
-5. Predict the rest of his ratings; report MAE and MZE of each user and of all together.
+3. Build the Pearson kernel between items, for every user without their own column.
+4. Train an ordinal model for each of the most active users, on a given number of their ratings.
+5. Predict the rest of their ratings; report MAE and MZE of each user and of all together.
 
-Writes per_user.csv (a row a user, size, trial and model) and per_user.svg / .png, box plots
+Writes per_user.csv (one row per user, size, trial and model) and per_user.svg / .png, box plots
 over users and trials for every training size.
 """
 
@@ -47,15 +47,17 @@ COLOURS = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377"]
 
 
 def main() -> None:
-    """Run the experiment and write table and figure."""
+    """Run the experiment and write the table and the figure."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("data", nargs="?", default="ml-latest-small-2016")
     options.add_argument("--solvers", default="svorim,logistic", help=", ".join(SOLVERS))
     options.add_argument("--features", default="mean", help=", ".join(FEATURES))
-    options.add_argument("--sizes", default="20,40,80", help="training ratings of each user")
-    options.add_argument("--users", type=int, default=40, help="so many of the most active")
+    options.add_argument("--sizes", default="20,40,80", help="numbers of training ratings per user")
+    options.add_argument(
+        "--users", type=int, default=40, help="number of users, the most active ones"
+    )
     options.add_argument("--trials", type=int, default=3)
     options.add_argument("--jobs", type=int, default=1)
     options.add_argument("--seed", type=int, default=0)
@@ -90,11 +92,13 @@ def main() -> None:
 
 
 def draw(ratings: Ratings, size: int, n_users: int, seed: int) -> tuple[Ratings, Ratings]:
-    """Training ratings: ``size`` of each target user and all of the others; test: the rest."""
+    """Return training ratings (``size`` of each target user, all of the others) and the rest."""
     random = np.random.default_rng(seed)
     targets = np.argsort(-ratings.user_counts, kind="stable")[:n_users]
     if ratings.user_counts[targets].min() <= size:
-        raise SystemExit(f"some of the {n_users} users have {size} ratings or fewer: take less")
+        raise SystemExit(
+            f"some of the {n_users} users have {size} ratings or fewer: use fewer users or sizes"
+        )
     held_out = np.isin(ratings.users, targets)
     for user in targets:
         held_out[random.choice(ratings.rows_of_user(user), size, replace=False)] = False
@@ -102,7 +106,7 @@ def draw(ratings: Ratings, size: int, n_users: int, seed: int) -> tuple[Ratings,
 
 
 def user_errors(model: PerUserPredictor, test: Ratings) -> pd.DataFrame:
-    """Mean absolute error (in ranks) and share of mistakes of each user."""
+    """Return the mean absolute error (in ranks) and the zero-one error of each user."""
     frame = test.to_frame()
     predicted = model.predict(frame["user"], frame["item"])
     distance = np.abs(test.scale.ranks_of(predicted) - test.ranks)
@@ -114,9 +118,9 @@ def user_errors(model: PerUserPredictor, test: Ratings) -> pd.DataFrame:
 
 
 def summary(results: pd.DataFrame) -> Table:
-    """Errors pooled over all test ratings, and averaged over users with their deviation."""
+    """Return errors pooled over all test ratings, and averaged over users with deviation."""
     table = Table(
-        title="errors in ranks, n training ratings a user; pooled, then mean ± deviation of users"
+        title="errors in ranks, n training ratings per user; pooled, then mean ± deviation of users"
     )
     for heading in ("n", "model", "MAE", "MZE", "MAE of users", "MZE of users"):
         table.add_column(heading, justify="left" if heading == "model" else "right", no_wrap=True)
@@ -130,7 +134,7 @@ def summary(results: pd.DataFrame) -> Table:
 
 
 def box_plots(results: pd.DataFrame, path: Path) -> None:
-    """Boxes of MZE and MAE over users and trials, grouped by training size."""
+    """Draw boxes of MZE and MAE over users and trials, grouped by training size."""
     import matplotlib
 
     matplotlib.use("Agg")

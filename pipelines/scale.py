@@ -6,11 +6,11 @@
 For each size, in processes of its own: synthetic ratings of 20,000 items and one user for every
 hundred ratings are written to a folder that is deleted afterwards, partitioned by user; the item
 kernel (normalised Pearson, 20,000 x 20,000) is summed over all users; OrdinalFactors is fitted
-to the ratings of a sample of users; and a tenth of everybody's ratings is predicted from the
-rest. The table has the seconds of each step, by the clock and of processors, the most memory
-that all processes took together (what they share counted once; Linux only), and the errors
-beside those of the model that drew the ratings, which no other can beat, and of the items'
-means. The last line has the exponents.
+to the ratings of a sample of users; and a tenth of every user's ratings is predicted from the
+rest. The table has wall-clock and CPU seconds of each step, the peak memory of all processes
+together (shared memory counted once; Linux only), and the errors beside those of the model that
+generated the ratings, which no other model can beat, and of the item means. The last line has
+the exponents of the growth.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def measure(n_ratings: int, chosen: argparse.Namespace) -> dict[str, Any]:
-    """One line of the table."""
+    """Return one row of the table."""
     n_users = n_ratings // RATINGS_PER_USER
     compile_everything()
     with tempfile.TemporaryDirectory(dir=chosen.folder) as folder, Watch() as watch:
@@ -89,18 +89,18 @@ def measure(n_ratings: int, chosen: argparse.Namespace) -> dict[str, Any]:
         with watch.step("statistics"):
             means = item_moments(scan).means
             scan_gram(scan, Pearson().normalised(50), dtype="float32", n_jobs=chosen.jobs)
-        held = HeldOut(0.1)
+        held_out = HeldOut(0.1)
         with watch.step("fit"):
-            sample, _ = held.parted(scan.sample_users(chosen.sample))
+            sample, _ = held_out.parted(scan.sample_users(chosen.sample))
             model = OrdinalFactors(rank=chosen.rank, n_jobs=chosen.jobs).fit(sample)
         n_sample = sample.n_ratings
         del sample
         with watch.step("predict"):
-            found = predict_scan(model, scan, held, f"{folder}/found", n_jobs=chosen.jobs)
+            found = predict_scan(model, scan, held_out, f"{folder}/found", n_jobs=chosen.jobs)
         errors = compare(found, latent_model(n_users, chosen.items), means)
         stored = sum(file.stat().st_size for file in Path(folder).rglob("*.parquet"))
-    families = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
-    largest = max(resource.getrusage(who).ru_maxrss for who in families)
+    processes = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    largest = max(resource.getrusage(which).ru_maxrss for which in processes)
     return {
         "ratings": n_ratings,
         "users": n_users,
@@ -116,7 +116,7 @@ def measure(n_ratings: int, chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def compile_everything() -> None:
-    """Run all steps on little data; compilation is no part of the question."""
+    """Run all steps on little data, so that compilation is not timed."""
     with tempfile.TemporaryDirectory() as folder:
         synthetic_ratings(50, 40, n_ratings=500).to_partitions(f"{folder}/ratings")
         scan = Ratings.scan(f"{folder}/ratings")
@@ -126,7 +126,7 @@ def compile_everything() -> None:
 
 
 def compare(found: ScanPredictions, truth: LatentModel, means: np.ndarray) -> dict[str, float]:
-    """Errors of the model, of the truth and of the items' means, on the held-out ratings."""
+    """Return errors of the model, the true model and the item means on held-out ratings."""
     totals = dict.fromkeys(("RMSE", "of truth", "of item means", "MAE", "MAE of truth"), 0.0)
     log_losses = {"log-loss": 0.0, "log-loss of truth": 0.0}
     for frame in found.frames():
@@ -149,7 +149,7 @@ def compare(found: ScanPredictions, truth: LatentModel, means: np.ndarray) -> di
 
 
 def exponents(table: pd.DataFrame) -> str:
-    """Slopes of the logarithms of seconds against that of ratings."""
+    """Return the slopes of log seconds against log ratings as a text."""
     log_size = np.log(table["ratings"])
     slopes = {
         step: np.polyfit(log_size, np.log(table[step].clip(lower=0.1)), 1)[0]
@@ -159,14 +159,14 @@ def exponents(table: pd.DataFrame) -> str:
 
 
 class Watch:
-    """What this process and those it started take: memory at any time, processors in all.
+    """Watch over the memory and CPU time of this process and its descendants.
 
     Attributes
     ----------
     peak : int
-        The most bytes they had together.
+        The peak of their total memory in bytes.
     seconds : dict
-        Of each step, by the clock and of processors.
+        Wall-clock and CPU seconds of each step.
     """
 
     def __init__(self, every: float = 0.2):
@@ -185,7 +185,7 @@ class Watch:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Note how long a step takes."""
+        """Record the seconds of a step."""
         start, busy = time.perf_counter(), self._processors()
         yield
         self.seconds[name] = time.perf_counter() - start
@@ -205,17 +205,17 @@ class Watch:
 
     def _processors(self) -> float:
         self._look()
-        return sum(self._busy.values())  # those that are over as they were seen last
+        return sum(self._busy.values())  # finished processes with their last known value
 
 
 def family() -> dict[int, float]:
-    """This process and all that descend from it, with the seconds of processors they took."""
+    """Return this process and its descendants by id, with their CPU seconds."""
     children: dict[int, list[int]] = {}
     busy: dict[int, float] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # gone in the meantime
+        except OSError:  # the process has ended
             continue
         pid = int(stat.parent.name)
         children.setdefault(int(fields[1]), []).append(pid)
@@ -229,7 +229,7 @@ def family() -> dict[int, float]:
 
 
 def proportional_memory(pid: int) -> int:
-    """Bytes of a process, pages shared by k processes counting for one k-th."""
+    """Return the memory of a process in bytes; a page shared by k processes counts 1 / k."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

@@ -2,8 +2,8 @@
 
 Twenty-four students with grades D, C and B, two features (the mathematics score and the grade
 in the prerequisite course), Gaussian kernel with kappa = 0.5, C = 1. Without constraints (SLA)
-the two thresholds come out of order, the explicit constraints (EXC) make them equal, the
-implicit ones (IMC) keep them apart. A figure shows the latent score and where it is cut.
+the two thresholds are out of order, the explicit constraints (EXC) make them equal, the
+implicit ones (IMC) keep them in order. A figure shows the latent score and the thresholds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MODELS = {"SLA": SVORSLA, "EXC": SVOREX, "IMC": SVORIM}
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
-    """Fit the three machines once: there is nothing to repeat."""
+    """Fit the three machines once; there are no trials to repeat."""
     table = load_table(data_folder(data, "student-grades") / "grades.csv")
     kept = np.isin(table.y, list(GRADES))
     X, y = table.X[kept], table.y[kept]
@@ -54,9 +54,9 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     gap = (found["b2"] - found["b1"]).set_axis(found["model"])
     findings = [
         f"{len(y)} students; grades {', '.join(f'{GRADES[g]}: {(y == g).sum()}' for g in GRADES)}",
-        _said("SLA: b2 < b1, out of order", gap["SLA"] < 0, gap["SLA"]),
-        _said("EXC: b1 = b2", abs(gap["EXC"]) < 1e-3, gap["EXC"]),
-        _said("IMC: b1 < b2", gap["IMC"] > 1e-3, gap["IMC"]),
+        _checked("SLA: b2 < b1, out of order", gap["SLA"] < 0, gap["SLA"]),
+        _checked("EXC: b1 = b2", abs(gap["EXC"]) < 1e-3, gap["EXC"]),
+        _checked("IMC: b1 < b2", gap["IMC"] > 1e-3, gap["IMC"]),
     ]
     return Reproduction(
         found,
@@ -73,12 +73,12 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     )
 
 
-def _said(claim: str, held: bool, gap: float) -> str:
-    return f"{claim}: {'yes' if held else 'NO'} (b2 - b1 = {gap:.4f})"
+def _checked(claim: str, holds: bool, gap: float) -> str:
+    return f"{claim}: {'yes' if holds else 'NO'} (b2 - b1 = {gap:.4f})"
 
 
 def contours(fitted, X: np.ndarray, y: np.ndarray):
-    """One panel a machine: students, and the lines where the score meets a threshold."""
+    """Draw one panel per machine: students, and lines where the score equals a threshold."""
     figure, axes = blank(1, len(fitted), width=9.0, height=3.4)
     low, high = X.min(axis=0) - 0.5, X.max(axis=0) + 0.5
     grid = np.meshgrid(np.linspace(low[0], high[0], 80), np.linspace(low[1], high[1], 80))

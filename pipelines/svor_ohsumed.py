@@ -3,7 +3,7 @@
 Three grades of relevance, linear kernel, 20 to 60 training documents, 100 draws of each size, SVR
 against SVOREX and SVORIM, box plots. With the OHSUMED documents in the data folder (``ohsumed``:
 the records and the original judgements), query 1 as in the paper: TF-IDF of titles and
-abstracts, at least three documents a word, unit length. With the features of LETOR only
+abstracts, at least three documents per word, unit length. With the features of LETOR only
 (``ohsumed-letor``): every query that has enough documents of all three grades, fewer draws of
 each.
 """
@@ -38,11 +38,11 @@ LEAST = 10  # documents of each grade that a query must have
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
-    """A hundred draws of query 1, or five of every query; quick: two draws of two queries."""
+    """Run a hundred draws of query 1, or five of every query; quick: two draws of two queries."""
     try:
-        tables, what = [from_documents(data)], "words of titles and abstracts, query 1"
+        tables, features = [from_documents(data)], "words of titles and abstracts, query 1"
     except (DatasetMissing, DataError):
-        tables, what = from_letor(data), "LETOR's features"
+        tables, features = from_letor(data), "LETOR's features"
     if quick:
         tables = tables[:2]
     draws = trials or (2 if quick else 100 if len(tables) == 1 else 5)
@@ -54,7 +54,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     problems = [TableProblem.drawn(table, sizes, draws) for table in tables]
     result = Experiment(models, problems, store=out / "cells").run(n_jobs=jobs, progress=announce)
     means = result.frame.groupby(["metric", "n_train", "model"], sort=False)["value"].mean()
-    findings = [f"{len(tables)} queries by {what}, {draws} draws of each size"]
+    findings = [f"{len(tables)} queries by {features}, {draws} draws of each size"]
     for (metric, size), row in means.unstack().iterrows():
         findings.append(
             f"{metric}, {size} documents: " + ", ".join(f"{m} {row[m]:.4f}" for m in models)
@@ -71,13 +71,13 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
 
 
 def from_documents(data: Path | None) -> OrdinalTable:
-    """Query 1 of the collection itself."""
+    """Return query 1 of the OHSUMED collection as a table."""
     found = load_ohsumed(data_folder(data, "ohsumed"))
     judged = found.judgements[found.judgements["topic"].isin(["1", "OHSU1"])]
     documents = found.documents.reset_index().set_index("ui")
     judged = judged[judged["ui"].isin(documents.index)]
     if judged.empty or judged["grade"].nunique() < 3:
-        raise DataError("query 1 has no judged documents of all three grades here")
+        raise DataError("query 1 does not have judged documents of all three grades")
     records: pd.DataFrame = documents.loc[judged["ui"]]
     X = DocumentTfidf().fit_transform(records).toarray()
     names = [f"word {number}" for number in range(X.shape[1])]
@@ -85,7 +85,7 @@ def from_documents(data: Path | None) -> OrdinalTable:
 
 
 def from_letor(data: Path | None) -> list[OrdinalTable]:
-    """Every query with enough documents of each grade, its own documents only."""
+    """Return one table for each query that has enough documents of each grade."""
     letor = load_letor(data_folder(data, "ohsumed-letor", "OHSUMED"))
     tables = []
     for query in np.unique(letor.queries):

@@ -1,11 +1,11 @@
 """Section 4.2 of Chu and Keerthi (2007): time against the number of training rows.
 
 California housing cut into 5 and into 10 ranks of equal size; Gaussian kernel with kappa = 1,
-C = 100; SVOREX, SVORIM and epsilon-SVR (epsilon 0.1) on ever more rows. The slope of a line
-through log time and log n is the exponent of the cost. The paper's programs were SMO; ordrec's
-default is an interior-point method, so exponents and ratios are for comparison only. Where
-skordinal is installed, which wraps a program of the paper's first author, it is timed as well,
-on at most 1000 rows.
+C = 100; SVOREX, SVORIM and epsilon-SVR (epsilon 0.1) on increasing numbers of rows. The slope
+of a line through log time and log n is the exponent of the cost. The paper's programs were SMO;
+ordrec's default is an interior-point method, so exponents and ratios are for comparison only. If
+skordinal is installed, which wraps a program of the paper's first author, it is timed as well, on
+at most 1000 rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PUBLISHED = "published exponents: 2.13 to 2.33 for EXC and IMC, about 2.40 for S
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
-    """One draw of each size unless more trials are asked for."""
+    """Run one draw of each size, or ``trials`` of them."""
     path = data_folder(data, "ordinal-regression-frequency") / "calhousing.csv.gz"
     sizes = QUICK_SIZES if quick else SIZES
     tables = [
@@ -52,18 +52,18 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
         for name, model in {"SVR": SVRanks, "EXC": SVOREX, "IMC": SVORIM}.items()
     }
     results = []
-    for some, upto in ((models, max(sizes)), (peers(), PEER_ROWS)):
-        if not some:
+    for timed, most_rows in ((models, max(sizes)), (peers(), PEER_ROWS)):
+        if not timed:
             continue
         drawn = [
-            TableProblem.drawn(table, [n for n in sizes if n <= upto], trials or 1)
+            TableProblem.drawn(table, [n for n in sizes if n <= most_rows], trials or 1)
             for table in tables
         ]
-        # Compilation is paid once and is no part of the question.
+        # Compile before anything is timed.
         few = drawn[0].parts[0][0]
-        for model in some.values():
+        for model in timed.values():
             model.fit(tables[0].X[few], tables[0].y[few])
-        experiment = Experiment(some, drawn, store=out / "cells")
+        experiment = Experiment(timed, drawn, store=out / "cells")
         results.append(experiment.run(n_jobs=jobs, progress=announce))
     result = ExperimentResult.joined(results)
     once = result.frame[result.frame["metric"] == "mze"].assign(
@@ -104,7 +104,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
 
 
 def peers() -> dict:
-    """The same two machines of skordinal, where it is installed."""
+    """Return the same two machines of skordinal, if it is installed."""
     if find_spec("skordinal") is None:
         return {}
     from skordinal.classifiers import SVOR
@@ -118,7 +118,7 @@ def peers() -> dict:
 
 
 def against_peers(once: pd.DataFrame) -> list[str]:
-    """How many times as long skordinal takes, on the most rows that both were given."""
+    """Return how many times as long skordinal takes, on the largest number of common rows."""
     theirs = once[once["model"].str.endswith("skordinal")]
     if theirs.empty:
         return ["skordinal is not installed: not timed"]
@@ -128,7 +128,7 @@ def against_peers(once: pd.DataFrame) -> list[str]:
     for name in theirs["series"].unique():
         ours = name.replace(" of skordinal", "")
         ratios.append(f"{ours}: {seconds[name] / seconds[ours]:.0f}")
-    return [f"at n = {n} skordinal takes so many times as long: {'; '.join(ratios)}"]
+    return [f"at n = {n} skordinal takes this many times as long: {'; '.join(ratios)}"]
 
 
 if __name__ == "__main__":

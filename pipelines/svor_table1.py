@@ -4,8 +4,8 @@ SVR on the ranks, SVOREX (EXC) and SVORIM (IMC) with a Gaussian kernel. C and ka
 come from the paper's coarse 7 x 7 and fine 9 x 9 grid by five-fold cross-validation of each
 training part, on the measure that is reported, so every method is tuned twice. Twenty
 partitions of the paper's sizes (not its draws); the features of these tables are standardised
-over all rows, as in the paper. It prints standard deviations over 20 trials: the file of its
-numbers has them divided by the root of 20.
+over all rows, as in the paper. The paper prints standard deviations over 20 trials; the
+file of its numbers has them divided by the root of 20.
 
 Four of its eight tables have 50 to 1000 training rows and are the default; those of 3000 to
 6000 rows are run by ``--sets bank2,computer2,calhousing,census2``.
@@ -41,14 +41,14 @@ QUICK_SETS = ("pyrim",)
 
 
 def run(*, data, trials, jobs, quick, out: Path, sets=()) -> Reproduction:
-    """Twenty partitions; quick: five, of the smallest set."""
+    """Run twenty partitions; quick: five, of the smallest set."""
     return table(5, METHODS, NAME, data, trials, jobs, quick, out, sets)
 
 
 def table(
     n_ranks: int, methods, name: str, data, trials, jobs: int, quick: bool, out: Path, sets
 ) -> Reproduction:
-    """The experiment of either table."""
+    """Run the experiment of either table."""
     folder = data_folder(data, "ordinal-regression-frequency")
     names = among(sets or (QUICK_SETS if quick else SMALL), [*SMALL, *LARGE])
     problems = [benchmark_problem(folder, each, n_ranks) for each in names]
@@ -81,7 +81,7 @@ def table(
 
 
 def significantly_worse(result: ExperimentResult, metric: str) -> list[str]:
-    """What the paper marks with a star: rank-sum test at 1 % against the lowest mean of a set."""
+    """Return what the paper marks with a star: rank-sum test at 1 % against a set's lowest mean."""
     scores, means = result.scores(metric), result.means(metric)
     found = []
     for data, row in means.iterrows():

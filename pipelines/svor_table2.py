@@ -1,7 +1,7 @@
 """Table 2 of Chu and Keerthi (2007): regression tables cut into 10 ranks of equal size.
 
-As table 1 (see ``svor_table1.py``), with 10 ranks, and with the machine of Shashua and Levin
-(SLA), whose thresholds have no order, beside the others.
+Like table 1 (see ``svor_table1.py``), with 10 ranks, and in addition with the machine of Shashua
+and Levin (SLA), whose thresholds are not ordered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ METHODS = {"SVR": SVRanks(), "SLA": SVORSLA(), "EXC": SVOREX(), "IMC": SVORIM()}
 
 
 def run(*, data, trials, jobs, quick, out: Path, sets=()) -> Reproduction:
-    """Twenty partitions; quick: five, of the smallest set."""
+    """Run twenty partitions; quick: five, of the smallest set."""
     table = list_pipelines()["svor-table1"].load().table
     return table(10, METHODS, NAME, data, trials, jobs, quick, out, sets)
 

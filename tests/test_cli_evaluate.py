@@ -75,7 +75,7 @@ def test_intervals_and_the_test_are_shown(table: Path) -> None:
     words = " ".join(done.stdout.split())
     assert "±0." in words
     assert "draws of whole users" in words
-    assert "over the whole catalogue but what the user rated in training" in words
+    assert "over the whole catalogue except what the user rated in training" in words
 
 
 def test_warm_and_cold_users_and_both_averages(table: Path) -> None:

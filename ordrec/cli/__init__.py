@@ -52,17 +52,17 @@ def _root(
 
 
 def main() -> None:
-    """Entry point: what is refused is one line on standard error and exit code 2."""
+    """Run the command line; errors are one line on standard error and exit code 2."""
     try:
         code = app(standalone_mode=False)
     except OrdrecError as error:
         _refuse(str(error), 2)
     except (KeyboardInterrupt, BrokenPipeError):
         sys.exit(130)
-    except OSError as error:  # names that are too long, folders that may not be read, full disks
+    except OSError as error:  # names that are too long, folders without permission, full disks
         _refuse(f"{error.filename or 'a file'}: {error.strerror or error}: name another place", 2)
     except Exception as error:
-        # Wrong usage: click and the copy of it inside typer raise classes without a common home.
+        # Wrong usage: click and its copy inside typer raise classes without a common base.
         if not hasattr(error, "format_message"):
             raise
         if "NoArgsIsHelp" in type(error).__name__:

@@ -11,7 +11,7 @@ from ordrec.cli.options import OfflineOption, QuietOption, console
 
 
 def list_data() -> None:
-    """All data sets ordrec knows by name, and where they are found on this machine."""
+    """List all data sets that ordrec knows by name, and where they are on this machine."""
     from ordrec.datasets import describe_dataset, list_datasets
     from ordrec.datasets.registry import find_dataset
     from ordrec.report.tables import dataset_table
@@ -26,7 +26,7 @@ def list_data() -> None:
 
 
 def describe_data(name: Annotated[str, typer.Argument(help="Name of a data set.")]) -> None:
-    """Where a data set comes from, its terms, what to cite; its contents if it is here."""
+    """Show the source, terms and citation of a data set, and its contents if it is present."""
     from ordrec.datasets import describe_dataset, load_dataset
     from ordrec.datasets.registry import find_dataset
 
@@ -40,7 +40,7 @@ def fetch_data(
     quiet: QuietOption = False,
     offline: OfflineOption = False,
 ) -> None:
-    """Download a data set into the cache, checking its checksum."""
+    """Download a data set into the cache and verify its checksum."""
     from ordrec.datasets import fetch_dataset, load_dataset
     from ordrec.datasets.registry import find_dataset
 

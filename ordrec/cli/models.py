@@ -1,4 +1,4 @@
-"""``ordrec fit``, ``predict``, ``recommend`` and ``explain``: models in files, csv in, csv out."""
+"""``ordrec fit``, ``predict``, ``recommend`` and ``explain``: model files and csv tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAIRS_AT_A_TIME = 20_000
 def fit(
     data: DataArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="File for the model.")
     ],
     model: Annotated[
         str,
@@ -39,7 +39,7 @@ def fit(
             "--model",
             "-m",
             metavar="NAME",
-            help=f"What to fit: {', '.join(storable_model_names())}.",
+            help=f"The model to fit: {', '.join(storable_model_names())}.",
         ),
     ] = "predictor",
     settings: Annotated[
@@ -47,7 +47,7 @@ def fit(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A parameter of the model, such as preset=fast. Can be given again.",
+            help="A parameter of the model, such as preset=fast. Can be repeated.",
         ),
     ] = None,
     sample_users: Annotated[
@@ -55,7 +55,7 @@ def fit(
         typer.Option(
             "--sample-users",
             metavar="N",
-            help="Fit to so many users, drawn at random; DATA is a folder of partitions.",
+            help="Fit to N users drawn at random; DATA is a folder of partitions.",
         ),
     ] = None,
     offline: OfflineOption = False,
@@ -63,8 +63,8 @@ def fit(
 ) -> None:
     """Fit a model to ratings and save it.
 
-    The file holds numbers and no code. 'ordrec predict' reads every one, 'ordrec recommend' and
-    'ordrec explain' those of the predictor.
+    The file holds numbers and no code. 'ordrec predict' reads every model, 'ordrec recommend' and
+    'ordrec explain' those that can recommend or explain.
     """
     from ordrec.errors import ArgumentError, OrdrecError
     from ordrec.persistence import save
@@ -74,7 +74,7 @@ def fit(
     check_output(output)
     unfitted = make_model(model, **settings_of(settings or []))
     if not hasattr(unfitted, "to_state"):
-        raise ArgumentError(f"model {model!r} cannot be saved, so it would be lost")
+        raise ArgumentError(f"model {model!r} cannot be saved: choose one that can")
     if sample_users is None:
         ratings = ratings_of(data, offline)
     else:
@@ -106,8 +106,8 @@ def predict(
 ) -> None:
     """Predict the ratings of pairs of users and items.
 
-    A column timestamp (seconds since 1970, or dates) says when the ratings are given. The csv that
-    comes out has the rating, and whether the model knows the user and the item.
+    A column timestamp (seconds since 1970, or dates) says when the ratings are given. The csv
+    output has the rating, and whether the model knows the user and the item.
     """
     import pandas as pd
 
@@ -134,16 +134,16 @@ def recommend(
     model: ModelArgument,
     users: Annotated[
         list[str],
-        typer.Option("--user", "-u", metavar="ID", help="For whom. Can be given again."),
+        typer.Option("--user", "-u", metavar="ID", help="User to recommend to. Can be repeated."),
     ],
-    n: Annotated[int, typer.Option("-n", metavar="N", help="How many items for each user.")] = 10,
+    n: Annotated[int, typer.Option("-n", metavar="N", help="Number of items per user.")] = 10,
     by: Annotated[
         str,
         typer.Option(
             "--by",
             metavar="ORDER",
-            help="Best first by the expected rating (expected), by the probability of a high one "
-            "(p_at_least), or by a rating that is probably reached (lower_quantile).",
+            help="Best first by the expected rating (expected), by the probability of a high "
+            "rating (p_at_least), or by a rating that is probably reached (lower_quantile).",
         ),
     ] = "expected",
     candidates: Annotated[
@@ -151,7 +151,7 @@ def recommend(
         typer.Option(
             "--candidates",
             metavar="WHICH",
-            help="Look at all items, or at those that implicit puts first (implicit).",
+            help="Rank all items (all), or those that implicit ranks first (implicit).",
         ),
     ] = "all",
     output: TableOption = None,
@@ -159,7 +159,8 @@ def recommend(
 ) -> None:
     """List the best items that a user has not rated.
 
-    The csv has one row an item: user, place, item, its title if known, and what it is ordered by.
+    The csv has one row per item: user, place, item, its title if known, and the values by which
+    items are ordered.
     """
     import pandas as pd
 
@@ -185,20 +186,27 @@ def recommend(
 
 def explain(
     model: ModelArgument,
-    user: Annotated[str, typer.Option("--user", "-u", metavar="ID", help="Whose score.")],
-    item: Annotated[str, typer.Option("--item", "-i", metavar="ID", help="Of which item.")],
+    user: Annotated[
+        str, typer.Option("--user", "-u", metavar="ID", help="User whose score is explained.")
+    ],
+    item: Annotated[str, typer.Option("--item", "-i", metavar="ID", help="Item that is scored.")],
     timestamp: Annotated[
         str,
-        typer.Option("--timestamp", metavar="TIME", help="When: seconds since 1970, or a date."),
+        typer.Option(
+            "--timestamp", metavar="TIME", help="Time of the rating: seconds since 1970, or a date."
+        ),
     ] = "",
     n: Annotated[
-        int, typer.Option("-n", metavar="N", help="How many reasons; the others are one row.")
+        int,
+        typer.Option(
+            "-n", metavar="N", help="Number of reasons; the others are summed in one row."
+        ),
     ] = 20,
     output: TableOption = None,
 ) -> None:
-    """Show what a user's score for an item is made of.
+    """Show what contributes to a user's score for an item.
 
-    The csv has one row a reason, the weightiest first: the user's own ratings, other users'
+    The csv has one row per reason, the largest first: the user's own ratings, other users'
     ratings of the item, and what all ratings share. The contributions add up to the score, in
     units of the rating scale.
     """
@@ -211,19 +219,19 @@ def explain(
         raise ArgumentError(f"-n must be at least 1, got {n}")
     fitted = load(model)
     _must_have(fitted, "explain")
-    who = _id_of(fitted.user_ids_, user, "--user")
-    what = _id_of(fitted.item_ids_, item, "--item")
-    when = int(seconds_of([timestamp])[0])
-    _note_if_unknown(fitted, user=who, item=what)
-    explained = fitted.explain(who, what, when or None)
+    user_id = _id_of(fitted.user_ids_, user, "--user")
+    item_id = _id_of(fitted.item_ids_, item, "--item")
+    seconds = int(seconds_of([timestamp])[0])
+    _note_if_unknown(fitted, user=user_id, item=item_id)
+    explained = fitted.explain(user_id, item_id, seconds or None)
     write(_with_titles(fitted, explained.largest(n), "id"))
 
 
-# ---- what they share -------------------------------------------------------------------
+# ---- shared by the commands -------------------------------------------------------------------
 
 
 def _id_of(known: pd.Index, text: str, option: str) -> Any:
-    """An id as the model has it, a number or a string."""
+    """Return an id in the type of the model's ids, a number or a string."""
     from ordrec.errors import ArgumentError, DataError
     from ordrec.recommend.pair_table import ids_like
 
@@ -247,7 +255,7 @@ def _must_have(fitted: Any, method: str) -> None:
 
 
 def _ranks_only(fitted: Any, by: str, candidates: str) -> bool:
-    """Whether the model only ranks, so that there is nothing to order by."""
+    """Return whether the model only ranks, so that there is no choice of order."""
     from ordrec.errors import ArgumentError
 
     if hasattr(fitted, "predict_proba"):
@@ -261,17 +269,23 @@ def _ranks_only(fitted: Any, by: str, candidates: str) -> bool:
 
 
 def _note_if_unknown(fitted: Any, user: Any, item: Any = None) -> None:
-    """A line on standard error where the model knows too little to be asked this."""
+    """Print a line on standard error for a user or an item that the model does not know."""
     first_item = fitted.item_ids_[:1]
     known_user, known_item = fitted._known([user], first_item if item is None else [item])
     if not known_user[0]:
-        print(f"ordrec: user {user!r} is not in the model: an average one instead", file=sys.stderr)
+        print(
+            f"ordrec: user {user!r} is not in the model: an average user is used instead",
+            file=sys.stderr,
+        )
     if item is not None and not known_item[0]:
-        print(f"ordrec: item {item!r} is not in the model: an average one instead", file=sys.stderr)
+        print(
+            f"ordrec: item {item!r} is not in the model: an average item is used instead",
+            file=sys.stderr,
+        )
 
 
 def _with_titles(fitted: Any, table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """The table with the titles of its items beside their ids, if the model knows any."""
+    """Return the table with titles next to the ids of items, if the model has titles."""
     titles = getattr(fitted, "titles_", None)
     if titles is None:
         return table

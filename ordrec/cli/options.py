@@ -1,4 +1,4 @@
-"""What the commands share: arguments, reading ratings, the progress bar, the console."""
+"""Arguments and helpers shared by the commands: reading, writing, progress, the console."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DataArgument = Annotated[
     ),
 ]
 ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model file that 'ordrec fit' has written.")
+    Path, typer.Argument(metavar="MODEL", help="A model file written by 'ordrec fit'.")
 ]
 TableOption = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Write the csv to FILE, not to the screen."
+        "--output", "-o", metavar="FILE", help="Write the csv to FILE instead of standard output."
     ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")]
@@ -38,7 +38,8 @@ JobsOption = Annotated[
         "--jobs",
         "-j",
         metavar="N",
-        help="Tasks at a time; -1: one a processor. By default one, or all that the engine has.",
+        help="Number of tasks at a time; -1 for one per processor. By default one, or as many as "
+        "the engine has.",
     ),
 ]
 EngineOption = Annotated[
@@ -54,15 +55,15 @@ SchedulerOption = Annotated[
     typer.Option(
         "--scheduler",
         metavar="ADDRESS",
-        help="Address of the scheduler of a Dask cluster, such as tcp://host:8786; with "
-        "--engine dask. Without it a cluster is made on this machine.",
+        help="Address of the scheduler of a Dask cluster, such as tcp://host:8786, for "
+        "--engine dask. By default a cluster is started on this machine.",
     ),
 ]
-OfflineOption = Annotated[bool, typer.Option("--offline", help="Never touch the network.")]
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Never use the network.")]
 
 
 def engine_of(engine: str, scheduler: str | None) -> Engine:
-    """The engine of two options."""
+    """Return the engine that two options name."""
     from ordrec.errors import ArgumentError
     from ordrec.parallel import Engine
 
@@ -74,7 +75,7 @@ def engine_of(engine: str, scheduler: str | None) -> Engine:
 
 
 def ratings_of(data: str, offline: bool) -> Ratings:
-    """Ratings by the name of a data set or by path."""
+    """Load ratings by the name of a data set or by path."""
     from ordrec.datasets import list_datasets, load_dataset, load_path
     from ordrec.errors import ArgumentError, DataError, DatasetMissing
     from ordrec.ratings import Ratings
@@ -92,22 +93,22 @@ def ratings_of(data: str, offline: bool) -> Ratings:
         load_dataset(data)  # raises the message with the nearest names
         raise ArgumentError(f"unknown data set {data!r}")
     if not isinstance(loaded, Ratings):
-        raise DataError(f"{data} holds no ratings but {type(loaded).__name__}")
+        raise DataError(f"{data} holds a {type(loaded).__name__}, not ratings")
     return loaded
 
 
 def words_of(text: str, option: str) -> list[str]:
-    """The names joined by commas in an option."""
+    """Return the names separated by commas in an option."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
         from ordrec.errors import ArgumentError
 
-        raise ArgumentError(f"{option} names nothing: give names joined by commas")
+        raise ArgumentError(f"{option} names nothing: give names separated by commas")
     return words
 
 
 def result_writer(path: Path) -> Callable[[Any], Any]:
-    """The function that writes a result; a wrong ending is noticed before the work, not after."""
+    """Return the function that writes a result, after checking the file name."""
     from ordrec.errors import ArgumentError
 
     if path.suffix not in (".csv", ".json"):
@@ -117,7 +118,7 @@ def result_writer(path: Path) -> Callable[[Any], Any]:
 
 
 def report_writer(path: Path) -> Callable[[Any], Any]:
-    """The function that writes the report of an evaluation; mistakes are noticed before."""
+    """Return the function that writes the report of an evaluation, after checking the name."""
     from ordrec.errors import ArgumentError
 
     if path.suffix != ".html":
@@ -141,7 +142,7 @@ def _check_folder(path: Path) -> None:
 
 
 def table_writer(path: Path | None) -> Callable[[Any], None]:
-    """The function that writes a table as csv, to standard output if there is no path."""
+    """Return the function that writes a table as csv, to standard output without a path."""
     if path is None:
         return lambda table: _print_csv(table)
     check_output(path)
@@ -161,7 +162,7 @@ def _print_csv(table: Any) -> None:
 
 
 def check_output(path: Path) -> None:
-    """Notice before the work that its result could not be written."""
+    """Raise before the work starts if its result could not be written."""
     from ordrec.errors import ArgumentError
 
     folder = path.absolute().parent
@@ -174,7 +175,7 @@ def check_output(path: Path) -> None:
 
 
 def settings_of(assignments: list[str]) -> dict[str, Any]:
-    """Parameters from "name=value": numbers, true, false, null and lists as in json, else text."""
+    """Return parameters from "name=value"; values are read as json if possible, else as text."""
     import json
 
     from ordrec.errors import ArgumentError
@@ -194,15 +195,15 @@ def settings_of(assignments: list[str]) -> dict[str, Any]:
 
 
 def console() -> Any:
-    """Where tables go: standard output."""
+    """Return the console for tables: standard output."""
     from rich.console import Console
 
-    # Redirected output has no width of its own: keep tables whole there.
+    # Redirected output has no width of its own: keep tables in one piece there.
     return Console(width=None if sys.stdout.isatty() else 160)
 
 
 class progress_bar:
-    """A progress bar on a terminal, silence elsewhere."""
+    """Context of a progress bar, which is shown on a terminal only."""
 
     def __init__(self, quiet: bool):
         self.shown = not quiet and sys.stderr.isatty()

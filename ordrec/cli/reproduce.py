@@ -18,39 +18,42 @@ from ordrec.cli.options import (
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which one; see --list.")] = "",
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of an experiment; see --list.")
+    ] = "",
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="DIR", help="Folder of data sets; default ORDREC_DATA."),
+        typer.Option("--data", metavar="DIR", help="Folder of data sets; by default ORDREC_DATA."),
     ] = None,
     trials: Annotated[
-        int | None, typer.Option("--trials", help="How many; as published by default.")
+        int | None, typer.Option("--trials", help="Number of trials; as published by default.")
     ] = None,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
     scheduler: SchedulerOption = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A minute's worth of it.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run a small part that takes about a minute.")
+    ] = False,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="An option of that experiment alone, such as sets=pyrim,housing. Can be given "
-            "again.",
+            help="An option of this experiment only, such as sets=pyrim,housing. Can be repeated.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="DIR", help="For the results; default reproduced/NAME."
+            "--output", "-o", metavar="DIR", help="Folder for results; by default reproduced/NAME."
         ),
     ] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="Name all experiments.")] = False,
+    list_them: Annotated[bool, typer.Option("--list", help="List all experiments.")] = False,
 ) -> None:
-    """Run a published experiment and print ours next to the published numbers.
+    """Run a published experiment and print its numbers next to the published ones.
 
     Writes csv, figures and a report; a stopped run continues where it was. The exit code is 1
-    where a part of it failed.
+    if a part failed.
     """
     from ordrec.errors import ArgumentError
     from ordrec.experiments.runner import list_pipelines

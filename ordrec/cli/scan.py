@@ -1,4 +1,4 @@
-"""``ordrec data partition`` and ``ordrec predict-all``: more ratings than memory."""
+"""``ordrec data partition`` and ``ordrec predict-all``: ratings that do not fit in memory."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def partition(
     data: DataArgument,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder.")],
     rows: Annotated[
-        int, typer.Option("--rows", metavar="N", help="About so many ratings a file.")
+        int, typer.Option("--rows", metavar="N", help="Approximate number of ratings per file.")
     ] = 1_000_000,
     offline: OfflineOption = False,
 ) -> None:
     """Write ratings as parquet files, each with all ratings of its users.
 
     Such a folder can be larger than memory: 'ordrec fit FOLDER --sample-users N' and
-    'ordrec predict-all' read it in pieces.
+    'ordrec predict-all' read it file by file.
     """
     ratings_of(data, offline).to_partitions(folder, rows_per_part=rows)
 
@@ -43,7 +43,7 @@ def predict_all(
         Path, typer.Argument(metavar="FOLDER", help="Ratings, from 'ordrec data partition'.")
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where predictions go.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the predictions.")
     ],
     pairs: Annotated[
         Path | None,
@@ -64,7 +64,7 @@ def predict_all(
 ) -> None:
     """Fold in all users of a folder of ratings and predict for them, here or on a cluster.
 
-    Writes parquet files as they are finished; the same command again goes on where it stopped.
+    Writes parquet files as they are finished; the same command continues a stopped run.
     """
     from ordrec.errors import ArgumentError
     from ordrec.persistence import load
@@ -72,7 +72,7 @@ def predict_all(
     from ordrec.recommend import HeldOut, predict_scan
     from ordrec.recommend.pair_table import read_pairs
 
-    where = engine_of(engine, scheduler)
+    chosen_engine = engine_of(engine, scheduler)
     fitted = load(model)
     if not hasattr(fitted, "fold_in"):
         raise ArgumentError(
@@ -86,7 +86,7 @@ def predict_all(
             Ratings.scan(folder),
             wanted,
             output,
-            engine=where,
+            engine=chosen_engine,
             n_jobs=jobs,
             progress=progress,
         )

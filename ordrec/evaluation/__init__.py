@@ -1,4 +1,4 @@
-"""Splits without leaks, metrics with names, and the comparison of models."""
+"""Splits of ratings and tables, metrics by name, and comparisons of models."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Fit models on the training parts of a split, measure them on the test parts."""
+"""`evaluate`: fit models on the training parts of a split and measure them on the test parts."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.experiment.manifest import circumstances, ratings_checksum
-from ordrec.evaluation.measurement import FoldMeasurement, Protocol, measure_fold
+from ordrec.evaluation.measurement import FoldMeasurement, Protocol, measurable_model, measure_fold
 from ordrec.evaluation.metrics.measures import DEFAULT_METRICS, measure_from_name
 from ordrec.evaluation.result import COLUMNS, EvaluationResult
 from ordrec.evaluation.significance.against_best import against_best
@@ -19,7 +20,6 @@ from ordrec.evaluation.splits.base import Split, Splitter
 from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.parallel import Engine, run
 from ordrec.ratings import Ratings
-from ordrec.recommend.registry import make_model
 
 __all__ = ["EvaluationInterrupted", "evaluate"]
 
@@ -27,7 +27,7 @@ Progress = Callable[[int, int, str], None]
 
 
 class EvaluationInterrupted(KeyboardInterrupt):
-    """Ctrl-C in the middle of `evaluate`; ``result`` holds what was finished."""
+    """Raised after Ctrl-C during `evaluate`; ``result`` holds the folds that were finished."""
 
     def __init__(self, result: EvaluationResult):
         super().__init__("interrupted")
@@ -52,50 +52,51 @@ def evaluate(
     on_error: Literal["record", "raise"] = "record",
     progress: Progress | None = None,
 ) -> EvaluationResult:
-    """Compare models on the same folds.
+    """Fit models on the training part of each fold and measure them on the test part.
 
     Parameters
     ----------
     ratings : Ratings
     models : str, iterable or mapping
         Names for `ordrec.recommend.make_model`, or unfitted models (each fold fits a copy);
-        a mapping gives them names of its own.
+        the keys of a mapping name the models in the result.
     split : str or splitter
         As in `split_from_name`.
     metrics : iterable of str
         Names for `measure_from_name`. A metric that a model cannot have (the log-loss of a
-        model without ``predict_proba``, an error of one that only ranks) is left out for it.
+        model without ``predict_proba``, an error of one that only ranks) is omitted for it.
     decision : {"auto", "mean", "median", "mode"}
-        What makes a rating of a distribution. "auto" takes for each metric the one that is
-        best for it (see `ordrec.evaluation.metrics.measures`): mean for ``rmse``, median for
+        What turns a distribution into a rating. "auto" takes for each metric the decision that
+        is best for it (see `ordrec.evaluation.metrics.measures`): mean for ``rmse``, median for
         ``int_mae``, mode for ``mze``. Models without ``predict_proba`` give one number, which is
         rounded to the nearest scale value where a metric needs a rank.
     candidates : {"catalogue", "rated"}
-        What ranking metrics rank for a user: every item of the data that he has not rated in
-        training, or his test items alone, which flatters every model and favours none that
-        knows what people choose. ``fcp`` is about pairs of ratings and always of the latter.
+        What ranking metrics rank for a user: every item of the data that they have not rated
+        in training, or their test items alone, which flatters every model and gives no credit
+        for knowing what people choose. ``fcp`` compares pairs of ratings and always uses the
+        test items alone.
     ranking_users : int, "auto" or "all"
-        For how many test users the catalogue is ranked, the same ones for all models, drawn at
-        random; "auto" takes as many as make a million pairs of a user and an item, but a
-        hundred at least.
+        The number of test users for whom the catalogue is ranked, the same users for all
+        models, drawn at random; "auto" takes as many as make a million pairs of a user and an
+        item, but at least a hundred.
     cold_users : int
-        A user with at most so many training ratings, those given for fold-in included, counts
-        as cold. Where there are such users in a test part, warm and cold ones are also
-        measured apart (column ``users``).
+        A user with at most this many training ratings, including those given for fold-in,
+        counts as cold. Where a test part has such users, warm and cold users are also
+        measured separately (column ``users``).
     seed : int
         For splits given by name, for models given by name that have a ``random_state``, and
         for the draws of users.
     n_jobs : int, optional
-        Models fitted at the same time; -1 for all processors.
+        Number of models fitted at the same time; -1 for all processors.
     engine : Engine or str, optional
-        Where they are fitted, see `ordrec.parallel`: in processes by default. Nothing but the
-        seconds depends on it.
+        Where models are fitted, see `ordrec.parallel`: in processes by default. Only the
+        seconds depend on it.
     n_resamples : int
-        Draws of users for intervals and tests; 0 for none.
+        Number of draws of users for intervals and tests; 0 for none.
     keep_distributions : bool
         Whether predicted distributions are kept, for reliability diagrams.
     on_error : {"record", "raise"}
-        Whether a model that fails is recorded, with its error, and the others go on; or its
+        Whether the error of a model that fails is recorded while the others go on, or its
         exception is raised.
     progress : callable, optional
         Called as ``progress(done, total, text)`` when a fit is started and once at the end.
@@ -114,8 +115,8 @@ def evaluate(
     Where the split holds out whole users and gives some of their ratings, a model with
     ``fold_in`` is fitted without those users and then folds them in; any other model is
     fitted on the training and the given ratings together. The column ``given`` says which.
-    A model whose method has a parameter ``timestamps`` is told when the test ratings were
-    given, where that is known.
+    A model whose method has a parameter ``timestamps`` receives the times of the test ratings,
+    where they are known.
 
     Examples
     --------
@@ -132,35 +133,11 @@ def evaluate(
     )
     splitter = split_from_name(split, seed=seed) if isinstance(split, str) else split
     manifest = circumstances()
-    tell = progress if progress is not None else lambda *_: None
-    total, interrupted = splitter.n_splits * len(named), False
-    found: dict[int, FoldMeasurement] = {}
-
-    def tasks() -> Iterator[tuple[str, Any, Split]]:
-        for fold in splitter.split(ratings):
-            for name, model in named.items():
-                tell(len(found), total, f"{name}, fold {fold.fold}")
-                yield name, model, fold
-
-    try:
-        shared = protocol, on_error
-        options: dict[str, Any] = {"engine": engine, "n_jobs": n_jobs, "label": _label}
-        for number, fold in run(_measure, tasks(), shared=shared, **options):
-            found[number] = fold
-    except KeyboardInterrupt:
-        if not found:
-            raise
-        interrupted = True
-    tell(len(found), total, "done")
-    measured = [found[number] for number in sorted(found)]
-    rows = [row for fold in measured for row in fold.rows]
-    failed = [fold for fold in measured if fold.error]
-    if not rows and not failed:
-        raise ArgumentError(
-            f"none of the metrics {', '.join(m.name for m in measures)} applies to "
-            f"{', '.join(named)}: a model without predict_proba has no distribution to measure, "
-            "and one that only ranks has ranking metrics only"
-        )
+    work = _Work(ratings, named, splitter, protocol, on_error, progress)
+    interrupted = work.measure(engine, n_jobs)
+    measured = [work.measured[number] for number in sorted(work.measured)]
+    if not any(fold.rows or fold.error for fold in measured):
+        raise protocol.none_applies(named)
     manifest |= {
         "models": {name: " ".join(repr(model).split()) for name, model in named.items()},
         "data": {ratings.name: ratings_checksum(ratings)},
@@ -169,25 +146,67 @@ def evaluate(
         "cold users": f"at most {cold_users} training ratings",
         "seed": seed,
     }
-    frame = pd.DataFrame(rows, columns=[c for c in COLUMNS if c not in ("data", "seed")])
-    frame.insert(0, "data", ratings.name)
     result = EvaluationResult(
-        frame.assign(seed=seed),
+        _values_frame(measured, ratings.name, seed),
         repr(splitter),
         decision,
         seed,
         {name: repr(model) for name, model in named.items()},
         against_best(measured, n_resamples=n_resamples, seed=seed),
-        pd.DataFrame(
-            [(ratings.name, f.model, f.split, f.fold, f.error) for f in failed],
-            columns=["data", "model", "split", "fold", "error"],
-        ),
+        _failures_frame(measured, ratings.name),
         manifest,
         _joined_distributions(measured),
     )
     if interrupted:
         raise EvaluationInterrupted(result)
     return result
+
+
+@dataclass
+class _Work:
+    """All models on all folds, and what has been measured so far, by the number of the task."""
+
+    ratings: Ratings
+    models: Mapping[str, Any]
+    splitter: Splitter
+    protocol: Protocol
+    on_error: str
+    progress: Progress | None
+    measured: dict[int, FoldMeasurement] = field(default_factory=dict)
+
+    def measure(self, engine: Engine | str | None, n_jobs: int | None) -> bool:
+        """Measure every model on every fold; return whether Ctrl-C ended it early.
+
+        Raises KeyboardInterrupt where nothing was finished before Ctrl-C.
+        """
+        interrupted = False
+        try:
+            for number, fold in run(
+                _measure,
+                self._tasks(),
+                shared=(self.protocol, self.on_error),
+                engine=engine,
+                n_jobs=n_jobs,
+                label=_label,
+            ):
+                self.measured[number] = fold
+        except KeyboardInterrupt:
+            if not self.measured:
+                raise
+            interrupted = True
+        self._tell("done")
+        return interrupted
+
+    def _tasks(self) -> Iterator[tuple[str, Any, Split]]:
+        for fold in self.splitter.split(self.ratings):
+            for name, model in self.models.items():
+                self._tell(f"{name}, fold {fold.fold}")
+                yield name, model, fold
+
+    def _tell(self, text: str) -> None:
+        if self.progress is not None:
+            total = self.splitter.n_splits * len(self.models)
+            self.progress(len(self.measured), total, text)
 
 
 def _measure(task: tuple[str, Any, Split], protocol: Protocol, on_error: str) -> FoldMeasurement:
@@ -200,10 +219,24 @@ def _label(task: tuple[str, Any, Split]) -> str:
     return f"{task[0]}, fold {task[2].fold}"
 
 
+def _values_frame(measured: list[FoldMeasurement], data: str, seed: int) -> pd.DataFrame:
+    rows = [row for fold in measured for row in fold.rows]
+    frame = pd.DataFrame(rows, columns=[c for c in COLUMNS if c not in ("data", "seed")])
+    frame.insert(0, "data", data)
+    return frame.assign(seed=seed)
+
+
+def _failures_frame(measured: list[FoldMeasurement], data: str) -> pd.DataFrame:
+    return pd.DataFrame(
+        [(data, f.model, f.split, f.fold, f.error) for f in measured if f.error],
+        columns=["data", "model", "split", "fold", "error"],
+    )
+
+
 def _joined_distributions(
     measured: list[FoldMeasurement],
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """The levels and distributions of each model over all folds."""
+    """Return the levels and distributions of each model over all folds."""
     kept: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for fold in measured:
         if fold.distributions is not None:
@@ -215,6 +248,7 @@ def _joined_distributions(
 
 
 def _named_models(models: Any, seed: int) -> dict[str, Any]:
+    """Return unfitted models by name; those given as registered names are made."""
     if isinstance(models, str):
         models = [models]
     if isinstance(models, Mapping):
@@ -225,18 +259,7 @@ def _named_models(models: Any, seed: int) -> dict[str, Any]:
     for name, model in pairs:
         if name in named:
             raise ArgumentError(f"two models are called {name!r}: name them with a mapping")
-        named[name] = _made(model, seed) if isinstance(model, str) else model
-        if not hasattr(named[name], "predict") and not hasattr(named[name], "scores"):
-            raise ArgumentError(
-                f"model {name!r} has neither predict(users, items) nor scores(users, items)"
-            )
+        named[name] = measurable_model(name, model, seed)
     if not named:
         raise ArgumentError("models must hold at least one model")
     return named
-
-
-def _made(name: str, seed: int) -> Any:
-    try:
-        return make_model(name, random_state=seed)
-    except ArgumentError:  # nothing in it is random
-        return make_model(name)

@@ -1,28 +1,30 @@
-"""One model on one fold: fit it, ask it, measure what it said."""
+"""Fit one model on one fold, let it predict, and measure the predictions."""
 
 from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from ordrec.errors import ArgumentError, DataError
-from ordrec.evaluation.metrics.catalogue import catalogue_places, ranked_users
-from ordrec.evaluation.metrics.measures import Measure, Outcome, UserSums, decide
+from ordrec.evaluation.full_catalogue import catalogue_places, ranked_users
+from ordrec.evaluation.metrics.measures import Measure, Outcome, UserSums
 from ordrec.evaluation.splits.base import Split
+from ordrec.ordinal.decisions import decide
+from ordrec.recommend.registry import make_model
 
-__all__ = ["FoldMeasurement", "Protocol", "measure_fold"]
+__all__ = ["FoldMeasurement", "Protocol", "measurable_model", "measure_fold"]
 
 Key = tuple[str, str, str]  # users, metric, average
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """How models are measured, as `ordrec.evaluation.evaluate` was told."""
+    """How models are measured, with the options of `ordrec.evaluation.evaluate`."""
 
     measures: Sequence[Measure]
     decision: str = "auto"
@@ -53,7 +55,7 @@ class Protocol:
             raise ArgumentError(f"cold_users must not be negative, got {self.cold_users}")
 
     def decision_of(self, measure: Measure) -> str:
-        """The decision a metric is measured with."""
+        """Return the decision with which a metric is measured."""
         return measure.decision if self.decision == "auto" else self.decision
 
     @property
@@ -62,14 +64,22 @@ class Protocol:
         return "mean" if self.decision == "auto" else self.decision
 
     @property
-    def places_wanted(self) -> bool:
-        """Whether anything is measured over the catalogue."""
+    def ranks_catalogue(self) -> bool:
+        """Whether any metric is measured over the catalogue."""
         return self.candidates == "catalogue" and any(m.placed is not None for m in self.measures)
+
+    def none_applies(self, models: Iterable[str]) -> ArgumentError:
+        """Return the error for models to which none of the metrics applies."""
+        return ArgumentError(
+            f"none of the metrics {', '.join(m.name for m in self.measures)} applies to "
+            f"{', '.join(models)}: a model without predict_proba has no distribution to measure, "
+            "and one that only ranks has ranking metrics only"
+        )
 
 
 @dataclass(frozen=True)
 class FoldMeasurement:
-    """What was found: rows of the result, each user's share in them, or an error instead."""
+    """Values of one model on one fold: rows of the result, contributions of users, or an error."""
 
     model: str
     split: str
@@ -80,16 +90,39 @@ class FoldMeasurement:
     error: str = ""
 
 
+def measurable_model(name: str, model: Any, seed: int) -> Any:
+    """Return a model that can be measured: one given by its registered name is made.
+
+    Parameters
+    ----------
+    name : str
+        For the error message.
+    model : str or model
+    seed : int
+        The ``random_state`` of a model given by name, if it has one.
+    """
+    if isinstance(model, str):
+        try:
+            model = make_model(model, random_state=seed)
+        except ArgumentError:  # it has no random_state
+            model = make_model(model)
+    if not hasattr(model, "predict") and not hasattr(model, "scores"):
+        raise ArgumentError(
+            f"model {name!r} has neither predict(users, items) nor scores(users, items)"
+        )
+    return model
+
+
 def measure_fold(
     name: str, model: Any, split: Split, protocol: Protocol, on_error: str = "record"
 ) -> FoldMeasurement:
     """Fit the model on the training part and measure it on the test part.
 
-    An exception is re-raised with ``on_error="raise"`` and else becomes the outcome.
+    With ``on_error="raise"`` an exception is raised again, otherwise it is recorded.
     """
     try:
         return _measured(name, model, split, protocol)
-    except Exception as error:  # whatever a model raises: the others are not to blame
+    except Exception as error:  # any exception of a model: the other models go on
         if on_error == "raise":
             raise
         return FoldMeasurement(
@@ -129,7 +162,7 @@ def _measured(name: str, model: Any, split: Split, protocol: Protocol) -> FoldMe
                     | {"metric": measure.name, "average": average, "users": users}
                     | {"decision": _printed_decision(measure, part, decision)}
                     | {"candidates": _printed_candidates(measure, part)}
-                    | {"value": value, "n": n}
+                    | {"value": float(value), "n": int(n)}
                 )
                 found = measure.user_sums(part, average, decision)
                 if found is not None:
@@ -141,7 +174,7 @@ def _measured(name: str, model: Any, split: Split, protocol: Protocol) -> FoldMe
 
 
 def _fitted(model: Any, split: Split) -> tuple[Any, str]:
-    """The fitted model, and how it came to know the ratings given for fold-in."""
+    """Return the fitted model, and how the ratings given for fold-in reached it."""
     folds_in = split.given is not None and hasattr(model, "fold_in")
     model.fit(split.train if folds_in else split.train_and_given())
     if folds_in:
@@ -150,7 +183,7 @@ def _fitted(model: Any, split: Split) -> tuple[Any, str]:
 
 
 def _groups(outcome: Outcome, split: Split, cold_users: int) -> dict[str, Outcome]:
-    """All users and, where there are cold ones, warm and cold ones apart."""
+    """Return the outcome for all users and, if there are cold users, for warm and cold ones."""
     known = split.train_and_given().user_counts[outcome.test.users]
     cold = known <= cold_users
     groups = {"all": outcome}
@@ -162,57 +195,59 @@ def _groups(outcome: Outcome, split: Split, cold_users: int) -> dict[str, Outcom
 
 
 def _outcome(name: str, model: Any, split: Split, protocol: Protocol) -> Outcome:
+    """Return the predictions for the test part and, if needed, places in the catalogue."""
     test, scale = split.test, split.test.scale
     users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
-    said: dict[str, np.ndarray] = {}
-    shape: tuple[int, ...] = ()
+    columns: dict[str, np.ndarray] = {}
+    row_shape: tuple[int, ...] = ()
     if hasattr(model, "predict_proba"):
-        method, kind, shape = model.predict_proba, "probabilities", (scale.n_ranks,)
+        method, kind, row_shape = model.predict_proba, "probabilities", (scale.n_ranks,)
     elif hasattr(model, "predict"):
         method, kind = model.predict, "ratings"
     else:
         method, kind = model.scores, "scores"
     dated = "timestamps" in inspect.signature(method).parameters and test.timestamps is not None
-    when = {"timestamps": test.timestamps} if dated else {}
-    said[kind] = _answers(name, method, users, items, shape, **when)
-    if protocol.places_wanted:
+    times = {"timestamps": test.timestamps} if dated else {}
+    columns[kind] = _predictions(name, method, users, items, row_shape, **times)
+    if protocol.ranks_catalogue:
 
         def score(users: Any, items: Any) -> np.ndarray:
-            values = _answers(name, method, users, items, shape)
-            return decide(values, scale, protocol.ranking_decision) if shape else values
+            values = _predictions(name, method, users, items, row_shape)
+            return decide(values, protocol.ranking_decision, scale.values) if row_shape else values
 
         ranked = ranked_users(split, protocol.ranking_users, protocol.seed)
-        said["places"] = catalogue_places(score, split, ranked)
-    return Outcome(test, **said)
+        columns["places"] = catalogue_places(score, split, ranked)
+    return Outcome(test, **columns)
 
 
-def _answers(
+def _predictions(
     name: str,
     method: Callable[..., Any],
     users: Any,
     items: Any,
     row_shape: tuple[int, ...],
-    **when: Any,
+    **times: Any,
 ) -> np.ndarray:
-    values = np.asarray(method(users, items, **when), dtype=np.float64)
+    """Call a method of a model and check the shape and the numbers of what it returns."""
+    values = np.asarray(method(users, items, **times), dtype=np.float64)
     shape = (len(users), *row_shape)
     if values.shape != shape:
-        raise DataError(f"model {name!r} answered with shape {values.shape} instead of {shape}")
+        raise DataError(f"model {name!r} returned shape {values.shape} instead of {shape}")
     bad = int((~np.isfinite(values)).sum())
     if bad:
-        raise DataError(f"model {name!r} gave {bad} predictions that are not finite numbers")
+        raise DataError(f"model {name!r} returned {bad} predictions that are not finite numbers")
     return values
 
 
 def _printed_decision(measure: Measure, outcome: Outcome, decision: str) -> str:
-    """The decision as it stands in the table."""
+    """Return the decision as it appears in the result."""
     if measure.kind == "probability":
         return "none"
     return "point" if outcome.probabilities is None else decision
 
 
 def _printed_candidates(measure: Measure, outcome: Outcome) -> str:
-    """What a ranking metric ranks, as it stands in the table."""
+    """Return what a ranking metric ranks, as it appears in the result."""
     if measure.kind != "ranking":
         return ""
     return "catalogue" if measure.over_catalogue(outcome) else "rated"

@@ -1,4 +1,4 @@
-"""What an evaluation found: one tidy frame that knows how it came about."""
+"""The result of an evaluation: a tidy frame, its summaries and captions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.significance.against_best import COLUMNS as COMPARISON_COLUMNS
+from ordrec.evaluation.tidy_result import TidyResult
 from ordrec.files import write_text
 
 __all__ = ["COLUMNS", "EvaluationResult", "Standing"]
@@ -32,42 +33,42 @@ class Standing(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """What stands behind the value in a table."""
+        """The mark behind the value in a table."""
         return "~" if self.tied else ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EvaluationResult:
-    """The outcome of `ordrec.evaluation.evaluate`.
+class EvaluationResult(TidyResult):
+    """The result of `ordrec.evaluation.evaluate`.
 
     Attributes
     ----------
     frame : DataFrame
-        One row a model, fold, metric, average and group of users, with the columns ``data model
-        split fold n_test n_cold_users n_cold_items n_cold_ratings given fit_seconds
+        One row per model, fold, metric, average and group of users, with the columns ``data
+        model split fold n_test n_cold_users n_cold_items n_cold_ratings given fit_seconds
         predict_seconds metric average users decision candidates value n seed``. ``average`` is
         "micro" (pooled over ratings) or "macro" (mean over users); ``users`` is "all", "warm" or
-        "cold"; ``n`` is how many ratings or users that is; ``decision`` is what made a rating of a
-        distribution, "point" for a model without one, "none" where the distribution itself is
-        measured; ``candidates`` is what a ranking metric ranks; ``n_cold_...`` count what is
-        unseen in training.
+        "cold"; ``n`` is the number of ratings or users averaged; ``decision`` is what turned a
+        distribution into a rating, "point" for a model without distributions, "none" where the
+        distribution itself is measured; ``candidates`` is what a ranking metric ranks;
+        ``n_cold_...`` count users, items and ratings unseen in training.
     split : str
         The split with all its parameters.
     decision : str
-        As asked for.
+        As requested.
     seed : int
     models : dict of str
-        Each model's name and its parameters.
+        The name of each model and its parameters.
     comparison : DataFrame
         Intervals, and tests against the best model, from
         `ordrec.evaluation.significance.against_best`.
     failures : DataFrame
-        ``data model split fold error`` of what failed.
+        ``data model split fold error`` of each model that failed on a fold.
     manifest : dict
         Versions, command, data checksum, seed.
     distributions : dict of str
-        Levels and predicted distributions of the test ratings of each model that has them, if
-        they were to be kept.
+        Levels and predicted distributions of the test ratings, for each model that has them, if
+        ``keep_distributions`` was set.
     """
 
     frame: pd.DataFrame
@@ -83,44 +84,37 @@ class EvaluationResult:
     distributions: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     @property
-    def complete(self) -> bool:
-        """Whether no model failed."""
-        return self.failures.empty
-
-    @property
     def user_groups(self) -> list[str]:
-        """The groups of users that were measured: "all", and "warm" and "cold" if there are."""
+        """The groups of users that were measured: "all" and, if present, "warm" and "cold"."""
         return [group for group in ("all", "warm", "cold") if (self.frame["users"] == group).any()]
 
     def summary(self, average: str = "micro", users: str = "all") -> pd.DataFrame:
-        """Mean over the folds: one row a model, one column a metric, and the seconds.
+        """Return means over the folds: one row per model, one column per metric, and seconds.
 
-        A metric that has not the average asked for appears with the one it has
-        (`averages` tells which); NaN where a metric does not apply to a model, or it failed.
+        A metric without the requested average appears with the one it has (see `averages`).
+        Values are NaN where a metric does not apply to a model, or the model failed.
         """
         averages = self.averages(average)
         shown = self._shown(averages, users)
         means = shown.groupby(["model", "metric"])["value"].mean()
         table = means.unstack().reindex(index=list(self.models), columns=list(averages))
-        once = self.frame.drop_duplicates(["model", "fold"])
-        for what in ("fit", "predict"):
-            table[f"{what}_seconds"] = once.groupby("model")[f"{what}_seconds"].mean()
+        table = table.join(self._mean_seconds(["model"]))
         table.columns.name = None
         return table
 
     def averages(self, average: str = "micro") -> dict[str, str]:
-        """Which average `summary` shows for each metric."""
+        """Return the average that `summary` shows for each metric."""
         if average not in ("micro", "macro"):
             raise ArgumentError(f'average must be "micro" or "macro", got {average!r}')
-        available: dict[str, list[str]] = {}
-        for metric, has in zip(self.frame["metric"], self.frame["average"], strict=True):
-            available.setdefault(metric, []).append(has)
-        return {m: average if average in has else has[0] for m, has in available.items()}
+        return {
+            metric: average if average in measured else measured[0]
+            for metric, measured in self.available_averages().items()
+        }
 
     def standings(
         self, average: str = "micro", users: str = "all"
     ) -> dict[tuple[str, str], Standing]:
-        """How sure the values of `summary` are, by metric and model."""
+        """Return how certain the values of `summary` are, by metric and model."""
         averages = self.averages(average)
         chosen = self.comparison[self.comparison["users"] == users]
         chosen = chosen[chosen["average"] == chosen["metric"].map(averages)]
@@ -131,7 +125,7 @@ class EvaluationResult:
         return {key: Standing(*each) for key, each in zip(keys, found, strict=True)}
 
     def caption(self, average: str = "micro", users: str = "all") -> str:
-        """What the numbers of `summary` are: data, split, cold counts, decisions, averages."""
+        """Return a text about `summary`: data, split, cold counts, decisions, averages."""
         if self.frame.empty:
             return f"{self.split}: nothing could be measured."
         folds = self.frame.drop_duplicates("fold")
@@ -154,7 +148,7 @@ class EvaluationResult:
         ranked = self.frame[self.frame["candidates"] == "catalogue"]
         if len(ranked):
             text += (
-                f" {' '.join(ranked['metric'].unique())}: over the whole catalogue but what the "
+                f" {' '.join(ranked['metric'].unique())}: over the whole catalogue except what the "
                 f"user rated in training, {ranked['n'].max()} users."
             )
         if users != "all":
@@ -162,7 +156,7 @@ class EvaluationResult:
         return text
 
     def test_caption(self) -> str:
-        """What intervals and marks mean; empty where there are none."""
+        """Return what intervals and marks mean; empty where there are none."""
         if self.comparison.empty:
             return ""
         return (
@@ -172,11 +166,11 @@ class EvaluationResult:
         )
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
-        """Write the frame, all at once or not at all; return the path."""
+        """Write the frame, completely or not at all, and return the path."""
         return write_text(path, self.frame.to_csv(index=False))
 
     def to_json(self, path: str | os.PathLike[str]) -> Path:
-        """Write the frame and how it came about, all at once or not at all; return the path."""
+        """Write the frame and the manifest, completely or not at all, and return the path."""
         from ordrec import __version__
 
         records = json.loads(self.frame.to_json(orient="records", double_precision=15))
@@ -206,7 +200,7 @@ class EvaluationResult:
 
 
 def _listed(groups: dict[str, str]) -> str:
-    """``{"mae": "micro", "fcp": "macro"}`` as ``micro for mae, macro for fcp``."""
+    """Write ``{"mae": "micro", "fcp": "macro"}`` as ``micro for mae, macro for fcp``."""
     names: dict[str, list[str]] = {}
     for metric, group in groups.items():
         names.setdefault(group, []).append(metric)

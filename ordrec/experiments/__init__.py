@@ -1,1 +1,1 @@
-"""The runner of published experiments, and the numbers they were published with."""
+"""The runner of published experiments, the published numbers and the benchmark tables."""

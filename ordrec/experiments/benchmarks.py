@@ -1,7 +1,7 @@
 """The eight benchmark tables of Chu and Keerthi (2007), which Lin and Li (2006) use as well.
 
 Regression tables cut into 5 or 10 ranks of equal size. Partitions of the papers' sizes were
-published for the four small ones (not the papers' own draws); for the four large ones they are
+published for the four small tables (not the papers' own draws); for the four large ones they are
 drawn here, with equal shares of all ranks.
 """
 
@@ -22,12 +22,12 @@ TRIALS = 20
 
 
 def benchmark_problem(folder: Path, name: str, n_ranks: int) -> TableProblem:
-    """A table with its twenty partitions.
+    """Return a table with its twenty partitions.
 
     Parameters
     ----------
     folder : path
-        That of the tables cut by frequency.
+        The folder of the tables cut by frequency.
     name : str
         One of `SMALL` or `LARGE`.
     n_ranks : {5, 10}
@@ -40,7 +40,7 @@ def benchmark_problem(folder: Path, name: str, n_ranks: int) -> TableProblem:
 
 
 def equal_shares(table: OrdinalTable, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a training part with the same number of every rank, and the other rows.
+    """Draw training rows with the same number of every rank; return them and the other rows.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What was measured, next to what was published."""
+"""Compare measured numbers with published ones."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ordrec.report.html import TableSection
 __all__ = ["beside_published", "published_section", "within"]
 
 NEAR = 2.0  # standard errors up to which two numbers count as equal
-ENOUGH = 5  # trials from which on a standard error of our own says something
+ENOUGH = 5  # trials needed for a useful standard error of our own
 
 
 def beside_published(
     frame: pd.DataFrame, published: str | Path, keys: Sequence[str] = ("data", "model")
 ) -> pd.DataFrame:
-    """Means of results beside published ones, with the difference in standard errors.
+    """Return means of results beside published ones, with differences in standard errors.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def beside_published(
         Tidy results: ``metric``, ``value`` and the columns of ``keys``.
     published : path
         A csv with ``table``, ``metric``, the keys, ``mean``, and ``standard_error`` (empty where
-        none was printed). Rows that were not measured are left out.
+        none was printed). Rows that were not measured are omitted.
     keys : sequence of str
 
     Returns
@@ -37,12 +37,16 @@ def beside_published(
     DataFrame
         Indexed by metric and keys: ``table n ours error published published_error difference
         in_errors``. The difference is ours minus theirs; its standard error combines both
-        (ours alone where none was printed). With fewer than five trials ours is too rough
-        for that, and the difference in standard errors is NaN.
+        (ours alone where none was printed). With fewer than five trials our standard
+        error is too rough, and the difference in standard errors is NaN.
     """
     try:
         theirs = pd.read_csv(published, dtype={"table": str})
-    except (OSError, ValueError, OverflowError) as error:  # ValueError: pandas' and Unicode's too
+    except (
+        OSError,
+        ValueError,
+        OverflowError,
+    ) as error:  # ValueError includes those of pandas and Unicode
         raise DataError(f"{published}: not a csv table ({' '.join(str(error).split())})") from None
     if not isinstance(theirs.index, pd.RangeIndex):  # pandas takes surplus fields as row names
         raise DataError(f"{published}: its rows have more fields than the header: correct them")
@@ -59,8 +63,8 @@ def beside_published(
     grouped = plain.groupby(columns, sort=False)["value"]
     ours = pd.DataFrame({"n": grouped.size(), "ours": grouped.mean(), "error": grouped.sem()})
     joined = theirs.set_index(columns).join(ours, how="inner")
-    both = np.hypot(joined["error"].to_numpy(), joined["standard_error"].fillna(0.0).to_numpy())
-    spread = np.where((joined["n"] >= ENOUGH) & (both > 0.0), both, np.nan)
+    combined = np.hypot(joined["error"].to_numpy(), joined["standard_error"].fillna(0.0).to_numpy())
+    unit = np.where((joined["n"] >= ENOUGH) & (combined > 0.0), combined, np.nan)
     return pd.DataFrame(
         {
             "table": joined["table"],
@@ -70,13 +74,13 @@ def beside_published(
             "published": joined["mean"],
             "published_error": joined["standard_error"],
             "difference": joined["ours"] - joined["mean"],
-            "in_errors": (joined["ours"] - joined["mean"]) / spread,
+            "in_errors": (joined["ours"] - joined["mean"]) / unit,
         }
     )
 
 
 def within(comparison: pd.DataFrame, errors: float = NEAR) -> str:
-    """How many of the published numbers are met, in words."""
+    """Return a sentence that says how many of the published numbers are met."""
     known = comparison["in_errors"].dropna()
     if known.empty:
         return f"fewer than {ENOUGH} trials: too few for a comparison in standard errors"
@@ -89,7 +93,7 @@ def within(comparison: pd.DataFrame, errors: float = NEAR) -> str:
 
 
 def published_section(comparison: pd.DataFrame, source: str) -> TableSection:
-    """The comparison as a section of a report; what differs is marked."""
+    """Return the comparison as a section of a report; large differences are marked."""
 
     def mark(row: Any, column: Any, value: Any) -> str:
         if column != "in standard errors":

@@ -1,19 +1,19 @@
-"""Published experiments by name: find the pipeline, run it, write what it found.
+"""Run published experiments by name and write their results.
 
 A pipeline is a file in the folder ``pipelines`` with
 
-* ``NAME``, ``TITLE`` and ``SOURCE``: what it is called, what it shows, who published it;
-* ``TIME``: how long the whole of it takes, in words (estimated from one trial where that is
+* ``NAME``, ``TITLE`` and ``SOURCE``: its name, what it shows, who published it;
+* ``TIME``: how long the complete run takes, in words (estimated from one trial where that is
   hours);
 * ``run(*, data, trials, jobs, quick, out)``, which returns a `Reproduction`: ``data`` is the folder
-  of data sets or None, ``trials`` a number or None for as many as were published, ``jobs`` how
-  many processes, ``quick`` whether a minute must be enough, ``out`` the folder for results (an
-  experiment keeps its cells in ``out / "cells"``, so that a stopped run continues).
+  of data sets or None, ``trials`` a number or None for as many as were published, ``jobs`` the
+  number of processes, ``quick`` whether to run a part of about a minute, ``out`` the folder
+  for results (an experiment keeps its cells in ``out / "cells"``, so that a stopped run continues).
   Further keyword arguments with defaults (a tuple of texts, a text or a number) are options of
   the file run as a script: with ``sets=()`` it takes ``--sets pyrim,machine``.
 
-The names are read without running the files. In a checkout the folder lies beside the
-package, in an installed ordrec within it.
+The names are read without running the files. In a checkout the folder is beside the
+package, in an installed ordrec inside it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Pipeline:
     path: Path
 
     def load(self) -> ModuleType:
-        """Run the file as a module of its own."""
+        """Import the file as a module."""
         from importlib.util import module_from_spec, spec_from_file_location
 
         spec = spec_from_file_location(f"ordrec_pipeline_{self.path.stem}", self.path)
@@ -74,29 +74,29 @@ class Pipeline:
         module = module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
-        _send_whole(module)
+        _pickle_by_value(module)
         return module
 
     def options(self) -> dict[str, Any]:
-        """What its ``run`` takes beyond the contract, with the defaults."""
+        """Return the options of its ``run`` beyond the contract, with their defaults."""
         parameters = inspect.signature(self.load().run).parameters
         return {name: p.default for name, p in parameters.items() if name not in CONTRACT}
 
 
 @dataclass
 class Reproduction:
-    """What a pipeline found.
+    """The results of a pipeline.
 
     Attributes
     ----------
     result : ExperimentResult or DataFrame
         A frame where the numbers did not come from an `ordrec.evaluation.Experiment`.
     findings : list of str
-        One sentence for each claim of the paper that was looked at.
+        One sentence per claim of the paper that was checked.
     comparison : DataFrame, optional
         As made by `ordrec.experiments.published.beside_published`.
     sections : list
-        Tables and figures beyond the usual ones.
+        Tables and figures in addition to the usual ones.
     usual : bool
         Whether the report begins with the usual tables and figures of an experiment.
     """
@@ -114,7 +114,7 @@ class Reproduction:
 
 
 def pipelines_folder() -> Path:
-    """Where the pipelines lie: within an installed package, beside it in a checkout."""
+    """Return the folder of pipelines: inside an installed package, beside it in a checkout."""
     package = Path(__file__).parent.parent
     for folder in (package / "pipelines", package.parent / "pipelines"):
         if folder.is_dir():
@@ -123,12 +123,12 @@ def pipelines_folder() -> Path:
 
 
 def published_csv(name: str) -> Path:
-    """The file of published numbers of that name."""
+    """Return the path of the file of published numbers of a pipeline."""
     return pipelines_folder() / "published" / f"{name}.csv"
 
 
 def list_pipelines(folder: str | Path | None = None) -> dict[str, Pipeline]:
-    """All pipelines by name.
+    """Return all pipelines by name.
 
     Examples
     --------
@@ -156,29 +156,29 @@ def reproduce(
     echo: Callable[[str], Any] = print,
     **options: Any,
 ) -> Reproduction:
-    """Run a pipeline, print what it found and write csv, figures and report.
+    """Run a pipeline, print its findings and write csv, figures and a report.
 
     Parameters
     ----------
     name : str
         One of `list_pipelines`.
     data : path, optional
-        The folder of data sets; the one named by ORDREC_DATA if not given.
+        The folder of data sets; by default the one named by ORDREC_DATA.
     trials : int, optional
-        As many as were published if not given.
+        Number of trials; by default as many as were published.
     jobs : int, optional
-        Parts of it at a time; -1 for all processors. One if not given, unless a
-        `ordrec.parallel.default_engine` says otherwise.
+        Number of parts run at a time; -1 for all processors. By default one, unless a
+        `ordrec.parallel.default_engine` is set.
     quick : bool
-        A minute's worth of it.
+        Whether to run only a part that takes about a minute.
     out : path, optional
-        Folder for the results, ``reproduced/NAME`` if not given (``NAME-quick`` for a quick
-        run). Finished parts of an earlier run are taken from there.
+        Folder for the results, by default ``reproduced/NAME`` (``NAME-quick`` for a quick
+        run). Finished parts of an earlier run are read from there.
     echo : callable
-        What prints a line.
+        The function that prints a line.
     **options
-        Of that pipeline alone, such as ``sets`` where it has several: a list, or names between
-        commas.
+        Options of this pipeline only, such as ``sets`` where it has several: a list, or names
+        separated by commas.
     """
     pipelines = list_pipelines()
     if name not in pipelines:
@@ -191,8 +191,8 @@ def reproduce(
         raise ArgumentError("jobs must not be 0: give 1, more, or -1 for all processors")
     pipeline = pipelines[name]
     options = _checked(options, pipeline) if options else {}
-    where = os.environ.get("ORDREC_DATA") if data is None else data
-    folder = None if where is None else Path(where).expanduser()
+    given = os.environ.get("ORDREC_DATA") if data is None else data
+    folder = None if given is None else Path(given).expanduser()
     if folder is not None and not folder.is_dir():
         raise DatasetMissing(f"no such folder: {folder}")
     target = make_folder(out or Path("reproduced") / (f"{name}-quick" if quick else name))
@@ -208,15 +208,17 @@ def reproduce(
 
 
 def main(name: str) -> None:
-    """The command line of one pipeline's file; exit code 1 where a cell failed."""
+    """Run the command line of one pipeline's file; the exit code is 1 if a cell failed."""
     from ordrec.errors import OrdrecError
 
     pipeline = list_pipelines()[name]
     options = argparse.ArgumentParser(description=f"{pipeline.title} ({pipeline.source})")
     options.add_argument("--data", help="folder of data sets (default: ORDREC_DATA)")
-    options.add_argument("--trials", type=int, help="how many (default: as published)")
-    options.add_argument("--jobs", type=int, default=1, help="processes")
-    options.add_argument("--quick", action="store_true", help="a minute's worth of it")
+    options.add_argument("--trials", type=int, help="number of trials (default: as published)")
+    options.add_argument("--jobs", type=int, default=1, help="number of processes")
+    options.add_argument(
+        "--quick", action="store_true", help="run a part that takes about a minute"
+    )
     options.add_argument("--out", help="folder for the results")
     for option, default in pipeline.options().items():
         several = isinstance(default, tuple)
@@ -224,7 +226,11 @@ def main(name: str) -> None:
             f"--{option}",
             type=_texts if several else type(default),
             default=default,
-            help="names between commas" if several else f"default: {default}" if default else None,
+            help="names separated by commas"
+            if several
+            else f"default: {default}"
+            if default
+            else None,
         )
     try:
         found = reproduce(name, **vars(options.parse_args()))
@@ -234,7 +240,7 @@ def main(name: str) -> None:
 
 
 def data_folder(data: Path | None, *places: str) -> Path:
-    """The first of several places below the data folder that exists."""
+    """Return the first of several places in the data folder that exists."""
     for place in places:
         if data is not None and (data / place).exists():
             return data / place
@@ -245,7 +251,7 @@ def data_folder(data: Path | None, *places: str) -> Path:
 
 
 def among(asked: Sequence[str], known: Sequence[str], what: str = "data set") -> list[str]:
-    """The names asked for, all of which must be known.
+    """Return the requested names without repetitions; all must be known.
 
     Examples
     --------
@@ -259,36 +265,36 @@ def among(asked: Sequence[str], known: Sequence[str], what: str = "data set") ->
 
 
 def announce(done: int, total: int, text: str) -> None:
-    """Progress of an experiment, on a terminal only."""
+    """Print the progress of an experiment, on a terminal only."""
     if sys.stderr.isatty():
         end = "\n" if done == total else ""
         print(f"\r{done} of {total} {text[:60]:<60}", end=end, file=sys.stderr, flush=True)
 
 
 def _checked(options: Mapping[str, Any], pipeline: Pipeline) -> dict[str, Any]:
-    """Options of a pipeline by the types of their defaults; texts between commas are split."""
+    """Return options checked by the types of their defaults; texts are split at commas."""
     checked, defaults = {}, pipeline.options()
     for name, value in options.items():
         if name not in defaults:
-            there = f"it has {', '.join(defaults)}" if defaults else "it has none"
-            raise ArgumentError(f"{pipeline.name} has no option {name}: {there}")
+            known = f"it has {', '.join(defaults)}" if defaults else "it has none"
+            raise ArgumentError(f"{pipeline.name} has no option {name}: {known}")
         several = isinstance(defaults[name], tuple)
         if several and isinstance(value, str):
             value = _texts(value)
         if not isinstance(value, (tuple, list) if several else type(defaults[name])):
-            wanted = "names between commas" if several else type(defaults[name]).__name__
+            wanted = "names separated by commas" if several else type(defaults[name]).__name__
             raise ArgumentError(f"{pipeline.name}: the option {name} takes {wanted}, not {value!r}")
         checked[name] = value
     return checked
 
 
 def _texts(argument: str) -> tuple[str, ...]:
-    """Texts between commas."""
+    """Split a text at commas."""
     return tuple(part.strip() for part in argument.split(",") if part.strip())
 
 
-def _send_whole(module: ModuleType) -> None:
-    """Let other processes, which cannot import it by its name, get its functions whole."""
+def _pickle_by_value(module: ModuleType) -> None:
+    """Send the functions of a module to other processes, which cannot import it by name."""
     from importlib import import_module
 
     for name in ("cloudpickle", "joblib.externals.cloudpickle"):  # joblib's own before 1.6
@@ -300,7 +306,7 @@ def _send_whole(module: ModuleType) -> None:
 
 
 def _constants(path: Path) -> dict[str, str]:
-    """Texts assigned to names in capitals at the top level of a file."""
+    """Return the texts assigned to names at the top level of a file."""
     found = {}
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -326,7 +332,7 @@ def _printed(found: Reproduction) -> list[str]:
 
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a data set, size of the training part where a set has several, and model."""
+    """Return means by data set, size of the training part if it varies, and model."""
     keys = [] if frame["data"].nunique() == 1 else ["data"]
     if "n_train" in frame and frame.groupby("data")["n_train"].nunique().max() > 1:
         keys.append("n_train")
@@ -338,7 +344,7 @@ def _means(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _write(found: Reproduction, pipeline: Pipeline, folder: Path) -> Path:
-    """Results, comparison, figures and report; return the report's path."""
+    """Write results, comparison, figures and report; return the path of the report."""
     if isinstance(found.result, ExperimentResult):
         found.result.write(folder)
         manifest, failures = found.result.manifest, found.result.failures

@@ -1,7 +1,7 @@
-"""From a distribution over the ranks to one rank.
+"""Turn a distribution over the ranks into one rank or one rating.
 
-Which rank is best depends on what a mistake costs: the mode makes fewest mistakes (MZE),
-the median the smallest mean absolute error (MAE), the mean the smallest squared error.
+Which one is best depends on what an error costs: the mode makes the fewest errors (MZE), the
+median has the smallest mean absolute error (MAE), the mean the smallest squared error.
 """
 
 from __future__ import annotations
@@ -15,23 +15,43 @@ __all__ = ["Decision", "decide", "expected_rank"]
 Decision = Literal["mode", "median", "mean"] | np.ndarray
 
 
-def decide(probabilities: np.ndarray, decision: Decision = "median") -> np.ndarray:
-    """Zero-based rank for each row of probabilities.
+def decide(
+    probabilities: np.ndarray, decision: Decision | str = "median", values: np.ndarray | None = None
+) -> np.ndarray:
+    """Return one rank, or one rating, for each row of probabilities.
 
     Parameters
     ----------
     probabilities : ndarray of shape (n, n_ranks)
         Rows sum to one.
     decision : {"mode", "median", "mean"} or ndarray of shape (n_ranks, n_ranks)
-        "mean" is the rank nearest to the expected rank. A matrix gives the cost of
-        predicting the column's rank when the row's is true; the least expected cost wins.
+        The most probable rank, the lower of two equal ones; the lowest rank whose cumulative
+        probability reaches one half; or the expected value. A matrix gives the cost of
+        predicting the column's rank when the row's is true; the rank with the least expected
+        cost wins.
+    values : ndarray of shape (n_ranks,), optional
+        The rating of each rank, such as ``scale.values``.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Without ``values`` zero-based ranks; "mean" gives the rank nearest to the expected rank.
+        With ``values`` ratings; "mean" gives the expected rating, which need not be one of
+        ``values``.
 
     Examples
     --------
     >>> p = np.array([[0.4, 0.05, 0.25, 0.3]])
-    >>> [int(decide(p, how)[0]) for how in ("mode", "median", "mean")]
+    >>> [int(decide(p, decision)[0]) for decision in ("mode", "median", "mean")]
     [0, 2, 1]
+    >>> stars = np.array([1.0, 2.0, 3.0, 5.0])
+    >>> [decide(p, decision, stars)[0].item() for decision in ("mode", "median", "mean")]
+    [1.0, 3.0, 2.75]
     """
+    if values is not None:
+        if isinstance(decision, str) and decision == "mean":
+            return probabilities @ values
+        return values[decide(probabilities, decision)]
     if isinstance(decision, str):
         if decision == "mode":
             return probabilities.argmax(axis=1)
@@ -51,5 +71,5 @@ def decide(probabilities: np.ndarray, decision: Decision = "median") -> np.ndarr
 
 
 def expected_rank(probabilities: np.ndarray) -> np.ndarray:
-    """Expected zero-based rank of each row."""
+    """Return the expected zero-based rank of each row."""
     return probabilities @ np.arange(probabilities.shape[1], dtype=np.float64)

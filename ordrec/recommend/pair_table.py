@@ -11,19 +11,12 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError
-from ordrec.ordinal.decisions import Decision, decide
+from ordrec.ordinal.decisions import decide
 from ordrec.ratings.columns import as_seconds
 
-__all__ = ["decided", "ids_like", "predict_pairs", "read_pairs", "seconds_of"]
+__all__ = ["ids_like", "predict_pairs", "read_pairs", "seconds_of"]
 
 OPTIONAL = {"timestamps": "timestamp", "scores": "score"}  # argument of a model, column of a table
-
-
-def decided(p: np.ndarray, decision: Decision, values: np.ndarray) -> np.ndarray:
-    """One rating a distribution: a value of the scale, or the expected rating for "mean"."""
-    if isinstance(decision, str) and decision == "mean":
-        return p @ values
-    return values[decide(p, decision)]
 
 
 def predict_pairs(model: Any, pairs: pd.DataFrame, *, proba: bool = True) -> pd.DataFrame:
@@ -75,7 +68,7 @@ def predict_pairs(model: Any, pairs: pd.DataFrame, *, proba: bool = True) -> pd.
         if decision is None or p is None:
             frame["rating"] = model.predict(users, items, **more)
         else:
-            frame["rating"] = decided(p, decision, model.scale_.values)
+            frame["rating"] = decide(p, decision, model.scale_.values)
         if proba and p is not None:
             frame["expected"] = p @ model.scale_.values
             for k, value in enumerate(model.scale_.values):

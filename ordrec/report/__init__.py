@@ -1,1 +1,1 @@
-"""Results for people: tables on the terminal."""
+"""Results for people: tables on the terminal, figures and html pages."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ordrec.evaluation.experiment.selection import higher_is_better
+from ordrec.evaluation.metrics.measures import higher_is_better
 from ordrec.evaluation.result import EvaluationResult, Standing
 from ordrec.report.figures import reliability_diagram, time_against_accuracy
 from ordrec.report.html import FigureSection, Report, TableSection
@@ -14,17 +14,17 @@ __all__ = ["evaluation_report"]
 
 
 def evaluation_report(result: EvaluationResult, title: str = "") -> Report:
-    """What `ordrec.evaluation.evaluate` found, as a page.
+    """Return a page about the result of `ordrec.evaluation.evaluate`.
 
-    Tables of both averages for all users and, where there are cold users, for warm and cold ones
-    apart; seconds against the first metric; a reliability diagram of each model whose
-    distributions were kept.
+    It has tables of both averages for all users and, if there are cold users, for warm and cold
+    users separately; seconds against the first metric; and a reliability diagram of each model
+    whose distributions were kept.
 
     Parameters
     ----------
     result : EvaluationResult
     title : str
-        Made of the name of the data if empty.
+        By default made from the name of the data.
     """
     names = ", ".join(result.manifest.get("data", {}))
     sections: list[TableSection | FigureSection] = [
@@ -41,7 +41,7 @@ def evaluation_report(result: EvaluationResult, title: str = "") -> Report:
                 "Time against accuracy",
                 time_against_accuracy(rows, first),
                 "time",
-                f"Mean seconds of a fit and mean {first} ({average}) over the folds.",
+                f"Mean seconds per fit and mean {first} ({average}) over the folds.",
             )
         )
     for number, (model, (levels, probabilities)) in enumerate(result.distributions.items()):
@@ -64,7 +64,7 @@ def evaluation_report(result: EvaluationResult, title: str = "") -> Report:
 
 
 def _table(result: EvaluationResult, average: str, users: str) -> TableSection:
-    """Values with half their intervals; the best of a column is bold, ~ marks its equals."""
+    """Return values with half intervals; the best is bold, ~ marks those not worse."""
     summary, standings = result.summary(average, users), result.standings(average, users)
     shown, best = {}, {}
     for column, values in summary.items():

@@ -1,7 +1,7 @@
-"""Figures of results, and how they get into files and pages.
+"""Figures of results, and writing them to files and pages.
 
-Every function returns a matplotlib figure that belongs to nobody else: none of them touches
-pyplot's state or opens a window.
+Every function returns a new matplotlib figure; none of them uses pyplot's state or opens a
+window.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
     "time_against_accuracy",
 ]
 
-# Middle tones, told apart on white and on black, and by most colour-blind eyes.
+# Middle tones that differ on white and on black, and for most colour-blind readers.
 PALETTE = (
     "#3b82c4", "#d9822b", "#2f9e6e", "#c2558f", "#8a7bd1", "#b39a1e", "#4aa3b5", "#a0674b",
     "#7f8c8d", "#d45d5d",
@@ -63,7 +63,7 @@ STYLE: dict[Any, Any] = {
 def blank(
     rows: int = 1, columns: int = 1, *, width: float = 6.4, height: float = 3.6
 ) -> tuple[Figure, Any]:
-    """An empty figure in the house style and its axes, always as a two-dimensional array.
+    """Return an empty figure in ordrec's style and its axes as a two-dimensional array.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def box_plots(
     groups: Sequence[Any] | None = None,
     label: str = "",
 ) -> Figure:
-    """Boxes of a metric over folds and seeds, one colour a model, one group a data set.
+    """Draw boxes of a metric over folds and seeds, one colour per model, grouped by data set.
 
     Parameters
     ----------
@@ -95,11 +95,11 @@ def box_plots(
         Tidy results with the columns ``model``, ``metric``, ``value`` and ``by``.
     metric : str
     by : str
-        The column that makes the groups along the horizontal axis.
+        The column that defines the groups along the horizontal axis.
     groups : sequence, optional
-        Which groups, in which order.
+        The groups to show, in this order.
     label : str
-        Of the horizontal axis.
+        The label of the horizontal axis.
     """
     chosen = _values_of(frame, metric)
     names = list(chosen[by].unique()) if groups is None else list(groups)
@@ -141,9 +141,9 @@ def curves(
     logarithmic: bool | Literal["x"] = False,
     labels: tuple[str, str] | None = None,
 ) -> Figure:
-    """Lines of means over ``x``, one a model, with bars of one standard error.
+    """Draw lines of means over ``x``, one per model, with bars of one standard error.
 
-    Both axes are logarithmic where that is asked for, or the horizontal one alone ("x").
+    With ``logarithmic=True`` both axes are logarithmic, with "x" only the horizontal one.
     """
     figure, axes = blank()
     axis = axes[0, 0]
@@ -174,33 +174,37 @@ def curves(
 
 
 def reliability_diagram(levels: Any, probabilities: Any, *, bins: int = 10) -> Figure:
-    """How often what was said to happen with probability p did happen.
+    """Draw observed frequencies against predicted probabilities.
 
     Parameters
     ----------
     levels : array of int
         True zero-based ranks.
     probabilities : array of shape (n, n_ranks)
-        All probabilities of all ranks are taken together; a bar below shows how many there
-        are of each size. The diagonal is perfect calibration.
+        The probabilities of all ranks are taken together; bars at the bottom show how many
+        fall into each bin. The diagonal is perfect calibration.
     bins : int
     """
     levels, p = np.asarray(levels), np.asarray(probabilities, dtype=float)
     if p.ndim != 2 or levels.shape != (p.shape[0],):
         raise ArgumentError(f"shapes do not fit: levels {levels.shape}, probabilities {p.shape}")
     happened = (levels[:, None] == np.arange(p.shape[1])).ravel()
-    said = p.ravel()
-    bin_of = np.minimum((said * bins).astype(int), bins - 1)
+    predicted = p.ravel()
+    bin_of = np.minimum((predicted * bins).astype(int), bins - 1)
     count = np.bincount(bin_of, minlength=bins)
     with np.errstate(invalid="ignore"):
-        mean_said = np.bincount(bin_of, said, bins) / count
+        mean_predicted = np.bincount(bin_of, predicted, bins) / count
         mean_happened = np.bincount(bin_of, happened, bins) / count
     figure, axes = blank(width=4.2, height=3.8)
     axis = axes[0, 0]
     axis.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":", label="perfect")
     filled = count > 0
     axis.plot(
-        mean_said[filled], mean_happened[filled], marker="o", color=PALETTE[0], label="observed"
+        mean_predicted[filled],
+        mean_happened[filled],
+        marker="o",
+        color=PALETTE[0],
+        label="observed",
     )
     axis.bar(
         (np.arange(bins) + 0.5) / bins,
@@ -210,8 +214,8 @@ def reliability_diagram(levels: Any, probabilities: Any, *, bins: int = 10) -> F
         alpha=0.3,
         label="share of predictions (not to scale)",
     )
-    axis.set_xlabel("probability given")
-    axis.set_ylabel("frequency observed")
+    axis.set_xlabel("predicted probability")
+    axis.set_ylabel("observed frequency")
     _legend_below(figure, axis, 3)
     return figure
 
@@ -219,12 +223,12 @@ def reliability_diagram(levels: Any, probabilities: Any, *, bins: int = 10) -> F
 def critical_difference_diagram(
     scores: pd.DataFrame, *, higher_is_better: bool = False, level: float = 0.05
 ) -> Figure:
-    """Average ranks on a line; bars join models that Nemenyi's test cannot tell apart.
+    """Draw average ranks on a line; bars join models that Nemenyi's test cannot distinguish.
 
     Parameters
     ----------
     scores : DataFrame
-        One row a data set, one column a model.
+        One row per data set, one column per model.
     higher_is_better : bool
     level : float
     """
@@ -252,7 +256,7 @@ def critical_difference_diagram(
 
 
 def time_against_accuracy(frame: pd.DataFrame, metric: str) -> Figure:
-    """One point a model: mean seconds of a fit, on a logarithmic axis, and mean of a metric."""
+    """Draw one point per model: mean seconds per fit (logarithmic) and mean of a metric."""
     chosen = _values_of(frame, metric)
     means = chosen.groupby("model", sort=False)[["fit_seconds", "value"]].mean()
     figure, axes = blank(width=5.4, height=3.4)
@@ -267,7 +271,7 @@ def time_against_accuracy(frame: pd.DataFrame, metric: str) -> Figure:
             label=str(model),
         )
     axis.set_xscale("log")
-    axis.set_xlabel("seconds to fit (mean of a fold)")
+    axis.set_xlabel("seconds to fit (mean per fold)")
     axis.set_ylabel(metric)
     _legend_below(figure, axis, len(means))
     return figure
@@ -279,7 +283,7 @@ def time_against_accuracy(frame: pd.DataFrame, metric: str) -> Figure:
 def save_figure(
     figure: Figure, stem: str | Path, formats: Iterable[str] = ("svg", "pdf")
 ) -> list[Path]:
-    """Write a figure as ``stem.svg``, ``stem.pdf``, ... on white; return the paths."""
+    """Write a figure as ``stem.svg``, ``stem.pdf``, ... on white and return the paths."""
     import matplotlib
 
     stem = Path(stem)
@@ -289,24 +293,24 @@ def save_figure(
         if name not in ("svg", "pdf", "png"):
             raise ArgumentError(f"figures are written as svg, pdf or png, not {name!r}")
         path = stem.with_name(f"{stem.name}.{name}")
-        # No dates in the files: equal figures make equal files.
-        dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[name]
+        # No dates in the files, so that equal figures make equal files.
+        no_dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[name]
         with matplotlib.rc_context(STYLE), replace_file(path) as part:
-            figure.savefig(part, facecolor="white", dpi=150, metadata=dated)
+            figure.savefig(part, facecolor="white", dpi=150, metadata=no_dates)
         paths.append(path)
     return paths
 
 
 def inline_svg(figure: Figure, name: str, description: str) -> str:
-    """The figure as an svg element for a page: in the colour of its text, as wide as there is room.
+    """Return the figure as an svg element that takes the text colour and width of a page.
 
     Parameters
     ----------
     figure : Figure
     name : str
-        Put before all identifiers, so that the figures of a page do not meet.
+        Prefix of all identifiers, so that those of several figures on a page differ.
     description : str
-        For those who cannot see it.
+        The text for screen readers.
     """
     import html
 

@@ -1,4 +1,4 @@
-"""A report in one file: a page with its tables and figures inside, no network, no script."""
+"""Reports as one html file that contains its tables and figures and needs no network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.evaluation.experiment.result import ExperimentResult
-from ordrec.evaluation.experiment.selection import higher_is_better
+from ordrec.evaluation.metrics.measures import higher_is_better
 from ordrec.files import make_folder, write_text
 from ordrec.report.figures import (
     box_plots,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FigureSection", "Report", "TableSection", "experiment_report", "means_table"]
 
-WIDE = 80  # letters in the heads of a table from which on it may be turned
+WIDE = 80  # letters in the headings above which a table may be transposed
 _TITLES = {
     "mze": "Mean zero-one error (mze)",
     "mae": "Mean absolute error (mae)",
@@ -38,9 +38,9 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class TableSection:
-    """A frame with its index as the first column.
+    """A table of a report: a frame with its index as the first column.
 
-    ``mark`` takes a row's name, a column's name and the value and says "best", "far" or "".
+    ``mark`` takes a row's name, a column's name and the value and returns "best", "far" or "".
     """
 
     title: str
@@ -52,7 +52,7 @@ class TableSection:
 
 @dataclass(frozen=True)
 class FigureSection:
-    """A figure; ``name`` is also that of its files."""
+    """A figure of a report; ``name`` is also the name of its files."""
 
     title: str
     figure: Figure
@@ -62,7 +62,7 @@ class FigureSection:
 
 
 class Cell(NamedTuple):
-    """Text of a table cell and how it is shown."""
+    """The text of a table cell and its style."""
 
     text: str
     kind: str = ""
@@ -70,7 +70,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What a page says.
+    """The content of a page.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Report:
     manifest : dict
         As in `ExperimentResult`.
     failures : DataFrame, optional
-        Cells that failed: shown first.
+        Cells that failed, shown first.
     """
 
     title: str
@@ -91,7 +91,7 @@ class Report:
     failures: pd.DataFrame | None = None
 
     def html(self) -> str:
-        """The page."""
+        """Return the page as html."""
         import jinja2
 
         source = resources.files("ordrec.report").joinpath("template.html").read_text("utf-8")
@@ -106,7 +106,7 @@ class Report:
         )
 
     def write(self, folder: str | Path) -> Path:
-        """Write ``report.html`` and every figure as svg and pdf; return the page's path."""
+        """Write ``report.html`` and every figure as svg and pdf; return the path of the page."""
         folder = make_folder(folder)
         for section in self.sections:
             if isinstance(section, FigureSection):
@@ -121,10 +121,11 @@ def experiment_report(
     lead: list[str] | None = None,
     average: str | None = None,
 ) -> Report:
-    """The usual report of an experiment.
+    """Return the usual report of an experiment.
 
-    For each metric a table of means with standard errors and box plots; with three models on
-    four data sets or more a critical-difference diagram; then time against the first metric.
+    It has a table of means with standard errors and box plots for each metric, a
+    critical-difference diagram for at least three models on at least four data sets, and time
+    against the first metric.
 
     Parameters
     ----------
@@ -132,13 +133,14 @@ def experiment_report(
     title : str
     lead : list of str, optional
     average : {"micro", "macro"}, optional
-        Which one, where metrics have both.
+        The average to show for metrics that have both.
     """
     sections: list[TableSection | FigureSection] = []
-    metrics = list(result.frame["metric"].unique())
+    averages = result.available_averages()
+    metrics = list(averages)
     for metric in metrics:
-        has = result.frame.loc[result.frame["metric"] == metric, "average"].unique()
-        chosen = average if average in has else has[0]
+        measured = averages[metric]
+        chosen = average if average in measured else measured[0]
         sections.append(means_table(result, metric, chosen))
         rows = result.frame[result.frame["average"] == chosen]
         if rows.groupby(["data", "model"]).size().max() > len(metrics):
@@ -147,8 +149,8 @@ def experiment_report(
                     f"{metric} over the folds",
                     box_plots(rows, metric),
                     f"box-{_plain(metric)}",
-                    "Boxes from quarter to quarter, a line at the median, whiskers to the last "
-                    "value within 1.5 times the box.",
+                    "Boxes from the first to the third quartile, a line at the median, whiskers to "
+                    "the last value within 1.5 times the box.",
                 )
             )
         means = result.means(metric, chosen).dropna(axis=1)
@@ -158,8 +160,8 @@ def experiment_report(
                     f"Average ranks by {metric}",
                     critical_difference_diagram(means, higher_is_better=higher_is_better(metric)),
                     f"ranks-{_plain(metric)}",
-                    "Average rank over the data sets, 1 the best. A bar joins models that "
-                    "Nemenyi's test at 5 % cannot tell apart.",
+                    "Average rank over the data sets; 1 is best. A bar joins models that "
+                    "Nemenyi's test at 5 % cannot distinguish.",
                 )
             )
     if metrics and result.frame["model"].nunique() > 1:
@@ -168,36 +170,39 @@ def experiment_report(
                 "Time against accuracy",
                 time_against_accuracy(result.frame, metrics[0]),
                 "time",
-                f"Mean seconds of a fit and mean {metrics[0]}, over all data sets and folds.",
+                f"Mean seconds per fit and mean {metrics[0]}, over all data sets and folds.",
             )
         )
     return Report(title, lead or [], sections, result.manifest, result.failures)
 
 
 def means_table(result: ExperimentResult, metric: str, average: str | None = None) -> TableSection:
-    """Mean ± standard error, one row a data set; the best of a row is marked.
+    """Return means ± standard errors, one row per data set; the best of a row is marked.
 
     Where the names of the models would make the table too wide and there are fewer data sets,
-    rows and columns change places.
+    the table is transposed.
     """
     means, errors = result.means(metric, average), result.errors(metric, average)
     sign = -1.0 if higher_is_better(metric) else 1.0
     best = (sign * means).min(axis=1)
-    shown = means.map(lambda value: "" if np.isnan(value) else f"{value:.4f}")
-    spread = errors.map(lambda value: "" if np.isnan(value) else f" ±\N{NO-BREAK SPACE}{value:.4f}")
+    mean_texts = means.map(lambda value: "" if np.isnan(value) else f"{value:.4f}")
+    error_texts = errors.map(
+        lambda value: "" if np.isnan(value) else f" ±\N{NO-BREAK SPACE}{value:.4f}"
+    )
+    texts = mean_texts + error_texts
     named = "" if average is None else f", {average} average"
-    turned = sum(len(str(model)) for model in means) > WIDE and len(means) < means.shape[1]
+    transposed = sum(len(str(model)) for model in means) > WIDE and len(means) < means.shape[1]
 
     def mark(row: Any, column: Any, _: Any) -> str:
-        data, model = (column, row) if turned else (row, column)
+        data, model = (column, row) if transposed else (row, column)
         return "best" if sign * means.loc[data, model] == best[data] else ""
 
     return TableSection(
         _TITLES.get(metric, metric),
-        (shown + spread).T if turned else shown + spread,
+        texts.T if transposed else texts,
         f"Mean over folds and seeds ± its standard error{named}. "
         f"{'Higher' if sign < 0 else 'Lower'} is better; the best of a "
-        f"{'column' if turned else 'row'} is bold.",
+        f"{'column' if transposed else 'row'} is bold.",
         mark=mark,
     )
 
@@ -228,7 +233,7 @@ def _text(value: Any) -> str:
 
 
 def _grouped(failures: pd.DataFrame) -> list[dict[str, Any]]:
-    """One line for all folds and seeds on which a model failed in the same way."""
+    """Return one row for all folds and seeds on which a model failed with the same error."""
     if failures.empty:
         return []
     counted = failures.groupby(["model", "data", "error"], sort=False).size()
@@ -236,7 +241,7 @@ def _grouped(failures: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _facts(manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    """Pairs of a name and a text, in the manifest's order."""
+    """Return pairs of a name and a text, in the order of the manifest."""
     names = {"data": "data checksums", "cells_from_store": "cells taken from earlier runs"}
     facts = []
     for name, value in manifest.items():

@@ -9,24 +9,23 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from ordrec.evaluation.experiment.selection import higher_is_better
+from ordrec.evaluation.metrics.measures import higher_is_better
 from ordrec.evaluation.result import EvaluationResult, Standing
 
 __all__ = ["dataset_table", "pipeline_table", "summary_table"]
 
 
 def summary_table(result: EvaluationResult, average: str = "micro", users: str = "all") -> Table:
-    """One row a model, one column a metric, half the interval below each value.
+    """Return one row per model and one column per metric, half the interval below each value.
 
-    The best value of a column is bold; ``~`` stands after those that are not significantly
-    worse.
+    The best value of a column is bold; ``~`` follows those that are not significantly worse.
     """
     summary, standings = result.summary(average, users), result.standings(average, users)
-    said = [result.caption(average, users), result.test_caption()]
+    captions = [result.caption(average, users), result.test_caption()]
     table = Table(
         title=None if result.user_groups == ["all"] else f"{users} users, {average}",
         title_justify="left",
-        caption=" ".join(words for words in said if words),
+        caption=" ".join(text for text in captions if text),
         caption_justify="left",
         caption_style="dim",
     )
@@ -45,7 +44,7 @@ def summary_table(result: EvaluationResult, average: str = "micro", users: str =
 
 
 def dataset_table(rows: list[tuple[str, str, str, str]]) -> Table:
-    """Data sets: name, what it is, size, where it lies."""
+    """Return a table of data sets: name, title, size, and where they were found."""
     table = Table()
     for title in ("name", "data set", "size", "found"):
         table.add_column(title, no_wrap=title == "name", overflow="fold")
@@ -55,7 +54,7 @@ def dataset_table(rows: list[tuple[str, str, str, str]]) -> Table:
 
 
 def pipeline_table(pipelines: Iterable[Any]) -> Table:
-    """Published experiments: name, what it shows, who published it, how long it takes."""
+    """Return a table of published experiments: name, title, source, and running time."""
     table = Table()
     for title in ("name", "experiment", "published in", "takes"):
         table.add_column(title, no_wrap=title == "name", overflow="fold")

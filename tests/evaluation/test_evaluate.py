@@ -288,15 +288,15 @@ def test_models_that_answer_nonsense_are_named(ratings):
         def predict(self, users, items):
             return np.full(len(users), np.nan)
 
-    with pytest.raises(DataError, match=r"'short' answered with shape \(80, 4\) instead of"):
+    with pytest.raises(DataError, match=r"'short' returned shape \(80, 4\) instead of"):
         evaluate(ratings, {"short": Short(None)}, on_error="raise")
-    with pytest.raises(DataError, match="'blank' gave 80 predictions that are not finite"):
+    with pytest.raises(DataError, match="'blank' returned 80 predictions that are not finite"):
         evaluate(ratings, {"blank": Blank()}, on_error="raise")
     result = evaluate(ratings, {"short": Short(None), "bias": "bias", "blank": Blank()})
     assert not result.complete
     assert set(result.frame["model"]) == {"bias"}
     assert result.failures["model"].tolist() == ["short", "blank"]
-    assert result.failures["error"][0].startswith("DataError: model 'short' answered with shape")
+    assert result.failures["error"][0].startswith("DataError: model 'short' returned shape")
     assert np.isnan(result.summary().loc["blank"]).all()
     assert set(result.comparison["model"]) == {"bias"}
 

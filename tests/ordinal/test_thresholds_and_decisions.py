@@ -147,6 +147,16 @@ def test_decisions_have_the_least_expected_cost(weights, costs):
         np.testing.assert_allclose(risk[np.arange(6), chosen], risk.min(axis=1), atol=1e-9)
 
 
+def test_decisions_are_ratings_where_values_are_given():
+    p = np.random.default_rng(0).dirichlet(np.ones(4), size=50)
+    values = np.array([0.5, 1.0, 3.0, 5.0])
+    for decision in ("mode", "median", np.abs(values[:, None] - values)):
+        np.testing.assert_array_equal(decide(p, decision, values), values[decide(p, decision)])
+    np.testing.assert_array_equal(decide(p, "mean", values), p @ values)
+    with pytest.raises(ValueError, match="decision must be"):
+        decide(p, "average", values)
+
+
 def test_expected_rank_and_refusals():
     p = np.array([[0.25, 0.25, 0.5]])
     assert expected_rank(p)[0] == 1.25

@@ -1,1 +1,1 @@
-"""Models on problems, fold by fold: one tidy frame and a manifest."""
+"""Experiments: models measured on the folds of problems, with resumable runs."""

@@ -1,9 +1,9 @@
 """Cells of an experiment, each stored in a file of its own as soon as it is finished.
 
 A cell is one model on one fold of one data set with one seed. Its file is named by a hash of
-everything that decides its outcome, so that a changed parameter, data set or metric makes a
-new cell and an unchanged one is never computed twice. Files are written whole or not at all:
-a run that is killed leaves whole cells or none.
+everything that determines its outcome, so that a changed parameter, data set or metric makes a
+new cell and an unchanged cell is never computed twice. Files are written completely or not at
+all: a run that is killed leaves no incomplete cell.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["Cell", "CellOutcome", "CellStore"]
 
 @dataclass(frozen=True)
 class Cell:
-    """What decides the outcome: names for people, hashes for the key.
+    """Everything that determines an outcome: names for people, hashes for the key.
 
     Attributes
     ----------
     model, data, split, fold : str
     seed : int
     identity : dict of str
-        Whatever else must be equal for an outcome to be used again: the hashes of the model
-        and the data, the metrics, the version.
+        What else must be equal for an outcome to be used again: the hashes of the model and
+        the data, the metrics, the version.
     """
 
     model: str
@@ -44,7 +44,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A hash of all of it, the same in every process."""
+        """A hash of all attributes, the same in every process."""
         text = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -62,7 +62,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """Rows of results, or the error that kept the cell from having any."""
+    """The rows of results of a cell, or the error that was raised instead."""
 
     rows: list[dict[str, Any]]
     error: str = ""
@@ -74,7 +74,7 @@ class CellStore:
     Parameters
     ----------
     folder : path
-        Made where it does not exist.
+        Created if it does not exist.
 
     Examples
     --------
@@ -94,22 +94,22 @@ class CellStore:
         make_folder(self.folder)
 
     def get(self, cell: Cell) -> CellOutcome | None:
-        """The outcome, or None where it is not there; a damaged file is as good as none."""
+        """Return the stored outcome, or None if there is none or its file is damaged."""
         try:
             content = json.loads(self._path(cell).read_text(encoding="utf-8"))
             rows, error = content["rows"], content["error"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
-        whole = isinstance(rows, list) and all(_is_row_of(cell, row) for row in rows)
-        return CellOutcome(rows, error) if whole and isinstance(error, str) else None
+        valid = isinstance(rows, list) and all(_is_row_of(cell, row) for row in rows)
+        return CellOutcome(rows, error) if valid and isinstance(error, str) else None
 
     def put(self, cell: Cell, outcome: CellOutcome) -> None:
-        """Store an outcome, all of it or nothing."""
+        """Store an outcome, completely or not at all."""
         content = {"cell": asdict(cell), "rows": outcome.rows, "error": outcome.error}
         write_text(self._path(cell), json.dumps(content, indent=1))
 
     def __len__(self) -> int:
-        # A run that was killed may leave a file it was writing, under a hidden name.
+        # A run that was killed may leave a partly written file with a hidden name.
         return sum(1 for _ in self.folder.glob("[!.]*.json"))
 
     def _path(self, cell: Cell) -> Path:
@@ -117,7 +117,7 @@ class CellStore:
 
 
 def _is_row_of(cell: Cell, row: Any) -> bool:
-    """Whether a row of a file is a value of a metric of this cell."""
+    """Return whether a row of a file is a value of a metric of this cell."""
     return (
         isinstance(row, dict)
         and all(row.get(name) == value for name, value in cell.about.items())

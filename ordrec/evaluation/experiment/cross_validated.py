@@ -15,10 +15,10 @@ __all__ = ["CrossValidated"]
 
 
 class CrossValidated(ClassifierMixin, BaseEstimator):
-    """Standardise features, choose parameters by `ordrec.ordinal.tuning.tune`, fit.
+    """Estimator that standardises features and tunes its parameters before it is fitted.
 
-    All of it happens on the data given to ``fit``, so that in an experiment nothing is chosen
-    by looking at a test part.
+    Parameters are chosen by `ordrec.ordinal.tuning.tune` on the data given to ``fit`` alone, so
+    that in an experiment no choice depends on a test part.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class CrossValidated(ClassifierMixin, BaseEstimator):
         As in `tune`.
     metric : {"mae", "mze"}
     n_folds : int
-        At most the number of rows; a label with fewer rows than folds is in some of them only.
+        At most the number of rows; a label with fewer rows than folds is in only some of them.
     standardise : bool
-        Whether features are brought to mean 0 and variance 1 by the training part.
+        Whether features are scaled to mean 0 and variance 1 on the training part.
     classes : sequence, optional
-        The labels in ascending order, handed on to the estimator.
+        The labels in ascending order, passed to the estimator.
 
     Attributes
     ----------
@@ -66,19 +66,19 @@ class CrossValidated(ClassifierMixin, BaseEstimator):
         self.classes = classes
 
     def fit(self, X: Any, y: Any) -> CrossValidated:
-        """Choose and fit."""
+        """Choose the parameters and fit the estimator with them."""
         y = np.asarray(y)
         self.scaler_ = StandardScaler(with_mean=self.standardise, with_std=self.standardise).fit(X)
         estimator = clone(self.estimator)
         if self.classes is not None and "classes" in estimator.get_params():
             estimator.set_params(classes=self.classes)
-        # Rows sorted by label and dealt in turn: every fold has its share of every label, and
-        # none is refused for a label with fewer rows than folds.
+        # Rows sorted by label go to the folds in turn: every fold has its share of every label,
+        # and a label with fewer rows than folds is no error.
         order = np.argsort(y, kind="stable")
-        dealt = np.empty(y.size, dtype=np.int64)
-        dealt[order] = np.arange(y.size) % min(self.n_folds, y.size)
+        fold_of_row = np.empty(y.size, dtype=np.int64)
+        fold_of_row[order] = np.arange(y.size) % min(self.n_folds, y.size)
         rows = np.arange(y.size)
-        folds = [(rows[dealt != k], rows[dealt == k]) for k in np.unique(dealt)]
+        folds = [(rows[fold_of_row != k], rows[fold_of_row == k]) for k in np.unique(fold_of_row)]
         found = tune(
             estimator, self.scaler_.transform(X), y, self.grid, cv=folds, metric=self.metric
         )
@@ -87,6 +87,6 @@ class CrossValidated(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels."""
+        """Return the predicted labels."""
         check_is_fitted(self)
         return self.estimator_.predict(self.scaler_.transform(X))

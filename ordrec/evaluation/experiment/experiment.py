@@ -1,4 +1,4 @@
-"""Models x problems x folds x seeds, in parallel, continued where a run was stopped."""
+"""`Experiment`: models x problems x folds x seeds, in parallel, resumed after a stop."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Experiment:
     problems : iterable of Problem
         `RatingsProblem`, `TableProblem`, `QueryProblem`.
     metrics : sequence of str, optional
-        By default each problem's own.
+        By default those of each problem.
     seeds : sequence of int
         Each is set as the ``random_state`` of models that have one.
     store : path, optional
-        Folder for finished cells. A later run of the same cells takes them from there;
-        cells that failed are tried again. Without it nothing is kept.
+        Folder for finished cells. A later run reads the same cells from there; cells that
+        failed are tried again. If not given, nothing is stored.
     max_folds : int, optional
         Only the first folds of each problem.
 
@@ -57,8 +57,8 @@ class Experiment:
     Notes
     -----
     A cell that raises is recorded with its error and the others go on; see
-    `ExperimentResult.failures`. Results depend neither on ``n_jobs`` or the engine nor on where
-    a run was interrupted, the seconds apart.
+    `ExperimentResult.failures`. Except for the seconds, results do not depend on ``n_jobs``, the
+    engine, or where a run was interrupted.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Experiment:
             raise ArgumentError(f"max_folds must be at least 1, got {max_folds}")
         names = [problem.name for problem in self.problems]
         if len(set(names)) < len(names):
-            raise ArgumentError(f"two problems have one name: {names}")
+            raise ArgumentError(f"two problems have the same name: {names}")
 
     def run(
         self,
@@ -94,12 +94,12 @@ class Experiment:
         engine: Engine | str | None = None,
         progress: Progress | None = None,
     ) -> ExperimentResult:
-        """Compute what is not stored yet and put everything together.
+        """Compute the cells that are not stored yet and return the result of all cells.
 
         Parameters
         ----------
         n_jobs : int, optional
-            Cells at the same time; -1 for as many as there are cores.
+            Number of cells computed at the same time; -1 for all cores.
         engine : Engine or str, optional
             Where the cells are computed, see `ordrec.parallel`: in processes by default.
         progress : callable, optional
@@ -108,42 +108,41 @@ class Experiment:
         manifest = circumstances()
         hashes = {problem.name: problem.checksum() for problem in self.problems}
         identities = {name: _identity(name, model) for name, model in self.models.items()}
-        work = list(self._cells(hashes, identities))
+        cells = list(self._cells(hashes, identities))
         outcomes: dict[str, CellOutcome] = {}
-        for cell, _ in work:
+        for cell in cells:
             stored = None if self.store is None else self.store.get(cell)
             if stored is not None and not stored.error:
                 outcomes[cell.key] = stored
-        waiting = [(cell, problem) for cell, problem in work if cell.key not in outcomes]
+        missing = [cell for cell in cells if cell.key not in outcomes]
         metrics = {problem.name: self._metrics(problem) for problem in self.problems}
         problems = {problem.name: problem for problem in self.problems}
-        cells = [cell for cell, _ in waiting]
         for number, outcome in run(
             _run_cell,
-            cells,
+            missing,
             shared=(self.models, problems, metrics),
             engine=engine,
             n_jobs=n_jobs,
             label=_label,
         ):
-            self._keep(cells[number], outcome)
-            outcomes[cells[number].key] = outcome
+            self._keep(missing[number], outcome)
+            outcomes[missing[number].key] = outcome
             if progress is not None:
-                progress(len(outcomes), len(work), _label(cells[number]))
+                progress(len(outcomes), len(cells), _label(missing[number]))
         manifest |= {
             "models": {name: describe(model) for name, model in self.models.items()},
             "data": hashes,
             "splits": {problem.name: problem.split for problem in self.problems},
             "seeds": self.seeds,
-            "cells": len(work),
-            "cells_from_store": len(work) - len(waiting),
+            "cells": len(cells),
+            "cells_from_store": len(cells) - len(missing),
         }
         return ExperimentResult.from_outcomes(
-            [(cell, outcomes[cell.key]) for cell, _ in work], manifest
+            [(cell, outcomes[cell.key]) for cell in cells], manifest
         )
 
     def __len__(self) -> int:
-        """How many cells there are."""
+        """Return the number of cells."""
         return sum(len(self._folds(problem)) for problem in self.problems) * (
             len(self.models) * len(self.seeds)
         )
@@ -165,9 +164,7 @@ class Experiment:
     def _metrics(self, problem: Problem) -> list[str]:
         return list(problem.default_metrics) if self.metrics is None else self.metrics
 
-    def _cells(
-        self, hashes: Mapping[str, str], identities: Mapping[str, str]
-    ) -> Iterator[tuple[Cell, Problem]]:
+    def _cells(self, hashes: Mapping[str, str], identities: Mapping[str, str]) -> Iterator[Cell]:
         for problem in self.problems:
             for fold in self._folds(problem):
                 for name in self.models:
@@ -178,11 +175,11 @@ class Experiment:
                         "ordrec": __version__,
                     }
                     for seed in self.seeds:
-                        yield Cell(name, problem.name, problem.split, fold, seed, identity), problem
+                        yield Cell(name, problem.name, problem.split, fold, seed, identity)
 
 
 def describe(model: Any) -> str:
-    """A model in a line for people."""
+    """Return a one-line description of a model."""
     if isinstance(model, Candidates):
         first = next(iter(model.models.values()))
         return (
@@ -193,7 +190,7 @@ def describe(model: Any) -> str:
 
 
 def _identity(name: str, model: Any) -> str:
-    """A hash of a model's parameters that is the same in every process."""
+    """Return a hash of a model's parameters that is the same in every process."""
     try:
         return joblib.hash(model)
     except Exception as error:
@@ -213,7 +210,7 @@ def _run_cell(
     problems: Mapping[str, Problem],
     metrics: Mapping[str, list[str]],
 ) -> CellOutcome:
-    """Fit and measure one cell; an exception becomes its outcome."""
+    """Fit and measure one cell; an exception is recorded as its outcome."""
     model, problem = models[cell.model], problems[cell.data]
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -225,8 +222,8 @@ def _run_cell(
                 )
                 model = model.models[chosen]
             rows = problem.measure(model, cell.fold, metrics[cell.data], cell.seed)
-        told = "; ".join(sorted({f"{w.category.__name__}: {w.message}" for w in caught}))
-        extra = {"chosen": chosen, "warnings": told}
+        messages = "; ".join(sorted({f"{w.category.__name__}: {w.message}" for w in caught}))
+        extra = {"chosen": chosen, "warnings": messages}
         return CellOutcome([cell.about | row | extra for row in rows])
-    except Exception as error:  # whatever a model raises: the other cells are not to blame
+    except Exception as error:  # any exception of a model: the other cells go on
         return CellOutcome([], f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""Under which circumstances a result came about."""
+"""The circumstances of a result: versions, machine, command, checksums."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "numba", "joblib", "impl
 
 
 def circumstances() -> dict[str, Any]:
-    """Versions, machine, command and time of this process.
+    """Return the versions, machine, command and time of this process.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def circumstances() -> dict[str, Any]:
 
 
 def ratings_checksum(ratings: Ratings) -> str:
-    """SHA-256 of who gave which rating to what and when; the same on every machine.
+    """Return a SHA-256 of users, items, ratings and times that is the same on every machine.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def ratings_checksum(ratings: Ratings) -> str:
 
 
 def _program() -> list[str]:
-    """How this process was called: a module, a command or a script."""
+    """Return how this process was started: as a module, a command or a script."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None:
         return ["python", "-m", spec.name.removesuffix(".__main__")]

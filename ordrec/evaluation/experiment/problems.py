@@ -1,8 +1,7 @@
-"""What an experiment measures models on.
+"""`Problem`: a data set with folds on which an experiment measures models.
 
-A problem has named folds. It fits a fresh copy of a model on the training part of a fold,
-measures it on the test part, and can make a smaller problem of a training part alone, which
-is what models are selected on.
+A problem fits a fresh copy of a model on the training part of a fold and measures it on the test
+part. It can also turn a training part into a smaller problem, on which models are selected.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Row = dict[str, Any]
 
 
 class Problem(ABC):
-    """A data set with its folds."""
+    """A data set with named folds."""
 
     name: str
 
@@ -40,23 +39,23 @@ class Problem(ABC):
     @property
     @abstractmethod
     def default_metrics(self) -> tuple[str, ...]:
-        """What is measured when nothing else is asked for."""
+        """The metrics that are measured by default."""
 
     @abstractmethod
     def checksum(self) -> str:
-        """A hash of the data and the folds."""
+        """Return a hash of the data and the folds."""
 
     @abstractmethod
     def measure(self, model: Any, fold: str, metrics: Sequence[str], seed: int) -> list[Row]:
         """Fit a copy of the model on the training part and measure it on the test part.
 
-        One row a metric, with ``metric average decision value n n_test fit_seconds
-        predict_seconds``. A metric that the model cannot have is left out.
+        Returns one row per metric, with ``metric average decision value n n_test fit_seconds
+        predict_seconds``. A metric that the model cannot have is omitted.
         """
 
     @abstractmethod
     def training(self, fold: str, n_folds: int, seed: int) -> Problem:
-        """The training part of a fold as a problem with folds of its own."""
+        """Return the training part of a fold as a problem with folds of its own."""
 
     def _position(self, fold: str) -> int:
         if fold not in self.folds:
@@ -65,7 +64,7 @@ class Problem(ABC):
 
 
 def seeded(model: Any, seed: int, classes: np.ndarray | None = None) -> Any:
-    """A copy with ``random_state`` and, where it is not set, ``classes``, also of its parts."""
+    """Return a copy with ``random_state`` and, if unset, ``classes``, also in nested estimators."""
     if isinstance(model, str):
         return model
     model = copy.deepcopy(model)
@@ -83,14 +82,14 @@ def seeded(model: Any, seed: int, classes: np.ndarray | None = None) -> Any:
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    """What it returns, and how many seconds it took."""
+    """Call a function; return its result and the seconds it took."""
     start = time.perf_counter()
-    done = work()
-    return done, time.perf_counter() - start
+    result = work()
+    return result, time.perf_counter() - start
 
 
 def result_row(metric: str, average: str, decision: str, value: float, n: int) -> Row:
-    """The columns that every problem has in a row."""
+    """Return the columns that the rows of every problem have."""
     return {
         "metric": metric,
         "average": average,

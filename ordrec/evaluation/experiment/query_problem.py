@@ -1,4 +1,4 @@
-"""Judged documents of queries as a problem for an experiment."""
+"""`QueryProblem`: judged documents of queries as a problem for an experiment."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class QueryProblem(Problem):
         An empty validation part where there is none.
     name : str
     discount : {"log2", "letor"}
-        Of NDCG, see `ordrec.evaluation.ndcg`. A query without relevant documents counts 0.
+        The discount of NDCG, see `ordrec.evaluation.ndcg`. A query without relevant
+        documents counts 0.
     documents : array, optional
-        The name of each pair's document, for `ranking`; row numbers where not given.
+        The name of each pair's document, for `ranking`; row numbers by default.
     """
 
     X: Any
@@ -49,7 +50,7 @@ class QueryProblem(Problem):
 
     @classmethod
     def from_letor(cls, letor: Any) -> QueryProblem:
-        """The five standard folds of a `ordrec.datasets.Letor`."""
+        """Return the problem with the five standard folds of a `ordrec.datasets.Letor`."""
         return cls(
             letor.X,
             letor.y,
@@ -62,12 +63,12 @@ class QueryProblem(Problem):
 
     @property
     def split(self) -> str:
-        """How the parts are called."""
+        """The name of the split."""
         return self.split_name
 
     @property
     def folds(self) -> list[str]:
-        """Numbered from 1."""
+        """The folds, numbered from 1."""
         return [str(number + 1) for number in range(len(self.parts))]
 
     @property
@@ -76,11 +77,11 @@ class QueryProblem(Problem):
         return ("ndcg@1", "ndcg@5", "ndcg@10", "map", "precision@10")
 
     def checksum(self) -> str:
-        """Of features, grades, queries and parts."""
+        """Return a hash of features, grades, queries and parts."""
         return joblib.hash([self.X, self.y, self.queries, list(self.parts), self.discount])
 
     def measure(self, model: Any, fold: str, metrics: Sequence[str], seed: int) -> list[Row]:
-        """Ranking metrics, the mean over the test queries."""
+        """Fit a copy of the model and return means of ranking metrics over the test queries."""
         measures = {metric: self._measure(metric) for metric in metrics}
         train, _, test = self.parts[self._position(fold)]
         y, queries = np.asarray(self.y), np.asarray(self.queries)
@@ -100,7 +101,7 @@ class QueryProblem(Problem):
         -------
         DataFrame
             ``query document score rank grade``, as `ordrec.evaluation.metrics.trec` takes it, in
-            the order that `measure` measures: equal scores are in the same random order.
+            the order that `measure` uses: ties are broken in the same random order.
         """
         train, _, test = self.parts[self._position(fold)]
         scores, _, _ = self._scores(model, train, test, seed)
@@ -121,28 +122,29 @@ class QueryProblem(Problem):
     def _scores(
         self, model: Any, train: np.ndarray, test: np.ndarray, seed: int
     ) -> tuple[np.ndarray, float, float]:
-        """Scores of the test rows, seconds to fit and seconds to score."""
+        """Return scores of the test rows, seconds to fit and seconds to score."""
         y, queries = np.asarray(self.y), np.asarray(self.queries)
-        model, known, asked = seeded(model, seed), _rows_of(self.X, train), _rows_of(self.X, test)
-        fitted, fit_seconds = timed(lambda: model.fit(known, y[train], queries[train]))
-        scores, predict_seconds = timed(lambda: fitted.scores(asked, queries[test]))
+        model = seeded(model, seed)
+        X_train, X_test = _rows_of(self.X, train), _rows_of(self.X, test)
+        fitted, fit_seconds = timed(lambda: model.fit(X_train, y[train], queries[train]))
+        scores, predict_seconds = timed(lambda: fitted.scores(X_test, queries[test]))
         return np.asarray(scores, dtype=np.float64), fit_seconds, predict_seconds
 
     def training(self, fold: str, n_folds: int, seed: int) -> Problem:
-        """The validation part where there is one, else cross-validation by queries."""
+        """Return the validation part if there is one, otherwise cross-validation by queries."""
         train, validation, _ = self.parts[self._position(fold)]
-        nothing = np.array([], dtype=np.int64)
+        no_rows = np.array([], dtype=np.int64)
         if validation.size:
-            parts = [(train, nothing, validation)]
+            parts = [(train, no_rows, validation)]
             return QueryProblem(
                 self.X, self.y, self.queries, parts, self.name, "validation", self.discount
             )
-        asked = np.unique(np.asarray(self.queries)[train])
-        dealt = np.random.default_rng(seed).permutation(asked.size) % n_folds
+        distinct = np.unique(np.asarray(self.queries)[train])
+        fold_of_query = np.random.default_rng(seed).permutation(distinct.size) % n_folds
         parts = []
-        for number in range(min(n_folds, asked.size)):
-            held = np.isin(np.asarray(self.queries)[train], asked[dealt == number])
-            parts.append((train[~held], nothing, train[held]))
+        for number in range(min(n_folds, distinct.size)):
+            held_out = np.isin(np.asarray(self.queries)[train], distinct[fold_of_query == number])
+            parts.append((train[~held_out], no_rows, train[held_out]))
         return QueryProblem(
             self.X, self.y, self.queries, parts, self.name, f"queries:{n_folds}", self.discount
         )

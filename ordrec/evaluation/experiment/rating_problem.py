@@ -1,28 +1,31 @@
-"""Ratings as a problem for an experiment."""
+"""`RatingsProblem`: ratings as a problem for an experiment."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
 import joblib
 
-from ordrec.evaluation.comparison import evaluate
 from ordrec.evaluation.experiment.manifest import ratings_checksum
 from ordrec.evaluation.experiment.problems import Problem, Row, seeded
-from ordrec.evaluation.metrics.measures import DEFAULT_METRICS
+from ordrec.evaluation.measurement import Protocol, measurable_model, measure_fold
+from ordrec.evaluation.metrics.measures import DEFAULT_METRICS, measure_from_name
 from ordrec.evaluation.splits.base import Split, Splitter
 from ordrec.evaluation.splits.ratings import KFold, split_from_name
+from ordrec.parallel import one_blas_thread
 from ordrec.ratings import Ratings
 
 __all__ = ["RatingsProblem"]
 
+_NOT_IN_ROWS = ("model", "split", "fold", "users")  # the cell of an experiment has these
+
 
 @dataclass(frozen=True)
 class RatingsProblem(Problem):
-    """Ratings parted by a splitter; models are rating models or their names.
+    """Ratings with a split; models are rating models or their names.
 
     Parameters
     ----------
@@ -30,7 +33,7 @@ class RatingsProblem(Problem):
     splitter : str or Splitter
         As in `ordrec.evaluation.split_from_name`.
     decision, candidates : str
-        As in `ordrec.evaluation.evaluate`, whose rows of all users are taken over.
+        As in `ordrec.evaluation.evaluate`. Values are those for all test users together.
     """
 
     ratings: Ratings
@@ -45,17 +48,17 @@ class RatingsProblem(Problem):
 
     @property
     def split(self) -> str:
-        """Name of the split, without the seed."""
+        """The name of the split, without the seed."""
         return self._splitter.name
 
     @property
     def folds(self) -> list[str]:
-        """Numbered from 1, whatever a published fold calls itself."""
+        """The folds, numbered from 1 even where published folds have names."""
         return [str(number + 1) for number in range(self._splitter.n_splits)]
 
     @property
     def default_metrics(self) -> tuple[str, ...]:
-        """Those of `ordrec.evaluation.evaluate`."""
+        """The default metrics of `ordrec.evaluation.evaluate`."""
         return DEFAULT_METRICS
 
     @property
@@ -65,49 +68,31 @@ class RatingsProblem(Problem):
         return self.splitter
 
     def checksum(self) -> str:
-        """Of the ratings, the split and how they are measured."""
-        how = [repr(self._splitter), self.decision, self.candidates]
-        return joblib.hash([ratings_checksum(self.ratings), *how])
+        """Return a hash of the ratings, the split, the decision and the candidates."""
+        protocol = [repr(self._splitter), self.decision, self.candidates]
+        return joblib.hash([ratings_checksum(self.ratings), *protocol])
 
     def measure(self, model: Any, fold: str, metrics: Sequence[str], seed: int) -> list[Row]:
-        """Rows of `ordrec.evaluation.evaluate`."""
-        model = seeded(model, seed)
-        one = _OneFold(self._splitter, self._position(fold))
-        frame = evaluate(
-            self.ratings,
-            {"model": model},
-            one,
-            metrics=metrics,
-            decision=self.decision,
-            candidates=self.candidates,
-            seed=seed,
-            n_resamples=0,
-            on_error="raise",
-        ).frame
-        frame = frame[frame["users"] == "all"]
-        taken = frame.drop(columns=["data", "model", "split", "fold", "users", "seed"])
-        rows = taken.to_dict("records")
-        return [{str(column): value for column, value in row.items()} for row in rows]
+        """Fit a copy of the model and return the values for all test users."""
+        model = measurable_model("model", seeded(model, seed), seed)
+        measures = [measure_from_name(name) for name in dict.fromkeys(metrics)]
+        protocol = Protocol(measures, self.decision, self.candidates, seed=seed)
+        with one_blas_thread():
+            measured = measure_fold("model", model, self._fold(fold), protocol, on_error="raise")
+        if not measured.rows:
+            raise protocol.none_applies(["model"])
+        return [
+            {column: value for column, value in row.items() if column not in _NOT_IN_ROWS}
+            for row in measured.rows
+            if row["users"] == "all"
+        ]
 
     def training(self, fold: str, n_folds: int, seed: int) -> Problem:
-        """Cross-validation of the training ratings."""
-        part = next(_OneFold(self._splitter, self._position(fold)).split(self.ratings))
+        """Return cross-validation of the training ratings."""
         inner = KFold(n_folds, seed=seed)
-        return RatingsProblem(part.train_and_given(), inner, self.decision, self.candidates)
+        training = self._fold(fold).train_and_given()
+        return RatingsProblem(training, inner, self.decision, self.candidates)
 
-
-@dataclass(frozen=True)
-class _OneFold:
-    """One fold of another splitter."""
-
-    whole: Splitter
-    position: int
-
-    n_splits = 1
-
-    @property
-    def name(self) -> str:
-        return self.whole.name
-
-    def split(self, ratings: Ratings) -> Iterator[Split]:
-        yield from islice(self.whole.split(ratings), self.position, self.position + 1)
+    def _fold(self, fold: str) -> Split:
+        folds = self._splitter.split(self.ratings)
+        return next(islice(folds, self._position(fold), None))

@@ -1,4 +1,4 @@
-"""What an experiment found: a tidy frame, the cells that failed, and the circumstances."""
+"""The result of an experiment: a tidy frame, the cells that failed, and a manifest."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.experiment.cells import Cell, CellOutcome
+from ordrec.evaluation.tidy_result import TidyResult
 from ordrec.files import make_folder, write_text
 
 __all__ = ["ExperimentResult"]
@@ -23,16 +24,16 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExperimentResult:
-    """The outcome of `Experiment.run`.
+class ExperimentResult(TidyResult):
+    """The result of `Experiment.run`.
 
     Attributes
     ----------
     frame : DataFrame
-        One row a model, data set, fold, seed and metric, in the order of the experiment:
+        One row per model, data set, fold, seed and metric, in the order of the experiment:
         ``data model split fold seed metric average decision value n n_test fit_seconds
-        predict_seconds chosen warnings`` and whatever else the problem knows. ``chosen`` is the
-        candidate that inner cross-validation took.
+        predict_seconds chosen warnings`` and any further columns of the problem. ``chosen`` is
+        the candidate that inner cross-validation selected.
     failures : DataFrame
         ``data model split fold seed error`` of the cells that raised.
     manifest : dict
@@ -47,7 +48,7 @@ class ExperimentResult:
     def from_outcomes(
         cls, outcomes: list[tuple[Cell, CellOutcome]], manifest: dict[str, Any]
     ) -> ExperimentResult:
-        """Rows of the cells, one below the other."""
+        """Return the result made of the rows of all cells, in their order."""
         rows = [row for _, outcome in outcomes for row in outcome.rows]
         failed = [cell.about | {"error": o.error} for cell, o in outcomes if o.error]
         names = ["data", "model", "split", "fold", "seed", "error"]
@@ -56,7 +57,7 @@ class ExperimentResult:
 
     @classmethod
     def joined(cls, results: Sequence[ExperimentResult]) -> ExperimentResult:
-        """Results of several experiments as those of one; the first tells the circumstances."""
+        """Return several results as one; versions, command and time are those of the first."""
         manifest = dict(results[0].manifest)
         for other in results[1:]:
             for name in ("models", "data", "splits"):
@@ -69,15 +70,11 @@ class ExperimentResult:
             manifest,
         )
 
-    @property
-    def complete(self) -> bool:
-        """Whether no cell failed."""
-        return self.failures.empty
-
     def scores(self, metric: str, average: str | None = None) -> pd.DataFrame:
-        """One row a data set, fold and seed, one column a model: what is compared in pairs.
+        """Return values for paired comparisons, one column per model.
 
-        Where the metric has several averages, name the one that is meant.
+        There is one row per data set, fold and seed.
+        Where the metric has several averages, ``average`` must name one.
         """
         chosen = self._of(metric, average)
         wide = chosen.pivot(index=["data", "fold", "seed"], columns="model", values="value")
@@ -85,18 +82,16 @@ class ExperimentResult:
         return wide.loc[[tuple(key) for key in keys.to_numpy()], list(chosen["model"].unique())]
 
     def means(self, metric: str, average: str | None = None) -> pd.DataFrame:
-        """Mean over folds and seeds: one row a data set, one column a model."""
+        """Return means over folds and seeds: one row per data set, one column per model."""
         return self._by_data(metric, average).mean().loc[self._data_order(metric)]
 
     def errors(self, metric: str, average: str | None = None) -> pd.DataFrame:
-        """Standard errors of `means` over folds and seeds; NaN where there is one only."""
+        """Return standard errors of `means`; NaN where there is only one fold and seed."""
         return self._by_data(metric, average).sem().loc[self._data_order(metric)]
 
     def seconds(self) -> pd.DataFrame:
-        """Mean seconds of a cell: rows model and data, columns fit and predict."""
-        once = self.frame.drop_duplicates(["data", "model", "fold", "seed"])
-        grouped = once.groupby(["model", "data"], sort=False)
-        return grouped[["fit_seconds", "predict_seconds"]].mean()
+        """Return mean seconds per cell: rows are model and data, columns fit and predict."""
+        return self._mean_seconds(["model", "data"])
 
     def write(self, folder: str | Path) -> Path:
         """Write ``results.csv``, ``failures.csv`` and ``manifest.json`` into a folder."""

@@ -1,4 +1,4 @@
-"""Choosing among models on the training part alone."""
+"""Choose among models on the training part alone."""
 
 from __future__ import annotations
 
@@ -12,37 +12,22 @@ from sklearn.model_selection import ParameterGrid
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.experiment.problems import Problem
+from ordrec.evaluation.metrics.measures import higher_is_better
 
-__all__ = ["HIGHER_IS_BETTER", "Candidates", "higher_is_better"]
-
-HIGHER_IS_BETTER = frozenset(
-    ("ndcg", "fcp", "map", "mrr", "precision", "recall", "kappa", "tau", "off_by_one")
-)
-
-
-def higher_is_better(metric: str) -> bool:
-    """Whether a larger value of a metric is the better one.
-
-    Examples
-    --------
-    >>> higher_is_better("ndcg@10"), higher_is_better("mae")
-    (True, False)
-    """
-    return metric.split("@")[0] in HIGHER_IS_BETTER
+__all__ = ["Candidates"]
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Several models that stand in an experiment as one: the best by inner cross-validation.
+    """Several models of which an experiment takes the best by inner cross-validation.
 
     Parameters
     ----------
     models : mapping of str to model
     metric : str
-        What they are compared by; its mean over the inner folds decides, the first of equal
-        ones wins.
+        The metric whose mean over the inner folds decides; the first of equal candidates wins.
     n_folds : int
-        Inner folds.
+        Number of inner folds.
 
     Examples
     --------
@@ -63,7 +48,7 @@ class Candidates:
     def grid(
         cls, model: Any, parameters: Mapping[str, Sequence[Any]], metric: str, n_folds: int = 5
     ) -> Candidates:
-        """One candidate for each combination of parameters of a scikit-learn estimator."""
+        """Return one candidate per combination of parameters of a scikit-learn estimator."""
         models = {}
         for chosen in ParameterGrid(dict(parameters)):
             name = ", ".join(f"{key}={value}" for key, value in chosen.items())
@@ -71,7 +56,7 @@ class Candidates:
         return cls(models, metric, n_folds)
 
     def choose(self, training: Problem, seed: int) -> str:
-        """The name of the best candidate on a problem made of training data."""
+        """Return the name of the best candidate on a problem made of training data."""
         sign = -1.0 if higher_is_better(self.metric) else 1.0
         means = []
         for name, model in self.models.items():

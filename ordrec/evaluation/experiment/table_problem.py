@@ -1,4 +1,4 @@
-"""A table of ordinal labels as a problem for an experiment."""
+"""`TableProblem`: a table of ordinal labels as a problem for an experiment."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _PROBABILITY_METRICS: dict[str, Callable[..., float]] = {
 class TableProblem(Problem):
     """A table with ordinal labels; models are scikit-learn classifiers or regressors.
 
-    Every number of ranks is declared to a model that has a parameter ``classes``. The
-    prediction of a regressor is rounded to the nearest rank.
+    A model with a parameter ``classes`` is given all ranks of the table. The prediction of a
+    regressor is rounded to the nearest rank.
 
     Parameters
     ----------
     table : OrdinalTable
     parts : list of (train, test) row numbers, optional
-        The table's published partitions where not given.
+        By default the published partitions of the table.
     part_names : sequence of str, optional
-        "1", "2", ... where not given.
+        By default "1", "2", ...
     """
 
     table: OrdinalTable
@@ -61,10 +61,10 @@ class TableProblem(Problem):
     def drawn(
         cls, table: OrdinalTable, sizes: Sequence[int], trials: int, seed: int = 0
     ) -> TableProblem:
-        """Random training parts of several sizes, ``trials`` of each; the rest is for testing.
+        """Return a problem with ``trials`` random training parts of each of several sizes.
 
-        Every training part has at least two different labels. Its size is in the column
-        ``n_train`` of the results, and folds are called ``size/trial``.
+        The other rows are the test part. Every training part has at least two different labels.
+        Its size is in the column ``n_train`` of the results, and folds are called ``size/trial``.
         """
         if np.unique(table.y).size < 2:
             raise DataError(f"{table.name}: all labels are equal: there is nothing to learn")
@@ -88,12 +88,12 @@ class TableProblem(Problem):
 
     @property
     def split(self) -> str:
-        """How the partitions are called."""
+        """The name of the split."""
         return self.split_name
 
     @property
     def folds(self) -> list[str]:
-        """The partitions, numbered from 1 where they have no names."""
+        """The names of the partitions, numbers from 1 by default."""
         if self.part_names is not None:
             return list(self.part_names)
         count = len(self.table.partitions if self.parts is None else self.parts)
@@ -103,16 +103,16 @@ class TableProblem(Problem):
 
     @property
     def default_metrics(self) -> tuple[str, ...]:
-        """Zero-one and absolute error of the rank."""
+        """The zero-one error and the absolute error of the rank."""
         return ("mze", "mae")
 
     def checksum(self) -> str:
-        """Of features, labels and partitions."""
+        """Return a hash of features, labels and partitions."""
         parts = self.table.partitions if self.parts is None else self.parts
         return joblib.hash([self.table.X, self.table.y, self.table.n_ranks, list(parts)])
 
     def measure(self, model: Any, fold: str, metrics: Sequence[str], seed: int) -> list[Row]:
-        """Errors of the predicted rank, scores of the distribution where there is one."""
+        """Fit a copy of the model and measure its ranks and, if it has any, its distributions."""
         unknown = set(metrics) - set(_RANK_METRICS) - set(_PROBABILITY_METRICS)
         if unknown:
             known = ", ".join([*_RANK_METRICS, *_PROBABILITY_METRICS])
@@ -121,8 +121,8 @@ class TableProblem(Problem):
         X, y, n_ranks = self.table.X, self.table.y, self.table.n_ranks
         model = seeded(model, seed, classes=np.arange(1, n_ranks + 1))
         fitted, fit_seconds = timed(lambda: model.fit(X[train], y[train]))
-        said, predict_seconds = timed(lambda: np.asarray(fitted.predict(X[test]), dtype=float))
-        ranks = np.clip(np.floor(said + 0.5), 1, n_ranks).astype(np.int64)
+        predicted, predict_seconds = timed(lambda: np.asarray(fitted.predict(X[test]), dtype=float))
+        ranks = np.clip(np.floor(predicted + 0.5), 1, n_ranks).astype(np.int64)
         distribution = None
         if set(metrics) & set(_PROBABILITY_METRICS):
             distribution = _distribution(fitted, X[test], n_ranks)
@@ -143,7 +143,7 @@ class TableProblem(Problem):
         return rows
 
     def training(self, fold: str, n_folds: int, seed: int) -> Problem:
-        """Stratified cross-validation of the training rows."""
+        """Return stratified cross-validation of the training rows."""
         rows = self._rows(fold)[0]
         table = OrdinalTable(
             self.table.X[rows],
@@ -162,11 +162,11 @@ class TableProblem(Problem):
 
 
 def _distribution(fitted: Any, X: np.ndarray, n_ranks: int) -> np.ndarray | None:
-    """One column a rank, zero for ranks the model does not know; None without probabilities."""
+    """Return one column per rank, zero for unseen ranks; None if there are no probabilities."""
     try:
         known = fitted.predict_proba(X)
-    except AttributeError:  # some models have them only where that was asked for
+    except AttributeError:  # some models have predict_proba only if a parameter asks for it
         return None
-    whole = np.zeros((known.shape[0], n_ranks))
-    whole[:, np.asarray(fitted.classes_, dtype=int) - 1] = known
-    return whole
+    p = np.zeros((known.shape[0], n_ranks))
+    p[:, np.asarray(fitted.classes_, dtype=int) - 1] = known
+    return p

@@ -1,8 +1,8 @@
 """One user's ratings as a table of ordinal labels, as in the papers' filtering experiments.
 
-Rows are the items the user rated, labels are his ratings, features are what the most active
-other users gave to the same items. His own column is not among them, so nothing a feature is
-made of contains a label.
+Rows are the items the user rated, labels are their ratings, and features are the ratings of the
+same items by the most active other users. The user's own column is not among them, so no feature
+contains a label.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ["observed_matrix", "user_table"]
 
 
 def observed_matrix(ratings: Ratings, user: Any, n_users: int) -> np.ndarray:
-    """Ratings by the most active other users of the items that a user rated, NaN where none.
+    """Return the ratings of a user's items by the most active other users, NaN where missing.
 
     Parameters
     ----------
     ratings : Ratings
     user : id
     n_users : int
-        As many as rated most of these items; equal ones in the order of their codes.
+        The number of users, those who rated most of these items; ties by user code.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def observed_matrix(ratings: Ratings, user: Any, n_users: int) -> np.ndarray:
     counts[code] = -1
     most = np.argsort(-counts, kind="stable")[:n_users]
     most = np.sort(most[counts[most] > 0])
-    # Ranks are from 1 up, so that 0 is free to say that there is no rating.
+    # Ranks start at 1, so that 0 means that there is no rating.
     ranks = ratings.matrix("rank")[items][:, most].toarray()
     return np.where(ranks > 0, ranks.astype(np.float64), np.nan)
 
@@ -55,10 +55,10 @@ def user_table(
     rank: int = 20,
     seed: int = 0,
 ) -> OrdinalTable:
-    """The user's items with z-scores of the others' ratings as features.
+    """Return a user's items as a table with z-scores of other users' ratings as features.
 
-    The products of rows, over the number of users, are Pearson's correlation kernel. A
-    missing rating has z-score 0 ("mean"), or is filled first by the weighted low-rank estimate
+    The products of rows, divided by the number of users, are Pearson's correlation kernel. A
+    missing rating has z-score 0 ("mean"), or is first filled by the weighted low-rank estimate
     of `ordrec.features.low_rank.LowRankEM`. An item whose ratings do not differ is a row of
     zeros.
 
@@ -80,8 +80,8 @@ def user_table(
         raise ArgumentError(f'imputation must be "mean" or "low-rank", got {imputation!r}')
     count = np.maximum((~np.isnan(matrix)).sum(axis=1, keepdims=True), 1)
     centred = matrix - np.nansum(matrix, axis=1, keepdims=True) / count
-    spread = np.sqrt(np.nansum(centred**2, axis=1, keepdims=True) / count)
-    scores = np.nan_to_num(centred / np.where(spread > 1e-12, spread, np.inf))
+    deviation = np.sqrt(np.nansum(centred**2, axis=1, keepdims=True) / count)
+    scores = np.nan_to_num(centred / np.where(deviation > 1e-12, deviation, np.inf))
     rows = ratings.rows_of_user(int(ratings.user_codes([user])[0]))
     return OrdinalTable(
         scores / np.sqrt(scores.shape[1]),

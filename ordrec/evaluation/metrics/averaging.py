@@ -1,12 +1,12 @@
-"""One mechanism for pooled (micro) and per-user (macro) forms of every metric.
+"""The pooled (micro) and the per-user (macro) form of every metric.
 
-A metric is written once, for rows sorted into segments: it returns one value a segment.
+A metric is written once, for rows sorted into segments: it returns one value per segment.
 `by_group` turns that into a function ``metric(y_true, y_pred, *, groups=None)``: without
 groups everything is one segment (the pooled form), with groups (users, queries) the
 values of the groups are averaged with equal weight (the macro form). A group for which
-the metric is undefined (NaN) is left out of that average unless ``undefined=`` says what it
-counts as (LETOR's tables count a query without relevant documents as 0);
-``metric.per_group(y_true, y_pred, groups)`` shows each group.
+the metric is undefined (NaN) is omitted from that average unless ``undefined=`` gives the value
+it counts as (LETOR's tables count a query without relevant documents as 0);
+``metric.per_group(y_true, y_pred, groups)`` returns the value of each group.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Metric", "by_group", "segment_means", "segment_of_rows", "segment_su
 
 
 class Metric(Protocol):
-    """What `by_group` makes of a function."""
+    """The type of a metric made by `by_group`."""
 
     __name__: str
 
@@ -37,11 +37,11 @@ class Metric(Protocol):
         undefined: float | None = None,
         **options: Any,
     ) -> float:
-        """Pooled without groups, else the mean over the groups."""
+        """Return the pooled value without groups, otherwise the mean over the groups."""
         ...
 
     def per_group(self, y_true: Any, y_pred: Any, groups: Any, **options: Any) -> np.ndarray:
-        """One value a distinct group, in sorted order; NaN where it is undefined."""
+        """Return one value per distinct group, in sorted order; NaN where it is undefined."""
         ...
 
 
@@ -50,7 +50,7 @@ def by_group(segment_values: Callable[..., np.ndarray]) -> Metric: ...
 @overload
 def by_group(*, pred_ndim: int) -> Callable[[Callable[..., np.ndarray]], Metric]: ...
 def by_group(segment_values: Any = None, *, pred_ndim: int = 1) -> Any:
-    """Make a metric of a function ``(y_true, y_pred, start, **options) -> values``.
+    """Turn a function ``(y_true, y_pred, start, **options) -> values`` into a metric.
 
     Segment ``g`` of its rows is ``start[g]:start[g + 1]``; no segment is empty. With
     ``pred_ndim=2`` a prediction is a row of numbers.
@@ -90,22 +90,22 @@ def _metric(segment_values: Callable[..., np.ndarray], pred_ndim: int) -> Metric
 
 
 def segment_sums(values: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Sum of each segment's rows."""
+    """Return the sum over each segment's rows."""
     return np.add.reduceat(values, start[:-1], axis=0)
 
 
 def segment_means(values: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Mean of each segment's rows, one column or one number a row."""
+    """Return the mean over each segment's rows, which are numbers or rows of numbers."""
     return segment_sums(values, start) / np.diff(start)
 
 
 def segment_of_rows(start: np.ndarray) -> np.ndarray:
-    """The segment number of each row."""
+    """Return the segment number of each row."""
     return np.repeat(np.arange(start.size - 1), np.diff(start))
 
 
 def _signature(segment_values: Callable[..., Any]) -> inspect.Signature:
-    """The signature as the caller sees it: ``groups`` and ``undefined`` in place of ``start``."""
+    """Return the signature for callers: ``groups`` and ``undefined`` in place of ``start``."""
     first, second, _, *options = inspect.signature(segment_values).parameters.values()
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
@@ -118,7 +118,7 @@ def _checked(y_true: Any, y_pred: Any, pred_ndim: int, name: str) -> tuple[np.nd
     true, pred = (_as_floats(values, name) for values in (y_true, y_pred))
     if true.ndim != 1 or pred.ndim != pred_ndim:
         raise ArgumentError(
-            f"{name}: need one true value and {'one number' if pred_ndim == 1 else 'one row'} a "
+            f"{name}: need one true value and {'one number' if pred_ndim == 1 else 'one row'} per "
             f"prediction, got shapes {true.shape} and {pred.shape}"
         )
     if len(true) != len(pred):
@@ -143,11 +143,11 @@ def _as_floats(values: Any, name: str) -> np.ndarray:
 
 
 def segments(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows sorted by group, and where each group starts; without groups all rows are one."""
+    """Return the rows sorted by group, and where each group starts; None makes one group."""
     if groups is None:
         return np.arange(n_rows), np.array([0, n_rows])
     groups = np.asarray(groups)
     if groups.shape != (n_rows,):
-        raise ArgumentError(f"groups must name one group a row: {groups.shape} for {n_rows} rows")
+        raise ArgumentError(f"groups must name one group per row: {groups.shape} for {n_rows} rows")
     _, codes, counts = np.unique(groups, return_inverse=True, return_counts=True)
     return np.argsort(codes, kind="stable"), np.concatenate([[0], np.cumsum(counts)])

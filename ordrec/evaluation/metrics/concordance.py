@@ -1,4 +1,4 @@
-"""Counting concordant pairs within segments in O(n log n)."""
+"""Count concordant pairs within segments in O(n log n)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["concordant_pairs"]
 def concordant_pairs(
     relevance: np.ndarray, scores: np.ndarray, start: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each segment, the pairs in the right order and all pairs that differ in relevance.
+    """Count the correctly ordered pairs and all pairs that differ in relevance, per segment.
 
-    A pair of equal scores is half right.
+    A pair of equal scores counts as half correct.
     """
     segment = segment_of_rows(start)
     levels, codes = np.unique(relevance, return_inverse=True)
@@ -31,9 +31,9 @@ def concordant_pairs(
 def _count_right(
     codes: np.ndarray, scores: np.ndarray, start: np.ndarray, n_levels: int
 ) -> np.ndarray:
-    """Pairs in the right order, a tie being half a pair; rows by rising score in each segment."""
+    """Count correctly ordered pairs, ties as half; rows are sorted by score in each segment."""
     right = np.zeros(start.size - 1)
-    tree = np.zeros(n_levels + 1)  # Fenwick tree: how many rows of lower score have each level
+    tree = np.zeros(n_levels + 1)  # Fenwick tree: the number of rows of lower score with each level
     for g in range(start.size - 1):
         low = start[g]
         while low < start[g + 1]:
@@ -56,7 +56,7 @@ def _count_right(
 
 @njit(cache=True)
 def _below(tree: np.ndarray, level: int) -> float:
-    """How many entries have a smaller level."""
+    """Return how many entries have a smaller level."""
     total = 0.0
     while level > 0:
         total += tree[level]

@@ -1,8 +1,8 @@
-"""How good predicted distributions over the ranks are.
+"""Metrics of predicted distributions over the ranks.
 
 All take ``(levels, probabilities, *, groups=None)``: the true zero-based levels 0..r-1 and one
-row of r probabilities a rating. In the formulas ``y`` is the true level, ``p_k`` the probability
-of level k and ``F_k = p_0 + ... + p_k``; the mean is over rows.
+row of r probabilities per rating. In the formulas ``y`` is the true level, ``p_k`` the probability
+of level k and ``F_k = p_0 + ... + p_k``; means are over rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAST_PROBABILITY = 1e-15
 
 @by_group(pred_ndim=2)
 def log_loss(levels: np.ndarray, probabilities: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Negative log-likelihood a rating, ``mean -ln p_y``.
+    """Return the negative log-likelihood per rating, ``mean -ln p_y``.
 
     Probabilities below 1e-15 count as 1e-15, so that one impossible rating costs 34.5 and
     not infinity.
@@ -46,10 +46,11 @@ def log_loss(levels: np.ndarray, probabilities: np.ndarray, start: np.ndarray) -
 def ranked_probability_score(
     levels: np.ndarray, probabilities: np.ndarray, start: np.ndarray
 ) -> np.ndarray:
-    """Ranked probability score, ``mean 1/(r - 1) sum_{k < r - 1} (F_k - [y <= k])^2``.
+    """Return the ranked probability score.
 
-    The ordinal relative of the Brier score: probability put two ranks away costs more
-    than next door. For certain predictions it is the absolute error over ``r - 1``.
+    ``mean 1/(r - 1) sum_{k < r - 1} (F_k - [y <= k])^2`` is the ordinal relative of the Brier
+    score: probability two ranks away from the true one costs more than one rank away. For
+    certain predictions it is the absolute error over ``r - 1``.
 
     Examples
     --------
@@ -65,7 +66,7 @@ def ranked_probability_score(
 
 @by_group(pred_ndim=2)
 def brier_score(levels: np.ndarray, probabilities: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Brier score over all levels, ``mean sum_k (p_k - [y = k])^2``, between 0 and 2.
+    """Return the Brier score over all levels, ``mean sum_k (p_k - [y = k])^2``, between 0 and 2.
 
     Examples
     --------
@@ -86,18 +87,18 @@ def expected_calibration_error(
     event: Literal["top", "cumulative"] = "top",
     n_bins: int = 15,
 ) -> np.ndarray:
-    """How far stated probabilities are from observed frequencies.
+    """Return the expected distance between stated probabilities and observed frequencies.
 
     Pairs ``(q, e)`` of a stated probability and whether it happened are put into ``n_bins``
     equal bins of ``q`` (a bin includes its upper end, the first one also 0); the error is
     ``sum_b (n_b / n) |mean_b q - mean_b e|``. What is paired depends on ``event``:
 
     ``"top"``
-        one pair a row, the largest probability and whether that level was the true one
+        one pair per row, the largest probability and whether that level was the true one
         (the lower level when two are equally probable): the usual definition;
     ``"cumulative"``
-        ``r - 1`` pairs a row, ``(F_k, [y <= k])`` for ``k = 0..r - 2``: every statement "no higher
-        than k" that an ordinal model makes.
+        ``r - 1`` pairs per row, ``(F_k, [y <= k])`` for ``k = 0..r - 2``: every statement "no
+        higher than k" that an ordinal model makes.
 
     Examples
     --------
@@ -122,14 +123,14 @@ def expected_calibration_error(
 
 
 def _cumulative(rows: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``F_k`` and ``[y <= k]`` for all levels but the last."""
+    """Return ``F_k`` and ``[y <= k]`` for all levels except the last."""
     below = np.minimum(np.cumsum(p, axis=1)[:, :-1], 1.0)
     return below, rows[:, None] <= np.arange(p.shape[1] - 1)
 
 
 def _checked(levels: np.ndarray, p: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     if p.shape[1] < 2:
-        raise ArgumentError(f"{name}: need one column of probabilities a level, got {p.shape}")
+        raise ArgumentError(f"{name}: need one column of probabilities per level, got {p.shape}")
     wrong = np.flatnonzero((levels < 0) | (levels >= p.shape[1]) | (levels != np.floor(levels)))
     if wrong.size:
         raise DataError(

@@ -1,10 +1,10 @@
-"""How well scores order the items of a user, or the documents of a query.
+"""Metrics of how well scores order the items of a user, or the documents of a query.
 
-All take ``(relevance, scores, *, groups=None)``: how relevant each row is, the score by which
+All take ``(relevance, scores, *, groups=None)``: the relevance of each row, the score by which
 rows are ranked, highest first, and the user or query each row belongs to (without groups
 all rows are one query). The result is the mean over the groups where the metric is
 defined. Rows with equal scores are ranked in a random order that is the same in every
-run, so that no model gains from the order of the file; only `fcp` has no need of it.
+run, so that no model gains from the order of the file; only `fcp` does not need this.
 
 In the formulas ``rel_t`` is the relevance of the row at rank ``t = 1, 2, ...``
 """
@@ -40,12 +40,12 @@ def ndcg(
     gain: Literal["exponential", "linear"] = "exponential",
     discount: Literal["log2", "letor"] = "log2",
 ) -> np.ndarray:
-    """Normalised discounted cumulative gain of the first ``k`` rows.
+    """Return the normalised discounted cumulative gain of the first ``k`` rows.
 
     ``DCG = sum_{t <= k} gain(rel_t) * discount(t)``, divided by the DCG of the best order.
     Gain: ``2^rel - 1`` or ``rel``. Discount: ``1 / log2(t + 1)``, or LETOR's (needed to compare
     with its tables), which is 1 for ``t = 1, 2`` and then ``1 / log2(t)``. Undefined for a group
-    in which nothing has any gain.
+    in which no row has any gain.
 
     Parameters
     ----------
@@ -85,10 +85,10 @@ def ndcg(
 def mean_average_precision(
     relevance: np.ndarray, scores: np.ndarray, start: np.ndarray, *, relevant_from: float = 1.0
 ) -> np.ndarray:
-    """Mean average precision, ``1/R sum_{t relevant} (relevant among the first t) / t``.
+    """Return the mean average precision, ``1/R sum_{t relevant} (relevant among the first t) / t``.
 
     ``R`` is the number of relevant rows, those with relevance of at least ``relevant_from``;
-    undefined for a group without any. By ir-measures, as are the three metrics below.
+    undefined for a group without any. Computed by ir-measures, like the three metrics below.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def precision_at(
     k: int = 10,
     relevant_from: float = 1.0,
 ) -> np.ndarray:
-    """Precision of the first k rows, ``(relevant among the first k) / k``.
+    """Return the precision of the first k rows, ``(relevant among the first k) / k``.
 
     Divided by ``k`` also where a group has fewer rows; undefined for a group without a
     relevant row.
@@ -130,7 +130,7 @@ def recall_at(
     k: int = 10,
     relevant_from: float = 1.0,
 ) -> np.ndarray:
-    """Recall of the first k rows, ``(relevant among the first k) / (all relevant)``.
+    """Return the recall of the first k rows, ``(relevant among the first k) / relevant``.
 
     Undefined for a group without a relevant row.
 
@@ -147,7 +147,7 @@ def recall_at(
 def mean_reciprocal_rank(
     relevance: np.ndarray, scores: np.ndarray, start: np.ndarray, *, relevant_from: float = 1.0
 ) -> np.ndarray:
-    """Mean reciprocal rank, ``1 / (rank of the first relevant row)``.
+    """Return the mean reciprocal rank, ``1 / (rank of the first relevant row)``.
 
     Undefined for a group without a relevant row.
 
@@ -161,11 +161,11 @@ def mean_reciprocal_rank(
 
 @by_group
 def fcp(relevance: np.ndarray, scores: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Fraction of concordant pairs, ``(C + T / 2) / (C + D + T)``.
+    """Return the fraction of concordant pairs, ``(C + T / 2) / (C + D + T)``.
 
-    Over the pairs of rows of one group that differ in relevance: ``C`` are ordered by score
-    as by relevance, ``D`` the other way round, ``T`` have equal scores; so a constant score has
-    0.5 (Koren and Sill, 2011, leave ties open). Undefined where no pair differs.
+    Of the pairs of rows of one group that differ in relevance, ``C`` are ordered by score as by
+    relevance, ``D`` the other way round, and ``T`` have equal scores; a constant score has 0.5
+    (Koren and Sill, 2011, leave ties open). Undefined where no pair differs.
 
     Examples
     --------
@@ -179,10 +179,10 @@ def fcp(relevance: np.ndarray, scores: np.ndarray, start: np.ndarray) -> np.ndar
 
 
 def pooled_fcp(relevance: Any, scores: Any, groups: Any) -> float:
-    """Fraction of concordant pairs with the pairs of all groups counted together.
+    """Return the fraction of concordant pairs with the pairs of all groups counted together.
 
-    Koren and Sill's own form: users with many ratings weigh more than in `fcp`. Pairs are
-    still formed within groups only.
+    This is Koren and Sill's definition: users with many ratings weigh more than in `fcp`. Pairs
+    are still formed within groups only.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def pooled_fcp(relevance: Any, scores: Any, groups: Any) -> float:
 
 @by_group
 def pair_counts(relevance: np.ndarray, scores: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Right pairs and differing pairs, one row a segment."""
+    """Return the numbers of correctly ordered and of differing pairs, one row per segment."""
     from ordrec.evaluation.metrics.concordance import concordant_pairs
 
     return np.column_stack(concordant_pairs(relevance, scores, start))
@@ -210,27 +210,27 @@ def _check_k(k: int | None) -> None:
 
 
 def ranks_in(start: np.ndarray) -> np.ndarray:
-    """1, 2, ... within each segment."""
+    """Return the ranks 1, 2, ... within each segment."""
     return np.arange(start[-1]) - start[:-1][segment_of_rows(start)] + 1.0
 
 
 def best_first(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Rows sorted by falling score within each segment, ties in a fixed random order."""
+    """Return rows by falling score within each segment, ties in a fixed random order."""
     rows = np.random.default_rng(0).permutation(scores.size)
     rows = rows[np.argsort(-scores[rows], kind="stable")]
     rank = np.empty(rows.size, dtype=np.int64)
     rank[rows] = np.arange(rows.size)
-    # One distinct whole number a row: far quicker to sort than two columns.
+    # One distinct whole number per row: much faster to sort than two columns.
     return np.argsort(segment_of_rows(start) << 32 | rank)
 
 
 def _by_ir_measures(
     measure: str, relevant: np.ndarray, scores: np.ndarray, start: np.ndarray
 ) -> np.ndarray:
-    """A measure of ir-measures for each segment, NaN without relevant rows."""
+    """Return a measure of ir-measures for each segment, NaN without relevant rows."""
     import ir_measures
 
-    # Ranks, not scores, are handed over: trec_eval would order ties by name.
+    # Ranks are passed instead of scores because trec_eval would order ties by name.
     order = best_first(scores, start)
     names = [str(row) for row in order]
     wanted: dict[str, dict[str, int]] = {}

@@ -1,8 +1,8 @@
-"""How far predicted ratings are from the true ones.
+"""Metrics of how far predicted ratings are from the true ones.
 
-All take ``(y_true, y_pred, *, groups=None)``: ratings in their own scale, or ranks, as the
-caller likes; the metrics that need ranks say so. See `ordrec.evaluation.metrics.averaging` for
-``groups``. In the formulas ``y`` is the truth, ``p`` the prediction, the mean is over rows.
+All take ``(y_true, y_pred, *, groups=None)``: ratings in their own scale, or ranks; the metrics
+that need ranks say so. See `ordrec.evaluation.metrics.averaging` for
+``groups``. In the formulas ``y`` is the true value, ``p`` the prediction, and means are over rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 @by_group
 def mae(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Mean absolute error, ``mean |p - y|``.
+    """Return the mean absolute error, ``mean |p - y|``.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def mae(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -> np.ndarray
 
 @by_group
 def mze(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Mean zero-one error, ``mean [p != y]``: the share of rows that are not exactly right.
+    """Return the mean zero-one error, ``mean [p != y]``: the share of wrong predictions.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def mze(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -> np.ndarray
 
 @by_group
 def rmse(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Root mean squared error, ``sqrt(mean (p - y)^2)``.
+    """Return the root mean squared error, ``sqrt(mean (p - y)^2)``.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def rmse(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -> np.ndarra
 
 @by_group
 def off_by_one(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Off-by-one accuracy of ranks, ``mean [|p - y| <= 1]``.
+    """Return the off-by-one accuracy of ranks, ``mean [|p - y| <= 1]``.
 
     Examples
     --------
@@ -80,10 +80,11 @@ def off_by_one(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -> np.
 
 @by_group
 def macro_mae(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Macro-averaged absolute error, ``mean over classes c of mean_{y = c} |p - y|``.
+    """Return the macro-averaged absolute error, ``mean over c of mean_{y = c} |p - y|``.
 
-    Every true class that occurs weighs the same, however rare (Baccianella, Esuli and
-    Sebastiani, 2009). "Macro" is over classes here; ``groups`` adds the one over users.
+    Every class c that occurs among the true ones weighs the same, however rare (Baccianella,
+    Esuli and Sebastiani, 2009). "Macro" refers to classes here; ``groups`` adds the average over
+    users.
 
     Examples
     --------
@@ -101,12 +102,12 @@ def macro_mae(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -> np.n
 
 @by_group
 def quadratic_kappa(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Cohen's kappa with quadratic weights, of ranks.
+    """Return Cohen's kappa with quadratic weights, of ranks.
 
     ``1 - mean_i (p_i - y_i)^2 / mean_ij (p_i - y_j)^2``; the denominator is
     ``var y + var p + (mean y - mean p)^2``, so that no table of ranks is needed and ranks that
     never occur cannot shift the weights. 1 is perfect, 0 chance; undefined when all true
-    and all predicted ranks are one and the same.
+    and all predicted ranks are the same.
 
     Examples
     --------
@@ -115,9 +116,9 @@ def quadratic_kappa(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -
     """
     mean_true, mean_pred = segment_means(y_true, start), segment_means(y_pred, start)
     segment = segment_of_rows(start)
-    spread = segment_means((y_true - mean_true[segment]) ** 2, start)
-    spread += segment_means((y_pred - mean_pred[segment]) ** 2, start)
-    by_chance = spread + (mean_true - mean_pred) ** 2
+    variance = segment_means((y_true - mean_true[segment]) ** 2, start)
+    variance += segment_means((y_pred - mean_pred[segment]) ** 2, start)
+    by_chance = variance + (mean_true - mean_pred) ** 2
     error = segment_means((y_pred - y_true) ** 2, start)
     share = np.divide(error, by_chance, out=np.full(error.size, np.nan), where=by_chance > 0)
     return 1.0 - share
@@ -125,7 +126,7 @@ def quadratic_kappa(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -
 
 @by_group
 def kendall_tau(y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Kendall's tau-b, ``(C - D) / sqrt((C + D + T_y) (C + D + T_p))``.
+    """Return Kendall's tau-b, ``(C - D) / sqrt((C + D + T_y) (C + D + T_p))``.
 
     ``C`` and ``D`` count concordant and discordant pairs of rows, ``T_y`` and ``T_p`` those tied
     only in truth or only in prediction (`scipy.stats.kendalltau`). Undefined when all true

@@ -1,4 +1,4 @@
-"""Rankings and judgements in TREC's formats, measured by ir-measures."""
+"""Write and read rankings and judgements in TREC's formats and measure them with ir-measures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write_run(ranking: pd.DataFrame, path: str | Path, *, tag: str = "ordrec") -
             raise ArgumentError(f"the ranking has no column {column!r}")
     for name in [tag, *map(str, ranking["query"]), *map(str, ranking["document"])]:
         if re.search(r"\s", name) or not name:
-            raise ArgumentError(f"{name!r} cannot stand in a run file: names are single words")
+            raise ArgumentError(f"{name!r} cannot be written to a run file: names are single words")
     lines = [
         f"{query} Q0 {document} {rank} {score!r} {tag}\n"
         for query, document, rank, score in zip(
@@ -78,7 +78,7 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
             )
         rows.append((words[0], words[2], int(words[3])))
     if not rows:
-        raise DataError(f"{path}: no judgements in it: name a file of judgements")
+        raise DataError(f"{path}: it holds no judgements: name a file of judgements")
     frame = pd.DataFrame(rows, columns=["query", "document", "grade"])
     twice = frame[frame.duplicated(["query", "document"])]
     if len(twice):
@@ -92,18 +92,18 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
 def measure_run(
     ranking: pd.DataFrame, qrels: pd.DataFrame, measures: Sequence[str] = LETOR_MEASURES
 ) -> pd.DataFrame:
-    """Measures of a ranking by ir-measures, one row a query; take the mean for the table.
+    """Measure a ranking with ir-measures and return one row per query and one column per measure.
 
     Parameters
     ----------
     ranking : DataFrame
-        ``query document score rank``. The rank decides, not the score: trec_eval would
-        order equal scores by the documents' names.
+        ``query document score rank``. The rank decides, not the score, because trec_eval
+        orders equal scores by the names of the documents.
     qrels : DataFrame
-        ``query document grade``. A query that the ranking does not have counts 0.
+        ``query document grade``. A query that is missing in the ranking counts 0.
     measures : sequence of str
         Names of ir-measures, such as ``nDCG@10``, ``AP``, ``P@5``; by default those of LETOR's
-        tables. Its NDCG has another discount: see `ordrec.evaluation.ndcg`.
+        tables. The discount of its NDCG differs: see `ordrec.evaluation.ndcg`.
 
     Examples
     --------
@@ -115,15 +115,14 @@ def measure_run(
     """
     import ir_measures
 
-    for table in (ranking, qrels):  # trec_eval ends names at a zero byte, then ends the process
+    for table in (ranking, qrels):  # trec_eval ends names at a zero byte and then crashes
         if table[["query", "document"]].astype(str).map(lambda name: "\0" in name).any(axis=None):
             raise DataError("names of queries and documents must not hold zero bytes: rename them")
-    if (
-        qrels["grade"].abs() > LARGEST_GRADE
-    ).any():  # it keeps a count of every grade there could be
+    # trec_eval keeps a count of every possible grade.
+    if (qrels["grade"].abs() > LARGEST_GRADE).any():
         raise DataError(f"grades must lie within {LARGEST_GRADE}: code them as ranks")
     parsed = [ir_measures.parse_measure(name) for name in measures]
-    said = pd.DataFrame(
+    ranked = pd.DataFrame(
         {
             "query_id": ranking["query"].astype(str),
             "doc_id": ranking["document"].astype(str),
@@ -137,11 +136,11 @@ def measure_run(
             "relevance": qrels["grade"].astype(int),
         }
     )
-    rows = list(ir_measures.iter_calc(parsed, judged, said))
+    rows = list(ir_measures.iter_calc(parsed, judged, ranked))
     found = pd.DataFrame(
         [(row.query_id, str(row.measure), row.value) for row in rows],
         columns=["query", "measure", "value"],
     )
     table = found.pivot(index="query", columns="measure", values="value")
-    asked = list(dict.fromkeys(judged["query_id"]))
-    return table.reindex(index=asked, columns=[str(m) for m in parsed]).fillna(0.0)
+    queries = list(dict.fromkeys(judged["query_id"]))
+    return table.reindex(index=queries, columns=[str(m) for m in parsed]).fillna(0.0)

@@ -1,11 +1,11 @@
-"""Whether one model is better than another, or chance could have done it.
+"""Tests of whether one model is better than another or the difference is due to chance.
 
-The tests are those of scipy, statsmodels and scikit-posthocs; these modules arrange what an
-experiment measured for them and name the results:
+The tests are those of scipy, statsmodels and scikit-posthocs; these modules bring the values of
+an experiment into the form they need and name the results:
 
 * values of two models on the same folds (`signed_rank`, `corrected_t`, `paired_effect`), or on
   folds of their own (`rank_sum`, `cliffs_delta`);
-* a frame with one row a data set and one column a model (`friedman`, `nemenyi`,
+* a frame with one row per data set and one column per model (`friedman`, `nemenyi`,
   `holm_against`), such as `ExperimentResult.means`.
 
 References: Demsar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7

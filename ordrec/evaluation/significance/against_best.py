@@ -1,9 +1,10 @@
-"""Intervals of every value, and whether the best model is better than the others.
+"""Intervals of every value, and tests of whether the best model is better than the others.
 
-Users are drawn with replacement, with all they said in all folds, and every value of every model
-is computed again for each draw. The interval is between percentiles of the draws. The
-difference of a model to the best one is taken within each draw; its two-sided p is twice the
-share of draws in which it is not behind, and Holm's steps allow for the number of models.
+Users are drawn with replacement, with all their ratings in all folds, and every value of every
+model is computed again for each draw. The interval lies between percentiles of the draws. The
+difference between a model and the best one is taken within each draw; its two-sided p-value is
+twice the share of draws in which the model is not behind, adjusted for the number of models by
+Holm's method.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ordrec.evaluation.experiment.selection import higher_is_better
 from ordrec.evaluation.measurement import FoldMeasurement, Key
+from ordrec.evaluation.metrics.measures import higher_is_better
 from ordrec.evaluation.significance.bootstrap import resampled_ratios
 from ordrec.evaluation.significance.rank_tests import holm
 
@@ -33,13 +34,15 @@ def against_best(
     n_resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """One row a group of users, metric, average and model that was measured on all its folds.
+    """Compare every model with the best one, by resampling users.
 
     Returns
     -------
     DataFrame
-        ``value`` is the mean over the folds, ``low`` and ``high`` bound its interval of coverage
-        ``1 - level``; ``difference`` to the model called ``best``, ``p`` and ``adjusted_p``;
+        One row per group of users, metric, average and model that was measured on all its
+        folds. ``value`` is the mean over the folds, ``low`` and ``high`` bound its interval
+        of coverage ``1 - level``; ``difference`` is that to the model ``best``, with ``p``
+        and ``adjusted_p``;
         ``verdict`` is "best", "tied" (not significantly worse than the best) or "worse".
     """
     keys = list(dict.fromkeys(key for fold in measured for key in fold.sums))
@@ -56,17 +59,17 @@ def against_best(
 def _of_users(
     keys: list[Key], measured: Sequence[FoldMeasurement], level: float, n_resamples: int, seed: int
 ) -> list[dict[str, object]]:
-    """All metrics of one group of users, over the same draws."""
-    failed = {fold.model for fold in measured if fold.error}  # their means are of other folds
+    """Return the rows of all metrics of one group of users, over the same draws."""
+    failed = {fold.model for fold in measured if fold.error}  # their means are over fewer folds
     used = [
         (key, model, [fold for fold in measured if fold.model == model and key in fold.sums])
         for key in keys
         for model in dict.fromkeys(fold.model for fold in measured if key in fold.sums)
         if model not in failed
     ]
-    nobody = np.zeros(0, dtype=np.int64)
+    no_users = np.zeros(0, dtype=np.int64)
     every = np.unique(
-        np.concatenate([nobody, *(f.sums[key].users for key, _, folds in used for f in folds)])
+        np.concatenate([no_users, *(f.sums[key].users for key, _, folds in used for f in folds)])
     )
     if every.size < 2 or n_resamples < 1:
         return []
@@ -97,7 +100,7 @@ def _of_users(
 
 
 def _over_folds(ratios: np.ndarray, owner: np.ndarray, root: np.ndarray) -> np.ndarray:
-    """Mean over the folds of each value, one column a value."""
+    """Return the mean over the folds of each value, one column per value."""
     ratios = ratios.copy()
     ratios[:, root] = np.sqrt(ratios[:, root])
     defined = ~np.isnan(ratios)
@@ -110,7 +113,7 @@ def _over_folds(ratios: np.ndarray, owner: np.ndarray, root: np.ndarray) -> np.n
 def _verdicts(
     key: Key, models: list[str], values: np.ndarray, drawn: np.ndarray, level: float
 ) -> list[dict[str, object]]:
-    defined_for = np.flatnonzero(np.isfinite(values))  # tau of a constant is not
+    defined_for = np.flatnonzero(np.isfinite(values))  # tau of a constant is undefined
     models, values, drawn = (
         [models[m] for m in defined_for],
         values[defined_for],

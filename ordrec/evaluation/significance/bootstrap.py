@@ -1,4 +1,4 @@
-"""Intervals of means whose values come in clusters, such as ratings of users."""
+"""Bootstrap intervals of means of clustered values, such as the ratings of users."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def bootstrap_interval(
     n_resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """Percentile interval of a mean when values come in clusters, such as ratings of users.
+    """Return the percentile interval of a mean of clustered values, such as ratings of users.
 
-    Whole clusters are drawn with replacement and the mean is over the values of those drawn,
-    so that it is the pooled mean and its interval is as wide as the clusters are unlike.
+    Whole clusters are drawn with replacement and the mean is taken over all their values, so
+    that it is the pooled mean, and its interval is wide where the clusters differ.
 
     Parameters
     ----------
     values : array of float
         Such as the absolute error of each rating, or the difference of two models' errors.
     clusters : array, optional
-        The user of each value; without it every value stands alone.
+        The user of each value; if not given, every value is its own cluster.
     level : float
     n_resamples : int
     seed : int
@@ -80,9 +80,9 @@ def bootstrap_interval(
 def resampled_ratios(
     sums: np.ndarray, counts: np.ndarray, *, n_resamples: int = 2000, seed: int = 0
 ) -> np.ndarray:
-    """``sum(sums) / sum(counts)`` of many columns over the same draws of clusters.
+    """Return ``sum(sums) / sum(counts)`` of many columns over the same draws of clusters.
 
-    What `bootstrap_interval` draws for one column, for all columns at once: each row of the
+    This is the resampling of `bootstrap_interval` for all columns at once: each row of the
     result is one draw of the clusters, so that the differences of columns are paired.
 
     Parameters
@@ -111,8 +111,11 @@ def resampled_ratios(
         size = min(step, n_resamples - first)
         weights = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size)
         drawn = weights.astype(np.float64) @ both
-        over, under = drawn[:, :n_columns], drawn[:, n_columns:]
+        drawn_sums, drawn_counts = drawn[:, :n_columns], drawn[:, n_columns:]
         ratios[first : first + size] = np.divide(
-            over, under, out=np.full(over.shape, np.nan), where=under > 0
+            drawn_sums,
+            drawn_counts,
+            out=np.full(drawn_sums.shape, np.nan),
+            where=drawn_counts > 0,
         )
     return ratios

@@ -1,4 +1,4 @@
-"""Tests and effect sizes of two models, by their values on folds, users or queries."""
+"""Tests and effect sizes for two models, from their values on folds, users or queries."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = [
 
 
 class Comparison(NamedTuple):
-    """A test of two models: its statistic, and how probable one as extreme is by chance."""
+    """The statistic and the p-value of a test of two models."""
 
     statistic: float
     p: float
 
 
 def signed_rank(a: Any, b: Any) -> Comparison:
-    """Wilcoxon's signed-rank test of values measured on the same folds.
+    """Perform Wilcoxon's signed-rank test of values measured on the same folds.
 
-    Equal values count half to each side (Pratt's zeros split in two); if all are equal, p is 1.
+    Equal values count half on each side (Pratt's zeros split in two); if all are equal, p is 1.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def signed_rank(a: Any, b: Any) -> Comparison:
 
 
 def rank_sum(a: Any, b: Any) -> Comparison:
-    """Wilcoxon's rank-sum test (Mann and Whitney's U) of values on folds of their own.
+    """Perform Wilcoxon's rank-sum test (Mann and Whitney's U) of values on different folds.
 
     Examples
     --------
@@ -59,11 +59,11 @@ def rank_sum(a: Any, b: Any) -> Comparison:
 
 
 def corrected_t(a: Any, b: Any, *, n_train: int, n_test: int) -> Comparison:
-    """Paired t-test whose variance allows for training parts that overlap.
+    """Perform a paired t-test whose variance accounts for overlapping training parts.
 
     With differences ``d`` of J resampled folds, ``t = mean(d) / sqrt((1/J + n_test/n_train)
-    var(d))`` with J - 1 degrees of freedom (Nadeau and Bengio): the plain test takes the
-    folds for independent and finds differences that are not there.
+    var(d))`` with J - 1 degrees of freedom (Nadeau and Bengio): the plain test
+    assumes independent folds and finds differences that do not exist.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def corrected_t(a: Any, b: Any, *, n_train: int, n_test: int) -> Comparison:
 
 
 def paired_effect(a: Any, b: Any) -> float:
-    """Cohen's d of paired values, ``mean(a - b) / std(a - b)``: the shift in its own spread.
+    """Return Cohen's d of paired values, ``mean(a - b) / std(a - b)``.
 
     Examples
     --------
@@ -101,14 +101,14 @@ def paired_effect(a: Any, b: Any) -> float:
     """
     a, b = checked_pair(a, b)
     difference = a - b
-    spread = difference.std(ddof=1)
-    if spread == 0.0:
+    deviation = difference.std(ddof=1)
+    if deviation == 0.0:
         return 0.0 if not difference.any() else float(np.copysign(np.inf, difference.mean()))
-    return float(difference.mean() / spread)
+    return float(difference.mean() / deviation)
 
 
 def cliffs_delta(a: Any, b: Any) -> float:
-    """Cliff's delta, ``P(a > b) - P(a < b)``, from -1 to 1; 0 where neither tends to be larger.
+    """Return Cliff's delta, ``P(a > b) - P(a < b)``: between -1 and 1, 0 for no tendency.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def cliffs_delta(a: Any, b: Any) -> float:
 
 
 def checked_sample(values: Any) -> np.ndarray:
-    """The values as an array of at least two finite numbers."""
+    """Return the values as an array of at least two finite numbers."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or array.size < 2 or not np.isfinite(array).all():
         raise ArgumentError("a test needs at least two finite values of each model")
@@ -129,8 +129,10 @@ def checked_sample(values: Any) -> np.ndarray:
 
 
 def checked_pair(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Two samples that pair up."""
+    """Return two samples of equal size as arrays."""
     first, second = checked_sample(a), checked_sample(b)
     if first.shape != second.shape:
-        raise ArgumentError(f"paired values must be as many: {first.size} and {second.size}")
+        raise ArgumentError(
+            f"paired values must be equal in number: {first.size} and {second.size}"
+        )
     return first, second

@@ -27,16 +27,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Friedman:
-    """Whether several models differ at all over data sets.
+    """Result of a test of whether several models differ over data sets.
 
     Attributes
     ----------
     chi2, p : float
-        Friedman's statistic and its p.
+        Friedman's statistic and its p-value.
     f, f_p : float
-        Iman and Davenport's less conservative form, and its p.
+        Iman and Davenport's less conservative statistic and its p-value.
     ranks : Series
-        The average rank of each model, 1 the best.
+        The average rank of each model; 1 is best.
     n_data : int
     """
 
@@ -49,7 +49,7 @@ class Friedman:
 
 
 def average_ranks(scores: pd.DataFrame, *, higher_is_better: bool = False) -> pd.Series:
-    """Mean over the data sets of each model's rank, 1 the best, equal ones share.
+    """Return each model's mean rank over the data sets; 1 is best, ties share a rank.
 
     Examples
     --------
@@ -60,12 +60,12 @@ def average_ranks(scores: pd.DataFrame, *, higher_is_better: bool = False) -> pd
 
 
 def friedman(scores: pd.DataFrame, *, higher_is_better: bool = False) -> Friedman:
-    """Friedman's test with Iman and Davenport's correction.
+    """Perform Friedman's test with Iman and Davenport's correction.
 
     Parameters
     ----------
     scores : DataFrame
-        One row a data set, one column a model; at least three models.
+        One row per data set, one column per model; at least three models.
     higher_is_better : bool
     """
     scores = _complete(scores)
@@ -83,7 +83,7 @@ def friedman(scores: pd.DataFrame, *, higher_is_better: bool = False) -> Friedma
 
 
 def nemenyi(scores: pd.DataFrame) -> pd.DataFrame:
-    """p of each pair of models after Friedman's test, allowing for all pairs (Nemenyi)."""
+    """Return the p-value of each pair of models, adjusted for all pairs (Nemenyi's test)."""
     import scikit_posthocs  # type: ignore[import-untyped]
 
     scores = _complete(scores)
@@ -93,7 +93,7 @@ def nemenyi(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def critical_difference(n_models: int, n_data: int, level: float = 0.05) -> float:
-    """How far two average ranks must lie apart to differ at this level (Nemenyi).
+    """Return how far apart two average ranks must be to differ at a level (Nemenyi).
 
     ``CD = q sqrt(k (k + 1) / (6 N))`` with q the studentised range over sqrt(2).
 
@@ -109,7 +109,7 @@ def critical_difference(n_models: int, n_data: int, level: float = 0.05) -> floa
 
 
 def holm(p: Any) -> np.ndarray:
-    """p of several tests made comparable to one level by Holm's steps (statsmodels).
+    """Return p-values of several tests adjusted by Holm's method (statsmodels).
 
     Examples
     --------
@@ -122,12 +122,12 @@ def holm(p: Any) -> np.ndarray:
 
 
 def holm_against(scores: pd.DataFrame, control: str) -> pd.DataFrame:
-    """Every other model against one: signed-rank tests over the rows, adjusted by Holm.
+    """Compare every other model with one: signed-rank tests over the rows, adjusted by Holm.
 
     Returns
     -------
     DataFrame
-        One row a model: ``difference`` (mean of it minus the control's), ``effect``
+        One row per model: ``difference`` (its mean minus that of the control), ``effect``
         (`paired_effect`), ``p``, ``adjusted_p``.
 
     Examples
@@ -154,7 +154,7 @@ def holm_against(scores: pd.DataFrame, control: str) -> pd.DataFrame:
 
 
 class WinDrawLoss(NamedTuple):
-    """On how many data sets a model is better, not different, worse."""
+    """Number of data sets on which a model is better, not different, or worse."""
 
     wins: int
     draws: int
@@ -170,18 +170,18 @@ def win_draw_loss(
     higher_is_better: bool = False,
     paired: bool = True,
 ) -> WinDrawLoss:
-    """Count data sets by a Wilcoxon test over the folds of each.
+    """Count the data sets on which a model wins, draws and loses by a Wilcoxon test.
 
     Parameters
     ----------
     scores : DataFrame
-        As `ExperimentResult.scores`: a level ``data`` in the index, one row a fold.
+        As `ExperimentResult.scores`: a level ``data`` in the index, one row per fold.
     model, other : str
         Columns.
     level : float
     higher_is_better : bool
     paired : bool
-        Signed-rank test of the folds; False takes the rank-sum test.
+        Whether to use the signed-rank test over the folds; False uses the rank-sum test.
 
     Examples
     --------
@@ -201,10 +201,10 @@ def win_draw_loss(
 
 
 def _complete(scores: pd.DataFrame) -> pd.DataFrame:
-    holes = scores.isna().any()
-    if holes.any():
+    incomplete = scores.isna().any()
+    if incomplete.any():
         raise ArgumentError(
-            f"values are missing for {list(scores.columns[holes])}: leave out those models, or the "
-            "data sets on which they failed"
+            f"values are missing for {list(scores.columns[incomplete])}: leave out those models, "
+            "or the data sets on which they failed"
         )
     return scores

@@ -1,4 +1,4 @@
-"""What every split is made of: a training part, a test part, and the parameters that made them."""
+"""The parts of a split, and the parameters that splits have in common."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Split:
     Attributes
     ----------
     train, test : Ratings
-        Both speak of users and items by the codes of the whole.
+        Both use the codes of users and items of the complete ratings.
     name : str
-        The split's name as the command line writes it.
+        The name of the split on the command line.
     fold : str
         Which fold of the split: ``"1"``, ``"2"``, ... or a published name.
     given : Ratings or None
         Ratings of the test users that a model may see after training (fold-in), where
-        whole users were held out; they are in neither ``train`` nor ``test``.
+        all ratings of these users were held out; they are in neither ``train`` nor ``test``.
     """
 
     train: Ratings
@@ -68,7 +68,7 @@ class Split:
         return self.train.item_counts[self.test.items] == 0
 
     def train_and_given(self) -> Ratings:
-        """The training ratings followed by those given for fold-in."""
+        """Return the training ratings followed by those given for fold-in."""
         train, given = self.train, self.given
         if given is None:
             return train
@@ -108,16 +108,16 @@ class RowSplit:
 
 
 class Splitter(Protocol):
-    """What every split of ratings offers."""
+    """The interface of every split of ratings."""
 
     @property
     def name(self) -> str:
-        """The name by which `split_from_name` makes it again (the seed apart)."""
+        """The name from which `split_from_name` makes it again, except for the seed."""
         ...
 
     @property
     def n_splits(self) -> int:
-        """How many folds `split` yields."""
+        """The number of folds that `split` yields."""
         ...
 
     def split(self, ratings: Ratings) -> Iterator[Split]:
@@ -127,7 +127,7 @@ class Splitter(Protocol):
 
 @dataclass(frozen=True)
 class SplitParameters:
-    """Checks the parameters that splits have in common, and makes the name out of them."""
+    """Base of the splits: checks their parameters and makes the name from them."""
 
     kind: ClassVar[str]
     shares: ClassVar[tuple[str, ...]] = ("test_size", "given")
@@ -140,7 +140,9 @@ class SplitParameters:
                 raise ArgumentError(f"{name} must lie between 0 and 1, got {value}")
             least = self.counts.get(name)
             if least is not None and (not isinstance(value, Integral) or value < least):
-                raise ArgumentError(f"{name} must be a whole number from {least} up, got {value}")
+                raise ArgumentError(
+                    f"{name} must be a whole number of at least {least}, got {value}"
+                )
 
     @property
     def name(self) -> str:
@@ -152,7 +154,7 @@ class SplitParameters:
 
     @property
     def n_splits(self) -> int:
-        """How many folds the split yields."""
+        """The number of folds that the split yields."""
         return getattr(self, "n_folds", getattr(self, "repeats", 1))
 
 
@@ -163,7 +165,7 @@ def part_ratings(
     fold: str = "1",
     given: np.ndarray | None = None,
 ) -> Split:
-    """The split with the given masks of test ratings and ratings for fold-in."""
+    """Return the split with the given masks of test ratings and ratings for fold-in."""
     train = ~test if given is None else ~(test | given)
     for part, mask in (("training", train), ("test", test)):
         if not mask.any():
@@ -181,7 +183,7 @@ def part_ratings(
 
 
 def part_rows(test: np.ndarray, name: str, fold: str) -> RowSplit:
-    """The split of a table with the given mask of test rows."""
+    """Return the split of a table with the given mask of test rows."""
     if test.all() or not test.any():
         raise DataError(
             f"split {name!r} leaves a part of the {test.size} rows empty: choose another size"

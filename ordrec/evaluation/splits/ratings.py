@@ -1,7 +1,7 @@
-"""Ways to part ratings into training and test.
+"""Splits of ratings into training and test.
 
 Every split is a small frozen object that prints its parameters; ``split(ratings)`` yields
-one `Split` a fold. All randomness comes from ``seed`` and is drawn in one thread, so a
+one `Split` per fold. All randomness comes from ``seed`` and is drawn in one thread, so a
 split is the same wherever it is made.
 """
 
@@ -35,14 +35,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class HoldOut(SplitParameters):
-    """A random share of all ratings is the test part.
+    """Split that tests on a random share of all ratings.
 
     Parameters
     ----------
     test_size : float
         Share of the ratings, between 0 and 1.
     repeats : int
-        How many independent draws to yield.
+        Number of independent draws.
     seed : int
 
     Examples
@@ -70,7 +70,7 @@ class HoldOut(SplitParameters):
 
 @dataclass(frozen=True)
 class KFold(SplitParameters):
-    """The ratings are dealt at random into folds; each fold is the test part once.
+    """Split of the ratings at random into folds; each fold is the test part once.
 
     Parameters
     ----------
@@ -85,14 +85,16 @@ class KFold(SplitParameters):
 
     def split(self, ratings: Ratings) -> Iterator[Split]:
         """Yield ``n_folds`` folds whose test parts are disjoint and cover everything."""
-        dealt = np.random.default_rng(self.seed).permutation(ratings.n_ratings) % self.n_folds
+        fold_of_rating = (
+            np.random.default_rng(self.seed).permutation(ratings.n_ratings) % self.n_folds
+        )
         for fold in range(self.n_folds):
-            yield part_ratings(ratings, dealt == fold, self.name, str(fold + 1))
+            yield part_ratings(ratings, fold_of_rating == fold, self.name, str(fold + 1))
 
 
 @dataclass(frozen=True)
 class UserHoldOut(SplitParameters):
-    """The same random share of each user's ratings is the test part.
+    """Split that tests on the same random share of each user's ratings.
 
     A user with ``n`` ratings gives ``round(test_size * n)`` of them and always keeps at
     least one for training.
@@ -116,9 +118,9 @@ class UserHoldOut(SplitParameters):
 
 @dataclass(frozen=True)
 class LeaveOut(SplitParameters):
-    """The same random number of each user's ratings is the test part.
+    """Split that tests on the same number of each user's ratings, drawn at random.
 
-    Users with no more than ``n`` ratings stay in training altogether.
+    All ratings of users with no more than ``n`` ratings stay in training.
 
     Parameters
     ----------
@@ -140,11 +142,11 @@ class LeaveOut(SplitParameters):
 
 @dataclass(frozen=True)
 class StrongGeneralisation(SplitParameters):
-    """Whole users are held out; some of their ratings are given for fold-in.
+    """Split that holds out whole users and gives some of their ratings for fold-in.
 
-    Training never sees the held-out users. Of each of them a random share of the ratings
-    is ``Split.given``, the others are the test part (at least one on each side; users
-    with a single rating are never held out).
+    Training never sees the held-out users. A random share of each such user's ratings is
+    ``Split.given``, the others are the test part (at least one rating in each; users with a
+    single rating are never held out).
 
     Parameters
     ----------
@@ -180,11 +182,11 @@ class StrongGeneralisation(SplitParameters):
 
 @dataclass(frozen=True)
 class GlobalTime(SplitParameters):
-    """The latest share of all ratings is the test part; nothing in training is later.
+    """Split that tests on the latest share of all ratings; nothing in training is later.
 
-    Ratings of the same second are never separated: the cut falls between two distinct
-    times, as near to ``test_size`` as possible. Most test users of such a split are
-    often unseen in training: look at ``Split.n_cold_users``.
+    Ratings of the same second are never separated: the cut is between two distinct times, as
+    near to ``test_size`` as possible. Most test users of such a split are often unseen in
+    training: see ``Split.n_cold_users``.
 
     Parameters
     ----------
@@ -201,7 +203,7 @@ class GlobalTime(SplitParameters):
         moments, counts = np.unique(times, return_counts=True)
         if moments.size == 1:
             raise DataError(
-                f"split {self.name!r}: all ratings bear the same time {moments[0]}: "
+                f"split {self.name!r}: all ratings have the same time {moments[0]}: "
                 'use a split that needs no time, such as "holdout:0.2"'
             )
         later = times.size - np.cumsum(counts)[:-1]  # ratings after each possible cut
@@ -211,7 +213,7 @@ class GlobalTime(SplitParameters):
 
 @dataclass(frozen=True)
 class UserTime(SplitParameters):
-    """The latest share of each user's ratings is the test part.
+    """Split that tests on the latest share of each user's ratings.
 
     A user with ``n`` ratings gives ``round(test_size * n)`` of them and always keeps at
     least one for training. Ratings a user gave in the same second are ordered at random.
@@ -239,7 +241,7 @@ class UserTime(SplitParameters):
 
 @dataclass(frozen=True)
 class PublishedFolds(SplitParameters):
-    """Partitions that came with the data, such as ``u1`` to ``u5`` of MovieLens 100K.
+    """Split into partitions published with the data, such as ``u1`` to ``u5`` of MovieLens 100K.
 
     Parameters
     ----------
@@ -258,7 +260,7 @@ class PublishedFolds(SplitParameters):
 
     @property
     def n_splits(self) -> int:
-        """How many folds there are: one a name."""
+        """The number of folds: one per name."""
         return len(self.names)
 
     def __post_init__(self) -> None:
@@ -268,7 +270,7 @@ class PublishedFolds(SplitParameters):
             raise ArgumentError("names must hold at least one name of a published fold")
 
     def split(self, ratings: Ratings) -> Iterator[Split]:
-        """Yield one fold a name."""
+        """Yield one fold per name."""
         for fold in self.names:
             if fold not in ratings.folds:
                 known = ", ".join(ratings.folds) or "none"
@@ -300,15 +302,15 @@ def split_from_name(name: str, *, seed: int = 0) -> Splitter:
     ----------
     name : str
         ``holdout:0.2``, ``kfold:5``, ``fold:u1`` (or ``fold:u1,u2``), ``user-holdout:0.2``,
-        ``leave-out:5``, ``strong:0.2``, ``time:0.2`` or ``user-time:0.2``. What follows the
-        colon may be left out, except for ``fold``.
+        ``leave-out:5``, ``strong:0.2``, ``time:0.2`` or ``user-time:0.2``. The part after
+        the colon may be omitted, except for ``fold``.
     seed : int
         For the splits that draw at random.
 
     Raises
     ------
     ArgumentError
-        Listing the choices.
+        For an unknown name, listing the choices.
 
     Examples
     --------
@@ -344,13 +346,13 @@ def split_from_name(name: str, *, seed: int = 0) -> Splitter:
 def _place_within_user(
     ratings: Ratings, rng: np.random.Generator, latest_first: np.ndarray | None = None
 ) -> np.ndarray:
-    """Place 0, 1, ... of each rating among its user's, at random or from the latest back."""
+    """Return the place 0, 1, ... of each rating among its user's: random, or latest first."""
     n = ratings.n_ratings
     rank = rng.permutation(n)
     if latest_first is not None:
         rows = rank[np.argsort(-latest_first[rank], kind="stable")]
         rank[rows] = np.arange(n)
-    # One distinct whole number a row: far quicker to sort than two columns, and no ties.
+    # One distinct whole number per row: much faster to sort than two columns, and no ties.
     order = np.argsort(ratings.users.astype(np.int64) << 32 | rank)
     starts = np.concatenate([[0], np.cumsum(ratings.user_counts)[:-1]])
     place = np.empty(n, dtype=np.int64)
@@ -359,7 +361,7 @@ def _place_within_user(
 
 
 def _share_of_each(ratings: Ratings, share: float) -> np.ndarray:
-    """For each rating, how many of its user's ratings make the share; never all of them."""
+    """Return, per rating, how many of its user's ratings make the share; never all of them."""
     counts = ratings.user_counts
     return np.minimum(np.rint(share * counts).astype(np.int64), counts - 1)[ratings.users]
 
@@ -372,7 +374,7 @@ def _known_times(ratings: Ratings, name: str) -> np.ndarray:
     if unknown:
         raise DataError(
             f"split {name!r}: {unknown} of {ratings.n_ratings} ratings of {ratings.name} have "
-            f"timestamp 0, that is an unknown time: drop them first with "
+            f"timestamp 0, which means an unknown time: drop them first with "
             f"ratings.select(ratings.timestamps != 0), or {remedy}"
         )
     return ratings.timestamps

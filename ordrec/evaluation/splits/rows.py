@@ -1,4 +1,4 @@
-"""Ways to part the rows of a table into training and test, keeping the share of each label."""
+"""Splits of the rows of a table into training and test that keep the share of each label."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["StratifiedHoldOut", "StratifiedKFold"]
 
 @dataclass(frozen=True)
 class StratifiedHoldOut(SplitParameters):
-    """A random share of a table's rows, the same share of every label up to one row.
+    """Split that tests on a random share of the rows, the same for every label up to one row.
 
-    Labels with a single row are allowed; that row lands on either side.
+    Labels with a single row are allowed; that row may be in either part.
 
     Parameters
     ----------
     test_size : float
     repeats : int
-        How many independent draws to yield.
+        Number of independent draws.
     seed : int
 
     Examples
@@ -57,7 +57,7 @@ class StratifiedHoldOut(SplitParameters):
 
 @dataclass(frozen=True)
 class StratifiedKFold(SplitParameters):
-    """A table's rows are dealt into folds, every label evenly up to one row.
+    """Split of the rows into folds, with equal numbers of every label up to one row.
 
     Parameters
     ----------
@@ -74,14 +74,14 @@ class StratifiedKFold(SplitParameters):
         """Yield ``n_folds`` folds whose test parts are disjoint and cover everything."""
         rng = np.random.default_rng(self.seed)
         order = _by_label(labels, rng)
-        dealt = np.empty(order.size, dtype=np.int64)
-        dealt[order] = rng.permutation(self.n_folds)[np.arange(order.size) % self.n_folds]
+        fold_of_row = np.empty(order.size, dtype=np.int64)
+        fold_of_row[order] = rng.permutation(self.n_folds)[np.arange(order.size) % self.n_folds]
         for fold in range(self.n_folds):
-            yield part_rows(dealt == fold, self.name, str(fold + 1))
+            yield part_rows(fold_of_row == fold, self.name, str(fold + 1))
 
 
 def _by_label(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Row numbers sorted by label, at random within a label."""
+    """Return row numbers sorted by label, in random order within a label."""
     labels = np.asarray(labels)
     if labels.ndim != 1 or labels.size < 2:
         raise ArgumentError(f"labels must be one column of at least two rows, got {labels.shape}")

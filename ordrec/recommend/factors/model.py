@@ -181,9 +181,7 @@ class OrdinalFactors(IdMappedModel):
     def predict(self, users: Any, items: Any) -> np.ndarray:
         """The decision on each pair's distribution, in the data's own scale."""
         p = self.predict_proba(users, items)
-        if self.decision == "mean":
-            return p @ self.scale_.values
-        return self.scale_.values[decide(p, self.decision)]
+        return decide(p, self.decision, self.scale_.values)
 
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
         """One row a pair, one column a scale value in ascending order."""

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
-from ordrec.ordinal.decisions import Decision
+from ordrec.ordinal.decisions import Decision, decide
 from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel, codes_of
 from ordrec.recommend.choice.als_ranking import FirstStage
-from ordrec.recommend.pair_table import decided, predict_pairs
+from ordrec.recommend.pair_table import predict_pairs
 from ordrec.recommend.predictor.explain import Explanation, explain_pair
 from ordrec.recommend.predictor.fold_in import FoldedUser, fold_in_user
 from ordrec.recommend.predictor.preparation import Preparation, Units, prepare, within_memory
@@ -169,7 +169,7 @@ class RatingPredictor(IdMappedModel):
             Seconds since 1970 at which the rating is given; 0 where unknown.
         """
         p = self.predict_proba(users, items, timestamps)
-        return decided(p, self.decision, self.scale_.values)
+        return decide(p, self.decision, self.scale_.values)
 
     def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
         """One row a pair, one column a scale value in ascending order; rows sum to 1."""

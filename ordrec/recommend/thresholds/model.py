@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.ordinal.decisions import Decision
+from ordrec.ordinal.decisions import Decision, decide
 from ordrec.persistence import model_of, state_of
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel
-from ordrec.recommend.pair_table import decided
 from ordrec.recommend.predictor.preparation import Units
 from ordrec.recommend.thresholds.ordered_probit import LayerPriors, fit_layer
 from ordrec.recommend.thresholds.state import (
@@ -119,7 +118,7 @@ class PersonalThresholds(IdMappedModel):
     def predict(self, users: Any, items: Any, scores: Any = None) -> np.ndarray:
         """One rating a pair, by ``decision``."""
         p = self.predict_proba(users, items, scores)
-        return decided(p, self.decision, self.scale_.values)
+        return decide(p, self.decision, self.scale_.values)
 
     # ---- files ---------------------------------------------------------------------------
 

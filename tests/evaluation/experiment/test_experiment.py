@@ -364,7 +364,7 @@ def test_refusals(tmp_path: Path) -> None:
     problem = TableProblem(striped_table())
     with pytest.raises(ArgumentError, match="at least one"):
         Experiment({}, [problem])
-    with pytest.raises(ArgumentError, match="one name"):
+    with pytest.raises(ArgumentError, match="same name"):
         Experiment({"r": Ridge()}, [problem, problem])
     with pytest.raises(ArgumentError, match="max_folds"):
         Experiment({"r": Ridge()}, [problem], max_folds=0)

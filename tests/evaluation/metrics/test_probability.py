@@ -79,13 +79,13 @@ def test_bad_input_is_named(name):
         metric([0], [[0.5, 0.6]])
     with pytest.raises(DataError, match="negative or do not sum to 1"):
         metric([0], [[-0.5, 1.5]])
-    with pytest.raises(ArgumentError, match="one row a prediction"):
+    with pytest.raises(ArgumentError, match="one row per prediction"):
         metric([0], [0.5])
     with pytest.raises(DataError, match="nothing to measure"):
         metric([], np.zeros((0, 2)))
     with pytest.raises(DataError, match="prediction of row 0"):
         metric([0], [[np.nan, 1.0]])
-    with pytest.raises(ArgumentError, match="one column of probabilities a level"):
+    with pytest.raises(ArgumentError, match="one column of probabilities per level"):
         metric([0], [[1.0]])
 
 

@@ -76,7 +76,7 @@ def test_bad_input_is_named(name):
         metric([1, 2], [1, float("nan")])
     with pytest.raises(DataError, match="the true value of row 0 is inf"):
         metric([float("inf"), 2], [1, 2])
-    with pytest.raises(ArgumentError, match="groups must name one group a row"):
+    with pytest.raises(ArgumentError, match="groups must name one group per row"):
         metric([1, 2], [1, 2], groups=[1])
     with pytest.raises(ArgumentError, match="need one true value and one number"):
         metric([1, 2], [[0.5, 0.5], [0.5, 0.5]])

@@ -260,7 +260,7 @@ def test_unknown_times_are_refused_with_a_remedy():
         with pytest.raises(DataError, match=r"no timestamps: use a split .*holdout:0\.2"):
             list(splitter.split(ratings.without_timestamps()))
     same = Ratings.from_frame(ratings.to_frame().assign(timestamp=5))
-    with pytest.raises(DataError, match="all ratings bear the same time 5"):
+    with pytest.raises(DataError, match="all ratings have the same time 5"):
         list(GlobalTime(0.2).split(same))
 
 
@@ -282,9 +282,9 @@ def test_empty_parts_are_refused():
         (lambda: HoldOut(1.5), "test_size must lie between 0 and 1, got 1.5"),
         (lambda: UserHoldOut(float("nan")), "test_size must lie between"),
         (lambda: StrongGeneralisation(0.2, given=1.0), "given must lie between"),
-        (lambda: KFold(1), "n_folds must be a whole number from 2 up, got 1"),
+        (lambda: KFold(1), "n_folds must be a whole number of at least 2, got 1"),
         (lambda: KFold(2.5), "n_folds must be a whole number"),
-        (lambda: LeaveOut(0), "n must be a whole number from 1 up"),
+        (lambda: LeaveOut(0), "n must be a whole number of at least 1"),
         (lambda: HoldOut(0.2, repeats=0), "repeats must be"),
         (lambda: PublishedFolds(()), "at least one name"),
         (lambda: split_from_name("hold-out:0.2"), "unknown split 'hold-out:0.2': choose one of"),
