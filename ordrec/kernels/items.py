@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ordrec.kernels.corating import CoRating
 from ordrec.kernels.distances import products, squared_norms
 from ordrec.kernels.low_rank import LowRank
 from ordrec.kernels.pearson import Pearson, Residual
-from ordrec.parallel import worker_count
+from ordrec.parallel import loop_threads, worker_count
 
 __all__ = ["ItemKernel"]
 
@@ -261,7 +260,8 @@ class ItemKernel:
                     self._table[base : base + p + 1, n_sums + k] = G[p - first, : p + 1]
 
         starts = range(0, self.n_items_, ROWS_AT_A_TIME)
-        with ThreadPoolExecutor(worker_count(self.n_jobs)) as threads:
+        n_threads = worker_count(self.n_jobs)
+        with loop_threads(n_threads, hold_blas=n_threads > 1) as threads:
             list(threads.map(sum_rows, starts))
 
     def _ratings(self) -> tuple[np.ndarray, ...]:

@@ -15,7 +15,6 @@ which loses no digits), another one adds up ``sum_u y_ui y_uj`` of all leaves of
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +28,7 @@ from ordrec.kernels.base import Kernel
 from ordrec.kernels.components import Leaf, expression_of
 from ordrec.kernels.corating import CoRating
 from ordrec.kernels.pearson import Pearson, Residual
-from ordrec.parallel import worker_count
+from ordrec.parallel import loop_threads, worker_count
 from ordrec.ratings import Ratings
 from ordrec.ratings.scan import ROWS, RatingsScan
 
@@ -175,16 +174,12 @@ def scan_gram(
     slot = np.full(scan.n_items, -1, dtype=np.int64)
     slot[codes] = np.arange(codes.size)
     gram = np.zeros((codes.size, codes.size), dtype=dtype)
-    with ThreadPoolExecutor(worker_count(n_jobs)) as threads:
+    starts = range(0, codes.size, ROWS_AT_A_TIME)
+    with loop_threads(worker_count(n_jobs), hold_blas=False) as threads:
         for chunk in scan.chunks(rows):
             part = _rewritten(chunk, leaves, centres, scales, user_shrinkage, slot)
-            starts = range(0, codes.size, ROWS_AT_A_TIME)
             list(threads.map(partial(_add_rows, gram, ROWS_AT_A_TIME, *part), starts))
-        list(
-            threads.map(
-                partial(_mirror, gram, ROWS_AT_A_TIME), range(0, codes.size, ROWS_AT_A_TIME)
-            )
-        )
+        list(threads.map(partial(_mirror, gram, ROWS_AT_A_TIME), starts))
     if constant:
         gram += constant
     return gram

@@ -12,7 +12,6 @@ is one compiled call; threads share them out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,7 @@ from ordrec.ordinal.gpor.evidence import LikelihoodBounds, maximise
 from ordrec.ordinal.gpor.likelihood import threshold_edges
 from ordrec.ordinal.gpor.parameters import GapPrior, chain, pack, paper_start, unpack
 from ordrec.ordinal.thresholds.probabilities import rank_probabilities
-from ordrec.parallel import one_blas_thread
+from ordrec.parallel import loop_threads
 
 __all__ = ["PooledEvidence", "PooledFit", "fit_many"]
 
@@ -98,8 +97,8 @@ class PooledEvidence:
                 worst = max(worst, 0.0 if converged else violation)
             return np.concatenate([[total, unconverged, by_noise], by_weights, by_edges, [worst]])
 
-        with one_blas_thread(), ThreadPoolExecutor(len(self._shares)) as pool:
-            parts = np.array(list(pool.map(work, self._shares)))
+        with loop_threads(len(self._shares)) as threads:
+            parts = np.array(list(threads.map(work, self._shares)))
         sums = parts[:, :-1].sum(axis=0)
         self.n_unconverged, self.violation = int(sums[1]), float(parts[:, -1].max())
         by_weights = sums[3 : 3 + weights.size]

@@ -17,8 +17,7 @@ and NEGATIVE free (off the rank: POSITIVE, whatever the sign).
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import nullcontext
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from ordrec.ordinal.npsvor.gram import DenseGram, NotPositiveDefiniteError
 from ordrec.ordinal.npsvor.parts import PartedADMM
 from ordrec.ordinal.npsvor.problem import Planes, dual_objective, primal_objective
 from ordrec.ordinal.solution import Solution
-from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.parallel import loop_threads, worker_count
 
 __all__ = ["solve"]
 
@@ -71,8 +70,7 @@ def solve(
         the largest of all ranks; the objective and the gap are sums over the ranks.
     """
     n_threads = worker_count(n_jobs)
-    one_core_each = one_blas_thread() if n_threads > 1 else nullcontext()
-    with one_core_each, ThreadPoolExecutor(n_threads) as threads:
+    with loop_threads(n_threads, hold_blas=n_threads > 1) as threads:
         return _solve(gram, planes, eta, tol, max_iter, threads)
 
 
