@@ -89,7 +89,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
 class ThresholdModel(OrdinalClassifier):
     """An estimator with a latent score cut by ``thresholds_``.
 
-    There is no ``decision_function``: scikit-learn expects one column a class there. Use
+    There is no ``decision_function``: scikit-learn expects one column per class there. Use
     `predict_latent`, which is on the scale of ``thresholds_``.
     """
 
@@ -130,9 +130,9 @@ class ProximityModel(OrdinalClassifier):
         return self.predict_distances(X).argmin(axis=1)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Negated distances, one column a rank: the largest wins.
+        """Negated distances, one column per rank: the largest wins.
 
-        With two ranks, as in scikit-learn, one value a sample: how much nearer it is to the
+        With two ranks, as in scikit-learn, one value per sample: how much nearer it is to the
         upper rank than to the lower one.
         """
         distances = self.predict_distances(X)

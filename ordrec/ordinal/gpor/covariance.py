@@ -2,7 +2,7 @@
 
 Laplace's method and expectation propagation both replace the likelihood of sample i by a
 Gaussian factor of precision w_i >= 0. A covariance offers ``dot(v) = K v`` and
-``factor(w)``; the factor stands for the posterior under those precisions:
+``factor(w)``; the factor represents the posterior under those precisions:
 
     log_det            ln |I + K W|
     solve(v)           R v,  R = (K + W^-1)^-1
@@ -12,7 +12,7 @@ Gaussian factor of precision w_i >= 0. A covariance offers ``dot(v) = K v`` and
 
 Here K is a full matrix and everything goes through ``B = I + W^1/2 K W^1/2``, whose
 eigenvalues are at least one: neither K nor W is ever inverted, both may be singular.
-`ordrec.ordinal.gpor.lowrank` has the same face for inducing inputs.
+`ordrec.ordinal.gpor.lowrank` has the same interface for inducing inputs.
 """
 
 from __future__ import annotations

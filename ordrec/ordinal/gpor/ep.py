@@ -87,7 +87,7 @@ def expectation_propagation(
     start: tuple[np.ndarray, np.ndarray] | None = None,
     max_iter: int = MAX_ITER,
 ) -> EPPosterior:
-    """Sweep until the sites stand still; parameters as for `laplace`."""
+    """Sweep until the sites no longer move; parameters as for `laplace`."""
     edges = threshold_edges(thresholds)
     p, nu = laplace(covariance, ranks, thresholds, noise).sites if start is None else start
     step, before = 1.0, np.inf

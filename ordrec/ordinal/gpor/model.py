@@ -46,8 +46,8 @@ class GPOR(KernelMixin, ThresholdModel):
     Parameters
     ----------
     kernel : str or Kernel, default="rbf"
-        "rbf", "linear", "poly", "pearson", "ard" (Gaussian, one width a feature),
-        "ard-linear" (one weight a feature), "precomputed", or a kernel object. The free
+        "rbf", "linear", "poly", "pearson", "ard" (Gaussian, one width per feature),
+        "ard-linear" (one weight per feature), "precomputed", or a kernel object. The free
         parameters of the kernel start from its values and stay within its bounds.
     gamma : None, "scale", "auto" or float, default=None
         Start of the Gaussian width for kernels given by name; None is the paper's
@@ -298,7 +298,7 @@ class GPOR(KernelMixin, ThresholdModel):
         return best
 
     def _settle(self, evidence: Evidence) -> None:
-        """Keep the posterior at theta_ and what predictions need of it."""
+        """Keep the posterior at theta_, as far as predictions need it."""
         self.kernel_, rho = evidence.split(self.theta_)
         self.noise_, self.thresholds_ = unpack(rho)
         found = evidence.posterior(self.theta_)
@@ -377,7 +377,7 @@ class GPOR(KernelMixin, ThresholdModel):
             return self._prior_variance
         diag = np.asarray(diag, dtype=np.float64)
         if diag.shape != (X.shape[0],):
-            raise ValueError(f"diag must have one entry a row ({X.shape[0]}), got {diag.shape}")
+            raise ValueError(f"diag must have one entry per row ({X.shape[0]}), got {diag.shape}")
         return diag
 
     def predict_proba(self, X: Any, *, diag: Any = None) -> np.ndarray:
@@ -407,7 +407,7 @@ class GPOR(KernelMixin, ThresholdModel):
 
     @property
     def relevance_(self) -> pd.DataFrame:
-        """ARD parameters, one row a feature and one column a parameter, most relevant first."""
+        """ARD parameters, one row per feature and one column per parameter, most relevant first."""
         check_is_fitted(self)
         found: dict[str, np.ndarray] = {}
         for p in self.kernel_.hyperparameters():

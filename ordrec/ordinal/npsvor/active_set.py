@@ -7,7 +7,7 @@ multiplier that left its place (a free one outside its interval, a fixed one who
 has the wrong sign) and solves again (Judice and Pires 1994, block principal pivoting). When
 no exchange is left the point is optimal. When the number of exchanges stops falling, ADMM
 goes on with twice the iterations and guesses again; as ADMM converges, so does the whole.
-Of a large problem, the first guess comes from ADMM on parts of it (`parts`).
+For a large problem, the first guess comes from ADMM on parts of the rows (`parts`).
 Rounds without exchange refine the solution by conjugate gradients; the factored block, which
 has a ridge and may be in single precision, is their preconditioner.
 
@@ -61,7 +61,7 @@ def solve(
     max_iter : int
         Limit of ADMM iterations.
     n_jobs : int
-        Threads, each with a part of the first guess, then a rank at a time.
+        Threads; each takes a part of the first guess, then one rank at a time.
 
     Returns
     -------
@@ -215,7 +215,7 @@ class _Rank:
         return x, db
 
     def apply(self, x: np.ndarray, product: np.ndarray, db: float, tol: float) -> None:
-        """Take the step, exchange what left its place, and say whether to go on."""
+        """Take the step, exchange what left its place, and set whether the rank is finished."""
         if self.finished:
             return
         curvature = float(x @ product)

@@ -136,10 +136,10 @@ class FreeBlock:
         corner -= self._inner[np.ix_(columns, columns)]
         right = np.concatenate([g[added], fixed[removed], [total - fixed[movers].sum()]])
         w = _solve_or_least_squares(corner, right - (self._half.T @ base)[columns])
-        spread = np.zeros(self._half.shape[1], dtype=self.K.dtype)
-        spread[columns] = w
+        border = np.zeros(self._half.shape[1], dtype=self.K.dtype)
+        border[columns] = w
         x = fixed.copy()
-        rest = (base - self._half @ spread)[:, None]
+        rest = (base - self._half @ border)[:, None]
         x[start] = _solve_triangle(self._factor, rest, transposed=True)[:, 0]
         x[removed] = fixed[removed]
         x[added] = w[:a]

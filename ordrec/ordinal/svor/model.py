@@ -35,7 +35,7 @@ def _wants_probability(model: _SVOR) -> bool:
 
 
 class _SVOR(KernelMixin, ThresholdModel):
-    """What the three have in common: a Gram matrix, a solver, a sparse expansion."""
+    """Common base of the three: a Gram matrix, a solver, a sparse expansion."""
 
     C: float
     tol: float
@@ -58,7 +58,7 @@ class _SVOR(KernelMixin, ThresholdModel):
             Or the Gram matrix, with ``kernel="precomputed"``.
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
-            Multiplies C. Samples of weight zero do not count at all.
+            Multiplies C. Samples of weight zero are ignored.
         """
         self._check_parameters()
         X, ranks, weight = self._validate_fit(X, y, sample_weight)
@@ -240,7 +240,7 @@ class SVORIM(_SVOR):
         What (19) bounds by tol.
     n_iter_ : int
     converged_ : bool
-        Whether violation and gap are within their bounds; a ConvergenceWarning tells if not.
+        Whether violation and gap are within their bounds; if not, a ConvergenceWarning is issued.
     kernel_ : Kernel
 
     Examples

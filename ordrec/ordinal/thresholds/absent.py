@@ -16,7 +16,7 @@ from scipy.special import expit
 
 __all__ = ["PresentRanks"]
 
-UNSEEN = 0.5  # samples that all absent ranks at one end together stand for
+UNSEEN = 0.5  # samples that all absent ranks at one end together count as
 
 
 class PresentRanks:
