@@ -1,4 +1,4 @@
-"""The kernel of items by a few factors that explain their ratings."""
+"""The kernel of item factors that explain the ratings."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from ordrec.ordinal.thresholds.probabilities import rank_probabilities
 __all__ = ["GPOR"]
 
 CHUNK = 2048  # rows predicted together
-DOUBTFUL = 0.05  # share of EP's evidence by which Laplace's may exceed it without a word
+EXCESS = 0.05  # share of EP's evidence by which Laplace's may exceed it without a warning
 RESTART_SPREAD = 1.0  # deviation of random starts around the first one, in log-parameters
 
 
@@ -110,7 +110,7 @@ class GPOR(KernelMixin, ThresholdModel):
     Notes
     -----
     With an ARD kernel and many more features than samples, the evidence ends up choosing
-    whatever features separate the training samples. The ranking is best while the weights
+    any features that separate the training samples. The ranking is best while the weights
     have moved apart but not settled: stop after about five iterations (``max_iter=5``).
 
     Without a sample of a declared rank, the evidence would give that rank no room. The
@@ -322,7 +322,7 @@ class GPOR(KernelMixin, ThresholdModel):
         self._keep_rows(X, rows)
 
     def _compare_with_ep(self, found: LaplacePosterior) -> None:
-        """Say so if the ascent has led to where Laplace's evidence is not to be trusted.
+        """Warn if the ascent has led to where Laplace's evidence cannot be trusted.
 
         Noise much smaller than the gaps makes the posterior of a lonely sample a box; the
         Gaussian at its mode then holds far more mass than there is.
@@ -331,7 +331,7 @@ class GPOR(KernelMixin, ThresholdModel):
             found.covariance, found.ranks, self.thresholds_, self.noise_, found.sites
         )
         excess = found.log_evidence - check.log_evidence
-        if excess > 2.0 + DOUBTFUL * abs(check.log_evidence):
+        if excess > 2.0 + EXCESS * abs(check.log_evidence):
             warnings.warn(
                 f"{type(self).__name__}: Laplace's log-evidence {found.log_evidence:.6g} exceeds "
                 f"that of expectation propagation at the same parameters by {excess:.3g}, so "
@@ -389,7 +389,7 @@ class GPOR(KernelMixin, ThresholdModel):
         """Zero-based ranks by ``decision``."""
         return decide(self.predict_proba(X), self.decision)
 
-    # ---- what was learnt -----------------------------------------------------------------
+    # ---- learnt parameters -----------------------------------------------------------------
 
     def log_evidence(self, theta: Any = None, gradient: bool = True) -> Any:
         """Log-evidence of the training data at theta (default ``theta_``).
