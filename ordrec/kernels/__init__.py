@@ -1,4 +1,4 @@
-"""Kernels: small objects that every solver takes, by name or by instance."""
+"""Kernels: small objects that every estimator accepts, by name or as an instance."""
 
 from __future__ import annotations
 

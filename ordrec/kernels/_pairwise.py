@@ -1,4 +1,4 @@
-"""Pair moments of items, and item kernels without one user, in one pass over them.
+"""Pair moments of items, and item kernels without one user, computed in one pass.
 
 With x the entries of a *source* (ratings or residuals), over the users v who rated both:
 
@@ -18,11 +18,11 @@ packed triangle holds the pairs (p, q), q <= p, all moments of a pair side by si
 
     table[p (p + 1) / 2 + q] = N, then P, Q_pq, Q_qp of each source, then fixed products
 
-A *leaf* is one component kernel, given by its row in the integer table (``KIND``, ``FIRST``:
-its first moment, or first factor; ``STOP``: the end of its factors; ``SOURCE``) and in the real
-one (``DAMPING``, ``SMOOTH``: negative when it is not normalised). A *term* is a weighted product
-of leaves. Most terms are a single leaf and are added up straight from the moments; only real
-products need the values of their leaves.
+A *leaf* is one component kernel, given by its row in the integer table ``layout`` (``KIND``,
+``FIRST``: its first moment, or first factor; ``STOP``: the end of its factors; ``SOURCE``) and in
+the table ``numbers`` (``DAMPING``, ``SMOOTH``: negative when it is not normalised). A *term* is a
+weighted product of leaves. Most terms are a single leaf and are added up directly from the
+moments; only products of several leaves need the values of their leaves.
 
 Columns are taken in chunks. The counts of a chunk are read first: nothing waits for them, so
 the memory brings all pairs of the chunk at the same time, and the leaves find them in the cache.
@@ -111,14 +111,14 @@ def row_moments(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def leaf_vectors(places, own_places, own_entries, diagonal, factors, whole, real):  # type: ignore[no-untyped-def]
+def leaf_vectors(places, own_places, own_entries, diagonal, factors, layout, numbers):  # type: ignore[no-untyped-def]
     """Means c, downdates e and scales of each leaf at the given items, without the user.
 
-    ``own_places`` (ascending) are the items the user rated, ``own_entries`` his entries of each
+    ``own_places`` (ascending) are the items the user rated, ``own_entries`` their entries of each
     source; ``diagonal`` has the moments of each item with itself, that is its number of
     ratings, sums of squares, sums, and fixed products, of all users.
     """
-    n_leaves, n = len(whole), len(places)
+    n_leaves, n = len(layout), len(places)
     c, e, scale = np.zeros((n_leaves, n)), np.zeros((n_leaves, n)), np.ones((n_leaves, n))
     for a in range(n):
         p = places[a]
@@ -126,7 +126,7 @@ def leaf_vectors(places, own_places, own_entries, diagonal, factors, whole, real
         has = at < len(own_places) and own_places[at] == p
         count = diagonal[p, 0] - 1.0 if has else diagonal[p, 0]
         for leaf in range(n_leaves):
-            kind, first = whole[leaf, KIND], whole[leaf, FIRST]
+            kind, first = layout[leaf, KIND], layout[leaf, FIRST]
             norm = 0.0
             if kind == FIXED:
                 norm = diagonal[p, first]
@@ -135,12 +135,12 @@ def leaf_vectors(places, own_places, own_entries, diagonal, factors, whole, real
                 if has:
                     e[leaf, a] = 1.0
             elif kind == FACTORS:
-                for f in range(first, whole[leaf, STOP]):
+                for f in range(first, layout[leaf, STOP]):
                     norm += factors[a, f] ** 2
             else:
-                x = own_entries[whole[leaf, SOURCE], at] if has else 0.0
+                x = own_entries[layout[leaf, SOURCE], at] if has else 0.0
                 square, total = diagonal[p, first] - x * x, diagonal[p, first + 1] - x
-                damped = count + real[leaf, DAMPING]
+                damped = count + numbers[leaf, DAMPING]
                 mean = total / damped if damped > 0 else 0.0
                 c[leaf, a] = mean
                 if has:
@@ -153,14 +153,14 @@ def leaf_vectors(places, own_places, own_entries, diagonal, factors, whole, real
                     norm = count if norm > 0 else 0.0
                 elif norm == 0.0:
                     scale[leaf, a] = 0.0
-            if real[leaf, SMOOTH] >= 0:
-                norm += real[leaf, SMOOTH]
+            if numbers[leaf, SMOOTH] >= 0:
+                norm += numbers[leaf, SMOOTH]
                 scale[leaf, a] *= 1.0 / np.sqrt(norm) if norm > 0 else 0.0
     return c, e, scale
 
 
 @njit(cache=True, nogil=True)
-def add_from_table(out, table, rows, columns, same, left, right, A, B, whole, weights, terms):  # type: ignore[no-untyped-def]
+def add_from_table(out, table, rows, columns, same, left, right, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
     """Add the kernel of items ``rows`` with items ``columns``, both ascending, to ``out``.
 
     ``left`` and ``right`` are the leaf vectors, A and B (transposed) the factors of both sides,
@@ -168,7 +168,7 @@ def add_from_table(out, table, rows, columns, same, left, right, A, B, whole, we
     pair is computed once and mirrored.
     """
     at = np.empty(len(columns), np.uintp)  # unsigned: no index can mean "from the end"
-    leaves = np.empty((len(whole) + 1, CHUNK), out.dtype)
+    leaves = np.empty((len(layout) + 1, CHUNK), out.dtype)
     below = 0  # columns up to the row's item; the pairs beyond are stored the other way round
     for a in range(len(rows)):
         p, line = rows[a], out[a]
@@ -179,41 +179,41 @@ def add_from_table(out, table, rows, columns, same, left, right, A, B, whole, we
             at[b] = p * (p + 1) // 2 + columns[b]
         for b in range(below, end):
             at[b] = columns[b] * (columns[b] + 1) // 2 + p
-        _add_leaves(line, table, at, 0, below, 1, a, left, right, whole, weights)
-        _add_leaves(line, table, at, below, end, 2, a, left, right, whole, weights)
+        _add_leaves(line, table, at, 0, below, 1, a, left, right, layout, weights)
+        _add_leaves(line, table, at, below, end, 2, a, left, right, layout, weights)
         if len(terms[0]) > 0:
-            _add_terms(line, table, at, 0, below, 1, a, left, right, A, B, whole, terms, leaves)
-            _add_terms(line, table, at, below, end, 2, a, left, right, A, B, whole, terms, leaves)
+            _add_terms(line, table, at, 0, below, 1, a, left, right, A, B, layout, terms, leaves)
+            _add_terms(line, table, at, below, end, 2, a, left, right, A, B, layout, terms, leaves)
     if same:
         _mirror(out)
 
 
 @njit(cache=True, nogil=True)
-def add_from_block(out, block, first, left, right, A, B, whole, weights, terms):  # type: ignore[no-untyped-def]
+def add_from_block(out, block, first, left, right, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
     """The same for the rows ``first, first + 1, ...``, whose moments are given."""
     n_columns = block.shape[1]
     at = np.arange(n_columns).astype(np.uintp)
-    leaves = np.empty((len(whole) + 1, CHUNK), out.dtype)
+    leaves = np.empty((len(layout) + 1, CHUNK), out.dtype)
     for k in range(block.shape[0]):
         a = first + k
-        _add_leaves(out[a], block[k], at, 0, n_columns, 1, a, left, right, whole, weights)
+        _add_leaves(out[a], block[k], at, 0, n_columns, 1, a, left, right, layout, weights)
         _add_terms(
-            out[a], block[k], at, 0, n_columns, 1, a, left, right, A, B, whole, terms, leaves
+            out[a], block[k], at, 0, n_columns, 1, a, left, right, A, B, layout, terms, leaves
         )
 
 
 @njit(cache=True, nogil=True)
-def add_diagonal(out, diagonal, places, vectors, A, B, whole, weights, terms):  # type: ignore[no-untyped-def]
+def add_diagonal(out, diagonal, places, vectors, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
     """Add the kernel of each item with itself."""
     at = places.astype(np.uintp)
-    leaves = np.empty((len(whole) + 1, CHUNK), out.dtype)
+    leaves = np.empty((len(layout) + 1, CHUNK), out.dtype)
     for a in range(len(places)):
-        _add_leaves(out, diagonal, at, a, a + 1, 1, a, vectors, vectors, whole, weights)
-        _add_terms(out, diagonal, at, a, a + 1, 1, a, vectors, vectors, A, B, whole, terms, leaves)
+        _add_leaves(out, diagonal, at, a, a + 1, 1, a, vectors, vectors, layout, weights)
+        _add_terms(out, diagonal, at, a, a + 1, 1, a, vectors, vectors, A, B, layout, terms, leaves)
 
 
 @njit(cache=True, nogil=True)
-def _add_leaves(line, table, at, begin, end, own, a, left, right, whole, weights):  # type: ignore[no-untyped-def]
+def _add_leaves(line, table, at, begin, end, own, a, left, right, layout, weights):  # type: ignore[no-untyped-def]
     """Add the weighted single leaves to columns ``begin..end`` of row a, by (1).
 
     ``at`` says where in the table the moments of each column are, ``own`` (1 or 2) which of
@@ -227,11 +227,11 @@ def _add_leaves(line, table, at, begin, end, own, a, left, right, whole, weights
         where, total = at[low : low + width], line[low : low + width]
         for b in range(width):
             counts[b] = table[where[b], 0]
-        for leaf in range(len(whole)):
+        for leaf in range(len(layout)):
             weight = weights[leaf] * scale[leaf, a]
             if weight == 0.0:
                 continue
-            kind, P = whole[leaf, KIND], np.uintp(whole[leaf, FIRST])
+            kind, P = layout[leaf, KIND], np.uintp(layout[leaf, FIRST])
             mean, mine, size = c[leaf, a], e[leaf, a], other[leaf, low : low + width]
             theirs, gone = d[leaf, low : low + width], g[leaf, low : low + width]
             if kind in (CENTRED, STANDARDISED):
@@ -254,19 +254,19 @@ def _add_leaves(line, table, at, begin, end, own, a, left, right, whole, weights
 
 @njit(cache=True, nogil=True)
 def _add_terms(  # type: ignore[no-untyped-def]
-    line, table, at, begin, end, own, a, left, right, A, B, whole, terms, leaves
+    line, table, at, begin, end, own, a, left, right, A, B, layout, terms, leaves
 ):
     """Add products of leaves to columns ``begin..end`` of row a."""
     weights, start, members = terms
     needed = np.unique(members)
-    alone = np.zeros(len(whole), table.dtype)
+    alone = np.zeros(len(layout), table.dtype)
     for low in range(begin, end, CHUNK):
         width = min(CHUNK, end - low)
         for leaf in needed:
             value = leaves[leaf, :width]
             value[:] = 0.0
-            if whole[leaf, KIND] == FACTORS:
-                for f in range(whole[leaf, FIRST], whole[leaf, STOP]):
+            if layout[leaf, KIND] == FACTORS:
+                for f in range(layout[leaf, FIRST], layout[leaf, STOP]):
                     for b in range(width):
                         value[b] += A[a, f] * B[f, low + b]
                 for b in range(width):
@@ -280,7 +280,7 @@ def _add_terms(  # type: ignore[no-untyped-def]
                     right[2][:, low : low + width],
                 )
                 here = at[low : low + width]
-                _add_leaves(value, table, here, 0, width, own, a, left, part, whole, alone)
+                _add_leaves(value, table, here, 0, width, own, a, left, part, layout, alone)
         product = leaves[-1, :width]
         for t in range(len(weights)):
             product[:] = weights[t]

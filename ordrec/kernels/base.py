@@ -193,7 +193,7 @@ class Kernel(ABC):
 
 
 class Constant(Kernel):
-    """``K = value``: every pair equally alike."""
+    """``K = value``: all pairs are equally similar."""
 
     def __init__(self, value: float = 1.0, bounds: Bounds = WIDE):
         self.value = positive_number(value, "value")

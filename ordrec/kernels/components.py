@@ -1,4 +1,4 @@
-"""Which kernel expressions an `ItemKernel` can leave a user out of, as flat tables.
+"""Flat tables of the kernel expressions that an `ItemKernel` can evaluate without a user.
 
 A sum of scaled products of item kernels, each normalised or not, becomes *terms* (a weight and
 the leaves to multiply) over distinct *leaves* (a component kernel and its smoothing count).
@@ -46,7 +46,7 @@ class Expression:
     component: np.ndarray
 
     def plan(self, slots: np.ndarray, component: int | None = None) -> Plan:
-        """Cut the terms (of one component, or all) into linear part, constant and products.
+        """Split the terms (of one component, or all) into linear part, constant and products.
 
         ``slots`` names the moments each leaf reads: of two leaves with the same moments only
         the first can be in the linear part.
@@ -90,7 +90,7 @@ def expression_of(components: Sequence[Kernel], weights: Sequence[float] | None)
     factors = np.ones(len(components)) if weights is None else np.asarray(weights, dtype=float)
     if factors.shape != (len(components),) or not (np.isfinite(factors) & (factors >= 0)).all():
         raise ArgumentError(
-            f"weights must be {len(components)} numbers of at least 0, one a component, "
+            f"weights must be {len(components)} numbers of at least 0, one per component, "
             f"got {weights!r}"
         )
     leaves: dict[Leaf, int] = {}

@@ -1,4 +1,4 @@
-"""The kernel of what items are about."""
+"""The kernel of item features, such as genres or words."""
 
 from __future__ import annotations
 

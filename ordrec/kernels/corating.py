@@ -1,4 +1,4 @@
-"""The kernel of who rated what, whatever the rating."""
+"""The kernel of which users rated which items, whatever the rating."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gaussian kernels, with one width for all features or one each."""
+"""Gaussian kernels, with one width for all features or one per feature."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ARDGaussian(Kernel):
         return np.ones(X.shape[0])
 
     def hyperparameters(self) -> list[Hyperparameter]:
-        """One inverse squared width a feature."""
+        """One inverse squared width per feature."""
         return [Hyperparameter("gamma", self.gamma, self.bounds)]
 
     def _gradients(self, pairs: Any) -> list[np.ndarray]:
@@ -94,6 +94,6 @@ class ARDGaussian(Kernel):
         # sum_ij W_ij (x_iv - y_jv)^2 opens into two weighted norms and one bilinear form
         X, Y = (dense(side) for side in pairs)
         W = weights * self.from_pairs(pairs)
-        spread = W.sum(axis=1) @ X**2 + W.sum(axis=0) @ Y**2
-        spread -= 2.0 * np.einsum("iv,iv->v", X, W @ Y)
-        return list(-self.gamma * spread)
+        squares = W.sum(axis=1) @ X**2 + W.sum(axis=0) @ Y**2
+        squares -= 2.0 * np.einsum("iv,iv->v", X, W @ Y)
+        return list(-self.gamma * squares)

@@ -1,10 +1,9 @@
-"""`ItemKernel`: one set of pair moments for all users, and each user's kernel without him."""
+"""`ItemKernel`: one set of pair moments for all users; each user's kernel leaves them out."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ordrec.kernels.corating import CoRating
 from ordrec.kernels.distances import products, squared_norms
 from ordrec.kernels.low_rank import LowRank
 from ordrec.kernels.pearson import Pearson, Residual
-from ordrec.parallel import worker_count
+from ordrec.parallel import loop_threads, worker_count
 
 __all__ = ["ItemKernel"]
 
@@ -32,22 +31,22 @@ CACHE_LINE = 64
 
 
 class ItemKernel:
-    """A kernel between items, for every user the one that has not seen his ratings.
+    """A kernel between items that leaves the ratings of the user out for whom it is evaluated.
 
     ``fit`` builds the pair moments of all items once; ``for_user`` returns the kernel exactly
     as it would be had the user's ratings never been there, item means and deviations included,
     by a rank-one downdate on the items asked for (see ``_pairwise``). The cost is one look-up
-    a pair.
+    per pair.
 
     Parameters
     ----------
     components : Kernel or sequence of Kernel
         Sums and products of `Pearson`, `Residual`, `CoRating`, `Content`, `LowRank` and
         `Constant`, each normalised or not. `Pearson` and `CoRating` see the ratings, `Residual`
-        sees them less their users' damped means, `Content` the feature table of its name,
+        sees them minus their users' damped means, `Content` the feature table of its name,
         `LowRank` makes its own factors.
     weights : sequence of float, optional
-        One a component; 1 when omitted.
+        One per component; 1 when omitted.
     user_shrinkage : float
         Damping of the user means of `Residual`, see `RatingMatrix.user_means`.
     dtype : {"float64", "float32"}
@@ -55,7 +54,7 @@ class ItemKernel:
     memory_bound : int
         Bytes the moments of all pairs may take. Above it they are not stored: ``for_user`` sums
         those of the items asked for, block by block, at the price of a pass over the ratings of
-        these items. The result is the same; which way was taken is logged.
+        these items. The result is the same; the log says which way was taken.
     n_jobs : int, optional
         Threads of ``fit``; -1 means all cores.
 
@@ -117,7 +116,7 @@ class ItemKernel:
             self._table = _aligned(n_pairs, self._diagonal.shape[1], self.dtype)
             self._sum_table()
         log.info(
-            "item kernel of %d items, %d moments a pair: %s (%.0f MB, bound %.0f MB)",
+            "item kernel of %d items, %d moments per pair: %s (%.0f MB, bound %.0f MB)",
             self.n_items_,
             self._diagonal.shape[1],
             "all pairs stored" if self.stored_ else "blocks summed on demand",
@@ -141,7 +140,7 @@ class ItemKernel:
         Parameters
         ----------
         user : int or None
-            User code; None for somebody who is not in the training ratings.
+            User code; None for a user who is not in the training ratings.
         items : sequence of int, optional
             Item codes of the rows; `items_of` the user when omitted.
         others : sequence of int, optional
@@ -165,7 +164,7 @@ class ItemKernel:
         A, vectors = self._side(user, places)
         U, V = self._factor_sides(A, vectors, A, vectors, self._plan)
         out = np.einsum("ij,ij->i", U, V, dtype=np.float64)
-        rest = self._whole, self._moment_weights(self._plan), self._plan.products
+        rest = self._leaf_layout, self._moment_weights(self._plan), self._plan.products
         B = np.ascontiguousarray(A.T)
         _pairwise.add_diagonal(out, self._diagonal, places, vectors, A, B, *rest)
         return out.astype(self.dtype, copy=False)
@@ -196,40 +195,42 @@ class ItemKernel:
     def _read_leaves(
         self, matrix: RatingMatrix, features: Mapping[str, Any], by_popularity: np.ndarray
     ) -> None:
-        """The tables that describe the leaves to the compiled loops."""
+        """Fill the tables that describe the leaves to the compiled loops."""
         leaves = self._expression.leaves
-        whole = np.zeros((len(leaves), 4), dtype=np.int64)
-        real = np.zeros((len(leaves), 2))
+        leaf_layout = np.zeros((len(leaves), 4), dtype=np.int64)
+        leaf_numbers = np.zeros((len(leaves), 2))
         self._content: list[Any] = []
         self._factors: list[np.ndarray] = []
         fixed: dict[str, int] = {}
         n_factors = 0
-        for row, (leaf, settings) in enumerate(zip(leaves, real, strict=True)):
+        for row, (leaf, settings) in enumerate(zip(leaves, leaf_numbers, strict=True)):
             kernel = leaf.kernel
             settings[_pairwise.SMOOTH] = -1.0 if leaf.smooth is None else leaf.smooth
             if isinstance(kernel, Pearson | Residual):
                 source = self._sources.index(type(kernel))
                 if isinstance(kernel, Residual):
                     settings[_pairwise.DAMPING] = kernel.damping
-                    whole[row] = _pairwise.CENTRED, 1 + 3 * source, 0, source
+                    leaf_layout[row] = _pairwise.CENTRED, 1 + 3 * source, 0, source
                 else:
-                    whole[row] = _pairwise.STANDARDISED, 1 + 3 * source, 0, source
+                    leaf_layout[row] = _pairwise.STANDARDISED, 1 + 3 * source, 0, source
             elif isinstance(kernel, CoRating):
-                whole[row] = _pairwise.COUNTS, 0, 0, 0
+                leaf_layout[row] = _pairwise.COUNTS, 0, 0, 0
             elif isinstance(kernel, Content):
                 if kernel.name not in fixed:
                     fixed[kernel.name] = len(self._content)
                     table = _feature_table(kernel, features, self.n_items_)
                     self._content.append(table[by_popularity])
                 first = 1 + 3 * len(self._sources) + fixed[kernel.name]
-                whole[row] = _pairwise.FIXED, first, 0, 0
+                leaf_layout[row] = _pairwise.FIXED, first, 0, 0
             elif isinstance(kernel, LowRank):
                 self._factors.append(kernel.factors(matrix)[:, by_popularity])
-                whole[row] = _pairwise.FACTORS, n_factors, n_factors + kernel.rank, 0
+                leaf_layout[row] = _pairwise.FACTORS, n_factors, n_factors + kernel.rank, 0
                 n_factors += kernel.rank
-        self._whole, self._real = whole, real
-        factors = whole[:, _pairwise.KIND] == _pairwise.FACTORS
-        self._slots = np.where(factors, -1 - np.arange(len(leaves)), whole[:, _pairwise.FIRST])
+        self._leaf_layout, self._leaf_numbers = leaf_layout, leaf_numbers
+        factors = leaf_layout[:, _pairwise.KIND] == _pairwise.FACTORS
+        self._slots = np.where(
+            factors, -1 - np.arange(len(leaves)), leaf_layout[:, _pairwise.FIRST]
+        )
         self._plan = self._expression.plan(self._slots)
 
     def _sum_diagonal(self) -> None:
@@ -261,7 +262,8 @@ class ItemKernel:
                     self._table[base : base + p + 1, n_sums + k] = G[p - first, : p + 1]
 
         starts = range(0, self.n_items_, ROWS_AT_A_TIME)
-        with ThreadPoolExecutor(worker_count(self.n_jobs)) as threads:
+        n_threads = worker_count(self.n_jobs)
+        with loop_threads(n_threads, hold_blas=n_threads > 1) as threads:
             list(threads.map(sum_rows, starts))
 
     def _ratings(self) -> tuple[np.ndarray, ...]:
@@ -280,7 +282,7 @@ class ItemKernel:
             raise ArgumentError(f"user must be a code in 0..{self.n_users_ - 1} or None")
         if items is None:
             if user is None:
-                raise ArgumentError("say which items: there is no user whose own could be meant")
+                raise ArgumentError("pass items: without a user there are no rated items to use")
             return self._rated[slice(*self._user_start[user : user + 2])]
         codes = np.asarray(items, dtype=np.int64)
         if codes.ndim != 1 or (codes.size and not 0 <= codes.min() <= codes.max() < self.n_items_):
@@ -301,14 +303,14 @@ class ItemKernel:
             np.ascontiguousarray(self._of_user[:, own]),
             self._diagonal,
             A,
-            self._whole,
-            self._real,
+            self._leaf_layout,
+            self._leaf_numbers,
         )
         return A, vectors
 
     def _moment_weights(self, plan: Plan) -> np.ndarray:
         """Weights of the single leaves that are made of moments."""
-        factors = self._whole[:, _pairwise.KIND] == _pairwise.FACTORS
+        factors = self._leaf_layout[:, _pairwise.KIND] == _pairwise.FACTORS
         return np.where(factors, 0.0, plan.linear)
 
     def _factor_sides(
@@ -318,8 +320,8 @@ class ItemKernel:
         U = np.zeros((len(A), A.shape[1] + 1), dtype=self.dtype)
         V = np.zeros((len(B), B.shape[1] + 1), dtype=self.dtype)
         U[:, -1], V[:, -1] = plan.constant, 1.0
-        for leaf in np.flatnonzero(self._whole[:, _pairwise.KIND] == _pairwise.FACTORS):
-            part = slice(*self._whole[leaf, [_pairwise.FIRST, _pairwise.STOP]])
+        for leaf in np.flatnonzero(self._leaf_layout[:, _pairwise.KIND] == _pairwise.FACTORS):
+            part = slice(*self._leaf_layout[leaf, [_pairwise.FIRST, _pairwise.STOP]])
             U[:, part] = A[:, part] * (plan.linear[leaf] * left[2][leaf])[:, None]
             V[:, part] = B[:, part] * right[2][leaf][:, None]
         return U, V
@@ -339,7 +341,7 @@ class ItemKernel:
         U, V = self._factor_sides(A, left, B, right, plan)
         out = U @ V.T
         left, right = self._cast(left), self._cast(right)
-        both = left, right, A, np.ascontiguousarray(B.T), self._whole
+        both = left, right, A, np.ascontiguousarray(B.T), self._leaf_layout
         weights = self._moment_weights(plan).astype(self.dtype)
         if self.stored_:
             _pairwise.add_from_table(
@@ -375,7 +377,7 @@ class ItemKernel:
 
 
 def _ascending(places: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """The places sorted, and where each of them went (None when nowhere)."""
+    """The places sorted, and the new position of each (None if they were sorted already)."""
     if (places[1:] >= places[:-1]).all():
         return places, None
     order = np.argsort(places, kind="stable")

@@ -1,4 +1,4 @@
-"""Linear kernels, plain or with one weight a feature."""
+"""Linear kernels, plain or with one weight per feature."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Linear(Kernel):
 
 
 class ARDLinear(Kernel):
-    """``sum_v weight_v x_v y_v``: a linear kernel that ranks its features."""
+    """``sum_v weight_v x_v y_v``: a linear kernel that weighs its features."""
 
     def __init__(self, weight: Any, bounds: Bounds = WIDE):
         self.weight = positive_vector(weight, "weight")
@@ -53,7 +53,7 @@ class ARDLinear(Kernel):
         return dense(with_scaled_columns(X, np.sqrt(self.weight)))
 
     def hyperparameters(self) -> list[Hyperparameter]:
-        """One weight a feature."""
+        """One weight per feature."""
         return [Hyperparameter("weight", self.weight, self.bounds)]
 
     def _gradients(self, pairs: Any) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""The kernel of items by a few factors that explain their ratings."""
+"""The kernel of item factors that explain the ratings."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class LowRank(Linear):
     """Products of item factors, ``q_v . q_v'``.
 
     Called on a matrix, it takes its rows as factors. In an `ItemKernel` the factors are made
-    by `factors`, several times over: the users are dealt into ``n_folds`` folds (by code,
-    modulo ``n_folds``), and a user gets the factors of a fit without his fold, for factors
-    fitted to his own ratings know what they are to predict.
+    by `factors`, several times: the users are divided into ``n_folds`` folds (by code, modulo
+    ``n_folds``), and each user gets the factors of a fit without their fold, because factors
+    fitted to the user's own ratings already know what they are to predict.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Kernels by name, as every solver takes them."""
+"""Kernels by name, as every estimator accepts them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def kernel_for(
     Parameters
     ----------
     kernel : str or Kernel
-        "rbf", "linear", "poly", "pearson", "ard" (Gaussian, one width a feature),
+        "rbf", "linear", "poly", "pearson", "ard" (Gaussian, one width per feature),
         "ard-linear", "precomputed", or a kernel object, which is returned as it is.
     X : array or sparse matrix of shape (n_samples, n_features)
     gamma : "scale", "auto" or float

@@ -1,4 +1,4 @@
-"""Kernels of items by how their ratings go together."""
+"""Kernels of items by how their ratings vary together."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["Pearson", "Residual", "RowProducts"]
 
 
 class RowProducts(Linear):
-    """Products of rows after each row was rewritten by itself alone.
+    """Products of rows, each of which is first transformed without regard to the others.
 
-    A subclass says how in ``rows``. The result is a Gram matrix, hence positive
+    A subclass transforms them in ``rows``. The result is a Gram matrix, hence positive
     semidefinite. Missing entries (NaN in a dense array, not stored in a sparse one) count
-    as zero *after* the rewriting.
+    as zero *after* the transformation.
     """
 
     @abstractmethod
@@ -65,23 +65,23 @@ class Pearson(RowProducts):
 
     def rows(self, entries: sparse.csr_array) -> sparse.csr_array:
         """The z-scores."""
-        deviations, spread = item_deviations(entries)
-        inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+        deviations, scale = item_deviations(entries)
+        inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
         deviations.data *= np.repeat(inverse, np.diff(entries.indptr))
         return deviations
 
 
 class Residual(RowProducts):
-    """``sum_u (x(v,u) - c(v)) (x(v',u) - c(v'))`` of residuals, missing ones counting nothing.
+    """``sum_u (x(v,u) - c(v)) (x(v',u) - c(v'))`` of residuals, missing ones count as zero.
 
-    Rows are items, columns users, entries what is left of the ratings when the users' own
-    level is taken off (`RatingMatrix.user_centred`). ``c(v)`` is the item's damped mean
+    Rows are items, columns users, entries the ratings minus their users'
+    means (`RatingMatrix.user_centred`). ``c(v)`` is the item's damped mean
     ``sum_u x(v,u) / (n_v + damping)``. Normalise it: ``Residual().normalised(100)``.
 
     Parameters
     ----------
     damping : float
-        Count that draws the item means to zero.
+        Count that shrinks the item means towards zero.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A Gram matrix that somebody else computed."""
+"""A Gram matrix that is given instead of computed."""
 
 from __future__ import annotations
 

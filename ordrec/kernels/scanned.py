@@ -1,4 +1,4 @@
-"""Item kernels of ratings that do not fit in memory, summed up chunk by chunk.
+"""Item kernels of ratings that do not fit in memory, summed chunk by chunk.
 
 `Pearson`, `Residual` and `CoRating` rewrite a rating by numbers of its item alone,
 
@@ -15,7 +15,6 @@ which loses no digits), another one adds up ``sum_u y_ui y_uj`` of all leaves of
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +28,7 @@ from ordrec.kernels.base import Kernel
 from ordrec.kernels.components import Leaf, expression_of
 from ordrec.kernels.corating import CoRating
 from ordrec.kernels.pearson import Pearson, Residual
-from ordrec.parallel import worker_count
+from ordrec.parallel import loop_threads, worker_count
 from ordrec.ratings import Ratings
 from ordrec.ratings.scan import ROWS, RatingsScan
 
@@ -40,7 +39,7 @@ ROWS_AT_A_TIME = 64
 
 @dataclass(frozen=True)
 class ItemMoments:
-    """Count, mean and sum of squared deviations of each item, of ratings or what is left of them.
+    """Count, mean and sum of squared deviations of each item's ratings or residuals.
 
     Attributes
     ----------
@@ -48,7 +47,7 @@ class ItemMoments:
     means, squares : ndarray of float64
         0 for items without a rating.
     raw : ndarray of float64
-        Sum of the squares themselves, by which rounding is told from spread.
+        Sum of the squares themselves, by which rounding errors are recognised.
     """
 
     counts: np.ndarray
@@ -58,7 +57,7 @@ class ItemMoments:
 
     @classmethod
     def of(cls, items: np.ndarray, x: np.ndarray, n_items: int) -> ItemMoments:
-        """Of the ratings of one chunk."""
+        """The moments of one chunk of ratings."""
         counts = np.bincount(items, minlength=n_items)
         means = np.bincount(items, x, n_items) / np.maximum(counts, 1)
         squares = np.bincount(items, (x - means[items]) ** 2, n_items)
@@ -87,8 +86,8 @@ def item_moments(
     ----------
     scan : RatingsScan
     user_shrinkage : float, optional
-        Take off each user's damped mean (`RatingMatrix.user_means`); ratings as they are when
-        omitted.
+        Subtract each user's damped mean (`RatingMatrix.user_means`); without it the ratings
+        are used as they are.
     rows : int
         Size of the chunks.
 
@@ -119,7 +118,7 @@ def scan_gram(
     rows: int = ROWS,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """The kernel matrix of items, as the kernel itself would give it in memory.
+    """The kernel matrix of items, equal to what the kernel returns for ratings in memory.
 
     Parameters
     ----------
@@ -131,7 +130,7 @@ def scan_gram(
         Item codes to which rows and columns are restricted, such as
         ``np.flatnonzero(scan.item_counts >= 50)``; all when omitted.
     user_shrinkage : float
-        Damping of the user means that `Residual` takes off, see `RatingMatrix.user_centred`.
+        Damping of the user means that `Residual` subtracts, see `RatingMatrix.user_centred`.
     dtype : {"float64", "float32"}
         Of the result; the sums of a chunk are always taken in double precision.
     memory_bound : int
@@ -175,16 +174,12 @@ def scan_gram(
     slot = np.full(scan.n_items, -1, dtype=np.int64)
     slot[codes] = np.arange(codes.size)
     gram = np.zeros((codes.size, codes.size), dtype=dtype)
-    with ThreadPoolExecutor(worker_count(n_jobs)) as threads:
+    starts = range(0, codes.size, ROWS_AT_A_TIME)
+    with loop_threads(worker_count(n_jobs), hold_blas=False) as threads:
         for chunk in scan.chunks(rows):
             part = _rewritten(chunk, leaves, centres, scales, user_shrinkage, slot)
-            starts = range(0, codes.size, ROWS_AT_A_TIME)
             list(threads.map(partial(_add_rows, gram, ROWS_AT_A_TIME, *part), starts))
-        list(
-            threads.map(
-                partial(_mirror, gram, ROWS_AT_A_TIME), range(0, codes.size, ROWS_AT_A_TIME)
-            )
-        )
+        list(threads.map(partial(_mirror, gram, ROWS_AT_A_TIME), starts))
     if constant:
         gram += constant
     return gram
@@ -211,7 +206,7 @@ def _leaves_of(kernel: Kernel) -> tuple[list[Leaf], np.ndarray, float]:
     for leaf in expression.leaves:
         if not isinstance(leaf.kernel, Pearson | Residual | CoRating):
             raise ArgumentError(
-                f"{leaf.kernel!r} is not a sum over users: leave it out, add it after"
+                f"{leaf.kernel!r} is not a sum over users: leave it out and add its matrix later"
             )
     return expression.leaves, weights, constant
 
@@ -219,7 +214,7 @@ def _leaves_of(kernel: Kernel) -> tuple[list[Leaf], np.ndarray, float]:
 def _rewriting(
     scan: RatingsScan, leaves: list[Leaf], user_shrinkage: float, rows: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """c and s of (1), one row a leaf."""
+    """c and s of (1), one row per leaf."""
     kinds = {type(leaf.kernel) for leaf in leaves}
     plain = item_moments(scan, rows=rows) if Pearson in kinds else None
     centred = (
@@ -230,10 +225,10 @@ def _rewriting(
         s = np.ones(scan.n_items)
         if isinstance(leaf.kernel, Pearson):
             assert plain is not None
-            spread = plain.deviations
+            deviations = plain.deviations
             centres[row] = plain.means
-            s = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
-            norm = np.where(spread > 0, scan.item_counts, 0.0)
+            s = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
+            norm = np.where(deviations > 0, scan.item_counts, 0.0)
         elif isinstance(leaf.kernel, Residual):
             assert centred is not None
             damped = np.maximum(centred.counts + leaf.kernel.damping, 1e-300)

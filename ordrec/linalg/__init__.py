@@ -1,1 +1,1 @@
-"""Linear algebra for compiled loops: the bridge to LAPACK and small Choleskys."""
+"""Linear algebra for compiled loops and threads: the bridge to LAPACK, and small systems."""

@@ -1,8 +1,13 @@
-"""Cholesky factors inside compiled code, through the BLAS and LAPACK that scipy ships.
+"""Cholesky factors and solves through the BLAS and LAPACK that scipy ships.
 
 scipy exports their routines as C function pointers. Their addresses change with every
-process, so they travel as an argument (``ADDRESSES``) instead of being compiled in, which
-would forbid numba's cache on disk.
+process, so they are passed as an argument (``ADDRESSES``) instead of being compiled in, which
+would rule out numba's cache on disk.
+
+The functions are for compiled code, and for threads: called from Python they release the
+interpreter lock, which the wrappers in `scipy.linalg` hold. A factor is the upper triangle of a
+C-ordered matrix, which is the same memory as a lower triangle L in Fortran's order; right-hand
+sides are the rows of a C-ordered matrix.
 """
 
 from __future__ import annotations
@@ -22,6 +27,8 @@ __all__ = [
     "inverse_diagonal_factorised",
     "invert_factorised",
     "solve_factorised",
+    "solve_rows_factorised",
+    "solve_rows_triangular",
 ]
 
 ROUTINES = (
@@ -35,6 +42,8 @@ ROUTINES = (
     ("cython_lapack", "dpotri"),
     ("cython_lapack", "strtri"),
     ("cython_lapack", "dtrtri"),
+    ("cython_lapack", "strtrs"),
+    ("cython_lapack", "dtrtrs"),
 )
 LOWER, NO, YES = 76, 78, 84  # "L", "N", "T"
 
@@ -80,19 +89,42 @@ def factorise(A: np.ndarray, addresses: np.ndarray) -> int:
 @njit(cache=True, nogil=True)
 def solve_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -> None:
     """Overwrite each row of B, (m, n), by the solution for it, given the factor."""
+    if B.shape[0] > 1:
+        solve_rows_factorised(factor, B, addresses)
+        return
+    # one right-hand side: two triangular solves are several times faster for small n
     uplo = np.full(1, LOWER, dtype=np.uint8)
     n = np.full(1, factor.shape[0], dtype=np.int32)
     m = np.full(1, B.shape[0], dtype=np.int32)
-    info = np.zeros(1, dtype=np.int32)
-    if B.shape[0] > 1:
-        routine = addresses[2] if factor.itemsize == 4 else addresses[3]
-        _call(routine, (uplo, n, m, factor, n, B, n, info))  # type: ignore[call-arg]
-        return
-    # one right-hand side: two triangular solves are several times faster for small n
     no, yes = np.full(1, NO, dtype=np.uint8), np.full(1, YES, dtype=np.uint8)
     routine = addresses[4] if factor.itemsize == 4 else addresses[5]
     _call(routine, (uplo, no, no, n, factor, n, B, m))  # type: ignore[call-arg]
     _call(routine, (uplo, yes, no, n, factor, n, B, m))  # type: ignore[call-arg]
+
+
+@njit(cache=True, nogil=True)
+def solve_rows_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -> None:
+    """As `solve_factorised`, by the routine for several right-hand sides even for one."""
+    uplo = np.full(1, LOWER, dtype=np.uint8)
+    n = np.full(1, factor.shape[0], dtype=np.int32)
+    m = np.full(1, B.shape[0], dtype=np.int32)
+    info = np.zeros(1, dtype=np.int32)
+    routine = addresses[2] if factor.itemsize == 4 else addresses[3]
+    _call(routine, (uplo, n, m, factor, n, B, n, info))  # type: ignore[call-arg]
+
+
+@njit(cache=True, nogil=True)
+def solve_rows_triangular(
+    factor: np.ndarray, B: np.ndarray, transposed: bool, addresses: np.ndarray
+) -> None:
+    """Overwrite each row b of B, (m, n), by L^-1 b, or by L'^-1 b."""
+    uplo, no = np.full(1, LOWER, dtype=np.uint8), np.full(1, NO, dtype=np.uint8)
+    trans = np.full(1, YES if transposed else NO, dtype=np.uint8)
+    n = np.full(1, factor.shape[0], dtype=np.int32)
+    m = np.full(1, B.shape[0], dtype=np.int32)
+    info = np.zeros(1, dtype=np.int32)
+    routine = addresses[10] if factor.itemsize == 4 else addresses[11]
+    _call(routine, (uplo, trans, no, n, m, factor, n, B, n, info))  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True)
@@ -126,7 +158,7 @@ def inverse_diagonal_factorised(factor: np.ndarray, addresses: np.ndarray) -> np
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
     def factorise(A: np.ndarray, addresses: np.ndarray) -> int:  # type: ignore[misc]
-        """As above, through scipy: there is no compiled code to call from."""
+        """As above, through scipy: without compilation there are no pointers to call."""
         (potrf,) = get_lapack_funcs(("potrf",), (A,))
         factor, info = potrf(A.T, lower=1)
         A.T[:] = factor
@@ -138,6 +170,15 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
         """As above, through scipy."""
         (potrs,) = get_lapack_funcs(("potrs",), (factor,))
         B.T[:] = potrs(factor.T, B.T, lower=1)[0]
+
+    solve_rows_factorised = solve_factorised
+
+    def solve_rows_triangular(  # type: ignore[misc]
+        factor: np.ndarray, B: np.ndarray, transposed: bool, addresses: np.ndarray
+    ) -> None:
+        """As above, through scipy."""
+        (trtrs,) = get_lapack_funcs(("trtrs",), (factor,))
+        B.T[:] = trtrs(factor.T, B.T, lower=1, trans=int(transposed))[0]
 
     def invert_factorised(factor: np.ndarray, addresses: np.ndarray) -> None:  # type: ignore[misc]
         """As above, through scipy."""

@@ -30,7 +30,7 @@ SHORT = 100.0  # widths of a Gaussian: coordinates that single precision resolve
 
 
 class OrdinalClassifier(ClassifierMixin, BaseEstimator):
-    """Validation in, labels out. Subclasses have a ``classes`` parameter."""
+    """Validates the input and maps ranks to labels; subclasses have a ``classes`` parameter."""
 
     classes: Any
 
@@ -66,7 +66,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels, in the terms of ``classes_``."""
-        ranks = self.predict_ranks(X)  # first: it tells whether there was a fit
+        ranks = self.predict_ranks(X)  # first: it raises an error if there was no fit
         return self.classes_[ranks]
 
     def _warn_unless_converged(self, solution: Solution, tol: float) -> None:
@@ -89,7 +89,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
 class ThresholdModel(OrdinalClassifier):
     """An estimator with a latent score cut by ``thresholds_``.
 
-    There is no ``decision_function``: scikit-learn expects one column a class there. Use
+    There is no ``decision_function``: scikit-learn expects one column per class there. Use
     `predict_latent`, which is on the scale of ``thresholds_``.
     """
 
@@ -119,7 +119,7 @@ class ThresholdModel(OrdinalClassifier):
 
 
 class ProximityModel(OrdinalClassifier):
-    """An estimator with one surface a rank: the nearest wins."""
+    """An estimator with one surface per rank: the nearest wins."""
 
     @abstractmethod
     def predict_distances(self, X: Any) -> np.ndarray:
@@ -130,9 +130,9 @@ class ProximityModel(OrdinalClassifier):
         return self.predict_distances(X).argmin(axis=1)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Negated distances, one column a rank: the largest wins.
+        """Negated distances, one column per rank: the largest wins.
 
-        With two ranks, as in scikit-learn, one value a sample: how much nearer it is to the
+        With two ranks, as in scikit-learn, one value per sample: how much nearer it is to the
         upper rank than to the lower one.
         """
         distances = self.predict_distances(X)
@@ -142,7 +142,7 @@ class ProximityModel(OrdinalClassifier):
 
 
 class KernelMixin:
-    """Kernel by name or object, Gram at fit, cross-Gram at predict.
+    """A kernel given by name or object: its Gram matrix in fit, its cross-Gram in predict.
 
     Subclasses have the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0``.
     """
@@ -196,7 +196,7 @@ def _gram_in_blocks(kernel: Kernel, X: Any, dtype: Any) -> np.ndarray:
     """K(X, X) in another precision, without a double-precision matrix of that size."""
     n = X.shape[0]
     if isinstance(kernel, Gaussian) and not sparse.issparse(X):
-        centred = X - X.mean(axis=0)  # which the distances do not notice
+        centred = X - X.mean(axis=0)  # which does not change the distances
         if np.sqrt(kernel.gamma) * np.abs(centred).max() < SHORT:
             X = centred.astype(dtype)
     K = np.empty((n, n), dtype=dtype)
@@ -216,7 +216,7 @@ def check_gram(K: Any) -> np.ndarray:
         )
     size = np.abs(K).max(initial=0.0)
     if np.abs(K - K.T).max(initial=0.0) > 1e-8 * size:
-        raise ValueError("a precomputed kernel must be symmetric: use (K + K.T) / 2 if it is meant")
+        raise ValueError("a precomputed kernel must be symmetric: use (K + K.T) / 2 to make it so")
     return K
 
 
@@ -225,7 +225,7 @@ def out_of_fold_latent(
 ) -> np.ndarray:
     """Latent score of every sample from a clone fitted without its fold.
 
-    The folds are dealt rank by rank, so that every rank is spread over all of them.
+    The samples of each rank are distributed over all folds.
     """
     fold = np.empty(ranks.size, dtype=np.int64)
     fold[np.argsort(ranks, kind="stable")] = np.arange(ranks.size) % LINK_FOLDS

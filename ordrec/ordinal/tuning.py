@@ -2,7 +2,7 @@
 
 The plain loop builds a Gram matrix for every parameter setting and fold. Here the pairs
 (distances or products) are computed once, a Gram matrix once for each kernel parameter, and
-folds and costs C share it; along C a solver may start from the solution before.
+folds and costs C share it; along C a solver may start from the previous solution.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FINE_STEPS = 0.2 * np.arange(-4, 5)  # in log10, around the best of the coarse g
 
 @dataclass(frozen=True)
 class Tuned:
-    """The end of a search.
+    """The result of a search.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Tuned:
     estimator : estimator
         Fitted to all the data with the best parameters.
     table : DataFrame
-        A row for each setting in the order of the search: its parameters, ``stage``, the
+        One row per setting, in the order of the search: its parameters, ``stage``, the
         error of each fold and their mean ``score``.
     """
 
@@ -83,9 +83,9 @@ def tune(
     metric : {"mae", "mze"}
         Mean absolute or mean zero-one error of the ranks.
     n_jobs : int, optional
-        Folds and kernels at the same time; -1 for as many as there are cores.
+        How many folds and kernels run at the same time; -1 for as many as there are cores.
     engine : Engine or str, optional
-        Where they are, see `ordrec.parallel`: by default in threads, as the solvers are compiled.
+        Where they run, see `ordrec.parallel`: by default in threads, as the solvers are compiled.
         Workers that are processes build the kernel matrices themselves.
 
     Examples

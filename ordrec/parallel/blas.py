@@ -1,4 +1,4 @@
-"""One BLAS thread for whoever needs it, whatever other threads do meanwhile."""
+"""Hold BLAS to one thread, also while other threads do the same."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _before: list[int] = []
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread: tasks run side by side instead, and digits stay the same.
+    """Hold BLAS to one thread: tasks run in parallel instead, and digits do not change.
 
-    In most builds the number of BLAS threads belongs to the whole process. Whoever comes first
-    lowers it and who leaves last restores it, so that threads may overlap in any way. On top
-    of OpenMP it belongs to each thread, which then lowers and restores its own.
+    In most builds the number of BLAS threads belongs to the whole process. The first thread to
+    enter the block lowers it and the last one to leave restores it, so that threads may overlap
+    in any way. In builds on OpenMP each thread has its own number, which it lowers and restores.
 
     Examples
     --------
@@ -49,9 +49,9 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _libraries() -> tuple[list[Any], list[Any]]:
-    """Those whose threads belong to the process and those whose threads belong to a thread.
+    """The BLAS libraries with one number of threads per process, and those with one per thread.
 
-    Looking for them takes longer than a small solve.
+    Cached, because finding them takes longer than a small solve.
     """
     import scipy.linalg  # noqa: F401  brings a BLAS of its own, which must be found too
     from threadpoolctl import ThreadpoolController
@@ -63,8 +63,8 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 
 def _set(libraries: list[Any], counts: list[int]) -> None:
     for library, count in zip(libraries, counts, strict=True):
-        # From 3.8 on threadpoolctl lets one thread alone set the number, the first that did.
-        # Here the first to come and the last to leave may be two.
+        # From 3.8 on threadpoolctl lets only the first thread that set the number change it.
+        # Here the first thread to enter and the last one to leave may be different.
         release = getattr(library, "clear_controlling_thread", lambda force: None)
         release(force=True)
         library.set_num_threads(count)

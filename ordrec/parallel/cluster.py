@@ -1,7 +1,7 @@
-"""Tasks on a Dask cluster: what is shared is sent to each worker once.
+"""Tasks on a Dask cluster: the shared objects are sent to each worker once.
 
 A cluster that is joined by its address may have an active memory manager, which drops copies
-from workers that are idle at the moment; such a worker fetches its copy again with its next task.
+from workers that are idle at the moment; such a worker fetches its copy again for its next task.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ordrec.parallel.tasks import Outcome, attempt
 __all__ = ["DaskPool"]
 
 CONNECT_SECONDS = 10
-WORKER_SECONDS = 60  # until a cluster has a worker at last
+WORKER_SECONDS = 60  # to wait for the first worker of a cluster
 
 
 class DaskPool:
     """A client of a cluster that starts tasks as the other engines do.
 
-    Dask itself starts a task again when its worker died. Only where a task has seen the end
-    of several workers, or nobody is left who holds what is shared, is it up to `run`.
+    Dask itself restarts a task whose worker died. `run` restarts it only after several workers
+    died with the task, or when no worker is left that holds the shared objects.
     """
 
     attempts = 3
@@ -46,7 +46,7 @@ class DaskPool:
             ) from error
         self.lost: tuple[type[BaseException], ...] = (CancelledError, KilledWorker)
         self._content = (function, shared)
-        self._open = ExitStack()  # what was opened here and must be closed here
+        self._open = ExitStack()  # what this pool opened and must close
         try:
             self._client = self._connected(scheduler, n_workers)
             self.renew()
@@ -62,20 +62,20 @@ class DaskPool:
             raise CancelledError
         return self._executor.submit(_work, self._held, task)
 
-    def in_vain(self) -> bool:
-        """Whether what is shared is lost: Dask may wait for ever to compute a result again."""
+    def results_lost(self) -> bool:
+        """Whether the shared objects are lost: Dask may then wait for a result for ever."""
         return self._held.status not in ("finished", "pending")
 
     def renew(self) -> None:
-        """Send what is shared to all workers, having waited for the first of them."""
+        """Wait for the first worker, then send the shared objects to all of them."""
         deadline = time.monotonic() + WORKER_SECONDS
-        while True:  # a worker may go between being seen and being sent to
+        while True:  # a worker may vanish after it was seen
             try:
                 self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
                 (self._held,) = self._client.scatter([self._content], broadcast=True, hash=False)
                 break
             except Exception as error:
-                gone = self._gone()  # a client that closes fails in ways of its own
+                gone = self._gone()  # a client that is closing raises other errors
                 if not gone and not isinstance(error, (OSError, CancelledError)):
                     raise
                 if gone or time.monotonic() >= deadline:
@@ -87,7 +87,7 @@ class DaskPool:
         self._executor = self._client.get_executor(pure=False)
 
     def close(self, kill: bool) -> None:
-        """Forget the tasks; a cluster that was made for the occasion ends."""
+        """Forget the tasks; a cluster that was started for this run is shut down."""
         try:
             if not self._gone():
                 self._executor.shutdown(wait=not kill)
@@ -100,7 +100,7 @@ class DaskPool:
         return self._client.status in ("closing", "closed")
 
     def _connected(self, scheduler: Any, n_workers: int) -> Any:
-        """A client: the one given, one for the address, or one of a cluster made here."""
+        """The given client, a client for the address, or one of a cluster started here."""
         from dask import config
         from distributed import Client, LocalCluster
 
@@ -125,6 +125,6 @@ class DaskPool:
 
 
 def _work(content: tuple[Callable[..., Any], tuple[Any, ...]], task: Any) -> Outcome:
-    """A task, in a worker that holds the function and what is shared."""
+    """Run a task in a worker that holds the function and the shared objects."""
     function, shared = content
     return attempt(function, task, shared)

@@ -26,8 +26,8 @@ class Engine:
         "auto" is serial for one job and processes for more.
     scheduler : str or distributed.Client, optional
         Address of Dask's scheduler, such as "tcp://10.0.0.1:8786", or a client that is already
-        connected (and is left so). Without it, a cluster of processes on this machine is made
-        for each run.
+        connected (and stays so). Without it, a cluster of processes on this machine is
+        started for each run.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Engine:
 
     @classmethod
     def of(cls, engine: Engine | str | None) -> Engine:
-        """An engine from its name or "dask:ADDRESS"; None stands for the default one."""
+        """An engine from its name or "dask:ADDRESS"; None means the default one."""
         if engine is None:
             return _default.get() or cls()
         if isinstance(engine, Engine):
@@ -63,7 +63,7 @@ class Engine:
         return cls(name, address) if colon else cls(name)
 
     def resolve(self, n_jobs: int | None) -> tuple[str, int]:
-        """The engine that is really used, and its number of workers."""
+        """Name of the engine that is used in the end, and its number of workers."""
         count = worker_count(n_jobs)
         if within_task() or self.name == "serial":
             return "serial", 1
@@ -79,7 +79,7 @@ _default: ContextVar[Engine | None] = ContextVar("default engine", default=None)
 
 @contextmanager
 def default_engine(engine: Engine | str | None) -> Iterator[None]:
-    """What `run` takes within the block where it is told no engine; otherwise that is "auto".
+    """Set the engine that `run` uses within the block when it is given none, instead of "auto".
 
     Examples
     --------
@@ -97,7 +97,7 @@ def default_engine(engine: Engine | str | None) -> Iterator[None]:
 def worker_count(n_jobs: int | None) -> int:
     """How many workers ``n_jobs`` means: None one, -1 as many as there are cores, -2 one less.
 
-    Within a task it is always one: its worker has no more than one core.
+    Within a task it is always one, because a worker has one core.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Tasks in processes of this machine, on joblib's loky.
 
 What is shared is written to a folder once: one pickle in which large arrays are references to
-files that the workers map. Workers stay for a while after a run, as starting them takes
-longer than many a run.
+files that the workers map. Workers are kept for a while after a run, because starting
+them often takes longer than the run itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _idle_lock = threading.Lock()
 
 
 class ProcessPool:
-    """Worker processes; a run that ends well leaves them to the next one."""
+    """Worker processes; a run that ends without an error leaves them to the next one."""
 
     lost: tuple[type[BaseException], ...] = (BrokenProcessPool,)
     attempts = 4
@@ -57,12 +57,12 @@ class ProcessPool:
         """Start a task."""
         return self._executor.submit(_work, self._folder.name, task)
 
-    def in_vain(self) -> bool:
-        """Futures of processes that died raise by themselves."""
+    def results_lost(self) -> bool:
+        """Never: the future of a process that died raises an error."""
         return False
 
     def renew(self) -> None:
-        """New workers instead of those of which one died."""
+        """Replace all workers after one of them died."""
         self._executor.shutdown(wait=True, kill_workers=True)
         self._executor = _new_executor(self._n_workers)
 
@@ -82,7 +82,7 @@ class ProcessPool:
 
 
 def _take_executor(n_workers: int) -> Any:
-    """Idle workers of the right number, or new ones; others that are idle end."""
+    """Idle workers of the right number, or new ones; other idle workers are shut down."""
     with _idle_lock:
         others = list(_idle)
         _idle.clear()
@@ -108,7 +108,7 @@ def _new_executor(n_workers: int) -> Any:
 
 
 def write_shared(folder: Path, content: Any) -> None:
-    """Pickle the content; each large array goes to a file of its own, however often it occurs."""
+    """Pickle the content; each large array is written to its own file, and only once."""
     try:
         from cloudpickle import CloudPickler  # type: ignore[import-untyped]
     except ImportError:  # joblib before 1.6 has its own
@@ -152,7 +152,7 @@ _held: tuple[str, Any] = ("", None)
 
 
 def _begin(parent: int) -> None:
-    """Leave Ctrl-C to the parent, and end when it has gone."""
+    """Leave Ctrl-C to the parent process, and exit when that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -164,10 +164,10 @@ def _begin(parent: int) -> None:
 
 
 def _work(folder: str, task: Any) -> Outcome:
-    """A task of the run whose shared objects are in a folder."""
+    """Run a task whose shared objects are in a folder."""
     global _held
     if _held[0] != folder:
-        _held = ("", None)  # lets go of the old ones first
+        _held = ("", None)  # frees the old ones first
         _held = (folder, read_shared(Path(folder)))
     function, shared = _held[1]
     return attempt(function, task, shared)

@@ -1,4 +1,4 @@
-"""`run`: a bounded number of tasks in flight, results as they finish, lost ones again."""
+"""`run`: a bounded number of tasks in flight, results as they finish, lost tasks repeated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["run", "run_all"]
 
 Progress = Callable[[int, int, str], None]
 
-PATIENCE = 1.0  # seconds without a result after which the pool is asked how it is
+PATIENCE = 1.0  # seconds without a result after which the pool is asked whether results are lost
 
 
 def run(
@@ -30,14 +30,15 @@ def run(
     progress: Progress | None = None,
     label: Callable[[Any], str] = reprlib.repr,
 ) -> Iterator[tuple[int, Any]]:
-    """Call ``function(task, *shared)`` for each task, wherever the engine does it.
+    """Call ``function(task, *shared)`` for each task, where the engine runs it.
 
     Parameters
     ----------
     function : callable
         Must not change what is shared. For processes and clusters it is a function of a module.
     tasks : iterable
-        Taken from lazily: about two a worker are in flight, and no more while results wait.
+        Taken from lazily: about two per worker are in flight, and no more are taken while
+        results wait to be consumed.
     shared : tuple
         What all tasks need. It goes to each worker once, arrays of a megabyte and more as
         memory maps where workers are processes of this machine.
@@ -51,7 +52,7 @@ def run(
         Called as ``progress(done, total, text)`` after each task. Where ``tasks`` has no
         length, ``total`` is the number taken so far.
     label : callable
-        Makes of a task the text that names it in progress and errors.
+        Returns the text that names a task in progress reports and errors.
 
     Yields
     ------
@@ -63,8 +64,8 @@ def run(
     WorkerLost
         Where workers die repeatedly (killed, out of memory, crashed) on the same task.
     Exception
-        What a task raised, with a note that names it. The other tasks are cancelled then, as
-        they are when the iterator is closed early or interrupted; processes end.
+        What a task raised, with a note that names it. The other tasks are then cancelled, as
+        they are when the iterator is closed early or interrupted; worker processes end.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def run_all(function: Callable[..., Any], tasks: Iterable[Any], **options: Any) 
 
 
 class Flight(NamedTuple):
-    """A task on its way."""
+    """A task in flight."""
 
     number: int
     task: Any
@@ -117,14 +118,14 @@ class Pool(Protocol):
     def submit(self, task: Any) -> Future[Outcome]:
         """Start a task."""
 
-    def in_vain(self) -> bool:
-        """Whether what is in flight can never arrive."""
+    def results_lost(self) -> bool:
+        """Whether the results of the tasks in flight can never arrive."""
 
     def renew(self) -> None:
         """Replace workers that died, when nothing is in flight."""
 
     def close(self, kill: bool) -> None:
-        """Release the workers, or end them with whatever they do."""
+        """Release the workers, or kill them in the middle of their tasks."""
 
 
 def _open_pool(
@@ -173,7 +174,7 @@ def _as_finished(
     pool = open_pool()
     flying: dict[Future[Outcome], Flight] = {}
     again: deque[Flight] = deque()
-    waiting, taken, broken, whole = enumerate(tasks), 0, False, False
+    waiting, taken, broken, complete = enumerate(tasks), 0, False, False
     try:
         while True:
             while not broken and len(flying) < pool.width:
@@ -195,7 +196,7 @@ def _as_finished(
                 broken = False
                 continue
             done = wait(flying, timeout=PATIENCE, return_when=FIRST_COMPLETED).done
-            if not done and pool.in_vain():
+            if not done and pool.results_lost():
                 done = {future for future in flying if future.cancel()}
             # in the order of the tasks: what `wait` returns is a set, whose order is chance
             for future in [future for future in flying if future in done]:
@@ -212,15 +213,15 @@ def _as_finished(
                     error.add_note(_naming(flight.number, flight.task, label))
                     raise
                 yield flight, taken, result
-        whole = True
+        complete = True
     finally:
-        pool.close(kill=not whole)
+        pool.close(kill=not complete)
 
 
 def _once_more(
     flight: Flight, attempts: int, error: BaseException, label: Callable[[Any], str]
 ) -> Flight:
-    """A task whose worker died gets another chance, not for ever."""
+    """The task for another attempt, or `WorkerLost` when it has had all of its attempts."""
     if flight.attempts >= attempts:
         raise WorkerLost(
             f"{_naming(flight.number, flight.task, label)}: its worker died again and again, "
@@ -233,7 +234,7 @@ def _once_more(
 def _reported(
     found: Found, tasks: Iterable[Any], progress: Progress | None, label: Callable[[Any], str]
 ) -> Iterator[tuple[int, Any]]:
-    """Numbers and results, with the progress told before each is handed over."""
+    """Task numbers and results; the progress is reported before each of them."""
     for done, (flight, taken, result) in enumerate(found, start=1):
         if progress is not None:
             total = len(tasks) if isinstance(tasks, Sized) else taken

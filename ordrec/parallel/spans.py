@@ -1,21 +1,23 @@
 """Compiled loops over ranges of users or items, on several threads.
 
-Every loop writes only to what belongs to its own owners, so the numbers are the same at any
-number of threads. Threads are plain ones: the compiled functions let go of the interpreter.
+An owner is a user or an item. Every loop writes only to what belongs to its own owners, so the
+numbers are the same for any number of threads. The compiled functions release the interpreter
+lock.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
+from ordrec.parallel.loops import loop_threads
+
 __all__ = ["over_spans", "spans_of"]
 
-SPANS_PER_JOB = 4  # more spans than threads, so that none waits long for the last
+SPANS_PER_JOB = 4  # more spans than threads, so that no thread waits long for the last one
 
 
 def spans_of(costs: np.ndarray, n_spans: int) -> list[tuple[int, int]]:
@@ -37,9 +39,9 @@ def spans_of(costs: np.ndarray, n_spans: int) -> list[tuple[int, int]]:
 def over_spans(
     function: Callable[..., Any], costs: np.ndarray, n_jobs: int, *args: Any
 ) -> list[Any]:
-    """Call ``function(first, stop, *args)`` for spans of owners; results in order."""
+    """Call ``function(first, stop, *args)`` for spans of owners; the results in their order."""
     if n_jobs == 1:
         return [function(first, stop, *args) for first, stop in spans_of(costs, 1)]
     spans = spans_of(costs, SPANS_PER_JOB * n_jobs)
-    with ThreadPoolExecutor(n_jobs) as pool:
-        return list(pool.map(lambda span: function(span[0], span[1], *args), spans))
+    with loop_threads(n_jobs, hold_blas=False) as threads:
+        return list(threads.map(lambda span: function(span[0], span[1], *args), spans))

@@ -1,4 +1,4 @@
-"""What surrounds a task wherever it runs: one BLAS thread, warnings and errors that travel."""
+"""How a task is run: with one BLAS thread, its warnings and errors packed with the result."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _thread = threading.local()
 
 
 def within_task() -> bool:
-    """Whether this thread is a worker's, busy with a task."""
+    """Whether this thread belongs to a worker and is running a task."""
     return getattr(_thread, "busy", False)
 
 
 @dataclass
 class Outcome:
-    """What a task came to, in a form that can be sent between processes."""
+    """The result or error of a task, in a form that can be sent between processes."""
 
     result: Any = None
     error: BaseException | None = None
     told: list[tuple[str, type[Warning], str, int]] = field(default_factory=list)
 
     def unpack(self) -> Any:
-        """The result, after repeating here the warnings given there; or the error."""
+        """The result, after the task's warnings are repeated here; or raise its error."""
         for message, category, filename, line in self.told:
             warnings.warn_explicit(message, category, filename, line)
         if self.error is not None:

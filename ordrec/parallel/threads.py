@@ -12,7 +12,7 @@ __all__ = ["ThreadPool"]
 
 
 class ThreadPool:
-    """Threads that see everything there is."""
+    """Threads of this process, which see all of its objects."""
 
     lost: tuple[type[BaseException], ...] = ()
     attempts = 1
@@ -26,13 +26,13 @@ class ThreadPool:
         """Start a task."""
         return self._executor.submit(attempt_here, self._function, task, self._shared)
 
-    def in_vain(self) -> bool:
-        """Threads arrive."""
+    def results_lost(self) -> bool:
+        """Never: a thread always delivers its result."""
         return False
 
     def renew(self) -> None:
-        """Threads do not die."""
+        """Nothing to do: threads do not die."""
 
     def close(self, kill: bool) -> None:
-        """Wait for the threads; those that are busy cannot be ended before they are done."""
+        """Wait for the threads; one that is busy cannot be stopped before its task is done."""
         self._executor.shutdown(wait=True, cancel_futures=kill)

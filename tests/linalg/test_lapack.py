@@ -11,6 +11,8 @@ from ordrec.linalg.lapack import (
     inverse_diagonal_factorised,
     invert_factorised,
     solve_factorised,
+    solve_rows_factorised,
+    solve_rows_triangular,
 )
 
 SIZES = [1, 2, 7, 64, 130]
@@ -44,6 +46,23 @@ def test_solutions_inverses_and_their_diagonals(n, dtype):
     np.testing.assert_allclose(diagonal, np.diag(expected), atol=tol)
     invert_factorised(factor, ADDRESSES)
     np.testing.assert_allclose(factor, expected, atol=tol)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_triangular_solves(n, dtype):
+    A = positive_definite(n, dtype)
+    L = np.linalg.cholesky(A.astype(np.float64))
+    tol = 1e-4 if dtype is np.float32 else 1e-12
+    factor = A.copy()
+    assert factorise(factor, ADDRESSES) == 0
+    rows = np.random.default_rng(2).normal(size=(2, n)).astype(dtype)
+    for transposed, triangle in ((False, L), (True, L.T)):
+        solved = rows.copy()
+        solve_rows_triangular(factor, solved, transposed, ADDRESSES)
+        np.testing.assert_allclose(solved @ triangle.T, rows, atol=tol)
+    one = rows[:1].copy()
+    solve_rows_factorised(factor, one, ADDRESSES)
+    np.testing.assert_allclose(one @ A, rows[:1], atol=10 * tol)
 
 
 def test_an_indefinite_matrix_says_where_it_fails(dtype):

@@ -106,7 +106,7 @@ class GPRanks(KernelMixin, ThresholdModel):
 
 
 class _Borrowed(SklearnKernel):
-    """An ordrec kernel in the clothes of scikit-learn's Gaussian processes."""
+    """An ordrec kernel with the interface of scikit-learn's Gaussian processes."""
 
     def __init__(self, kernel: Kernel):
         self.kernel = kernel

@@ -1,4 +1,4 @@
-"""What the SVM baselines share: one Gram matrix, handed to scikit-learn's machines.
+"""The common base of the SVM baselines: one Gram matrix, passed to scikit-learn's machines.
 
 All binary machines of a baseline see the same kernel matrix with other labels and weights,
 so it is computed once and the machines take it as precomputed. That also gives every
@@ -108,7 +108,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
 
 
 def decision_values(machines: list[SVC | float], K: np.ndarray) -> np.ndarray:
-    """One column a machine; a question with one answer gives plus or minus infinity."""
+    """One column per machine; a question with one answer gives plus or minus infinity."""
     columns = [
         np.full(K.shape[0], machine) if isinstance(machine, float) else machine.decision_function(K)
         for machine in machines

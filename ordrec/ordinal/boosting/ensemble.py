@@ -1,4 +1,4 @@
-"""The boosting loop: a member, its weight, the thresholds, round after round."""
+"""The boosting loop: each round adds a member and its weight and sets the thresholds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Member = Callable[[np.ndarray], np.ndarray]
 
 
 class Learner(Protocol):
-    """What trains the members."""
+    """Trains the members of an ensemble."""
 
     def prepare(self, X: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> Any:
         """A copy that remembers the samples."""
@@ -24,7 +24,7 @@ class Learner(Protocol):
 
 
 class OrdinalLoss(Protocol):
-    """What the members reduce."""
+    """The loss that the members reduce."""
 
     def thresholds(self, H: np.ndarray) -> np.ndarray:
         """Thresholds for given scores."""
@@ -80,7 +80,7 @@ def boost(
     n_rounds: int,
     keep_going: Callable[[Member, float, np.ndarray], bool] | None = None,
 ) -> Ensemble:
-    """Run the rounds.
+    """Run the rounds of boosting and return the ensemble.
 
     Parameters
     ----------

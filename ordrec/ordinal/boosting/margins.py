@@ -55,7 +55,7 @@ class Margins:
         """The terms of Theorems 1 and 2: errors at margin delta and complexities.
 
         The theorems hold up to an unknown constant before the complexity, so these compare
-        ensembles; they are no numbers to expect.
+        ensembles and do not predict the errors themselves.
 
         Parameters
         ----------

@@ -38,7 +38,7 @@ def _calibrated(model: Any) -> bool:
 
 
 class _Boosted(ThresholdModel):
-    """What both estimators do."""
+    """Common base of both estimators."""
 
     base: Any
     n_estimators: int
@@ -50,14 +50,14 @@ class _Boosted(ThresholdModel):
 
     @abstractmethod
     def _reach(self) -> Reach:
-        """Whose error early stopping watches: adjacent counts mistakes, all their size."""
+        """The error of early stopping: "adjacent" counts mistakes, "all" adds up their sizes."""
 
     @abstractmethod
     def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:
         """The loss on a training set."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Run the rounds.
+        """Fit the ensemble and the thresholds.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class _Boosted(ThresholdModel):
         labels = np.asarray(y).tolist()
         unknown = sorted({str(label) for label in labels if label not in position})
         if unknown:
-            raise ValueError(f"y contains {unknown[:5]}, which training has not seen")
+            raise ValueError(f"y contains {unknown[:5]}, which did not occur in training")
         ranks = np.array([position[label] for label in labels], dtype=np.int64)
         size = float(np.abs(self.ensemble_.alpha).sum())
         return Margins.of(H, self.thresholds_, ranks, size)

@@ -13,7 +13,7 @@ __all__ = ["Watch", "hold_out"]
 
 
 class Watch:
-    """Follows the error on held-out samples and says when to stop."""
+    """Tracks the error on held-out samples and decides when to stop."""
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ordrec.linalg.small import invert_lower, solve_small
 from ordrec.ordinal.gpor.likelihood import interval_cumulants
 
 __all__ = ["problem_evidence"]
@@ -19,7 +20,6 @@ MAX_ITER = 100
 HALVINGS = 30
 FLAT = 1e-12
 FAINT = 1e-12
-BLOCK = 48  # rows of the triangular inverse that are found together
 
 
 @njit(cache=True, nogil=True)
@@ -133,7 +133,7 @@ def _slopes(K, stack, weights, ranks, noise, edges, coef, f, terms, L, by_weight
     n = ranks.size
     precision = terms[2] / (noise * noise)
     root = np.sqrt(precision)
-    inverse = _invert_lower(L)
+    inverse = invert_lower(L)
     rest = np.zeros(n)
     for i in range(n):
         for j in range(i + 1):
@@ -209,40 +209,7 @@ def _remainder(K, L, root, v):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _solve(L, x):  # type: ignore[no-untyped-def]
-    """(L L')^-1 x, by columns: LAPACK left L in column-major order."""
-    n = x.size
-    y = x.copy()
-    for j in range(n):
-        y[j] /= L[j, j]
-        for i in range(j + 1, n):
-            y[i] -= L[i, j] * y[j]
-    for j in range(n - 1, -1, -1):
-        total = y[j]
-        for i in range(j + 1, n):
-            total -= L[i, j] * y[i]
-        y[j] = total / L[j, j]
+    """(L L')^-1 x."""
+    y = np.empty_like(x)
+    solve_small(L, x, y)
     return y
-
-
-@njit(cache=True, nogil=True)
-def _invert_lower(L):  # type: ignore[no-untyped-def]
-    """L^-1, block row by block row: X_ii = L_ii^-1, X_i,<i = -X_ii L_i,<i X_<i,<i."""
-    n = L.shape[0]
-    X = np.zeros((n, n))
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
-        m = stop - start
-        corner = np.zeros((m, m))
-        for c in range(m):
-            corner[c, c] = 1.0 / L[start + c, start + c]
-            for i in range(c + 1, m):
-                total = 0.0
-                for k in range(c, i):
-                    total -= L[start + i, start + k] * corner[k, c]
-                corner[i, c] = total / L[start + i, start + i]
-        X[start:stop, start:stop] = corner
-        if start:
-            before = np.ascontiguousarray(L[start:stop, :start])
-            known = np.ascontiguousarray(X[:start, :start])
-            X[start:stop, :start] = -(corner @ (before @ known))
-    return X

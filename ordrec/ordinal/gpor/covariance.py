@@ -1,8 +1,8 @@
-"""The prior covariance K of the latent values, and what inference asks of it.
+"""The prior covariance K of the latent values, and the operations that inference needs.
 
 Laplace's method and expectation propagation both replace the likelihood of sample i by a
 Gaussian factor of precision w_i >= 0. A covariance offers ``dot(v) = K v`` and
-``factor(w)``; the factor stands for the posterior under those precisions:
+``factor(w)``; the factor represents the posterior under those precisions:
 
     log_det            ln |I + K W|
     solve(v)           R v,  R = (K + W^-1)^-1
@@ -12,7 +12,7 @@ Gaussian factor of precision w_i >= 0. A covariance offers ``dot(v) = K v`` and
 
 Here K is a full matrix and everything goes through ``B = I + W^1/2 K W^1/2``, whose
 eigenvalues are at least one: neither K nor W is ever inverted, both may be singular.
-`ordrec.ordinal.gpor.lowrank` has the same face for inducing inputs.
+`ordrec.ordinal.gpor.lowrank` has the same interface for inducing inputs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scipy.linalg import lapack
 
 __all__ = ["Covariance", "DenseCovariance", "DenseFactor", "DensePredictor", "Factor", "Predictor"]
 
-VISIBLE = 1e-9  # below this, 1 - w A does not say what A is
+VISIBLE = 1e-9  # below this, A cannot be recovered from 1 - w A
 FAINT = 1e-12  # of the largest root precision
 
 
@@ -36,7 +36,7 @@ class Predictor(Protocol):
     coef: np.ndarray
 
     def reduction(self, rows: np.ndarray) -> np.ndarray:
-        """What the data take off the prior variance of each row k."""
+        """By how much the data reduce the prior variance of each row k."""
 
 
 class Factor(Protocol):

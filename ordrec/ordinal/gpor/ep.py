@@ -10,7 +10,7 @@ exp(-p_i f^2 / 2 + nu_i f) up to a constant, nu = p m in the paper's letters. A 
            nu_new = (E tau + h (1 - V)) / (sigma^2 + lam V)
        which is the paper's v / (1 - lam v) and p (h + g / v) with nothing left to cancel;
     3. moves all sites at once, damped when the sweeps stop contracting. The fixed point is
-       that of the paper's one-by-one updates, at one factorisation a sweep. The first
+       that of the paper's one-by-one updates, at one factorisation per sweep. The first
        sites are Laplace's, not zero.
 
 Departure: the paper ascends a variational bound; here the gradient is that of the EP
@@ -43,7 +43,7 @@ FAR = 3.0  # a warm start that one sweep moves this much is worse than none
 
 @dataclass(frozen=True)
 class EPPosterior:
-    """The sites at their fixed point, and the posterior they make.
+    """The sites at their fixed point, and the posterior that they define.
 
     ``violation`` is the largest change that one more sweep would bring to a site, in units
     of the posterior standard deviation of its latent value.
@@ -87,7 +87,7 @@ def expectation_propagation(
     start: tuple[np.ndarray, np.ndarray] | None = None,
     max_iter: int = MAX_ITER,
 ) -> EPPosterior:
-    """Sweep until the sites stand still; parameters as for `laplace`."""
+    """Sweep until the sites no longer move; parameters as for `laplace`."""
     edges = threshold_edges(thresholds)
     p, nu = laplace(covariance, ranks, thresholds, noise).sites if start is None else start
     step, before = 1.0, np.inf

@@ -34,7 +34,7 @@ INFERENCES: dict[str, Callable[..., Posterior]] = {
 
 @dataclass(frozen=True)
 class LikelihoodBounds:
-    """Where noise, first threshold and gaps may move; "fixed" pins one to its start."""
+    """Where noise, first threshold and gaps may move; "fixed" keeps one at its start."""
 
     noise: Any = (1e-3, 1e3)
     offset: Any = (-1e3, 1e3)
@@ -149,7 +149,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Maximum:
-    """Where the ascent ended."""
+    """The end point of an ascent."""
 
     theta: np.ndarray
     value: float

@@ -58,7 +58,7 @@ class LaplacePosterior:
 
     @property
     def state(self) -> np.ndarray:
-        """What a search under nearby parameters wants as its start."""
+        """The starting point for a search under nearby parameters."""
         return self.coef
 
     @property

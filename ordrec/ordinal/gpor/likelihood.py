@@ -23,6 +23,13 @@ The cumulants come from whichever of three routes is exact: closed formulas wher
 interval holds a fair share of the normal, a continued fraction where only its nearer end
 matters, Gauss-Legendre quadrature where it is narrow or lies in a tail. Nothing is ever
 subtracted from something close to it, so the formulas hold 40 noise units away.
+
+`ordinal.thresholds.probabilities.log_interval` and `recommend.thresholds.newton.interval_terms`
+also compute ln P. They are kept apart because each is used for something else: this one alone
+gives four cumulants to full relative precision, for which it takes about twice as long (117 ns
+against 52 ns per interval). Their logarithms agree to 4e-10 relative for intervals from 1e-12 to
+several units wide and as far as 20 units out, not to the last digit, so that exchanging them would
+change fitted models. (`log_interval` is off by up to 2e-5 on intervals narrower than 1e-4.)
 """
 
 from __future__ import annotations

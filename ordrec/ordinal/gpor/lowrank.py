@@ -133,14 +133,14 @@ class LowRankFactor:
 
 @dataclass(frozen=True)
 class LowRankPredictor:
-    """Mean k' coef, variance taken off |phi|^2 - phi' C^-1 phi with phi = L^-1 k."""
+    """Mean k' coef, variance reduced by |phi|^2 - phi' C^-1 phi with phi = L^-1 k."""
 
     coef: np.ndarray
     L: np.ndarray
     C: np.ndarray
 
     def reduction(self, rows: np.ndarray) -> np.ndarray:
-        """What the data take off the prior variance of each row k."""
+        """By how much the data reduce the prior variance of each row k."""
         phi = solve_triangular(self.L, rows.T, lower=True)
         half = solve_triangular(self.C, phi, lower=True, check_finite=False)
         return np.einsum("ij,ij->j", phi, phi) - np.einsum("ij,ij->j", half, half)

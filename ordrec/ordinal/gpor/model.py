@@ -32,7 +32,7 @@ from ordrec.ordinal.thresholds.probabilities import rank_probabilities
 __all__ = ["GPOR"]
 
 CHUNK = 2048  # rows predicted together
-DOUBTFUL = 0.05  # share of EP's evidence by which Laplace's may exceed it without a word
+EXCESS = 0.05  # share of EP's evidence by which Laplace's may exceed it without a warning
 RESTART_SPREAD = 1.0  # deviation of random starts around the first one, in log-parameters
 
 
@@ -46,8 +46,8 @@ class GPOR(KernelMixin, ThresholdModel):
     Parameters
     ----------
     kernel : str or Kernel, default="rbf"
-        "rbf", "linear", "poly", "pearson", "ard" (Gaussian, one width a feature),
-        "ard-linear" (one weight a feature), "precomputed", or a kernel object. The free
+        "rbf", "linear", "poly", "pearson", "ard" (Gaussian, one width per feature),
+        "ard-linear" (one weight per feature), "precomputed", or a kernel object. The free
         parameters of the kernel start from its values and stay within its bounds.
     gamma : None, "scale", "auto" or float, default=None
         Start of the Gaussian width for kernels given by name; None is the paper's
@@ -110,7 +110,7 @@ class GPOR(KernelMixin, ThresholdModel):
     Notes
     -----
     With an ARD kernel and many more features than samples, the evidence ends up choosing
-    whatever features separate the training samples. The ranking is best while the weights
+    any features that separate the training samples. The ranking is best while the weights
     have moved apart but not settled: stop after about five iterations (``max_iter=5``).
 
     Without a sample of a declared rank, the evidence would give that rank no room. The
@@ -298,7 +298,7 @@ class GPOR(KernelMixin, ThresholdModel):
         return best
 
     def _settle(self, evidence: Evidence) -> None:
-        """Keep the posterior at theta_ and what predictions need of it."""
+        """Keep the posterior at theta_, as far as predictions need it."""
         self.kernel_, rho = evidence.split(self.theta_)
         self.noise_, self.thresholds_ = unpack(rho)
         found = evidence.posterior(self.theta_)
@@ -322,7 +322,7 @@ class GPOR(KernelMixin, ThresholdModel):
         self._keep_rows(X, rows)
 
     def _compare_with_ep(self, found: LaplacePosterior) -> None:
-        """Say so if the ascent has led to where Laplace's evidence is not to be trusted.
+        """Warn if the ascent has led to where Laplace's evidence cannot be trusted.
 
         Noise much smaller than the gaps makes the posterior of a lonely sample a box; the
         Gaussian at its mode then holds far more mass than there is.
@@ -331,7 +331,7 @@ class GPOR(KernelMixin, ThresholdModel):
             found.covariance, found.ranks, self.thresholds_, self.noise_, found.sites
         )
         excess = found.log_evidence - check.log_evidence
-        if excess > 2.0 + DOUBTFUL * abs(check.log_evidence):
+        if excess > 2.0 + EXCESS * abs(check.log_evidence):
             warnings.warn(
                 f"{type(self).__name__}: Laplace's log-evidence {found.log_evidence:.6g} exceeds "
                 f"that of expectation propagation at the same parameters by {excess:.3g}, so "
@@ -377,7 +377,7 @@ class GPOR(KernelMixin, ThresholdModel):
             return self._prior_variance
         diag = np.asarray(diag, dtype=np.float64)
         if diag.shape != (X.shape[0],):
-            raise ValueError(f"diag must have one entry a row ({X.shape[0]}), got {diag.shape}")
+            raise ValueError(f"diag must have one entry per row ({X.shape[0]}), got {diag.shape}")
         return diag
 
     def predict_proba(self, X: Any, *, diag: Any = None) -> np.ndarray:
@@ -389,7 +389,7 @@ class GPOR(KernelMixin, ThresholdModel):
         """Zero-based ranks by ``decision``."""
         return decide(self.predict_proba(X), self.decision)
 
-    # ---- what was learnt -----------------------------------------------------------------
+    # ---- learnt parameters -----------------------------------------------------------------
 
     def log_evidence(self, theta: Any = None, gradient: bool = True) -> Any:
         """Log-evidence of the training data at theta (default ``theta_``).
@@ -407,7 +407,7 @@ class GPOR(KernelMixin, ThresholdModel):
 
     @property
     def relevance_(self) -> pd.DataFrame:
-        """ARD parameters, one row a feature and one column a parameter, most relevant first."""
+        """ARD parameters, one row per feature and one column per parameter, most relevant first."""
         check_is_fitted(self)
         found: dict[str, np.ndarray] = {}
         for p in self.kernel_.hyperparameters():

@@ -16,7 +16,7 @@ __all__ = ["GapPrior", "chain", "pack", "paper_start", "threshold_slopes", "unpa
 
 
 def paper_start(n_ranks: int) -> np.ndarray:
-    """sigma^2 = 1, b_1 = -1, Delta = 2 / r, as the paper starts."""
+    """The paper's starting point: sigma^2 = 1, b_1 = -1, Delta = 2 / r."""
     return np.concatenate([[0.0, -1.0], np.full(n_ranks - 2, np.log(2.0 / n_ranks))])
 
 
@@ -51,8 +51,7 @@ def chain(rho: np.ndarray, by_log_noise: float, by_thresholds: np.ndarray) -> np
 def threshold_slopes(
     ranks: np.ndarray, n_thresholds: int, by_lower: np.ndarray, by_upper: np.ndarray
 ) -> np.ndarray:
-    """What the samples say of each threshold: it is the upper edge of one rank, the lower of
-    the next."""
+    """Slopes over the thresholds, each the upper edge of one rank and the lower of the next."""
     n_ranks = n_thresholds + 1
     above = np.bincount(ranks, by_upper, n_ranks)[:-1]
     return above + np.bincount(ranks, by_lower, n_ranks)[1:]
@@ -63,7 +62,7 @@ class GapPrior:
 
     Without a sample of rank j the evidence would shrink its interval to nothing, and without
     one of an outermost rank push that rank's threshold to infinity. Each ln(Delta) that is
-    open in this way gets a normal prior of unit variance around the mean of the others (of
+    undetermined in this way gets a normal prior of unit variance around the mean of the others (of
     its start where all are open): worth about one sample, silent about all other gaps.
     """
 

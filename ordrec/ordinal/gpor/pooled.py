@@ -5,14 +5,13 @@ covariance is K_u = sum_j weight_j K_uj. The summed Laplace evidence is maximise
 
     theta = (ln weight_1, ..., ln weight_J, ln sigma, b_1, ln Delta_2, ..., ln Delta_{r-1})
 
-so that a user with five ratings is judged by what all users have in common. Every problem
-is one compiled call; threads share them out.
+so that a user with five ratings profits from what all users have in common. Every problem
+is one compiled call; the problems are divided among threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,7 @@ from ordrec.ordinal.gpor.evidence import LikelihoodBounds, maximise
 from ordrec.ordinal.gpor.likelihood import threshold_edges
 from ordrec.ordinal.gpor.parameters import GapPrior, chain, pack, paper_start, unpack
 from ordrec.ordinal.thresholds.probabilities import rank_probabilities
-from ordrec.parallel import one_blas_thread
+from ordrec.parallel import loop_threads
 
 __all__ = ["PooledEvidence", "PooledFit", "fit_many"]
 
@@ -98,8 +97,8 @@ class PooledEvidence:
                 worst = max(worst, 0.0 if converged else violation)
             return np.concatenate([[total, unconverged, by_noise], by_weights, by_edges, [worst]])
 
-        with one_blas_thread(), ThreadPoolExecutor(len(self._shares)) as pool:
-            parts = np.array(list(pool.map(work, self._shares)))
+        with loop_threads(len(self._shares)) as threads:
+            parts = np.array(list(threads.map(work, self._shares)))
         sums = parts[:, :-1].sum(axis=0)
         self.n_unconverged, self.violation = int(sums[1]), float(parts[:, -1].max())
         by_weights = sums[3 : 3 + weights.size]
@@ -109,7 +108,7 @@ class PooledEvidence:
 
 @dataclass(frozen=True)
 class PooledFit:
-    """What the problems share, and each one's own posterior.
+    """The shared parameters of many problems, and the posterior of each problem.
 
     Attributes
     ----------
@@ -237,20 +236,9 @@ def fit_many(
         raise ArgumentError(f"fit_many: {n_ranks} ranks need {n_ranks - 1} thresholds")
     start = np.concatenate([_log_weights(weights, evidence.n_kernels), rho])
     limits, free = _limits(start, evidence.n_kernels, weight_bounds, bounds or LikelihoodBounds())
-    n_iter, stopped, message = 0, True, "not optimised"
-    theta = start
+    theta, n_iter, stopped, message = start, 0, True, "not optimised"
     if optimizer is not None and free.any():
-        prior = GapPrior(evidence.counts, rho)
-
-        def objective(moving: np.ndarray) -> tuple[float, np.ndarray]:
-            at = start.copy()
-            at[free] = moving
-            value, gradient = evidence(at)
-            extra, slope = prior(at[evidence.n_kernels :])
-            gradient[evidence.n_kernels :] += slope
-            return value + extra, gradient[free]
-
-        found = maximise(objective, start[free], limits[free], tol=tol, max_iter=max_iter)
+        found = _maximised(evidence, start, free, limits, tol, max_iter)
         theta = start.copy()
         theta[free] = found.theta
         n_iter, stopped, message = found.n_iter, found.converged, found.message
@@ -273,6 +261,28 @@ def fit_many(
         converged=stopped and not evidence.n_unconverged,
         message=message,
     )
+
+
+def _maximised(
+    evidence: PooledEvidence,
+    start: np.ndarray,
+    free: np.ndarray,
+    limits: np.ndarray,
+    tol: float,
+    max_iter: int,
+) -> Any:
+    """Maximise evidence plus gap prior over the free entries of theta; see `maximise`."""
+    prior = GapPrior(evidence.counts, start[evidence.n_kernels :])
+
+    def objective(moving: np.ndarray) -> tuple[float, np.ndarray]:
+        at = start.copy()
+        at[free] = moving
+        value, gradient = evidence(at)
+        extra, slope = prior(at[evidence.n_kernels :])
+        gradient[evidence.n_kernels :] += slope
+        return value + extra, gradient[free]
+
+    return maximise(objective, start[free], limits[free], tol=tol, max_iter=max_iter)
 
 
 def _checked(number: int, K: Any, y: Any, n_ranks: int) -> tuple[np.ndarray, np.ndarray]:
@@ -322,7 +332,7 @@ def _limits(
 
 
 def _even_shares(sizes: list[int], n_jobs: int) -> list[np.ndarray]:
-    """Problem numbers dealt to threads, the dearest first, each to the least loaded."""
+    """Problem numbers for each thread: the most expensive first, each to the least loaded."""
     shares: list[list[int]] = [[] for _ in range(min(n_jobs, len(sizes)))]
     load = np.zeros(len(shares))
     for u in np.argsort(sizes)[::-1]:

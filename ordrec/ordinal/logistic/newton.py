@@ -79,7 +79,7 @@ def solve(
 
 
 def _quantile_thresholds(ranks: np.ndarray, n_ranks: int, weight: np.ndarray) -> np.ndarray:
-    """Log-odds of lying below each threshold: the all-threshold optimum at w = 0."""
+    """Log-odds of a rank below each threshold: the all-threshold optimum at w = 0."""
     count = np.bincount(ranks, weight, n_ranks)
     below = np.cumsum(count)[:-1]
     return np.log(below) - np.log(count.sum() - below)
@@ -156,7 +156,7 @@ def _steihaug(
         reach = _to_boundary(step, direction, M, radius)
         a = min(rho / curve, reach) if curve > 0 else reach
         if not np.isfinite(a):
-            break  # flat and unbounded: no sample pulls that way
+            break  # flat and unbounded: no sample depends on this direction
         step = step + a * direction
         promised += a * rho - 0.5 * a * a * curve
         if a == reach:

@@ -46,7 +46,7 @@ FAR = 200.0  # exponents beyond are cut: e^-200 is nothing beside 1, and product
 
 
 class _Sums(NamedTuple):
-    """Of losses, gradient and Hessian, without the penalty."""
+    """Sums of losses, gradient and Hessian, without the penalty."""
 
     value: float
     slope: np.ndarray
@@ -148,13 +148,13 @@ class Objective:
         return np.block([[square, cross], [cross.T, self.tie.T @ (curve_b[:, None] * self.tie)]])
 
     def _blocks(self) -> list[slice]:
-        """Rows a block; all of a sparse X, whose slices would be copies."""
+        """Rows per block; all rows of a sparse X, whose slices would be copies."""
         n, d = self.X.shape
         size = n if sparse.issparse(self.X) else max(256, BLOCK // max(d, 1))
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
     def _groups(self) -> list[list[slice]]:
-        """Blocks that are summed at the same time; always the same ones, so are the sums."""
+        """Blocks that are summed together: the same for any number of threads, and so the sums."""
         blocks = self._blocks()
         if len(blocks) < GROUPS * SHORT:
             return [blocks]

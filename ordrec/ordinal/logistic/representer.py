@@ -28,7 +28,7 @@ def coordinates(K: np.ndarray, tol: float = 1e-11) -> tuple[np.ndarray, np.ndarr
     size = K.diagonal().max(initial=0.0)
     if not np.isfinite(size):
         raise ValueError("the kernel matrix has infinite entries: scale the features")
-    if size <= 0.0:  # no two samples can be told apart: one coordinate that is zero, and no weight
+    if size <= 0.0:  # all samples are equal: one coordinate that is zero, without weight
         return np.zeros((K.shape[0], 1)), np.zeros(1, dtype=np.int64)
     factor, order, rank, _ = dpstrf(K, tol=tol * size, lower=1)
     L = np.empty((K.shape[0], rank))

@@ -1,4 +1,4 @@
-"""Nonparallel support vector ordinal regression: one proximal plane a rank."""
+"""Nonparallel support vector ordinal regression: one proximal plane per rank."""
 
 from __future__ import annotations
 

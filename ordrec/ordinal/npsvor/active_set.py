@@ -7,7 +7,7 @@ multiplier that left its place (a free one outside its interval, a fixed one who
 has the wrong sign) and solves again (Judice and Pires 1994, block principal pivoting). When
 no exchange is left the point is optimal. When the number of exchanges stops falling, ADMM
 goes on with twice the iterations and guesses again; as ADMM converges, so does the whole.
-Of a large problem, the first guess comes from ADMM on parts of it (`parts`).
+For a large problem, the first guess comes from ADMM on parts of the rows (`parts`).
 Rounds without exchange refine the solution by conjugate gradients; the factored block, which
 has a ridge and may be in single precision, is their preconditioner.
 
@@ -17,8 +17,7 @@ and NEGATIVE free (off the rank: POSITIVE, whatever the sign).
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import nullcontext
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from ordrec.ordinal.npsvor.gram import DenseGram, NotPositiveDefiniteError
 from ordrec.ordinal.npsvor.parts import PartedADMM
 from ordrec.ordinal.npsvor.problem import Planes, dual_objective, primal_objective
 from ordrec.ordinal.solution import Solution
-from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.parallel import loop_threads, worker_count
 
 __all__ = ["solve"]
 
@@ -62,7 +61,7 @@ def solve(
     max_iter : int
         Limit of ADMM iterations.
     n_jobs : int
-        Threads, each with a part of the first guess, then a rank at a time.
+        Threads; each takes a part of the first guess, then one rank at a time.
 
     Returns
     -------
@@ -71,8 +70,7 @@ def solve(
         the largest of all ranks; the objective and the gap are sums over the ranks.
     """
     n_threads = worker_count(n_jobs)
-    one_core_each = one_blas_thread() if n_threads > 1 else nullcontext()
-    with one_core_each, ThreadPoolExecutor(n_threads) as threads:
+    with loop_threads(n_threads, hold_blas=n_threads > 1) as threads:
         return _solve(gram, planes, eta, tol, max_iter, threads)
 
 
@@ -217,7 +215,7 @@ class _Rank:
         return x, db
 
     def apply(self, x: np.ndarray, product: np.ndarray, db: float, tol: float) -> None:
-        """Take the step, exchange what left its place, and say whether to go on."""
+        """Take the step, exchange what left its place, and set whether the rank is finished."""
         if self.finished:
             return
         curvature = float(x @ product)

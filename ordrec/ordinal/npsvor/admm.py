@@ -26,7 +26,7 @@ SMALLEST_SHIFT = 1e-13  # of K, as a share of n times its mean diagonal: roundin
 
 
 class Gram(Protocol):
-    """What the solvers ask of a kernel matrix: dense or factored."""
+    """What the solvers need of a kernel matrix, dense or factored."""
 
     n: int
 
@@ -84,7 +84,7 @@ def solve(
 
 
 class ADMM:
-    """The iteration (13); ``z`` and ``u`` are its state, one column a rank."""
+    """The iteration (13); ``z`` and ``u`` are its state, one column per rank."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ ROUNDING = 1e-6  # share of a multiplier's interval
 
 
 def bias_bounds(planes: Planes, z: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Largest lower and smallest upper bound on b, one pair a rank."""
+    """Largest lower and smallest upper bound on b, one pair per rank."""
     growing = planes.target(np.where(z >= 0, 1.0, -1.0)) - F  # from d/dz+ of (8) >= 0
     shrinking = planes.target(np.where(z > 0, 1.0, -1.0)) - F  # from d/dz- of (8) <= 0
     low = np.where(z < planes.upper, growing, -np.inf).max(axis=0)

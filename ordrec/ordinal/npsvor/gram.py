@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ordrec.ordinal.npsvor.lapack import cholesky_in_place, solve_cholesky, solve_triangle
+from ordrec.linalg.lapack import (
+    ADDRESSES,
+    factorise,
+    solve_rows_factorised,
+    solve_rows_triangular,
+)
 
 __all__ = ["DenseGram", "FreeBlock", "NotPositiveDefiniteError", "ridge_for"]
 
@@ -66,7 +71,7 @@ class DenseGram:
     def shifted(self, eta: float) -> Callable[[np.ndarray], np.ndarray]:
         """The map B -> (K + eta I)^{-1} B, by one Cholesky factorisation."""
         factor = cholesky(self.K.copy(), eta)
-        return lambda B: solve_cholesky(factor, B).astype(np.float64)
+        return lambda B: _solve_cholesky(factor, B).astype(np.float64)
 
     def part(self, rows: np.ndarray) -> DenseGram:
         """The kernel matrix of some rows."""
@@ -98,7 +103,7 @@ class FreeBlock:
         self._position[rows] = np.arange(rows.size)
         self._factor = cholesky(_upper_block(K, rows), self.ridge)
         # L^{-1} of the border columns, the bias column first, and their inner products
-        self._half = solve_triangle(self._factor, np.ones((rows.size, 1)))
+        self._half = _solve_triangle(self._factor, np.ones((rows.size, 1)))
         self._inner = self._half.T @ self._half
         self._column_of: dict[int, int] = {}
 
@@ -123,7 +128,7 @@ class FreeBlock:
         if movers.size:
             g = g - fixed[movers].astype(self.K.dtype) @ self.K[movers]
         columns = self._border_columns(added, removed)
-        base = solve_triangle(self._factor, g[start][:, None])[:, 0]
+        base = _solve_triangle(self._factor, g[start][:, None])[:, 0]
         a, c = added.size, added.size + removed.size
         corner = np.zeros((c + 1, c + 1))
         corner[:a, :a] = self.K[np.ix_(added, added)] + self.ridge * np.eye(a)
@@ -131,11 +136,11 @@ class FreeBlock:
         corner -= self._inner[np.ix_(columns, columns)]
         right = np.concatenate([g[added], fixed[removed], [total - fixed[movers].sum()]])
         w = _solve_or_least_squares(corner, right - (self._half.T @ base)[columns])
-        spread = np.zeros(self._half.shape[1], dtype=self.K.dtype)
-        spread[columns] = w
+        border = np.zeros(self._half.shape[1], dtype=self.K.dtype)
+        border[columns] = w
         x = fixed.copy()
-        rest = (base - self._half @ spread)[:, None]
-        x[start] = solve_triangle(self._factor, rest, transposed=True)[:, 0]
+        rest = (base - self._half @ border)[:, None]
+        x[start] = _solve_triangle(self._factor, rest, transposed=True)[:, 0]
         x[removed] = fixed[removed]
         x[added] = w[:a]
         return x, float(w[c])
@@ -150,7 +155,7 @@ class FreeBlock:
             for k in np.flatnonzero(inside >= 0):
                 columns[:, k] = 0.0
                 columns[inside[k], k] = 1.0
-            fresh = solve_triangle(self._factor, columns)
+            fresh = _solve_triangle(self._factor, columns)
             across = self._half.T @ fresh
             self._inner = np.block([[self._inner, across], [across.T, fresh.T @ fresh]])
             first = self._half.shape[1]
@@ -195,11 +200,24 @@ def _taken(K, rows, columns):  # type: ignore[no-untyped-def]
     return block
 
 
-def cholesky(A: np.ndarray, shift: float) -> Any:
-    """Lower factor of A + shift I, from the upper triangle of A, which is overwritten."""
+def cholesky(A: np.ndarray, shift: float) -> np.ndarray:
+    """Factor of A + shift I, from the upper triangle of A, which it overwrites."""
     A.flat[:: A.shape[0] + 1] += A.dtype.type(shift)
-    factor = A.T
-    info = cholesky_in_place(factor)
+    info = factorise(A, ADDRESSES)
     if info:
         raise NotPositiveDefiniteError(f"leading block {info} of {A.shape[0]}")
-    return factor
+    return A
+
+
+def _solve_cholesky(factor: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """(L L')^{-1} B, with L' the upper triangle of the factor."""
+    rows = np.array(B.T, dtype=factor.dtype, order="C")
+    solve_rows_factorised(factor, rows, ADDRESSES)
+    return rows.T
+
+
+def _solve_triangle(factor: np.ndarray, B: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+    """L^{-1} B, or L'^{-1} B, with L' the upper triangle of the factor."""
+    rows = np.array(B.T, dtype=factor.dtype, order="C")
+    solve_rows_triangular(factor, rows, transposed, ADDRESSES)
+    return rows.T

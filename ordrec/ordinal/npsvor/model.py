@@ -54,7 +54,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         Cholesky factor of at most ``max_rank`` columns. A precomputed one never is.
     max_rank : int
     n_jobs : int, optional
-        Threads, one rank each.
+        Threads; each works on one rank at a time.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training. A rank without samples has no plane and never wins.
@@ -63,7 +63,7 @@ class NPSVOR(KernelMixin, ProximityModel):
     ----------
     classes_ : ndarray of shape (n_ranks,)
     dual_coef_ : ndarray of shape (n_support, n_ranks)
-        Multipliers rho, one column a rank (over the pivots, where the kernel is factored).
+        Multipliers rho, one column per rank (over the pivots, where the kernel is factored).
     intercept_ : ndarray of shape (n_ranks,)
         The biases; NaN for a rank without samples.
     support_ : ndarray of shape (n_support,)
@@ -121,7 +121,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         self.classes = classes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NPSVOR:
-        """Fit one plane a rank.
+        """Fit one plane per rank.
 
         Parameters
         ----------

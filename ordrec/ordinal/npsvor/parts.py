@@ -1,7 +1,7 @@
-"""ADMM on parts of a large problem, each by itself: a cheap first guess of the active set.
+"""ADMM on separate parts of a large problem: a cheap first guess of the active set.
 
 The cost of ADMM is the factor of K + eta I, which grows with the cube of the rows. Rows that
-the kernel holds alike are put into one part, the kernel between parts is left out (Hsieh, Si
+are similar by the kernel are put into one part, the kernel between parts is left out (Hsieh, Si
 and Dhillon 2014, divide and conquer), and two parts cost a quarter of the whole.
 """
 

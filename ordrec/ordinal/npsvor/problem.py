@@ -1,4 +1,4 @@
-"""The r problems of nonparallel SVOR, side by side.
+"""The r problems of nonparallel SVOR, one column each.
 
 H. Wang, Y. Shi, L. Niu and Y. Tian, "Nonparallel support vector ordinal regression",
 IEEE Transactions on Cybernetics, 2017. For each rank k, over one vector rho (8):
@@ -15,7 +15,7 @@ paper    variable      shape
 =======  ============  ==================================================================
 yhat     side          (n, r): -1 below, 0 on, +1 above the column's rank
 C1, C2   lower, upper  (n, r): the box of rho, sample weights included
-rho, z   rho, z        (n, r): one column a rank
+rho, z   rho, z        (n, r): one column per rank
 b        b             (r,)
 f        F             (n, r): K rho, without b
 =======  ============  ==================================================================
@@ -57,7 +57,7 @@ class Planes:
 def planes_for(
     y: np.ndarray, present: np.ndarray, C1: np.ndarray, C2: np.ndarray, epsilon: float
 ) -> Planes:
-    """The problems of the ranks in ``present``; C1 and C2 have one entry a sample."""
+    """The problems of the ranks in ``present``; C1 and C2 have one entry per sample."""
     side = np.sign(y[:, None] - present).astype(np.float64)
     lower = np.where(side == 0, -C1[:, None], np.where(side < 0, -C2[:, None], 0.0))
     upper = np.where(side == 0, C1[:, None], np.where(side > 0, C2[:, None], 0.0))
@@ -72,7 +72,7 @@ def prox(planes: Planes, a: np.ndarray, eta: float) -> np.ndarray:
 
 
 def primal_objective(planes: Planes, rho: np.ndarray, F: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Objective (4a) of the planes w = sum rho_i phi(x_i), one value a rank."""
+    """Objective (4a) of the planes w = sum rho_i phi(x_i), one value per rank."""
     T = F + b
     slack = np.where(planes.side == 0, np.abs(T) - planes.epsilon, 1.0 - planes.side * T)
     cost = np.maximum(planes.upper, -planes.lower)

@@ -1,9 +1,8 @@
-"""Many small problems side by side: one for each user, say."""
+"""Many small problems in parallel, such as one per user."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.implicit import solve_implicit
-from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.parallel import loop_threads, worker_count
 
 __all__ = ["solve_many"]
 
@@ -27,7 +26,8 @@ def solve_many(
 ) -> list[Solution]:
     """Solve independent problems in threads, each on one core.
 
-    The compiled solver holds no interpreter lock, so nothing is copied between processes.
+    The compiled solver releases the interpreter lock, so that threads suffice and nothing is
+    copied between processes.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def solve_many(
     implicit : bool
         Implicit constraints, or explicit ones.
     n_jobs : int, optional
-        Threads; default one for each core.
+        Threads; by default one per core.
     **options
         As in `solve_implicit` or `solve_explicit`: C, costs or ordered, tol, max_iter, method.
 
@@ -58,6 +58,5 @@ def solve_many(
     def one(K: np.ndarray, y: np.ndarray) -> Solution:
         return solve(K, y, n_ranks, **options)
 
-    n_threads = worker_count(-1 if n_jobs is None else n_jobs)
-    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(one, grams, ranks))
+    with loop_threads(worker_count(-1 if n_jobs is None else n_jobs)) as threads:
+        return list(threads.map(one, grams, ranks))

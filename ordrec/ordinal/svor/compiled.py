@@ -2,7 +2,7 @@
 
 Cached on disk, free of the interpreter lock (so that threads solve side by side), and with
 numpy's division: a zero divisor gives infinity, which the step lengths and the stopping rules
-understand, and no test of it stands in the way of vector instructions.
+understand, and no test for zero prevents vector instructions.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ordrec.ordinal.solution import Solution
+from ordrec.ordinal.svor.gram import Gram
 from ordrec.ordinal.svor.pairs import adjacent_pairs
 from ordrec.ordinal.svor.solver import solve_pairs
 
@@ -25,7 +26,7 @@ __all__ = ["solve_explicit"]
 
 
 def solve_explicit(
-    K: np.ndarray,
+    K: np.ndarray | Gram,
     ranks: np.ndarray,
     n_ranks: int,
     *,
@@ -37,8 +38,8 @@ def solve_explicit(
 
     Parameters
     ----------
-    K : ndarray of shape (n, n)
-        Gram matrix, positive semidefinite.
+    K : ndarray of shape (n, n), or Gram
+        Gram matrix, positive semidefinite; by a factor of it with `gram.factored_gram`.
     ranks : ndarray of shape (n,)
         Zero-based.
     n_ranks : int

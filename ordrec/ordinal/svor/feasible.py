@@ -50,7 +50,7 @@ def restore_balance(
 
 @compiled
 def _solve_mu(pairs: Pairs, alpha: np.ndarray, mu: np.ndarray, tied: np.ndarray) -> bool:
-    """mu from the sums; where it would be negative the tie is cut and False returned."""
+    """Set mu from the sums; where it would be negative, cut the tie and return False."""
     T = mu.size
     sums = np.zeros(T)
     for p in range(alpha.size):
@@ -94,7 +94,7 @@ def _give_back(
             if taken == part:
                 free[still] = p
                 still += 1
-        if still == n_free:  # nobody met a bound: what is left is rounding
+        if still == n_free:  # no multiplier met a bound: what is left is rounding
             return
         n_free = still
     if abs(surplus) <= negligible:

@@ -1,16 +1,22 @@
-"""The Gram matrix as the solvers see it: whole, K of shape (n, n), or as a factor Z of shape
-(n, p) with fewer columns than rows, K = Z Z'.
+"""The Gram matrix as the solvers see it, and linear systems with it.
 
-A linear kernel has such a factor, its features. Nothing of size n x n is then formed: products
-cost O(n p), and a system with M = K + D over some rows, D diagonal and W = 1/D, is solved by
+A `Gram` holds either K itself, of shape (n, n), or a factor Z of shape (n, p) with K = Z Z', as a
+linear kernel has in its features; it says which of the two it holds. With a factor, nothing of
+size n x n is ever formed: products cost O(n p), and a system with M = K + D over some rows, D
+diagonal and W = 1/D, is solved through one p x p Cholesky factor.
 
-    (Z Z' + D)^{-1} = W - W Z (I + Z' W Z)^{-1} Z' W            (Woodbury)
+Equations here
+--------------
+    f = K beta                                                          (13) of the paper
+    (Z Z' + D)^{-1} = W - W Z (I + Z' W Z)^{-1} Z' W                    (G1) Woodbury
+    x <- x + (Z Z' + D)^{-1} (rhs - (Z Z' + D) x)                       (G2) refinement
 
-with one p x p Cholesky factor. Where W is large this loses digits, which one step of refinement
-brings back.
+Where W is large, (G1) loses digits; one step of (G2) restores them.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,40 +24,64 @@ from ordrec.linalg.lapack import factorise, solve_factorised
 from ordrec.ordinal.svor.compiled import compiled
 
 __all__ = [
+    "Gram",
     "add_row",
+    "as_gram",
     "entry",
+    "factored_gram",
     "factorise_shifted",
     "gram_times",
-    "is_factor",
     "largest_entry",
     "room_for_factor",
     "solve_shifted",
 ]
 
-RIDGES = 4  # tries to make a whole K positive definite, each ridge a hundred times the last
+RIDGES = 4  # attempts to make a whole K positive definite, each ridge a hundred times the last
+
+
+class Gram(NamedTuple):
+    """A Gram matrix K, given whole or by a factor."""
+
+    values: np.ndarray  # K, (n, n), or Z, (n, p), with K = Z Z'
+    factored: bool  # whether ``values`` is Z
+
+
+def factored_gram(Z: np.ndarray) -> Gram:
+    """The Gram matrix Z Z' of a factor Z of shape (n, p), which is never formed."""
+    return Gram(np.ascontiguousarray(Z, dtype=np.float64), True)
+
+
+def as_gram(K: np.ndarray | Gram) -> Gram:
+    """A Gram matrix in the form that the compiled functions take.
+
+    An array is K itself, never a factor; it keeps single precision and is float64 otherwise.
+    """
+    if isinstance(K, Gram):
+        return K
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"a Gram matrix must be square, got shape {K.shape}: pass a factor by factored_gram"
+        )
+    dtype = np.float32 if K.dtype == np.float32 else np.float64
+    return Gram(np.ascontiguousarray(K, dtype=dtype), False)
 
 
 @compiled
-def is_factor(K: np.ndarray) -> bool:
-    """Whether this is Z and not K itself."""
-    return K.shape[1] < K.shape[0]
-
-
-@compiled
-def gram_times(K: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
+def gram_times(K: Gram, beta: np.ndarray, f: np.ndarray) -> None:
     """f = K beta, (13), accumulated in float64 whatever the precision of K."""
-    if is_factor(K):
-        _spread(K, _gathered(K, beta), f)
+    values = K.values
+    if K.factored:
+        _factor_times(values, _transpose_times(values, beta), f)
         return
     f[:] = 0.0
-    for i in range(K.shape[0]):  # by rows of the symmetric K: contiguous, and vectorised
+    for i in range(values.shape[0]):  # by rows of the symmetric K: contiguous, and vectorised
         if beta[i] != 0.0:
             for k in range(f.size):
-                f[k] += K[i, k] * beta[i]
+                f[k] += values[i, k] * beta[i]
 
 
 @compiled
-def _gathered(Z: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _transpose_times(Z: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Z' x."""
     total = np.zeros(Z.shape[1])
     for i in range(Z.shape[0]):
@@ -62,7 +92,7 @@ def _gathered(Z: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _spread(Z: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
+def _factor_times(Z: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
     """out = Z u."""
     for i in range(Z.shape[0]):
         out[i] = 0.0
@@ -71,46 +101,48 @@ def _spread(Z: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
 
 
 @compiled
-def entry(K: np.ndarray, i: int, k: int) -> float:
+def entry(K: Gram, i: int, k: int) -> float:
     """K_ik."""
-    if not is_factor(K):
-        return float(K[i, k])
+    values = K.values
+    if not K.factored:
+        return float(values[i, k])
     total = 0.0
-    for a in range(K.shape[1]):
-        total += K[i, a] * K[k, a]
+    for a in range(values.shape[1]):
+        total += values[i, a] * values[k, a]
     return total
 
 
 @compiled
-def add_row(K: np.ndarray, i: int, amount: float, f: np.ndarray) -> None:
+def add_row(K: Gram, i: int, amount: float, f: np.ndarray) -> None:
     """Add a multiple of a row of the Gram matrix to f."""
-    if is_factor(K):
+    if K.factored:
         for k in range(f.size):
             f[k] += amount * entry(K, i, k)
         return
+    values = K.values
     for k in range(f.size):
-        f[k] += amount * K[i, k]
+        f[k] += amount * values[i, k]
 
 
 @compiled
-def largest_entry(K: np.ndarray) -> float:
+def largest_entry(K: Gram) -> float:
     """The largest K_ii, which bounds all entries."""
     largest = 0.0
-    for i in range(K.shape[0]):
+    for i in range(K.values.shape[0]):
         largest = max(largest, entry(K, i, i))
     return largest
 
 
 @compiled
-def room_for_factor(K: np.ndarray, size: int) -> np.ndarray:
+def room_for_factor(K: Gram, size: int) -> np.ndarray:
     """An empty matrix for the Cholesky factor of a system over ``size`` rows."""
-    side = K.shape[1] if is_factor(K) else size
-    return np.empty((side, side), dtype=K.dtype)
+    side = K.values.shape[1] if K.factored else size
+    return np.empty((side, side), dtype=K.values.dtype)
 
 
 @compiled
 def factorise_shifted(
-    K: np.ndarray,
+    K: Gram,
     rows: np.ndarray,
     shift: np.ndarray,
     ridge: float,
@@ -119,16 +151,17 @@ def factorise_shifted(
 ) -> bool:
     """Factor of K over some rows plus diag(shift); False if no ridge makes it definite.
 
-    ``rows`` ascend, so that all of them are recognised by their number.
+    ``rows`` must ascend: as many rows as K has are then all of them, in order.
     """
-    if is_factor(K):
-        _woodbury_matrix(_some(K, rows), shift, factor)
+    values = K.values
+    if K.factored:
+        _woodbury_matrix(_rows_of(values, rows), shift, factor)
         return factorise(factor, lapack) == 0
-    whole = rows.size == K.shape[0]
+    all_rows = rows.size == values.shape[0]
     for _ in range(RIDGES):
         for k in range(rows.size):
-            source = K[rows[k]]
-            if whole:
+            source = values[rows[k]]
+            if all_rows:
                 factor[k, k:] = source[k:]
             else:
                 for o in range(k, rows.size):
@@ -141,14 +174,14 @@ def factorise_shifted(
 
 
 @compiled
-def _some(Z: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """These rows of Z, which need no copy if they are all."""
+def _rows_of(Z: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Some rows of Z, without a copy if they are all of them."""
     return Z if rows.size == Z.shape[0] else Z[rows]
 
 
 @compiled
 def _woodbury_matrix(Z: np.ndarray, shift: np.ndarray, out: np.ndarray) -> None:
-    """The upper triangle of I + Z' W Z."""
+    """The upper triangle of I + Z' W Z, (G1)."""
     p = Z.shape[1]
     out[:] = 0.0
     for k in range(Z.shape[0]):
@@ -162,7 +195,7 @@ def _woodbury_matrix(Z: np.ndarray, shift: np.ndarray, out: np.ndarray) -> None:
 
 @compiled
 def solve_shifted(
-    K: np.ndarray,
+    K: Gram,
     rows: np.ndarray,
     shift: np.ndarray,
     factor: np.ndarray,
@@ -170,31 +203,31 @@ def solve_shifted(
     lapack: np.ndarray,
 ) -> None:
     """Overwrite each row of B, (m, number of rows), by the solution for it."""
-    if not is_factor(K):
+    if not K.factored:
         solve_factorised(factor, B, lapack)
         return
-    Z = _some(K, rows)
-    rest = B.copy()
+    Z = _rows_of(K.values, rows)
+    remainder = B.copy()
     _woodbury(Z, shift, factor, B, lapack)
     product = np.empty(rows.size)
-    for j in range(B.shape[0]):  # refinement: what (K + D) x leaves of the right-hand side
-        _spread(Z, _gathered(Z, B[j]), product)
+    for j in range(B.shape[0]):  # (G2): what (K + D) x leaves of the right-hand side
+        _factor_times(Z, _transpose_times(Z, B[j]), product)
         for k in range(rows.size):
-            rest[j, k] -= product[k] + shift[k] * B[j, k]
-    _woodbury(Z, shift, factor, rest, lapack)
-    B += rest
+            remainder[j, k] -= product[k] + shift[k] * B[j, k]
+    _woodbury(Z, shift, factor, remainder, lapack)
+    B += remainder  # (G2)
 
 
 @compiled
 def _woodbury(
     Z: np.ndarray, shift: np.ndarray, factor: np.ndarray, B: np.ndarray, lapack: np.ndarray
 ) -> None:
-    """Overwrite each row of B by the solution for it, without refinement."""
+    """Overwrite each row of B by the solution for it, (G1), without refinement."""
     U, product = np.empty((B.shape[0], Z.shape[1])), np.empty(Z.shape[0])
     for j in range(B.shape[0]):
-        B[j] /= shift
-        U[j] = _gathered(Z, B[j])
+        B[j] /= shift  # W B
+        U[j] = _transpose_times(Z, B[j])
     solve_factorised(factor, U, lapack)
     for j in range(B.shape[0]):
-        _spread(Z, U[j], product)
+        _factor_times(Z, U[j], product)
         B[j] -= product / shift

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ordrec.ordinal.solution import Solution
+from ordrec.ordinal.svor.gram import Gram
 from ordrec.ordinal.svor.pairs import all_pairs
 from ordrec.ordinal.svor.solver import solve_pairs
 
@@ -31,7 +32,7 @@ __all__ = ["check_costs", "solve_implicit", "threshold_costs"]
 
 
 def solve_implicit(
-    K: np.ndarray,
+    K: np.ndarray | Gram,
     ranks: np.ndarray,
     n_ranks: int,
     *,
@@ -43,8 +44,8 @@ def solve_implicit(
 
     Parameters
     ----------
-    K : ndarray of shape (n, n)
-        Gram matrix, positive semidefinite.
+    K : ndarray of shape (n, n), or Gram
+        Gram matrix, positive semidefinite; by a factor of it with `gram.factored_gram`.
     ranks : ndarray of shape (n,)
         Zero-based.
     n_ranks : int

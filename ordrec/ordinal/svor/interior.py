@@ -2,21 +2,28 @@
 
 W. Chu and S. S. Keerthi, Support vector ordinal regression, Neural Computation 19 (2007).
 
-The dual (11)-(12) or (24)-(25) has one multiplier alpha_p for each pair p = (i, j), but
-these meet the kernel only as one signed sum beta_i for each sample. So a Newton step on
-the relaxed optimality conditions (14)-(15), with slacks z for alpha >= 0, w for
-alpha <= cap and v for the ordering constraints,
+The dual (11)-(12) or (24)-(25) has one multiplier alpha_p for each pair p = (i, j), but these
+enter the kernel only through one signed sum beta_i for each sample. So a Newton step on the
+relaxed optimality conditions (14)-(15), with slacks z for alpha >= 0, w for alpha <= cap and v
+for the ordering constraints, reduces to one n x n positive definite matrix M, whatever the number
+of ranks (`newton_system`).
 
-    residual_p = sign_p (f_i - b_j) - 1 - z_p + w_p = 0
-    balance_j  = sum_p sign_p alpha_p - mu_j + mu_{j+1} = 0
-    v_j = b_j - b_{j-1}
-    alpha_p z_p = m,  (cap_p - alpha_p) w_p = m,  mu_j v_j = m,     m -> 0,
+Equations here
+--------------
+    residual_p = sign_p (f_i - b_j) - 1 - z_p + w_p = 0                             (I1)
+    balance_j  = sum_p sign_p alpha_p - mu_j + mu_{j+1} = 0                         (I2)
+    v_j = b_j - b_{j-1}                                                             (I3)
+    alpha_p z_p = m,  (cap_p - alpha_p) w_p = m,  mu_j v_j = m,     m -> 0          (I4)
 
-reduces to one n x n positive definite matrix, whatever the number of ranks
-(`newton_system`).
+    goal = m (m_ahead / m)^4, m_ahead the mean product after the pure Newton step   (I5)
+    t^z = goal - alpha z - dalpha dz,  t^w = goal - (cap - alpha) w + dalpha dw,
+    t^v = goal - mu v - dmu dv                                                      (I6)
+    t += what brings the product after a longer step into [NEAR, FAR] goal          (I7)
+    length = the largest t <= 1 that leaves alpha, cap - alpha, z, w, mu, v >= 0    (I8)
+    gap = (primal - dual) / |primal|                                                (I9)
 
-Mehrotra's predictor and corrector and several of Gondzio's centrality correctors use the
-one factor of M again and again: they cost O(n^2) beside its O(n^3 / 3).
+(I5) and (I6) are Mehrotra's predictor and corrector, (I7) Gondzio's centrality correctors. They
+use the one factor of M again and again, at O(n^2) each beside its O(n^3 / 3).
 
 The matrix K and the factor may be float32. Everything else is float64, f = K beta
 included: sums over thousands of samples in single precision stall the gap near 1e-4. The
@@ -30,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.ordinal.svor.compiled import compiled
-from ordrec.ordinal.svor.gram import gram_times
+from ordrec.ordinal.svor.gram import Gram, gram_times
 from ordrec.ordinal.svor.newton_system import (
     Point,
     System,
@@ -45,12 +52,12 @@ from ordrec.ordinal.svor.pairs import Pairs
 __all__ = ["Interior", "cold_start", "interior_point"]
 
 START = 0.2  # of the cap: all multipliers start here
-CENTRING_POWER = 4  # Mehrotra's is 3: the correctors restore what less centring spoils
-LEAST_CENTRING = 1e-3
+CENTRING_POWER = 4  # of (I5); Mehrotra's is 3: the correctors restore what less centring spoils
+LEAST_CENTRING = 1e-3  # goal / m is never smaller
 LONG_ENOUGH = 0.999  # steps longer than this need no further corrector
 LOOK_AHEAD = 0.3  # a corrector aims at a step this much longer
-NEAR, FAR = 0.3, 3.0  # products outside [NEAR, FAR] times the target are corrected
-WORTH = 0.01  # a corrector must lengthen the step by this much
+NEAR, FAR = 0.3, 3.0  # products outside [NEAR, FAR] times the goal are corrected
+WORTH = 0.01  # a corrector is kept if it lengthens the step by this much
 BACK_OFF = 0.999  # of the way to the boundary
 EARLY_GAP = 0.99  # relative gap at which the point for warm starts is taken: later ones are worse
 PATIENCE = 5  # iterations without a smaller gap before giving up
@@ -69,7 +76,7 @@ class Interior(NamedTuple):
 
 @compiled
 def interior_point(
-    K: np.ndarray,
+    K: Gram,
     pairs: Pairs,
     n_thresholds: int,
     ordered: bool,
@@ -85,9 +92,8 @@ def interior_point(
     _copy(start, point)
     trial = _like(point)
     targets = Targets(np.empty_like(point.z), np.empty_like(point.z), np.zeros(n_thresholds))
-    system = room_for_system(K, pairs, n_thresholds)
-    n_products = 2 * pairs.cap.size + (n_thresholds - 1 if ordered else 0)
-    f = np.empty(K.shape[0])
+    system = room_for_system(K, pairs, n_thresholds, lapack)
+    f = np.empty(K.values.shape[0])
     smallest, nearest, since = np.inf, np.inf, 0
     for iteration in range(max_iter + 1):
         beta = signed_sums(pairs, point.alpha)
@@ -109,26 +115,14 @@ def interior_point(
         if iteration == max_iter or since > PATIENCE or not np.isfinite(gap):
             break
         residual = _residual(pairs, point, f)
-        m = _mean_product(pairs, point, point, 0.0, n_products, ordered)
-        if not prepare(K, pairs, point, ordered, ridge, system, lapack):
+        if not prepare(K, pairs, point, ordered, ridge, system):
             break
-
-        # Mehrotra: where does the pure Newton step lead, and how much centring does it need?
-        _aim(pairs, point, step, 0.0, False, targets, ordered)
-        direction(K, pairs, point, residual, balance, targets, system, ordered, step, lapack)
-        length = _longest(pairs, point, step, system, ordered)
-        ahead = _mean_product(pairs, point, step, length, n_products, ordered)
-        goal = m * max((ahead / m) ** CENTRING_POWER, LEAST_CENTRING)
-        _aim(pairs, point, step, goal, True, targets, ordered)
-        direction(K, pairs, point, residual, balance, targets, system, ordered, step, lapack)
-        length = _longest(pairs, point, step, system, ordered)
-
-        # Gondzio: pull back the products that a longer step would spoil
-        for _ in range(n_correctors):
+        length, goal = _mehrotra(K, pairs, point, residual, balance, targets, system, ordered, step)
+        for _ in range(n_correctors):  # Gondzio: pull back what a longer step would spoil
             if length >= LONG_ENOUGH:
                 break
             _correct(pairs, point, step, min(1.0, length + LOOK_AHEAD), goal, targets, ordered)
-            direction(K, pairs, point, residual, balance, targets, system, ordered, trial, lapack)
+            direction(K, pairs, point, residual, balance, targets, system, ordered, trial)
             longer = _longest(pairs, point, trial, system, ordered)
             if longer < length + WORTH:
                 break
@@ -139,10 +133,36 @@ def interior_point(
 
 
 @compiled
-def cold_start(pairs: Pairs, n_thresholds: int) -> Point:
-    """Uniform: products of one size matter more than a good guess of the solution.
+def _mehrotra(
+    K: Gram,
+    pairs: Pairs,
+    point: Point,
+    residual: np.ndarray,
+    balance: np.ndarray,
+    targets: Targets,
+    system: System,
+    ordered: bool,
+    step: Point,
+) -> tuple[float, float]:
+    """Predictor and corrector, into ``step``; returns its length (I8) and the goal (I5)."""
+    m = _mean_product(pairs, point, point, 0.0, ordered)
+    # the pure Newton step: where does it lead, and how much centring does it need?
+    _aim(pairs, point, step, 0.0, False, targets, ordered)
+    direction(K, pairs, point, residual, balance, targets, system, ordered, step)
+    length = _longest(pairs, point, step, system, ordered)
+    ahead = _mean_product(pairs, point, step, length, ordered)
+    goal = m * max((ahead / m) ** CENTRING_POWER, LEAST_CENTRING)  # (I5)
+    _aim(pairs, point, step, goal, True, targets, ordered)
+    direction(K, pairs, point, residual, balance, targets, system, ordered, step)
+    return _longest(pairs, point, step, system, ordered), goal
 
-    Scores, hence slacks, are larger where a sample has more pairs; the root was found by trial.
+
+@compiled
+def cold_start(pairs: Pairs, n_thresholds: int) -> Point:
+    """A uniform point: equal products (I4) matter more than a good guess of the solution.
+
+    Scores, hence slacks, are larger where a sample has more pairs; the square root was found by
+    trial.
     """
     size = pairs.cap.size
     slack = np.sqrt(size / (pairs.start.size - 1))
@@ -154,6 +174,7 @@ def cold_start(pairs: Pairs, n_thresholds: int) -> Point:
 
 @compiled
 def _like(point: Point) -> Point:
+    """Zeros of the same shapes."""
     return Point(
         np.zeros_like(point.alpha),
         np.zeros_like(point.z),
@@ -166,18 +187,18 @@ def _like(point: Point) -> Point:
 
 @compiled
 def _residual(pairs: Pairs, point: Point, f: np.ndarray) -> np.ndarray:
-    """How far each pair is from (14)."""
+    """How far each pair is from (14), (I1)."""
     residual = np.empty_like(point.alpha)
     for i in range(f.size):
         for p in range(pairs.start[i], pairs.start[i + 1]):
             margin = pairs.sign[p] * (f[i] - point.b[pairs.threshold[p]])
-            residual[p] = margin - 1.0 - point.z[p] + point.w[p]
+            residual[p] = margin - 1.0 - point.z[p] + point.w[p]  # (I1)
     return residual
 
 
 @compiled
 def _balance(pairs: Pairs, point: Point, ordered: bool) -> np.ndarray:
-    """How far the multipliers are from the equality of each threshold, (12) or (25)."""
+    """How far the multipliers are from the equality of each threshold, (12) or (25): (I2)."""
     balance = np.zeros(point.b.size)
     for p in range(pairs.cap.size):
         balance[pairs.threshold[p]] += pairs.sign[p] * point.alpha[p]
@@ -198,9 +219,9 @@ def _relative_gap(
     balance: np.ndarray,
     ordered: bool,
 ) -> float:
-    """The larger of the duality gap, the balance and the disorder of b, all relative."""
+    """The largest of the duality gap, the balance and the disorder of b, all relative."""
     dual = dual_objective(point.alpha, beta, f)
-    gap = (primal - dual) / abs(primal)
+    gap = (primal - dual) / abs(primal)  # (I9)
     gap = max(gap, np.max(np.abs(balance)) / np.max(pairs.cap))
     if ordered:
         for j in range(1, point.b.size):
@@ -209,10 +230,9 @@ def _relative_gap(
 
 
 @compiled
-def _mean_product(
-    pairs: Pairs, point: Point, step: Point, length: float, n_products: int, ordered: bool
-) -> float:
-    """The mean of alpha z, (cap - alpha) w and mu v after a step of some length."""
+def _mean_product(pairs: Pairs, point: Point, step: Point, length: float, ordered: bool) -> float:
+    """The mean m of the products (I4) after a step of some length."""
+    n_products = 2 * pairs.cap.size + (point.b.size - 1 if ordered else 0)
     total = 0.0
     for p in range(pairs.cap.size):
         alpha = point.alpha[p] + length * step.alpha[p]
@@ -234,10 +254,10 @@ def _aim(
     targets: Targets,
     ordered: bool,
 ) -> None:
-    """Right-hand sides that bring all products to the goal; with Mehrotra's second-order term."""
+    """Targets that bring all products to the goal, (I6), with or without the products of steps."""
     for p in range(pairs.cap.size):
         targets.z[p] = goal - point.alpha[p] * point.z[p]
-        targets.w[p] = goal - (pairs.cap[p] - point.alpha[p]) * point.w[p]
+        targets.w[p] = goal - (pairs.cap[p] - point.alpha[p]) * point.w[p]  # (I6)
         if second_order:
             targets.z[p] -= step.alpha[p] * step.z[p]
             targets.w[p] += step.alpha[p] * step.w[p]
@@ -258,7 +278,7 @@ def _correct(
     targets: Targets,
     ordered: bool,
 ) -> None:
-    """Shift the right-hand sides of products that would leave [NEAR, FAR] times the goal."""
+    """Shift the targets of products that would leave [NEAR, FAR] times the goal, (I7)."""
     for p in range(pairs.cap.size):
         alpha = point.alpha[p] + length * step.alpha[p]
         targets.z[p] += _pull(alpha * (point.z[p] + length * step.z[p]), goal)
@@ -272,6 +292,7 @@ def _correct(
 
 @compiled
 def _pull(product: float, goal: float) -> float:
+    """What brings a product into [NEAR, FAR] times the goal, bounded from below, (I7)."""
     if product < NEAR * goal:
         return NEAR * goal - product
     if product > FAR * goal:
@@ -281,8 +302,8 @@ def _pull(product: float, goal: float) -> float:
 
 @compiled
 def _longest(pairs: Pairs, point: Point, step: Point, system: System, ordered: bool) -> float:
-    """The longest step, at most 1, that keeps everything non-negative."""
-    # the largest relative decrease of each kind; one maximum of all would wait for itself
+    """The longest step, at most 1, that keeps everything non-negative, (I8)."""
+    # one maximum for each kind of variable: a single one would be a chain of dependent steps
     alpha, room, z, w = 1.0, 1.0, 1.0, 1.0
     for p in range(pairs.cap.size):
         alpha = max(alpha, -step.alpha[p] * system.per_alpha[p])
@@ -300,6 +321,7 @@ def _longest(pairs: Pairs, point: Point, step: Point, system: System, ordered: b
 
 @compiled
 def _copy(source: Point, target: Point) -> None:
+    """target = source, in place."""
     target.alpha[:] = source.alpha
     target.z[:] = source.z
     target.w[:] = source.w
@@ -310,6 +332,7 @@ def _copy(source: Point, target: Point) -> None:
 
 @compiled
 def _move(point: Point, step: Point, length: float) -> None:
+    """point += length * step, in place."""
     point.alpha[:] += length * step.alpha
     point.z[:] += length * step.z
     point.w[:] += length * step.w

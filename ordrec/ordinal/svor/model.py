@@ -16,7 +16,8 @@ from sklearn.utils.metaestimators import available_if
 from ordrec.ordinal.base import BLOCK_ENTRIES, KernelMixin, ThresholdModel
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.explicit import solve_explicit
-from ordrec.ordinal.svor.implicit import check_costs, solve_implicit
+from ordrec.ordinal.svor.gram import Gram, factored_gram
+from ordrec.ordinal.svor.implicit import solve_implicit
 from ordrec.ordinal.svor.solver import SINGLE_TOL
 from ordrec.ordinal.thresholds.order import ranks_between
 
@@ -24,7 +25,7 @@ __all__ = ["SVOREX", "SVORIM", "SVORSLA"]
 
 SINGLE_ABOVE = 1000  # samples from which a single-precision kernel is tried first
 DOUBLE_UP_TO = 12_000  # samples up to which a failure is tried again in double precision
-NARROW = 10  # rows a column from which a factor of the kernel is faster than the kernel
+NARROW = 10  # rows per column from which a factor of the kernel is faster than the kernel
 
 
 def _wants_probability(model: _SVOR) -> bool:
@@ -34,7 +35,7 @@ def _wants_probability(model: _SVOR) -> bool:
 
 
 class _SVOR(KernelMixin, ThresholdModel):
-    """What the three have in common: a Gram matrix, a solver, a sparse expansion."""
+    """Common base of the three: a Gram matrix, a solver, a sparse expansion."""
 
     C: float
     tol: float
@@ -43,7 +44,9 @@ class _SVOR(KernelMixin, ThresholdModel):
     max_iter: int | None
 
     @abstractmethod
-    def _solve(self, K: np.ndarray, ranks: np.ndarray, C: np.ndarray, **options: Any) -> Solution:
+    def _solve(
+        self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any
+    ) -> Solution:
         """Solve the problem of the class."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -55,7 +58,7 @@ class _SVOR(KernelMixin, ThresholdModel):
             Or the Gram matrix, with ``kernel="precomputed"``.
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
-            Multiplies C. Samples of weight zero do not count at all.
+            Multiplies C. Samples of weight zero are ignored.
         """
         self._check_parameters()
         X, ranks, weight = self._validate_fit(X, y, sample_weight)
@@ -75,7 +78,7 @@ class _SVOR(KernelMixin, ThresholdModel):
             part = self._fit_kernel(X, rows)
             Z = self.kernel_.factor(part)
             if Z is not None:
-                return self._solve_gram(Z, ranks, weight)
+                return self._solve_gram(factored_gram(Z), ranks, weight)
         single = rows.size > SINGLE_ABOVE and self.tol >= SINGLE_TOL
         K = self._fit_gram(X, rows=rows, dtype=np.float32 if single else np.float64)
         solution = self._solve_gram(K, ranks, weight)
@@ -84,7 +87,7 @@ class _SVOR(KernelMixin, ThresholdModel):
         return solution
 
     def _solve_gram(
-        self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray, start: Any = None
+        self, K: np.ndarray | Gram, ranks: np.ndarray, weight: np.ndarray, start: Any = None
     ) -> Solution:
         return self._solve(
             K,
@@ -237,7 +240,7 @@ class SVORIM(_SVOR):
         What (19) bounds by tol.
     n_iter_ : int
     converged_ : bool
-        Whether violation and gap are within their bounds; a ConvergenceWarning tells if not.
+        Whether violation and gap are within their bounds; if not, a ConvergenceWarning is issued.
     kernel_ : Kernel
 
     Examples
@@ -279,9 +282,10 @@ class SVORIM(_SVOR):
         self.solver = solver
         self.max_iter = max_iter
 
-    def _solve(self, K: np.ndarray, ranks: np.ndarray, C: np.ndarray, **options: Any) -> Solution:
-        costs = None if self.costs is None else check_costs(self.costs, self.n_ranks_)
-        return solve_implicit(K, ranks, self.n_ranks_, C=C, costs=costs, **options)
+    def _solve(
+        self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any
+    ) -> Solution:
+        return solve_implicit(K, ranks, self.n_ranks_, C=C, costs=self.costs, **options)
 
 
 class SVOREX(_SVOR):
@@ -326,7 +330,9 @@ class SVOREX(_SVOR):
         self.solver = solver
         self.max_iter = max_iter
 
-    def _solve(self, K: np.ndarray, ranks: np.ndarray, C: np.ndarray, **options: Any) -> Solution:
+    def _solve(
+        self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any
+    ) -> Solution:
         return solve_explicit(K, ranks, self.n_ranks_, C=C, ordered=True, **options)
 
 
@@ -347,5 +353,7 @@ class SVORSLA(SVOREX):
     [1, 2, 3]
     """
 
-    def _solve(self, K: np.ndarray, ranks: np.ndarray, C: np.ndarray, **options: Any) -> Solution:
+    def _solve(
+        self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any
+    ) -> Solution:
         return solve_explicit(K, ranks, self.n_ranks_, C=C, ordered=False, **options)

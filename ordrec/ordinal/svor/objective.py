@@ -1,4 +1,4 @@
-"""Primal and dual objective from scratch: what the gap stands on."""
+"""Primal and dual objective from scratch, whose difference is the duality gap."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ordrec.ordinal.svor.bounds import bounds_of
 from ordrec.ordinal.svor.compiled import compiled
-from ordrec.ordinal.svor.gram import add_row, entry
+from ordrec.ordinal.svor.gram import Gram, add_row, entry
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["smo"]
@@ -27,7 +27,7 @@ FLAT = 1e-12  # curvature below this, relative to the kernel, counts as none
 
 @compiled
 def smo(
-    K: np.ndarray,
+    K: Gram,
     pairs: Pairs,
     sample: np.ndarray,
     ordered: bool,
@@ -49,7 +49,7 @@ def smo(
 
 @compiled
 def _take_step(
-    K: np.ndarray,
+    K: Gram,
     pairs: Pairs,
     sample: np.ndarray,
     o: int,

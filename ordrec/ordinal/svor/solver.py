@@ -1,7 +1,7 @@
 """The fast solver: interior point, then semismooth Newton, then (rarely) some SMO steps.
 
-`solve_pairs` ends with multipliers that are exactly feasible; their violation (19) and the
-duality gap are computed from scratch for them. A solution has converged when the violation is
+`solve_pairs` ends with multipliers that are exactly feasible; their violation (19) and their
+duality gap are computed from scratch. A solution has converged when the violation is
 at most ``tol`` and the gap at most ``tol / 10`` of the objective.
 """
 
@@ -17,7 +17,7 @@ from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.bounds import bounds_of, implied_thresholds
 from ordrec.ordinal.svor.compiled import compiled
 from ordrec.ordinal.svor.feasible import restore_balance, snap
-from ordrec.ordinal.svor.gram import gram_times, is_factor
+from ordrec.ordinal.svor.gram import Gram, as_gram, gram_times
 from ordrec.ordinal.svor.interior import cold_start, interior_point
 from ordrec.ordinal.svor.newton_system import Point
 from ordrec.ordinal.svor.objective import dual_objective, primal_objective, signed_sums
@@ -38,22 +38,22 @@ STEPS_PER_LEVEL = 25
 SMALL_PROBLEM = 500  # below this a factorisation is cheap next to correctors
 SMO_STEPS_PER_SAMPLE = 50
 NEARBY = 2.6  # ratio of caps up to which an earlier interior point helps
-ROUNDING = 1e-11  # of the summed caps: a gap below this is beyond float64
+ROUNDING = 1e-11  # of the summed caps: a smaller gap is lost in float64's rounding
 
 
 class Warm(NamedTuple):
-    """What a problem with the same kernel and samples, but other caps, can start from."""
+    """The starting point for a problem with the same kernel and samples, but other caps."""
 
     pairs: Pairs
     alpha: np.ndarray
     mu: np.ndarray
     b: np.ndarray
-    early: Point  # of the last interior-point method that started cold
+    early: Point  # from the last run of the interior-point method that started cold
     early_total: float  # the sum of its caps, zero if there was none
 
 
 class _Outcome(NamedTuple):
-    """Feasible multipliers and all that is measured on them."""
+    """Feasible multipliers and what is measured on them."""
 
     alpha: np.ndarray
     mu: np.ndarray
@@ -67,7 +67,7 @@ class _Outcome(NamedTuple):
 
 
 def solve_pairs(
-    K: np.ndarray,
+    K: np.ndarray | Gram,
     pairs: Pairs,
     n_thresholds: int,
     *,
@@ -77,13 +77,13 @@ def solve_pairs(
     method: str = "interior",
     start: Warm | None = None,
 ) -> Solution:
-    """Solve for any set of pairs; see `explicit` and `implicit` for the ones of the paper.
+    """Solve the problem of any set of pairs; `explicit` and `implicit` make those of the paper.
 
     Parameters
     ----------
-    K : ndarray of shape (n, n), float32 or float64
-        Gram matrix. Single precision halves time and memory. A matrix of fewer columns than
-        rows is taken for a factor Z, K = Z Z'.
+    K : ndarray of shape (n, n), float32 or float64, or Gram
+        Gram matrix. Single precision halves time and memory. `gram.factored_gram` gives one by
+        a factor Z, K = Z Z'.
     pairs : Pairs
     n_thresholds : int
     ordered : bool
@@ -91,22 +91,22 @@ def solve_pairs(
     tol : float
         Bound on the violation (19); the relative duality gap must be a tenth of it.
     max_iter : int, optional
-        Factorisations (interior, default 200) or steps (smo, default a million and more).
+        Factorisations (interior, default 200) or steps (smo, default at least a million).
     method : "interior" or "smo"
     start : Warm, optional
         The ``state`` of a solution for the same K and samples and nearby caps.
     """
-    single = K.dtype == np.float32 and not is_factor(K)
-    K = np.ascontiguousarray(K, dtype=np.float32 if single else np.float64)
+    gram = as_gram(K)
     kept = anchored_thresholds(pairs, n_thresholds, ordered)
     inner = only_thresholds(pairs, kept)
-    beta, f = np.zeros(K.shape[0]), np.zeros(K.shape[0])
     thresholds = np.zeros(n_thresholds)
     if not kept.any():
+        n = gram.values.shape[0]
+        beta, f = np.zeros(n), np.zeros(n)
         thresholds = _with_loose(thresholds, kept, pairs, f, ordered)
         return Solution(beta, thresholds, 0.0, 0.0, 0.0, 0, True)
     T = int(kept.sum())
-    outcome, early, early_total = _run(K, inner, T, ordered, tol, max_iter, method, start)
+    outcome, early, early_total = _run(gram, inner, T, ordered, tol, max_iter, method, start)
     gap = outcome.primal - outcome.dual
     converged = bool(_good(outcome, tol, inner.cap.sum()))
     thresholds[kept] = outcome.b
@@ -124,7 +124,7 @@ def solve_pairs(
 
 
 def _run(
-    K: np.ndarray,
+    K: Gram,
     pairs: Pairs,
     T: int,
     ordered: bool,
@@ -133,18 +133,18 @@ def _run(
     method: str,
     start: Warm | None,
 ) -> tuple[_Outcome, Point, float]:
-    """The method of choice, warm if that is possible; with the early point of a cold start."""
+    """Solve by the method asked for, warm if possible; also the early point of a cold start."""
     total = float(pairs.cap.sum())
     cold = cold_start(pairs, T)
     if method == "smo":
-        steps = max(1_000_000, 1000 * K.shape[0]) if max_iter is None else max_iter
+        steps = max(1_000_000, 1000 * K.values.shape[0]) if max_iter is None else max_iter
         alpha, mu = np.zeros(pairs.cap.size), np.zeros(T)
         end = _finish(K, pairs, pairs.sample, alpha, mu, np.zeros(T), ordered, tol, steps, 0)
         return end, cold, 0.0
     if start is not None and np.array_equal(start.pairs.threshold, pairs.threshold):
         if np.all(start.alpha <= pairs.cap) and np.all(start.alpha < start.pairs.cap):
-            # no multiplier met its cap, so that larger ones change nothing
-            f = np.zeros(K.shape[0])
+            # no multiplier was at its cap, so that larger caps change nothing
+            f = np.zeros(K.values.shape[0])
             outcome = _measure(K, pairs, start.alpha, start.mu, f, start.b, ordered, 0)
             if _good(outcome, tol, total):
                 return outcome, start.early, start.early_total
@@ -164,7 +164,7 @@ def _rescaled(point: Point, pairs: Pairs, ratio: float) -> Point:
 
 
 def _interior(
-    K: np.ndarray,
+    K: Gram,
     pairs: Pairs,
     start: Point,
     ordered: bool,
@@ -173,14 +173,14 @@ def _interior(
 ) -> tuple[_Outcome, Point]:
     """Interior point and polish, their steps in single precision first if tol allows it."""
     steps = 200 if max_iter is None else max_iter
-    small = K.shape[0] <= SMALL_PROBLEM
+    small = K.values.shape[0] <= SMALL_PROBLEM
     correctors = 2 if small else 6
     gap, T = INTERIOR_PER_GAP * GAP_PER_TOL * tol, start.b.size
-    exact = K.dtype == np.float32 or tol < SINGLE_TOL or is_factor(K)
-    rounded = [K] if exact else [K.astype(np.float32), K]
+    as_it_is = K.values.dtype == np.float32 or tol < SINGLE_TOL or K.factored
+    precisions = [K] if as_it_is else [Gram(K.values.astype(np.float32), False), K]
     # in small problems a second BLAS thread doubles the time
-    with one_blas_thread() if small or is_factor(K) else nullcontext():
-        for coarse in rounded:
+    with one_blas_thread() if small or K.factored else nullcontext():
+        for coarse in precisions:
             ridge = _ridge(coarse)
             end = interior_point(
                 coarse, pairs, T, ordered, gap, steps, correctors, ridge, ADDRESSES, start
@@ -205,18 +205,18 @@ def _interior(
     return outcome, end.early
 
 
-def _ridge(K: np.ndarray) -> float:
-    """What keeps the Cholesky factor of a singular kernel alive; only steps depend on it."""
-    if is_factor(K):
+def _ridge(K: Gram) -> float:
+    """A shift that gives a singular kernel a Cholesky factor; only the steps depend on it."""
+    if K.factored:
         return 0.0
-    scale = float(np.mean(np.diagonal(K)))
-    return (1e-6 if K.dtype == np.float32 else 1e-12) * (scale or 1.0)
+    scale = float(np.mean(np.diagonal(K.values)))
+    return (1e-6 if K.values.dtype == np.float32 else 1e-12) * (scale or 1.0)
 
 
 @compiled
 def _polish(
-    K: np.ndarray,
-    coarse: np.ndarray,
+    K: Gram,
+    coarse: Gram,
     pairs: Pairs,
     sample: np.ndarray,
     alpha: np.ndarray,
@@ -229,12 +229,12 @@ def _polish(
     ridge: float,
     lapack: np.ndarray,
 ) -> _Outcome:
-    """Newton steps at growing sigma, and some of SMO if they do not suffice."""
+    """Newton steps at growing sigma, and steps of SMO if they do not suffice."""
     if not np.isfinite(np.sum(alpha)):
         alpha[:], b[:], mu[:] = 0.0, 0.0, 0.0
     if not ordered:
         mu[:] = 0.0
-    f = np.empty(K.shape[0])
+    f = np.empty(K.values.shape[0])
     gram_times(K, signed_sums(pairs, alpha), f)
 
     sigma = FIRST_SIGMA
@@ -269,16 +269,18 @@ def _polish(
         if _good(outcome, tol, np.sum(pairs.cap)):
             return outcome
         sigma *= 10.0
-    if n_iter >= max_iter or coarse.itemsize < K.itemsize:  # then double precision comes next
+    if (
+        n_iter >= max_iter or coarse.values.itemsize < K.values.itemsize
+    ):  # double precision comes next
         return best
-    budget = SMO_STEPS_PER_SAMPLE * K.shape[0]
+    budget = SMO_STEPS_PER_SAMPLE * K.values.shape[0]
     alpha, mu = best.alpha.copy(), best.mu.copy()
     return _finish(K, pairs, sample, alpha, mu, best.b, ordered, tol, budget, n_iter)
 
 
 @compiled
 def _finish(
-    K: np.ndarray,
+    K: Gram,
     pairs: Pairs,
     sample: np.ndarray,
     alpha: np.ndarray,
@@ -290,10 +292,10 @@ def _finish(
     n_iter: int,
 ) -> _Outcome:
     """SMO from a feasible point, at smaller and smaller tolerance until the gap is met too."""
-    f = np.empty(K.shape[0])
+    f = np.empty(K.values.shape[0])
     stop, used = tol, 0
     while True:
-        gram_times(K, signed_sums(pairs, alpha), f)  # afresh: updates gather rounding
+        gram_times(K, signed_sums(pairs, alpha), f)  # afresh: updates accumulate rounding
         used += smo(K, pairs, sample, ordered, stop, max_steps - used, alpha, mu, f)
         outcome = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter + used)
         if _good(outcome, tol, np.sum(pairs.cap)) or used >= max_steps or stop < 1e-6 * tol:
@@ -303,7 +305,7 @@ def _finish(
 
 @compiled
 def _measure(
-    K: np.ndarray,
+    K: Gram,
     pairs: Pairs,
     alpha: np.ndarray,
     mu: np.ndarray,
@@ -312,7 +314,7 @@ def _measure(
     ordered: bool,
     n_iter: int,
 ) -> _Outcome:
-    """Exact feasibility, then violation, thresholds and both objectives from scratch."""
+    """Make the multipliers exactly feasible; violation, thresholds and objectives from scratch."""
     alpha, mu = alpha.copy(), mu.copy()
     snap(pairs, alpha, 1e-13)
     restore_balance(pairs, alpha, mu, f, b, ordered)
@@ -329,6 +331,7 @@ def _measure(
 
 @compiled
 def _good(outcome: _Outcome, tol: float, total_cap: float) -> bool:
+    """Whether violation and gap are within their bounds."""
     gap = outcome.primal - outcome.dual
     smallest = ROUNDING * total_cap
     return outcome.violation <= tol and gap <= GAP_PER_TOL * tol * outcome.primal + smallest
@@ -337,10 +340,10 @@ def _good(outcome: _Outcome, tol: float, total_cap: float) -> bool:
 def _with_loose(
     thresholds: np.ndarray, kept: np.ndarray, pairs: Pairs, f: np.ndarray, ordered: bool
 ) -> np.ndarray:
-    """Give the thresholds that the problem leaves loose the nearest value without loss.
+    """Give each threshold that the problem leaves undetermined the nearest value without loss.
 
-    Samples on one side only: just beyond the margin of the outermost of them. No samples at
-    all: the value of the neighbour, so that the ranks between are never predicted.
+    With samples on one side only, that is just beyond the margin of the outermost of them; with
+    no samples at all, the value of the neighbour, so that the ranks between are never predicted.
     """
     if kept.all():
         return thresholds

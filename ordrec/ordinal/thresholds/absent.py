@@ -4,8 +4,8 @@ A smooth margin loss drives a threshold with samples on one side only to infinit
 present ranks, an absent rank is an empty interval: its two thresholds coincide. Below the
 lowest present rank (and above the highest) thresholds are placed where the fitted scores
 leave room for half a sample, shared evenly by the absent ranks: the Krichevsky-Trofimov
-estimate of what was never seen. So every threshold is finite, and a user who never gave one
-star can still be predicted to.
+estimate of what was never seen. So every threshold is finite, and one star can still be
+predicted for a user who never gave it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.special import expit
 
 __all__ = ["PresentRanks"]
 
-UNSEEN = 0.5  # samples that all absent ranks at one end together stand for
+UNSEEN = 0.5  # samples that all absent ranks at one end together count as
 
 
 class PresentRanks:

@@ -7,7 +7,7 @@ to j are in use,
     D[j, c] = min( D[j - 1, c],  D[j, c - 1] + cost of sample c at rank j ),
 
 so the best cuts are found in O(n n_ranks) after sorting (Lin & Li 2006, section 4.1). Equal
-scores are never parted. Where several cuts are equally good, the middle one is taken.
+scores are never separated. Where several cuts are equally good, the middle one is taken.
 """
 
 from __future__ import annotations

@@ -44,15 +44,15 @@ def fit_link(
     >>> bool(np.allclose(link.thresholds, [-1, 1], atol=0.1)), bool(abs(link.scale - 0.5) < 0.1)
     (True, True)
     """
-    spread = float(scores.std()) or 1.0
+    deviation = float(scores.std()) or 1.0
     centre = float(scores.mean())
-    f = (scores - centre) / spread
+    f = (scores - centre) / deviation
     w = np.ones(f.size) if weight is None else weight / weight.mean()
     share = np.cumsum(np.bincount(ranks, weights=w, minlength=n_ranks) + 0.5)[:-1]
     start = np.quantile(f, np.clip(share / share[-1] * (1 - 0.5 / n_ranks), 0.01, 0.99))
     gaps = np.maximum(np.diff(start), 0.1)
     guess = np.concatenate([[start[0]], np.log(gaps), [-0.5]])
-    # in units of the scores' spread; line searches on separable scores run off otherwise
+    # in units of the scores' deviation; without bounds, line searches on separable scores diverge
     bounds = [(-50.0, 50.0), *[(-10.0, 4.0)] * gaps.size, (-7.0, 4.0)]
     fit = minimize(
         _negative_log_posterior,
@@ -63,7 +63,7 @@ def fit_link(
         method="L-BFGS-B",
     )
     thresholds = np.concatenate([[fit.x[0]], fit.x[0] + np.cumsum(np.exp(fit.x[1:-1]))])
-    return OrdinalLink(thresholds * spread + centre, float(np.exp(fit.x[-1])) * spread)
+    return OrdinalLink(thresholds * deviation + centre, float(np.exp(fit.x[-1])) * deviation)
 
 
 def _negative_log_posterior(

@@ -2,7 +2,12 @@
 
 For a symmetric distribution function F, ``F(b) - F(a)`` cancels when both ends lie in the
 upper tail; there ``F(-a) - F(-b)`` is the same number without the loss. Infinite ends use
-the one-sided formula. All of it in log space, so that nothing underflows.
+the one-sided formula. Everything is in log space, so that nothing underflows.
+
+This is the vectorised form for either link, without derivatives. `ordinal.gpor.likelihood` (all
+cumulants of the normal) and `recommend.thresholds.newton` (two derivatives, for a Newton step)
+have compiled forms of their own for the probit link; `ordinal.gpor.likelihood` says how far the
+three agree and why they are not exchanged.
 """
 
 from __future__ import annotations
@@ -40,7 +45,7 @@ def rank_probabilities(
 ) -> np.ndarray:
     """P(rank) for each latent score, shape (n, n_ranks); rows sum to one.
 
-    ``scale`` is the noise (one number, or one a score); the thresholds are ordered.
+    ``scale`` is the noise (one number, or one per score); the thresholds are ordered.
     """
     edges = np.concatenate([[-np.inf], thresholds, [np.inf]])
     z = (edges - np.asarray(latent)[:, None]) / np.reshape(scale, (-1, 1))

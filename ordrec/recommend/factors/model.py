@@ -36,7 +36,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -46,7 +45,7 @@ from scipy.special import logit
 
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import decide
-from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.parallel import loop_threads, worker_count
 from ordrec.persistence import take, take_covariance
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel
@@ -132,10 +131,8 @@ class OrdinalFactors(IdMappedModel):
         items = RowPrior(of_items, ratings.item_counts > 0, np.zeros(self.rank + 1))
         loss = np.zeros(ratings.n_items)
         self.objective_ = np.empty(self.n_iter)
-        with (
-            ThreadPoolExecutor(worker_count(self.n_jobs)) as threads,
-            one_blas_thread(),  # or the last digits would depend on the machine
-        ):
+        # one BLAS thread, or the last digits would depend on the machine
+        with loop_threads(worker_count(self.n_jobs)) as threads:
 
             def update(rows: _Rows, step: Callable[..., None], *arguments: Any) -> None:
                 pieces = pairwise(rows.pieces.tolist())

@@ -19,6 +19,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ordrec.linalg.small import factorise_small, solve_small
+
 __all__ = ["probabilities", "update_items", "update_users"]
 
 
@@ -65,7 +67,8 @@ def update_users(
                 A[x, x] += weights * vq[x]
         for x in range(width):
             vz[u, x] = 1.0 / A[x, x]
-        _solve(A, g, z[u])
+        factorise_small(A, -np.inf)
+        solve_small(A, g, z[u])
 
 
 @njit(cache=True, nogil=True)
@@ -113,7 +116,8 @@ def update_items(
         loss[i] = total
         for x in range(rank + 1):
             ve[i, x] = 1.0 / A[x, x]
-        _solve(A, g, e[i])
+        factorise_small(A, -np.inf)
+        solve_small(A, g, e[i])
 
 
 @njit(cache=True, nogil=True)
@@ -178,25 +182,3 @@ def _begin(A: np.ndarray, g: np.ndarray, P: np.ndarray, mean: np.ndarray) -> Non
             A[x, y] = P[x, y]
             total += P[x, y] * mean[y]
         g[x] = total
-
-
-@njit(cache=True, nogil=True)
-def _solve(A: np.ndarray, g: np.ndarray, out: np.ndarray) -> None:
-    """``A^-1 g`` by Cholesky, from the lower triangle of A, which is overwritten."""
-    n = g.size
-    for x in range(n):
-        for y in range(x + 1):
-            total = A[x, y]
-            for k in range(y):
-                total -= A[x, k] * A[y, k]
-            A[x, y] = np.sqrt(total) if x == y else total / A[y, y]
-    for x in range(n):
-        total = g[x]
-        for k in range(x):
-            total -= A[x, k] * g[k]
-        g[x] = total / A[x, x]
-    for x in range(n - 1, -1, -1):
-        total = g[x]
-        for k in range(x + 1, n):
-            total -= A[k, x] * out[k]
-        out[x] = total / A[x, x]

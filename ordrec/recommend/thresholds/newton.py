@@ -30,7 +30,12 @@ HALVINGS = 6
 
 @njit(cache=True, nogil=True)
 def interval_terms(low, high):  # type: ignore[no-untyped-def]
-    """``log(Phi(high) - Phi(low))``, its derivatives by both ends, and H of (2): ll, hh, lh."""
+    """``log(Phi(high) - Phi(low))``, its derivatives by both ends, and H of (2): ll, hh, lh.
+
+    `ordrec.ordinal.gpor.likelihood.interval_cumulants` has the same logarithm to 4e-10, with
+    more cumulants, in twice the time (117 ns against 52 ns per interval), and does not bound the
+    slopes of intervals without width, as the Newton steps here need it.
+    """
     if high - low < NARROW:
         width, middle = max(high - low, LEAST_WIDTH), 0.5 * (low + high)
         logp = -0.5 * middle * middle - 0.5 * log(2.0 * pi) + log(width)

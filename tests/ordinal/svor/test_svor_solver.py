@@ -13,6 +13,8 @@ from ordrec.ordinal.svor.batch import solve_many
 from ordrec.ordinal.svor.bounds import bounds_of
 from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.gram import (
+    as_gram,
+    factored_gram,
     factorise_shifted,
     gram_times,
     room_for_factor,
@@ -215,7 +217,7 @@ def test_float32_products_are_summed_in_double_precision():
     K += K.T
     beta = 1e4 * rng.normal(size=200)
     f = np.empty(200)
-    gram_times(K, beta, f)
+    gram_times(as_gram(K), beta, f)
     assert f == pytest.approx(K.astype(np.float64) @ beta, rel=1e-12, abs=1e-8)
 
 
@@ -346,7 +348,7 @@ def test_a_factor_gives_what_its_gram_matrix_gives(form, problem, width, method)
     rng = np.random.default_rng(ranks.size)
     Z = np.round(rng.normal(size=(ranks.size, width)), 1)  # some equal rows
     whole = _solve(form, Z @ Z.T, ranks, n_ranks, C, tol=TIGHT)
-    narrow = _solve(form, Z, ranks, n_ranks, C, tol=TIGHT, method=method)
+    narrow = _solve(form, factored_gram(Z), ranks, n_ranks, C, tol=TIGHT, method=method)
     assert whole.converged
     assert narrow.converged
     assert narrow.objective == pytest.approx(whole.objective, rel=1e-6)
@@ -358,9 +360,10 @@ def test_systems_with_a_factor():
     Z, rows = rng.normal(size=(40, 4)), np.sort(rng.choice(40, 25, replace=False))
     shift = 10.0 ** rng.uniform(-9, 3, size=25)
     B = rng.normal(size=(3, 25))
-    factor = room_for_factor(Z, 25)
-    assert factorise_shifted(Z, rows, shift, 0.0, factor, ADDRESSES)
+    K = factored_gram(Z)
+    factor = room_for_factor(K, 25)
+    assert factorise_shifted(K, rows, shift, 0.0, factor, ADDRESSES)
     X = B.copy()
-    solve_shifted(Z, rows, shift, factor, X, ADDRESSES)
+    solve_shifted(K, rows, shift, factor, X, ADDRESSES)
     M = Z[rows] @ Z[rows].T + np.diag(shift)
     assert pytest.approx(B, abs=1e-8) == X @ M
