@@ -97,6 +97,15 @@ class ImplicitALS(FactorModel):
             self.user_factors_ = self._rows(history, Q, n_jobs)
         self._average_user = self.user_factors_[present].mean(axis=0)
 
+    def contributions(self, code: int, item: int) -> np.ndarray:
+        """Return what each item of a user's history adds to the score of an item, by codes."""
+        row, Q = self.history_of(np.array([code])), self.item_factors_.astype(np.float64)
+        n_items = int((self.item_counts_ > 0).sum())
+        own = Q[row.indices]
+        A = self.unseen_weight * (Q.T @ Q) + (own.T * row.data) @ own
+        A += self.regularization * (row.nnz + self.unseen_weight * n_items) * np.eye(Q.shape[1])
+        return row.data * (own @ np.linalg.solve(A, Q[item]))
+
     def _rows(self, history: sparse.csr_array, Q: np.ndarray, n_jobs: int = 1) -> np.ndarray:
         """User factors for histories, given item factors."""
         n_items = int((self.item_counts_ > 0).sum())

@@ -62,6 +62,13 @@ class ChoiceModel(IdMappedModel):
         """Return the scores of all items for users by code; -1 is a user without ratings."""
         return self.score_histories(self.history_of(codes))
 
+    def contributions(self, code: int, item: int) -> np.ndarray | None:
+        """Return what each item of a user's history adds to the score of an item, by codes.
+
+        In the order of the history; None for a model whose scores are no such sums.
+        """
+        return None
+
     def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
         """Columns of the lists of users by code, each of shape (n_users, n_places)."""
         return {"score": scores}
@@ -224,14 +231,43 @@ class ChoiceModel(IdMappedModel):
 
     def update(self, user: Any, item: Any, rating: float) -> Self:
         """Return a model that knows one rating more (or another one for the same item)."""
+        return self.fold_in(self.ratings_with(user, item, rating))
+
+    def ratings_with(self, user: Any, item: Any, rating: float) -> Ratings:
+        """Return all ratings of a user and one more (or another one for the same item)."""
         self._check_fitted()
-        code = int(codes_of(self.user_ids_, [user])[0])
-        row = self.history_of(np.array([code]))
+        row = self.history_of(codes_of(self.user_ids_, [user]))
         rated = pd.Series(row.data * self.scale_.n_ranks, self.item_ids_.take(row.indices))
         rated.loc[item] = float(self.scale_.ranks_of([rating])[0])
         values = self.scale_.values_of(np.rint(rated.to_numpy()).astype(np.int64))
         frame = pd.DataFrame({"user": [user] * len(rated), "item": rated.index, "rating": values})
-        return self.fold_in(Ratings.from_frame(frame, scale=self.scale_))
+        return Ratings.from_frame(frame, scale=self.scale_)
+
+    def reasons(self, user: Any, item: Any) -> pd.DataFrame:
+        """Return which of a user's ratings speak for an item, the weightiest first.
+
+        Returns
+        -------
+        DataFrame
+            ``item``, the user's ``rating`` of it, and its ``contribution`` to the score. Empty for
+            a model that cannot tell, and for a user without ratings.
+        """
+        user_codes, item_codes = self._codes([user], [item])
+        row = self.history_of(user_codes)
+        parts = None
+        if user_codes[0] >= 0 and item_codes[0] >= 0:
+            parts = self.contributions(int(user_codes[0]), int(item_codes[0]))
+        if parts is None:
+            row, parts = row[:, :0], np.zeros(0)
+        order = np.argsort(-np.abs(parts), kind="stable")
+        ranks = np.rint(row.data * self.scale_.n_ranks).astype(np.int64)
+        return pd.DataFrame(
+            {
+                "item": self.item_ids_.take(row.indices[order]),
+                "rating": self.scale_.values[ranks[order] - 1],
+                "contribution": parts[order],
+            }
+        )
 
     # ---- files ----------------------------------------------------------------------------
 

@@ -133,6 +133,17 @@ class EASE(ChoiceModel):
         scores[empty] = self.item_counts_ / max(int(self.item_counts_.max(initial=0)), 1)
         return scores
 
+    def contributions(self, code: int, item: int) -> np.ndarray:
+        """Return what each item of a user's history adds to the score of an item, by codes."""
+        row = self.history_of(np.array([code]))
+        scale = row_factors(np.diff(row.indptr), self.mean_count_, self.user_power)[0]
+        place = np.full(len(self.item_ids_), -1)
+        place[self.kept_items_] = np.arange(self.kept_items_.size)
+        parts, own = np.zeros(row.nnz), place[row.indices]
+        if place[item] >= 0:
+            parts[own >= 0] = self.weights_[own[own >= 0], place[item]]
+        return scale * row.data * parts
+
     def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = {"weights": self.weights_, "kept_items": self.kept_items_}
         return arrays, {"mean_count": self.mean_count_}

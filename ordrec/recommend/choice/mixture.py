@@ -212,6 +212,14 @@ class ChoiceMixture(ChoiceModel):
         E[:, left_to_als] = A[:, left_to_als]
         return mixed_scores(E, A, self.item_counts_, sizes, self.mix)
 
+    def contributions(self, code: int, item: int) -> np.ndarray:
+        """Return what each item of a user's history adds to the score of EASE, by codes.
+
+        Of an item without weights in EASE, to the score of ALS.
+        """
+        member = self.ease_ if item in self.ease_.kept_items_ else self.als_
+        return member.contributions(code, item)
+
     def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
         counts = np.diff(self.history_of(codes).indptr)
         return {"score": scores, "p_pick": self.p_pick(scores, counts)}

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.persistence import model_of, state_of
+from ordrec.persistence import model_of, state_of, texts_from_arrays, texts_to_arrays
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel, codes_of
 from ordrec.recommend.choice.base import ChoiceModel
@@ -29,6 +29,7 @@ from ordrec.recommend.choice.calibration import PickCalibration
 from ordrec.recommend.choice.mixture import ChoiceMixture
 from ordrec.recommend.lists import ItemFilter, best_columns, check_list_length
 from ordrec.recommend.recommender.pick_calibration import calibrated_picks
+from ordrec.recommend.recommender.reasons import RecommendationReasons
 from ordrec.recommend.recommender.taste import Taste, liked_from, taste_of
 from ordrec.recommend.registry import make_model
 from ordrec.recommend.titles import item_titles
@@ -312,6 +313,33 @@ class Recommender(IdMappedModel):
             columns["title"] = [self.titles_[code] for code in codes]
         return columns
 
+    def explain(self, user: Any, item: Any) -> RecommendationReasons:
+        """Return why an item is recommended to a user: why it is picked, and why it is liked."""
+        self._check_fitted()
+        user_codes, item_codes = self._codes([user], [item])
+        if item_codes[0] < 0:
+            raise ArgumentError(f"item {item!r} is not in the model: there is nothing to explain")
+        reasons = self.choice_.reasons(user, item)
+        score = self.choice_.score_users(user_codes)[:, item_codes]
+        counts = np.diff(self.choice_.history_of(user_codes).indptr)
+        taste = None
+        if self.rating_ is not None:
+            taste = taste_of(self.rating_, [user], [item], self.scale_, self.like_)
+        titles = None
+        if self.titles_ is not None:
+            titles = dict(zip(self.item_ids_.tolist(), self.titles_, strict=True))
+            reasons.insert(1, "title", reasons["item"].map(titles))
+        return RecommendationReasons(
+            user,
+            item,
+            "" if titles is None else titles[self.item_ids_[item_codes[0]]],
+            float(self.calibration_.p_pick(score, counts)[0, 0]),
+            None if taste is None else float(taste.expected[0]),
+            None if taste is None or taste.p_like is None else float(taste.p_like[0]),
+            reasons,
+            self.rating_.explain(user, item) if hasattr(self.rating_, "explain") else None,
+        )
+
     # ---- new users ------------------------------------------------------------------------
 
     def fold_in(self, ratings: Ratings) -> Self:
@@ -324,13 +352,16 @@ class Recommender(IdMappedModel):
         model.choice_ = self.choice_.fold_in(ratings)
         model.user_ids_ = model.choice_.user_ids_
         if self.rating_ is not None:
-            if not hasattr(self.rating_, "fold_in"):
-                raise ArgumentError(
-                    f"{type(self.rating_).__name__} cannot take in new users: fit the recommender "
-                    "with a rating model that can, such as RatingPredictor() or OrdinalFactors()"
-                )
-            model.rating_ = self.rating_.fold_in(ratings)
+            model.rating_ = self._folding_rating_model().fold_in(ratings)
         return model
+
+    def _folding_rating_model(self) -> Any:
+        if not hasattr(self.rating_, "fold_in"):
+            raise ArgumentError(
+                f"{type(self.rating_).__name__} cannot take in new users: fit the recommender "
+                "with a rating model that can, such as RatingPredictor() or OrdinalFactors()"
+            )
+        return self.rating_
 
     def update(self, user: Any, item: Any, rating: float, timestamp: int | None = None) -> Self:
         """Return a recommender that knows one rating more (or another one for the same item)."""
@@ -339,7 +370,12 @@ class Recommender(IdMappedModel):
         model.choice_ = self.choice_.update(user, item, rating)
         model.user_ids_ = model.choice_.user_ids_
         if self.rating_ is not None:
-            model.rating_ = self.rating_.update(user, item, rating, timestamp)
+            if hasattr(self.rating_, "update"):
+                model.rating_ = self.rating_.update(user, item, rating, timestamp)
+            else:
+                model.rating_ = self._folding_rating_model().fold_in(
+                    self.choice_.ratings_with(user, item, rating)
+                )
         return model
 
     # ---- files ----------------------------------------------------------------------------
@@ -353,11 +389,13 @@ class Recommender(IdMappedModel):
         if self.rating_ is not None:
             own, rating = state_of(self.rating_)
             arrays |= {RATING + name: array for name, array in own.items()}
+        if self.titles_ is not None:
+            arrays |= texts_to_arrays("titles", self.titles_)
         return arrays, {
             "choice": choice,
             "rating": rating,
             "taste": self.taste,
-            "like": self.like_,
+            "like": self.like,
             "n_candidates": self.n_candidates,
             "calibration": self.calibration_.to_metadata(),
             "titled": self.titles_ is not None,
@@ -368,11 +406,31 @@ class Recommender(IdMappedModel):
         """Return the recommender of a file."""
         choice = model_of(_part(arrays, CHOICE), metadata["choice"])
         if not isinstance(choice, ChoiceModel):
-            raise ModelFileError("its choice model is none")
+            raise ModelFileError("what should be its choice model is another one")
         rating = None
         if metadata["rating"] is not None:
             rating = model_of(_part(arrays, RATING), metadata["rating"])
-        return cls.of_fitted(choice, rating, PickCalibration.from_metadata(metadata["calibration"]))
+            if not hasattr(rating, "predict"):
+                raise ModelFileError("its rating model does not predict ratings")
+            if not choice.item_ids_.equals(rating.item_ids_):
+                raise ModelFileError("its two models know different items")
+        calibration = PickCalibration.from_metadata(metadata["calibration"])
+        like, taste = metadata["like"], metadata["taste"]
+        model = cls.of_fitted(
+            choice,
+            rating,
+            calibration,
+            taste=taste if taste == "auto" else float(taste),
+            like=None if like is None else float(like),
+            n_candidates=int(metadata["n_candidates"]),
+        )
+        model._check_parameters()
+        model.titles_ = None
+        if metadata["titled"]:
+            model.titles_ = texts_from_arrays("titles", arrays)
+            if len(model.titles_) != len(model.item_ids_):
+                raise ModelFileError("it has not one title per item")
+        return model
 
 
 def _part(arrays: Any, prefix: str) -> dict[str, np.ndarray]:
