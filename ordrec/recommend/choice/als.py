@@ -1,4 +1,4 @@
-"""Items worth a closer look: the first stage of two-stage recommendation, by implicit ALS."""
+"""Candidate items for a user: the first stage of two-stage recommendation, by implicit ALS."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ALSRanking(IdMappedModel):
 
     Every rating counts as a sign of interest, the stronger the higher its rank: the
     confidence is ``alpha * rank / n_ranks``, against 1 for what was not rated. Its scores
-    order items; they are no ratings. An unknown user is ranked for as the average user, an
-    unknown item comes last. As the first stage of two, ``recommend(user, n)["item"]`` is what
-    a slower model should look at.
+    order items; they are not ratings. An unknown user is treated as the average user, and an
+    unknown item comes last. As the first of two stages, ``recommend(user, n)["item"]`` gives
+    the candidates for a slower model.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class ALSRanking(IdMappedModel):
 
         self._remember(ratings)
         interest = sparse.csr_matrix(ratings.matrix("rank").T / ratings.scale.n_ranks)
-        with one_blas_thread():  # implicit runs its own threads, and looks at BLAS'
+        with one_blas_thread():  # implicit runs its own threads, and warns about those of BLAS
             model = AlternatingLeastSquares(
                 factors=self.factors,
                 regularization=self.regularization,
@@ -110,7 +110,7 @@ class ALSRanking(IdMappedModel):
             return np.linalg.lstsq(gram, rows.T @ confidence)[0]
 
     def scores(self, users: Any, items: Any) -> np.ndarray:
-        """Products of the factors, one a pair."""
+        """Products of the factors, one per pair."""
         user_codes, item_codes = self._codes(users, items)
         left = np.vstack([self.user_factors_, self._average_user])[user_codes]
         values = np.einsum("ij,ij->i", left, self.item_factors_[item_codes])
@@ -132,10 +132,10 @@ class ALSRanking(IdMappedModel):
         return pd.DataFrame({"item": self.item_ids_.take(best), "score": scores})
 
     def best_for_history(self, items: np.ndarray, ranks: np.ndarray, n: int) -> np.ndarray:
-        """Codes of the ``n`` items of the highest scores for one who has rated others.
+        """Codes of the ``n`` items of the highest scores for a user who has rated others.
 
-        ``items`` are codes and ``ranks`` what he gave them; his factors are those of `fold_in`,
-        or the average user's where there is no rating.
+        ``items`` are codes and ``ranks`` those of the user's ratings; the user's factors are those
+        of `fold_in`, or the average user's if there is no rating.
         """
         self._check_fitted()
         factors = self._average_user
@@ -169,7 +169,7 @@ class ALSRanking(IdMappedModel):
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """The model of a file."""
+        """Restore a model from the arrays and the metadata of a file."""
         model = cls._from_identity(arrays, metadata)
         n_users, n_items = len(model.user_ids_), len(model.item_ids_)
         width = take(arrays, "average_user", np.float64, (None,)).size
@@ -184,7 +184,7 @@ class ALSRanking(IdMappedModel):
 
 
 class FirstStage:
-    """An `ALSRanking` that is fitted when it is first asked for, and kept.
+    """An `ALSRanking` that is fitted when it is first needed, and kept.
 
     Copies of a model share it, so that none of them fits it again.
     """

@@ -1,7 +1,7 @@
-"""Features of users and items from the side tables that ratings bring along.
+"""Features of users and items from the side tables of ratings.
 
-Read are ``genres`` ("a|b") and ``year`` of the item table, ``age``, ``gender`` and ``occupation``
-of the user table; what is missing is a row of zeros, a kernel that says nothing.
+It reads ``genres`` ("a|b") and ``year`` of the item table, ``age``, ``gender`` and ``occupation``
+of the user table. A missing value becomes a row of zeros, for which the kernel is 0.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def user_side_features(table: pd.DataFrame | None) -> dict[str, np.ndarray]:
 
 
 def item_titles(table: pd.DataFrame | None) -> list[str] | None:
-    """What the items are called, "" where that is missing; None if the table has no titles."""
+    """Titles of the items, "" where one is missing; None if the table has no titles."""
     if table is None or "title" not in table:
         return None
     return [title if isinstance(title, str) else "" for title in table["title"]]

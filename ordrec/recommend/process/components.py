@@ -22,10 +22,13 @@ explanations hold them. A new component is a line there, a default weight in
 `ordrec.recommend.process.weights`, and the line that computes it in `row_components` (with its
 statistics of one entry in `entry_stats`).
 
-`ordrec.kernels._pairwise` leaves a user out of the same sums, for the kernels of one item table.
-The two loops are not shared. There the formula is a rank-one downdate of a packed triangle whose
-moments depend on the kernel's sources; here (2) is evaluated from five fixed slots, in another
-order of operations, so the last digits differ. MEASURED
+`ordrec.kernels._pairwise` leaves one user out of the same sums, for any sum of products of item
+kernels. The loops are not shared, for speed and for the last digits. Measured on 65 000 ratings of
+672 users and 3000 items (one core): the five sums of the full square take 0.3 s here; its
+`row_moments` takes 0.6 s for four of them, and its `table_rows` 0.4 s for half the pairs, because
+they look up where each item belongs and loop over any number of sources. Its rank-one downdate of
+(2) has another order of operations: 2 % of the residual kernel's single-precision numbers change,
+by at most 4e-9. Fold-in (`ordrec.recommend.predictor.fold_in`) uses the functions here.
 """
 
 from __future__ import annotations

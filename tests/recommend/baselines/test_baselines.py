@@ -128,9 +128,9 @@ def test_unknown_names_and_parameters_get_a_suggestion():
 
 def test_other_models_can_join(monkeypatch):
     monkeypatch.setattr("ordrec.recommend.registry.MODELS", [])
-    register_model("average", "ordrec.recommend.baselines:GlobalMean")
+    register_model("average", "ordrec.recommend.baselines.mean:GlobalMean")
     assert isinstance(make_model("average"), GlobalMean)
-    register_model("average", "ordrec.recommend.baselines:GlobalMean")  # again is no harm
+    register_model("average", "ordrec.recommend.baselines.mean:GlobalMean")  # again is no harm
     with pytest.raises(ArgumentError, match="'average' is taken by ordrec"):
         register_model("average", "ordrec.recommend.baselines:BiasModel")
     with pytest.raises(ArgumentError, match="package"):
