@@ -29,6 +29,18 @@ ROOMS = [
     "experiments",
     "cli",
 ]
+# Inside `recommend` a room imports only from rooms of lower groups, and from itself. A table of
+# pairs and a list of the best items are made of plain arrays, so they are near the bottom: the
+# predictor's own methods use them.
+ROOMS_OF_RECOMMEND = [
+    ["protocols", "base", "registry", "units", "pair_table", "top_n"],
+    ["lists"],
+    ["baselines", "adapters", "thresholds", "choice"],
+    ["process", "factors", "recommender"],
+    ["predictor", "per_user"],
+    ["relevance", "bulk"],
+]
+MOST_FILES = 12  # in a folder of `recommend`
 FAMILIES = ["svor", "npsvor", "gpor", "boosting", "logistic"]
 FORBIDDEN_NAMES = {"utils.py", "helpers.py", "core.py", "common.py"}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -57,6 +69,26 @@ def test_rooms_import_only_from_their_left(path: Path) -> None:
         if name.startswith("ordrec."):
             room = name.split(".")[1]
             assert ROOMS.index(room) <= ROOMS.index(own), f"{path} imports {name}"
+
+
+def test_rooms_of_recommend_import_only_from_lower_groups() -> None:
+    order = {room: group for group, rooms in enumerate(ROOMS_OF_RECOMMEND) for room in rooms}
+    folder = PACKAGE / "recommend"
+    for path in sorted(folder.rglob("*.py")):
+        own = path.relative_to(folder).with_suffix("").parts[0]
+        if own == "__init__":
+            continue
+        assert own in order, f"recommend/{own} has no place in the order of rooms"
+        for name in imports_of(path):
+            if name.startswith("ordrec.recommend."):
+                room = name.split(".")[2]
+                assert room == own or order[room] < order[own], f"{path} imports {name}"
+
+
+def test_no_folder_of_recommend_is_crowded() -> None:
+    folder = PACKAGE / "recommend"
+    for room in [folder, *(path for path in folder.rglob("*") if path.is_dir())]:
+        assert len(list(room.glob("*.py"))) <= MOST_FILES, room
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,4 +1,4 @@
-"""Models that predict ratings, and the face they share."""
+"""Models that predict ratings, and the interface they share."""
 
 from __future__ import annotations
 

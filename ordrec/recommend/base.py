@@ -1,4 +1,4 @@
-"""What every fitted model remembers: the ids and the scale of its training ratings."""
+"""The ids and the scale of the training ratings, which every fitted model keeps."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ class IdMappedModel:
             raise NotFittedError(f"{type(self).__name__} is not fitted: call fit(ratings) first")
 
     def _codes(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Codes of a model's arguments, -1 for the unknown."""
+        """Codes of users and items given by original ids, -1 for the unknown."""
         self._check_fitted()
         return codes_of_pairs(self.user_ids_, self.item_ids_, users, items)
 
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each user and each item is one of those remembered."""
+        """Whether each user and each item was in training."""
         user_codes, item_codes = self._codes(users, items)
         return user_codes >= 0, item_codes >= 0
 
     def _with_users_of(self, ratings: Ratings) -> tuple[pd.Index, np.ndarray, np.ndarray]:
-        """The known user ids and after them the new ones, and codes of the ratings by these."""
+        """The known user ids followed by the new ones, and the ratings' codes in them."""
         self._check_fitted()
         present = ratings.user_ids.take(np.unique(ratings.users))
         newcomers = present[codes_of(self.user_ids_, present) < 0]
@@ -85,7 +85,7 @@ class IdMappedModel:
 
     @classmethod
     def _from_identity(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """A model with the ids, the scale and the parameters of a file."""
+        """A model with the ids, the scale and the parameters read from a file."""
         model = cls(**cls._checked(metadata["parameters"]))
         model.scale_ = Scale([float(value) for value in metadata["scale"]])
         model.user_ids_ = ids_from_arrays("user_ids", arrays)
@@ -94,7 +94,7 @@ class IdMappedModel:
 
     @classmethod
     def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Parameters out of a file: each must be of the type of its default.
+        """The parameters in a file, each checked to have the type of its default.
 
         Where the default is None, a number is allowed too.
         """

@@ -1,8 +1,8 @@
 """Predictions for all users of a scan, by a model that was fitted on some of them.
 
-A user enters by `fold_in`, which needs the model and his own ratings alone; so the users go by
-in chunks, the parts of the scan side by side, and each part's predictions are a file of their
-own, written in one step. What was finished before an interruption is not done again.
+Users are added by `fold_in`, which needs only the model and their own ratings. So users are
+processed in chunks and the parts of the scan in parallel; each part's predictions are one file,
+written atomically. Parts finished before an interruption are not computed again.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class ScanPredictions:
-    """Predictions on disk: one parquet file a part of the scan.
+    """Predictions on disk: one parquet file per part of the scan.
 
     Attributes
     ----------
@@ -90,9 +90,9 @@ class ScanPredictions:
     n_pairs: int
 
     def frames(self) -> Iterator[pd.DataFrame]:
-        """One frame a part: user, item, rating, expected, p_..., and actual if held out.
+        """One frame per part: user, item, rating, expected, p_..., and actual if held out.
 
-        ``rating`` is what the model decides on, ``expected`` the mean of the distribution,
+        ``rating`` is the model's decision, ``expected`` the mean of the distribution,
         ``p_1`` and so on are the probabilities of the scale's values, for models that have them.
         """
         _, parquet = parquet_engine(self.path)
@@ -117,7 +117,7 @@ def predict_scan(
     ----------
     model : FoldInModel
         Fitted, for example on ``scan.sample_users(50_000)``. `OrdinalFactors` takes a few
-        microseconds a rating, `RatingPredictor` some ten milliseconds a user.
+        microseconds per rating, `RatingPredictor` some ten milliseconds per user.
     scan : RatingsScan
     pairs : HeldOut or frame with the columns user and item
         Ratings to leave out and predict, or pairs to predict from all ratings.
@@ -132,7 +132,7 @@ def predict_scan(
     Warns
     -----
     UserWarning
-        If some of the pairs are of users whom the scan does not have.
+        If some of the pairs are of users who are not in the scan.
 
     Examples
     --------
@@ -150,14 +150,14 @@ def predict_scan(
     ['user', 'item', 'actual', 'rating', 'expected']
     """
     if not isinstance(model, FoldInModel):
-        raise ArgumentError(f"{type(model).__name__} has no fold_in: it knows its own users only")
-    asked = pairs if isinstance(pairs, HeldOut) else _Asked.of(pairs)
+        raise ArgumentError(f"{type(model).__name__} has no fold_in: it only knows its own users")
+    targets = pairs if isinstance(pairs, HeldOut) else _Pairs.of(pairs)
     folder = Path(out)
-    manifest = _opened(folder, _identity(model, scan, asked))
+    manifest = _opened(folder, _identity(model, scan, targets))
     if hasattr(model, "without_users"):
-        model = model.without_users()  # less to send, and nobody to look through
+        model = model.without_users()  # less to send, and quicker id lookups
     waiting = [number for number in range(len(scan.parts)) if not _file(folder, number).exists()]
-    shared = model, scan, asked, folder, rows
+    shared = model, scan, targets, folder, rows
     for _ in run(
         _predict_part, waiting, shared=shared, engine=engine, n_jobs=n_jobs, progress=progress,
         label=lambda number: scan.parts[number].file,
@@ -167,10 +167,10 @@ def predict_scan(
     n_pairs = sum(
         parquet.read_metadata(_file(folder, number)).num_rows for number in range(len(scan.parts))
     )
-    if isinstance(asked, _Asked) and n_pairs < asked.items.size:
+    if isinstance(targets, _Pairs) and n_pairs < targets.items.size:
         warnings.warn(
-            f"{asked.items.size - n_pairs} of {asked.items.size} pairs are of users who are not in "
-            f"{scan.path}: they have no predictions there",
+            f"{targets.items.size - n_pairs} of {targets.items.size} pairs are of users who are "
+            f"not in {scan.path}: they have no predictions there",
             stacklevel=2,
         )
     _write_manifest(folder, manifest | {"complete": True, "n_pairs": n_pairs})
@@ -181,7 +181,7 @@ def _predict_part(
     number: int,
     model: Any,
     scan: RatingsScan,
-    asked: HeldOut | _Asked,
+    targets: HeldOut | _Pairs,
     folder: Path,
     rows: int,
 ) -> None:
@@ -191,7 +191,7 @@ def _predict_part(
         with replace_file(_file(folder, number)) as file:
             writer = None
             for chunk in scan.chunks(rows, part=number):
-                frame = _predictions(model, chunk, asked)
+                frame = _predictions(model, chunk, targets)
                 table = pyarrow.Table.from_pandas(frame, preserve_index=False)
                 writer = writer or parquet.ParquetWriter(file, table.schema)
                 writer.write_table(table)
@@ -203,16 +203,16 @@ def _predict_part(
         ) from None
 
 
-def _predictions(model: Any, chunk: Ratings, asked: HeldOut | _Asked) -> pd.DataFrame:
+def _predictions(model: Any, chunk: Ratings, targets: HeldOut | _Pairs) -> pd.DataFrame:
     columns: dict[str, Any] = {}
-    if isinstance(asked, HeldOut):
-        history, wanted = asked.parted(chunk)
+    if isinstance(targets, HeldOut):
+        history, wanted = targets.parted(chunk)
         columns["user"] = wanted.user_ids.take(wanted.users)
         columns["item"] = wanted.item_ids.take(wanted.items)
         columns["actual"] = wanted.values
     else:
         history = chunk
-        columns["user"], columns["item"] = asked.of_users(chunk.user_ids)
+        columns["user"], columns["item"] = targets.of_users(chunk.user_ids)
     users, items = columns["user"], columns["item"]
     known = model.fold_in(history)
     columns["rating"] = known.predict(users, items)
@@ -225,7 +225,7 @@ def _predictions(model: Any, chunk: Ratings, asked: HeldOut | _Asked) -> pd.Data
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Pairs:
     """Pairs to predict, grouped by user."""
 
     users: pd.Index
@@ -233,7 +233,7 @@ class _Asked:
     items: np.ndarray
 
     @classmethod
-    def of(cls, pairs: Any) -> _Asked:
+    def of(cls, pairs: Any) -> _Pairs:
         frame = as_pandas(pairs)
         for column in ("user", "item"):
             if column not in frame:
@@ -270,23 +270,23 @@ def _file(folder: Path, number: int) -> Path:
     return folder / f"part-{number:05d}.parquet"
 
 
-def _identity(model: Any, scan: RatingsScan, asked: HeldOut | _Asked) -> dict[str, Any]:
+def _identity(model: Any, scan: RatingsScan, targets: HeldOut | _Pairs) -> dict[str, Any]:
     """What predictions depend on: ratings, pairs and model, each by a checksum."""
     parts = [(part.file, part.n_ratings, part.n_users, part.n_bytes) for part in scan.parts]
-    if isinstance(asked, HeldOut):
-        pairs = repr(asked)
+    if isinstance(targets, HeldOut):
+        pairs = repr(targets)
     else:
-        hashes = [pd.util.hash_array(np.asarray(ids)) for ids in (asked.users, asked.items)]
-        pairs = _checksum(hashes[0].tobytes(), hashes[1].tobytes(), asked.start.tobytes())
-    # A model is known by what it says of a user who has no ratings yet.
+        hashes = [pd.util.hash_array(np.asarray(ids)) for ids in (targets.users, targets.items)]
+        pairs = _checksum(hashes[0].tobytes(), hashes[1].tobytes(), targets.start.tobytes())
+    # A model is identified by its predictions for a user without ratings.
     items = scan.item_ids[:N_PROBES]
-    said = model.predict(np.repeat(_stranger(scan), len(items)), items)
+    predicted = model.predict(np.repeat(_stranger(scan), len(items)), items)
     if isinstance(model, ProbabilityModel):
-        said = model.predict_proba(np.repeat(_stranger(scan), len(items)), items)
+        predicted = model.predict_proba(np.repeat(_stranger(scan), len(items)), items)
     return {
         "ratings": _checksum(json.dumps(parts).encode(), scan.scale.values.tobytes()),
         "pairs": pairs,
-        "model": f"{type(model).__name__} {_checksum(np.round(said, 6).tobytes())}",
+        "model": f"{type(model).__name__} {_checksum(np.round(predicted, 6).tobytes())}",
     }
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from ordrec.errors import ArgumentError
 from ordrec.recommend.base import codes_of
 
-__all__ = ["ItemFilter", "best_columns", "check_list_length", "rank_gains"]
+__all__ = ["ItemFilter", "best_columns", "check_list_length", "item_titles", "rank_gains"]
 
 CELLS_AT_ONCE = 4_000_000  # scores held at the same time: 32 MB in double precision
 
@@ -114,6 +114,13 @@ def rank_gains(n_ranks: int) -> np.ndarray:
     array([ 1.,  3.,  7., 15., 31.])
     """
     return 2.0 ** (np.arange(1, n_ranks + 1) * min(1.0, 10.0 / n_ranks)) - 1.0
+
+
+def item_titles(table: pd.DataFrame | None) -> list[str] | None:
+    """Titles of the items, "" where one is missing; None if the table has no titles."""
+    if table is None or "title" not in table:
+        return None
+    return [title if isinstance(title, str) else "" for title in table["title"]]
 
 
 def check_list_length(n: int) -> None:

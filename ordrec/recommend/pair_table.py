@@ -1,4 +1,4 @@
-"""Pairs of users and items as tables: read from csv, and with predictions beside them."""
+"""Tables of pairs of users and items: reading them from csv, adding predictions to them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def predict_pairs(model: Any, pairs: pd.DataFrame, *, proba: bool = True) -> pd.
     else:
         taken = set(inspect.signature(model.predict).parameters)
         if getattr(model, "scorer", None) is not None:
-            taken.discard("scores")  # it makes them itself
+            taken.discard("scores")  # the model computes them itself
         more = {name: pairs[column].to_numpy() for name, column in OPTIONAL.items()
                 if name in taken and column in pairs}  # fmt: skip
         decision = getattr(model, "decision", None)
@@ -83,7 +83,7 @@ def predict_pairs(model: Any, pairs: pd.DataFrame, *, proba: bool = True) -> pd.
 def read_pairs(path: str | Path, model: Any) -> pd.DataFrame:
     """Pairs of a csv file with columns user, item and perhaps timestamp and score.
 
-    Ids are read as the model has them, numbers or strings. Other columns are left out.
+    Ids are read in the type of the model's ids, numbers or strings. Other columns are ignored.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def read_pairs(path: str | Path, model: Any) -> pd.DataFrame:
 
 
 def ids_like(known: pd.Index, written: Any, name: str) -> np.ndarray:
-    """Ids that were written down, in the type of those known to a model.
+    """Ids given as texts, in the type of those known to a model.
 
     Examples
     --------
@@ -134,13 +134,13 @@ def ids_like(known: pd.Index, written: Any, name: str) -> np.ndarray:
     if known.dtype.kind not in "iu":
         _refuse(texts, (texts == "").to_numpy(), name, "an id")
         return texts.to_numpy()
-    whole = texts.str.fullmatch(r"[+-]?[0-9]{1,18}(\.0*)?").to_numpy(bool)
-    _refuse(texts, ~whole, name, "a whole number, as the ids of this model are")
+    are_whole = texts.str.fullmatch(r"[+-]?[0-9]{1,18}(\.0*)?").to_numpy(bool)
+    _refuse(texts, ~are_whole, name, "a whole number, as the ids of this model are")
     return np.array([int(text.partition(".")[0]) for text in texts], dtype=np.int64)
 
 
 def seconds_of(written: Any) -> np.ndarray:
-    """Seconds since 1970 of times written as such numbers or as dates; 0 where there is none.
+    """Seconds since 1970, from texts with such numbers or with dates; 0 where empty.
 
     Examples
     --------

@@ -4,7 +4,7 @@ A rating model is any object with ``fit(ratings)`` and ``predict(users, items)``
 go in, ratings on the scale of the data come out. Everything else is optional and is found by
 looking for the method: ``predict_proba`` (a distribution over the scale) and ``fold_in`` (users
 who were not in training). A ranking model has ``scores`` instead of ``predict``: numbers that
-order the items of one user and mean nothing else.
+order the items of one user and have no other meaning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RatingModel(Protocol):
         ...
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Predict one rating a pair, as floats within the scale's range.
+        """Predict one rating per pair, as floats within the scale's range.
 
         ``users`` and ``items`` are original ids, of equal length. Unknown ones get a
         sensible fallback, never an exception.
@@ -40,13 +40,13 @@ class ProbabilityModel(RatingModel, Protocol):
     """Predicts distributions over the rating scale."""
 
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
-        """One row a pair, one column a scale value in ascending order; rows sum to 1."""
+        """One row per pair, one column per scale value in ascending order; rows sum to 1."""
         ...
 
 
 @runtime_checkable
 class FoldInModel(RatingModel, Protocol):
-    """Takes in users it did not see in training, without training again."""
+    """Adds users who were not in training, without training again."""
 
     def fold_in(self, ratings: Ratings) -> Any:
         """Return a model that also knows the users of these ratings; nothing else changes."""
@@ -62,5 +62,5 @@ class RankingModel(Protocol):
         ...
 
     def scores(self, users: Any, items: Any) -> np.ndarray:
-        """One number a pair; the higher, the earlier the item comes for the user."""
+        """One number per pair; items with higher numbers come first in the user's list."""
         ...

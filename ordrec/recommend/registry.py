@@ -1,4 +1,4 @@
-"""The table of models: the names they are made by, where they live and what is asked of them.
+"""The table of models: their names, where they are defined, and how they are used.
 
 One line of `MODELS` adds a model to `make_model`, to ``ordrec fit`` and ``ordrec evaluate``, and
 to model files.
@@ -40,7 +40,7 @@ class ModelEntry:
         The class, as model files name it, in the module of ``home``; empty if the model cannot
         be saved.
     by_default : bool
-        Whether ``ordrec evaluate`` compares it without being asked.
+        Whether ``ordrec evaluate`` compares it by default.
     """
 
     name: str
@@ -104,7 +104,7 @@ def model_names() -> list[str]:
 
 
 def default_model_names() -> list[str]:
-    """The models that ``ordrec evaluate`` compares without being asked."""
+    """The names of the models that ``ordrec evaluate`` compares by default."""
     return [entry.name for entry in MODELS if entry.by_default]
 
 
@@ -114,12 +114,13 @@ def storable_model_names() -> list[str]:
 
 
 def storable_kinds() -> dict[str, str]:
-    """For each kind of model file, ``"package.module:Class"``."""
-    return {
+    """For each kind of model file, in alphabetical order, ``"package.module:Class"``."""
+    homes = {
         entry.stored_as: f"{entry.home.partition(':')[0]}:{entry.stored_as}"
         for entry in MODELS
         if entry.stored_as
     }
+    return dict(sorted(homes.items()))
 
 
 def make_model(name: str, **params: Any) -> Any:

@@ -22,7 +22,7 @@ class RelevanceRanker(BaseEstimator):
     ----------
     solver : estimator
         Any ordinal estimator of `ordrec.ordinal`, or a scikit-learn classifier, regressor or
-        ranker (one whose ``fit`` has a parameter ``group``, as LightGBM's, is told the sizes of
+        ranker (one whose ``fit`` has a parameter ``group``, as LightGBM's, is given the sizes of
         the queries).
     rank_by : {"auto", "latent", "expected", "predict"}
         The latent score; the expected grade under ``predict_proba``; or what the solver
@@ -36,13 +36,13 @@ class RelevanceRanker(BaseEstimator):
         Whether every query has the same weight in training, however many of its documents
         were judged, where the solver takes weights.
     text : transformer, optional
-        What turns documents given as texts into features; TF-IDF of words in at least two
+        Turns documents given as texts into features; TF-IDF of words in at least two
         documents, with unit length, if not given.
 
     Attributes
     ----------
     solver_ : estimator
-        The fitted one.
+        The fitted solver.
     grades_ : ndarray
         The grades seen in training, in ascending order.
 
@@ -119,13 +119,13 @@ class RelevanceRanker(BaseEstimator):
         """The number by which each document is ranked within its query, higher first."""
         check_is_fitted(self)
         if (self.text_ is not None) != _is_text(X):
-            raise DataError("fitted on texts and asked about features, or the other way round")
+            raise DataError("fitted to texts but given features, or the other way round")
         features = X if self.text_ is None else self.text_.transform(X)
         features = self._scaled(features, np.asarray(queries))
-        how = self._method() if self.rank_by == "auto" else self.rank_by
-        if how == "latent":
+        rank_by = self._method() if self.rank_by == "auto" else self.rank_by
+        if rank_by == "latent":
             return np.asarray(self.solver_.predict_latent(features))
-        if how == "expected":
+        if rank_by == "expected":
             return self.solver_.predict_proba(features) @ np.asarray(self.solver_.classes_)
         return np.asarray(self.solver_.predict(features), dtype=np.float64)
 

@@ -1,18 +1,15 @@
-"""Top-N lists from distributions: what to choose from, and what to order by."""
+"""Top-N lists from rating distributions: which items to choose from, and how to order them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
-from ordrec.ratings import Ratings
-
-if TYPE_CHECKING:
-    from ordrec.recommend.predictor.model import RatingPredictor
 
 __all__ = ["Order", "best_items", "candidate_items"]
 
@@ -34,7 +31,7 @@ class Order:
             raise ArgumentError(f"quantile must lie between 0 and 1, got {self.quantile}")
 
     def values(self, p: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """One number a distribution, the higher the better."""
+        """One number per distribution, the higher the better."""
         if self.by == "expected":
             return p @ scale
         if self.by == "p_at_least":
@@ -44,44 +41,37 @@ class Order:
 
 
 def candidate_items(
-    model: RatingPredictor, user: Any, candidates: Any, n_candidates: int
+    candidates: Any, known: pd.Index, rated: pd.Index, first_stage: Callable[[], pd.Index]
 ) -> pd.Index:
-    """The items to choose from, those that the user has rated left out."""
-    rated, levels, _ = model._history(user)
+    """The items to choose from, without those that the user has rated.
+
+    Parameters
+    ----------
+    candidates : {"all", "implicit"} or array-like of item ids
+    known : Index
+        All items with a rating.
+    rated : Index
+        The items that the user has rated.
+    first_stage : callable
+        Gives the unrated items for "implicit", best first.
+    """
     if not isinstance(candidates, str):
         items = pd.Index(candidates)
     elif candidates == "all":
-        items = model.item_ids_[model.known_items_]
+        items = known
     elif candidates == "implicit":
-        if n_candidates < 1:
-            raise ArgumentError(f"n_candidates must be at least 1, got {n_candidates}")
-        first_stage = model.first_stage_.ranking(lambda: training_ratings(model))
-        codes = first_stage.best_for_history(rated, levels + 1.0, n_candidates)
-        return model.item_ids_.take(codes)
+        return first_stage()
     else:
         raise ArgumentError(
             f'candidates must be "all", "implicit" or item ids, got {candidates!r}'
         )  # fmt: skip
-    return items[~items.isin(model.item_ids_.take(rated))]
+    return items[~items.isin(rated)]
 
 
 def best_items(
-    model: RatingPredictor, user: Any, items: pd.Index, n: int, order: Order, timestamp: int | None
+    items: pd.Index, p: np.ndarray, scale: np.ndarray, n: int, order: Order
 ) -> pd.DataFrame:
-    """The n best of the items: item, value, expected."""
-    if len(items) == 0:
-        return pd.DataFrame({"item": items, "value": np.zeros(0), "expected": np.zeros(0)})
-    times = None if timestamp is None else np.full(len(items), timestamp)
-    p = model.predict_proba(np.repeat(np.asarray([user]), len(items)), items, times)
-    expected, value = p @ model.scale_.values, order.values(p, model.scale_.values)
+    """The n best of the items by their distributions ``p``: item, value, expected."""
+    expected, value = p @ scale, order.values(p, scale)
     best = np.lexsort((-expected, -value))[:n]
     return pd.DataFrame({"item": items[best], "value": value[best], "expected": expected[best]})
-
-
-def training_ratings(model: RatingPredictor) -> Ratings:
-    """The ratings that a model was fitted to, ordered by user, without times and side tables."""
-    data = model.process_.data
-    return Ratings(
-        data.users, data.items, model.levels_,
-        scale=model.scale_, user_ids=model.user_ids_, item_ids=model.item_ids_,
-    )  # fmt: skip

@@ -10,7 +10,7 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.persistence import load, save
 from ordrec.recommend import ALSRanking, RatingPredictor
-from ordrec.recommend.top_n import Order, training_ratings
+from ordrec.recommend.top_n import Order
 
 RATINGS = synthetic_ratings(30, 40, n_ratings=420, seed=3)
 
@@ -23,7 +23,7 @@ def model() -> RatingPredictor:
 def test_the_model_remembers_its_training_ratings(model) -> None:
     columns = ["user", "item"]
     pd.testing.assert_frame_equal(
-        training_ratings(model).to_frame().sort_values(columns).reset_index(drop=True),
+        model.fitted_.training_ratings().to_frame().sort_values(columns).reset_index(drop=True),
         RATINGS.to_frame()[["user", "item", "rating"]].sort_values(columns).reset_index(drop=True),
     )
 

@@ -20,12 +20,12 @@ __all__ = ["ImplicitModel", "implicit_bpr"]
 
 @dataclass(eq=False)
 class ImplicitModel(IdMappedModel):
-    """A recommender of implicit, for ranking only; an unknown user or item scores last.
+    """A recommender of implicit, for ranking only; unknown users and items come last.
 
     Parameters
     ----------
     model : implicit recommender
-        Such as ``implicit.bpr.BayesianPersonalizedRanking()``; it stays as it is.
+        Such as ``implicit.bpr.BayesianPersonalizedRanking()``; it is not changed.
     entries : {"one", "rank"}
         What the user-item matrix holds: ones, or the ratings' ranks.
     """
@@ -45,7 +45,7 @@ class ImplicitModel(IdMappedModel):
         return self
 
     def scores(self, users: Any, items: Any) -> np.ndarray:
-        """Its scores; pairs it has none for come last."""
+        """The recommender's scores, one per pair; pairs without a score come last."""
         user_codes, item_codes = self._codes(users, items)
         scores = np.full(user_codes.size, -np.inf)
         for user in np.unique(user_codes[user_codes >= 0]).tolist():
@@ -65,7 +65,7 @@ class ImplicitModel(IdMappedModel):
 
 
 def implicit_bpr(factors: int = 64, iterations: int = 100, random_state: int = 0) -> ImplicitModel:
-    """implicit's Bayesian personalised ranking, of ones."""
+    """implicit's Bayesian personalised ranking, on a matrix of ones."""
     bpr = import_peer("implicit.bpr", "implicit").BayesianPersonalizedRanking(
         factors=factors, iterations=iterations, random_state=random_state, num_threads=1
     )

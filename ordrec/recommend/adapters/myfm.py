@@ -24,7 +24,7 @@ class MyFMModel(IdMappedModel):
     ----------
     rank : int
     n_iter : int
-        Sweeps; all but a tenth of them are kept.
+        Sweeps; all but the first tenth are kept.
     implicit : bool
         Whether users are also described by the items they rated and items by their users.
     random_state : int
@@ -36,7 +36,7 @@ class MyFMModel(IdMappedModel):
     random_state: int = 0
 
     def fit(self, ratings: Ratings) -> MyFMModel:
-        """Sample."""
+        """Draw the samples."""
         self._myfm = import_peer("myfm", "myfm")
         self._remember(ratings)
         seen = sparse.csr_matrix(ratings.matrix("one").T)

@@ -29,14 +29,14 @@ class SklearnModel(IdMappedModel):
     Parameters
     ----------
     estimator : estimator
-        It stays as it is.
+        Not changed; a clone is fitted.
     features : {"ids", "side", "both"}
         One column for each user and item, the columns of the side tables, or both. In the
         tables numbers are taken as they are, the mean where one is missing; words ("a" or
         "a|b") become a column each, unless there are more than a hundred (titles). An unknown
         user or item has zeros for its ids and means for its side features.
     dense : bool
-        Whether the estimator wants a dense matrix.
+        Whether the estimator needs a dense matrix.
     """
 
     estimator: Any = None
@@ -63,16 +63,16 @@ class SklearnModel(IdMappedModel):
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """What the estimator says, within the scale."""
+        """The estimator's predictions, within the scale."""
         codes = self._codes(users, items)
         if not codes[0].size:
             return np.zeros(0)
-        said = self.model_.predict(self._pairs(*codes))
-        return self.scale_.values[said] if self._classifies else self._clipped(said)
+        predicted = self.model_.predict(self._pairs(*codes))
+        return self.scale_.values[predicted] if self._classifies else self._clipped(predicted)
 
     @available_if(lambda model: hasattr(model.estimator, "predict_proba"))
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
-        """The estimator's distribution; ranks that training did not have get none."""
+        """The estimator's distributions; ranks without training ratings get probability 0."""
         codes = self._codes(users, items)
         p = np.zeros((codes[0].size, self.scale_.n_ranks))
         if codes[0].size:

@@ -26,11 +26,11 @@ class SurpriseModel(IdMappedModel):
     Parameters
     ----------
     algorithm : str or surprise.AlgoBase
-        The name of a class in ``surprise``, or an instance, which stays as it is.
+        The name of a class in ``surprise``, or an instance, which is not changed.
     options : dict
         Arguments of the class, if it is given by name.
     random_state : int
-        For an algorithm given by name that draws numbers.
+        Seed of an algorithm given by name that uses random numbers.
     """
 
     algorithm: Any = "SVD"
@@ -59,13 +59,13 @@ class SurpriseModel(IdMappedModel):
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Its estimates, one pair at a time, as Surprise does."""
+        """The algorithm's estimates, computed one pair at a time, as Surprise does."""
         user_codes, item_codes = self._codes(users, items)
         pairs = zip(user_codes.tolist(), item_codes.tolist(), strict=True)
         return np.array([self.model_.predict(u, i).est for u, i in pairs], dtype=np.float64)
 
 
 def surprise_knn(k: int = 40, shrinkage: float = 100.0) -> SurpriseModel:
-    """Surprise's best neighbourhood model: items, around baselines."""
+    """Surprise's most accurate neighbourhood model: item neighbours around baselines."""
     similarity = {"name": "pearson_baseline", "user_based": False, "shrinkage": shrinkage}
     return SurpriseModel("KNNBaseline", {"k": k, "sim_options": similarity})

@@ -32,7 +32,7 @@ class BiasModel(IdMappedModel):
     user_damping, item_damping : float
         Pseudo-counts that pull the bias of a user or item with few ratings to 0.
     tol : float
-        Stop when a further round would move no bias by more than this share of the scale's range.
+        Stop when another round would change no bias by more than this share of the scale's range.
     max_iter : int
 
     Examples
@@ -83,7 +83,7 @@ class BiasModel(IdMappedModel):
         return self
 
     def fold_in(self, ratings: Ratings) -> BiasModel:
-        """A model with the biases of these users given all item biases, which are kept."""
+        """Return a model with the biases of these users, given the item biases, which are kept."""
         user_ids, users, items = self._with_users_of(ratings)
         model = copy.copy(self)
         model.user_ids_ = user_ids
@@ -115,7 +115,7 @@ class BiasModel(IdMappedModel):
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """The model of a file."""
+        """Restore a model from the arrays and the metadata of a file."""
         model = cls._from_identity(arrays, metadata)
         model.mean_, model.n_iter_ = mean_on(model.scale_, metadata), int(metadata["n_iter"])
         model.user_bias_ = take(arrays, "user_bias", np.float64, (len(model.user_ids_),))

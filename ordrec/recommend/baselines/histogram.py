@@ -1,4 +1,4 @@
-"""The histogram of all ratings, the least a model of distributions has to beat."""
+"""The histogram of all ratings, the simplest baseline for distributions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["RatingHistogram"]
 class RatingHistogram(GlobalMean):
     """The distribution of all training ratings, for every user and item.
 
-    The least a model with `predict_proba` has to beat.
+    Any model with `predict_proba` should do better than this.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class RatingHistogram(GlobalMean):
         return self
 
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
-        """The same distribution for every pair, one column a scale value."""
+        """The same distribution for every pair, one column per scale value."""
         codes, _ = self._codes(users, items)
         return np.tile(self.distribution_, (codes.size, 1))
 
@@ -48,7 +48,7 @@ class RatingHistogram(GlobalMean):
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """The model of a file."""
+        """Restore a model from the arrays and the metadata of a file."""
         model = super().from_state(arrays, metadata)
         shape = (model.scale_.n_ranks,)
         model.distribution_ = take(arrays, "distribution", np.float64, shape, low=0, high=1)

@@ -34,15 +34,15 @@ __all__ = ["ItemKNN"]
 class ItemKNN(IdMappedModel):
     """Item-based nearest neighbours around the biases, (3).
 
-    Similarities are computed when they are asked for, one row of an item at a time, so
-    that no items-by-items matrix is ever held; ``fit`` is quick and ``predict`` costs
+    Similarities are computed on demand, one row of an item at a time, so that no
+    items-by-items matrix is ever held in memory; ``fit`` is quick and ``predict`` costs
     ``sum_v |I_v|`` over the users v of each distinct item. Where a user has no similar
     item, or user or item is unknown, the prediction is that of the biases.
 
     Parameters
     ----------
     k : int
-        At most so many neighbours, those of the largest similarity; only positive ones.
+        Largest number of neighbours: those with the largest similarities, positive ones only.
     similarity : {"pearson", "cosine"}
         Whether the norms in (2) are over the users who rated both items, or over all
         users who rated one of them.
@@ -88,7 +88,7 @@ class ItemKNN(IdMappedModel):
         self._norms = norms if self.similarity == "cosine" else np.zeros(0)
 
     def fold_in(self, ratings: Ratings) -> ItemKNN:
-        """A model that predicts for these users from these ratings, similarities kept."""
+        """Return a model that predicts for these users from these ratings; similarities stay."""
         _, users, items = self._with_users_of(ratings)
         model = copy.copy(self)
         model.bias_ = self.bias_.fold_in(ratings)
@@ -137,7 +137,7 @@ class ItemKNN(IdMappedModel):
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """The model of a file."""
+        """Restore a model from the arrays and the metadata of a file."""
         model = cls._from_identity(arrays, metadata)
         model._check_parameters()
         model.bias_ = BiasModel.from_state(arrays, metadata["bias"])
@@ -145,7 +145,7 @@ class ItemKNN(IdMappedModel):
         model._by_user = _taken(arrays, "trained", n_items)
         model._profiles = _taken(arrays, "profiles", n_items)
         if not model._by_user[0].size <= model._profiles[0].size == n_users + 1:
-            raise ModelFileError(f"its profiles are not those of {n_users} users")
+            raise ModelFileError(f"the profiles do not match {n_users} users")
         model._index_items()
         return model
 
@@ -163,7 +163,7 @@ def _compressed(
 
 
 def _taken(arrays: Any, name: str, n_columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same, out of a file."""
+    """The three arrays of `_compressed`, read from a file."""
     n_rows = take(arrays, f"{name}.start", np.int64, (None,)).size - 1
     start, items = take_rows(
         arrays, f"{name}.start", f"{name}.items", n_rows, n_columns, dtype=np.int32
@@ -191,47 +191,75 @@ def _neighbour_means(
 ) -> np.ndarray:
     """The second term of (3) for the users ``users[starts[q]:starts[q + 1]]`` of each item."""
     n_items = by_item_start.size - 1
-    sums = np.zeros((n_items, 4))  # e_i e_j, e_i^2, e_j^2, n_ij: one cache line an item
+    sums = np.zeros((n_items, 4))
     similarity = np.zeros(n_items)
     touched = np.empty(n_items, dtype=np.int64)
-    best = np.empty(k)
-    best_errors = np.empty(k)
+    best, best_errors = np.empty(k), np.empty(k)
     means = np.zeros(users.size)
     for q in range(items.size):
         i = items[q]
-        n_touched = 0
-        for a in range(by_item_start[i], by_item_start[i + 1]):
-            user, e_i = by_item_users[a], by_item_errors[a]
-            for b in range(by_user_start[user], by_user_start[user + 1]):
-                j, e_j = by_user_items[b], by_user_errors[b]
-                if sums[j, 3] == 0.0:
-                    touched[n_touched] = j
-                    n_touched += 1
-                sums[j, 0] += e_i * e_j
-                sums[j, 1] += e_i * e_i
-                sums[j, 2] += e_j * e_j
-                sums[j, 3] += 1.0
-        for t in range(n_touched):
-            j = touched[t]
-            norm = np.sqrt(sums[j, 1] * sums[j, 2]) if norms.size == 0 else norms[i] * norms[j]
-            common = sums[j, 3] - 1.0
-            if norm > 0.0 and common > 0.0 and j != i:
-                similarity[j] = common / (common + shrinkage) * sums[j, 0] / norm  # (2)
-            sums[j, :] = 0.0
+        own = slice(by_item_start[i], by_item_start[i + 1])
+        n_touched = _add_sums(
+            by_item_users[own], by_item_errors[own], by_user_start, by_user_items, by_user_errors,
+            sums, touched,
+        )  # fmt: skip
+        _set_similarities(i, touched[:n_touched], norms, shrinkage, sums, similarity)
         for p in range(starts[q], starts[q + 1]):
-            n_best = 0
-            for a in range(profile_start[users[p]], profile_start[users[p] + 1]):
-                s = similarity[profile_items[a]]
-                if s <= 0.0 or (n_best == k and s <= best[k - 1]):
-                    continue
-                place = n_best if n_best < k else k - 1
-                while place > 0 and best[place - 1] < s:
-                    best[place], best_errors[place] = best[place - 1], best_errors[place - 1]
-                    place -= 1
-                best[place], best_errors[place] = s, profile_errors[a]
-                n_best = min(n_best + 1, k)
-            if n_best > 0:
-                means[p] = (best[:n_best] * best_errors[:n_best]).sum() / best[:n_best].sum()
+            own = slice(profile_start[users[p]], profile_start[users[p] + 1])
+            means[p] = _nearest_mean(
+                similarity, profile_items[own], profile_errors[own], best, best_errors
+            )
         for t in range(n_touched):
             similarity[touched[t]] = 0.0
     return means
+
+
+@njit(cache=True)
+def _add_sums(raters, errors, by_user_start, by_user_items, by_user_errors, sums, touched):  # type: ignore[no-untyped-def]
+    """Sums of an item with every item of its raters; returns how many items are ``touched``.
+
+    ``sums`` holds e_i e_j, e_i^2, e_j^2 and n_ij, side by side for each item.
+    """
+    n_touched = 0
+    for a in range(raters.size):
+        user, e_i = raters[a], errors[a]
+        for b in range(by_user_start[user], by_user_start[user + 1]):
+            j, e_j = by_user_items[b], by_user_errors[b]
+            if sums[j, 3] == 0.0:
+                touched[n_touched] = j
+                n_touched += 1
+            sums[j, 0] += e_i * e_j
+            sums[j, 1] += e_i * e_i
+            sums[j, 2] += e_j * e_j
+            sums[j, 3] += 1.0
+    return n_touched
+
+
+@njit(cache=True)
+def _set_similarities(i, touched, norms, shrinkage, sums, similarity):  # type: ignore[no-untyped-def]
+    """Similarities (2) of item i with the touched ones, whose sums are set back to 0."""
+    for j in touched:
+        norm = np.sqrt(sums[j, 1] * sums[j, 2]) if norms.size == 0 else norms[i] * norms[j]
+        common = sums[j, 3] - 1.0
+        if norm > 0.0 and common > 0.0 and j != i:
+            similarity[j] = common / (common + shrinkage) * sums[j, 0] / norm  # (2)
+        sums[j, :] = 0.0
+
+
+@njit(cache=True)
+def _nearest_mean(similarity, items, errors, best, best_errors):  # type: ignore[no-untyped-def]
+    """The second term of (3) for one user, 0 if no item is similar; ``best`` is work space."""
+    k, n_best = best.size, 0
+    for a in range(items.size):
+        s = similarity[items[a]]
+        if s <= 0.0 or (n_best == k and s <= best[k - 1]):
+            continue
+        place = n_best if n_best < k else k - 1
+        while place > 0 and best[place - 1] < s:
+            best[place], best_errors[place] = best[place - 1], best_errors[place - 1]
+            place -= 1
+        best[place], best_errors[place] = s, errors[a]
+        n_best = min(n_best + 1, k)
+    if n_best == 0:
+        return 0.0
+    return (best[:n_best] * best_errors[:n_best]).sum() / best[:n_best].sum()  # (3)

@@ -1,4 +1,4 @@
-"""The mean of all ratings, the least a model has to beat."""
+"""The mean of all ratings, the simplest baseline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class GlobalMean(IdMappedModel):
     """The mean of all training ratings, for every user and item."""
 
     def fit(self, ratings: Ratings) -> GlobalMean:
-        """Take the mean."""
+        """Compute the mean of all ratings."""
         self._remember(ratings)
         self.mean_ = float(ratings.values.mean())
         return self
@@ -36,16 +36,16 @@ class GlobalMean(IdMappedModel):
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """The model of a file."""
+        """Restore a model from the arrays and the metadata of a file."""
         model = cls._from_identity(arrays, metadata)
         model.mean_ = mean_on(model.scale_, metadata)
         return model
 
 
 def mean_on(scale: Scale, metadata: dict[str, Any]) -> float:
-    """The mean rating of a file, if it is one: NaN would pass through every prediction."""
+    """The mean rating in a file, checked to be on the scale: NaN would reach every prediction."""
     mean = float(metadata["mean"])
     low, high = scale.values[[0, -1]]
     if not low <= mean <= high:
-        raise ModelFileError(f"its mean rating {mean:g} is not on the scale {scale}")
+        raise ModelFileError(f"the mean rating {mean:g} is not on the scale {scale}")
     return mean

@@ -4,7 +4,7 @@ With u a user, i an item, y the zero-based rank of a rating and k a threshold:
 
 (1) ``f_ui = b_i + p_u . q_i`` and ``P(y_ui > k) = sigma(f_ui - theta_uk)``: the all-threshold
     logistic loss ``sum_k ln(1 + exp(-m_uik))``, ``m_uik = s_k (f_ui - theta_uk)``, with ``s_k`` = 1
-    above and -1 below the rating (`ordrec.ordinal.losses`).
+    if the rating is above threshold k and -1 if not (`ordrec.ordinal.losses`).
 (2) ``(p_u, theta_u) ~ N(B' a_u, S)`` and ``(q_i, b_i) ~ N(C' c_i, V)``: users and items are
     alike by who rated what (``a_u`` and ``c_i``: a constant, how many ratings there are, and
     coordinates of the matrix of ones where there is a rating).
@@ -70,18 +70,18 @@ class OrdinalFactors(IdMappedModel):
     Parameters
     ----------
     rank : int
-        Number of factors. More cost time, not accuracy: those without use are shrunk away.
+        Number of factors. More cost time, not accuracy: useless ones are shrunk to 0.
     pattern : int
-        Number of coordinates of who rated what that the priors of users and items see; 0
-        for priors that are the same for all.
+        Number of coordinates of the pattern of who rated what that the priors of users and
+        items depend on; 0 for priors that are the same for all.
     n_iter : int
-        Sweeps.
+        Number of sweeps over users and items.
     decision : {"median", "mode", "mean"}
-        What `predict` makes of a distribution; the mean is not rounded.
+        How `predict` turns a distribution into one rating; the mean is not rounded.
     n_jobs : int, optional
         Threads; -1 means all cores.
     random_state : int
-        Of the starting factors.
+        Seed of the starting factors.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class OrdinalFactors(IdMappedModel):
 
             for sweep in range(self.n_iter):
                 update(by_user, update_users, e, ve, users.means, users.P, z, vz)  # (5)
-                if sweep > 0:  # the first factors are still too small to tell
+                if sweep > 0:  # the first factors are too small to learn a prior from
                     users.learn(z, vz)
                 penalty = users.penalty(z, vz) + items.penalty(e, ve)
                 update(by_item, update_items, z, vz, items.means, items.P, e, ve, loss)  # (6)
@@ -176,12 +176,12 @@ class OrdinalFactors(IdMappedModel):
     # ---- predictions -----------------------------------------------------------------------
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """The decision on each pair's distribution, in the data's own scale."""
+        """One rating per pair, by ``decision``."""
         p = self.predict_proba(users, items)
         return decide(p, self.decision, self.scale_.values)
 
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
-        """One row a pair, one column a scale value in ascending order."""
+        """One row per pair, one column per scale value in ascending order; rows sum to 1."""
         user_codes, item_codes = self._codes(users, items)
         return probabilities(user_codes, item_codes, self._z, self._vz, self._e, self._ve)
 
@@ -209,7 +209,7 @@ class OrdinalFactors(IdMappedModel):
         """Item factors for a kernel: without each fold of users, and last with all of them.
 
         The users are dealt into folds by code, modulo ``n_folds``, as in `LowRank`: factors
-        fitted to a user's ratings know what they are to predict. The factors are scaled so
+        fitted to a user's ratings contain what they are used to predict. The factors are scaled so
         that their products are the covariances of items' scores over users.
 
         Returns
@@ -229,7 +229,7 @@ class OrdinalFactors(IdMappedModel):
     # ---- users who come later ----------------------------------------------------------------
 
     def fold_in(self, ratings: Ratings) -> OrdinalFactors:
-        """A model that knows these users by these ratings, (5); items and priors are kept."""
+        """Return a model that knows these users by these ratings, (5); the rest is kept."""
         user_ids, users, items = self._with_users_of(ratings)
         known = items >= 0
         distinct, users = np.unique(users[known], return_inverse=True)
@@ -250,7 +250,7 @@ class OrdinalFactors(IdMappedModel):
         return model
 
     def without_users(self) -> OrdinalFactors:
-        """A model of items and priors alone, to fold users in: small, and quick to search."""
+        """A model without its training users, to fold others in: small, with quick id lookups."""
         self._check_fitted()
         model = copy.copy(self)
         model.user_ids_ = self.user_ids_[:0]
@@ -270,7 +270,7 @@ class OrdinalFactors(IdMappedModel):
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """The model of a file."""
+        """Restore a model from the arrays and the metadata of a file."""
         model = cls._from_identity(arrays, metadata)
         model._check_parameters()
         of_users = len(model.user_ids_) + 1, model.rank + model.scale_.n_ranks - 1
@@ -291,7 +291,7 @@ class OrdinalFactors(IdMappedModel):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Ratings by user or by item, and where to cut them into pieces of about equal work."""
+    """Ratings by user or by item, and the cuts into pieces of about equal work."""
 
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
     pieces: np.ndarray

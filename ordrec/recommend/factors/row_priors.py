@@ -1,4 +1,4 @@
-"""What `OrdinalFactors` expects of a row before its ratings: priors learned from who rated what.
+"""Priors of the rows of `OrdinalFactors`, learnt from who rated what.
 
 With ``F`` the features of the rows that have ratings, ``M`` and ``v`` the means and variances of
 their posteriors, the best parameters of the prior ``N(B' f, S)`` are
@@ -7,7 +7,7 @@ their posteriors, the best parameters of the prior ``N(B' f, S)`` are
 (2) ``S = ((M - FB)'(M - FB) + sum diag(v) + RIDGE B'DB + PRIOR_ROWS PRIOR_VARIANCE I) / (n +
     PRIOR_ROWS)``,
 
-as if B had the prior ``N(0, S / RIDGE)`` and a few rows more, of a small variance, had been seen.
+as if B had the prior ``N(0, S / RIDGE)`` and there were a few more rows, of a small variance.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["RatingPattern", "RowPrior"]
 RIDGE = 50.0
 PRIOR_ROWS = 10.0
 PRIOR_VARIANCE = 0.1
-DAMPING = 10.0  # ratings added to every row and column, so that rare ones do not stand out
+DAMPING = 10.0  # ratings added to every row and column, so that rare ones do not dominate
 POWER_STEPS = 5
 
 
@@ -42,7 +42,7 @@ class RowPrior:
     seen : ndarray of bool
         Rows that have ratings.
     mean : ndarray
-        Of all rows, to start with; the variances start at 1.
+        Starting mean of all rows; the variances start at 1.
     """
 
     def __init__(self, features: np.ndarray, seen: np.ndarray, mean: np.ndarray):
@@ -62,7 +62,7 @@ class RowPrior:
         self.means = self._features @ self.B
 
     def learn(self, mean: np.ndarray, variance: np.ndarray) -> None:
-        """The best B and S for the posteriors of the rows."""
+        """Set B and S to their best values for the posteriors of the rows."""
         F, M = self._features[self._seen], mean[self._seen]
         self.B = np.linalg.solve(self._system, F.T @ M)  # (1)
         rest = M - F @ self.B
@@ -73,7 +73,7 @@ class RowPrior:
         self._set(total / (len(M) + PRIOR_ROWS))  # (2)
 
     def penalty(self, mean: np.ndarray, variance: np.ndarray) -> float:
-        """How far the posteriors are from the prior (Kullback-Leibler), and B and S from theirs."""
+        """Kullback-Leibler divergence of the posteriors from the prior, plus that of B and S."""
         M, v = mean[self._seen], variance[self._seen]
         rest = M - self.means[self._seen]
         log_det = np.linalg.slogdet(self.S)[1]
@@ -84,7 +84,7 @@ class RowPrior:
         return float(rows + np.sum(own * self.P) + PRIOR_ROWS * log_det) / 2
 
     def with_average(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Posteriors with one more row: that of an unknown, which unseen rows get as well."""
+        """Posteriors with a last row for the unknown, which rows without ratings get as well."""
         mean, variance = np.vstack([mean, self.B[:1]]), np.vstack([variance, np.diag(self.S)])
         unseen = np.append(~self._seen, True)
         mean[unseen], variance[unseen] = self.B[0], np.diag(self.S)
@@ -164,7 +164,7 @@ class RatingPattern:
         return n_coordinates + 2 if n_coordinates else 1
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """For a model file."""
+        """The arrays of a model file."""
         return {
             "pattern.basis": self.basis,
             "pattern.counts": np.array([self.count_mean, self.count_scale]),
@@ -172,7 +172,7 @@ class RatingPattern:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], n_items: int) -> RatingPattern:
-        """Out of a model file."""
+        """Restore the pattern from the arrays of a model file."""
         mean, scale = take(arrays, "pattern.counts", np.float64, (2,))
         return cls(take(arrays, "pattern.basis", np.float64, (n_items, None)), mean, scale)
 

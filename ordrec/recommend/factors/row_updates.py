@@ -50,7 +50,7 @@ def update_users(
             weights, pull = 0.0, 0.0
             for k in range(width - rank):
                 t = rank + k
-                w, _, _ = _weight((f - z[u, t]) ** 2 + spread + vz[u, t])
+                w, _, _ = _weight((f - z[u, t]) ** 2 + spread + vz[u, t])  # (4)
                 half = 0.5 if levels[a] > k else -0.5
                 weights += w
                 pull += half
@@ -68,7 +68,7 @@ def update_users(
         for x in range(width):
             vz[u, x] = 1.0 / A[x, x]
         factorise_small(A, -np.inf)
-        solve_small(A, g, z[u])
+        solve_small(A, g, z[u])  # (5)
 
 
 @njit(cache=True, nogil=True)
@@ -99,11 +99,11 @@ def update_items(
             weights, pull = 0.0, 0.0
             for k in range(width - rank):
                 t = rank + k
-                w, xi, fall = _weight((f - p[t]) ** 2 + spread + vp[t])
+                w, xi, fall = _weight((f - p[t]) ** 2 + spread + vp[t])  # (4)
                 half = 0.5 if levels[a] > k else -0.5
                 weights += w
                 pull += half + w * p[t]
-                total += np.log1p(fall) + 0.5 * xi - half * (f - p[t])
+                total += np.log1p(fall) + 0.5 * xi - half * (f - p[t])  # (3)
             for x in range(rank):
                 scaled = weights * p[x]
                 g[x] += pull * p[x]
@@ -117,7 +117,7 @@ def update_items(
         for x in range(rank + 1):
             ve[i, x] = 1.0 / A[x, x]
         factorise_small(A, -np.inf)
-        solve_small(A, g, e[i])
+        solve_small(A, g, e[i])  # (6)
 
 
 @njit(cache=True, nogil=True)
@@ -139,7 +139,7 @@ def probabilities(
         above = 1.0
         for k in range(n_ranks - 1):
             t = rank + k
-            m = (f - p[t]) / np.sqrt(1.0 + np.pi / 8.0 * (spread + vp[t]))
+            m = (f - p[t]) / np.sqrt(1.0 + np.pi / 8.0 * (spread + vp[t]))  # (7)
             # Posterior means of thresholds may cross where a user left ranks out.
             further = min(above, 1.0 / (1.0 + np.exp(-m)))
             out[a, k] = above - further
@@ -155,7 +155,7 @@ def probabilities(
 def _latent(
     p: np.ndarray, vp: np.ndarray, q: np.ndarray, vq: np.ndarray, rank: int
 ) -> tuple[float, float]:
-    """Mean and variance of ``p.q + b``."""
+    """Mean and variance of ``f = p.q + b``, (1)."""
     f, spread = q[rank], vq[rank]
     for x in range(rank):
         f += p[x] * q[x]
@@ -175,7 +175,7 @@ def _weight(square: float) -> tuple[float, float, float]:
 
 @njit(cache=True, nogil=True)
 def _begin(A: np.ndarray, g: np.ndarray, P: np.ndarray, mean: np.ndarray) -> None:
-    """The prior's part of a row's linear system; of A the lower triangle."""
+    """Start a row's linear system, (5) or (6), with the prior; of A the lower triangle is used."""
     for x in range(g.size):
         total = 0.0
         for y in range(g.size):

@@ -1,8 +1,8 @@
-"""What a user's own model may know about items: other users' ratings, never his.
+"""Items as a user's own model sees them: by the ratings of other users, never their own.
 
 Missing ratings are filled with the item's mean, or by a weighted low-rank estimate. A source
 gives the kernel between items, or the items as rows of features, for one user at a time; an
-item code of -1 is an item nobody rated. Its kernel with all others is zero.
+item code of -1 is an item without ratings. Its kernel with all others is zero.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ItemSource(Protocol):
         ...
 
     def rows(self, user: int, items: np.ndarray) -> np.ndarray:
-        """One row of features an item, without the user."""
+        """One row of features per item, without the user."""
         ...
 
 
@@ -68,7 +68,7 @@ class MeanSource:
         return K
 
     def rows(self, user: int, items: np.ndarray) -> np.ndarray:
-        """The items' ratings by all other users; an item nobody else rated is all centre."""
+        """The items' ratings by all other users; the centre everywhere if nobody else rated it."""
         known = np.flatnonzero(items >= 0)
         part = self._matrix.values[items[known]].tocoo()
         others = part.col != user
@@ -87,13 +87,16 @@ class LowRankSource:
     """Missing ratings are those of a weighted low-rank estimate.
 
     The users are dealt into folds (by code). For a user of a fold the estimate is fitted
-    without the whole fold's columns, which are no features either: factors fitted to his
-    ratings would know what they are to predict. One kernel matrix a fold, over all items.
+    without the columns of the whole fold, which are not features either: factors fitted to the
+    user's ratings would contain what they are used to predict. There is one kernel matrix per
+    fold, over all items.
     """
 
     def __init__(self, ratings: Ratings, kernel: Kernel, features: LowRankEM):
         if features.target is not None:
-            raise ArgumentError("features: leave target=None, each user's column is taken care of")
+            raise ArgumentError(
+                "features: leave target=None, each user's column is left out anyway"
+            )
         values = RatingMatrix.from_ratings(ratings).values
         self._n_folds = min(N_FOLDS, ratings.n_users)
         if self._n_folds < 2:
@@ -113,7 +116,7 @@ class LowRankSource:
         return K
 
     def rows(self, user: int, items: np.ndarray) -> np.ndarray:
-        """The filled ratings of all users outside the fold; an unknown item is average."""
+        """The filled ratings of all users outside the fold; an unknown item has the mean row."""
         filled = self._rows[user % self._n_folds]
         X = filled[np.maximum(items, 0)]
         X[items < 0] = filled.mean(axis=0)

@@ -1,4 +1,4 @@
-"""One ordinal model a user, independent of all others: the setting of the papers."""
+"""One ordinal model per user, independent of all others: the setting of the papers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from ordrec.recommend.per_user.state import (
 __all__ = ["PerUserPredictor", "per_user_logistic"]
 
 MOST_JOBS = 4096  # that a model file may ask for
-USERS_A_TASK = 16
-POOLED_RATINGS = 5.0  # how many of them a user without a model has, besides his own
+USERS_PER_TASK = 16
+POOLED_RATINGS = 5.0  # pooled ratings added to those of a user without a model
 
 
 def _has_probabilities(model: PerUserPredictor) -> bool:
@@ -38,10 +38,10 @@ def _has_probabilities(model: PerUserPredictor) -> bool:
 class PerUserPredictor(IdMappedModel):
     """An ordinal model of each user's ratings, over kernels or features of the items.
 
-    A user's training set is the items he rated, a sample being an item described by what the
-    *other* users said of it; his own column is in no kernel and no feature. Users share the
-    table the kernels come from and nothing else, so that users with few ratings are predicted
-    poorly; `RatingPredictor` and `OrdinalFactors` pool.
+    A user's training set is the items they rated. An item is described by the ratings of the
+    *other* users; the user's own column is in no kernel and no feature. Users share the table
+    the kernels come from and nothing else, so predictions for users with few ratings are poor;
+    `RatingPredictor` and `OrdinalFactors` pool the users.
 
     Parameters
     ----------
@@ -56,12 +56,13 @@ class PerUserPredictor(IdMappedModel):
         Between items. "pearson" is the correlation, ``Pearson().normalised()``; with
         ``features="mean"`` any kernel that `ItemKernel` takes, otherwise any kernel.
     min_ratings : int
-        A user with fewer ratings has no model of his own.
+        A user with fewer ratings has no model of their own.
     n_jobs : int, optional
-        Workers that fit and ask the users' models, -1 for all cores.
+        Workers that fit the users' models and predict with them, -1 for all cores.
     engine : Engine or str, optional
-        Where they are, see `ordrec.parallel`: by default in threads, as the solvers are compiled.
-        The numbers depend neither on it nor on ``n_jobs``, and it is not saved with the model.
+        Where the workers run, see `ordrec.parallel`: in threads by default, as the solvers are
+        compiled. The results depend neither on it nor on ``n_jobs``; it is not saved with the
+        model.
 
     Attributes
     ----------
@@ -70,10 +71,10 @@ class PerUserPredictor(IdMappedModel):
 
     Notes
     -----
-    Users without a model: an unknown one, and one with fewer than ``min_ratings``, is given the
-    damped biases, rounded to the scale; one who gave the same rating every time is given that
-    rating. Their distribution is that of their own ratings and five more drawn from
-    everybody's. An item nobody rated is similar to none.
+    Users without a model: for an unknown user, or one with fewer than ``min_ratings``, the
+    prediction is that of the damped biases, rounded to the scale; for one who always gave the
+    same rating, it is that rating. Their distribution is that of their own ratings and five
+    more, distributed as everybody's. An item without ratings is similar to no other.
 
     It can be saved if ``features="mean"``, ``kernel="pearson"`` and the solver is one of SVORIM,
     SVOREX, SVORSLA and OrdinalLogistic: other solvers' models are more than coefficients over
@@ -140,7 +141,7 @@ class PerUserPredictor(IdMappedModel):
         counts = own + POOLED_RATINGS * pooled / pooled.sum()
         p = counts / counts.sum(axis=1, keepdims=True)
         for user, pairs, rows in self._ask("predict_proba", user_codes, item_codes):
-            p[pairs] = 0.0  # a classifier that is not told of all ranks leaves some out
+            p[pairs] = 0.0  # a classifier without a parameter for the classes leaves some ranks out
             p[np.ix_(pairs, self.models_[user].classes_)] = rows
         return p
 
@@ -154,7 +155,7 @@ class PerUserPredictor(IdMappedModel):
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """The model of a file."""
+        """Restore a model from the arrays and the metadata of a file."""
         model = cls._from_identity(arrays, metadata)
         restore_per_user(model, arrays, metadata)
         return model
@@ -170,7 +171,7 @@ class PerUserPredictor(IdMappedModel):
     # ---- users one by one ----------------------------------------------------------------------
 
     def _describe(self, ratings: Ratings, bias: BiasModel) -> None:
-        """What users share, and what those without a model are given."""
+        """Set up what all users share, and the predictions for users without a model."""
         n_ranks = ratings.scale.n_ranks
         cells = ratings.users.astype(np.int64) * n_ranks + ratings.levels
         self._counts = np.bincount(cells, minlength=ratings.n_users * n_ranks).reshape(-1, n_ranks)
@@ -189,7 +190,7 @@ class PerUserPredictor(IdMappedModel):
     def _ask(
         self, method: str, users: np.ndarray, items: np.ndarray
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """User by user: who, which of the pairs are his, and what his model says of them."""
+        """For each user with a model: the code, the places of their pairs, and the predictions."""
         order = np.argsort(users, kind="stable")
         distinct, first = np.unique(users[order], return_index=True)
         groups = dict(zip(distinct.tolist(), np.split(order, first)[1:], strict=True))
@@ -201,8 +202,8 @@ class PerUserPredictor(IdMappedModel):
     def _over_users(
         self, function: Callable[..., list[Any]], users: list[Any], *shared: Any
     ) -> list[Any]:
-        """Results of a function that takes some users at a time, for all of them."""
-        chunks = [users[k : k + USERS_A_TASK] for k in range(0, len(users), USERS_A_TASK)]
+        """Apply a function that takes some users at a time to all of them; returns its results."""
+        chunks = [users[k : k + USERS_PER_TASK] for k in range(0, len(users), USERS_PER_TASK)]
         found = run_all(
             function,
             chunks,
@@ -221,7 +222,7 @@ def _takes_kernels(solver: Any) -> bool:
 def _fit_users(
     users: list[tuple[int, np.ndarray, np.ndarray]], source: ItemSource, solver: Any
 ) -> list[Any]:
-    """A model of each user, who comes with the items he rated and their levels."""
+    """Fit a model for each user, given as code, rated items and their levels."""
     describe = source.gram if _takes_kernels(solver) else source.rows
     return [clone(solver).fit(describe(user, items), levels) for user, items, levels in users]
 
@@ -229,7 +230,7 @@ def _fit_users(
 def _ask_users(
     users: list[tuple[int, np.ndarray, np.ndarray, Any]], source: ItemSource, method: str
 ) -> list[np.ndarray]:
-    """What each user's model says of some items; he comes with those he rated himself."""
+    """Predictions of each user's model, given as code, items, rated items and model."""
     answers = []
     for user, items, rated, model in users:
         takes = _takes_kernels(model)

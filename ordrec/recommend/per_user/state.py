@@ -1,8 +1,8 @@
 """A `PerUserPredictor` as arrays and metadata of a model file, and back.
 
-Stored are the training ratings, from which the items' kernel is built again, and of each user's
-model the coefficients over his items and the thresholds. That is all that a solver with one
-kernel expansion needs to predict; what it says of its own fit (objective, gap) is not kept.
+A file holds the training ratings, from which the items' kernel is rebuilt, and for each user's
+model the coefficients over the user's items and the thresholds. A solver with one kernel expansion
+needs no more to predict; the diagnostics of its fit (objective, gap) are not kept.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def restore_per_user(
     levels = take(arrays, "ratings.levels", np.int16, users.shape, low=0, high=n_ranks - 1)
     pairs = users.astype(np.int64) * n_items + items
     if users.size == 0 or np.unique(pairs).size < pairs.size:
-        raise ModelFileError("it has no ratings, or one of them twice")
+        raise ModelFileError("it has no ratings, or two for the same pair")
     ratings = Ratings(
         users, items, levels,
         scale=model.scale_, user_ids=model.user_ids_, item_ids=model.item_ids_,
@@ -119,13 +119,13 @@ def restore_per_user(
 
 
 def restored_solver(state: Any) -> Any:
-    """A solver out of metadata, its parameters checked by itself."""
+    """The solver in a file's metadata; it checks its own parameters."""
     name, parameters = state["name"], state["parameters"]
     if name not in SOLVERS:
-        raise ModelFileError(f"{str(name)[:50]!r} is none of {', '.join(SOLVERS)}")
+        raise ModelFileError(f"{str(name)[:50]!r} is not one of {', '.join(SOLVERS)}")
     solver = getattr(ordinal, name)(kernel="precomputed")
     if set(parameters) != set(solver.get_params(deep=False)) - set(INHERITED):
-        raise ModelFileError(f"its parameters are not those of {name}")
+        raise ModelFileError(f"the parameters are not those of {name}")
     solver.set_params(**parameters)
     solver._check_parameters()
     return solver

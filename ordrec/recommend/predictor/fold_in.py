@@ -1,40 +1,40 @@
-"""Users who were not in training, or whose ratings have changed, without training again.
+"""Add users who were not in training, or whose ratings have changed, without training again.
 
-The coefficients ``a`` of all other users are held; those of the user solve his own equations:
+The coefficients ``a`` of all other users are held fixed; those of the user solve
 
-(1) ``(K_uu + I) a_u = y_u - (prior mean + what the others' coefficients say of his items)``
+(1) ``(K_uu + D) a_u = y_u - (prior mean + K_uo a_o)``, with ``a_o`` the others' coefficients
+(2) leave-one-out score of each of the user's ratings: ``y_u - a_u / diag (K_uu + D)^-1``
+(3) mean at the user's ratings: ``prior mean + K_uo a_o + K_uu a_u``
 
-with K_uu the item side (which leaves him out anyway), the user side's variance and the products
-between his own ratings. The user side's row of the Gram is summed over his items. What is
-neglected is how the others' coefficients would answer to his ratings. Pairs without a time have
-coefficients of their own, as in `Process`.
+K_uu is the item side (which leaves the user out anyway), the user side's variance and the
+products between the user's own ratings. The user's row of the user side's pair sums is summed
+over the items they rated. The approximation is that the others' coefficients do not react to the
+user's ratings. Pairs without a time have coefficients of their own, as in `Process`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
 from ordrec.errors import DataError
 from ordrec.linalg.lapack import ADDRESSES, factorise, inverse_diagonal_factorised, solve_factorised
+from ordrec.recommend.predictor.fitted import FittedPredictor
 from ordrec.recommend.process.components import (
     N_STATS,
     OwnerView,
+    entry_components,
     entry_stats,
     row_components,
     view_entries,
     view_owner,
 )
 from ordrec.recommend.process.fitting import NEWTON_STEPS, Likelihood, Process
-from ordrec.recommend.process.pair_sums import N_SUMS
+from ordrec.recommend.process.pair_sums import N_SUMS, add_pair
 from ordrec.recommend.process.shared_features import USER_SMOOTHING
-from ordrec.recommend.thresholds.ordered_probit import Layer, fit_person
-
-if TYPE_CHECKING:
-    from ordrec.recommend.predictor.model import RatingPredictor
+from ordrec.recommend.thresholds.ordered_probit import OrderedProbit, fit_one_user
 
 __all__ = ["FoldedUser", "fold_in_user", "unsolved_user"]
 
@@ -46,21 +46,21 @@ class FoldedUser:
     Attributes
     ----------
     code : int
-        His code if he was in training, else -1.
+        The user's code in training, -1 if they were not in training.
     items, levels, times : arrays
-        His ratings.
+        The user's ratings.
     trained_x, trained_seen : arrays
-        His centred training ratings of these items, which the Grams contain.
+        The user's centred training ratings of these items, which the pair sums contain.
     x : float64 array
         Item-centred ratings, for the user side.
     row, diag : float64 arrays
-        His row of the user side's Gram, and its diagonal entry.
+        The user's row of the user side's pair sums, and its diagonal entry.
     psi : float64 array
-        His product features.
+        The user's product features.
     a, undated : float64 arrays
-        Dual coefficients of his ratings, and those without the kernels of times.
+        Dual coefficients of the user's ratings, and those without the kernels of times.
     shifts, scale : array and float
-        His thresholds and log-scale in the layer.
+        The user's threshold shifts and log-scale in the ordered probit.
     """
 
     code: int
@@ -90,6 +90,7 @@ class FoldedUser:
     def _mean(
         self, process: Process, a: np.ndarray, items: np.ndarray, times: np.ndarray
     ) -> np.ndarray:
+        """Latent scores of items, from a process and the user's coefficients ``a``."""
         data, K = process.data, process.K
         x, seen = self.trained(process, items)
         scores = data.prior_mean(items, x, seen)
@@ -104,16 +105,16 @@ class FoldedUser:
         return scores
 
     def table(self, process: Process, a: np.ndarray) -> np.ndarray:
-        """The table of the products, with his coefficients in place of those from training."""
+        """The products' table, with the user's coefficients in place of those from training."""
         own = np.outer(self.psi, a @ process.data.products.phi[self.items])
         return _table_of_others(process, self.code) + own
 
     def trained(self, process: Process, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """His centred training ratings of items, and whether there is one."""
+        """The user's centred training ratings of items, and whether there is one."""
         return _looked_up(items, *_training_ratings(process, self.code))
 
     def user_terms(self, process: Process, item: int) -> tuple[np.ndarray, np.ndarray]:
-        """Components of the user side times the others' coefficients, and of his own variance."""
+        """User-side components times the others' coefficients, and those of the user's variance."""
         data, w = process.data, process.K.user_weights
         items = np.array([item])
         x, seen = _looked_up(items, self.items, self.x)
@@ -148,7 +149,7 @@ class FoldedUser:
     def user_part(
         self, process: Process, items: np.ndarray, x: np.ndarray, seen: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The others' ratings of each item in the user side's mean, and the variance at it."""
+        """The user side's mean of each item, from the others' ratings, and its variance."""
         data, w = process.data, process.K.user_weights
         means, variances = np.zeros(items.size), np.zeros(items.size)
         _user_part(
@@ -157,43 +158,46 @@ class FoldedUser:
         )  # fmt: skip
         return means, variances
 
-    def probabilities(self, scores: np.ndarray, items: np.ndarray, layer: Layer) -> np.ndarray:
+    def probabilities(
+        self, scores: np.ndarray, items: np.ndarray, probit: OrderedProbit
+    ) -> np.ndarray:
         """P(rank) for scores of items, by code (-1 for the unknown)."""
-        nobody = layer.shifts.shape[0]
-        own = layer.with_user(nobody, self.shifts, self.scale, self.items.size)
-        return own.probabilities(scores, np.full(scores.size, nobody), items)
+        new = probit.shifts.shape[0]
+        own = probit.with_user(new, self.shifts, self.scale, self.items.size)
+        return own.probabilities(scores, np.full(scores.size, new), items)
 
 
 def fold_in_user(
-    model: RatingPredictor,
+    fitted: FittedPredictor,
     code: int,
     items: np.ndarray,
     levels: np.ndarray,
     times: np.ndarray | None,
 ) -> FoldedUser:
     """Solve (1) for one user; ``code`` is -1 for one who was not in training."""
-    user = unsolved_user(model, code, items, levels, times)
+    user = unsolved_user(fitted, code, items, levels, times)
     if items.size == 0:
-        shifts, scale = fit_person(model.layer_, np.zeros(0), levels, items)
+        shifts, scale = fit_one_user(fitted.probit, np.zeros(0), levels, items)
         return replace(user, shifts=shifts, scale=scale)
-    return _solved(model, user)
+    return _solved(fitted, user)
 
 
 def unsolved_user(
-    model: RatingPredictor,
+    fitted: FittedPredictor,
     code: int,
     items: np.ndarray,
     levels: np.ndarray,
     times: np.ndarray | None,
 ) -> FoldedUser:
-    """What the model's Grams and features say of a user, before anything is solved for."""
-    process, n_ranks = model.process_, model.scale_.n_ranks
+    """A user with their pair sums and features, but without coefficients and thresholds."""
+    process, n_ranks = fitted.process, fitted.scale.n_ranks
     data = process.data
     items, levels = items.astype(np.int64), levels.astype(np.int64)
     trained_x, trained_seen = _looked_up(items, *_training_ratings(process, code))
     dated = times is not None and process.K.item_weights.scales.size > 0
     stamps = np.asarray(times, dtype=np.float64) if dated else np.zeros(items.size)
-    x = model.units_.inward(model.scale_.values[levels]) - data.bias.mean - data.bias.item[items]
+    y = fitted.units.inward(fitted.scale.values[levels])
+    x = y - data.bias.mean - data.bias.item[items]
     row, diag = _gram_row(process, code, items, x)
     return FoldedUser(
         code, items, levels, stamps, trained_x, trained_seen, x, row, diag,
@@ -202,54 +206,55 @@ def unsolved_user(
     )  # fmt: skip
 
 
-def _solved(model: RatingPredictor, user: FoldedUser) -> FoldedUser:
-    """Dual coefficients by (1), then thresholds and scale."""
-    process, layer, items, levels = model.process_, model.layer_, user.items, user.levels
-    target = y = model.units_.inward(model.scale_.values[levels])
+def _solved(fitted: FittedPredictor, user: FoldedUser) -> FoldedUser:
+    """The user with coefficients by (1), then thresholds and scale."""
+    process, items, levels = fitted.process, user.items, user.levels
+    target = y = fitted.units.inward(fitted.scale.values[levels])
     noise = np.ones(items.size)
     own, known = _own_equations(process, user)
     a, factor = _coefficients(own, noise, y - known)  # (1)
-    left_out = y - a / inverse_diagonal_factorised(factor, ADDRESSES)
-    if model.likelihood_ is not None:
-        first, typical = model.likelihood_
-        personal = fit_person(first, left_out, levels, items)
+    left_out = y - a / inverse_diagonal_factorised(factor, ADDRESSES)  # (2)
+    if fitted.likelihood is not None:
+        first, typical = fitted.likelihood
+        personal = fit_one_user(first, left_out, levels, items)
         likelihood = _likelihood_of(first, *personal, items, typical)
-        mean = known + own @ a
+        mean = known + own @ a  # (3)
         for _ in range(NEWTON_STEPS):
             target, noise = likelihood.newton_target(mean, levels)
-            a, factor = _coefficients(own, noise, target - known)
-            mean = known + own @ a
-        left_out = target - a / inverse_diagonal_factorised(factor, ADDRESSES)
+            a, factor = _coefficients(own, noise, target - known)  # (1)
+            mean = known + own @ a  # (3)
+        left_out = target - a / inverse_diagonal_factorised(factor, ADDRESSES)  # (2)
     undated = a
     if process.without_times is not process:
         own, known = _own_equations(process.without_times, user)
         undated, _ = _coefficients(own, noise, target - known)
-    shifts, scale = fit_person(layer, left_out, levels, items)
+    shifts, scale = fit_one_user(fitted.probit, left_out, levels, items)
     return replace(user, a=a, undated=undated, shifts=shifts, scale=scale)
 
 
 def _coefficients(
     own: np.ndarray, noise: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Solution of ``(own + noise) a = right``, and the Cholesky factor it took."""
+    """Solution of ``(own + noise) a = right``, and its Cholesky factor."""
     factor, a = own + np.diag(noise), right[None].copy()
     finite = np.isfinite(factor).all() and np.isfinite(a).all()
     if not finite or factorise(factor, ADDRESSES) != 0:
         raise DataError(
-            f"a user's {noise.size} ratings cannot be solved for: the model's numbers are not "
-            "those of a fit; fit it again"
+            f"a user's {noise.size} ratings cannot be solved for: the model's parameters are "
+            "damaged; fit it again"
         )
     solve_factorised(factor, a, ADDRESSES)
     return a[0], factor
 
 
 def _own_equations(process: Process, user: FoldedUser) -> tuple[np.ndarray, np.ndarray]:
-    """``K_uu`` of (1), and the mean that the others' coefficients give to his ratings."""
+    """``K_uu`` of (1), and the mean of the user's ratings given the others' coefficients."""
     data, K, items = process.data, process.K, user.items
     rows = user.item_rows(process, items, user.times, user.trained_x, user.trained_seen)
     own = np.einsum("c,qcn->qn", K.item_weights.weights, rows)
     undated = np.flatnonzero(~(user.times > 0))
-    own[undated, undated] += K.item_weights.weights[own_times(K.item_weights.scales.size)].sum()
+    times = _time_components(K.item_weights.scales.size)
+    own[undated, undated] += K.item_weights.weights[times].sum()
     known = data.prior_mean(items, user.trained_x, user.trained_seen)
     if data.two_sided:
         means, variances = user.user_part(process, items, user.x, np.ones(items.size))
@@ -260,20 +265,21 @@ def _own_equations(process: Process, user: FoldedUser) -> tuple[np.ndarray, np.n
 
 
 def _likelihood_of(
-    layer: Layer, shifts: np.ndarray, scale: float, items: np.ndarray, typical: float
+    probit: OrderedProbit, shifts: np.ndarray, scale: float, items: np.ndarray, typical: float
 ) -> Likelihood:
     """The ordinal likelihood of one user's ratings."""
-    nobody = layer.shifts.shape[0]
-    own, rows = layer.with_user(nobody, shifts, scale, items.size), np.full(items.size, nobody)
+    new = probit.shifts.shape[0]
+    own, rows = probit.with_user(new, shifts, scale, items.size), np.full(items.size, new)
     return Likelihood(own.thresholds_of(rows), own.scale_of(rows, items), typical)
 
 
-def own_times(n_scales: int) -> slice:
-    """Where the time components stand among those of the item side."""
+def _time_components(n_scales: int) -> slice:
+    """Places of the time components among those of the item side: the last."""
     return slice(-n_scales, None) if n_scales else slice(0, 0)
 
 
 def _training_ratings(process: Process, code: int) -> tuple[np.ndarray, np.ndarray]:
+    """Items and centred ratings of a user in training; none for the code -1."""
     side = process.data.item_side
     own = slice(side.start[code], side.start[code + 1]) if code >= 0 else slice(0, 0)
     return side.entry[own], side.x[own]
@@ -282,7 +288,7 @@ def _training_ratings(process: Process, code: int) -> tuple[np.ndarray, np.ndarr
 def _looked_up(
     wanted: np.ndarray, items: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Value of each wanted item and whether it is there, 0 and 0 where it is not."""
+    """Value of each wanted item among ``items``, and 1 or 0 for whether it is among them."""
     if items.size == 0:
         return np.zeros(wanted.size), np.zeros(wanted.size)
     order = np.argsort(items, kind="stable")
@@ -294,21 +300,20 @@ def _looked_up(
 def _gram_row(
     process: Process, code: int, items: np.ndarray, x: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The user's sums with every other user, and with himself."""
+    """The user's pair sums with every other user, and with themselves."""
     side = process.data.user_side
     row = np.zeros((side.gram.shape[0], side.gram.shape[2]))
-    diag = np.zeros(side.gram.shape[2])
+    diag = np.zeros((1, side.gram.shape[2]))
     if process.data.two_sided:
         if code >= 0:
-            row[:, N_SUMS:], diag[N_SUMS:] = (
-                side.gram[code, :, N_SUMS:],
-                side.gram[code, code, N_SUMS:],
-            )
+            row[:, N_SUMS:] = side.gram[code, :, N_SUMS:]
+            diag[0, N_SUMS:] = side.gram[code, code, N_SUMS:]
         _sum_row(side, items, x, row, diag)
-    return row, diag
+    return row, diag[0]
 
 
 def _product_features(process: Process, code: int, items: np.ndarray) -> np.ndarray:
+    """The user's features in the products, the implicit ones from the items given."""
     products = process.data.products
     psi = products.psi[code].astype(np.float64) if code >= 0 else products.psi[-1].astype(float)
     if "implicit" in products.user_groups:
@@ -318,7 +323,7 @@ def _product_features(process: Process, code: int, items: np.ndarray) -> np.ndar
 
 
 def _table_of_others(process: Process, code: int) -> np.ndarray:
-    """The table of the products without the user's training ratings."""
+    """The products' table without the user's training ratings."""
     if code < 0:
         return process.table
     start, products = process.data.item_side.start, process.data.products
@@ -328,7 +333,7 @@ def _table_of_others(process: Process, code: int) -> np.ndarray:
 
 
 def _user_loadings(process: Process, code: int) -> np.ndarray:
-    """Loadings of the user in each fold; a new one has none."""
+    """Loadings of the user in each fold; zeros for a new user."""
     loadings = process.data.user_side.loadings
     if code < 0 or loadings.shape[1] == 0:
         return np.zeros((loadings.shape[0], loadings.shape[2]))
@@ -342,37 +347,26 @@ def _user_loadings(process: Process, code: int) -> np.ndarray:
 def _item_rows(
     side, w, own_items, own_x, own_seen, own_time, activity, fold, items, time, x, seen, rows
 ):  # type: ignore[no-untyped-def]
+    """Components of each item with all of the user's own."""
     view = view_entries(side, w, own_items, own_x, own_seen, own_time, activity, fold)
     own = np.empty(N_STATS)
     for q in range(items.size):
-        e = items[q]
-        entry_stats(side.gram[e, e], x[q], seen[q], activity, w, own)
-        row_components(
-            side.gram[e], own, side.loadings[fold, e], time[q], view, own_items.size, w, rows[q]
-        )
+        entry_components(side, w, view, fold, items[q], time[q], x[q], seen[q], own, rows[q])
 
 
 @njit(cache=True, nogil=True)
 def _sum_row(side, items, x, row, diag):  # type: ignore[no-untyped-def]
+    """Add the pair sums of the user with every other user, and with themselves."""
     for k in range(items.size):
         j = items[k]
         for at in range(side.start[j], side.start[j + 1]):
-            v = side.entry[at]
-            row[v, 0] += x[k] * side.x[at]
-            row[v, 1] += x[k]
-            row[v, 2] += side.x[at]
-            row[v, 3] += 1.0
-            row[v, 4] += side.activity[j]
-        diag[0] += x[k] * x[k]
-        diag[1] += x[k]
-        diag[2] += x[k]
-        diag[3] += 1.0
-        diag[4] += side.activity[j]
+            add_pair(row, side.entry[at], x[k], side.x[at], side.activity[j])
+        add_pair(diag, 0, x[k], x[k], side.activity[j])
 
 
 @njit(cache=True, nogil=True)
 def _user_row(side, w, row, diag, loadings, i, x, seen, part, alone):  # type: ignore[no-untyped-def]
-    """Components of the user with the raters of item i, and with himself."""
+    """Components of the user with the raters of item i, and with themselves."""
     own = np.empty(N_STATS)
     q_u = loadings[side.fold[i]]
     entry_stats(diag, x, seen, side.activity[i], w, own)
@@ -386,6 +380,7 @@ def _user_row(side, w, row, diag, loadings, i, x, seen, part, alone):  # type: i
 
 @njit(cache=True, nogil=True)
 def _user_part(side, w, row, diag, loadings, items, x, seen, code, a, means, variances):  # type: ignore[no-untyped-def]
+    """Means from the ratings of each item by others, and variances of the user side."""
     alone = np.empty((w.weights.size, 1))
     for q in range(items.size):
         i = items[q]

@@ -10,76 +10,85 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.persistence import texts_to_arrays
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel, codes_of
 from ordrec.recommend.choice.als_ranking import FirstStage
+from ordrec.recommend.lists import item_titles
 from ordrec.recommend.pair_table import predict_pairs
 from ordrec.recommend.predictor.explain import Explanation, explain_pair
+from ordrec.recommend.predictor.fitted import FittedPredictor
 from ordrec.recommend.predictor.fold_in import FoldedUser, fold_in_user
-from ordrec.recommend.predictor.preparation import Preparation, Units, prepare, within_memory
-from ordrec.recommend.predictor.side_features import item_titles
+from ordrec.recommend.predictor.learning import learnt_weights, weighted_data
+from ordrec.recommend.predictor.preparation import Preparation, within_memory
 from ordrec.recommend.predictor.state import (
     checked_parameters,
-    restore_predictor,
-    state_of_predictor,
+    fitted_from_arrays,
+    fitted_to_arrays,
+    folded_from_arrays,
+    folded_to_arrays,
+    titles_from_arrays,
 )
 from ordrec.recommend.process.fitting import (
+    Process,
     cross_fitted_likelihood,
     fit_process,
-    learnt_weights,
     refit_process,
 )
-from ordrec.recommend.process.weights import DEFAULTS, FAST_DEFAULTS, TIME_SCALES, Layout
-from ordrec.recommend.thresholds.ordered_probit import Layer, fit_layer
+from ordrec.recommend.process.weights import DEFAULTS, FAST_DEFAULTS
+from ordrec.recommend.thresholds.ordered_probit import OrderedProbit, fit_ordered_probit
+from ordrec.recommend.thresholds.state import checked_decision, number, plain_decision
 from ordrec.recommend.top_n import Order, best_items, candidate_items
+from ordrec.recommend.units import Units
 
 __all__ = ["RatingPredictor", "fast_predictor"]
 
 
 @dataclass(eq=False)
 class RatingPredictor(IdMappedModel):
-    """Ratings as ordered categories: a Gaussian process for the score, thresholds for each user.
+    """Predict rating distributions: a Gaussian process for the score, thresholds for each user.
 
-    The score of a user for an item is the sum of a process over his items, a process over the
-    item's users and a process shared by all, solved jointly; every kernel leaves out the user (or
-    item) it is used for. A hierarchical ordered probit turns the score into a distribution.
+    The score of a user for an item is the sum of a process over the user's items, a process over
+    the item's users and a process shared by all, solved jointly; every kernel leaves out the user
+    (or item) it is used for. A hierarchical ordered probit turns the score into a distribution.
 
     Parameters
     ----------
     preset : {"full", "fast"}
-        "fast" has the process over a user's items alone, solved in closed form.
+        "fast" has only the process over a user's items, solved in closed form.
     components : collection of str, optional
         Names of the kernel components to use, such as "item.residual" or
         "product.implicit*implicit"; all that the ratings allow when omitted.
     use_time : {"auto", True, False}
-        Whether ratings near in time are alike. "auto": if the ratings have times. Pairs that are
-        asked for with the time of the rating gain by it; for those without, the model keeps
-        coefficients without times, and errs no more than one fitted with False (its log-loss
-        is a little higher, as thresholds are fitted to dated scores).
+        Whether ratings close in time are similar; "auto" means if the ratings have times.
+        Predictions for a given time become more accurate. For predictions without a time the
+        model keeps separate coefficients, with errors no larger than those of a model fitted with
+        False (the log-loss is a little higher, as thresholds are fitted to dated scores).
     use_side : {"auto", True, False}
         Whether genres, years, ages, genders and occupations in the side tables are used.
     decision : {"median", "mode", "mean"} or cost matrix
-        How `predict` makes one rating of a distribution: the median has the least absolute
+        How `predict` turns a distribution into one rating: the median has the least absolute
         error, the mode the fewest errors; "mean" gives the expected rating, a float.
     learn : {"auto", "hold-out", "defaults"}
-        Whether the weights of the components are learnt on an inner hold-out of the ratings or
-        taken as they are. "auto" learns for "full" and does not for "fast".
+        Whether the weights of the components are learnt on an inner hold-out of the ratings, or
+        the default weights are used. "auto" learns for "full" and not for "fast".
     learn_iter : int
-        Most iterations of learning.
+        Largest number of iterations of learning.
     refit : bool
         Whether "full" is solved once more under the ordinal likelihood (Laplace's method):
         somewhat more accurate, for a few seconds more on 100 000 ratings.
     n_jobs : int or None
-        Threads; -1 for all cores. The numbers do not depend on it.
+        Threads; -1 for all cores. The results do not depend on it.
     random_state : int
+        Seed of the folds, the hold-out and the probes.
     max_memory : float
         Gigabytes that the matrices of a fit may take, by the estimate of `memory_needed`, which
-        grows with the squares of the numbers of items and users; the process takes a tenth to a
-        quarter more. Where "full" would take more, "fast" is fitted in its place, with a
-        warning; where that takes more too, fitting is refused.
+        grows with the squares of the numbers of items and users; the Python process as a whole
+        takes a tenth to a quarter more. If "full" would take more, "fast" is fitted in its place,
+        with a warning; if that takes more too, an error is raised.
 
     Attributes
     ----------
@@ -88,10 +97,13 @@ class RatingPredictor(IdMappedModel):
     hold_out_rmse_ : list of float
         RMSE on the inner hold-out at each evaluation of learning.
     titles_ : list of str or None
-        What the items are called, where the ratings' item table has titles.
-    process_, layer_ : fitted parts
-    likelihood_ : (Layer, float) or None
-        The layer before the refit and its typical scale, for users who are folded in.
+        Titles of the items, if the ratings' item table has them.
+    fitted_ : FittedPredictor
+        Everything that was learnt from the training ratings.
+    process_, layer_ : Process and OrderedProbit
+        The Gaussian process of the score, and the thresholds.
+    likelihood_ : (OrderedProbit, float) or None
+        The ordered probit before the refit and its typical scale, for users who are folded in.
 
     Examples
     --------
@@ -122,49 +134,78 @@ class RatingPredictor(IdMappedModel):
         """Learn from ratings; side tables and times are taken from them."""
         self._check_parameters()
         self._remember(ratings)
-        how = self._preparation(ratings)
+        config = self._preparation(ratings)
         n_jobs, seed = worker_count(self.n_jobs), self.random_state
-        step = float(np.diff(ratings.scale.values).min())
-        self.units_ = Units.of(ratings.values, step)
-        weights: Mapping[str, float] = DEFAULTS if how.two_sided else FAST_DEFAULTS
+        units = Units.of(ratings.values, float(np.diff(ratings.scale.values).min()))
+        by_name: Mapping[str, float] = DEFAULTS if config.two_sided else FAST_DEFAULTS
         self.hold_out_rmse_: list[float] = []
+        likelihood = None
         with one_blas_thread():  # threads run over users and items instead
-            if self.learn == "hold-out" or (self.learn == "auto" and how.two_sided):
-                weights, self.hold_out_rmse_ = learnt_weights(
-                    ratings, self.units_, how, self.components, weights,
+            if self.learn == "hold-out" or (self.learn == "auto" and config.two_sided):
+                by_name, self.hold_out_rmse_ = learnt_weights(
+                    ratings, units, config, by_name,
                     max_iter=self.learn_iter, seed=seed, n_jobs=n_jobs,
                 )  # fmt: skip
-            data = prepare(ratings, self.units_, how, seed, n_jobs)
-            scales = TIME_SCALES if how.use_time else ()
-            start = Layout.choose(data, scales, self.components, weights).start(weights)
-            self.weights_ = start.as_dict()
-            self.process_ = fit_process(data, start, seed, n_jobs)
-            levels = ratings.levels[np.argsort(ratings.users, kind="stable")].astype(np.int64)
-            self.likelihood_: tuple[Layer, float] | None = None
-            if self.refit and how.two_sided:
-                self._fit_layer(levels)
-                likelihood = cross_fitted_likelihood(
-                    self.process_, levels, ratings.scale.n_ranks, seed
-                )
-                self.likelihood_ = self.layer_, likelihood.typical
-                self.process_ = refit_process(self.process_, likelihood, levels, seed + 1)
-            self._fit_layer(levels)
-        self.levels_ = levels
-        self.known_users_ = ratings.user_counts > 0
-        self.known_items_ = ratings.item_counts > 0
+            data, weights = weighted_data(
+                ratings, units, config, by_name, seed=seed, n_jobs=n_jobs
+            )  # fmt: skip
+            process = fit_process(data, weights, seed, n_jobs)
+            probit = self._fit_probit(process)
+            if self.refit and config.two_sided:
+                cross_fitted = cross_fitted_likelihood(process, ratings.scale.n_ranks, seed)
+                likelihood = probit, cross_fitted.typical
+                process = refit_process(process, cross_fitted, seed + 1)
+                probit = self._fit_probit(process)
+        self.fitted_ = FittedPredictor(
+            process, probit, likelihood, units, ratings.scale, ratings.user_ids, ratings.item_ids
+        )
         self.titles_ = item_titles(ratings.item_table)
         self.folded_: dict[Any, FoldedUser] = {}
         self.first_stage_ = FirstStage()
         return self
 
+    # ---- the fitted parts --------------------------------------------------------------------
+
+    @property
+    def process_(self) -> Process:
+        """The fitted Gaussian process."""
+        return self.fitted_.process
+
+    @property
+    def layer_(self) -> OrderedProbit:
+        """The fitted ordered probit."""
+        return self.fitted_.probit
+
+    @property
+    def likelihood_(self) -> tuple[OrderedProbit, float] | None:
+        """The ordered probit before the refit and its typical scale."""
+        return self.fitted_.likelihood
+
+    @property
+    def units_(self) -> Units:
+        """Units of the process's scores."""
+        return self.fitted_.units
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """Weight of each component in use, and smoothing counts."""
+        return self.fitted_.process.K.weights.as_dict()
+
+    @property
+    def levels_(self) -> np.ndarray:
+        """Zero-based ranks of the training ratings, ordered by user."""
+        return self.fitted_.process.data.levels
+
+    # ---- predictions -------------------------------------------------------------------------
+
     def predict(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
-        """One rating a pair, by ``decision``: on the scale, or the expected one for "mean".
+        """One rating per pair, by ``decision``: a scale value, or the expected one for "mean".
 
         Parameters
         ----------
         users, items : array-like
-            Original ids, of equal length. Unknown users get the pooled model, unknown items
-            the user's prior.
+            Original ids, of equal length. Unknown users get the predictions of the pooled
+            model, unknown items the user's prior.
         timestamps : array-like, optional
             Seconds since 1970 at which the rating is given; 0 where unknown.
         """
@@ -172,17 +213,16 @@ class RatingPredictor(IdMappedModel):
         return decide(p, self.decision, self.scale_.values)
 
     def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
-        """One row a pair, one column a scale value in ascending order; rows sum to 1."""
-        users, items, times = self._pairs(users, items, timestamps)
-        scores = self._scores(users, items, times)
-        user_codes, item_codes = self._codes(users, items)
-        p = self.layer_.probabilities(scores, user_codes, item_codes)
-        for folded, rows in self._folded_among(users):
-            p[rows] = folded.probabilities(scores[rows], item_codes[rows], self.layer_)
+        """One row per pair, one column per scale value in ascending order; rows sum to 1."""
+        pairs = self._resolve(users, items, timestamps)
+        scores, probit = self._scores(pairs), self.fitted_.probit
+        p = probit.probabilities(scores, pairs.users, pairs.items)
+        for folded, rows in pairs.folded:
+            p[rows] = folded.probabilities(scores[rows], pairs.items[rows], probit)
         return p
 
     def predict_frame(self, pairs: pd.DataFrame) -> pd.DataFrame:
-        """Predictions for a table with columns user, item and, if there, timestamp.
+        """Predictions for a table with columns user, item and, optionally, timestamp.
 
         Returns the pairs with the decided rating, the expected one, the probability of each
         scale value, and whether user and item were known.
@@ -201,12 +241,12 @@ class RatingPredictor(IdMappedModel):
         n_candidates: int = 200,
         timestamp: int | None = None,
     ) -> pd.DataFrame:
-        """The n items with the best distributions that the user has not rated.
+        """The n items with the best distributions among those the user has not rated.
 
         Parameters
         ----------
         user : id
-            An unknown user gets what the pooled model recommends.
+            An unknown user gets the recommendations of the pooled model.
         n : int
         by : {"expected", "p_at_least", "lower_quantile"}
             Order by the expected rating, by the probability of ``at_least`` or more, or by the
@@ -215,62 +255,75 @@ class RatingPredictor(IdMappedModel):
             A rating; by default the lowest of the top two fifths of the scale.
         quantile : float
         candidates : {"all", "implicit"} or array-like of item ids
-            Items to choose from: all that somebody rated, those that an `ALSRanking` puts first
-            (fitted when first asked for, and kept), or the ones given.
+            Items to choose from: all that have a rating, those that an `ALSRanking` ranks first
+            (fitted on the first such call, and kept), or the given ones.
         n_candidates : int
-            How many "implicit" puts forward.
+            Number of candidates for "implicit".
         timestamp : int, optional
-            When the ratings would be given.
+            Time at which the ratings would be given, in seconds since 1970.
 
         Returns
         -------
         DataFrame
-            ``item``, ``value`` (what the list is ordered by) and ``expected``, best first.
+            ``item``, ``value`` (by which the list is ordered) and ``expected``, best first.
         """
         if n < 1:
             raise ArgumentError(f"n must be at least 1, got {n}")
         self._check_fitted()
         order = Order(by, at_least, quantile)
-        items = candidate_items(self, user, candidates, n_candidates)
-        return best_items(self, user, items, n, order, timestamp)
+        rated, levels, _ = self._history(user)
+
+        def first_stage() -> pd.Index:
+            if n_candidates < 1:
+                raise ArgumentError(f"n_candidates must be at least 1, got {n_candidates}")
+            ranking = self.first_stage_.ranking(self.fitted_.training_ratings)
+            return self.item_ids_.take(ranking.best_for_history(rated, levels + 1.0, n_candidates))
+
+        known = self.item_ids_[self.fitted_.known_items]
+        items = candidate_items(candidates, known, self.item_ids_.take(rated), first_stage)
+        if len(items) == 0:
+            return pd.DataFrame({"item": items, "value": np.zeros(0), "expected": np.zeros(0)})
+        times = None if timestamp is None else np.full(len(items), timestamp)
+        p = self.predict_proba(np.repeat(np.asarray([user]), len(items)), items, times)
+        return best_items(items, p, self.scale_.values, n, order)
 
     def explain(self, user: Any, item: Any, timestamp: int | None = None) -> Explanation:
-        """The signed sum behind the score of a user for an item; see `Explanation`."""
-        self._check_fitted()
+        """Explain the score of a user for an item by a signed sum; see `Explanation`."""
+        user_codes, item_codes = self._codes([user], [item])
+        u, i, folded = int(user_codes[0]), int(item_codes[0]), self.folded_.get(user)
         with one_blas_thread():
-            return explain_pair(self, user, item, timestamp)
+            return explain_pair(self.fitted_, u, i, timestamp, folded)
 
     def fold_in(self, ratings: Ratings) -> RatingPredictor:
-        """A model that also knows the users of these ratings; nothing else changes.
+        """Return a model that also knows the users of these ratings; nothing else changes.
 
-        The coefficients of all other users stay; those of each user are solved for, with all
-        kernels, and his thresholds are fitted. Takes milliseconds a user. A known user's
-        ratings are replaced by these. Expected ratings are those of training with the user
-        and the same weights to within 0.15 stars on average and 0.5 at most ("full"), 0.02
+        The coefficients of all other users are kept; those of each user are solved for, with all
+        kernels, and their thresholds are fitted. Takes milliseconds per user. The ratings of a
+        known user are replaced by these. Expected ratings differ from those of training with the
+        user and the same weights by 0.15 stars on average and 0.5 at most ("full"), or by 0.02
         and 0.1 ("fast"), as tested on the bundled ratings.
         """
         self._check_fitted()
         model = copy.copy(self)
         model.folded_ = dict(self.folded_)
         items = codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
+        user_codes = codes_of(self.user_ids_, ratings.user_ids)
         for code in np.unique(ratings.users):
             rows = ratings.rows_of_user(int(code))
             rows = rows[items[rows] >= 0]
             times = None if ratings.timestamps is None else ratings.timestamps[rows]
-            user = ratings.user_ids[code]
-            known = int(codes_of(self.user_ids_, [user])[0])
             with one_blas_thread():
-                model.folded_[user] = fold_in_user(
-                    self, known, items[rows], ratings.levels[rows], times
+                model.folded_[ratings.user_ids[code]] = fold_in_user(
+                    self.fitted_, int(user_codes[code]), items[rows], ratings.levels[rows], times
                 )
         return model
 
     def update(
         self, user: Any, item: Any, rating: float, timestamp: int | None = None
     ) -> RatingPredictor:
-        """A model that knows one rating more (or another one for the same item)."""
-        self._check_fitted()
-        item_code = int(codes_of(self.item_ids_, [item])[0])
+        """Return a model with one more rating (or a new one for an item already rated)."""
+        user_codes, item_codes = self._codes([user], [item])
+        code, item_code = int(user_codes[0]), int(item_codes[0])
         level = int(self.scale_.ranks_of([rating])[0]) - 1
         items, levels, times = self._history(user)
         keep = items != item_code
@@ -279,22 +332,45 @@ class RatingPredictor(IdMappedModel):
         levels = np.append(levels[keep], [level] * known).astype(np.int64)
         times = np.append(times[keep], [timestamp or 0] * known)
         model = copy.copy(self)
-        code = int(codes_of(self.user_ids_, [user])[0])
         with one_blas_thread():
-            model.folded_ = self.folded_ | {user: fold_in_user(self, code, items, levels, times)}
+            folded = fold_in_user(self.fitted_, code, items, levels, times)
+        model.folded_ = self.folded_ | {user: folded}
         return model
 
     # ---- files ---------------------------------------------------------------------------
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and metadata for `ordrec.persistence`."""
-        return state_of_predictor(self, *self._identity())
+        arrays, metadata = self._identity()
+        parameters = metadata["parameters"]
+        parameters["decision"] = plain_decision(self.decision)
+        if self.components is not None:
+            parameters["components"] = sorted(self.components)
+        more, of_fitted = fitted_to_arrays(self.fitted_)
+        arrays |= more | folded_to_arrays(self.folded_)
+        if self.titles_ is not None:
+            arrays |= texts_to_arrays("titles", self.titles_)
+        return arrays, metadata | of_fitted | {
+            "hold_out_rmse": self.hold_out_rmse_,
+            "titles": self.titles_ is not None,
+        }  # fmt: skip
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """The model of a file."""
+        """Restore a model from the arrays and the metadata of a file."""
         model = cls._from_identity(arrays, metadata)
-        restore_predictor(model, arrays, metadata)
+        model.decision = checked_decision(model.decision, model.scale_.n_ranks)
+        model._check_parameters()
+        model.fitted_ = fitted_from_arrays(
+            arrays, metadata, model.scale_, model.user_ids_, model.item_ids_,
+            worker_count(model.n_jobs),
+        )  # fmt: skip
+        # "full" is one-sided where memory was short; "fast" is never two-sided
+        if model.process_.data.two_sided and model.preset == "fast":
+            raise ModelFileError("preset 'fast' has a process over users")
+        model.hold_out_rmse_ = [number(error, low=0.0) for error in metadata["hold_out_rmse"]]
+        model.titles_ = titles_from_arrays(arrays, metadata, len(model.item_ids_))
+        model.folded_ = folded_from_arrays(model.fitted_, arrays)
         model.first_stage_ = FirstStage()
         return model
 
@@ -320,59 +396,57 @@ class RatingPredictor(IdMappedModel):
         dated = ratings.timestamps is not None and bool((ratings.timestamps > 0).any())
         if self.use_time is True and not dated:
             raise ArgumentError("use_time=True, but the ratings have no times")
-        how = Preparation(
+        config = Preparation(
             two_sided=self.preset == "full",
             use_time=dated and self.use_time is not False,
             use_side=self.use_side is not False,
+            components=self.components,
         )
-        return within_memory(ratings, how, self.max_memory)
+        return within_memory(ratings, config, self.max_memory)
 
-    def _fit_layer(self, levels: np.ndarray) -> None:
-        process, data = self.process_, self.process_.data
-        self.layer_: Layer = fit_layer(
-            process.left_out, levels, data.users, data.items,
+    def _fit_probit(self, process: Process) -> OrderedProbit:
+        data = process.data
+        return fit_ordered_probit(
+            process.left_out, data.levels, data.users, data.items,
             self.scale_.n_ranks, data.n_users, data.n_items,
         )  # fmt: skip
 
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
-        user_codes, item_codes = self._codes(users, items)
-        known_users = np.append(self.known_users_, False)[user_codes]
-        for _, rows in self._folded_among(np.asarray(users)):
+        """Whether each user and each item has ratings."""
+        pairs = self._resolve(users, items, None)
+        known_users = np.append(self.fitted_.known_users, False)[pairs.users]
+        for _, rows in pairs.folded:
             known_users[rows] = True
-        return known_users, np.append(self.known_items_, False)[item_codes]
+        return known_users, np.append(self.fitted_.known_items, False)[pairs.items]
 
-    def _pairs(
-        self, users: Any, items: Any, timestamps: Any
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Arguments of a prediction as arrays, checked; times are 0 where unknown."""
-        self._codes(users, items)
-        users, items = np.asarray(users), np.asarray(items)
-        times = np.zeros(users.size)
+    def _resolve(self, users: Any, items: Any, timestamps: Any) -> _ResolvedPairs:
+        """The arguments of a prediction, checked, with codes in place of ids."""
+        user_codes, item_codes = self._codes(users, items)
+        times = np.zeros(user_codes.size)
         if timestamps is not None:
             times = np.nan_to_num(np.asarray(timestamps, dtype=np.float64))
-            if times.shape != users.shape:
+            if times.shape != user_codes.shape:
                 raise ArgumentError(
-                    f"timestamps must pair up with users, got {times.size} for {users.size}"
+                    f"timestamps must pair up with users, got {times.size} for {user_codes.size}"
                 )
-        return users, items, times
+        return _ResolvedPairs(user_codes, item_codes, times, self._folded_among(users))
 
-    def _scores(self, users: np.ndarray, items: np.ndarray, times: np.ndarray) -> np.ndarray:
+    def _scores(self, pairs: _ResolvedPairs) -> np.ndarray:
         """Latent scores, in the units of the process."""
-        user_codes, item_codes = self._codes(users, items)
-        data = self.process_.data
-        user_codes = np.where(user_codes < 0, data.n_users - 1, user_codes)
-        item_codes = np.where(item_codes < 0, data.n_items - 1, item_codes)
+        process = self.fitted_.process
+        users = np.where(pairs.users < 0, process.data.n_users - 1, pairs.users)
+        items = np.where(pairs.items < 0, process.data.n_items - 1, pairs.items)
         with one_blas_thread():
-            scores = self.process_.scores(user_codes, item_codes, times)
-        for folded, rows in self._folded_among(users):
-            scores[rows] = folded.scores(self.process_, item_codes[rows], times[rows])
+            scores = process.scores(users, items, pairs.times)
+        for folded, rows in pairs.folded:
+            scores[rows] = folded.scores(process, items[rows], pairs.times[rows])
         return scores
 
-    def _folded_among(self, users: np.ndarray) -> list[tuple[FoldedUser, np.ndarray]]:
-        """Those of the users who were folded in, and where they stand."""
+    def _folded_among(self, users: Any) -> list[tuple[FoldedUser, np.ndarray]]:
+        """The folded-in users among ``users``, each with the rows of their pairs."""
         if not self.folded_:
             return []
-        codes, distinct = pd.factorize(pd.Index(users))
+        codes, distinct = pd.factorize(pd.Index(np.asarray(users)))
         return [
             (self.folded_[user], np.flatnonzero(codes == k))
             for k, user in enumerate(distinct)
@@ -380,18 +454,23 @@ class RatingPredictor(IdMappedModel):
         ]
 
     def _history(self, user: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Item codes, levels and times of what a user has rated."""
+        """Item codes, levels and times of a user's ratings."""
         if user in self.folded_:
             folded = self.folded_[user]
             return folded.items, folded.levels, folded.times
-        code = int(codes_of(self.user_ids_, [user])[0])
-        side = self.process_.data.item_side
-        if code < 0:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-        own = slice(side.start[code], side.start[code + 1])
-        return side.entry[own], self.levels_[own], side.time[own]
+        return self.fitted_.history(int(codes_of(self.user_ids_, [user])[0]))
+
+
+@dataclass(frozen=True)
+class _ResolvedPairs:
+    """Pairs to predict: codes (-1 for the unknown), times (0 where unknown), folded-in users."""
+
+    users: np.ndarray
+    items: np.ndarray
+    times: np.ndarray
+    folded: list[tuple[FoldedUser, np.ndarray]]
 
 
 def fast_predictor(n_jobs: int | None = None, random_state: int = 0) -> RatingPredictor:
-    """A `RatingPredictor` with the process over a user's items alone."""
+    """A `RatingPredictor` with preset "fast": only the process over a user's items."""
     return RatingPredictor(preset="fast", n_jobs=n_jobs, random_state=random_state)

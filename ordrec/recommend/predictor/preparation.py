@@ -1,9 +1,10 @@
-"""From ratings to the ingredients of the joint model: centring, Grams, loadings, features."""
+"""From ratings to the ingredients of the joint model: centring, pair sums, loadings, features."""
 
 from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,40 +19,23 @@ from ordrec.recommend.predictor.side_features import item_side_features, user_si
 from ordrec.recommend.process.covariance import JointData
 from ordrec.recommend.process.loadings import cross_fitted_loadings
 from ordrec.recommend.process.pair_sums import N_SUMS, build_side, empty_side
-from ordrec.recommend.process.shared_features import USER_SMOOTHING, Products, implicit_features
+from ordrec.recommend.process.shared_features import (
+    USER_SMOOTHING,
+    SharedFeatures,
+    implicit_features,
+)
+from ordrec.recommend.units import Units
 
-__all__ = ["Preparation", "Units", "memory_needed", "prepare", "within_memory"]
+__all__ = ["Preparation", "memory_needed", "prepare", "within_memory"]
 
 SIDE_KERNELS = 2  # at most, on either side
-BYTES = 4  # of a number in Grams and blocks
-TYPICAL_SPREAD = 1.126  # of 5-star ratings, in whose units all default weights are
-
-
-@dataclass(frozen=True)
-class Units:
-    """Ratings are centred and scaled to the spread that the default weights expect."""
-
-    mean: float
-    scale: float
-
-    @classmethod
-    def of(cls, values: np.ndarray, step: float) -> Units:
-        """From training ratings; ``step`` stands in where all of them are equal."""
-        spread = float(values.std())
-        return cls(float(values.mean()), TYPICAL_SPREAD / (spread if spread > 0 else step))
-
-    def inward(self, values: np.ndarray) -> np.ndarray:
-        """Ratings to scores."""
-        return (values - self.mean) * self.scale
-
-    def outward(self, scores: Any) -> Any:
-        """Scores to ratings."""
-        return scores / self.scale + self.mean
+BYTES = 4  # per number in pair sums and blocks
+ITEM_SMOOTHING = 0.05  # of the scale of an item's implicit features
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """Which ingredients there are, and their sizes.
+    """Which ingredients are prepared, and their sizes.
 
     Parameters
     ----------
@@ -59,11 +43,15 @@ class Preparation:
         Whether there are user kernels and products; without them the prior mean of an item is
         the damped mean of the other users' ratings.
     use_time, use_side : bool
+        Whether times and side tables are used.
     rank, n_folds, n_rounds, ridge : numbers
-        Of the low-rank loadings.
+        Parameters of the low-rank loadings.
     bias_damping : float
+        Pseudo-counts that pull the biases to 0.
     item_rank, user_rank : int
         Columns of the implicit features in the products.
+    components : collection of str, optional
+        Names of the kernel components to use; all that the ratings allow when omitted.
     """
 
     two_sided: bool = True
@@ -76,37 +64,38 @@ class Preparation:
     bias_damping: float = 5.0
     item_rank: int = 80
     user_rank: int = 300
+    components: Collection[str] | None = None
 
 
-def memory_needed(ratings: Ratings, how: Preparation) -> float:
-    """Estimate of the gigabytes that a fit takes: its Grams and its blocks, the rest is small.
+def memory_needed(ratings: Ratings, config: Preparation) -> float:
+    """Estimate the gigabytes that the pair sums and the blocks of a fit take; the rest is small.
 
-    Grams have a row and a column for each item (and each user, with two sides), blocks for each
-    rating of one user (twice, with the inverses) or of one item.
+    Pair sums have a row and a column for each item (and each user, with two sides), blocks for
+    each rating of one user (twice, with the inverses) or of one item.
     """
     users, items = ratings.user_counts.astype(np.float64), ratings.item_counts.astype(np.float64)
 
     def gram(n: int, table: Any) -> float:
-        return float(n + 1) ** 2 * (N_SUMS + SIDE_KERNELS * (how.use_side and table is not None))
+        return float(n + 1) ** 2 * (N_SUMS + SIDE_KERNELS * (config.use_side and table is not None))
 
     numbers = gram(items.size, ratings.item_table) + 2.0 * float(users @ users)
-    if how.two_sided:
+    if config.two_sided:
         numbers += gram(users.size, ratings.user_table) + float(items @ items)
     return numbers * BYTES / 1e9
 
 
-def within_memory(ratings: Ratings, how: Preparation, limit: float) -> Preparation:
-    """The preparation as it is, or one-sided, with a warning, if only that stays within ``limit``.
+def within_memory(ratings: Ratings, config: Preparation, limit: float) -> Preparation:
+    """The configuration itself or, with a warning, a one-sided one if only that fits ``limit``.
 
     Raises
     ------
     DataError
-        If neither does.
+        If neither fits.
     """
-    needed = memory_needed(ratings, how)
+    needed = memory_needed(ratings, config)
     if needed <= limit:
-        return how
-    smaller = replace(how, two_sided=False)
+        return config
+    smaller = replace(config, two_sided=False)
     less = memory_needed(ratings, smaller)
     size = f"{ratings.n_users} users x {ratings.n_items} items"
     if less > limit:
@@ -123,38 +112,43 @@ def within_memory(ratings: Ratings, how: Preparation, limit: float) -> Preparati
 
 
 def prepare(
-    ratings: Ratings, units: Units, how: Preparation, seed: int, n_jobs: int = 1
+    ratings: Ratings, units: Units, config: Preparation, seed: int, n_jobs: int = 1
 ) -> JointData:
-    """Sum up, factorise and describe what the covariance is made of.
+    """Compute the ingredients of the covariance; here, and only here, ratings are sorted by user.
 
-    One user and one item more than there are, without ratings, stand for all unknown ones.
+    One additional user and one additional item, without ratings, represent all unknown ones.
     """
     rng = np.random.default_rng(seed)
     order = np.argsort(ratings.users, kind="stable")
+    levels = ratings.levels[order].astype(np.int64)
     users = ratings.users[order].astype(np.int64)
     items = ratings.items[order].astype(np.int64)
     n_users, n_items = ratings.n_users + 1, ratings.n_items + 1
     y = units.inward(ratings.values[order])
     time = np.zeros(y.size)
-    if how.use_time and ratings.timestamps is not None:
+    if config.use_time and ratings.timestamps is not None:
         time = ratings.timestamps[order].astype(np.float64)
     bias = damped_biases(
         users, items, y, n_users, n_items,
-        user_shrinkage=how.bias_damping, item_shrinkage=how.bias_damping,
+        user_shrinkage=config.bias_damping, item_shrinkage=config.bias_damping,
     )  # fmt: skip
-    item_features = _and_unknown(item_side_features(ratings.item_table if how.use_side else None))
-    user_features = _and_unknown(user_side_features(ratings.user_table if how.use_side else None))
+    item_features = _and_unknown(
+        item_side_features(ratings.item_table if config.use_side else None)
+    )
+    user_features = _and_unknown(
+        user_side_features(ratings.user_table if config.use_side else None)
+    )
     rest = y - bias.predict(users, items)
     loadings = partial(
-        cross_fitted_loadings, rank=how.rank, n_folds=how.n_folds, n_rounds=how.n_rounds,
-        ridge=how.ridge, rng=rng, n_jobs=n_jobs,
+        cross_fitted_loadings, rank=config.rank, n_folds=config.n_folds, n_rounds=config.n_rounds,
+        ridge=config.ridge, rng=rng, n_jobs=n_jobs,
     )  # fmt: skip
     start = _starts(users, n_users)
     fold, by_fold = loadings(start, items, rest, n_items)
     x = y - bias.mean - bias.user[users]
     features = list(item_features.values())
     item_side = build_side(start, items, x, time, n_items, features, fold, by_fold, n_jobs)
-    if how.two_sided:
+    if config.two_sided:
         by_item = np.argsort(items, kind="stable")
         entry, owner = users[by_item], _starts(items, n_items)
         fold, by_fold = loadings(owner, entry, rest[by_item], n_users)
@@ -164,25 +158,26 @@ def prepare(
             owner, entry, x, np.zeros(y.size), n_users, features, fold, by_fold, n_jobs
         )
         shape = (n_users, n_items)
-        products = _products(users, items, shape, item_features, user_features, how, rng)
+        products = _products(users, items, shape, item_features, user_features, config, rng)
     else:
         by_item = np.zeros(0, dtype=np.int64)
         user_side, user_features = empty_side(n_items), {}
         products = _no_products((n_users, n_items), item_features, start, items)
     counts = np.bincount(items, minlength=n_items), np.bincount(users, minlength=n_users)
     return JointData(
-        users, items, y, item_side, user_side, products, by_item,
+        users, items, levels, y, item_side, user_side, products, by_item,
         (_popularity(counts[0]), _popularity(counts[1])), bias,
-        tuple(item_features), tuple(user_features), how.two_sided,
+        tuple(item_features), tuple(user_features), config.two_sided,
     )  # fmt: skip
 
 
 def _and_unknown(features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A row of zeros more, of which side information says nothing."""
+    """Features with a last row of zeros, for the unknown user or item."""
     return {name: np.vstack([rows, np.zeros(rows.shape[1])]) for name, rows in features.items()}
 
 
 def _starts(owners: np.ndarray, n_owners: int) -> np.ndarray:
+    """Where each owner's ratings begin once they are sorted by owner."""
     counts = np.bincount(owners, minlength=n_owners)
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
@@ -192,11 +187,11 @@ def _no_products(
     item_features: dict[str, np.ndarray],
     start: np.ndarray,
     items: np.ndarray,
-) -> Products:
-    """No user has a feature, so nothing is shared; a model file needs those of the items."""
+) -> SharedFeatures:
+    """Features of items alone, which a model file needs; without those of users there is no h."""
     psi, none = np.zeros((shape[0], 0), np.float32), np.zeros((shape[1], 0))
     phi = np.hstack([none, *item_features.values()]).astype(np.float32)
-    return Products(psi, phi, {}, _slices(item_features), start, items, none)
+    return SharedFeatures(psi, phi, {}, _slices(item_features), start, items, none)
 
 
 def _products(
@@ -205,23 +200,25 @@ def _products(
     shape: tuple[int, int],
     item_features: dict[str, np.ndarray],
     user_features: dict[str, np.ndarray],
-    how: Preparation,
+    config: Preparation,
     rng: np.random.Generator,
-) -> Products:
+) -> SharedFeatures:
+    """Features of users and items for all product components."""
     seen = sparse.csr_array((np.ones(users.size), (users, items)), shape=shape)
     counts = np.bincount(items, minlength=shape[1])
     centre, spread = _popularity(counts)
     log_count = (np.log1p(counts) - centre) / spread
-    theirs, projection = implicit_features(
-        seen, how.user_rank, rng, smoothing=USER_SMOOTHING, by_activity=False
+    of_users, projection = implicit_features(
+        seen, config.user_rank, rng, smoothing=USER_SMOOTHING, by_activity=False
     )
-    those, _ = implicit_features(
-        sparse.csr_array(seen.T), how.item_rank, rng, smoothing=0.05, by_activity=True
-    )
-    psi = {"ones": np.ones((shape[0], 1)), "implicit": theirs, **user_features}
+    of_items, _ = implicit_features(
+        sparse.csr_array(seen.T), config.item_rank, rng,
+        smoothing=ITEM_SMOOTHING, by_activity=True,
+    )  # fmt: skip
+    psi = {"ones": np.ones((shape[0], 1)), "implicit": of_users, **user_features}
     phi = {
         "ones": np.ones((shape[1], 1)),
-        "implicit": those,
+        "implicit": of_items,
         "popularity": np.column_stack([log_count, log_count**2 - 1.0]) / 2.0,
         **item_features,
     }
@@ -229,17 +226,20 @@ def _products(
         np.hstack(list(group.values())).astype(np.float32, order="C") for group in (psi, phi)
     ]
     start = _starts(users, shape[0])
-    return Products(features[0], features[1], _slices(psi), _slices(phi), start, items, projection)
+    return SharedFeatures(
+        features[0], features[1], _slices(psi), _slices(phi), start, items, projection
+    )
 
 
 def _slices(groups: dict[str, np.ndarray]) -> dict[str, slice]:
+    """Columns of each group when the groups are put side by side."""
     edges = np.cumsum([0, *(rows.shape[1] for rows in groups.values())]).tolist()
     spans = itertools.pairwise(edges)
     return {name: slice(a, b) for name, (a, b) in zip(groups, spans, strict=True)}
 
 
 def _popularity(counts: np.ndarray) -> np.ndarray:
-    """Centre and spread of ``log(1 + n)`` over those with a rating."""
+    """Centre and spread of ``log(1 + n)`` over all counts above 0."""
     logs = np.log1p(counts[counts > 0])
     spread = logs.std()
-    return np.array([logs.mean(), spread if spread > 1e-9 else 1.0])  # equal but for rounding
+    return np.array([logs.mean(), spread if spread > 1e-9 else 1.0])  # below: rounding alone

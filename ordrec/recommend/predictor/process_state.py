@@ -1,7 +1,7 @@
 """The Gaussian process of a `RatingPredictor` as arrays and metadata of a model file, and back.
 
-Stored are the ratings, the loadings, the features and the dual coefficients. The Gram matrices,
-which would take most of the room, are summed up anew from these; the numbers are the same.
+A file holds the ratings, the loadings, the features and the dual coefficients. The pair sums,
+which would take most of the space, are recomputed from these, with the same numbers.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ordrec.features.matrix import Biases
 from ordrec.persistence import take, take_rows
 from ordrec.recommend.process.covariance import Covariance, JointData
 from ordrec.recommend.process.fitting import Process
-from ordrec.recommend.process.pair_sums import Side, build_side, empty_side
-from ordrec.recommend.process.shared_features import Products
+from ordrec.recommend.process.pair_sums import OwnerSide, build_side, empty_side
+from ordrec.recommend.process.shared_features import SharedFeatures
 from ordrec.recommend.process.weights import TIME_SCALES, Layout, Weights
 from ordrec.recommend.thresholds.state import number
 
@@ -35,6 +35,7 @@ def process_to_arrays(process: Process) -> tuple[dict[str, np.ndarray], dict[str
     arrays = {
         "ratings.start": data.item_side.start,
         "ratings.items": data.items,
+        "ratings.levels": data.levels,
         "ratings.times": data.item_side.time,
         "ratings.y": data.y,
         "bias.user": bias.user,
@@ -71,10 +72,10 @@ def process_to_arrays(process: Process) -> tuple[dict[str, np.ndarray], dict[str
 
 
 def process_from_arrays(
-    arrays: Arrays, state: Mapping[str, Any], n_users: int, n_items: int, n_jobs: int
+    arrays: Arrays, state: Mapping[str, Any], sizes: tuple[int, int, int], n_jobs: int
 ) -> Process:
-    """The process of so many users and items, the unknown ones included."""
-    data = _data(arrays, state, n_users, n_items, n_jobs)
+    """The process of a file; ``sizes`` are those of ranks, users and items (with the unknown)."""
+    data = _data(arrays, state, sizes, n_jobs)
     products = tuple(f"{a}*{b}" for a, b in data.products.names)
     scales, chosen = _texts(state["scales"]), frozenset(_texts(state["chosen"]))
     layout = Layout(data.item_kernels, data.user_kernels, scales, products, chosen)
@@ -82,7 +83,7 @@ def process_from_arrays(
     smoothing = [name.startswith("smooth.") for name in layout.names]
     known = set(scales) <= set(TIME_SCALES) and chosen <= set(layout.names)
     if not known or (values[smoothing] <= 0).any():
-        raise ModelFileError("the weights are not those of its components")
+        raise ModelFileError("the weights do not match the components")
     n = data.y.size
     return Process(
         Covariance(data, Weights(layout, values), n_jobs),
@@ -95,12 +96,14 @@ def process_from_arrays(
 
 
 def _data(
-    arrays: Arrays, state: Mapping[str, Any], n_users: int, n_items: int, n_jobs: int
+    arrays: Arrays, state: Mapping[str, Any], sizes: tuple[int, int, int], n_jobs: int
 ) -> JointData:
+    n_ranks, n_users, n_items = sizes
     start, items = take_rows(arrays, "ratings.start", "ratings.items", n_users, n_items - 1)
     y = take(arrays, "ratings.y", np.float64, items.shape)
+    levels = take(arrays, "ratings.levels", np.int64, y.shape, low=0, high=n_ranks - 1)
     if y.size == 0 or start[-1] != start[-2]:
-        raise ModelFileError("array 'ratings.start' gives ratings to the unknown user, or to none")
+        raise ModelFileError("array 'ratings.start' has ratings of the unknown user, or none")
     users = np.repeat(np.arange(n_users), np.diff(start))
     two_sided = state["two_sided"]
     if not isinstance(two_sided, bool):
@@ -108,7 +111,7 @@ def _data(
     products = _products(arrays, state, start, items, n_users, n_items)
     kernels = _texts(state["item_kernels"]), _texts(state["user_kernels"])
     if not two_sided and (kernels[1] or products.user_groups):
-        raise ModelFileError("a process with one side has no features of users")
+        raise ModelFileError("a one-sided process cannot have features of users")
     times = take(arrays, "ratings.times", np.float64, y.shape)
     features = [products.phi[:, products.item_groups[name]] for name in kernels[0]]
     item_side = _side(arrays, "item_side", start, items, times, n_items, features, n_jobs)
@@ -124,7 +127,7 @@ def _data(
     popularity = take(arrays, "popularity", np.float64, (2, 2), low=1e-9, high=100)
     bias = state["bias"]
     return JointData(
-        users, items, y, item_side, user_side, products, by_item,
+        users, items, levels, y, item_side, user_side, products, by_item,
         (popularity[0], popularity[1]),
         Biases(
             number(bias["mean"]),
@@ -145,7 +148,7 @@ def _side(
     n_entries: int,
     features: list[np.ndarray],
     n_jobs: int,
-) -> Side:
+) -> OwnerSide:
     loadings = take(arrays, f"{name}.loadings", np.float64, (None, n_entries, None))
     last = loadings.shape[0] - 1
     fold = take(arrays, f"{name}.fold", np.int64, (start.size - 1,), low=0, high=last)
@@ -160,7 +163,7 @@ def _products(
     items: np.ndarray,
     n_users: int,
     n_items: int,
-) -> Products:
+) -> SharedFeatures:
     psi = take(arrays, "products.psi", np.float32, (n_users, None))
     phi = take(arrays, "products.phi", np.float32, (n_items, None))
     user_groups = _slices(state["user_groups"], psi.shape[1])
@@ -168,11 +171,11 @@ def _products(
     implicit = user_groups.get("implicit", slice(0, 0))
     rank = implicit.stop - implicit.start
     projection = take(arrays, "products.projection", np.float64, (n_items, rank))
-    return Products(psi, phi, user_groups, item_groups, start, items, projection)
+    return SharedFeatures(psi, phi, user_groups, item_groups, start, items, projection)
 
 
 def _widths(groups: Mapping[str, slice]) -> list[list[Any]]:
-    """Names of groups of columns and how many each has; they follow one another."""
+    """Names of the groups of columns, in order, with the number of columns of each."""
     return [[name, columns.stop - columns.start] for name, columns in groups.items()]
 
 
@@ -180,7 +183,7 @@ def _slices(widths: Any, n_columns: int) -> dict[str, slice]:
     names = _texts([name for name, _ in widths])
     counts = [int(width) for _, width in widths]
     if min(counts, default=0) < 0 or sum(counts) != n_columns or len(set(names)) < len(names):
-        raise ModelFileError(f"the groups do not share {n_columns} columns among them")
+        raise ModelFileError(f"the groups do not add up to {n_columns} columns")
     edges = itertools.pairwise(itertools.accumulate(counts, initial=0))
     return {name: slice(a, b) for name, (a, b) in zip(names, edges, strict=True)}
 

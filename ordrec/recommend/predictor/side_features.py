@@ -1,7 +1,7 @@
-"""Features of users and items from the side tables that ratings bring along.
+"""Features of users and items from the side tables of ratings.
 
-Read are ``genres`` ("a|b") and ``year`` of the item table, ``age``, ``gender`` and ``occupation``
-of the user table; what is missing is a row of zeros, a kernel that says nothing.
+It reads ``genres`` ("a|b") and ``year`` of the item table, ``age``, ``gender`` and ``occupation``
+of the user table. A missing value becomes a row of zeros, for which the kernel is 0.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pandas as pd
 from ordrec.datasets.movielens import genre_flags
 from ordrec.recommend.process.shared_features import radial_features
 
-__all__ = ["item_side_features", "item_titles", "user_side_features"]
+__all__ = ["item_side_features", "user_side_features"]
 
 YEAR_WIDTH = 8.0
 AGE_WIDTH = 10.0
@@ -51,10 +51,3 @@ def user_side_features(table: pd.DataFrame | None) -> dict[str, np.ndarray]:
     if groups and sum(group.shape[1] for group in groups):
         features["group"] = np.hstack(groups) / np.sqrt(len(groups))
     return features
-
-
-def item_titles(table: pd.DataFrame | None) -> list[str] | None:
-    """What the items are called, "" where that is missing; None if the table has no titles."""
-    if table is None or "title" not in table:
-        return None
-    return [title if isinstance(title, str) else "" for title in table["title"]]

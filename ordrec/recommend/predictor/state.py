@@ -1,7 +1,7 @@
 """A `RatingPredictor` as arrays and metadata of a model file, and back.
 
-Users folded in are stored by their ratings and what was solved for; the rest of a `FoldedUser`
-is looked up in the model again.
+Folded-in users are stored by their ratings and what was solved for; the rest of a `FoldedUser` is
+looked up in the fitted model again.
 """
 
 from __future__ import annotations
@@ -14,98 +14,96 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ModelFileError
-from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.parallel import one_blas_thread
 from ordrec.persistence import (
     ids_from_arrays,
     ids_to_arrays,
     take,
     take_rows,
     texts_from_arrays,
-    texts_to_arrays,
 )
+from ordrec.ratings import Scale
 from ordrec.recommend.base import codes_of
+from ordrec.recommend.predictor.fitted import FittedPredictor
 from ordrec.recommend.predictor.fold_in import FoldedUser, unsolved_user
 from ordrec.recommend.predictor.process_state import process_from_arrays, process_to_arrays
 from ordrec.recommend.thresholds.state import (
-    checked_decision,
-    layer_from_arrays,
-    layer_to_arrays,
     number,
-    plain_decision,
+    probit_from_arrays,
+    probit_to_arrays,
     units_from,
 )
 
-__all__ = ["checked_parameters", "restore_predictor", "state_of_predictor"]
+__all__ = [
+    "checked_parameters",
+    "fitted_from_arrays",
+    "fitted_to_arrays",
+    "folded_from_arrays",
+    "folded_to_arrays",
+    "titles_from_arrays",
+]
 
 Arrays = Mapping[str, np.ndarray]
 MOST_JOBS = 4096
 
 
-def state_of_predictor(
-    model: Any, arrays: dict[str, np.ndarray], metadata: dict[str, Any]
-) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Everything that was fitted, added to the ids and the parameters."""
-    parameters = metadata["parameters"]
-    parameters["decision"] = plain_decision(model.decision)
-    if model.components is not None:
-        parameters["components"] = sorted(model.components)
-    process, of_process = process_to_arrays(model.process_)
-    layer, of_layer = layer_to_arrays("layer", model.layer_)
-    arrays |= process | layer | {"ratings.levels": model.levels_}
-    arrays |= _folded_to_arrays(model.folded_, model.scale_.n_ranks)
-    metadata |= {
+def fitted_to_arrays(fitted: FittedPredictor) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and metadata of a fitted predictor, without ids and scale."""
+    process, of_process = process_to_arrays(fitted.process)
+    probit, of_probit = probit_to_arrays("layer", fitted.probit)
+    arrays, metadata = process | probit, {
         "process": of_process,
-        "layer": of_layer,
-        "units": asdict(model.units_),
-        "hold_out_rmse": model.hold_out_rmse_,
-        "titles": model.titles_ is not None,
+        "layer": of_probit,
+        "units": asdict(fitted.units),
         "likelihood": None,
-    }
-    if model.titles_ is not None:
-        arrays |= texts_to_arrays("titles", model.titles_)
-    if model.likelihood_ is not None:
-        first, typical = model.likelihood_
-        more, numbers = layer_to_arrays("likelihood", first)
+    }  # fmt: skip
+    if fitted.likelihood is not None:
+        first, typical = fitted.likelihood
+        more, numbers = probit_to_arrays("likelihood", first)
         arrays |= more
         metadata["likelihood"] = numbers | {"typical": typical}
     return arrays, metadata
 
 
-def restore_predictor(model: Any, arrays: Arrays, metadata: Mapping[str, Any]) -> None:
-    """Fill in what was fitted; the model has its ids and parameters already."""
-    n_users, n_items, n_ranks = len(model.user_ids_), len(model.item_ids_), model.scale_.n_ranks
-    model.decision = checked_decision(model.decision, n_ranks)
-    model._check_parameters()
-    sizes = n_ranks, n_users + 1, n_items + 1  # one more of each, for the unknown
+def fitted_from_arrays(
+    arrays: Arrays,
+    metadata: Mapping[str, Any],
+    scale: Scale,
+    user_ids: pd.Index,
+    item_ids: pd.Index,
+    n_jobs: int,
+) -> FittedPredictor:
+    """The fitted predictor of a file, whose ids and scale have been read already."""
+    sizes = scale.n_ranks, len(user_ids) + 1, len(item_ids) + 1  # with the unknown ones
     with one_blas_thread():
-        model.process_ = process_from_arrays(
-            arrays, metadata["process"], n_users + 1, n_items + 1, worker_count(model.n_jobs)
-        )
-    data = model.process_.data
-    if data.two_sided and model.preset == "fast":  # "full" is one-sided where memory was short
-        raise ModelFileError("preset 'fast' has a process over users")
-    model.units_ = units_from(metadata["units"])
-    model.weights_ = model.process_.K.weights.as_dict()
-    model.hold_out_rmse_ = [number(error, low=0.0) for error in metadata["hold_out_rmse"]]
-    model.levels_ = take(
-        arrays, "ratings.levels", np.int64, data.y.shape, low=0, high=n_ranks - 1
-    )  # fmt: skip
-    model.known_users_ = data.item_side.sizes[:-1] > 0
-    model.known_items_ = np.bincount(data.items, minlength=n_items) > 0
-    model.layer_ = layer_from_arrays("layer", arrays, metadata["layer"], sizes)
-    model.titles_ = texts_from_arrays("titles", arrays) if metadata["titles"] else None
-    if model.titles_ is not None and len(model.titles_) != n_items:
-        raise ModelFileError(f"{len(model.titles_)} titles for {n_items} items")
-    model.likelihood_ = None
+        process = process_from_arrays(arrays, metadata["process"], sizes, n_jobs)
     likelihood = metadata["likelihood"]
     if likelihood is not None:
-        first = layer_from_arrays("likelihood", arrays, likelihood, sizes)
-        model.likelihood_ = first, number(likelihood["typical"], low=1e-300)
-    model.folded_ = _folded_from_arrays(model, arrays)
+        first = probit_from_arrays("likelihood", arrays, likelihood, sizes)
+        likelihood = first, number(likelihood["typical"], low=1e-300)
+    return FittedPredictor(
+        process,
+        probit_from_arrays("layer", arrays, metadata["layer"], sizes),
+        likelihood,
+        units_from(metadata["units"]),
+        scale,
+        user_ids,
+        item_ids,
+    )
+
+
+def titles_from_arrays(
+    arrays: Arrays, metadata: Mapping[str, Any], n_items: int
+) -> list[str] | None:
+    """The items' titles in a file, None if it has none."""
+    titles = texts_from_arrays("titles", arrays) if metadata["titles"] else None
+    if titles is not None and len(titles) != n_items:
+        raise ModelFileError(f"{len(titles)} titles for {n_items} items")
+    return titles
 
 
 def checked_parameters(parameters: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-    """Parameters out of a file, of the types they may have; their values are checked later."""
+    """The parameters in a file, checked to have allowed types; values are checked later."""
     kinds: dict[str, Any] = {
         "preset": str, "components": (list, type(None)), "use_time": (str, bool),
         "use_side": (str, bool), "decision": (str, list), "learn": str, "learn_iter": int,
@@ -123,7 +121,8 @@ def checked_parameters(parameters: Mapping[str, Any], names: list[str]) -> dict[
     return {name: parameters[name] for name in names}
 
 
-def _folded_to_arrays(folded: dict[Any, FoldedUser], n_ranks: int) -> dict[str, np.ndarray]:
+def folded_to_arrays(folded: Mapping[Any, FoldedUser]) -> dict[str, np.ndarray]:
+    """Arrays of the folded-in users, by original id; none if there are none."""
     if not folded:
         return {}
     users = list(folded.values())
@@ -141,23 +140,26 @@ def _folded_to_arrays(folded: dict[Any, FoldedUser], n_ranks: int) -> dict[str, 
     }
 
 
-def _folded_from_arrays(model: Any, arrays: Arrays) -> dict[Any, FoldedUser]:
+def folded_from_arrays(fitted: FittedPredictor, arrays: Arrays) -> dict[Any, FoldedUser]:
+    """The folded-in users of a file, by original id."""
     if "folded.start" not in arrays:
         return {}
-    ids, n_ranks = ids_from_arrays("folded.ids", arrays), model.scale_.n_ranks
-    start, items = take_rows(arrays, "folded.start", "folded.items", len(ids), len(model.item_ids_))
+    ids, n_ranks = ids_from_arrays("folded.ids", arrays), fitted.scale.n_ranks
+    start, items = take_rows(
+        arrays, "folded.start", "folded.items", len(ids), len(fitted.item_ids)
+    )  # fmt: skip
     a = take(arrays, "folded.a", np.float64, items.shape)
     undated = take(arrays, "folded.undated", np.float64, a.shape)
     levels = take(arrays, "folded.levels", np.int64, a.shape, low=0, high=n_ranks - 1)
     times = take(arrays, "folded.times", np.float64, a.shape)
     shifts = take(arrays, "folded.shifts", np.float64, (len(ids), n_ranks - 1))
     scale = take(arrays, "folded.scale", np.float64, (len(ids),), low=-50, high=50)
-    codes = codes_of(model.user_ids_, ids)
+    codes = codes_of(fitted.user_ids, ids)
     folded = {}
     for k, user in enumerate(ids):
         own = slice(start[k], start[k + 1])
         with one_blas_thread():
-            bare = unsolved_user(model, int(codes[k]), items[own], levels[own], times[own])
+            bare = unsolved_user(fitted, int(codes[k]), items[own], levels[own], times[own])
         folded[user] = replace(
             bare, a=a[own], undated=undated[own], shifts=shifts[k], scale=float(scale[k]),
         )  # fmt: skip

@@ -1,54 +1,54 @@
-"""Fit the Gaussian process to ratings: weights, solution, leave-one-out scores, ordinal refit.
+"""Fit the Gaussian process to ratings: solution, leave-one-out scores, ordinal refit.
 
-The refit replaces Gaussian noise by the ordinal likelihood of the layer (Laplace's method): with
-``l = log p(rating | f)``, each Newton step solves the same system with
+With ``a = (K + D)^-1 y`` and ``d = diag (K + D)^-1``:
 
-(1) ``W = -l''``, at least 0.05
-(2) target ``f + l' / W``
-(3) noise ``1 / (W scale^2)``, with the layer's typical scale: the weights are in its square
+(1) leave-one-out score of a training rating: ``y - a / d``
+
+The refit replaces the Gaussian noise by the likelihood of an ordered probit (Laplace's method):
+with ``l = log p(rating | f)``, each Newton step solves the same system with
+
+(2) ``W = -l''``, at least 0.05
+(3) target ``f + l' / W``
+(4) noise ``1 / (W scale^2)``, with the probit's typical scale: the weights are in units of its
+    square
+(5) mean at the training ratings: ``f = target - noise a``
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ordrec.parallel.spans import over_spans
-from ordrec.ratings import Ratings
-from ordrec.recommend.predictor.preparation import Preparation, Units, prepare
-from ordrec.recommend.process.covariance import (
-    BlockInverse,
-    Covariance,
-    JointData,
+from ordrec.recommend.process.conjugate_gradients import (
     inverse_diagonal,
     smoothed_diagonal,
     solve,
 )
-from ordrec.recommend.process.hold_out import learn_weights
+from ordrec.recommend.process.covariance import BlockInverse, Covariance, JointData
 from ordrec.recommend.process.posterior_mean import new_pairs, parts_of_mean
-from ordrec.recommend.process.weights import TIME_SCALES, Layout, Weights
-from ordrec.recommend.thresholds.ordered_probit import curvature, fit_layer
+from ordrec.recommend.process.weights import Weights
+from ordrec.recommend.thresholds.ordered_probit import curvature, fit_ordered_probit
 
 __all__ = [
+    "NEWTON_STEPS",
+    "TOLERANCE",
     "Likelihood",
     "Process",
     "cross_fitted_likelihood",
     "fit_process",
-    "learnt_weights",
     "refit_process",
 ]
 
-HELD_OUT = 0.15
 TOLERANCE = 3e-3
 MAX_STEPS = 500
 N_PROBES, PROBE_STEPS = 8, 15
 NEWTON_STEPS = 3
 LEAST_CURVATURE = 0.05
-LAYER_FOLDS = 4
+PROBIT_FOLDS = 4
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,18 @@ class Process:
     Attributes
     ----------
     K : Covariance
-        Its blocks are released.
+        The covariance of the training ratings, without its blocks.
     a : float64 array
-        Dual coefficients, one a training rating.
+        Dual coefficients, one per training rating.
     left_out : float64 array
-        Leave-one-out scores of the training ratings.
+        Leave-one-out scores of the training ratings, (1).
     noise : float64 array
+        Noise variances of the training ratings.
     n_iter : int
         Steps of the solver; 0 for a direct solution.
     undated : float64 array or None
         Dual coefficients without the kernels of times, for pairs whose time is not known: what
-        these kernels explain would be missing there. None where there are no such kernels.
+        these kernels explain would be missing there. None if there are no such kernels.
     """
 
     K: Covariance
@@ -80,17 +81,17 @@ class Process:
 
     @property
     def data(self) -> JointData:
-        """The ingredients."""
+        """The ingredients of the covariance."""
         return self.K.data
 
     @cached_property
     def table(self) -> np.ndarray:
-        """``sum psi_u phi_i' a_ui``, the products' coefficients but for their variances."""
-        return self.data.products.collect(self.a.astype(np.float32)).astype(np.float64)
+        """``sum psi_u phi_i' a_ui``: the coefficients of the products, without their variances."""
+        return self.data.products.adjoint(self.a.astype(np.float32)).astype(np.float64)
 
     @cached_property
     def without_times(self) -> Process:
-        """The process that answers for pairs whose time is not known."""
+        """The process for pairs whose time is not known."""
         if self.undated is None:
             return self
         K = Covariance(self.data, self.K.weights.without_times(), self.K.n_jobs)
@@ -101,7 +102,7 @@ class Process:
     ) -> np.ndarray:
         """Latent scores of pairs of codes; the last code of each kind is the unknown one.
 
-        ``time`` may be None, or 0 where unknown.
+        ``time`` may be None, and is 0 where unknown.
         """
         dated = np.zeros(users.size, dtype=np.bool_) if time is None else time > 0
         scores = np.empty(users.size)
@@ -114,7 +115,7 @@ class Process:
 
 
 def fit_process(data: JointData, weights: Weights, seed: int, n_jobs: int) -> Process:
-    """Solve for the dual coefficients and the leave-one-out scores."""
+    """Solve for the dual coefficients and the leave-one-out scores under Gaussian noise."""
     return _solve(Covariance(data, weights, n_jobs), data.y, np.ones(data.y.size), None, seed)
 
 
@@ -127,21 +128,20 @@ class Likelihood:
     typical: float
 
     def newton_target(self, f: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Target (2) and noise (3) of a Newton step from the means f."""
+        """Target (3) and noise (4) of a Newton step from the means f."""
         slope, W = curvature(f, self.thresholds, self.scale, levels)
-        W = np.maximum(W, LEAST_CURVATURE)  # (1)
-        return f + slope / W, 1.0 / (W * self.typical**2)
+        W = np.maximum(W, LEAST_CURVATURE)  # (2)
+        return f + slope / W, 1.0 / (W * self.typical**2)  # (3), (4)
 
 
-def cross_fitted_likelihood(
-    process: Process, levels: np.ndarray, n_ranks: int, seed: int
-) -> Likelihood:
-    """Thresholds and scale of each rating from a layer that was fitted without it.
+def cross_fitted_likelihood(process: Process, n_ranks: int, seed: int) -> Likelihood:
+    """Thresholds and scale of each training rating, from ordered probits fitted without it.
 
-    Thresholds that have seen a rating would let it into its own leave-one-out score.
+    Thresholds fitted to a rating would let it into its own leave-one-out score.
     """
-    data, n = process.data, levels.size
-    fold = np.random.default_rng(seed).permutation(n) % LAYER_FOLDS
+    data, levels = process.data, process.data.levels
+    n = levels.size
+    fold = np.random.default_rng(seed).permutation(n) % PROBIT_FOLDS
     thresholds, scale = np.empty((n, n_ranks - 1)), np.empty(n)
 
     def fit(first: int, stop: int) -> None:
@@ -149,36 +149,35 @@ def cross_fitted_likelihood(
             rest, own = fold != k, fold == k
             if not own.any():
                 continue
-            layer = fit_layer(
+            probit = fit_ordered_probit(
                 process.left_out[rest], levels[rest], data.users[rest], data.items[rest],
                 n_ranks, data.n_users, data.n_items,
             )  # fmt: skip
-            thresholds[own] = layer.thresholds_of(data.users[own])
-            scale[own] = layer.scale_of(data.users[own], data.items[own])
+            thresholds[own] = probit.thresholds_of(data.users[own])
+            scale[own] = probit.scale_of(data.users[own], data.items[own])
 
-    over_spans(fit, np.ones(LAYER_FOLDS), process.K.n_jobs)
+    over_spans(fit, np.ones(PROBIT_FOLDS), process.K.n_jobs)
     return Likelihood(thresholds, scale, float(np.exp(np.mean(np.log(scale)))))
 
 
-def refit_process(
-    process: Process, likelihood: Likelihood, levels: np.ndarray, seed: int
-) -> Process:
-    """Three Newton steps for the ordinal likelihood, from a fitted process."""
+def refit_process(process: Process, likelihood: Likelihood, seed: int) -> Process:
+    """The process after three Newton steps for the ordinal likelihood, from a fitted one."""
     K, data = process.K, process.data
-    f = data.y - process.noise * process.a  # the mean at the training ratings
+    f = data.y - process.noise * process.a  # (5)
     a = process.a
     target, noise = data.y, process.noise
     for _ in range(NEWTON_STEPS):
-        target, noise = likelihood.newton_target(f, levels)
+        target, noise = likelihood.newton_target(f, data.levels)
         solved = solve(K, target, noise, tol=TOLERANCE, max_iter=MAX_STEPS, start=a)
         a = solved.x.astype(np.float64)
-        f = target - noise * a
+        f = target - noise * a  # (5)
     return _solve(K, target, noise, a, seed)
 
 
 def _solve(
     K: Covariance, y: np.ndarray, noise: np.ndarray, start: np.ndarray | None, seed: int
 ) -> Process:
+    """The fitted process for given targets and noise; frees the covariance's blocks."""
     data = K.data
     prior = data.y - data.target
     inverse = BlockInverse(K, noise)
@@ -196,7 +195,7 @@ def _solve(
     if K.item_weights.scales.size:
         plain = Covariance(data, K.weights.without_times(), K.n_jobs)
         undated, _ = _coefficients(plain, y - prior, noise, a, BlockInverse(plain, noise))
-    return Process(K, a, y - a / d, noise, n_iter, undated)
+    return Process(K, a, y - a / d, noise, n_iter, undated)  # (1)
 
 
 def _coefficients(
@@ -206,7 +205,7 @@ def _coefficients(
     start: np.ndarray | None,
     inverse: BlockInverse,
 ) -> tuple[np.ndarray, int]:
-    """Dual coefficients, and the steps of the solver."""
+    """Dual coefficients, with the number of steps of the solver."""
     if not K.data.two_sided:
         return (inverse @ right.astype(np.float32)).astype(np.float64), 0
     solved = solve(K, right, noise, tol=TOLERANCE, max_iter=MAX_STEPS, start=start, inverse=inverse)
@@ -220,33 +219,3 @@ def _coefficients(
             stacklevel=5,
         )
     return solved.x.astype(np.float64), solved.n_iter
-
-
-def learnt_weights(
-    ratings: Ratings,
-    units: Units,
-    how: Preparation,
-    components: Collection[str] | None,
-    defaults: Mapping[str, float],
-    *,
-    max_iter: int,
-    seed: int,
-    n_jobs: int,
-) -> tuple[dict[str, float], list[float]]:
-    """Weights by name from an inner hold-out of the ratings, and the RMSE of each evaluation."""
-    rng = np.random.default_rng(seed)
-    held = rng.random(ratings.n_ratings) < HELD_OUT
-    inner, outer = ratings.select(~held), ratings.select(held)
-    if min(inner.n_ratings, outer.n_ratings) < 2:
-        return dict(defaults), []
-    data = prepare(inner, units, how, seed, n_jobs)
-    layout = Layout.choose(data, TIME_SCALES if how.use_time else (), components, defaults)
-    time = None
-    if how.use_time and outer.timestamps is not None:
-        time = outer.timestamps.astype(np.float64)
-    pairs = new_pairs(data, outer.users, outer.items, time)
-    learned = learn_weights(
-        data, pairs, units.inward(outer.values), layout.start(defaults),
-        max_iter=max_iter, tol=TOLERANCE, n_jobs=n_jobs,
-    )  # fmt: skip
-    return learned.weights.as_dict(), [error / units.scale for error in learned.errors]

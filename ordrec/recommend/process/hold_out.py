@@ -1,8 +1,13 @@
-"""Weights of the joint model by the gradient of an inner hold-out error.
+"""Weights of the joint model, learnt by the gradient of an inner hold-out error.
 
-Part of the training ratings is set aside; everything (Grams, loadings, features) is built from
-the rest; the squared error on the part set aside is minimised over the logarithms of the weights
-by L-BFGS, with a weak pull to the start that decides only where the data do not.
+Part of the training ratings is set aside, and everything (pair sums, loadings, features) is built
+from the rest. With ``e`` the errors at the ratings set aside, ``theta`` the logarithms of the
+weights and ``theta_0`` their start, L-BFGS minimises
+
+(1) ``|e|^2 / 2 + |theta - theta_0|^2 / (2 sd^2)``, divided by the number of errors,
+
+by the gradient (3) of `ordrec.recommend.process.posterior_mean`. The second term is weak: it
+decides only where the data do not.
 """
 
 from __future__ import annotations
@@ -13,18 +18,19 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import minimize
 
-from ordrec.recommend.process.covariance import BlockInverse, Covariance, JointData, solve
+from ordrec.recommend.process.conjugate_gradients import solve
+from ordrec.recommend.process.covariance import BlockInverse, Covariance, JointData
 from ordrec.recommend.process.posterior_mean import NewPairs, adjoint, gradient, parts_of_mean
 from ordrec.recommend.process.weights import Weights
 
 __all__ = ["Learned", "hold_out_objective", "learn_weights"]
 
-SPREAD_OF_LOGS = 2.0  # standard deviation of the pull to the start
+SD_OF_LOGS = 2.0  # standard deviation of the logarithms of the weights around their start
 
 
 @dataclass(frozen=True)
 class Learned:
-    """Learnt weights, and the hold-out RMSE of each evaluation."""
+    """Learnt weights, with the hold-out RMSE of each evaluation."""
 
     weights: Weights
     errors: list[float] = field(default_factory=list)
@@ -41,7 +47,7 @@ def learn_weights(
     tol: float = 3e-3,
     n_jobs: int = 1,
 ) -> Learned:
-    """Minimise the error at the pairs set aside, whose scaled ratings are ``y``."""
+    """Minimise (1) at the pairs set aside, whose scaled ratings are ``y``."""
     objective = hold_out_objective(data, pairs, y, start, tol=tol, n_jobs=n_jobs)
     best: tuple[float, np.ndarray] = (np.inf, start.logs)
     errors: list[float] = []
@@ -65,9 +71,9 @@ def learn_weights(
 def hold_out_objective(
     data: JointData, pairs: NewPairs, y: np.ndarray, start: Weights, *, tol: float, n_jobs: int = 1
 ) -> Callable[[np.ndarray], tuple[float, np.ndarray, float]]:
-    """Sum of half the squared errors plus the pull to the start, its gradient, and the RMSE.
+    """A function of the logarithms of the weights: (1), its gradient, and the RMSE.
 
-    Solutions are kept as starts of the next evaluation.
+    Each evaluation starts its linear systems from the solutions of the one before.
     """
     noise = np.ones(data.y.size)
     first = start.logs
@@ -88,8 +94,8 @@ def hold_out_objective(
         gamma = back.x.astype(np.float64)
         kept["a"], kept["gamma"] = solved.x, back.x
         slope = gradient(K, pairs, parts, a, gamma, e)[weights.layout.free]
-        pull = (logs - first) / SPREAD_OF_LOGS**2
-        value = 0.5 * float(e @ e) + 0.5 * float(pull @ (logs - first))
+        pull = (logs - first) / SD_OF_LOGS**2
+        value = 0.5 * float(e @ e) + 0.5 * float(pull @ (logs - first))  # (1)
         return value / y.size, (slope + pull) / y.size, float(np.sqrt(np.mean(e * e)))
 
     return objective

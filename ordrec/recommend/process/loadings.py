@@ -1,8 +1,8 @@
 """Low-rank loadings by EM factor analysis, fitted without the owners they are used for.
 
 The model of one owner's residuals: ``x_e = q_e . z + noise``, ``z ~ N(0, I)``, a ridge on the
-loadings. Owners are cut into folds; the loadings of a fold come from the other folds, so that
-the kernel ``q_e . q_f`` in an owner's block has not seen his ratings.
+loadings. Owners are split into folds; the loadings for a fold come from the other folds, so that
+the kernel ``q_e . q_f`` in an owner's block does not depend on that owner's ratings.
 
 Equations here, with ``v`` the noise variance:
 
@@ -33,7 +33,10 @@ def cross_fitted_loadings(
     rng: np.random.Generator,
     n_jobs: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Fold of each owner, and the loadings (n_folds, n_entries, rank) free of that fold."""
+    """Fold of each owner, and for each fold the loadings fitted without it.
+
+    The loadings have shape (n_folds, n_entries, rank).
+    """
     n_owners = start.size - 1
     fold = rng.permutation(n_owners) % n_folds
     owner = np.repeat(np.arange(n_owners), np.diff(start))
@@ -73,7 +76,7 @@ def factor_loadings(
 
 @njit(cache=True, nogil=True)
 def _round(start, entry, x, q, variance, ridge):  # type: ignore[no-untyped-def]
-    """One E and one M step; also the new noise variance."""
+    """The loadings and the noise variance after one E and one M step."""
     n_entries, rank = q.shape
     second = np.zeros((n_entries, rank, rank))
     first = np.zeros((n_entries, rank))
@@ -93,7 +96,7 @@ def _round(start, entry, x, q, variance, ridge):  # type: ignore[no-untyped-def]
             for b in range(a):
                 precision[b, a] = precision[a, b]
         V = np.linalg.inv(precision)  # (1)
-        m = np.dot(V, right)
+        m = np.dot(V, right)  # (1)
         moment = V + np.outer(m, m)
         for k in range(start[o], start[o + 1]):
             e = entry[k]

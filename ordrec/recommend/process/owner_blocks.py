@@ -1,9 +1,16 @@
 """One side's covariance: a dense block for each owner, in single precision.
 
-`assemble` builds the blocks, `multiply` applies them to one vector or to a batch, `forms`
-gives ``left' (d block) right`` summed over blocks for each component and smoothing count (the
-gradient), and `cross` the components between new pairs and the training ratings (prediction,
-gradient and explanation alike). All loops run over spans of owners.
+With ``k_c`` the components (3) to (12) of `ordrec.recommend.process.components` for one owner's
+entries, ``w_c`` their weights and ``s`` a smoothing count:
+
+(1) block       ``K = sum_c w_c k_c`` between the owner's training ratings
+(2) forms       ``left' k_c right``, summed over blocks, for the gradient by the weights
+(3)             ``d k_c / d log s = -(s / (S_ee + s) + s / (S_ff + s)) k_c / 2``
+(4) cross       ``k_c(query, training) right`` for each query, for means and explanations
+(5) adjoint     ``sum_q left_q sum_c w_c k_c(q, training)``
+
+`assemble` builds (1), `multiply` applies the blocks to one vector or to a batch, `quadratic_forms`
+computes (2) and (3), `cross` (4) and `cross_adjoint` (5). All loops run over spans of owners.
 """
 
 from __future__ import annotations
@@ -21,15 +28,16 @@ from ordrec.linalg.lapack import (
 )
 from ordrec.parallel.spans import over_spans
 from ordrec.recommend.process.components import (
-    FALL,
     N_SMOOTHED,
     N_STATS,
+    SHRINKAGE,
+    SMOOTHED,
     SideWeights,
-    entry_stats,
+    entry_components,
     row_components,
     view_owner,
 )
-from ordrec.recommend.process.pair_sums import Side
+from ordrec.recommend.process.pair_sums import OwnerSide
 
 __all__ = [
     "Queries",
@@ -38,21 +46,20 @@ __all__ = [
     "cross_adjoint",
     "diagonal",
     "diagonal_of_inverses",
-    "forms",
     "group_queries",
     "invert",
     "multiply",
     "parts_of_query",
+    "quadratic_forms",
 ]
-
-SMOOTHED = (0, 1, 3)  # components with a smoothing count
 
 
 class Queries(NamedTuple):
     """Pairs to predict, grouped by owner.
 
-    ``order`` gives each one's place in the caller's arrays. ``x`` and ``seen`` are the owner's
-    own training rating of that entry (0 and 0 if there is none), which the kernel leaves out.
+    ``order`` gives the place of each pair in the caller's arrays. ``x`` and ``seen`` are the
+    owner's own training rating of that entry (0 and 0 if there is none), which the kernel leaves
+    out.
     """
 
     start: np.ndarray
@@ -63,8 +70,10 @@ class Queries(NamedTuple):
     seen: np.ndarray
 
 
-def group_queries(side: Side, owners: np.ndarray, entries: np.ndarray, time: np.ndarray) -> Queries:
-    """Group pairs by owner, and look up those that are training ratings."""
+def group_queries(
+    side: OwnerSide, owners: np.ndarray, entries: np.ndarray, time: np.ndarray
+) -> Queries:
+    """Group pairs by owner, and look up which of them are training ratings."""
     n_owners, n_entries = side.start.size - 1, side.gram.shape[0]
     order = np.argsort(owners, kind="stable").astype(np.int64)
     start = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n_owners))])
@@ -87,8 +96,8 @@ def group_queries(side: Side, owners: np.ndarray, entries: np.ndarray, time: np.
     )
 
 
-def assemble(side: Side, w: SideWeights, n_jobs: int = 1) -> np.ndarray:
-    """All blocks in one array, row by row, owner after owner."""
+def assemble(side: OwnerSide, w: SideWeights, n_jobs: int = 1) -> np.ndarray:
+    """Blocks (1) of all owners in one array, row by row, owner after owner."""
     sizes = side.sizes
     base = np.concatenate([[0], np.cumsum(sizes * sizes)])
     blocks = np.empty(base[-1], dtype=np.float32)
@@ -130,7 +139,7 @@ def invert(blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, n_jobs: int
 def diagonal_of_inverses(
     blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, n_jobs: int = 1
 ) -> np.ndarray:
-    """Diagonal of ``(block + noise)^-1`` for each block; no inverse is kept."""
+    """Diagonal of ``(block + noise)^-1`` for each block, without keeping the inverses."""
     sizes = np.diff(start)
     base = np.concatenate([[0], np.cumsum(sizes * sizes)])
     result = np.empty(noise.size)
@@ -140,31 +149,28 @@ def diagonal_of_inverses(
     return result
 
 
-def forms(
-    side: Side, w: SideWeights, left: np.ndarray, right: np.ndarray, n_jobs: int = 1
+def quadratic_forms(
+    side: OwnerSide, w: SideWeights, left: np.ndarray, right: np.ndarray, n_jobs: int = 1
 ) -> np.ndarray:
-    """``left' K_c right`` for every component, then for the derivatives by each ``log s``."""
+    """(2) for every component, then (3) for every smoothing count."""
     n_terms = w.weights.size + N_SMOOTHED
     result = np.zeros((side.start.size - 1, n_terms))
-    over_spans(_forms, side.sizes**2, n_jobs, side, w, left, right, result)
+    over_spans(_quadratic_forms, side.sizes**2, n_jobs, side, w, left, right, result)
     return result.sum(axis=0)
 
 
 def cross(
-    side: Side, w: SideWeights, queries: Queries, right: np.ndarray, n_jobs: int = 1
+    side: OwnerSide, w: SideWeights, queries: Queries, right: np.ndarray, n_jobs: int = 1
 ) -> np.ndarray:
-    """``k_c(query, training) right`` for each query and component, in the queries' order.
-
-    Derivatives by each ``log s`` follow the components.
-    """
+    """(4) for each query and component, then (3); one row per pair, in the caller's order."""
     result = np.zeros((queries.order.size, w.weights.size + N_SMOOTHED))
     cost = np.diff(queries.start) * side.sizes
     over_spans(_cross, cost, n_jobs, side, w, queries, right, result)
     return result
 
 
-def parts_of_query(side: Side, w: SideWeights, owner: int, queries: Queries) -> np.ndarray:
-    """Components of the only query with each of its owner's training entries."""
+def parts_of_query(side: OwnerSide, w: SideWeights, owner: int, queries: Queries) -> np.ndarray:
+    """Components of a single query with each of its owner's training entries."""
     part = np.zeros((w.weights.size, int(side.start[owner + 1] - side.start[owner])))
     if part.shape[1]:
         _parts_of_query(side, w, owner, queries, part)
@@ -172,9 +178,9 @@ def parts_of_query(side: Side, w: SideWeights, owner: int, queries: Queries) -> 
 
 
 def cross_adjoint(
-    side: Side, w: SideWeights, queries: Queries, left: np.ndarray, n_jobs: int = 1
+    side: OwnerSide, w: SideWeights, queries: Queries, left: np.ndarray, n_jobs: int = 1
 ) -> np.ndarray:
-    """``sum_q left_q k(q, training)``: one number a training rating, in the side's order."""
+    """(5): one number per training rating, in the side's order."""
     result = np.zeros(side.entry.size)
     cost = np.diff(queries.start) * side.sizes
     over_spans(_cross_adjoint, cost, n_jobs, side, w, queries, left, result)
@@ -186,11 +192,11 @@ def cross_adjoint(
 
 @njit(cache=True, nogil=True)
 def _own_row(side, w, owner, o, a, n, out):  # type: ignore[no-untyped-def]
-    """Components of training entry ``a`` of owner o with his first n entries."""
+    """Components of training entry ``a`` of owner o with the owner's first n entries."""
     e = owner.entry[a]
     loadings = side.loadings[side.fold[o], e]
     row_components(side.gram[e], owner.stats[:, a], loadings, owner.time[a], owner, n, w, out)
-    if n > a and not owner.time[a] > 0.0:  # an unknown time has something of its own
+    if n > a and not owner.time[a] > 0.0:  # a rating of unknown time has a variance of its own
         for c in range(w.scales.size):
             out[out.shape[0] - 1 - c, a] += 1.0
 
@@ -198,10 +204,10 @@ def _own_row(side, w, owner, o, a, n, out):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _query_row(side, w, owner, o, queries, q, own, out):  # type: ignore[no-untyped-def]
     """Components of query q with all entries of its owner o; also its statistics ``own``."""
-    e = queries.entry[q]
-    entry_stats(side.gram[e, e], queries.x[q], queries.seen[q], owner.activity, w, own)
-    n, loadings = owner.entry.size, side.loadings[side.fold[o], e]
-    row_components(side.gram[e], own, loadings, queries.time[q], owner, n, w, out)
+    entry_components(
+        side, w, owner, side.fold[o], queries.entry[q], queries.time[q], queries.x[q],
+        queries.seen[q], own, out,
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -219,7 +225,7 @@ def _assemble(first, stop, side, w, base, blocks):  # type: ignore[no-untyped-de
                 weight = w.weights[c]
                 if weight != 0.0:
                     for b in range(a + 1):
-                        row[b] += weight * part[c, b]
+                        row[b] += weight * part[c, b]  # (1)
             for b in range(a + 1):
                 block[a, b] = row[b]
                 block[b, a] = row[b]
@@ -243,6 +249,7 @@ def _multiply_many(first, stop, blocks, base, start, vectors, result):  # type: 
 
 @njit(cache=True, nogil=True)
 def _with_noise(blocks, base, start, noise, o):  # type: ignore[no-untyped-def]
+    """A copy of owner o's block with the noise added to its diagonal."""
     n = start[o + 1] - start[o]
     block = blocks[base[o] : base[o + 1]].reshape((n, n)).astype(noise.dtype)
     for a in range(n):
@@ -276,8 +283,8 @@ def _diagonal_of_inverses(first, stop, blocks, base, start, noise, addresses, re
 
 
 @njit(cache=True, nogil=True)
-def _add_forms(part, n, own, stats, share, result):  # type: ignore[no-untyped-def]
-    """Add ``part @ share`` and the derivatives by each log s, (3), (4), (6) being the smoothed."""
+def _add_quadratic_forms(part, n, own, stats, share, result):  # type: ignore[no-untyped-def]
+    """Add ``part @ share`` for each component, (2) or (4), and (3) for each smoothing count."""
     n_components = part.shape[0]
     for c in range(n_components):
         total = 0.0
@@ -287,12 +294,13 @@ def _add_forms(part, n, own, stats, share, result):  # type: ignore[no-untyped-d
     for s in range(N_SMOOTHED):
         c, total = SMOOTHED[s], 0.0
         for b in range(n):
-            total -= 0.5 * (own[FALL + s] + stats[FALL + s, b]) * share[b] * part[c, b]
+            shrunk = own[SHRINKAGE + s] + stats[SHRINKAGE + s, b]
+            total -= 0.5 * shrunk * share[b] * part[c, b]  # (3)
         result[n_components + s] += total
 
 
 @njit(cache=True, nogil=True)
-def _forms(first, stop, side, w, left, right, result):  # type: ignore[no-untyped-def]
+def _quadratic_forms(first, stop, side, w, left, right, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
         owner = view_owner(side, w, o)
         n, begin = owner.entry.size, side.start[o]
@@ -304,7 +312,7 @@ def _forms(first, stop, side, w, left, right, result):  # type: ignore[no-untype
             for b in range(a):
                 share[b] = l_a * right[begin + b] + left[begin + b] * r_a
             share[a] = l_a * r_a
-            _add_forms(part, a + 1, owner.stats[:, a], owner.stats, share, result[o])
+            _add_quadratic_forms(part, a + 1, owner.stats[:, a], owner.stats, share, result[o])
 
 
 @njit(cache=True, nogil=True)
@@ -324,7 +332,7 @@ def _cross(first, stop, side, w, queries, right, result):  # type: ignore[no-unt
         share = right[begin : begin + n]
         for q in range(queries.start[o], queries.start[o + 1]):
             _query_row(side, w, owner, o, queries, q, own, part)
-            _add_forms(part, n, own, owner.stats, share, result[queries.order[q]])
+            _add_quadratic_forms(part, n, own, owner.stats, share, result[queries.order[q]])
 
 
 @njit(cache=True, nogil=True)
@@ -341,4 +349,4 @@ def _cross_adjoint(first, stop, side, w, queries, left, result):  # type: ignore
             share = left[queries.order[q]]
             for c in range(w.weights.size):
                 for b in range(n):
-                    result[begin + b] += share * w.weights[c] * part[c, b]
+                    result[begin + b] += share * w.weights[c] * part[c, b]  # (5)

@@ -1,21 +1,21 @@
-"""The Gram matrices of one side, from which every leave-one-owner-out kernel follows.
+"""Sums over pairs of entries on one side, from which every leave-one-owner-out kernel follows.
 
 On the item side the owners are users and the entries items; on the user side it is the other
-way round. With ``x_oe`` the owner-centred rating and ``o_oe`` whether there is one, four sums
-over owners are enough to take any single owner out again, in O(1) a pair:
+way round. With ``x_oe`` the owner-centred rating and ``o_oe`` 1 if there is one and 0 otherwise,
+five sums over owners are enough to leave any single owner out again, in O(1) per pair:
 
-====  ============================  =========
-slot  sum over owners v             symmetric
-====  ============================  =========
-0     ``x_ve x_vf``                 yes
-1     ``x_ve o_vf``                 no
-2     ``o_ve x_vf``                 no
-3     ``o_ve o_vf``                 yes
-4     ``weight_v o_ve o_vf``        yes
-====  ============================  =========
+====  ============  ======================  ===============  =========
+slot  name          sum over owners v       in `components`  symmetric
+====  ============  ======================  ===============  =========
+0     CROSS_SUM     ``x_ve x_vf``           ``P_ef``         yes
+1     OWN_SUM       ``x_ve o_vf``           ``Q_ef``         no
+2     OTHER_SUM     ``o_ve x_vf``           ``Q_fe``         no
+3     COMMON_SUM    ``o_ve o_vf``           ``N_ef``         yes
+4     ACTIVITY_SUM  ``weight_v o_ve o_vf``  ``A_ef``         yes
+====  ============  ======================  ===============  =========
 
-Slots from 5 on hold kernels of side information, which no owner enters. All slots of a pair
-lie together, because a block reads them for scattered pairs.
+Slots from 5 on hold kernels of side information, which do not depend on owners. All slots of a
+pair lie together, because a block reads them for scattered pairs.
 """
 
 from __future__ import annotations
@@ -27,13 +27,25 @@ from numba import njit
 
 from ordrec.parallel.spans import over_spans
 
-__all__ = ["N_SUMS", "Side", "build_side", "empty_side"]
+__all__ = [
+    "ACTIVITY_SUM",
+    "COMMON_SUM",
+    "CROSS_SUM",
+    "N_SUMS",
+    "OTHER_SUM",
+    "OWN_SUM",
+    "OwnerSide",
+    "add_pair",
+    "build_side",
+    "empty_side",
+]
 
+CROSS_SUM, OWN_SUM, OTHER_SUM, COMMON_SUM, ACTIVITY_SUM = range(5)
 N_SUMS = 5
 
 
-class Side(NamedTuple):
-    """Ratings grouped by owner, and the Gram of the entries.
+class OwnerSide(NamedTuple):
+    """Ratings grouped by owner, and the sums over all pairs of entries.
 
     Attributes
     ----------
@@ -47,9 +59,9 @@ class Side(NamedTuple):
         Seconds; 0 where unknown.
     gram : float32 (n_entries, n_entries, 5 + number of side kernels)
     activity : float64 (n_owners,)
-        The owner's weight in slot 4.
+        The owner's weight in slot 4, 1 / their number of ratings.
     fold : int64 (n_owners,)
-        Which loadings are free of the owner's ratings.
+        Which of the loadings were fitted without the owner's ratings.
     loadings : float64 (n_folds, n_entries, rank)
     """
 
@@ -78,8 +90,8 @@ def build_side(
     fold: np.ndarray,
     loadings: np.ndarray,
     n_jobs: int = 1,
-) -> Side:
-    """Sum up the Grams; ``features`` are rows of side information, one array a kernel."""
+) -> OwnerSide:
+    """Sum over all pairs of entries; ``features`` are rows of side information, one per kernel."""
     n_owners = start.size - 1
     sizes = np.diff(start)
     activity = 1.0 / np.maximum(sizes, 1)
@@ -95,12 +107,12 @@ def build_side(
     for slot, rows in enumerate(features, start=N_SUMS):
         small = rows.astype(np.float32)
         np.matmul(small, small.T, out=gram[:, :, slot])
-    return Side(start, entry, x, time, gram, activity, fold, loadings)
+    return OwnerSide(start, entry, x, time, gram, activity, fold, loadings)
 
 
-def empty_side(n_owners: int) -> Side:
+def empty_side(n_owners: int) -> OwnerSide:
     """A side without ratings, for a model with one side only."""
-    return Side(
+    return OwnerSide(
         np.zeros(n_owners + 1, dtype=np.int64),
         np.zeros(0, dtype=np.int64),
         np.zeros(0),
@@ -113,6 +125,16 @@ def empty_side(n_owners: int) -> Side:
 
 
 @njit(cache=True, nogil=True)
+def add_pair(row, f, x_e, x_f, weight):  # type: ignore[no-untyped-def]
+    """Add one owner's ratings of entries e and f to the five sums ``row[f]`` of entry e."""
+    row[f, CROSS_SUM] += x_e * x_f
+    row[f, OWN_SUM] += x_e
+    row[f, OTHER_SUM] += x_f
+    row[f, COMMON_SUM] += 1.0
+    row[f, ACTIVITY_SUM] += weight
+
+
+@njit(cache=True, nogil=True)
 def _sum_rows(first, stop, by_entry, owner, x_by_entry, start, entry, x, activity, gram):  # type: ignore[no-untyped-def]
     """Rows ``first..stop`` of the five sums, accumulated in double precision."""
     n_entries = gram.shape[0]
@@ -122,12 +144,7 @@ def _sum_rows(first, stop, by_entry, owner, x_by_entry, start, entry, x, activit
         for at in range(by_entry[e], by_entry[e + 1]):
             v, x_e = owner[at], x_by_entry[at]
             for k in range(start[v], start[v + 1]):
-                f, x_f = entry[k], x[k]
-                row[f, 0] += x_e * x_f
-                row[f, 1] += x_e
-                row[f, 2] += x_f
-                row[f, 3] += 1.0
-                row[f, 4] += activity[v]
+                add_pair(row, entry[k], x_e, x[k], activity[v])
         for f in range(n_entries):
             for slot in range(N_SUMS):
                 gram[e, f, slot] = row[f, slot]

@@ -1,9 +1,15 @@
-"""The shared part of the joint model: products of user and item kernels, as factors.
+"""The shared part of the joint model: products of user and item kernels, kept as factors.
 
-``h(u, i) = psi_u' W phi_i`` with independent ``W_kl ~ N(0, Omega_kl)``; the columns of psi and
-phi come in named groups, and Omega is constant on each pair of groups, so that the
-covariance is ``sum_ab w_ab A_a(u, v) B_b(i, j)`` with ``A_a = psi_a psi_a'``. Nothing larger than
-(users x columns) is ever formed.
+Equations here, with the columns of psi and phi in named groups, and Omega constant on each pair of
+groups:
+
+(1) ``h(u, i) = psi_u' W phi_i`` with independent ``W_kl ~ N(0, Omega_kl)``
+(2) its covariance ``sum_ab w_ab A_a(u, v) B_b(i, j)``, with ``A_a = psi_a psi_a'`` and
+    ``B_b = phi_b phi_b'``
+(3) applied to a vector: ``psi_u' table phi_i`` at each rating (`apply`), with
+(4) ``table = Omega * sum_ui psi_u phi_i' vector_ui`` (`adjoint`, without Omega)
+
+Nothing larger than (users x columns) is ever formed.
 """
 
 from __future__ import annotations
@@ -17,24 +23,25 @@ from scipy.sparse.linalg import svds
 
 from ordrec.parallel.spans import over_spans
 
-__all__ = ["USER_SMOOTHING", "Products", "implicit_features", "radial_features"]
+__all__ = ["USER_SMOOTHING", "SharedFeatures", "implicit_features", "radial_features"]
 
 USER_SMOOTHING = 10.0  # of the scale of a user's implicit features
 
 
 @dataclass(frozen=True)
-class Products:
-    """Features of users and items, and where each named group of columns lies.
+class SharedFeatures:
+    """Features of users and items, and the named groups of their columns.
 
     Attributes
     ----------
     psi, phi : float32 arrays
-        One row a user, one row an item.
+        One row per user, and one row per item.
     user_groups, item_groups : dict of str to slice
+        Columns of each group.
     start, items : int64 arrays
         The training ratings grouped by user.
     projection : float64 array (n_items, rank)
-        Takes a user's scaled row of ratings to his implicit features.
+        Maps a user's scaled row of ratings to their implicit features.
     """
 
     psi: np.ndarray
@@ -51,14 +58,14 @@ class Products:
         return [(a, b) for a in self.user_groups for b in self.item_groups]
 
     def variances(self, weights: np.ndarray) -> np.ndarray:
-        """Omega, from one weight a pair of groups."""
+        """Omega, from one weight per pair of groups."""
         omega = np.zeros((self.psi.shape[1], self.phi.shape[1]), dtype=np.float32)
         for weight, (a, b) in zip(weights, self.names, strict=True):
             omega[self.user_groups[a], self.item_groups[b]] = weight
         return omega
 
     def by_group(self, table: np.ndarray) -> np.ndarray:
-        """Sum of a table of the shape of Omega over each pair of groups."""
+        """Sums of a table shaped like Omega over each pair of groups."""
         return np.array(
             [
                 table[self.user_groups[a], self.item_groups[b]].sum(dtype=np.float64)
@@ -67,13 +74,16 @@ class Products:
         )
 
     def diagonal(self, omega: np.ndarray) -> np.ndarray:
-        """Variance of h at the training ratings."""
+        """Variance of h, the diagonal of (2), at the training ratings."""
         per_user = (self.psi**2) @ omega
         users = np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
         return np.einsum("nk,nk->n", per_user[users], (self.phi**2)[self.items])
 
-    def collect(self, vector: np.ndarray, n_jobs: int = 1) -> np.ndarray:
-        """``sum over training ratings of psi_u phi_i' vector_ui``; a batch adds a first axis."""
+    def adjoint(self, vector: np.ndarray, n_jobs: int = 1) -> np.ndarray:
+        """``sum over training ratings of psi_u phi_i' vector_ui``, (4); a batch adds a first axis.
+
+        This is the transpose of `apply`, which takes a table to the ratings.
+        """
         vectors = vector[:, None] if vector.ndim == 1 else vector
         n_users, n_vectors = self.start.size - 1, vectors.shape[1]
         sums = np.zeros((n_users, n_vectors, self.phi.shape[1]), dtype=np.float32)
@@ -81,31 +91,31 @@ class Products:
             _sums_by_user, np.diff(self.start), n_jobs, self.start, self.items, self.phi,
             vectors.astype(np.float32), sums,
         )  # fmt: skip
-        table = self.psi.T @ sums.reshape(n_users, -1)
+        table = self.psi.T @ sums.reshape(n_users, -1)  # (4)
         table = table.reshape(self.psi.shape[1], n_vectors, self.phi.shape[1]).swapaxes(0, 1)
         return table[0] if vector.ndim == 1 else table
 
-    def spread(self, table: np.ndarray, n_jobs: int = 1) -> np.ndarray:
-        """``psi_u' table phi_i`` at the training ratings; a batch of tables gives columns."""
+    def apply(self, table: np.ndarray, n_jobs: int = 1) -> np.ndarray:
+        """``psi_u' table phi_i`` at the training ratings, (3); a batch of tables gives columns."""
         tables = table[None] if table.ndim == 2 else table
         n_users, n_vectors = self.start.size - 1, tables.shape[0]
         flat = np.ascontiguousarray(tables.swapaxes(0, 1)).reshape(self.psi.shape[1], -1)
         sums = (self.psi @ flat).reshape(n_users, n_vectors, self.phi.shape[1])
         result = np.empty((self.items.size, n_vectors), dtype=np.float32)
         over_spans(
-            _spread_by_user, np.diff(self.start), n_jobs, self.start, self.items, self.phi,
+            _apply_by_user, np.diff(self.start), n_jobs, self.start, self.items, self.phi,
             sums, result,
         )  # fmt: skip
         return result[:, 0] if table.ndim == 2 else result
 
-    def at(self, table: np.ndarray, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """``psi_u' table phi_i`` at any pairs."""
-        those, at = np.unique(users, return_inverse=True)
-        sums = self.psi[those].astype(np.float64) @ table
+    def apply_at(self, table: np.ndarray, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """``psi_u' table phi_i`` at any pairs, (3)."""
+        distinct, at = np.unique(users, return_inverse=True)
+        sums = self.psi[distinct].astype(np.float64) @ table
         return np.einsum("nk,nk->n", sums[at], self.phi[items], dtype=np.float64)
 
-    def collect_at(self, vector: np.ndarray, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """``sum over pairs of psi_u phi_i' vector`` for any pairs."""
+    def adjoint_at(self, vector: np.ndarray, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """``sum over pairs of psi_u phi_i' vector`` for any pairs, (4)."""
         shape = (self.psi.shape[0], self.phi.shape[0])
         matrix = sparse.csr_array((vector.astype(np.float32), (users, items)), shape=shape)
         return self.psi.T @ (matrix @ self.phi)
@@ -119,11 +129,12 @@ def implicit_features(
     smoothing: float,
     by_activity: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows whose products approximate the cosine of who (or what) was rated, at a given rank.
+    """Features whose products approximate the cosines between the rows of ``seen``.
 
-    ``seen`` has a row for each entity to be described. With ``by_activity`` a column counts the
-    less, the more entries it has. A row's scale is ``1 / sqrt(its squares + smoothing)``. Also
-    returned is the projection that takes a scaled row to its features.
+    ``seen`` has a row for each user (or item) to be described, with ones for what they rated (or
+    who rated it). With ``by_activity`` a column with more entries counts less. A row's scale is
+    ``1 / sqrt(its squares + smoothing)``. Also returns the projection that maps a scaled row to
+    its features.
     """
     counts = np.asarray(seen.sum(axis=0)).ravel()
     columns = 1.0 / np.sqrt(np.maximum(counts, 1.0)) if by_activity else np.ones(counts.size)
@@ -139,7 +150,7 @@ def implicit_features(
 
 
 def radial_features(values: np.ndarray, width: float, rank: int = 12) -> np.ndarray:
-    """Rows whose products approximate ``exp(-(a - b)^2 / (2 width^2))``; zeros where unknown."""
+    """Features whose products approximate ``exp(-(a - b)^2 / (2 width^2))``; 0 where unknown."""
     known = np.isfinite(values)
     rows = np.zeros((values.size, 0))
     if not known.any():
@@ -164,7 +175,7 @@ def _sums_by_user(first, stop, start, items, phi, vectors, sums):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def _spread_by_user(first, stop, start, items, phi, sums, result):  # type: ignore[no-untyped-def]
+def _apply_by_user(first, stop, start, items, phi, sums, result):  # type: ignore[no-untyped-def]
     for u in range(first, stop):
         if start[u] < start[u + 1]:
             own = phi[items[start[u] : start[u + 1]]]

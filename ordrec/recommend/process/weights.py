@@ -14,24 +14,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ordrec.errors import ArgumentError
-from ordrec.recommend.process.components import SideWeights
+from ordrec.recommend.process.components import (
+    N_SMOOTHED,
+    SMOOTHED_NAMES,
+    SideWeights,
+    component_names,
+)
 
 if TYPE_CHECKING:
     from ordrec.recommend.process.covariance import JointData
 
 __all__ = ["DEFAULTS", "FAST_DEFAULTS", "TIME_SCALES", "Layout", "Weights"]
 
-FIXED = (
-    "residual",
-    "implicit",
-    "squared",
-    "activity",
-    "constant",
-    "slope",
-    "popularity",
-    "lowrank",
-)
-SMOOTHED = ("residual", "implicit", "activity")
 TIME_SCALES = {"10s": 10.0, "2min": 120.0, "2h": 7200.0}
 
 DEFAULTS: dict[str, float] = {
@@ -55,12 +49,12 @@ FAST_DEFAULTS: dict[str, float] = {
     "item.year": 0.116, "item.time.10s": 0.09, "item.time.2min": 0.137, "item.time.2h": 0.27,
     "smooth.item.residual": 87.0, "smooth.item.implicit": 1.54,
 }  # fmt: skip
-OTHER_PRODUCT = 0.01
+OTHER_PRODUCT = 0.01  # products of groups without a default weight
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which components there are, and in which order they stand in the arrays.
+    """The components of a model, and their order in the arrays of weights.
 
     Parameters
     ----------
@@ -106,26 +100,29 @@ class Layout:
                     )
             chosen = set(components) & set(known)
         if not chosen:
-            raise ArgumentError("components: none of those named is there in these ratings")
+            raise ArgumentError("components: these ratings have none of the components named")
         return replace(plain, chosen=frozenset(chosen))
 
     @property
     def names(self) -> list[str]:
         """All weights: item side, user side, products, smoothing counts."""
         return [
-            *(f"item.{name}" for name in (*FIXED, *self.item_side)),
-            *(f"item.time.{name}" for name in self.scales),
-            *(f"user.{name}" for name in (*FIXED, *self.user_side)),
+            *self.side_names("item"),
+            *self.side_names("user"),
             *(f"product.{name}" for name in self.products),
-            *(f"smooth.item.{name}" for name in SMOOTHED),
-            *(f"smooth.user.{name}" for name in SMOOTHED),
+            *(f"smooth.item.{name}" for name in SMOOTHED_NAMES),
+            *(f"smooth.user.{name}" for name in SMOOTHED_NAMES),
         ]
+
+    def side_names(self, side: str) -> list[str]:
+        """Names of the components of the "item" or the "user" side."""
+        kernels = self.item_side if side == "item" else self.user_side
+        return [f"{side}.{name}" for name in component_names(side, kernels, self.scales)]
 
     @property
     def counts(self) -> tuple[int, int, int]:
         """Number of item side, user side and product weights."""
-        n_item = len(FIXED) + len(self.item_side) + len(self.scales)
-        return n_item, len(FIXED) + len(self.user_side), len(self.products)
+        return len(self.side_names("item")), len(self.side_names("user")), len(self.products)
 
     @property
     def free(self) -> np.ndarray:
@@ -164,19 +161,19 @@ class Weights:
         if which == "item":
             scales = np.array([TIME_SCALES[name] for name in self.layout.scales])
             return SideWeights(
-                self.values[:n_item].copy(), smoothing[:3].copy(), scales, popularity
+                self.values[:n_item].copy(), smoothing[:N_SMOOTHED].copy(), scales, popularity
             )
         weights = self.values[n_item : n_item + n_user].copy()
-        return SideWeights(weights, smoothing[3:].copy(), np.zeros(0), popularity)
+        return SideWeights(weights, smoothing[N_SMOOTHED:].copy(), np.zeros(0), popularity)
 
     @property
     def products(self) -> np.ndarray:
-        """One weight a product component."""
+        """One weight per product component."""
         n_item, n_user, n_products = self.layout.counts
         return self.values[n_item + n_user : n_item + n_user + n_products]
 
     def without_times(self) -> Weights:
-        """The same weights in a layout that knows no times."""
+        """The same weights in a layout without time scales."""
         layout = replace(self.layout, scales=())
         by_name = dict(zip(self.layout.names, self.values, strict=True))
         return Weights(layout, np.array([by_name[name] for name in layout.names]))

@@ -27,12 +27,11 @@ from ordrec.recommend.base import IdMappedModel, codes_of
 from ordrec.recommend.choice.base import ChoiceModel
 from ordrec.recommend.choice.calibration import PickCalibration
 from ordrec.recommend.choice.mixture import ChoiceMixture
-from ordrec.recommend.lists import ItemFilter, best_columns, check_list_length
+from ordrec.recommend.lists import ItemFilter, best_columns, check_list_length, item_titles
 from ordrec.recommend.recommender.pick_calibration import calibrated_picks
 from ordrec.recommend.recommender.reasons import RecommendationReasons
 from ordrec.recommend.recommender.taste import Taste, liked_from, taste_of
 from ordrec.recommend.registry import make_model
-from ordrec.recommend.titles import item_titles
 
 __all__ = ["Recommender"]
 
@@ -337,7 +336,7 @@ class Recommender(IdMappedModel):
             None if taste is None else float(taste.expected[0]),
             None if taste is None or taste.p_like is None else float(taste.p_like[0]),
             reasons,
-            self.rating_.explain(user, item) if hasattr(self.rating_, "explain") else None,
+            getattr(self.rating_, "explain", _unexplained)(user, item),
         )
 
     # ---- new users ------------------------------------------------------------------------
@@ -431,6 +430,10 @@ class Recommender(IdMappedModel):
             if len(model.titles_) != len(model.item_ids_):
                 raise ModelFileError("it has not one title per item")
         return model
+
+
+def _unexplained(user: Any, item: Any) -> None:
+    """What a rating model without ``explain`` has to say."""
 
 
 def _part(arrays: Any, prefix: str) -> dict[str, np.ndarray]:

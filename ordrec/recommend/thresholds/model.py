@@ -13,16 +13,16 @@ from ordrec.ordinal.decisions import Decision, decide
 from ordrec.persistence import model_of, state_of
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel
-from ordrec.recommend.predictor.preparation import Units
-from ordrec.recommend.thresholds.ordered_probit import LayerPriors, fit_layer
+from ordrec.recommend.thresholds.ordered_probit import ProbitPriors, fit_ordered_probit
 from ordrec.recommend.thresholds.state import (
     checked_decision,
-    layer_from_arrays,
-    layer_to_arrays,
     number,
     plain_decision,
+    probit_from_arrays,
+    probit_to_arrays,
     units_from,
 )
+from ordrec.recommend.units import Units
 
 __all__ = ["PersonalThresholds"]
 
@@ -31,25 +31,26 @@ __all__ = ["PersonalThresholds"]
 class PersonalThresholds(IdMappedModel):
     """A hierarchical ordered probit over the scores of another model.
 
-    Every user has thresholds and a scale of his own, shrunk to common ones, so that one who
-    only gives fours and fives is read differently from one who uses the whole scale. See
-    `ordrec.recommend.thresholds.ordered_probit` for the model.
+    Every user has their own thresholds and scale, shrunk to common ones, so that a four means
+    something else from a user who gives only fours and fives than from one who uses the whole
+    scale. See `ordrec.recommend.thresholds.ordered_probit` for the model.
 
     Parameters
     ----------
     scorer : object with fit and predict, or None
         Any rating model. It is fitted ``n_splits`` times to parts of the ratings, so that
-        each rating's score comes from a fit without it, and once to all of them. With None the
-        scores are given to `fit` and to the predictions.
+        each rating's score comes from a fit without it, and once to all of them. With None,
+        pass scores to `fit` and to the predictions.
     decision : {"median", "mode", "mean"} or cost matrix
-        How `predict` makes one rating of a distribution; "mean" gives the expected rating.
+        How `predict` turns a distribution into one rating; "mean" gives the expected rating.
     n_splits : int
+        Number of parts.
     threshold_sd, user_sd, item_sd : float
-        Standard deviations to begin with, of the users' thresholds (in units of scores on a
-        5-star scale) and of the log-scales of users and items. Those of users are learnt from
-        the ratings; the given ones count as twenty users.
+        Starting standard deviations of the users' thresholds (in units of scores on a 5-star
+        scale) and of the log-scales of users and items. Those of users are learnt from the
+        ratings; the given ones count as twenty users.
     random_state : int
-        Of the parts.
+        Seed of the split into parts.
 
     Examples
     --------
@@ -72,13 +73,13 @@ class PersonalThresholds(IdMappedModel):
     random_state: int = 0
 
     def fit(self, ratings: Ratings, scores: np.ndarray | None = None) -> PersonalThresholds:
-        """Fit the scorer and the layer.
+        """Fit the scorer and the ordered probit.
 
         Parameters
         ----------
         ratings : Ratings
         scores : ndarray, optional
-            One score a rating, each made without its rating (leave-one-out or held-out), in
+            One score per rating, each made without its rating (leave-one-out or held-out), in
             place of a scorer.
         """
         if (scores is None) == (self.scorer is None):
@@ -90,7 +91,7 @@ class PersonalThresholds(IdMappedModel):
         scores = np.asarray(scores, dtype=np.float64)
         if scores.shape != (ratings.n_ratings,) or not np.isfinite(scores).all():
             raise ArgumentError(
-                f"scores must be {ratings.n_ratings} finite numbers, one a rating, "
+                f"scores must be {ratings.n_ratings} finite numbers, one per rating, "
                 f"got shape {scores.shape}"
             )
         step = float(np.diff(ratings.scale.values).min())
@@ -98,15 +99,18 @@ class PersonalThresholds(IdMappedModel):
         self.line_ = _regression(scores, ratings.values)
         users, items = ratings.users.astype(np.int64), ratings.items.astype(np.int64)
         inward = self._inward(scores)
-        self.layer_ = fit_layer(
+        self.layer_ = fit_ordered_probit(
             inward, ratings.levels, users, items, ratings.scale.n_ranks,
             ratings.n_users, ratings.n_items,
-            LayerPriors(self.threshold_sd, user_sd=self.user_sd, item_sd=self.item_sd),
+            ProbitPriors(self.threshold_sd, user_sd=self.user_sd, item_sd=self.item_sd),
         )  # fmt: skip
         return self
 
     def predict_proba(self, users: Any, items: Any, scores: Any = None) -> np.ndarray:
-        """One row a pair, one column a scale value; unknown users get the common thresholds."""
+        """One row per pair, one column per scale value; rows sum to 1.
+
+        Unknown users get the common thresholds.
+        """
         user_codes, item_codes = self._codes(users, items)
         if (scores is None) == (self.scorer is None):
             raise ArgumentError("give scores to predictions if, and only if, fit was given scores")
@@ -116,26 +120,26 @@ class PersonalThresholds(IdMappedModel):
         return self.layer_.probabilities(inward, user_codes, item_codes)
 
     def predict(self, users: Any, items: Any, scores: Any = None) -> np.ndarray:
-        """One rating a pair, by ``decision``."""
+        """One rating per pair, by ``decision``."""
         p = self.predict_proba(users, items, scores)
         return decide(p, self.decision, self.scale_.values)
 
     # ---- files ---------------------------------------------------------------------------
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.persistence`; the scorer must have them too."""
+        """Arrays and metadata for `ordrec.persistence`; the scorer must be storable too."""
         arrays, metadata = self._identity()
         metadata["parameters"] |= {"scorer": None, "decision": plain_decision(self.decision)}
-        layer, of_layer = layer_to_arrays("layer", self.layer_)
-        metadata |= {"layer": of_layer, "units": asdict(self.units_),
+        probit, numbers = probit_to_arrays("layer", self.layer_)
+        metadata |= {"layer": numbers, "units": asdict(self.units_),
                      "line": list(self.line_), "scorer": None}  # fmt: skip
-        arrays |= layer
+        arrays |= probit
         if self.scorer is not None:
             try:
                 inner, metadata["scorer"] = state_of(self.scorer_)
             except ArgumentError as error:
                 raise ArgumentError(
-                    f"PersonalThresholds cannot be saved with its scorer ({error}): save one "
+                    f"PersonalThresholds cannot be saved with its scorer ({error}): save a model "
                     "that was fitted to a column of scores, fit(ratings, scores)"
                 ) from None
             arrays |= {f"scorer.{name}": array for name, array in inner.items()}
@@ -143,7 +147,7 @@ class PersonalThresholds(IdMappedModel):
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """The model of a file."""
+        """Restore a model from the arrays and the metadata of a file."""
         model = cls._from_identity(arrays, metadata)
         n_ranks, n_users, n_items = (
             model.scale_.n_ranks,
@@ -155,13 +159,13 @@ class PersonalThresholds(IdMappedModel):
         slope, intercept = metadata["line"]
         model.line_ = number(slope), number(intercept)
         sizes = n_ranks, n_users, n_items
-        model.layer_ = layer_from_arrays("layer", arrays, metadata["layer"], sizes)
+        model.layer_ = probit_from_arrays("layer", arrays, metadata["layer"], sizes)
         if metadata["scorer"] is not None:
             inner = {name.removeprefix("scorer."): array for name, array in arrays.items()
                      if name.startswith("scorer.")}  # fmt: skip
             model.scorer = model.scorer_ = model_of(inner, metadata["scorer"])
             if not hasattr(model.scorer, "predict"):
-                raise ModelFileError("its scorer does not predict ratings")
+                raise ModelFileError("the stored scorer does not predict ratings")
         return model
 
     @classmethod
@@ -176,7 +180,7 @@ class PersonalThresholds(IdMappedModel):
         return self.units_.inward(intercept + slope * scores)
 
     def _out_of_fold(self, ratings: Ratings) -> np.ndarray:
-        """Scores of all ratings, each from a fit without it."""
+        """Scores of all ratings, each from a fit to other parts than its own."""
         n_splits = min(self.n_splits, ratings.n_ratings)
         if n_splits < 2:
             raise ArgumentError("n_splits: at least two parts and two ratings are needed")
@@ -193,7 +197,7 @@ class PersonalThresholds(IdMappedModel):
 
 
 def _regression(scores: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-    """Slope and intercept of the ratings on the scores, so that their units do not matter."""
+    """Slope and intercept of the ratings on the scores, so that the scores' units cancel."""
     centred = scores - scores.mean()
     squares = float(centred @ centred)
     slope = float(centred @ values) / squares if squares > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Compiled Newton steps of the ordinal layer: one user's thresholds and scale, one item's scale.
+"""Compiled Newton steps of the ordered probit: users' thresholds and scales, items' scales.
 
 A user's parameters are ``eta = (b, g_1 .. g_{m-1}, p)``: the threshold at ``anchor``, the
 logarithms of the gaps between neighbouring thresholds, and the logarithm of the scale. Any eta
@@ -73,7 +73,7 @@ def _mills(x):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def thresholds_from(eta, anchor, t):  # type: ignore[no-untyped-def]
-    """(1), into t."""
+    """Write the thresholds (1) into t."""
     t[anchor] = eta[0]
     for k in range(anchor + 1, t.size):
         t[k] = t[k - 1] + exp(eta[k])
@@ -139,14 +139,14 @@ def _derivatives(eta, anchor, scores, levels, offset, t):  # type: ignore[no-unt
             J[j:m, j] = exp(eta[j])
         else:
             J[:j, j] = -exp(eta[j])
-    return total, np.dot(J.T, slope), np.dot(J.T, np.dot(H, J))
+    return total, np.dot(J.T, slope), np.dot(J.T, np.dot(H, J))  # (2)
 
 
 @njit(cache=True, nogil=True)
 def user_steps(eta, covariance, mean, precision, anchor, scores, levels, offset, start, n_steps):  # type: ignore[no-untyped-def]
-    """Newton steps for each user in turn, and (3) after the last; returns the sum of log p.
+    """Newton steps for each user, and (3) after the last; returns the sum of log p.
 
-    ``offset`` is the part of each rating's log-scale that is not the user's; ``start`` says where
+    ``offset`` is the part of each rating's log-scale that is not the user's; ``start`` is where
     the ratings of each user begin. Users without ratings get their prior.
     """
     t, sum_of_logs = np.empty(eta.shape[1] - 1), 0.0
@@ -170,7 +170,7 @@ def user_steps(eta, covariance, mean, precision, anchor, scores, levels, offset,
                     break
                 step *= 0.5
         total, _, H = _derivatives(eta[u], anchor, f, k, more, t)
-        covariance[u] = np.linalg.inv(H + precision)
+        covariance[u] = np.linalg.inv(H + precision)  # (3)
         sum_of_logs += total
     return sum_of_logs
 
@@ -179,7 +179,7 @@ def user_steps(eta, covariance, mean, precision, anchor, scores, levels, offset,
 def item_steps(q, variance, mean, precision, eta, anchor, scores, levels, users, order, start):  # type: ignore[no-untyped-def]
     """One Newton step for the log-scale q of each item, and its posterior variance.
 
-    ``order`` lists the ratings item after item, ``start`` says where those of each begin.
+    ``order`` lists the ratings item after item, ``start`` is where those of each item begin.
     """
     m = eta.shape[1] - 1
     t = np.empty((eta.shape[0], m))

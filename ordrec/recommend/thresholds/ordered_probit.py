@@ -7,13 +7,13 @@ Equations here, with ``f`` the score of user u for item i, ``n_u``, ``n_i`` coun
 (3) ``(t_u,anchor, logarithms of the gaps of t_u, p_u) ~ N(mean, covariance)``
 (4) ``q_i ~ N(0, item_sd^2)``
 (5) ``s^2 + v`` in place of ``s^2``, with ``v`` the posterior variance of the anchored threshold:
-    the average of (1) over what is not known of a user's thresholds
+    the average of (1) over the uncertainty about a user's thresholds
 
-Gaps have logarithms, so that thresholds never cross, and a user who gives whole stars only has
-gaps near 0 for the half ones. The covariance says which gaps go together, and is learnt: an EM
-algorithm whose E step is the posterior mode of each user's parameters with the curvature there
-(Laplace's method, `ordrec.recommend.thresholds.newton`), and whose M step takes the moments of
-(3) and (4) and the regressions on the counts in (2).
+The gaps are modelled by their logarithms, so that thresholds never cross; a user who gives whole
+stars only has gaps near 0 for the half ones. The covariance says which gaps vary together, and is
+learnt by an EM algorithm. Its E step finds the posterior mode of each user's parameters and the
+curvature there (Laplace's method, `ordrec.recommend.thresholds.newton`); its M step takes the
+moments of (3) and (4) and the regressions on the counts in (2).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from ordrec.errors import DataError
 from ordrec.ordinal.thresholds.probabilities import log_interval
 from ordrec.recommend.thresholds.newton import curvatures, item_steps, thresholds_from, user_steps
 
-__all__ = ["Layer", "LayerPriors", "curvature", "fit_layer", "fit_person"]
+__all__ = ["OrderedProbit", "ProbitPriors", "curvature", "fit_one_user", "fit_ordered_probit"]
 
-PERSON_STEPS = 12
+ONE_USER_STEPS = 12
 LEAST_GAP = 0.02  # between common thresholds at the start
 
 
 @dataclass(frozen=True)
-class LayerPriors:
-    """Standard deviations of what is personal, in units of scores of 5-star ratings.
+class ProbitPriors:
+    """Standard deviations of the users' and items' parameters, at which learning starts.
 
-    ``gap_sd`` is one of logarithms. They are where learning starts, and count as much as what
-    ``weight`` users (or items) tell.
+    They are in units of scores of 5-star ratings, except ``gap_sd``, ``user_sd`` and ``item_sd``,
+    which are those of logarithms. They count as much as ``weight`` users (or items).
     """
 
     threshold_sd: float = 0.25
@@ -48,14 +48,14 @@ class LayerPriors:
     weight: float = 20.0
 
     def covariance(self, n_thresholds: int) -> np.ndarray:
-        """Of (3), at the start."""
+        """The covariance of (3) at which learning starts."""
         gaps = np.full(n_thresholds - 1, self.gap_sd)
         return np.diag(np.concatenate([[self.threshold_sd], gaps, [self.user_sd]]) ** 2)
 
 
 @dataclass(frozen=True)
-class Layer:
-    """A fitted layer.
+class OrderedProbit:
+    """A fitted hierarchical ordered probit.
 
     Attributes
     ----------
@@ -64,17 +64,19 @@ class Layer:
     shifts : (n_users, n_ranks - 1)
         t_u - t; zeros for users without a rating.
     scale : (3,)
-        c of (2).
+        The coefficients c_0, c_1, c_2 of (2).
     user_scale, item_scale : arrays
-        p_u, with (5), and q_i.
+        p_u, including (5), and q_i.
     user_counts, item_counts : arrays
-        Ratings behind each user and item.
+        Number of ratings of each user and item.
     n_iter : int
+        Rounds of EM.
     value : float
-        Negative log-likelihood a rating, of those it was fitted to.
+        Negative log-likelihood per rating, of the ratings it was fitted to.
     covariance : (n_ranks, n_ranks)
-        Of (3).
+        The covariance of (3).
     anchor : int
+        The threshold that (3) models directly; the others follow from the gaps.
     """
 
     thresholds: np.ndarray
@@ -99,22 +101,22 @@ class Layer:
         c = self.scale
         n_u = np.append(self.user_counts, 0.0)[users]
         n_i = np.append(self.item_counts, 0.0)[items]
-        nobody = _doubt(self.covariance[0, 0], c[0])
-        personal = np.append(self.user_scale, nobody)[users]
+        unknown_user = _widening(self.covariance[0, 0], c[0])  # (5)
+        personal = np.append(self.user_scale, unknown_user)[users]
         personal = personal + np.append(self.item_scale, 0.0)[items]
-        return np.exp(c[0] + c[1] * np.log1p(n_u) + c[2] * np.log1p(n_i) + personal)
+        return np.exp(c[0] + c[1] * np.log1p(n_u) + c[2] * np.log1p(n_i) + personal)  # (2)
 
     def probabilities(self, scores: np.ndarray, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """P(rank) for each pair, one column a rank."""
+        """P(rank) for each pair, one column per rank, (1)."""
         t = self.thresholds_of(users)
         outer = np.full((scores.size, 1), np.inf)
         edges = np.hstack([-outer, t, outer])
-        z = (edges - scores[:, None]) / self.scale_of(users, items)[:, None]
+        z = (edges - scores[:, None]) / self.scale_of(users, items)[:, None]  # (1)
         p = np.exp(log_interval(z[:, :-1], np.maximum(z[:, 1:], z[:, :-1] + 1e-9)))
         return p / p.sum(axis=1, keepdims=True)
 
-    def with_user(self, user: int, shifts: np.ndarray, scale: float, count: int) -> Layer:
-        """The same layer with one user's parameters replaced, or added at the end."""
+    def with_user(self, user: int, shifts: np.ndarray, scale: float, count: int) -> OrderedProbit:
+        """The same probit with one user's parameters replaced, or added at the end."""
         n_users = max(self.shifts.shape[0], user + 1)
         grown = np.zeros((n_users, self.thresholds.size))
         grown[: self.shifts.shape[0]] = self.shifts
@@ -125,7 +127,7 @@ class Layer:
         return replace(self, shifts=grown, user_scale=scales, user_counts=counts)
 
 
-def fit_layer(
+def fit_ordered_probit(
     scores: np.ndarray,
     levels: np.ndarray,
     users: np.ndarray,
@@ -133,12 +135,12 @@ def fit_layer(
     n_ranks: int,
     n_users: int,
     n_items: int,
-    priors: LayerPriors | None = None,
+    priors: ProbitPriors | None = None,
     *,
     max_iter: int = 40,
     tol: float = 2e-3,
-) -> Layer:
-    """Fit to scores that were made without the rating they stand beside.
+) -> OrderedProbit:
+    """Fit the hierarchical ordered probit to scores, each made without the rating it explains.
 
     Parameters
     ----------
@@ -148,101 +150,56 @@ def fit_layer(
         Zero-based ranks.
     users, items : ndarray of int
         Codes.
-    priors : LayerPriors, optional
+    priors : ProbitPriors, optional
     max_iter : int
         Most rounds of EM.
     tol : float
-        They end when no mean and no standard deviation of (3) moves further than this.
+        EM ends when no mean and no standard deviation of (3) moves further than this.
     """
-    priors = priors or LayerPriors()
+    priors = priors or ProbitPriors()
     order = np.argsort(users, kind="stable")
-    f, k = scores[order].astype(np.float64), levels[order].astype(np.int64)
-    u, i = users[order].astype(np.int64), items[order].astype(np.int64)
-    by_user, by_item = _Group.of(u, n_users), _Group.of(i, n_items)
-    mean, anchor = _first_mean(f, k, n_ranks)
-    first_mean, first_covariance = mean, priors.covariance(n_ranks - 1)
-    covariance, item_variance = first_covariance, priors.item_sd**2
-    c_user, c_item = 0.0, 0.0
-    eta = np.tile(mean, (n_users, 1))
-    spread = np.tile(covariance, (n_users, 1, 1))
-    q, q_variance = np.zeros(n_items), np.full(n_items, item_variance)
-    log_p, n_iter, known = 0.0, 0, by_user.counts > 0
-    means = np.tile(mean, (n_users, 1))
+    data = _Data(
+        scores[order].astype(np.float64), levels[order].astype(np.int64),
+        users[order].astype(np.int64), items[order].astype(np.int64), n_ranks,
+        _Group.of(users[order].astype(np.int64), n_users),
+        _Group.of(items[order].astype(np.int64), n_items),
+    )  # fmt: skip
+    em = _EM.start(data, priors)
+    n_iter, log_p = 0, 0.0
     while n_iter < max_iter:
         n_iter += 1
-        log_p = user_steps(
-            eta, spread, means, np.linalg.inv(covariance), anchor, f, k, q[i], by_user.start, 1
-        )
-        item_steps(
-            q, q_variance, c_item * by_item.logs, 1.0 / item_variance, eta, anchor, f, k, u,
-            by_item.order, by_item.start,
-        )  # fmt: skip
-        c_item, shift = _item_line(q, q_variance, item_variance, by_item)
-        q -= shift
-        eta[:, -1] += shift
-        c_user = _slope(by_user.logs[known], eta[known, -1])
-        residual = eta.copy()
-        residual[:, -1] -= c_user * by_user.logs
-        before = mean, np.diag(covariance)
-        mean = (residual[known].sum(axis=0) + first_mean) / (known.sum() + 1)
-        away = residual[known] - mean
-        covariance = _pooled(
-            first_covariance, priors.weight, spread[known].sum(axis=0) + away.T @ away, known.sum()
-        )
-        rest = (q - c_item * by_item.logs)[by_item.counts > 0]
-        squares = (q_variance[by_item.counts > 0] + rest**2).sum()
-        item_variance = _pooled(priors.item_sd**2, priors.weight, squares, rest.size)
-        means = np.tile(mean, (n_users, 1))
-        means[:, -1] += c_user * by_user.logs
-        moved = mean - before[0], np.sqrt(np.diag(covariance)) - np.sqrt(before[1])
-        if np.abs(moved).max() < tol:
+        log_p = em.e_step(data)
+        if em.m_step(data, priors) < tol:
             break
-    t, by_person = np.empty(n_ranks - 1), np.empty((n_users, n_ranks - 1))
-    thresholds_from(mean, anchor, t)
-    for person in range(n_users):
-        thresholds_from(eta[person], anchor, by_person[person])
-    constant = mean[-1] - c_user * by_user.centre - c_item * by_item.centre
-    return Layer(
-        t,
-        np.where(known[:, None], by_person - t, 0.0),
-        np.array([constant, c_user, c_item]),
-        (eta - means)[:, -1] + _doubt(spread[:, 0, 0], eta[:, -1]),
-        np.where(by_item.counts > 0, q - c_item * by_item.logs, 0.0),
-        by_user.counts,
-        by_item.counts,
-        n_iter,
-        -float(log_p) / max(f.size, 1),
-        covariance,
-        anchor,
-    )
+    return em.fitted(data, n_iter, log_p)
 
 
-def fit_person(
-    layer: Layer, scores: np.ndarray, levels: np.ndarray, items: np.ndarray
+def fit_one_user(
+    probit: OrderedProbit, scores: np.ndarray, levels: np.ndarray, items: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Threshold shifts and log-scale of one more user, all else held as it is."""
-    t, c = layer.thresholds, layer.scale
+    """Threshold shifts and log-scale of one more user, everything else held fixed."""
+    t, c = probit.thresholds, probit.scale
     if scores.size == 0:
-        return np.zeros(t.size), float(_doubt(layer.covariance[0, 0], c[0]))
+        return np.zeros(t.size), float(_widening(probit.covariance[0, 0], c[0]))
     gaps = np.log(np.maximum(np.diff(t), np.finfo(np.float64).tiny))
     usual = c[0] + c[1] * np.log(scores.size)
-    mean = np.concatenate([[t[layer.anchor]], gaps, [usual]])[None]
-    n_i, q = np.append(layer.item_counts, 0.0)[items], np.append(layer.item_scale, 0.0)[items]
+    mean = np.concatenate([[t[probit.anchor]], gaps, [usual]])[None]
+    n_i, q = np.append(probit.item_counts, 0.0)[items], np.append(probit.item_scale, 0.0)[items]
     eta, spread = mean.copy(), np.empty((1, mean.size, mean.size))
     try:
         user_steps(
-            eta, spread, mean, np.linalg.inv(layer.covariance), layer.anchor,
+            eta, spread, mean, np.linalg.inv(probit.covariance), probit.anchor,
             scores.astype(np.float64), levels.astype(np.int64), c[2] * np.log1p(n_i) + q,
-            np.array([0, scores.size]), PERSON_STEPS,
+            np.array([0, scores.size]), ONE_USER_STEPS,
         )  # fmt: skip
     except np.linalg.LinAlgError as error:
         raise DataError(
-            f"no thresholds fit a user's {scores.size} ratings ({error}): the model's numbers are "
-            "not those of a fit; fit it again"
+            f"no thresholds can be fitted to a user's {scores.size} ratings ({error}): the "
+            "model's parameters are damaged; fit it again"
         ) from error
     own = np.empty(t.size)
-    thresholds_from(eta[0], layer.anchor, own)
-    return own - t, float(eta[0, -1] - usual + _doubt(spread[0, 0, 0], eta[0, -1]))
+    thresholds_from(eta[0], probit.anchor, own)
+    return own - t, float(eta[0, -1] - usual + _widening(spread[0, 0, 0], eta[0, -1]))
 
 
 def curvature(
@@ -255,11 +212,124 @@ def curvature(
 
 
 @dataclass(frozen=True)
-class _Group:
-    """Ratings by user or by item.
+class _Data:
+    """Scores and levels of ratings, ordered by user, with their groups."""
 
-    ``logs`` are logarithms of the counts less their ``centre``: a score that left its rating out
-    rests on one rating less, so it is log(1 + n) of (2) for n - 1 ratings.
+    scores: np.ndarray
+    levels: np.ndarray
+    users: np.ndarray
+    items: np.ndarray
+    n_ranks: int
+    by_user: _Group
+    by_item: _Group
+
+
+@dataclass
+class _EM:
+    """Parameters and posteriors that the EM algorithm updates.
+
+    ``mean``, ``covariance`` and ``item_variance`` are those of (3) and (4), ``c_user`` and
+    ``c_item`` the slopes c_1 and c_2 of (2). ``eta`` and ``spread`` are the posterior modes and
+    covariances of the users' parameters, ``prior_means`` their prior means with the regression on
+    the counts; ``q`` and ``q_variance`` the same for the items' log-scales.
+    """
+
+    anchor: int
+    first_mean: np.ndarray
+    first_covariance: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+    item_variance: float
+    c_user: float
+    c_item: float
+    eta: np.ndarray
+    spread: np.ndarray
+    prior_means: np.ndarray
+    q: np.ndarray
+    q_variance: np.ndarray
+
+    @classmethod
+    def start(cls, data: _Data, priors: ProbitPriors) -> _EM:
+        n_users, n_items = data.by_user.counts.size, data.by_item.counts.size
+        mean, anchor = _first_mean(data.scores, data.levels, data.n_ranks)
+        covariance, item_variance = priors.covariance(data.n_ranks - 1), priors.item_sd**2
+        return cls(
+            anchor, mean, covariance, mean, covariance, item_variance, 0.0, 0.0,
+            eta=np.tile(mean, (n_users, 1)),
+            spread=np.tile(covariance, (n_users, 1, 1)),
+            prior_means=np.tile(mean, (n_users, 1)),
+            q=np.zeros(n_items),
+            q_variance=np.full(n_items, item_variance),
+        )  # fmt: skip
+
+    def e_step(self, data: _Data) -> float:
+        """One Newton step for every user and every item; returns the sum of log p."""
+        by_item = data.by_item
+        log_p = user_steps(
+            self.eta, self.spread, self.prior_means, np.linalg.inv(self.covariance), self.anchor,
+            data.scores, data.levels, self.q[data.items], data.by_user.start, 1,
+        )  # fmt: skip
+        item_steps(
+            self.q, self.q_variance, self.c_item * by_item.logs, 1.0 / self.item_variance,
+            self.eta, self.anchor, data.scores, data.levels, data.users,
+            by_item.order, by_item.start,
+        )  # fmt: skip
+        return float(log_p)
+
+    def m_step(self, data: _Data, priors: ProbitPriors) -> float:
+        """New moments of (3) and (4) and slopes of (2); returns how far those of (3) moved."""
+        by_user, by_item = data.by_user, data.by_item
+        known, rated = by_user.counts > 0, by_item.counts > 0
+        self.c_item, shift = _item_line(self.q, self.q_variance, self.item_variance, by_item)
+        self.q -= shift
+        self.eta[:, -1] += shift
+        self.c_user = _slope(by_user.logs[known], self.eta[known, -1])  # (2)
+        residual = self.eta.copy()
+        residual[:, -1] -= self.c_user * by_user.logs
+        before = self.mean, np.diag(self.covariance)
+        self.mean = (residual[known].sum(axis=0) + self.first_mean) / (known.sum() + 1)  # (3)
+        away = residual[known] - self.mean
+        squares = self.spread[known].sum(axis=0) + away.T @ away
+        self.covariance = _pooled(self.first_covariance, priors.weight, squares, known.sum())
+        rest = (self.q - self.c_item * by_item.logs)[rated]
+        squares = (self.q_variance[rated] + rest**2).sum()
+        self.item_variance = _pooled(priors.item_sd**2, priors.weight, squares, rest.size)  # (4)
+        self.prior_means = np.tile(self.mean, (by_user.counts.size, 1))
+        self.prior_means[:, -1] += self.c_user * by_user.logs
+        moved = self.mean - before[0], np.sqrt(np.diag(self.covariance)) - np.sqrt(before[1])
+        return float(np.abs(moved).max())
+
+    def fitted(self, data: _Data, n_iter: int, log_p: float) -> OrderedProbit:
+        by_user, by_item, n_thresholds = data.by_user, data.by_item, data.n_ranks - 1
+        n_users = by_user.counts.size
+        t, by_person = np.empty(n_thresholds), np.empty((n_users, n_thresholds))
+        thresholds_from(self.mean, self.anchor, t)
+        for user in range(n_users):
+            thresholds_from(self.eta[user], self.anchor, by_person[user])
+        constant = self.mean[-1] - self.c_user * by_user.centre - self.c_item * by_item.centre
+        log_scale = self.eta[:, -1]
+        widened = _widening(self.spread[:, 0, 0], log_scale)  # (5)
+        return OrderedProbit(
+            t,
+            np.where(by_user.counts[:, None] > 0, by_person - t, 0.0),
+            np.array([constant, self.c_user, self.c_item]),
+            (self.eta - self.prior_means)[:, -1] + widened,
+            np.where(by_item.counts > 0, self.q - self.c_item * by_item.logs, 0.0),
+            by_user.counts,
+            by_item.counts,
+            n_iter,
+            -log_p / max(data.scores.size, 1),
+            self.covariance,
+            self.anchor,
+        )
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Ratings grouped by user or by item.
+
+    ``logs`` are logarithms of the counts minus their ``centre``: a leave-one-out score rests on
+    one rating fewer, so this is log(1 + n) of (2) for n - 1 ratings.
     """
 
     counts: np.ndarray
@@ -278,15 +348,15 @@ class _Group:
 
 
 def _first_mean(scores: np.ndarray, levels: np.ndarray, n_ranks: int) -> tuple[np.ndarray, int]:
-    """Mean of (3) at the start, from normal quantiles of the shares of ratings; the anchor.
+    """Starting mean of (3), from normal quantiles of the shares of ratings, and the anchor.
 
-    The anchor is the threshold nearest to the median, the one most ratings tell of.
+    The anchor is the threshold nearest to the median, about which most ratings are informative.
     """
     from scipy.special import ndtri
 
     share = np.cumsum(np.bincount(levels, minlength=n_ranks) + 0.5)
     share = share[:-1] / share[-1]
-    scores = scores if scores.size else np.zeros(1)  # a single rating leaves none held out
+    scores = scores if scores.size else np.zeros(1)  # of a single rating, none is held out
     t = ndtri(share) * np.sqrt(scores.var() + 0.6) + scores.mean()
     anchor = int(np.argmin(np.abs(share - 0.5)))
     gaps = np.log(np.maximum(np.diff(t), LEAST_GAP))
@@ -294,20 +364,21 @@ def _first_mean(scores: np.ndarray, levels: np.ndarray, n_ranks: int) -> tuple[n
     return np.concatenate([t[anchor : anchor + 1], gaps, [log_scale]]), anchor
 
 
-def _doubt(variance: Any, log_scale: Any) -> Any:
-    """What the log-scale grows by if thresholds are uncertain by this variance: (5)."""
+def _widening(variance: Any, log_scale: Any) -> Any:
+    """How much the log-scale grows if the thresholds have this posterior variance, (5)."""
     return 0.5 * np.log1p(variance * np.exp(-2.0 * log_scale))
 
 
 def _item_line(
     q: np.ndarray, variance: np.ndarray, prior: float, items: _Group
 ) -> tuple[float, float]:
-    """Slope of items' log-scales by log counts, and their mean beyond it.
+    """Slope of the items' log-scales by log counts, and the mean of what the line leaves.
 
-    An item counts by what its ratings tell: q is little more than its prior for most.
+    Items are weighted by the information in their ratings: for most, q is little more than its
+    prior.
     """
-    told = np.maximum(1.0 / variance - 1.0 / prior, 0.0)
-    weight = np.where(items.counts > 0, told / (1.0 + told * prior), 0.0)
+    information = np.maximum(1.0 / variance - 1.0 / prior, 0.0)
+    weight = np.where(items.counts > 0, information / (1.0 + information * prior), 0.0)
     slope = _slope(items.logs, q, weight)
     total = float(weight.sum())
     rest = q - slope * items.logs
@@ -315,7 +386,7 @@ def _item_line(
 
 
 def _slope(x: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """Of the regression line of y on x; 0 where x does not vary."""
+    """Slope of the regression line of y on x; 0 if x does not vary."""
     w = np.ones(x.size) if weight is None else weight
     total = float(w.sum())
     if total <= 0.0:
@@ -326,5 +397,5 @@ def _slope(x: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> fl
 
 
 def _pooled(first, weight, squares, count):  # type: ignore[no-untyped-def]
-    """A (co)variance from a sum of squares, with a start that counts as ``weight`` more."""
+    """A (co)variance from a sum of squares and a first value that counts ``weight`` times."""
     return (weight * first + squares) / (weight + count)

@@ -81,7 +81,7 @@ def test_explanations_of_a_new_user_add_up_with_and_without_a_time(ratings) -> N
     for item in (rated["item"].iloc[0], model.recommend(user, 1)["item"].iloc[0]):
         for time in (None, int(rated["timestamp"].iloc[0])):
             explained = model.explain(user, item, time)
-            score = model._scores(*model._pairs([user], [item], [time or 0]))
+            score = model._scores(model._resolve([user], [item], [time or 0]))
             score = model.units_.outward(score)[0]
             assert explained.score == pytest.approx(score, abs=1e-6)
             assert explained.components.sum() == pytest.approx(score, abs=1e-6)

@@ -11,7 +11,8 @@ import pytest
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend.predictor.model import RatingPredictor
-from ordrec.recommend.predictor.preparation import Preparation, Units, memory_needed, prepare
+from ordrec.recommend.predictor.preparation import Preparation, memory_needed, prepare
+from ordrec.recommend.units import Units
 
 
 def tasteful(
@@ -113,8 +114,8 @@ def test_explanations_add_up(fitted, preset: str) -> None:
     model = fitted[preset]
     for user, item in ((100, 500), (105, 510), (-1, 503), (101, -1)):
         explained = model.explain(user, item)
-        users, items, times = model._pairs([user], [item], None)
-        score = model.units_.outward(model._scores(users, items, times))[0]
+        pairs = model._resolve([user], [item], None)
+        score = model.units_.outward(model._scores(pairs))[0]
         assert explained.score == pytest.approx(score, abs=1e-6)
         assert explained.table["contribution"].sum() == pytest.approx(score, abs=1e-6)
         assert explained.components.sum() == pytest.approx(score, abs=1e-6)
@@ -168,11 +169,10 @@ def test_folding_in_a_known_user_again_changes_little(preset, refit, most) -> No
     model = RatingPredictor(preset=preset, learn="defaults", refit=refit).fit(train)
     again = model.fold_in(train.select(train.users == 5))
     users, items = np.repeat(105, 30), np.arange(500, 530)
-    zeros = np.zeros(30)
-    before, after = model._scores(users, items, zeros), again._scores(users, items, zeros)
+    before, after = (m._scores(m._resolve(users, items, None)) for m in (model, again))
     assert np.abs(before - after).mean() < most  # a refit draws thresholds without each rating
     explained = again.explain(105, 507)
-    score = again._scores(users[:1], np.array([507]), zeros[:1])
+    score = again._scores(again._resolve([105], [507], None))
     assert explained.score == pytest.approx(again.units_.outward(score)[0], abs=1e-6)
     assert not set(again.recommend(105, 100)["item"]) & set(train.of_user(105)["item"])
 

@@ -146,8 +146,8 @@ def test_explanations_add_up_after_loading_and_for_users_folded_in(saved) -> Non
     for user in (104, 7, 103, -1):
         for item in (101, 105, -1):
             explained = again.explain(user, item, 12_000)
-            users, items, times = again._pairs([user], [item], [12_000])
-            score = again.units_.outward(again._scores(users, items, times))[0]
+            pairs = again._resolve([user], [item], [12_000])
+            score = again.units_.outward(again._scores(pairs))[0]
             assert explained.table["contribution"].sum() == pytest.approx(score, abs=1e-6)
             assert explained.components.sum() == pytest.approx(score, abs=1e-6)
             some = explained.largest(3)

@@ -10,15 +10,17 @@ import pytest
 from naive.naive_joint import naive_covariance, naive_left_out
 
 from ordrec.ratings import Ratings, Scale
-from ordrec.recommend.predictor.preparation import Preparation, Units, prepare
+from ordrec.recommend.predictor.preparation import Preparation, prepare
 from ordrec.recommend.predictor.side_features import item_side_features, user_side_features
-from ordrec.recommend.process.covariance import Covariance, JointData, inverse_diagonal, solve
+from ordrec.recommend.process.conjugate_gradients import inverse_diagonal, solve
+from ordrec.recommend.process.covariance import Covariance, JointData
 from ordrec.recommend.process.fitting import fit_process
 from ordrec.recommend.process.hold_out import hold_out_objective
 from ordrec.recommend.process.owner_blocks import assemble
 from ordrec.recommend.process.pair_sums import build_side
 from ordrec.recommend.process.posterior_mean import adjoint, new_pairs, parts_of_mean
 from ordrec.recommend.process.weights import TIME_SCALES, Layout, Weights
+from ordrec.recommend.units import Units
 
 SMALL = Preparation(rank=2, n_folds=2, n_rounds=3, ridge=1.0, item_rank=3, user_rank=3)
 

@@ -19,7 +19,12 @@ from ordrec.recommend.thresholds.newton import (
     thresholds_from,
     user_steps,
 )
-from ordrec.recommend.thresholds.ordered_probit import LayerPriors, curvature, fit_layer, fit_person
+from ordrec.recommend.thresholds.ordered_probit import (
+    ProbitPriors,
+    curvature,
+    fit_one_user,
+    fit_ordered_probit,
+)
 
 FINITE = st.floats(-12, 12)
 
@@ -110,11 +115,11 @@ def test_users_of_whole_stars_get_hardly_any_half_ones() -> None:
     whole = users % 2 == 0
     levels[whole] = np.minimum(2 * (levels[whole] // 2) + 1, 9)
     half = np.arange(0, 10, 2)
-    layer = fit_layer(scores, levels, users, items, 10, 60, 60)
+    layer = fit_ordered_probit(scores, levels, users, items, 10, 60, 60)
     p = layer.probabilities(scores, users, items)[:, half].sum(axis=1)
     assert p[whole].mean() < 0.02
     assert p[~whole].mean() == pytest.approx(np.isin(levels[~whole], half).mean(), abs=0.05)
-    newcomer = fit_person(layer, scores[:8], levels[:8], items[:8])  # eight whole stars will do
+    newcomer = fit_one_user(layer, scores[:8], levels[:8], items[:8])  # eight whole stars will do
     grown = layer.with_user(60, *newcomer, 8)
     assert grown.probabilities(scores[8:50], np.full(42, 60), items[8:50])[:, half].sum() < 4.2
 
@@ -122,7 +127,7 @@ def test_users_of_whole_stars_get_hardly_any_half_ones() -> None:
 def test_the_less_is_known_of_a_user_the_wider_his_distributions() -> None:
     scores, levels, users, items, _, _ = made_up(4)
     few = (users % 2 == 1) | (np.arange(users.size) % 50 < 3)
-    layer = fit_layer(scores[few], levels[few], users[few], items[few], 5, 40, 60)
+    layer = fit_ordered_probit(scores[few], levels[few], users[few], items[few], 5, 40, 60)
     scale = layer.scale_of(np.array([-1, *range(40)]), np.full(41, -1))
     assert scale[1::2].mean() > scale[2::2].mean()
     assert scale[0] > scale[2::2].mean()
@@ -130,14 +135,16 @@ def test_the_less_is_known_of_a_user_the_wider_his_distributions() -> None:
 
 def test_personal_thresholds_and_scales_are_recovered() -> None:
     scores, levels, users, items, shift, scale = made_up()
-    layer = fit_layer(scores, levels, users, items, 5, 40, 60, LayerPriors(0.5, user_sd=0.3))
+    layer = fit_ordered_probit(
+        scores, levels, users, items, 5, 40, 60, ProbitPriors(0.5, user_sd=0.3)
+    )
     assert np.corrcoef(layer.shifts.mean(axis=1), shift)[0, 1] > 0.9
     assert np.corrcoef(layer.user_scale, np.log(scale))[0, 1] > 0.7
     p = layer.probabilities(scores, users, items)
     assert np.allclose(p.sum(axis=1), 1.0)
     assert (p > 0).all()
-    pooled = fit_layer(
-        scores, levels, users, items, 5, 40, 60, LayerPriors(1e-3, 1e-3, 1e-3, weight=1e6)
+    pooled = fit_ordered_probit(
+        scores, levels, users, items, 5, 40, 60, ProbitPriors(1e-3, 1e-3, 1e-3, weight=1e6)
     )
     rows = np.arange(levels.size)
     better = np.log(p[rows, levels]).mean()
@@ -146,7 +153,7 @@ def test_personal_thresholds_and_scales_are_recovered() -> None:
 
 def test_probabilities_are_those_of_the_thresholds() -> None:
     scores, levels, users, items, _, _ = made_up(n_users=5)
-    layer = fit_layer(scores, levels, users, items, 5, 5, 60)
+    layer = fit_ordered_probit(scores, levels, users, items, 5, 5, 60)
     t, s = layer.thresholds_of(np.array([2])), layer.scale_of(np.array([2]), np.array([7]))
     p = layer.probabilities(np.array([0.3]), np.array([2]), np.array([7]))
     assert np.allclose(np.cumsum(p)[:-1], ndtr((t[0] - 0.3) / s[0]))
@@ -156,9 +163,9 @@ def test_probabilities_are_those_of_the_thresholds() -> None:
 
 def test_one_more_person_is_fitted_as_in_the_whole() -> None:
     scores, levels, users, items, _, _ = made_up()
-    layer = fit_layer(scores, levels, users, items, 5, 40, 60, max_iter=200, tol=1e-4)
+    layer = fit_ordered_probit(scores, levels, users, items, 5, 40, 60, max_iter=200, tol=1e-4)
     own = users == 11
-    shifts, scale = fit_person(layer, scores[own], levels[own], items[own])
+    shifts, scale = fit_one_user(layer, scores[own], levels[own], items[own])
     assert np.allclose(shifts, layer.shifts[11], atol=0.02)
     assert scale == pytest.approx(layer.user_scale[11], abs=0.02)
 
@@ -183,7 +190,7 @@ def test_curvature_of_crossed_thresholds_is_that_of_a_narrow_interval() -> None:
 @pytest.mark.parametrize("n_ranks", [2, 10])
 def test_any_number_of_ranks(n_ranks: int) -> None:
     scores, levels, users, items, _, _ = made_up(n_ranks=n_ranks)
-    layer = fit_layer(scores, levels, users, items, n_ranks, 40, 60)
+    layer = fit_ordered_probit(scores, levels, users, items, n_ranks, 40, 60)
     p = layer.probabilities(scores, users, items)
     assert p.shape == (scores.size, n_ranks)
     assert (np.diff(layer.thresholds_of(users), axis=1) >= 0).all()
@@ -196,7 +203,7 @@ def test_few_ratings_a_user_do_not_make_it_sure() -> None:
     scores, levels, users, items, _, _ = made_up(5, n_users=200, n_ranks=10)
     few = np.concatenate([np.flatnonzero(users == u)[:6] for u in range(200)])
     rest = np.setdiff1d(np.arange(users.size), few)
-    layer = fit_layer(scores[few], levels[few], users[few], items[few], 10, 200, 60)
+    layer = fit_ordered_probit(scores[few], levels[few], users[few], items[few], 10, 200, 60)
     p = layer.probabilities(scores[rest], users[rest], items[rest])
     hit, sure = p.argmax(axis=1) == levels[rest], p.max(axis=1)
     assert sure.mean() == pytest.approx(hit.mean(), abs=0.06)

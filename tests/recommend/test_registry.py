@@ -1,0 +1,32 @@
+"""The table of models: the README lists what it offers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import ordrec.recommend
+from ordrec.recommend import model_names
+from ordrec.recommend.registry import MODELS, storable_kinds
+
+README = Path(__file__).parent.parent.parent / "README.md"
+
+
+def readme_columns() -> tuple[set[str], set[str]]:
+    """Classes and names in the README's table of rating models."""
+    table = re.search(r"\| model \| class \| name \|\n\|[-|]+\|\n((?:\|.*\n)+)", README.read_text())
+    assert table is not None
+    cells = [line.strip("|\n").split("|") for line in table.group(1).splitlines()]
+    columns = [
+        set(re.findall(r"`([^`]+)`", " ".join(column))) for column in zip(*cells, strict=True)
+    ][1:]
+    return columns[0], columns[1]
+
+
+def test_the_readme_lists_every_model_and_every_stored_class() -> None:
+    classes, names = readme_columns()
+    own = {entry.name for entry in MODELS if entry.home.startswith("ordrec.")}
+    assert set(model_names()) & own <= names
+    assert names <= set(model_names())
+    assert set(storable_kinds()) <= classes
+    assert {name for name in classes if "." not in name} <= set(ordrec.recommend.__all__)
