@@ -34,7 +34,8 @@ ROOMS = [
 # predictor's own methods use them.
 ROOMS_OF_RECOMMEND = [
     ["protocols", "base", "registry", "units", "pair_table", "top_n"],
-    ["lists"],
+    ["lists", "part_folder"],
+    ["all_lists"],
     ["baselines", "adapters", "thresholds", "choice"],
     ["process", "factors", "recommender"],
     ["predictor", "per_user"],

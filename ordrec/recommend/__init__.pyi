@@ -2,6 +2,7 @@ from .adapters.implicit import ImplicitModel as ImplicitModel
 from .adapters.myfm import MyFMModel as MyFMModel
 from .adapters.sklearn import SklearnModel as SklearnModel
 from .adapters.surprise import SurpriseModel as SurpriseModel
+from .all_lists import recommend_all as recommend_all
 from .baselines.bias import BiasModel as BiasModel
 from .baselines.histogram import RatingHistogram as RatingHistogram
 from .baselines.item_knn import ItemKNN as ItemKNN

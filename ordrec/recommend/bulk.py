@@ -7,7 +7,6 @@ written atomically. Parts finished before an interruption are not computed again
 
 from __future__ import annotations
 
-import hashlib
 import json
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,12 +18,13 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError, StorageError
-from ordrec.files import make_folder, replace_file, write_text
+from ordrec.files import replace_file
 from ordrec.parallel import Engine, run
 from ordrec.ratings import Ratings
 from ordrec.ratings.columns import as_pandas
 from ordrec.ratings.partitions import parquet_engine
 from ordrec.ratings.scan import ROWS, RatingsScan
+from ordrec.recommend.part_folder import PartFolder, checksum
 from ordrec.recommend.protocols import FoldInModel, ProbabilityModel
 
 __all__ = ["HeldOut", "ScanPredictions", "predict_scan"]
@@ -152,20 +152,19 @@ def predict_scan(
     if not isinstance(model, FoldInModel):
         raise ArgumentError(f"{type(model).__name__} has no fold_in: it only knows its own users")
     targets = pairs if isinstance(pairs, HeldOut) else _Pairs.of(pairs)
-    folder = Path(out)
-    manifest = _opened(folder, _identity(model, scan, targets))
+    folder = PartFolder(Path(out), MANIFEST, FORMAT, VERSION, _identity(model, scan, targets))
     if hasattr(model, "without_users"):
         model = model.without_users()  # less to send, and quicker id lookups
-    waiting = [number for number in range(len(scan.parts)) if not _file(folder, number).exists()]
+    waiting = folder.waiting(len(scan.parts))
     shared = model, scan, targets, folder, rows
     for _ in run(
         _predict_part, waiting, shared=shared, engine=engine, n_jobs=n_jobs, progress=progress,
         label=lambda number: scan.parts[number].file,
     ):  # fmt: skip
         pass
-    _, parquet = parquet_engine(folder)
+    _, parquet = parquet_engine(folder.path)
     n_pairs = sum(
-        parquet.read_metadata(_file(folder, number)).num_rows for number in range(len(scan.parts))
+        parquet.read_metadata(folder.file(number)).num_rows for number in range(len(scan.parts))
     )
     if isinstance(targets, _Pairs) and n_pairs < targets.items.size:
         warnings.warn(
@@ -173,8 +172,8 @@ def predict_scan(
             f"not in {scan.path}: they have no predictions there",
             stacklevel=2,
         )
-    _write_manifest(folder, manifest | {"complete": True, "n_pairs": n_pairs})
-    return ScanPredictions(folder, n_pairs)
+    folder.finish(n_pairs=n_pairs)
+    return ScanPredictions(folder.path, n_pairs)
 
 
 def _predict_part(
@@ -182,13 +181,13 @@ def _predict_part(
     model: Any,
     scan: RatingsScan,
     targets: HeldOut | _Pairs,
-    folder: Path,
+    folder: PartFolder,
     rows: int,
 ) -> None:
     """Write the predictions of one part."""
-    pyarrow, parquet = parquet_engine(folder)
+    pyarrow, parquet = parquet_engine(folder.path)
     try:
-        with replace_file(_file(folder, number)) as file:
+        with replace_file(folder.file(number)) as file:
             writer = None
             for chunk in scan.chunks(rows, part=number):
                 frame = _predictions(model, chunk, targets)
@@ -263,13 +262,6 @@ def _mixed(state: np.ndarray) -> np.ndarray:
     return state ^ (state >> np.uint64(31))
 
 
-# ---- the folder ------------------------------------------------------------------------------
-
-
-def _file(folder: Path, number: int) -> Path:
-    return folder / f"part-{number:05d}.parquet"
-
-
 def _identity(model: Any, scan: RatingsScan, targets: HeldOut | _Pairs) -> dict[str, Any]:
     """What predictions depend on: ratings, pairs and model, each by a checksum."""
     parts = [(part.file, part.n_ratings, part.n_users, part.n_bytes) for part in scan.parts]
@@ -277,16 +269,16 @@ def _identity(model: Any, scan: RatingsScan, targets: HeldOut | _Pairs) -> dict[
         pairs = repr(targets)
     else:
         hashes = [pd.util.hash_array(np.asarray(ids)) for ids in (targets.users, targets.items)]
-        pairs = _checksum(hashes[0].tobytes(), hashes[1].tobytes(), targets.start.tobytes())
+        pairs = checksum(hashes[0].tobytes(), hashes[1].tobytes(), targets.start.tobytes())
     # A model is identified by its predictions for a user without ratings.
     items = scan.item_ids[:N_PROBES]
     predicted = model.predict(np.repeat(_stranger(scan), len(items)), items)
     if isinstance(model, ProbabilityModel):
         predicted = model.predict_proba(np.repeat(_stranger(scan), len(items)), items)
     return {
-        "ratings": _checksum(json.dumps(parts).encode(), scan.scale.values.tobytes()),
+        "ratings": checksum(json.dumps(parts).encode(), scan.scale.values.tobytes()),
         "pairs": pairs,
-        "model": f"{type(model).__name__} {_checksum(np.round(predicted, 6).tobytes())}",
+        "model": f"{type(model).__name__} {checksum(np.round(predicted, 6).tobytes())}",
     }
 
 
@@ -294,36 +286,3 @@ def _stranger(scan: RatingsScan) -> Any:
     """An id that no user has."""
     first = next(scan.chunks(rows=1)).user_ids
     return -(2**62) - 1 if pd.api.types.is_integer_dtype(first.dtype) else "\0nobody"
-
-
-def _checksum(*pieces: bytes) -> str:
-    return hashlib.sha256(b"".join(pieces)).hexdigest()[:32]
-
-
-def _opened(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
-    """Make the folder, or see that it is of the same call."""
-    manifest = {"format": FORMAT, "version": VERSION} | identity | {"complete": False}
-    if folder.exists() and not folder.is_dir():
-        raise ArgumentError(f"{folder}: is a file: name a folder to write to")
-    make_folder(folder)
-    if not any(folder.iterdir()):
-        _write_manifest(folder, manifest)
-    try:
-        before = json.loads((folder / MANIFEST).read_text())
-        same = {key: before[key] for key in manifest if key != "complete"}
-    except (OSError, ValueError, KeyError, TypeError):
-        raise ArgumentError(
-            f"{folder}: is not empty and holds no predictions: name a new folder"
-        ) from None
-    for key, value in same.items():
-        if value != manifest[key]:
-            raise ArgumentError(
-                f"{folder}: holds predictions of other {key}: name a new folder, or delete it"
-            )
-    for left in folder.glob(".*.parquet"):
-        left.unlink(missing_ok=True)
-    return manifest
-
-
-def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    write_text(folder / MANIFEST, json.dumps(manifest, indent=1))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy import sparse
 
 from ordrec.persistence import take, take_rows
 from ordrec.ratings import Ratings
+from ordrec.recommend.all_lists import recommend_all
 from ordrec.recommend.base import IdMappedModel, codes_of
 from ordrec.recommend.lists import CELLS_AT_ONCE, ItemFilter, best_columns, check_list_length
 
@@ -152,10 +154,8 @@ class ChoiceModel(IdMappedModel):
         check_list_length(n)
         self._check_fitted()
         options = self.item_filter(exclude, only, include_rated)
-        codes = codes_of(self.user_ids_, [user])
-        best, scores = self.lists(codes, n, options)
+        best, columns = self.lists(codes_of(self.user_ids_, [user]), n, options)
         found = best[0] >= 0
-        columns = self._list_columns(codes, scores)
         return pd.DataFrame(
             {"item": self.item_ids_.take(best[0][found])}
             | {name: values[0][found] for name, values in columns.items()}
@@ -175,12 +175,32 @@ class ChoiceModel(IdMappedModel):
 
     def lists(
         self, codes: np.ndarray, n: int, options: ItemFilter
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return codes and scores of the best items for users by code; -1 if there are no more."""
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return item codes, -1 if there are no more, and columns for users by code."""
         scores = self.score_users(codes)
         options.hide(scores, self.history_of(codes))
         best = best_columns(scores, n)
-        return best, np.take_along_axis(scores, np.maximum(best, 0), axis=1)
+        listed = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
+        return best, self._list_columns(codes, listed)
+
+    def recommend_all(
+        self,
+        n: int = 10,
+        users: Any = None,
+        *,
+        exclude: Any = None,
+        only: Any = None,
+        include_rated: bool = False,
+        **options: Any,
+    ) -> pd.DataFrame | Path:
+        """Make lists for all users, or for those given; see `ordrec.recommend.recommend_all`.
+
+        ``out``, ``engine``, ``n_jobs`` and ``progress`` are handed on.
+        """
+        self._check_fitted()
+        return recommend_all(
+            self, n, users, self.item_filter(exclude, only, include_rated), **options
+        )
 
     def block_size(self) -> int:
         """Return how many users' scores are held at the same time."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.persistence import model_of, state_of, texts_from_arrays, texts_to_arrays
 from ordrec.ratings import Ratings
+from ordrec.recommend.all_lists import recommend_all
 from ordrec.recommend.base import IdMappedModel, codes_of
 from ordrec.recommend.choice.base import ChoiceModel
 from ordrec.recommend.choice.calibration import PickCalibration
@@ -283,6 +285,29 @@ class Recommender(IdMappedModel):
             self._item_columns(best[0][found])
             | {name: values[0][found] for name, values in columns.items()}
         )
+
+    def recommend_all(
+        self,
+        n: int = 10,
+        users: Any = None,
+        *,
+        exclude: Any = None,
+        only: Any = None,
+        include_rated: bool = False,
+        **options: Any,
+    ) -> pd.DataFrame | Path:
+        """Make lists for all users, or for those given; see `ordrec.recommend.recommend_all`.
+
+        ``out``, ``engine``, ``n_jobs`` and ``progress`` are handed on.
+        """
+        self._check_fitted()
+        return recommend_all(
+            self, n, users, self.choice_.item_filter(exclude, only, include_rated), **options
+        )
+
+    def block_size(self) -> int:
+        """Return for how many users lists are made at the same time."""
+        return self.choice_.block_size()
 
     def lists(
         self, codes: np.ndarray, n: int, options: ItemFilter

@@ -1,0 +1,210 @@
+"""Lists for all users: in blocks of users, on any engine, in bounded memory, resumable."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from ordrec.errors import ArgumentError
+from ordrec.files import replace_file
+from ordrec.parallel import Engine, run
+from ordrec.ratings.partitions import parquet_engine
+from ordrec.recommend.base import codes_of
+from ordrec.recommend.lists import ItemFilter, check_list_length
+from ordrec.recommend.part_folder import PartFolder, checksum
+
+__all__ = ["ListingModel", "list_frame", "recommend_all"]
+
+FORMAT = "ordrec lists"
+VERSION = 1
+MANIFEST = "_lists.json"
+ENDINGS = (".csv", ".parquet")
+
+
+class ListingModel(Protocol):
+    """A fitted model that makes lists for blocks of users."""
+
+    user_ids_: pd.Index
+    item_ids_: pd.Index
+
+    def lists(
+        self, codes: np.ndarray, n: int, options: ItemFilter
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return item codes, -1 if there are no more, and columns, one row per user code."""
+
+    def block_size(self) -> int:
+        """Return for how many users lists are made at the same time."""
+
+
+def list_frame(model: Any, codes: np.ndarray, n: int, options: ItemFilter) -> pd.DataFrame:
+    """Return the lists of known users, by code, as one table: user, place, item, and columns."""
+    best, columns = model.lists(codes, n, options)
+    rows, places = np.nonzero(best >= 0)
+    items = best[rows, places]
+    frame: dict[str, Any] = {
+        "user": model.user_ids_.take(codes[rows]),
+        "place": places + 1,
+        "item": model.item_ids_.take(items),
+    }
+    titles = getattr(model, "titles_", None)
+    if titles is not None:
+        frame["title"] = [titles[item] for item in items]
+    return pd.DataFrame(frame | {name: values[rows, places] for name, values in columns.items()})
+
+
+def recommend_all(
+    model: ListingModel,
+    n: int,
+    users: Any,
+    options: ItemFilter,
+    out: str | Path | None = None,
+    *,
+    engine: Engine | str | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> pd.DataFrame | Path:
+    """Make lists for many users.
+
+    Parameters
+    ----------
+    model : ListingModel
+    n : int
+        Length of a list.
+    users : sequence of ids, optional
+        All users with ratings if None. Unknown users are refused.
+    options : ItemFilter
+        Which items may be listed.
+    out : path, optional
+        A file, csv or parquet by its ending. The lists are written to it block by block, so that
+        they need not fit into memory. Finished blocks are kept in a folder beside it until the
+        file is complete: the same call again goes on where it stopped.
+    engine, n_jobs, progress
+        See `ordrec.parallel.run`; a task is a block of users.
+
+    Returns
+    -------
+    DataFrame or Path
+        One row per user and place, users in the order given; or the file.
+    """
+    check_list_length(n)
+    codes = _codes(model, users)
+    width = model.block_size()
+    blocks = [codes[first : first + width] for first in range(0, codes.size, width)]
+    parallel: dict[str, Any] = {"engine": engine, "n_jobs": n_jobs, "progress": progress}
+    parallel["label"] = lambda _: f"lists for {codes.size} users"
+    if out is None:
+        shared = model, n, options
+        found = dict(run(_block_frame, blocks, shared=shared, **parallel))
+        frames = [found[number] for number in range(len(blocks))]
+        return pd.concat(frames, ignore_index=True) if frames else _empty(model, n, options)
+    path = _checked_file(out)
+    folder = PartFolder(
+        path.with_name(path.name + ".parts"),
+        MANIFEST,
+        FORMAT,
+        VERSION,
+        _identity(model, n, codes, options),
+        path.suffix,
+    )
+    waiting = folder.waiting(len(blocks))
+    tasks = [(folder.file(number), blocks[number]) for number in waiting]
+    for _ in run(_write_block, tasks, shared=(model, n, options), **parallel):
+        pass
+    parts = [folder.file(number) for number in range(len(blocks))]
+    if path.suffix == ".csv":
+        _join_csv(parts, path, _empty(model, n, options))
+    else:
+        _join_parquet(parts, path, _empty(model, n, options))
+    shutil.rmtree(folder.path)
+    return path
+
+
+def _codes(model: ListingModel, users: Any) -> np.ndarray:
+    if users is None:
+        return np.arange(len(model.user_ids_))
+    codes = codes_of(model.user_ids_, users)
+    if (codes < 0).any():
+        unknown = list(users)[int(np.argmax(codes < 0))]
+        raise ArgumentError(
+            f"{int((codes < 0).sum())} of {codes.size} users are not in the model, such as "
+            f"{unknown!r}: fold them in first, or leave them out"
+        )
+    return codes
+
+
+def _checked_file(out: str | Path) -> Path:
+    path = Path(out)
+    if path.suffix not in ENDINGS:
+        raise ArgumentError(f"{path}: lists are written as {' or '.join(ENDINGS)}")
+    if not path.absolute().parent.is_dir():
+        raise ArgumentError(f"{path}: the folder {path.absolute().parent} does not exist")
+    if path.suffix == ".parquet":
+        parquet_engine(path)
+    return path.absolute()
+
+
+def _identity(model: Any, n: int, codes: np.ndarray, options: ItemFilter) -> dict[str, Any]:
+    """What lists depend on. A model is identified by its list for the first user."""
+    first, columns = model.lists(codes[:1], n, options)
+    values = [np.round(column, 6).tobytes() for column in columns.values()]
+    users = pd.util.hash_array(np.asarray(model.user_ids_.take(codes), dtype=object))
+    return {
+        "model": f"{type(model).__name__} {checksum(first.tobytes(), *values)}",
+        "users": checksum(users.tobytes()),
+        "options": f"{n} {options.include_rated} {checksum(options.allowed.tobytes())}",
+    }
+
+
+def _block_frame(
+    codes: np.ndarray, model: ListingModel, n: int, options: ItemFilter
+) -> pd.DataFrame:
+    return list_frame(model, codes, n, options)
+
+
+def _write_block(
+    task: tuple[Path, np.ndarray], model: ListingModel, n: int, options: ItemFilter
+) -> None:
+    path, codes = task
+    frame = list_frame(model, codes, n, options)
+    with replace_file(path) as file:
+        if path.suffix == ".csv":
+            frame.to_csv(file, index=False, lineterminator="\n")
+        else:
+            pyarrow, parquet = parquet_engine(path)
+            parquet.write_table(pyarrow.Table.from_pandas(frame, preserve_index=False), file)
+
+
+def _empty(model: ListingModel, n: int, options: ItemFilter) -> pd.DataFrame:
+    return list_frame(model, np.zeros(0, dtype=np.int64), n, options)
+
+
+def _join_csv(parts: list[Path], path: Path, empty: pd.DataFrame) -> None:
+    with replace_file(path) as file, open(file, "wb") as joined:
+        joined.write(empty.to_csv(index=False, lineterminator="\n").encode())
+        for part in parts:
+            with open(part, "rb") as lines:
+                lines.readline()  # its header
+                shutil.copyfileobj(lines, joined)
+
+
+def _join_parquet(parts: list[Path], path: Path, empty: pd.DataFrame) -> None:
+    pyarrow, parquet = parquet_engine(path)
+
+    def tables() -> Iterator[Any]:
+        if not parts:
+            yield pyarrow.Table.from_pandas(empty, preserve_index=False)
+        for part in parts:
+            yield parquet.read_table(part)
+
+    with replace_file(path) as file:
+        writer = None
+        for table in tables():
+            writer = writer or parquet.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+        assert writer is not None
+        writer.close()
