@@ -14,9 +14,12 @@ user's ratings. Pairs without a time have coefficients of their own, as in `Proc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numba import njit
 
 from ordrec.errors import DataError
@@ -36,7 +39,7 @@ from ordrec.recommend.process.pair_sums import N_SUMS, add_pair
 from ordrec.recommend.process.shared_features import USER_SMOOTHING
 from ordrec.recommend.thresholds.ordered_probit import OrderedProbit, fit_one_user
 
-__all__ = ["FoldedUser", "fold_in_user", "unsolved_user"]
+__all__ = ["FoldedUser", "ResolvedPairs", "fold_in_user", "folded_among", "unsolved_user"]
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,30 @@ class FoldedUser:
         new = probit.shifts.shape[0]
         own = probit.with_user(new, self.shifts, self.scale, self.items.size)
         return own.probabilities(scores, np.full(scores.size, new), items)
+
+
+@dataclass(frozen=True)
+class ResolvedPairs:
+    """Pairs to predict: codes (-1 for the unknown), times (0 where unknown), folded-in users."""
+
+    users: np.ndarray
+    items: np.ndarray
+    times: np.ndarray
+    folded: list[tuple[FoldedUser, np.ndarray]]
+
+
+def folded_among(
+    folded: Mapping[Any, FoldedUser], users: Any
+) -> list[tuple[FoldedUser, np.ndarray]]:
+    """The folded-in users among ``users``, each with the rows of their pairs."""
+    if not folded:
+        return []
+    codes, distinct = pd.factorize(pd.Index(np.asarray(users)))
+    return [
+        (folded[user], np.flatnonzero(codes == k))
+        for k, user in enumerate(distinct)
+        if user in folded
+    ]
 
 
 def fold_in_user(

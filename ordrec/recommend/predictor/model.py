@@ -21,7 +21,7 @@ from ordrec.recommend.lists import item_titles
 from ordrec.recommend.pair_table import predict_pairs
 from ordrec.recommend.predictor.explain import Explanation, explain_pair
 from ordrec.recommend.predictor.fitted import FittedPredictor
-from ordrec.recommend.predictor.fold_in import FoldedUser, fold_in_user
+from ordrec.recommend.predictor.fold_in import FoldedUser, ResolvedPairs, fold_in_user, folded_among
 from ordrec.recommend.predictor.learning import learnt_weights, weighted_data
 from ordrec.recommend.predictor.preparation import Preparation, within_memory
 from ordrec.recommend.predictor.state import (
@@ -35,11 +35,12 @@ from ordrec.recommend.predictor.state import (
 from ordrec.recommend.process.fitting import (
     Process,
     cross_fitted_likelihood,
+    fit_probit,
     fit_process,
     refit_process,
 )
 from ordrec.recommend.process.weights import DEFAULTS, FAST_DEFAULTS
-from ordrec.recommend.thresholds.ordered_probit import OrderedProbit, fit_ordered_probit
+from ordrec.recommend.thresholds.ordered_probit import OrderedProbit
 from ordrec.recommend.thresholds.state import checked_decision, number, plain_decision
 from ordrec.recommend.top_n import Order, best_items, candidate_items
 from ordrec.recommend.units import Units
@@ -150,12 +151,12 @@ class RatingPredictor(IdMappedModel):
                 ratings, units, config, by_name, seed=seed, n_jobs=n_jobs
             )  # fmt: skip
             process = fit_process(data, weights, seed, n_jobs)
-            probit = self._fit_probit(process)
+            probit = fit_probit(process, ratings.scale.n_ranks)
             if self.refit and config.two_sided:
                 cross_fitted = cross_fitted_likelihood(process, ratings.scale.n_ranks, seed)
                 likelihood = probit, cross_fitted.typical
                 process = refit_process(process, cross_fitted, seed + 1)
-                probit = self._fit_probit(process)
+                probit = fit_probit(process, ratings.scale.n_ranks)
         self.fitted_ = FittedPredictor(
             process, probit, likelihood, units, ratings.scale, ratings.user_ids, ratings.item_ids
         )
@@ -404,13 +405,6 @@ class RatingPredictor(IdMappedModel):
         )
         return within_memory(ratings, config, self.max_memory)
 
-    def _fit_probit(self, process: Process) -> OrderedProbit:
-        data = process.data
-        return fit_ordered_probit(
-            process.left_out, data.levels, data.users, data.items,
-            self.scale_.n_ranks, data.n_users, data.n_items,
-        )  # fmt: skip
-
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         """Whether each user and each item has ratings."""
         pairs = self._resolve(users, items, None)
@@ -419,7 +413,7 @@ class RatingPredictor(IdMappedModel):
             known_users[rows] = True
         return known_users, np.append(self.fitted_.known_items, False)[pairs.items]
 
-    def _resolve(self, users: Any, items: Any, timestamps: Any) -> _ResolvedPairs:
+    def _resolve(self, users: Any, items: Any, timestamps: Any) -> ResolvedPairs:
         """The arguments of a prediction, checked, with codes in place of ids."""
         user_codes, item_codes = self._codes(users, items)
         times = np.zeros(user_codes.size)
@@ -429,9 +423,9 @@ class RatingPredictor(IdMappedModel):
                 raise ArgumentError(
                     f"timestamps must pair up with users, got {times.size} for {user_codes.size}"
                 )
-        return _ResolvedPairs(user_codes, item_codes, times, self._folded_among(users))
+        return ResolvedPairs(user_codes, item_codes, times, folded_among(self.folded_, users))
 
-    def _scores(self, pairs: _ResolvedPairs) -> np.ndarray:
+    def _scores(self, pairs: ResolvedPairs) -> np.ndarray:
         """Latent scores, in the units of the process."""
         process = self.fitted_.process
         users = np.where(pairs.users < 0, process.data.n_users - 1, pairs.users)
@@ -442,33 +436,12 @@ class RatingPredictor(IdMappedModel):
             scores[rows] = folded.scores(process, items[rows], pairs.times[rows])
         return scores
 
-    def _folded_among(self, users: Any) -> list[tuple[FoldedUser, np.ndarray]]:
-        """The folded-in users among ``users``, each with the rows of their pairs."""
-        if not self.folded_:
-            return []
-        codes, distinct = pd.factorize(pd.Index(np.asarray(users)))
-        return [
-            (self.folded_[user], np.flatnonzero(codes == k))
-            for k, user in enumerate(distinct)
-            if user in self.folded_
-        ]
-
     def _history(self, user: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Item codes, levels and times of a user's ratings."""
         if user in self.folded_:
             folded = self.folded_[user]
             return folded.items, folded.levels, folded.times
         return self.fitted_.history(int(codes_of(self.user_ids_, [user])[0]))
-
-
-@dataclass(frozen=True)
-class _ResolvedPairs:
-    """Pairs to predict: codes (-1 for the unknown), times (0 where unknown), folded-in users."""
-
-    users: np.ndarray
-    items: np.ndarray
-    times: np.ndarray
-    folded: list[tuple[FoldedUser, np.ndarray]]
 
 
 def fast_predictor(n_jobs: int | None = None, random_state: int = 0) -> RatingPredictor:

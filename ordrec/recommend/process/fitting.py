@@ -31,7 +31,7 @@ from ordrec.recommend.process.conjugate_gradients import (
 from ordrec.recommend.process.covariance import BlockInverse, Covariance, JointData
 from ordrec.recommend.process.posterior_mean import new_pairs, parts_of_mean
 from ordrec.recommend.process.weights import Weights
-from ordrec.recommend.thresholds.ordered_probit import curvature, fit_ordered_probit
+from ordrec.recommend.thresholds.ordered_probit import OrderedProbit, curvature, fit_ordered_probit
 
 __all__ = [
     "NEWTON_STEPS",
@@ -39,6 +39,7 @@ __all__ = [
     "Likelihood",
     "Process",
     "cross_fitted_likelihood",
+    "fit_probit",
     "fit_process",
     "refit_process",
 ]
@@ -117,6 +118,15 @@ class Process:
 def fit_process(data: JointData, weights: Weights, seed: int, n_jobs: int) -> Process:
     """Solve for the dual coefficients and the leave-one-out scores under Gaussian noise."""
     return _solve(Covariance(data, weights, n_jobs), data.y, np.ones(data.y.size), None, seed)
+
+
+def fit_probit(process: Process, n_ranks: int) -> OrderedProbit:
+    """The ordered probit of the leave-one-out scores of all training ratings."""
+    data = process.data
+    return fit_ordered_probit(
+        process.left_out, data.levels, data.users, data.items,
+        n_ranks, data.n_users, data.n_items,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
