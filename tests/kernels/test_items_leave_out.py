@@ -253,7 +253,7 @@ def test_bad_input_is_named() -> None:
         fitted.for_user(40)
     with pytest.raises(ArgumentError, match=r"codes in 0\.\.29"):
         fitted.for_user(0, [30])
-    with pytest.raises(ArgumentError, match="say which items"):
+    with pytest.raises(ArgumentError, match="pass items"):
         fitted.for_user(None)
     assert fitted.for_user(0, []).shape == (0, 0)
     assert fitted.for_user(7).shape == (0, 0)
