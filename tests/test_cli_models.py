@@ -68,8 +68,9 @@ def folder(tmp_path_factory, ratings) -> Path:
 def test_the_way_from_ratings_to_explanations(folder: Path, tmp_path: Path) -> None:
     """Every command once as a process of its own: nothing on standard error, csv on the other."""
     model = tmp_path / "model.ordrec"
-    done = ordrec("fit", str(folder / "ratings.csv"), "-o", str(model), "--set", "preset=fast",
-                  "--set", "use_time=false", "--set", "random_state=3")  # fmt: skip
+    done = ordrec("fit", str(folder / "ratings.csv"), "-o", str(model), "-m", "predictor",
+                  "--set", "preset=fast", "--set", "use_time=false",
+                  "--set", "random_state=3")  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     fitted = load(model)
     assert (fitted.preset, fitted.use_time, fitted.random_state) == ("fast", False, 3)
@@ -100,11 +101,15 @@ def test_predictions_are_those_of_the_model(folder: Path, tmp_path: Path) -> Non
     assert "expected" not in plain
 
 
+CHOICE_MODELS = ("choice", "ease", "als", "implicit-als", "popularity")
+
+
 @pytest.mark.parametrize("name", storable_model_names())
 def test_every_model_that_can_be_saved_can_be_fitted_and_predicts(
     name: str, folder: Path, tmp_path: Path
 ) -> None:
     small = {
+        "recommender": ["--set", "rating=factors"],
         "factors": ["--set", "n_iter=2"],
         "als": ["--set", "factors=2"],
         "predictor": ["--set", "learn=defaults"],
@@ -116,13 +121,13 @@ def test_every_model_that_can_be_saved_can_be_fitted_and_predicts(
     assert (done.exit_code, done.output) == (0, "")
     table = run("predict", path, str(folder / "pairs.csv"))
     assert table["known_item"].all()
-    assert table["score" if name == "als" else "rating"].notna().all()
     fitted = load(path)
-    if name not in ("predictor", "predictor-fast", "als"):
+    assert table["rating" if hasattr(fitted, "predict") else "score"].notna().all()
+    if name not in ("predictor", "predictor-fast", "recommender", *CHOICE_MODELS):
         says = mistake("recommend", path, "-u", "1")
         assert f"a {type(fitted).__name__} cannot recommend" in says
-        assert "RatingPredictor and ALSRanking" in says
-    if name not in ("predictor", "predictor-fast"):
+        assert "Recommender, RatingPredictor and the choice models" in says
+    if name not in ("predictor", "predictor-fast", "recommender"):
         assert "RatingPredictor" in mistake("explain", path, "-u", "1", "-i", "50")
 
 
@@ -194,8 +199,10 @@ def test_ids_of_text(folder: Path, tmp_path: Path) -> None:
     [
         (["fit", "ratings.csv", "-o", "m", "-m", "biass"], "did you mean 'bias'"),
         (["fit", "ratings.csv", "-o", "m", "--set", "preset"], "name=value"),
-        (["fit", "ratings.csv", "-o", "m", "--set", "presett=fast"], "did you mean 'preset'"),
-        (["fit", "ratings.csv", "-o", "m", "--set", "preset=slow"], "preset must be"),
+        (["fit", "ratings.csv", "-o", "m", "--set", "tastes=1"], "did you mean 'taste'"),
+        (["fit", "ratings.csv", "-o", "m", "--set", "taste=salty"], "taste must be"),
+        (["fit", "ratings.csv", "-o", "m", "-m", "predictor", "--set", "presett=fast"], "preset'"),
+        (["fit", "ratings.csv", "-o", "m", "-m", "predictor", "--set", "preset=x"], "preset must"),
         (["fit", "ratings.csv", "-o", "m", "-m", "item-knn", "--set", "k=many"], "--set k=many"),
         (["fit", "ratings.csv", "-o", "none/m"], "does not exist"),
         (["fit", "ratings.csv", "-o", "."], "is not a file"),
@@ -211,6 +218,14 @@ def test_ids_of_text(folder: Path, tmp_path: Path) -> None:
         (["recommend", "fast.ordrec", "-u", "1", "--candidates", "few"], "candidates must be"),
         (["recommend", "als.ordrec", "-u", "1", "--by", "p_at_least"], "need rating distributions"),
         (["recommend", "bias.ordrec", "-u", "1"], "a BiasModel cannot recommend"),
+        (["recommend", "als.ordrec"], "name the users"),
+        (["recommend", "als.ordrec", "-u", "1", "--users", "all"], "name the users"),
+        (["recommend", "als.ordrec", "--users", "all"], "name a file to write to"),
+        (["recommend", "als.ordrec", "--users", "all", "-o", "top.txt"], "name a file to write to"),
+        (["recommend", "als.ordrec", "--users", "none.txt", "-o", "top.csv"], "there is no file"),
+        (["recommend", "fast.ordrec", "--users", "all", "-o", "top.csv"], "fit a recommender"),
+        (["recommend", "als.ordrec", "-u", "1", "--only", "none.txt"], "there is no file"),
+        (["recommend", "als.ordrec", "-u", "1", "--only", "ratings.csv", "-n", "0"], "at least 1"),
         (["explain", "fast.ordrec", "-u", "1", "-i", "x"], "--item 'x'"),
         (["explain", "fast.ordrec", "-u", "1", "-i", "52", "--timestamp", "soon"], "'soon'"),
         (["explain", "fast.ordrec", "-u", "1", "-i", "52", "-n", "0"], "-n must be"),
@@ -236,6 +251,59 @@ def test_a_folder_that_cannot_be_written_to_is_noticed_first(folder: Path, tmp_p
     assert "cannot be written to" in mistake(
         "predict", str(folder / "none"), "pairs.csv", "-o", str(tmp_path / "x.csv")
     )
+
+
+@pytest.fixture(scope="module")
+def recommender(folder: Path) -> str:
+    path = str(folder / "recommender.ordrec")
+    words = ["fit", str(folder / "ratings.csv"), "-o", path, "--set", "rating=factors"]
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert (done.exit_code, done.output) == (0, "")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_lists_for_all_users_are_those_of_each(
+    recommender: str, folder: Path, tmp_path: Path, ending: str
+) -> None:
+    out = tmp_path / f"top.{ending}"
+    done = CliRunner().invoke(
+        app, ["recommend", recommender, "--users", "all", "-n", "3", "-o", str(out)]
+    )
+    assert (done.exit_code, done.output) == (0, "")
+    table = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    fitted = load(recommender)
+    assert table["user"].drop_duplicates().tolist() == fitted.user_ids_.tolist()
+    for user, rows in table.groupby("user"):
+        expected = fitted.recommend(user, 3)
+        assert rows["place"].tolist() == [1, 2, 3][: len(rows)]
+        assert rows["item"].tolist() == expected["item"].tolist()
+        for column in ("score", "p_pick", "expected", "p_like"):
+            np.testing.assert_allclose(rows[column], expected[column], rtol=1e-5)
+    assert list(tmp_path.iterdir()) == [out]  # the folder of parts is gone
+
+
+def test_some_users_and_some_items(recommender: str, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "users.txt").write_text("3\n5\n")
+    (tmp_path / "items.csv").write_text("title,item\na,51\nb,52\nc,53\nd,54\n")
+    (tmp_path / "not.txt").write_text("52\n")
+    words = ["recommend", recommender, "--users", str(tmp_path / "users.txt"), "--include-rated",
+             "--only", str(tmp_path / "items.csv"), "--exclude", str(tmp_path / "not.txt"),
+             "-o", str(tmp_path / "top.csv")]  # fmt: skip
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, done.output) == (0, "")
+    table = pd.read_csv(tmp_path / "top.csv")
+    assert table.groupby("user")["item"].apply(set).to_dict() == {3: {51, 53, 54}, 5: {51, 53, 54}}
+
+
+def test_a_recommender_explains_both_of_its_parts(folder: Path, tmp_path: Path) -> None:
+    path = str(tmp_path / "both.ordrec")
+    words = ["fit", str(folder / "ratings.csv"), "-o", path, "--set", "rating=predictor-fast"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    table = run("explain", path, "-u", "3", "-i", "52", "-n", "2")
+    assert table["why"].drop_duplicates().tolist() == ["pick", "like"]
+    ordered = run("recommend", path, "-u", "3", "--by", "expected", "-n", "4")
+    assert ordered["expected"].is_monotonic_decreasing
 
 
 @pytest.mark.parametrize("command", ["fit", "predict", "recommend", "explain"])

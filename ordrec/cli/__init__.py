@@ -9,7 +9,8 @@ import typer
 
 from ordrec.cli.data import describe_data, fetch_data, list_data
 from ordrec.cli.evaluate import evaluate
-from ordrec.cli.models import explain, fit, predict, recommend
+from ordrec.cli.lists import explain, recommend
+from ordrec.cli.models import fit, predict
 from ordrec.cli.reproduce import reproduce
 from ordrec.cli.scan import partition, predict_all
 from ordrec.errors import OrdrecError, shortened

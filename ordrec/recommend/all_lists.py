@@ -149,8 +149,9 @@ def _checked_file(out: str | Path) -> Path:
 
 
 def _identity(model: Any, n: int, codes: np.ndarray, options: ItemFilter) -> dict[str, Any]:
-    """What lists depend on. A model is identified by its list for the first user."""
-    first, columns = model.lists(codes[:1], n, options)
+    """What lists depend on. A model is identified by its list for its first user."""
+    everything = ItemFilter(np.ones_like(options.allowed))
+    first, columns = model.lists(np.zeros(1, dtype=np.int64), 10, everything)
     values = [np.round(column, 6).tobytes() for column in columns.values()]
     users = pd.util.hash_array(np.asarray(model.user_ids_.take(codes), dtype=object))
     return {

@@ -12,7 +12,14 @@ from scipy import sparse
 from ordrec.errors import ArgumentError
 from ordrec.recommend.base import codes_of
 
-__all__ = ["ItemFilter", "best_columns", "check_list_length", "item_titles", "rank_gains"]
+__all__ = [
+    "ItemFilter",
+    "best_columns",
+    "check_list_length",
+    "item_titles",
+    "largest_contributions",
+    "rank_gains",
+]
 
 CELLS_AT_ONCE = 4_000_000  # scores held at the same time: 32 MB in double precision
 
@@ -116,6 +123,21 @@ def rank_gains(n_ranks: int) -> np.ndarray:
     return 2.0 ** (np.arange(1, n_ranks + 1) * min(1.0, 10.0 / n_ranks)) - 1.0
 
 
+def largest_contributions(table: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Return the n rows with the largest contributions, and one row with the sum of the others.
+
+    ``table`` has columns ``source``, ``id``, ``rating`` and ``contribution``.
+    """
+    weight = table["contribution"].abs().to_numpy()
+    order = np.argsort(-weight, kind="stable")
+    best, others = table.iloc[order[:n]], table.iloc[order[n:]]
+    if len(others):
+        rest = {"source": "others", "id": f"{len(others)} more", "rating": np.nan,
+                "contribution": others["contribution"].sum()}  # fmt: skip
+        best = pd.concat([best, pd.DataFrame([rest])])
+    return best.reset_index(drop=True)
+
+
 def item_titles(table: pd.DataFrame | None) -> list[str] | None:
     """Titles of the items, "" where one is missing; None if the table has no titles."""
     if table is None or "title" not in table:
@@ -123,7 +145,7 @@ def item_titles(table: pd.DataFrame | None) -> list[str] | None:
     return [title if isinstance(title, str) else "" for title in table["title"]]
 
 
-def check_list_length(n: int) -> None:
+def check_list_length(n: int, name: str = "n") -> None:
     """Refuse a length that is not a positive whole number."""
     if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
-        raise ArgumentError(f"n must be a whole number of at least 1, got {n!r}")
+        raise ArgumentError(f"{name} must be a whole number of at least 1, got {n!r}")

@@ -11,7 +11,9 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 
-__all__ = ["Order", "best_items", "candidate_items"]
+__all__ = ["ORDERS", "Order", "best_items", "candidate_items", "check_candidates"]
+
+ORDERS = ("recommended", "expected", "p_at_least", "lower_quantile")
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,8 @@ class Order:
     quantile: float
 
     def __post_init__(self) -> None:
-        if self.by not in ("expected", "p_at_least", "lower_quantile"):
-            raise ArgumentError(
-                f'by must be "expected", "p_at_least" or "lower_quantile", got {self.by!r}'
-            )
+        if self.by not in ORDERS:
+            raise ArgumentError(f"by must be one of {', '.join(ORDERS)}, got {self.by!r}")
         if not 0 < self.quantile < 1:
             raise ArgumentError(f"quantile must lie between 0 and 1, got {self.quantile}")
 
@@ -40,31 +40,31 @@ class Order:
         return scale[(np.cumsum(p, axis=1) < self.quantile - 1e-12).sum(axis=1)]
 
 
+def check_candidates(candidates: Any) -> None:
+    """Refuse a word that names no candidates; "implicit" is what version 0.1 called "likely"."""
+    if isinstance(candidates, str) and candidates not in ("all", "likely", "implicit"):
+        raise ArgumentError(f'candidates must be "all", "likely" or item ids, got {candidates!r}')
+
+
 def candidate_items(
-    candidates: Any, known: pd.Index, rated: pd.Index, first_stage: Callable[[], pd.Index]
+    candidates: Any, known: pd.Index, rated: pd.Index, likely: Callable[[], pd.Index]
 ) -> pd.Index:
-    """The items to choose from, without those that the user has rated.
+    """Return the items to choose from, without those that the user has rated.
 
     Parameters
     ----------
-    candidates : {"all", "implicit"} or array-like of item ids
+    candidates : {"all", "likely"} or array-like of item ids
     known : Index
         All items with a rating.
     rated : Index
         The items that the user has rated.
-    first_stage : callable
-        Gives the unrated items for "implicit", best first.
+    likely : callable
+        Gives the unrated items for "likely", best first.
     """
-    if not isinstance(candidates, str):
-        items = pd.Index(candidates)
-    elif candidates == "all":
-        items = known
-    elif candidates == "implicit":
-        return first_stage()
-    else:
-        raise ArgumentError(
-            f'candidates must be "all", "implicit" or item ids, got {candidates!r}'
-        )  # fmt: skip
+    check_candidates(candidates)
+    if isinstance(candidates, str) and candidates != "all":
+        return likely()
+    items = known if isinstance(candidates, str) else pd.Index(candidates)
     return items[~items.isin(rated)]
 
 

@@ -1,4 +1,4 @@
-"""Two-stage recommendation, and what lists are ordered by."""
+"""Lists of the rating predictor: candidates, and what lists are ordered by."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.persistence import load, save
-from ordrec.recommend import ALSRanking, RatingPredictor
+from ordrec.recommend import ChoiceMixture, RatingPredictor, Recommender
 from ordrec.recommend.top_n import Order
 
 RATINGS = synthetic_ratings(30, 40, n_ratings=420, seed=3)
@@ -28,17 +28,30 @@ def test_the_model_remembers_its_training_ratings(model) -> None:
     )
 
 
-def test_implicit_candidates_are_those_of_als_ordered_by_the_distributions(model) -> None:
-    als = ALSRanking().fit(RATINGS)
+@pytest.fixture(scope="module")
+def choice() -> ChoiceMixture:
+    return ChoiceMixture().fit(RATINGS)
+
+
+def test_the_default_is_the_list_of_a_recommender(model, choice) -> None:
+    whole = Recommender(choice=ChoiceMixture(), rating=RatingPredictor(preset="fast")).fit(RATINGS)
+    for user in [*RATINGS.user_ids[:5], "nobody"]:
+        found, expected = model.recommend(user, 6), whole.recommend(user, 6)
+        assert found["item"].tolist() == expected["item"].tolist()
+        for ours, theirs in (("value", "score"), ("p_pick", "p_pick"), ("p_like", "p_like")):
+            np.testing.assert_allclose(found[ours], expected[theirs], rtol=1e-4)
+    few = RATINGS.item_ids[:6].tolist()
+    assert set(model.recommend("nobody", 10, candidates=few)["item"]) == set(few)
+
+
+@pytest.mark.parametrize("name", ["likely", "implicit"])
+def test_likely_candidates_are_those_of_the_choice_model(model, choice, name: str) -> None:
     for user in RATINGS.user_ids[:5]:
-        found = model.recommend(user, 20, candidates="implicit", n_candidates=8)
-        rated = set(RATINGS.of_user(user)["item"])
-        own = RATINGS.select(RATINGS.users == RATINGS.user_codes([user])[0])
-        first = als.fold_in(own).recommend(user, 8)
-        assert set(found["item"]) == set(first["item"])
-        assert not rated & set(found["item"])
+        found = model.recommend(user, 20, by="expected", candidates=name, n_candidates=8)
+        assert set(found["item"]) == set(choice.recommend(user, 8)["item"])
+        assert not set(RATINGS.of_user(user)["item"]) & set(found["item"])
         assert len(found) == 8
-        given = model.recommend(user, 20, candidates=found["item"])
+        given = model.recommend(user, 20, by="expected", candidates=found["item"])
         pd.testing.assert_frame_equal(
             found.sort_values("item", ignore_index=True),
             given.sort_values("item", ignore_index=True),
@@ -48,25 +61,25 @@ def test_implicit_candidates_are_those_of_als_ordered_by_the_distributions(model
 
 def test_enough_candidates_are_all_items(model) -> None:
     user = RATINGS.user_ids[7]
-    two_stages = model.recommend(user, 1000, candidates="implicit", n_candidates=1000)
-    pd.testing.assert_frame_equal(two_stages, model.recommend(user, 1000))
+    two_stages = model.recommend(user, 1000, by="expected", candidates="likely", n_candidates=1000)
+    pd.testing.assert_frame_equal(two_stages, model.recommend(user, 1000, by="expected"))
 
 
-def test_the_first_stage_is_fitted_once_and_shared(model, monkeypatch, tmp_path) -> None:
+def test_the_choice_model_is_fitted_once_and_shared(monkeypatch, tmp_path) -> None:
     fresh = RatingPredictor(preset="fast").fit(RATINGS)
     save(fresh, tmp_path / "fresh")
     fits = []
-    usual = ALSRanking.fit
-    monkeypatch.setattr(ALSRanking, "fit", lambda self, r: fits.append(1) or usual(self, r))
+    usual = ChoiceMixture.fit
+    monkeypatch.setattr(ChoiceMixture, "fit", lambda self, r: fits.append(1) or usual(self, r))
     newer = fresh.update("newcomer", RATINGS.item_ids[2], 5.0)
-    lists = [m.recommend("newcomer", 5, candidates="implicit", n_candidates=9)
+    lists = [m.recommend("newcomer", 5)
              for m in (newer, fresh, newer.update(0, RATINGS.item_ids[3], 1.0), newer)]  # fmt: skip
     assert len(fits) == 1
     assert lists[0].equals(lists[3])
-    assert not lists[0].equals(lists[1])  # without a rating: for the average user
+    assert not lists[0].equals(lists[1])  # without a rating: what is popular
     assert RATINGS.item_ids[2] not in set(lists[0]["item"])
     again = load(tmp_path / "fresh").update("newcomer", RATINGS.item_ids[2], 5.0)
-    assert again.recommend("newcomer", 5, candidates="implicit", n_candidates=9).equals(lists[0])
+    pd.testing.assert_frame_equal(again.recommend("newcomer", 5), lists[0])
     assert len(fits) == 2
 
 
@@ -83,7 +96,7 @@ def test_orders() -> None:
     ("options", "says"),
     [
         ({"candidates": "some"}, "candidates must be"),
-        ({"candidates": "implicit", "n_candidates": 0}, "n_candidates must be"),
+        ({"by": "expected", "candidates": "likely", "n_candidates": 0}, "n_candidates must be"),
         ({"by": "magic"}, "by must be"),
         ({"by": "expected", "quantile": 1.0}, "quantile must lie"),
         ({"n": 0}, "n must be"),
@@ -97,6 +110,7 @@ def test_wrong_options_are_refused(model, options, says: str) -> None:
 def test_nothing_left_to_recommend(model) -> None:
     user = RATINGS.user_ids[0]
     rated = RATINGS.of_user(user)["item"]
-    empty = model.recommend(user, 5, candidates=rated)
+    empty = model.recommend(user, 5, by="expected", candidates=rated)
     assert empty.columns.tolist() == ["item", "value", "expected"]
     assert len(empty) == 0
+    assert len(model.recommend(user, 5, candidates=rated)) == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,6 @@ from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.als_rows import solve_rows
 from ordrec.recommend.choice.factor_model import FactorModel
-from ordrec.recommend.lists import best_columns
 
 __all__ = ["ALSRanking"]
 
@@ -70,20 +68,6 @@ class ALSRanking(FactorModel):
         ridge = np.full(history.shape[0], self.regularization)
         return solve_rows(history, confidence - 1.0, confidence, Q, 1.0, ridge, n_jobs)
 
-    def best_for_history(self, items: np.ndarray, ranks: np.ndarray, n: int) -> np.ndarray:
-        """Codes of the n items with the highest scores for a user who has rated others.
-
-        ``items`` are codes, ``ranks`` what the user gave them.
-        """
-        self._check_fitted()
-        history = sparse.csr_array(
-            (ranks / self.scale_.n_ranks, items, [0, items.size]), shape=(1, len(self.item_ids_))
-        )
-        scores = self.score_histories(history)
-        self.item_filter().hide(scores, history)
-        best = best_columns(scores, n)[0]
-        return best[best >= 0]
-
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """Return the model of a file; version 0.1 stored which items were seen, not how often."""
@@ -91,19 +75,3 @@ class ALSRanking(FactorModel):
             seen = take(arrays, "item_seen", np.bool_, (None,))
             arrays = dict(arrays) | {"item_counts": seen.astype(np.int64)}
         return super().from_state(arrays, metadata)
-
-
-class FirstStage:
-    """An `ALSRanking` that is fitted when it is first asked for, and kept.
-
-    Copies of a model share it, so that none of them fits it again.
-    """
-
-    def __init__(self) -> None:
-        self._ranking: ALSRanking | None = None
-
-    def ranking(self, ratings: Callable[[], Ratings]) -> ALSRanking:
-        """The ranking, fitted to the given ratings the first time."""
-        if self._ranking is None:
-            self._ranking = ALSRanking().fit(ratings())
-        return self._ranking

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordrec.recommend.lists import largest_contributions
 from ordrec.recommend.predictor.fitted import FittedPredictor
 from ordrec.recommend.predictor.fold_in import FoldedUser
 from ordrec.recommend.process.fitting import Process
@@ -45,14 +46,7 @@ class Explanation:
 
     def largest(self, n: int) -> pd.DataFrame:
         """The n largest contributions, and one row with the sum of the others."""
-        weight = self.table["contribution"].abs().to_numpy()
-        order = np.argsort(-weight, kind="stable")
-        best, others = self.table.iloc[order[:n]], self.table.iloc[order[n:]]
-        if len(others):
-            rest = {"source": "others", "id": f"{len(others)} more", "rating": np.nan,
-                    "contribution": others["contribution"].sum()}  # fmt: skip
-            best = pd.concat([best, pd.DataFrame([rest])])
-        return best.reset_index(drop=True)
+        return largest_contributions(self.table, n)
 
     def __str__(self) -> str:
         lines = [f"score {self.score:.2f}"]

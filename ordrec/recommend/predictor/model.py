@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -16,13 +16,13 @@ from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.persistence import texts_to_arrays
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel, codes_of
-from ordrec.recommend.choice.als_ranking import FirstStage
-from ordrec.recommend.lists import item_titles
+from ordrec.recommend.lists import check_list_length, item_titles
 from ordrec.recommend.pair_table import predict_pairs
 from ordrec.recommend.predictor.explain import Explanation, explain_pair
 from ordrec.recommend.predictor.fitted import FittedPredictor
 from ordrec.recommend.predictor.fold_in import FoldedUser, ResolvedPairs, fold_in_user, folded_among
 from ordrec.recommend.predictor.learning import learnt_weights, weighted_data
+from ordrec.recommend.predictor.listing import ChoiceStage, ListRequest, listed_items
 from ordrec.recommend.predictor.preparation import Preparation, within_memory
 from ordrec.recommend.predictor.state import (
     checked_parameters,
@@ -42,7 +42,7 @@ from ordrec.recommend.process.fitting import (
 from ordrec.recommend.process.weights import DEFAULTS, FAST_DEFAULTS
 from ordrec.recommend.thresholds.ordered_probit import OrderedProbit
 from ordrec.recommend.thresholds.state import checked_decision, number, plain_decision
-from ordrec.recommend.top_n import Order, best_items, candidate_items
+from ordrec.recommend.top_n import Order
 from ordrec.recommend.units import Units
 
 __all__ = ["RatingPredictor", "fast_predictor"]
@@ -162,7 +162,7 @@ class RatingPredictor(IdMappedModel):
         )
         self.titles_ = item_titles(ratings.item_table)
         self.folded_: dict[Any, FoldedUser] = {}
-        self.first_stage_ = FirstStage()
+        self.choice_stage_ = ChoiceStage(self.n_jobs)
         return self
 
     # ---- the fitted parts --------------------------------------------------------------------
@@ -235,58 +235,60 @@ class RatingPredictor(IdMappedModel):
         user: Any,
         n: int = 10,
         *,
-        by: Literal["expected", "p_at_least", "lower_quantile"] = "expected",
+        by: Literal["recommended", "expected", "p_at_least", "lower_quantile"] = "recommended",
         at_least: float | None = None,
         quantile: float = 0.25,
         candidates: Any = "all",
         n_candidates: int = 200,
         timestamp: int | None = None,
     ) -> pd.DataFrame:
-        """The n items with the best distributions among those the user has not rated.
+        """List the n best items that the user has not rated.
 
         Parameters
         ----------
         user : id
             An unknown user gets the recommendations of the pooled model.
         n : int
-        by : {"expected", "p_at_least", "lower_quantile"}
-            Order by the expected rating, by the probability of ``at_least`` or more, or by the
-            rating reached with probability ``1 - quantile`` (ties by the expected rating).
+        by : {"recommended", "expected", "p_at_least", "lower_quantile"}
+            Order as a `Recommender` does, by what the user is likely to pick and what they will
+            think of it; or by the expected rating alone, by the probability of ``at_least`` or
+            more, or by the rating reached with probability ``1 - quantile`` (ties by the
+            expected rating).
         at_least : float, optional
             A rating; by default the lowest of the top two fifths of the scale.
         quantile : float
-        candidates : {"all", "implicit"} or array-like of item ids
-            Items to choose from: all that have a rating, those that an `ALSRanking` ranks first
-            (fitted on the first such call, and kept), or the given ones.
+        candidates : {"all", "likely"} or array-like of item ids
+            Items to choose from: all that have a rating, those that the user is likeliest to
+            pick, or the given ones.
         n_candidates : int
-            Number of candidates for "implicit".
+            Number of candidates for "likely".
         timestamp : int, optional
             Time at which the ratings would be given, in seconds since 1970.
 
         Returns
         -------
         DataFrame
-            ``item``, ``value`` (by which the list is ordered) and ``expected``, best first.
+            ``item``, ``value`` (by which the list is ordered) and ``expected``, best first; for
+            "recommended" also ``p_pick`` and ``p_like``.
+
+        Notes
+        -----
+        The choice model behind "recommended" and "likely" is fitted on the first such call, and
+        kept. `Recommender` fits it with the rating model, and saves it.
         """
-        if n < 1:
-            raise ArgumentError(f"n must be at least 1, got {n}")
+        check_list_length(n)
         self._check_fitted()
-        order = Order(by, at_least, quantile)
         rated, levels, _ = self._history(user)
+        request = ListRequest(user, n, Order(by, at_least, quantile), candidates, n_candidates)
+        return listed_items(
+            request, self.fitted_, (rated, levels), self.choice_stage_, self._proba_at(timestamp)
+        )
 
-        def first_stage() -> pd.Index:
-            if n_candidates < 1:
-                raise ArgumentError(f"n_candidates must be at least 1, got {n_candidates}")
-            ranking = self.first_stage_.ranking(self.fitted_.training_ratings)
-            return self.item_ids_.take(ranking.best_for_history(rated, levels + 1.0, n_candidates))
-
-        known = self.item_ids_[self.fitted_.known_items]
-        items = candidate_items(candidates, known, self.item_ids_.take(rated), first_stage)
-        if len(items) == 0:
-            return pd.DataFrame({"item": items, "value": np.zeros(0), "expected": np.zeros(0)})
-        times = None if timestamp is None else np.full(len(items), timestamp)
-        p = self.predict_proba(np.repeat(np.asarray([user]), len(items)), items, times)
-        return best_items(items, p, self.scale_.values, n, order)
+    def _proba_at(self, timestamp: int | None) -> Callable[[Any, Any], np.ndarray]:
+        """Distributions of pairs at one time."""
+        return lambda users, items: self.predict_proba(
+            users, items, None if timestamp is None else np.full(len(items), timestamp)
+        )
 
     def explain(self, user: Any, item: Any, timestamp: int | None = None) -> Explanation:
         """Explain the score of a user for an item by a signed sum; see `Explanation`."""
@@ -372,7 +374,7 @@ class RatingPredictor(IdMappedModel):
         model.hold_out_rmse_ = [number(error, low=0.0) for error in metadata["hold_out_rmse"]]
         model.titles_ = titles_from_arrays(arrays, metadata, len(model.item_ids_))
         model.folded_ = folded_from_arrays(model.fitted_, arrays)
-        model.first_stage_ = FirstStage()
+        model.choice_stage_ = ChoiceStage(model.n_jobs)
         return model
 
     @classmethod

@@ -337,8 +337,11 @@ class Recommender(IdMappedModel):
             columns["title"] = [self.titles_[code] for code in codes]
         return columns
 
-    def explain(self, user: Any, item: Any) -> RecommendationReasons:
-        """Return why an item is recommended to a user: why it is picked, and why it is liked."""
+    def explain(self, user: Any, item: Any, timestamp: int | None = None) -> RecommendationReasons:
+        """Return why an item is recommended to a user: why it is picked, and why it is liked.
+
+        ``timestamp`` is when the rating would be given, in seconds since 1970.
+        """
         self._check_fitted()
         user_codes, item_codes = self._codes([user], [item])
         if item_codes[0] < 0:
@@ -361,7 +364,7 @@ class Recommender(IdMappedModel):
             None if taste is None else float(taste.expected[0]),
             None if taste is None or taste.p_like is None else float(taste.p_like[0]),
             reasons,
-            getattr(self.rating_, "explain", _unexplained)(user, item),
+            getattr(self.rating_, "explain", _unexplained)(user, item, timestamp),
         )
 
     # ---- new users ------------------------------------------------------------------------
@@ -457,7 +460,7 @@ class Recommender(IdMappedModel):
         return model
 
 
-def _unexplained(user: Any, item: Any) -> None:
+def _unexplained(user: Any, item: Any, timestamp: int | None) -> None:
     """What a rating model without ``explain`` has to say."""
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from ordrec.recommend.lists import largest_contributions
+
 __all__ = ["RecommendationReasons"]
 
 
@@ -40,22 +42,25 @@ class RecommendationReasons:
     like: Any = None
 
     def largest(self, n: int = 10) -> pd.DataFrame:
-        """Return the n weightiest reasons to pick the item, and the sum of the others."""
-        shown, rest = self.pick.iloc[:n].copy(), self.pick.iloc[n:]
-        if len(rest):
-            row: dict[str, Any] = dict.fromkeys(shown.columns)
-            row |= {"item": f"{len(rest)} others", "contribution": rest["contribution"].sum()}
-            shown = pd.concat([shown.astype({"item": object}), pd.DataFrame([row])])
-        return shown.reset_index(drop=True)
+        """Return the n weightiest reasons of each kind, and the sums of the others.
+
+        Columns: ``why`` ("pick" or "like"), ``source``, ``id``, ``rating`` and ``contribution``, as
+        in `Explanation`.
+        """
+        pick = self.pick.rename(columns={"item": "id"}).drop(columns="title", errors="ignore")
+        pick.insert(0, "source", "own rating")
+        tables = [largest_contributions(pick, n).assign(why="pick")]
+        if self.like is not None:
+            tables.append(self.like.largest(n).assign(why="like"))
+        table = pd.concat(tables, ignore_index=True)
+        return table[["why", "source", "id", "rating", "contribution"]]
 
     def __str__(self) -> str:
         lines = [f"{self.title or self.item} for user {self.user}"]
         lines.append(f"picked next with probability {self.p_pick:.0%}, because of their ratings of")
-        for row in self.largest(5).to_dict("records"):
-            rating = row["rating"]
-            stars = "" if rating is None or pd.isna(rating) else f" ({rating:g})"
+        for row in self.pick.iloc[:5].to_dict("records"):
             name = row.get("title") or row["item"]
-            lines.append(f"  {row['contribution']:+.3f}  {name}{stars}")
+            lines.append(f"  {name} ({row['rating']:g})")
         if self.expected is not None:
             likely = "" if self.p_like is None else f", liked with probability {self.p_like:.0%}"
             lines.append(f"expected rating {self.expected:.2f}{likely}")

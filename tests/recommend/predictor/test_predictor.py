@@ -289,7 +289,7 @@ def test_all_ratings_equal() -> None:
 
 def test_times() -> None:
     dated, _ = parts(tasteful(10, dated=True))
-    zero = dated._with(timestamps=np.zeros(dated.n_ratings))
+    zero = dated._replaced(timestamps=np.zeros(dated.n_ratings))
     users, items = ids(dated)
     plain = RatingPredictor(preset="fast").fit(dated.without_timestamps())
     zeros = RatingPredictor(preset="fast").fit(zero)

@@ -1,0 +1,281 @@
+"""``ordrec recommend`` and ``explain``: lists for one user or for all, and the reasons behind."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ordrec.cli.options import (
+    EngineOption,
+    JobsOption,
+    ModelArgument,
+    NoBarOption,
+    SchedulerOption,
+    TableOption,
+    check_output,
+    engine_of,
+    progress_bar,
+    table_writer,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ItemsOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A csv file with a column item, or one item id per line."),
+]
+
+
+def recommend(
+    model: ModelArgument,
+    users: Annotated[
+        list[str] | None,
+        typer.Option("--user", "-u", metavar="ID", help="User to recommend to. Can be repeated."),
+    ] = None,
+    many: Annotated[
+        str | None,
+        typer.Option(
+            "--users",
+            metavar="WHO",
+            help="All users of the model (all), or those of a file: csv with a column user, or one "
+            "user id per line.",
+        ),
+    ] = None,
+    n: Annotated[int, typer.Option("-n", metavar="N", help="Number of items per user.")] = 10,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by",
+            metavar="ORDER",
+            help="Order by what users pick and what they will think of it (recommended), by the "
+            "expected rating alone (expected), by the probability of a high rating (p_at_least), "
+            "or by a rating that is probably reached (lower_quantile).",
+        ),
+    ] = "recommended",
+    candidates: Annotated[
+        str,
+        typer.Option(
+            "--candidates",
+            metavar="WHICH",
+            help="For orders by rating: rank all items (all), or those that the user is likeliest "
+            "to pick (likely).",
+        ),
+    ] = "all",
+    exclude: ItemsOption = None,
+    only: ItemsOption = None,
+    include_rated: Annotated[
+        bool, typer.Option("--include-rated", help="Also list items that the user has rated.")
+    ] = False,
+    output: TableOption = None,
+    jobs: JobsOption = None,
+    engine: EngineOption = "auto",
+    scheduler: SchedulerOption = None,
+    quiet: NoBarOption = False,
+) -> None:
+    """List the best items for a user, or for all users.
+
+    The table has one row per user and place: user, place, item, its title if known, the score, the
+    probability that the item is among the user's next picks, the expected rating, and the
+    probability that it is liked. With --users, the output may be .csv or .parquet; an interrupted
+    run goes on where it stopped when the same command is given again.
+    """
+    from ordrec.errors import ArgumentError
+    from ordrec.persistence import load
+
+    if bool(users) == bool(many):
+        raise ArgumentError("name the users: --user ID for some, or --users all or a file for many")
+    if many and (output is None or output.suffix not in (".csv", ".parquet")):
+        raise ArgumentError("--users: name a file to write to, -o top.csv or -o top.parquet")
+    if output is not None:
+        check_output(output)
+    fitted = load(model)
+    _must_have(fitted, "recommend")
+    options: dict[str, Any] = {}
+    for name, file in (("exclude", exclude), ("only", only)):
+        if file is not None:
+            options[name] = _ids_of_file(fitted.item_ids_, file, "item", f"--{name}")
+    if include_rated:
+        options["include_rated"] = True
+    where = engine_of(engine, scheduler)
+    with progress_bar(quiet) as progress:
+        if many:
+            _check_order(fitted, by, candidates, batch=True)
+            ids = (
+                None if many == "all" else _ids_of_file(fitted.user_ids_, Path(many), "user", many)
+            )
+            fitted.recommend_all(
+                n, ids, out=output, engine=where, n_jobs=jobs, progress=progress, **options
+            )
+            return
+        write = table_writer(output)
+        write(_lists_one_by_one(fitted, users or [], n, by, candidates, options, progress))
+
+
+def _lists_one_by_one(
+    fitted: Any, users: list[str], n: int, by: str, candidates: str, options: Any, progress: Any
+) -> pd.DataFrame:
+    """Return the lists of the users named on the command line."""
+    import pandas as pd
+
+    lister, more = _check_order(fitted, by, candidates)
+    options = options | more
+    ids = [_id_of(fitted.user_ids_, user, "--user") for user in users]
+    parts: list[pd.DataFrame] = []
+    for k, user in enumerate(ids):
+        _note_if_unknown(fitted, user=user)
+        best = lister.recommend(user, n, **options)
+        best.insert(0, "user", user)
+        best.insert(1, "place", range(1, len(best) + 1))
+        parts.append(best if "title" in best else _with_titles(fitted, best, "item"))
+        if progress:
+            progress(k + 1, len(ids), "recommending")
+    return pd.concat(parts, ignore_index=True)
+
+
+def explain(
+    model: ModelArgument,
+    user: Annotated[
+        str, typer.Option("--user", "-u", metavar="ID", help="User whose score is explained.")
+    ],
+    item: Annotated[str, typer.Option("--item", "-i", metavar="ID", help="Item that is scored.")],
+    timestamp: Annotated[
+        str,
+        typer.Option(
+            "--timestamp", metavar="TIME", help="Time of the rating: seconds since 1970, or a date."
+        ),
+    ] = "",
+    n: Annotated[
+        int,
+        typer.Option(
+            "-n", metavar="N", help="Number of reasons; the others are summed in one row."
+        ),
+    ] = 20,
+    output: TableOption = None,
+) -> None:
+    """Show what contributes to a user's score for an item.
+
+    The csv has one row per reason, the largest first: the user's own ratings, other users'
+    ratings of the item, and what all ratings share. The contributions add up to the score, in
+    units of the rating scale. For a recommender, the reasons why the item is likely to be picked
+    come first (pick), and those for its expected rating after them (like).
+    """
+    from ordrec.errors import ArgumentError
+    from ordrec.persistence import load
+    from ordrec.recommend.pair_table import seconds_of
+
+    write = table_writer(output)
+    if n < 1:
+        raise ArgumentError(f"-n must be at least 1, got {n}")
+    fitted = load(model)
+    _must_have(fitted, "explain")
+    user_id = _id_of(fitted.user_ids_, user, "--user")
+    item_id = _id_of(fitted.item_ids_, item, "--item")
+    seconds = int(seconds_of([timestamp])[0])
+    _note_if_unknown(fitted, user=user_id, item=item_id)
+    explained = fitted.explain(user_id, item_id, seconds or None)
+    write(_with_titles(fitted, explained.largest(n), "id"))
+
+
+# ---- shared by the commands -------------------------------------------------------------------
+
+
+def _id_of(known: pd.Index, text: str, option: str) -> Any:
+    """Return an id in the type of the model's ids, a number or a string."""
+    from ordrec.errors import ArgumentError, DataError
+    from ordrec.recommend.pair_table import ids_like
+
+    try:
+        return ids_like(known, [text], option).tolist()[0]
+    except DataError:
+        raise ArgumentError(
+            f"{option} {text!r}: the ids of this model look like {known[0]}"
+        ) from None
+
+
+def _must_have(fitted: Any, method: str) -> None:
+    from ordrec.errors import ArgumentError
+
+    if not hasattr(fitted, method):
+        able = {
+            "recommend": "Recommender, RatingPredictor and the choice models",
+            "explain": "Recommender and RatingPredictor",
+        }[method]
+        raise ArgumentError(
+            f"a {type(fitted).__name__} cannot {method}: fit one that can ({able}), "
+            "such as --model recommender"
+        )
+
+
+def _check_order(
+    fitted: Any, by: str, candidates: str, batch: bool = False
+) -> tuple[Any, dict[str, Any]]:
+    """Return the model that makes lists in an order, and the options it takes for it."""
+    from ordrec.errors import ArgumentError
+
+    name = type(fitted).__name__
+    if batch and not hasattr(fitted, "recommend_all"):
+        raise ArgumentError(f"--users: a {name} lists for one user at a time: fit a recommender")
+    if (by, candidates) == ("recommended", "all"):
+        return fitted, {}
+    if batch:
+        raise ArgumentError("--by and --candidates are for --user; --users orders as recommended")
+    lister = getattr(fitted, "rating_", fitted)  # a recommender orders by its rating model
+    if not (hasattr(lister, "predict_proba") and hasattr(lister, "recommend")):
+        raise ArgumentError(
+            f"--by and --candidates need rating distributions, which a {name} does not have"
+        )
+    return lister, {"by": by, "candidates": candidates}
+
+
+def _ids_of_file(known: pd.Index, path: Path, column: str, option: str) -> Any:
+    """Return the ids in a file, in the type of the model's ids."""
+    import pandas as pd
+
+    from ordrec.errors import ArgumentError
+    from ordrec.recommend.pair_table import ids_like
+
+    if not path.is_file():
+        raise ArgumentError(f"{option}: there is no file {path}")
+    table = pd.read_csv(path, dtype=str, header=None, keep_default_na=False)
+    first = table.iloc[0].tolist() if len(table) else []
+    if column in first:
+        texts = table[first.index(column)].iloc[1:]
+    elif table.shape[1] == 1:
+        texts = table[0]
+    else:
+        raise ArgumentError(f"{path}: no column {column!r}, and more than one id per line")
+    return ids_like(known, texts.tolist(), str(path))
+
+
+def _note_if_unknown(fitted: Any, user: Any, item: Any = None) -> None:
+    """Print a line on standard error for a user or an item that the model does not know."""
+    first_item = fitted.item_ids_[:1]
+    known_user, known_item = fitted._known([user], first_item if item is None else [item])
+    if not known_user[0]:
+        print(
+            f"ordrec: user {user!r} is not in the model: an average user is used instead",
+            file=sys.stderr,
+        )
+    if item is not None and not known_item[0]:
+        print(
+            f"ordrec: item {item!r} is not in the model: an average item is used instead",
+            file=sys.stderr,
+        )
+
+
+def _with_titles(fitted: Any, table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return the table with titles next to the ids of items, if the model has titles."""
+    titles = getattr(fitted, "titles_", None)
+    if titles is None:
+        return table
+    of_item = dict(zip(fitted.item_ids_.tolist(), titles, strict=True))
+    items = table[column]
+    if "source" in table:
+        items = items.where(table["source"] == "own rating")
+    place = list(table.columns).index(column) + 1
+    table.insert(place, "title", items.map(of_item).fillna(""))
+    return table

@@ -1,0 +1,115 @@
+"""Lists of a rating predictor, and the choice model beside it that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordrec.ratings import Ratings
+from ordrec.recommend.choice.mixture import ChoiceMixture
+from ordrec.recommend.lists import check_list_length
+from ordrec.recommend.predictor.fitted import FittedPredictor
+from ordrec.recommend.recommender.model import Recommender
+from ordrec.recommend.top_n import Order, best_items, candidate_items, check_candidates
+
+__all__ = ["ChoiceStage", "ListRequest", "listed_items"]
+
+
+@dataclass(frozen=True)
+class ListRequest:
+    """What is asked for; see `RatingPredictor.recommend`."""
+
+    user: Any
+    n: int
+    order: Order
+    candidates: Any
+    n_candidates: int
+
+    def __post_init__(self) -> None:
+        check_list_length(self.n_candidates, "n_candidates")
+        check_candidates(self.candidates)
+
+
+def listed_items(
+    request: ListRequest,
+    fitted: FittedPredictor,
+    history: tuple[np.ndarray, np.ndarray],
+    choice_stage: ChoiceStage,
+    predict_proba: Callable[[Any, Any], np.ndarray],
+) -> pd.DataFrame:
+    """Return the best items for a user with the given history."""
+    user, candidates = request.user, request.candidates
+
+    def recommender() -> Recommender:
+        return choice_stage.recommender(fitted, user, history, predict_proba)
+
+    if request.order.by == "recommended":
+        only = None if isinstance(candidates, str) else candidates
+        listed = recommender().recommend(user, request.n, only=only)
+        listed = listed.rename(columns={"score": "value"})
+        return listed[["item", "value", "expected", "p_pick", "p_like"]]
+
+    def likely() -> pd.Index:
+        return pd.Index(recommender().choice_.recommend(user, request.n_candidates)["item"])
+
+    known, rated = fitted.item_ids[fitted.known_items], fitted.item_ids.take(history[0])
+    items = candidate_items(candidates, known, rated, likely)
+    if len(items) == 0:
+        return pd.DataFrame({"item": items, "value": np.zeros(0), "expected": np.zeros(0)})
+    p = predict_proba(np.repeat(np.asarray([user]), len(items)), items)
+    return best_items(items, p, fitted.scale.values, request.n, request.order)
+
+
+class ChoiceStage:
+    """A `ChoiceMixture` that is fitted to the training ratings when first needed, and kept.
+
+    Copies of a model share it, so that none of them fits it again.
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self._n_jobs = n_jobs
+        self._choice: ChoiceMixture | None = None
+
+    def recommender(
+        self,
+        fitted: FittedPredictor,
+        user: Any,
+        history: tuple[np.ndarray, np.ndarray],
+        predict_proba: Callable[[Any, Any], np.ndarray],
+    ) -> Recommender:
+        """Return a recommender that knows a user by the given history.
+
+        Parameters
+        ----------
+        fitted : FittedPredictor
+        user : id
+        history : (items, levels)
+            Codes of the items that the user has rated, and the levels.
+        predict_proba : callable
+            Distributions of pairs of original ids.
+        """
+        if self._choice is None:
+            self._choice = ChoiceMixture(n_jobs=self._n_jobs).fit(fitted.training_ratings())
+        items, levels = history
+        choice = self._choice
+        if items.size:
+            frame = pd.DataFrame(
+                {
+                    "user": [user] * items.size,
+                    "item": fitted.item_ids.take(items),
+                    "rating": fitted.scale.values[levels],
+                }
+            )
+            choice = choice.fold_in(Ratings.from_frame(frame, scale=fitted.scale))
+        return Recommender.of_fitted(choice, _Distributions(predict_proba), choice.calibration_)
+
+
+class _Distributions:
+    """What a recommender needs of a rating model."""
+
+    def __init__(self, predict_proba: Callable[[Any, Any], np.ndarray]):
+        self.predict_proba = predict_proba
