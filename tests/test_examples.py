@@ -28,8 +28,9 @@ def test_docstrings(name: str) -> None:
     assert found.failed == 0
 
 
-def test_readme_examples() -> None:
+def test_readme_examples(tmp_path, monkeypatch) -> None:
     """They run one after another, as a reader would type them."""
+    monkeypatch.chdir(tmp_path)  # one of them writes a file
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     level = np.digitize(X[:, 0], [-0.5, 0.5])

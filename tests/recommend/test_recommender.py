@@ -211,7 +211,7 @@ def test_expected_picks_are_about_as_many_as_come() -> None:
 # ---- everybody -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["serial", "threads", "processes"])
+@pytest.mark.parametrize("engine", ["serial", "threads", "processes", "dask"])
 def test_all_engines_make_the_same_lists(model, monkeypatch, engine: str) -> None:
     monkeypatch.setattr("ordrec.recommend.choice.base.CELLS_AT_ONCE", 120 * 7)  # blocks of 7 users
     lists = model.recommend_all(4, engine=engine, n_jobs=2)
