@@ -29,7 +29,9 @@ __all__ = ["ChoiceModel", "histories"]
 
 def histories(ratings: Ratings) -> sparse.csr_array:
     """Users by items, with ``rank / n_ranks`` where there is a rating."""
-    return sparse.csr_array(ratings.matrix("rank").T / ratings.scale.n_ranks)
+    table = sparse.csr_array(ratings.matrix("rank").T / ratings.scale.n_ranks)
+    table.indptr = table.indptr.astype(table.indices.dtype)
+    return table
 
 
 class ChoiceModel(IdMappedModel):
@@ -235,17 +237,9 @@ class ChoiceModel(IdMappedModel):
             )
         shape = len(user_ids), len(self.item_ids_)
         given = sparse.csr_array((interest[known], (users[known], items[known])), shape=shape)
-        kept = sparse.csr_array(
-            (self._history.data, self._history.indices,
-             np.append(self._history.indptr,
-                       np.full(shape[0] - self._history.shape[0], self._history.nnz))),
-            shape=shape,
-        )  # fmt: skip
-        replaced = np.isin(np.arange(shape[0]), users)
         model = copy.copy(self)
         model.user_ids_ = user_ids
-        model._history = sparse.csr_array(sparse.diags_array(1.0 - replaced) @ kept + given)
-        model._history.eliminate_zeros()
+        model._history = _with_rows(self._history, given, np.unique(users))
         model._on_fold_in(np.unique(users))
         return model
 
@@ -313,3 +307,26 @@ class ChoiceModel(IdMappedModel):
         model.item_counts_ = take(arrays, "item_counts", np.int64, (n_items,), low=0)
         model._restore(arrays, metadata)
         return model
+
+
+def _with_rows(
+    history: sparse.csr_array, given: sparse.csr_array, changed: np.ndarray
+) -> sparse.csr_array:
+    """Histories with some rows replaced or added by those given; all others are copied at once."""
+    n_known = history.shape[0]
+    sizes = np.diff(history.indptr, append=np.full(given.shape[0] - n_known, history.nnz))
+    sizes[changed] = np.diff(given.indptr)[changed]
+    columns, values, done = [], [], 0
+    for row in changed:
+        own = slice(*history.indptr[[row, row + 1]]) if row < n_known else slice(history.nnz, None)
+        new = slice(*given.indptr[[row, row + 1]])
+        columns += [history.indices[done : own.start], given.indices[new]]
+        values += [history.data[done : own.start], given.data[new]]
+        done = own.stop if row < n_known else history.nnz
+    columns.append(history.indices[done:])
+    values.append(history.data[done:])
+    # one type for both index arrays, or scipy would convert them at every look-up
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(history.indices.dtype)
+    return sparse.csr_array(
+        (np.concatenate(values), np.concatenate(columns), start), shape=given.shape
+    )
