@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from topn_measures import Truth, peak_memory, ten_best
 
 from ordrec.datasets import load_dataset, synthetic_ratings
 from ordrec.evaluation.significance.bootstrap import bootstrap_interval
@@ -33,9 +33,7 @@ from ordrec.evaluation.splits.ratings import UserHoldOut
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.ease import COPIES, EASE, LARGEST_IN_DOUBLE
 from ordrec.recommend.choice.mixture import ChoiceMixture
-from ordrec.recommend.lists import ItemFilter, rank_gains
 
-N = 10
 RATINGS_PER_USER = 100
 POPULARITY = 0.8  # exponent: as on ml-1m, a tenth of the items has 44 % of the ratings
 
@@ -92,7 +90,7 @@ def measure(name: str, n_items: int, chosen: argparse.Namespace) -> None:
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     started = time.perf_counter()
     n_listed = min(200, ratings.n_users)
-    lists(model, np.arange(n_listed))
+    ten_best(model, np.arange(n_listed))
     spent = 1e3 * (time.perf_counter() - started) / n_listed
     kept = getattr(model, "ease_", model).kept_items_.size
     print(
@@ -116,13 +114,6 @@ def invented(n_items: int) -> Ratings:
     )  # fmt: skip
 
 
-def lists(model: Any, users: np.ndarray) -> np.ndarray:
-    """Return the ten best items of users by code."""
-    everything, width = ItemFilter(model.item_counts_ > 0), model.block_size()
-    blocks = [users[first : first + width] for first in range(0, users.size, width)]
-    return np.concatenate([model.lists(block, N, everything)[0] for block in blocks])
-
-
 def loss(chosen: argparse.Namespace) -> None:
     """Print what it costs to give weights to the most-rated items only."""
     ratings = (
@@ -131,6 +122,7 @@ def loss(chosen: argparse.Namespace) -> None:
         else load_dataset("ml-1m", folder=chosen.data, offline=True).without_timestamps()
     )
     split = next(iter(UserHoldOut(0.2, seed=chosen.seed).split(ratings)))
+    truth = Truth.of(split.test)
     n_enough = int((split.train.item_counts >= EASE().min_ratings).sum())
     print(f"\n{ratings.name}, user-holdout:0.2, seed {chosen.seed}: {n_enough} items in EASE")
     full = np.empty(0)
@@ -139,7 +131,7 @@ def loss(chosen: argparse.Namespace) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = ChoiceMixture(max_memory=memory, n_jobs=chosen.jobs).fit(split.train)
-        values = graded(lists(model, np.unique(split.test.users)), split.test)
+        values = truth.measured(ten_best(model, truth.users)[0])["graded"]
         full = full if full.size else values
         low, mean, high = bootstrap_interval(values - full)
         print(
@@ -154,24 +146,6 @@ def gigabytes_for(n_items: int) -> float:
     """Return the memory under which so many items get weights."""
     size = 8 if n_items <= LARGEST_IN_DOUBLE else 4
     return size * COPIES * (n_items + 0.5) ** 2 / 1e9
-
-
-def graded(best: np.ndarray, test: Ratings) -> np.ndarray:
-    """Return NDCG@10 with gains ``2^rank - 1`` of the lists of all test users."""
-    gains, discount = rank_gains(test.scale.n_ranks), 1.0 / np.log2(np.arange(2, N + 2))
-    result = []
-    for listed, user in zip(best, np.unique(test.users).tolist(), strict=True):
-        rows = test.rows_of_user(user)
-        gain = dict(zip(test.items[rows].tolist(), gains[test.levels[rows]], strict=True))
-        reached = np.array([gain.get(item, 0.0) for item in listed.tolist()]) @ discount
-        top = np.sort(gains[test.levels[rows]])[::-1][:N]
-        result.append(reached / (top @ discount[: top.size]))
-    return np.array(result)
-
-
-def peak_memory() -> float:
-    """Return the largest memory of this process so far, in gigabytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 if __name__ == "__main__":

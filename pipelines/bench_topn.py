@@ -27,33 +27,25 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
+import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import numpy as np
-from implicit.nearest_neighbours import BM25Recommender, CosineRecommender, TFIDFRecommender
-from scipy import sparse
+from topn_measures import METRICS, Fitted, N, Row, Truth, peak_memory, print_differences, ten_best
+from topn_peers import InnerPart, LeftOutEASE, chosen_als, chosen_neighbours
 
 from ordrec.datasets import load_dataset, synthetic_ratings
-from ordrec.evaluation.significance.bootstrap import bootstrap_interval
 from ordrec.evaluation.splits.ratings import StrongGeneralisation, split_from_name
-from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
 from ordrec.recommend import OrdinalFactors, RatingPredictor
-from ordrec.recommend.choice.als_ranking import ALSRanking
 from ordrec.recommend.choice.ease import EASE
 from ordrec.recommend.choice.mixture import ChoiceMixture
 from ordrec.recommend.choice.popularity import Popularity
-from ordrec.recommend.choice.tuning import best_on_a_grid_of_twos, left_out_quality
-from ordrec.recommend.lists import ItemFilter
 from ordrec.recommend.recommender.model import Recommender
 
-N = 10
-METRICS = ("graded", "liked", "recall", "net")
 SETS = {
     "ml-100k": ("ml-100k", "user-holdout:0.2"),
     "latest-small": ("ml-latest-small-2016", "user-holdout:0.2"),
@@ -63,12 +55,6 @@ SETS = {
 }
 TUNED, MIXTURE = "EASE, lambda left-out", "ordrec choice mixture"
 BY_PREDICTOR, BY_FACTORS = "ordrec, fast predictor", "ordrec, factors"
-NEIGHBOURS: dict[str, Callable[[], Any]] = {
-    "cosine": lambda: CosineRecommender(K=100),
-    "tf-idf": lambda: TFIDFRecommender(K=100),
-    "bm25": lambda: BM25Recommender(K=100, K1=1.2, B=0.75),
-    "bm25, B .2": lambda: BM25Recommender(K=100, K1=1.2, B=0.2),
-}
 CUTS, CUT_USERS = (0, 1, 2, 5), 300
 
 
@@ -109,243 +95,7 @@ def warm_up(n_jobs: int) -> None:
         Recommender.of_fitted(choice, rating.fit(few), choice.calibration_).recommend(0)
 
 
-# ---- peers ------------------------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class LeftOutEASE(EASE):
-    """EASE as published, with its ridge chosen by leave-one-out; ``ones`` ignores the ratings."""
-
-    user_power: float = 0.0
-    item_power: float = 0.0
-    ones: bool = False
-
-    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
-        if self.ones:
-            history.data[:] = 1.0
-        inputs = self.inputs(history)
-        rows = np.flatnonzero(np.diff(inputs.history.indptr) > 1)
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[:1000])
-        own = inputs.history[rows]
-
-        def quality(ridge: float) -> float:
-            scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
-            return float(left_out_quality(scores, own, ratings.scale.n_ranks).mean())
-
-        with one_blas_thread():
-            problem = inputs.problem(worker_count(self.n_jobs))
-            self.regularization, _ = best_on_a_grid_of_twos(quality, 200.0)
-            self.set_weights(inputs, problem.solve(inputs.ridges(self.regularization)).weights())
-
-
-class Neighbours:
-    """Item neighbours of implicit on the ratings' ranks, the kind chosen on an inner hold-out."""
-
-    def __init__(self, kind: str):
-        self.kind = kind
-
-    def fit(self, ratings: Ratings) -> Neighbours:
-        """Learn the similarities."""
-        self._rated = sparse.csr_matrix(ratings.matrix("rank").T.astype(np.float64))
-        self.model = NEIGHBOURS[self.kind]()
-        self.model.fit(self._rated, show_progress=False)
-        return self
-
-    def ten(self, users: np.ndarray) -> np.ndarray:
-        """Return the ten best items of each user."""
-        return np.asarray(self.model.recommend(users, self._rated[users], N=N)[0])
-
-
-def chosen_neighbours(inner: InnerPart) -> Neighbours:
-    """Return the neighbours that are best on the inner hold-out, not fitted."""
-    return Neighbours(max(NEIGHBOURS, key=lambda kind: inner.quality(Neighbours(kind))))
-
-
-def chosen_als(inner: InnerPart) -> ALSRanking:
-    """Climb over confidence, ridge and factors on the inner hold-out, one at a time."""
-    steps = {"alpha": 3.0, "regularization": 3.0, "factors": 2}
-    now: dict[str, Any] = {"alpha": 3.0, "regularization": 3.0, "factors": 32}
-    tried: dict[tuple, float] = {}
-
-    def quality(**changes: Any) -> float:
-        key = tuple((now | changes).values())
-        if key not in tried:
-            tried[key] = inner.quality(ALSRanking(**(now | changes)))
-        return tried[key]
-
-    moved = True
-    while moved:
-        moved = False
-        for name, step in steps.items():
-            kind = type(now[name])
-            near = [kind(now[name] / step) or 1, now[name], kind(now[name] * step)]
-            best = max(near, key=lambda value, name=name: quality(**{name: value}))
-            if quality(**{name: best}) > quality():
-                now[name], moved = best, True
-    return ALSRanking(**now)
-
-
-class InnerPart:
-    """A split of the training part, of the same kind as the split outside."""
-
-    def __init__(self, train: Ratings, protocol: str, seed: int):
-        self.split = next(iter(split_from_name(protocol, seed=1000 + seed).split(train)))
-        self.truth = Truth.of(self.split.test)
-
-    def quality(self, model: Any) -> float:
-        """Fit a model to the inner training part and return graded NDCG@10 on the rest."""
-        best, _ = ten_best(model.fit(self.split.train), self.truth.users)
-        return float(self.truth.measured(best)["graded"].mean())
-
-
-# ---- lists and measures -----------------------------------------------------------------------
-
-
-def ten_best(model: Any, users: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the ten best items of users by code, and p_pick if the model has it."""
-    if isinstance(model, Neighbours):
-        return model.ten(users), None
-    choice = model.choice_ if isinstance(model, Recommender) else model
-    everything = ItemFilter(choice.item_counts_ > 0)
-    found, picks = [], []
-    width = choice.block_size()
-    for first in range(0, users.size, width):
-        block = users[first : first + width]
-        best, columns = model.lists(block, N, everything)
-        found.append(best)
-        if not isinstance(model, Recommender):
-            columns = choice._list_columns(block, columns)
-        if "p_pick" in columns:
-            picks.append(columns["p_pick"])
-    return np.concatenate(found), np.concatenate(picks) if picks else None
-
-
-@dataclass(frozen=True)
-class Truth:
-    """The test part, ready for looking up listed items."""
-
-    users: np.ndarray
-    ranks: sparse.csr_array
-    n_ranks: int
-
-    @classmethod
-    def of(cls, test: Ratings, users: np.ndarray | None = None) -> Truth:
-        """Of all test users, or of these."""
-        users = np.unique(test.users) if users is None else users
-        ranks = sparse.csr_array(test.matrix("rank").T)[users].astype(np.float64)
-        return cls(users, ranks, test.scale.n_ranks)
-
-    def measured(self, best: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the metrics, one value per user: NaN where a user has nothing to find."""
-        listed = ranks_at(self.ranks, best)
-        hit, liked_from = listed > 0, np.ceil(0.8 * self.n_ranks)
-        middle = (self.n_ranks + 1) / 2
-        liked, disliked = listed >= liked_from, hit & (listed < middle)
-        n_liked = row_sums(self.ranks, self.ranks.data >= liked_from)
-        tops = best_ranks(self.ranks)
-        present = tops > 0
-        gains = [np.where(hit, 2.0**listed - 1, 0), np.where(present, 2.0**tops - 1, 0)]
-        nets = [np.where(hit, listed - middle, 0), np.where(present, tops - middle, 0)]
-        return {
-            "graded": ratio(discounted(gains[0]), discounted(gains[1])),
-            "liked": ratio(discounted(liked), discounted(tops >= liked_from)),
-            "recall": ratio(liked.sum(axis=1), np.minimum(n_liked, N)),
-            "net": ratio(discounted(nets[0]), discounted(np.maximum(nets[1], 0))),
-            "hits": hit.sum(axis=1).astype(np.float64),
-            "disliked": disliked.sum(axis=1).astype(np.float64),
-        }
-
-
-def ranks_at(ranks: sparse.csr_array, best: np.ndarray) -> np.ndarray:
-    """Return the test ranks of listed items, 0 where there is none."""
-    rows = np.repeat(np.arange(best.shape[0]), best.shape[1])
-    found = np.asarray(ranks[rows, np.maximum(best, 0).ravel()]).reshape(best.shape)
-    return np.where(best >= 0, found, 0.0)
-
-
-def best_ranks(ranks: sparse.csr_array) -> np.ndarray:
-    """Return the highest test ranks of each row in falling order, 0 beyond the last."""
-    sizes = np.diff(ranks.indptr)
-    rows = np.repeat(np.arange(sizes.size), sizes)
-    order = np.lexsort((-ranks.data, rows))
-    place = np.arange(ranks.nnz) - ranks.indptr[rows]
-    table, shown = np.zeros((sizes.size, N)), place < N
-    table[rows[shown], place[shown]] = ranks.data[order][shown]
-    return table
-
-
-def row_sums(ranks: sparse.csr_array, values: np.ndarray) -> np.ndarray:
-    """Return sums of one value per entry, by row."""
-    rows = np.repeat(np.arange(ranks.shape[0]), np.diff(ranks.indptr))
-    return np.bincount(rows, values, minlength=ranks.shape[0])
-
-
-def discounted(gains: np.ndarray) -> np.ndarray:
-    """Return the discounted sums of rows of gains."""
-    return gains @ (1.0 / np.log2(np.arange(2, gains.shape[1] + 2)))
-
-
-def ratio(reached: np.ndarray, possible: np.ndarray) -> np.ndarray:
-    """Return quotients, NaN where nothing is possible."""
-    return np.where(possible > 0, reached / np.where(possible > 0, possible, 1.0), np.nan)
-
-
 # ---- the tables -------------------------------------------------------------------------------
-
-
-@dataclass
-class Row:
-    """What was measured of one model, over all seeds."""
-
-    users: list[np.ndarray] = field(default_factory=list)
-    values: dict[str, list[np.ndarray]] = field(default_factory=dict)
-    seconds: list[tuple[float, float]] = field(default_factory=list)
-    expected_picks: list[float] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def add(self, truth: Truth, fitted: Fitted) -> None:
-        """Take in the lists of one seed."""
-        started = time.perf_counter()
-        best, p_pick = ten_best(fitted.model, truth.users)
-        self.seconds.append((fitted.seconds, time.perf_counter() - started))
-        self.users.append(truth.users)
-        for name, values in truth.measured(best).items():
-            self.values.setdefault(name, []).append(values)
-        self.notes.append(fitted.note)
-        if p_pick is not None:
-            self.expected_picks.append(float(np.nansum(p_pick)))
-
-    def all(self, name: str) -> np.ndarray:
-        """Return one value per user and seed."""
-        return np.concatenate(self.values[name])
-
-    def means(self, name: str) -> list[float]:
-        """Return one mean per seed."""
-        return [float(np.nanmean(values)) for values in self.values[name]]
-
-    @property
-    def disliked(self) -> float:
-        """Share of the listed test items that are disliked."""
-        return float(self.all("disliked").sum() / max(self.all("hits").sum(), 1))
-
-    def line(self, name: str) -> str:
-        """Return the row of the table."""
-        numbers = " ".join(f"{np.mean(self.means(metric)):7.4f}" for metric in METRICS)
-        fit, lists = np.mean(self.seconds, axis=0)
-        observed = [float(hits.sum()) for hits in self.values["hits"]]
-        picks = " ".join(
-            f"{e / max(o, 1):.2f}" for e, o in zip(self.expected_picks, observed, strict=False)
-        )
-        notes = "; ".join(dict.fromkeys(note for note in self.notes if note))
-        return f"{name:22s} {numbers} {self.disliked:8.4f} {fit:7.1f} {lists:6.1f}  {picks} {notes}"
-
-
-class Fitted(NamedTuple):
-    """A fitted model, the seconds it took, and what was chosen."""
-
-    model: Any
-    seconds: float
-    note: str = ""
 
 
 def fitted_models(
@@ -402,6 +152,7 @@ def compare(name: str, chosen: argparse.Namespace) -> None:
         truth = Truth.of(split.test)
         for model, fitted in fitted_models(split.train, protocol, seed, chosen.jobs):
             table.setdefault(model, Row()).add(truth, fitted)
+            print(f"{name} {seed} {table[model].line(model)}", file=sys.stderr, flush=True)
     print(f"\n{ratings.name}, {protocol}, seeds {chosen.seeds}, {truth.users.size} users")
     heads = " ".join(f"{metric:>7s}" for metric in METRICS)
     print(f"{'':22s} {heads} disliked {'fit':>7s} {'list':>6s}  p_pick")
@@ -419,18 +170,6 @@ def compare(name: str, chosen: argparse.Namespace) -> None:
             f"{'lowest' if table[model].disliked < min(peers) else 'NOT the lowest'}",
             flush=True,
         )
-
-
-def print_differences(title: str, row: Row, other: Row) -> None:
-    """Print mean differences over users and seeds, whole users resampled."""
-    parts = []
-    for metric in METRICS:
-        difference, users = row.all(metric) - other.all(metric), np.concatenate(row.users)
-        there = np.isfinite(difference)
-        low, mean, high = bootstrap_interval(difference[there], users[there], n_resamples=2000)
-        sign = "ABOVE" if low > 0 else "BELOW" if high < 0 else "even"
-        parts.append(f"{metric} {mean:+.4f} [{low:+.4f} {high:+.4f}] {sign}")
-    print(f"{title}: " + ", ".join(parts))
 
 
 # ---- new users --------------------------------------------------------------------------------
@@ -520,11 +259,6 @@ def speed(ratings: Ratings) -> None:
         f"fold-in of a user and a list: median {np.median(spent):.1f} ms, "
         f"90 % within {np.quantile(spent, 0.9):.1f} ms"
     )
-
-
-def peak_memory() -> float:
-    """Return the largest memory of this process so far, in gigabytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 if __name__ == "__main__":
