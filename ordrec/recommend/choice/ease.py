@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -100,14 +100,17 @@ class EASE(ChoiceModel):
 
     def _within_memory(self, kept: np.ndarray) -> np.ndarray:
         """The items with the most ratings whose matrices fit into ``max_memory``."""
-        size = 8 if kept.size <= LARGEST_IN_DOUBLE else 4
-        limit = int(np.sqrt(self.max_memory * 1e9 / (size * COPIES)))
+        in_double, in_single = (
+            int(np.sqrt(self.max_memory * 1e9 / (size * COPIES))) for size in (8, 4)
+        )
+        single = min(kept.size, in_single) > LARGEST_IN_DOUBLE
+        size, limit = (4, in_single) if single else (8, min(in_double, LARGEST_IN_DOUBLE))
         if limit < 1:
             raise ArgumentError(f"max_memory is too small, got {self.max_memory}")
         if kept.size <= limit:
             return kept
         warnings.warn(
-            f"EASE: {kept.size} items take {COPIES * size * kept.size**2 / 1e9:.1f} GB, and "
+            f"EASE: {kept.size} items take {COPIES * size * kept.size**2 / 1e9:.2g} GB, and "
             f"max_memory is {self.max_memory:g}: only the {limit} items with the most ratings "
             "get weights",
             stacklevel=5,
@@ -169,6 +172,7 @@ class EaseInputs:
     factors: np.ndarray
     mean_count: float
     counts: np.ndarray
+    mean_item_count: float
     item_power: float
 
     @classmethod
@@ -186,7 +190,16 @@ class EaseInputs:
         factors = row_factors(sizes, mean_count, user_power)
         own = sparse.csr_array(history[:, kept])
         own.sort_indices()
-        return cls(kept, own, factors, mean_count, counts, item_power)
+        return cls(kept, own, factors, mean_count, counts, float(counts.mean()), item_power)
+
+    def most_rated(self, n_items: int) -> EaseInputs:
+        """The same regressions, with the same ridges, among the items with the most ratings."""
+        if self.kept.size <= n_items:
+            return self
+        most = np.sort(np.argsort(-self.counts, kind="stable")[:n_items])
+        own = sparse.csr_array(self.history[:, most])
+        own.sort_indices()
+        return replace(self, kept=self.kept[most], history=own, counts=self.counts[most])
 
     @property
     def dtype(self) -> type:
@@ -199,7 +212,7 @@ class EaseInputs:
 
     def ridges(self, regularization: float) -> np.ndarray:
         """One ridge per item."""
-        return regularization * (self.counts / self.counts.mean()) ** self.item_power
+        return regularization * (self.counts / self.mean_item_count) ** self.item_power
 
 
 def row_factors(sizes: np.ndarray, mean_count: float, user_power: float) -> np.ndarray:

@@ -21,6 +21,7 @@ ridges. Departures: the scaled rows and the ridges by counts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -30,6 +31,8 @@ from scipy import linalg, sparse
 from ordrec.parallel.spans import over_spans
 
 __all__ = ["EaseProblem", "EaseSolution"]
+
+ROWS_AT_ONCE = 512
 
 
 class EaseProblem:
@@ -91,7 +94,9 @@ class _ByItems:
 
     def weights(self) -> np.ndarray:
         B = self.P @ self.problem.ZY
-        B -= self.P * (self.b / self.p)
+        ratio = self.b / self.p
+        for rows in _row_blocks(B.shape[0]):
+            B[rows] -= self.P[rows] * ratio
         np.fill_diagonal(B, 0.0)
         return B
 
@@ -111,11 +116,13 @@ class _ByUsers:
         self.b = np.asarray(problem.Y.multiply(ZP).sum(axis=0)).ravel()
 
     def weights(self) -> np.ndarray:
-        B = np.asarray(self.problem.Y.T @ self.ZP).T.copy()  # P Z'Y
-        P = -(self.ZL.T @ self.ZP)
-        P[np.diag_indices_from(P)] += 1.0 / self.ridges
-        B -= P * (self.b / self.p)
-        np.fill_diagonal(B, 0.0)
+        n_items = self.ridges.size
+        B = np.empty((n_items, n_items), dtype=self.ZP.dtype)
+        targets, ratio = sparse.csr_array(self.problem.Y.T), self.b / self.p
+        for rows in _row_blocks(n_items):
+            B[rows] = np.asarray(targets @ self.ZP[:, rows]).T  # P Z'Y
+            B[rows] += (self.ZL[:, rows].T @ self.ZP) * ratio
+        np.fill_diagonal(B, 0.0)  # where P has another term
         return B
 
     def scores(self, rows: np.ndarray, *, left_out: bool = False) -> np.ndarray:
@@ -123,6 +130,12 @@ class _ByUsers:
         ZPZ = np.asarray(self.problem.Z @ ZP.T)
         scores = np.asarray(self.problem.Y.T @ ZPZ).T - ZP * (self.b / self.p)
         return _left_out(scores, ZP, self.p, Z, self.problem.Y[rows]) if left_out else scores
+
+
+def _row_blocks(n_rows: int) -> Iterator[slice]:
+    """Slices of rows, so that no second matrix of the same size is needed."""
+    for first in range(0, n_rows, ROWS_AT_ONCE):
+        yield slice(first, min(first + ROWS_AT_ONCE, n_rows))
 
 
 def _left_out(

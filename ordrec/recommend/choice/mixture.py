@@ -14,6 +14,7 @@ choosing them on parts of the histories that are set aside was tried, and lost o
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,7 +27,8 @@ from ordrec.ratings import Ratings
 from ordrec.recommend.choice.als import ImplicitALS
 from ordrec.recommend.choice.base import ChoiceModel
 from ordrec.recommend.choice.calibration import ListedScores, PickCalibration
-from ordrec.recommend.choice.ease import EASE
+from ordrec.recommend.choice.ease import EASE, EaseInputs
+from ordrec.recommend.choice.ease_solver import EaseProblem
 from ordrec.recommend.choice.tuning import (
     InnerSplit,
     best_on_a_grid_of_twos,
@@ -42,6 +44,7 @@ FLOOR, POPULARITY_FLOOR = 0.01, 0.001
 COLD = 16.0  # of (2)
 START = 200.0  # where the search for the ridge of EASE begins
 LEFT_OUT_USERS, INNER_USERS = 1000, 1500
+CHOOSING_ITEMS = 2500  # the ridge of EASE is chosen among these, as a solution takes n_items^3
 SHARE = 0.2  # of each history, set aside for the calibration
 MANY = 300_000  # ratings: from here on more factors and one inner split
 FEW_USERS = 20  # fewer users than this cannot choose anything
@@ -128,20 +131,30 @@ class ChoiceMixture(ChoiceModel):
         problem = inputs.problem(worker_count(self.n_jobs))
         ridge = self.regularization
         if ridge is None:
-            rows = np.flatnonzero(np.diff(inputs.history.indptr) > 1)
-            rows = np.sort(rng.permutation(rows)[:LEFT_OUT_USERS])
-            own = inputs.history[rows]
-
-            def quality(ridge: float) -> float:
-                scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
-                return float(left_out_quality(scores, own, ratings.scale.n_ranks).mean())
-
-            ridge = START
-            if rows.size >= FEW_USERS:
-                ridge, self.tried_ = best_on_a_grid_of_twos(quality, START)
+            ridge = self._chosen_ridge(inputs, problem, ratings.scale.n_ranks, rng)
         ease.regularization = float(ridge)
         ease.set_weights(inputs, problem.solve(inputs.ridges(ease.regularization)).weights())
         return ease
+
+    def _chosen_ridge(
+        self, inputs: EaseInputs, problem: EaseProblem, n_ranks: int, rng: np.random.Generator
+    ) -> float:
+        """The best ridge by leave-one-out, among at most so many items with the most ratings."""
+        if inputs.kept.size > CHOOSING_ITEMS:
+            inputs = inputs.most_rated(CHOOSING_ITEMS)
+            problem = inputs.problem(worker_count(self.n_jobs))
+        rows = np.flatnonzero(np.diff(inputs.history.indptr) > 1)
+        if rows.size < FEW_USERS:
+            return START
+        rows = np.sort(rng.permutation(rows)[:LEFT_OUT_USERS])
+        own = inputs.history[rows]
+
+        def quality(ridge: float) -> float:
+            scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
+            return float(left_out_quality(scores, own, n_ranks).mean())
+
+        ridge, self.tried_ = best_on_a_grid_of_twos(quality, START)
+        return ridge
 
     def _new_als(self) -> ImplicitALS:
         return ImplicitALS(
@@ -175,22 +188,30 @@ class ChoiceMixture(ChoiceModel):
     def _inner_lists(self, split: InnerSplit) -> ListedScores:
         """Lists of both members fitted to the given part of a split."""
         counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
-        given, held = split.given[split.rows], split.held[split.rows]
         ease = EASE(max_memory=self.max_memory, n_jobs=self.n_jobs)
         ease.item_counts_ = counts
-        inputs = ease.inputs(split.given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # said before: not all items get weights
+            inputs = ease.inputs(split.given)
         solution = inputs.problem(worker_count(self.n_jobs)).solve(
             inputs.ridges(self.ease_.regularization)
         )
-        E = np.zeros(given.shape, dtype=np.float32)
-        E[:, inputs.kept] = solution.scores(split.rows)
         als = self._new_als()
         als.learn_histories(split.given)
-        A = als.user_factors_[split.rows] @ als.item_factors_.T
-        sizes = np.diff(given.indptr)
-        scores = mixed_scores(E, A, counts, sizes, self.mix)
-        ItemFilter(counts > 0).hide(scores, given)
-        return ListedScores.of(scores, sizes, held)
+        left_to_als = without_weights(counts, ease.min_ratings, inputs.kept)
+        width, parts = self.block_size(), []
+        for first in range(0, split.rows.size, width):
+            rows = split.rows[first : first + width]
+            A = als.user_factors_[rows] @ als.item_factors_.T
+            E = np.zeros_like(A)
+            E[:, inputs.kept] = solution.scores(rows)
+            E[:, left_to_als] = A[:, left_to_als]
+            given = split.given[rows]
+            sizes = np.diff(given.indptr)
+            scores = mixed_scores(E, A, counts, sizes, self.mix)
+            ItemFilter(counts > 0).hide(scores, given)
+            parts.append(ListedScores.of(scores, sizes, split.held[rows]))
+        return ListedScores.joined(parts)
 
     # ---- scores and lists -----------------------------------------------------------------
 
@@ -206,9 +227,8 @@ class ChoiceMixture(ChoiceModel):
         return self._mixed(E, A, np.diff(rows.indptr))
 
     def _mixed(self, E: np.ndarray, A: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        left_to_als = np.setdiff1d(
-            np.flatnonzero(self.item_counts_ >= self.ease_.min_ratings), self.ease_.kept_items_
-        )
+        ease = self.ease_
+        left_to_als = without_weights(self.item_counts_, ease.min_ratings, ease.kept_items_)
         E[:, left_to_als] = A[:, left_to_als]
         return mixed_scores(E, A, self.item_counts_, sizes, self.mix)
 
@@ -261,6 +281,11 @@ class ChoiceMixture(ChoiceModel):
             member = kind(**kind._checked(about["parameters"])).shared_with(self)
             member._restore(arrays, about)
             setattr(self, f"{name}_", member)
+
+
+def without_weights(counts: np.ndarray, min_ratings: int, kept: np.ndarray) -> np.ndarray:
+    """Return codes of items with enough ratings for EASE that have no weights, to save memory."""
+    return np.setdiff1d(np.flatnonzero(counts >= min_ratings), kept)
 
 
 def mixed_scores(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,6 +11,7 @@ from scipy import sparse
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.recommend import EASE
+from ordrec.recommend.choice.ease import COPIES
 from ordrec.recommend.choice.ease_solver import EaseProblem
 
 RNG_SEED = 0
@@ -107,6 +110,42 @@ def test_memory_keeps_the_items_with_the_most_ratings() -> None:
     dropped = np.setdiff1d(np.flatnonzero(counts >= 3), model.kept_items_)
     assert model.kept_items_.size == 17
     assert counts[model.kept_items_].min() >= counts[dropped].max()
+
+
+@pytest.mark.parametrize("n_users", [1000, 2000])  # by users, and by items
+def test_a_fit_stays_within_its_estimate_of_memory(n_users: int, monkeypatch) -> None:
+    monkeypatch.setattr("ordrec.recommend.choice.ease.LARGEST_IN_DOUBLE", 100)
+    monkeypatch.setattr("ordrec.recommend.choice.ease_solver.ROWS_AT_ONCE", 64)
+    ratings = synthetic_ratings(n_users, 1500, n_ratings=40_000, seed=2)
+    EASE().fit(ratings.select(np.arange(ratings.n_ratings) < 3_000))  # compile
+    n_kept = int((ratings.item_counts >= 3).sum())
+    tracemalloc.start()
+    EASE().fit(ratings)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.1 * 4 * COPIES * n_kept**2
+
+
+def test_the_estimate_of_memory_knows_the_precision(monkeypatch) -> None:
+    monkeypatch.setattr("ordrec.recommend.choice.ease.LARGEST_IN_DOUBLE", 20)
+    ratings = synthetic_ratings(80, 60, n_ratings=1500, seed=2)
+    for gigabytes, n_kept in ((1e-5, 25), (5e-6, 12)):  # single precision, double precision
+        with pytest.warns(UserWarning, match=f"only the {n_kept} items"):
+            model = EASE(max_memory=gigabytes).fit(ratings)
+        assert model.kept_items_.size == n_kept
+
+
+def test_the_most_rated_items_keep_their_ridges() -> None:
+    ratings = synthetic_ratings(80, 60, n_ratings=1500, seed=2)
+    model = EASE().fit(ratings)
+    inputs = model.inputs(model.history_of(np.arange(80)))
+    part = inputs.most_rated(10)
+    place = np.searchsorted(inputs.kept, part.kept)
+    assert part.kept.size == part.history.shape[1] == 10
+    assert inputs.counts[place].min() >= np.delete(inputs.counts, place).max()
+    np.testing.assert_array_equal(part.ridges(50.0), inputs.ridges(50.0)[place])
+    assert (part.history != inputs.history[:, place]).nnz == 0
+    assert inputs.most_rated(60) is inputs
 
 
 def test_wrong_parameters_are_refused() -> None:
