@@ -153,9 +153,8 @@ class ChoiceModel(IdMappedModel):
         self._check_fitted()
         options = self.item_filter(exclude, only, include_rated)
         codes = codes_of(self.user_ids_, [user])
-        best, scores = self.lists(codes, n, options)
+        best, columns = self.lists(codes, n, options)
         found = best[0] >= 0
-        columns = self._list_columns(codes, scores)
         return pd.DataFrame(
             {"item": self.item_ids_.take(best[0][found])}
             | {name: values[0][found] for name, values in columns.items()}
@@ -175,12 +174,13 @@ class ChoiceModel(IdMappedModel):
 
     def lists(
         self, codes: np.ndarray, n: int, options: ItemFilter
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return codes and scores of the best items for users by code; -1 if there are no more."""
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return item codes, -1 where there are no more, and columns for users by code."""
         scores = self.score_users(codes)
         options.hide(scores, self.history_of(codes))
         best = best_columns(scores, n)
-        return best, np.take_along_axis(scores, np.maximum(best, 0), axis=1)
+        listed = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
+        return best, self._list_columns(codes, listed)
 
     def block_size(self) -> int:
         """Return how many users' scores are held at the same time."""

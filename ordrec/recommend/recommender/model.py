@@ -103,7 +103,7 @@ class Recommender(IdMappedModel):
         self.choice_ = self._made_choice().fit(ratings)
         self.calibration_ = calibrated_picks(self.choice_, ratings, self.random_state)
         rating = self._made_rating(ratings)
-        self.rating_ = None if rating is None else rating.fit(ratings)
+        self.rating_: Any = None if rating is None else rating.fit(ratings)
         return self
 
     @classmethod
@@ -277,13 +277,19 @@ class Recommender(IdMappedModel):
         """
         check_list_length(n)
         self._check_fitted()
-        options = self.choice_.item_filter(exclude, only, include_rated)
+        options = self.item_filter(exclude, only, include_rated)
         best, columns = self.lists(codes_of(self.user_ids_, [user]), n, options)
         found = best[0] >= 0
         return pd.DataFrame(
             self._item_columns(best[0][found])
             | {name: values[0][found] for name, values in columns.items()}
         )
+
+    def item_filter(
+        self, exclude: Any = None, only: Any = None, include_rated: bool = False
+    ) -> ItemFilter:
+        """Return which items may be listed; see `recommend`."""
+        return self.choice_.item_filter(exclude, only, include_rated)
 
     def lists(
         self, codes: np.ndarray, n: int, options: ItemFilter
