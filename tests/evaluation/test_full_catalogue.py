@@ -11,6 +11,8 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import evaluate, measure_from_name, split_from_name
 from ordrec.evaluation.full_catalogue import ranked_users
+from ordrec.evaluation.metrics.trec import measure_run
+from ordrec.ratings import Ratings
 from ordrec.recommend import make_model
 from ordrec.recommend.choice.ease import EASE
 from ordrec.recommend.choice.mixture import ChoiceMixture
@@ -115,6 +117,35 @@ def test_metrics_equal_plain_loops(ratings, ties, k):
         row = found(result, f"{name}@{k}").iloc[0]
         assert row["value"] == pytest.approx(expected[name], abs=1e-12), name
         assert row["candidates"] == "catalogue"
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_metrics_equal_those_of_ir_measures(ratings, ties):
+    """Gains are handed over as grades, since ir-measures takes grades as gains."""
+    table = table_of(ratings, ties, seed=5)
+    _, lists, ranks = naive_lists(ratings, table)
+    grades = {
+        "ndcg@5": ("nDCG@5", lambda rank: 2 ** (rank - 1) - 1),
+        "graded_ndcg@5": ("nDCG@5", lambda rank: 2**rank - 1),
+        "pick_ndcg@5": ("nDCG@5", lambda rank: 1),
+        "liked_ndcg@5": ("nDCG@5", lambda rank: rank >= 4),
+        "precision@5": ("P@5", lambda rank: rank >= 4),
+        "recall@5": ("R@5", lambda rank: rank >= 4),
+        "map": ("AP", lambda rank: rank >= 4),
+        "mrr": ("RR", lambda rank: rank >= 4),
+        "hit_rate@5": ("Success@5", lambda rank: 1),
+    }
+    result = evaluate(ratings, {"pairs": Pairs(table)}, SPLIT, metrics=list(grades))
+    listed = [(u, i, n) for u, items in lists.items() for n, i in enumerate(items, start=1)]
+    run = pd.DataFrame(listed, columns=["query", "document", "rank"])
+    for name, (theirs, grade) in grades.items():
+        rows = [(u, i, int(grade(rank))) for u, mine in ranks.items() for i, rank in mine.items()]
+        qrels = pd.DataFrame(rows, columns=["query", "document", "grade"])
+        relevant = qrels.groupby("query")["grade"].transform("max") > 0
+        values = measure_run(run, qrels[relevant], [theirs])
+        row = found(result, name).iloc[0]
+        assert row["n"] == len(values)
+        assert row["value"] == pytest.approx(values[theirs].mean(), abs=1e-9), name
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -294,8 +325,6 @@ def test_a_recommender_is_measured_on_ratings_and_lists(ratings):
 def test_folded_in_and_cold_users_have_lists(split):
     frame = synthetic_ratings(60, 40, n_ratings=900, seed=3).to_frame()
     frame["timestamp"] = np.random.default_rng(0).permutation(len(frame)) + 1
-    from ordrec.ratings import Ratings
-
     dated = Ratings.from_frame(pd.DataFrame(frame))
     metrics = ["pick_ndcg@5", "coverage@5", "pick_calibration@5"]
     result = evaluate(
