@@ -48,7 +48,7 @@ def test_the_default_models_are_known_and_have_what_was_promised() -> None:
     assert set(names) <= set(model_names())
     assert any(name.startswith("predictor") for name in names)
     assert any(name.startswith("per-user") for name in names)
-    assert {"mean", "bias", "item-knn", "als"} <= set(names)
+    assert {"mean", "bias", "item-knn", "recommender-fast"} <= set(names)
 
 
 def test_a_failing_model_is_named_the_others_go_on_and_the_exit_code_is_1(
@@ -117,6 +117,7 @@ def test_the_report_has_tables_figures_and_circumstances(table: Path, tmp_path: 
         (["--candidates", "some"], "candidates"),
         (["--ranking-users", "few"], "ranking_users"),
         (["--cold", "-1"], "cold_users"),
+        (["--like", "9"], "like must not be above the highest rating"),
         (["--jobs", "0"], "n_jobs"),
         (["--report", "r.pdf"], ".html"),
         (["--report", "no/such/r.html"], "no/such"),

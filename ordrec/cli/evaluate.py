@@ -89,7 +89,17 @@ RankingUsersOption = Annotated[
         "--ranking-users",
         metavar="N",
         help="The number of test users, drawn at random, for whom the catalogue is ranked: a "
-        "number, all, or auto for as many as make a million pairs of a user and an item.",
+        "number, all, or auto for all where a model scores the whole catalogue at once and "
+        "otherwise as many as make a million pairs of a user and an item.",
+    ),
+]
+LikeOption = Annotated[
+    float | None,
+    typer.Option(
+        "--like",
+        metavar="RATING",
+        help="The lowest rating that counts as liked, and as relevant for precision, recall, map, "
+        "mrr and hit_rate; by default the top fifth of the scale (4 of 5 stars).",
     ),
 ]
 ColdOption = Annotated[
@@ -132,6 +142,7 @@ def evaluate(
     average: AverageOption = "micro",
     candidates: CandidatesOption = "catalogue",
     ranking_users: RankingUsersOption = "auto",
+    like: LikeOption = None,
     cold: ColdOption = 0,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
@@ -144,9 +155,10 @@ def evaluate(
 ) -> None:
     """Compare rating models on held-out ratings.
 
-    Without arguments: the predictor, one model per user and the baselines on the bundled MovieLens
-    ratings. A model that fails is named and the others go on; the exit code is then 1. Ctrl-C
-    stops the work, prints and writes what was finished, and makes the exit code 130.
+    Without arguments: the recommender, the rating predictor, one model per user and the baselines
+    on the bundled MovieLens ratings. A model that fails is named and the others go on; the exit
+    code is then 1. Ctrl-C stops the work, prints and writes what was finished, and makes the exit
+    code 130.
     """
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import DEFAULT_METRICS
@@ -169,6 +181,7 @@ def evaluate(
                 decision=decision,
                 candidates=candidates,  # type: ignore[arg-type]
                 ranking_users=int(ranking_users) if ranking_users.isdecimal() else ranking_users,  # type: ignore[arg-type]
+                like=like,
                 cold_users=cold,
                 seed=seed,
                 n_jobs=_jobs_for(ratings) if jobs is None else jobs,

@@ -43,6 +43,7 @@ def evaluate(
     decision: str = "auto",
     candidates: Literal["catalogue", "rated"] = "catalogue",
     ranking_users: int | Literal["auto", "all"] = "auto",
+    like: float | None = None,
     cold_users: int = 0,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -77,8 +78,13 @@ def evaluate(
         test items alone.
     ranking_users : int, "auto" or "all"
         The number of test users for whom the catalogue is ranked, the same users for all
-        models, drawn at random; "auto" takes as many as make a million pairs of a user and an
-        item, but at least a hundred.
+        models, drawn at random. "auto" takes all test users for a model that scores the whole
+        catalogue at once (``scores_block``); for other models it takes as many as make a million
+        pairs of a user and an item, but at least a hundred.
+    like : float, optional
+        The lowest rating that counts as liked, and as relevant for ``precision``, ``recall``,
+        ``map``, ``mrr`` and ``hit_rate``. By default liked ratings are those in the top fifth of
+        the scale, and relevant ones those in its top quarter (both from 4 stars of 5 on).
     cold_users : int
         A user with at most this many training ratings, including those given for fold-in,
         counts as cold. Where a test part has such users, warm and cold users are also
@@ -118,6 +124,10 @@ def evaluate(
     A model whose method has a parameter ``timestamps`` receives the times of the test ratings,
     where they are known.
 
+    A model with ``predict_proba`` and ``scores_block``, such as `Recommender`, is measured on
+    ratings by its distributions and on the catalogue by its scores. Where only the test items are
+    ranked, its ratings rank them.
+
     Examples
     --------
     >>> frame = pd.DataFrame({"user": [1, 1, 1, 2, 2, 2, 3, 3], "item": [1, 2, 3, 1, 2, 3, 1, 2],
@@ -127,7 +137,11 @@ def evaluate(
     ['bias', 'mean']
     """
     named = _named_models(models, seed)
-    measures = [measure_from_name(name) for name in dict.fromkeys(metrics)]
+    if like is not None and not like <= ratings.scale.values[-1]:
+        raise ArgumentError(
+            f"like must not be above the highest rating, {ratings.scale.values[-1]:g}, got {like}"
+        )
+    measures = [measure_from_name(name, like=like) for name in dict.fromkeys(metrics)]
     protocol = Protocol(
         measures, decision, candidates, ranking_users, cold_users, keep_distributions, seed
     )
@@ -143,6 +157,7 @@ def evaluate(
         "data": {ratings.name: ratings_checksum(ratings)},
         "split": repr(splitter),
         "decision": decision,
+        "liked": "top fifth of the scale" if like is None else f"from {like:g} on",
         "cold users": f"at most {cold_users} training ratings",
         "seed": seed,
     }

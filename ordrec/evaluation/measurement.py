@@ -11,8 +11,15 @@ from typing import Any, Literal
 import numpy as np
 
 from ordrec.errors import ArgumentError, DataError
-from ordrec.evaluation.full_catalogue import catalogue_places, ranked_users
-from ordrec.evaluation.metrics.measures import Measure, Outcome, UserSums
+from ordrec.evaluation.full_catalogue import (
+    catalogue_ranking,
+    pick_lists,
+    ranked_users,
+    scores_from_blocks,
+    scores_from_pairs,
+)
+from ordrec.evaluation.metrics.measures import ListMeasure, Measure, Outcome, UserSums
+from ordrec.evaluation.metrics.outcome import TopLists
 from ordrec.evaluation.splits.base import Split
 from ordrec.ordinal.decisions import decide
 from ordrec.recommend.registry import make_model
@@ -66,14 +73,28 @@ class Protocol:
     @property
     def ranks_catalogue(self) -> bool:
         """Whether any metric is measured over the catalogue."""
-        return self.candidates == "catalogue" and any(m.placed is not None for m in self.measures)
+        return self.candidates == "catalogue" and any(
+            m.placed is not None or isinstance(m, ListMeasure) for m in self.measures
+        )
+
+    @property
+    def list_length(self) -> int:
+        """How many of the first items of each list are needed; 0 if lists are not needed."""
+        lengths = [m.list_length for m in self.measures if isinstance(m, ListMeasure)]
+        return max(lengths, default=0)
+
+    @property
+    def needs_p_pick(self) -> bool:
+        """Whether any metric needs the probability that listed items are picked."""
+        return any(isinstance(m, ListMeasure) and m.needs_p_pick for m in self.measures)
 
     def none_applies(self, models: Iterable[str]) -> ArgumentError:
         """Return the error for models to which none of the metrics applies."""
         return ArgumentError(
             f"none of the metrics {', '.join(m.name for m in self.measures)} applies to "
             f"{', '.join(models)}: a model without predict_proba has no distribution to measure, "
-            "and one that only ranks has ranking metrics only"
+            "one that only ranks has ranking metrics only, and pick_calibration needs lists with "
+            "p_pick, such as those of a Recommender"
         )
 
 
@@ -198,26 +219,62 @@ def _outcome(name: str, model: Any, split: Split, protocol: Protocol) -> Outcome
     """Return the predictions for the test part and, if needed, places in the catalogue."""
     test, scale = split.test, split.test.scale
     users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
-    columns: dict[str, np.ndarray] = {}
-    row_shape: tuple[int, ...] = ()
-    if hasattr(model, "predict_proba"):
-        method, kind, row_shape = model.predict_proba, "probabilities", (scale.n_ranks,)
-    elif hasattr(model, "predict"):
-        method, kind = model.predict, "ratings"
-    else:
-        method, kind = model.scores, "scores"
+    method, kind = _method_of(model)
+    row_shape = (scale.n_ranks,) if kind == "probabilities" else ()
     dated = "timestamps" in inspect.signature(method).parameters and test.timestamps is not None
     times = {"timestamps": test.timestamps} if dated else {}
-    columns[kind] = _predictions(name, method, users, items, row_shape, **times)
-    if protocol.ranks_catalogue:
+    predictions = {kind: _predictions(name, method, users, items, row_shape, **times)}
+    if not protocol.ranks_catalogue:
+        return Outcome(test, **predictions)  # type: ignore[arg-type]
 
-        def score(users: Any, items: Any) -> np.ndarray:
-            values = _predictions(name, method, users, items, row_shape)
-            return decide(values, protocol.ranking_decision, scale.values) if row_shape else values
+    def score(users: Any, items: Any) -> np.ndarray:
+        values = _predictions(name, method, users, items, row_shape)
+        return decide(values, protocol.ranking_decision, scale.values) if row_shape else values
 
-        ranked = ranked_users(split, protocol.ranking_users, protocol.seed)
-        columns["places"] = catalogue_places(score, split, ranked)
-    return Outcome(test, **columns)
+    in_blocks = hasattr(model, "scores_block")
+    if in_blocks:
+        scores = scores_from_blocks(name, model, split)
+    else:
+        scores = scores_from_pairs(score, split)
+    ranked = ranked_users(split, protocol.ranking_users, protocol.seed, in_blocks=in_blocks)
+    ranking = catalogue_ranking(scores, split, ranked, list_length=protocol.list_length)
+    lists = None
+    if protocol.list_length:
+        lists = _top_lists(model, split, ranked, ranking.items, protocol)
+    return Outcome(
+        test,
+        **predictions,  # type: ignore[arg-type]
+        places=ranking.places,
+        ranked_by_scores=in_blocks or kind == "scores",
+        lists=lists,
+    )
+
+
+def _method_of(model: Any) -> tuple[Callable[..., Any], str]:
+    """Return the method that predicts test ratings, and the column of the outcome it fills.
+
+    A recommender predicts ratings as far as its rating model does; without one it only ranks.
+    """
+    rates = getattr(model, "rating_", model)
+    if hasattr(model, "predict_proba") and hasattr(rates, "predict_proba"):
+        return model.predict_proba, "probabilities"
+    if hasattr(model, "predict") and hasattr(rates, "predict"):
+        return model.predict, "ratings"
+    return model.scores, "scores"
+
+
+def _top_lists(
+    model: Any, split: Split, users: np.ndarray, items: np.ndarray, protocol: Protocol
+) -> TopLists:
+    """Return the first items of the ranked users, with the model's ``p_pick`` if needed."""
+    known = split.train_and_given()
+    own_items, p_pick = None, None
+    if protocol.needs_p_pick:
+        found = pick_lists(model, split, users, protocol.list_length)
+        if found is not None:
+            own_items, p_pick = found
+    n_users = int((known.user_counts > 0).sum())
+    return TopLists(users, items, known.item_counts, n_users, own_items, p_pick)
 
 
 def _predictions(
@@ -243,6 +300,8 @@ def _printed_decision(measure: Measure, outcome: Outcome, decision: str) -> str:
     """Return the decision as it appears in the result."""
     if measure.kind == "probability":
         return "none"
+    if measure.over_catalogue(outcome) and outcome.ranked_by_scores:
+        return "point"
     return "point" if outcome.probabilities is None else decision
 
 

@@ -147,9 +147,12 @@ class EvaluationResult(TidyResult):
             text += " Models without probabilities: their number, rounded where a rank is needed."
         ranked = self.frame[self.frame["candidates"] == "catalogue"]
         if len(ranked):
+            macro = ranked[ranked["average"] == "macro"]
+            n_users = (macro if len(macro) else ranked).groupby("model", sort=False)["n"].max()
+            fewest, most = n_users.min(), n_users.max()
             text += (
                 f" {' '.join(ranked['metric'].unique())}: over the whole catalogue except what the "
-                f"user rated in training, {ranked['n'].max()} users."
+                f"user rated in training, {'' if fewest == most else f'{fewest} to '}{most} users."
             )
         if users != "all":
             text += f" Here {users} users only; cold: {self.manifest['cold users']}."

@@ -26,6 +26,7 @@ from ordrec.ratings.columns import (
     side_table,
     single_column,
 )
+from ordrec.ratings.k_core import core_rows
 from ordrec.ratings.scale import Scale
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ class Ratings:
     @property
     def density(self) -> float:
         """Fraction of all user-item pairs that are rated."""
-        return self.n_ratings / (self.n_users * self.n_items)
+        return self.n_ratings / max(self.n_users * self.n_items, 1)
 
     def __len__(self) -> int:
         return self.n_ratings
@@ -332,6 +333,21 @@ class Ratings:
             folds=self.folds,
             name=self.name,
         )
+
+    def core(self, k: int) -> Ratings:
+        """Return the ratings of users and items with at least ``k`` of them each, compact.
+
+        Users and items with fewer are removed until nothing changes (the k-core). If no rating
+        remains, the result is empty.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 2],
+        ...                       "rating": [5, 4, 3, 4, 2]})
+        >>> Ratings.from_frame(frame).core(2).n_ratings
+        4
+        """
+        return self.select(core_rows(self.users, self.items, k)).compact()
 
     def without_timestamps(self) -> Ratings:
         """Return the same ratings without their times."""

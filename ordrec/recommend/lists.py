@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "check_list_length",
     "item_titles",
     "largest_contributions",
+    "pair_scores",
     "rank_gains",
 ]
 
@@ -110,6 +112,27 @@ def best_columns(scores: np.ndarray, n: int) -> np.ndarray:
         order = np.argsort(-scores[row, candidates], kind="stable")[: best.shape[1]]
         best[row, : order.size] = candidates[order]
     return best
+
+
+def pair_scores(
+    score_block: Callable[[np.ndarray], np.ndarray],
+    users: np.ndarray,
+    items: np.ndarray,
+    width: int,
+) -> np.ndarray:
+    """Return the scores of pairs of codes, from blocks of all items for ``width`` users at a time.
+
+    ``score_block`` takes user codes and returns one row of scores per user.
+    """
+    distinct, place = np.unique(users, return_inverse=True)
+    by_user = np.argsort(place, kind="stable")
+    cuts = np.searchsorted(place[by_user], np.arange(distinct.size + 1))
+    result = np.empty(users.size)
+    for first in range(0, distinct.size, width):
+        block = distinct[first : first + width]
+        rows = by_user[cuts[first] : cuts[first + block.size]]
+        result[rows] = score_block(block)[place[rows] - first, items[rows]]
+    return result
 
 
 def rank_gains(n_ranks: int) -> np.ndarray:

@@ -57,10 +57,13 @@ MODELS: list[ModelEntry] = [
     ModelEntry("item-knn", f"{_HERE}.baselines.item_knn:ItemKNN", "ItemKNN", True),
     ModelEntry("factors", f"{_HERE}.factors.model:OrdinalFactors", "OrdinalFactors", True),
     ModelEntry("popularity", f"{_HERE}.choice.popularity:Popularity", "Popularity"),
+    ModelEntry(
+        "recommender-fast", f"{_HERE}.recommender.model:fast_recommender", "Recommender", True
+    ),
     ModelEntry("recommender", f"{_HERE}.recommender.model:Recommender", "Recommender"),
     ModelEntry("choice", f"{_HERE}.choice.mixture:ChoiceMixture", "ChoiceMixture"),
     ModelEntry("ease", f"{_HERE}.choice.ease:EASE", "EASE"),
-    ModelEntry("als", f"{_HERE}.choice.als:ImplicitALS", "ImplicitALS", True),
+    ModelEntry("als", f"{_HERE}.choice.als:ImplicitALS", "ImplicitALS"),
     ModelEntry("implicit-als", f"{_HERE}.choice.als_ranking:ALSRanking", "ALSRanking"),
     ModelEntry("per-user-svor", f"{_HERE}.per_user.model:PerUserPredictor", "PerUserPredictor"),
     ModelEntry(

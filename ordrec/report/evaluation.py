@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ordrec.evaluation.metrics.measures import higher_is_better
+from ordrec.evaluation.metrics.measures import as_losses
 from ordrec.evaluation.result import EvaluationResult, Standing
 from ordrec.report.figures import reliability_diagram, time_against_accuracy
 from ordrec.report.html import FigureSection, Report, TableSection
@@ -72,7 +72,7 @@ def _table(result: EvaluationResult, average: str, users: str) -> TableSection:
         if name.endswith("_seconds"):
             shown[name.replace("_seconds", " s")] = values.map("{:.2f}".format)
             continue
-        best[name] = values.max() if higher_is_better(name) else values.min()
+        best[name] = as_losses(name, values).min()
         shown[name] = pd.Series(
             {
                 model: _cell(values[model], standings.get((name, str(model))))
@@ -86,7 +86,9 @@ def _table(result: EvaluationResult, average: str, users: str) -> TableSection:
         f"Metrics without a {average} average appear with the one they have."
         + ("" if users == "all" else f" Cold: {result.manifest['cold users']}."),
         mark=lambda row, column, _: (
-            "best" if column in best and summary.loc[row, column] == best[column] else ""
+            "best"
+            if column in best and as_losses(column, summary.loc[row, column]) == best[column]
+            else ""
         ),
     )
 

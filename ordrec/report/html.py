@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.evaluation.experiment.result import ExperimentResult
-from ordrec.evaluation.metrics.measures import higher_is_better
+from ordrec.evaluation.metrics.measures import as_losses, higher_is_better
 from ordrec.files import make_folder, write_text
 from ordrec.report.figures import (
     box_plots,
@@ -183,8 +183,8 @@ def means_table(result: ExperimentResult, metric: str, average: str | None = Non
     the table is transposed.
     """
     means, errors = result.means(metric, average), result.errors(metric, average)
-    sign = -1.0 if higher_is_better(metric) else 1.0
-    best = (sign * means).min(axis=1)
+    losses = as_losses(metric, means)
+    best = losses.min(axis=1)
     mean_texts = means.map(lambda value: "" if np.isnan(value) else f"{value:.4f}")
     error_texts = errors.map(
         lambda value: "" if np.isnan(value) else f" ±\N{NO-BREAK SPACE}{value:.4f}"
@@ -195,13 +195,13 @@ def means_table(result: ExperimentResult, metric: str, average: str | None = Non
 
     def mark(row: Any, column: Any, _: Any) -> str:
         data, model = (column, row) if transposed else (row, column)
-        return "best" if sign * means.loc[data, model] == best[data] else ""
+        return "best" if losses.loc[data, model] == best[data] else ""
 
     return TableSection(
         _TITLES.get(metric, metric),
         texts.T if transposed else texts,
         f"Mean over folds and seeds ± its standard error{named}. "
-        f"{'Higher' if sign < 0 else 'Lower'} is better; the best of a "
+        f"{'Higher' if higher_is_better(metric) else 'Lower'} is better; the best of a "
         f"{'column' if transposed else 'row'} is bold.",
         mark=mark,
     )

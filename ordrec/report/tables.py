@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from ordrec.evaluation.metrics.measures import higher_is_better
+from ordrec.evaluation.metrics.measures import as_losses
 from ordrec.evaluation.result import EvaluationResult, Standing
 
 __all__ = ["dataset_table", "pipeline_table", "summary_table"]
@@ -67,7 +67,7 @@ def _best(values: pd.Series) -> float:
     name = str(values.name)
     if name.endswith("_seconds") or values.count() < 2:
         return np.nan
-    return float(values.max() if higher_is_better(name) else values.min())
+    return float(values[as_losses(name, values).idxmin()])
 
 
 def _cell(column: str, value: float, best: float, standing: Standing | None) -> str:

@@ -103,11 +103,16 @@ def test_every_row_says_how_it_was_measured(ratings):
     assert set(result.frame["data"]) == {"made up"}
     assert set(result.frame["split"]) == {"kfold:3"}
     kinds = result.frame.groupby("model")["metric"].unique()
-    ranking = {"ndcg@5", "precision@5", "recall@5", "map", "mrr", "fcp"}
+    ranking = {
+        "ndcg@5", "precision@5", "recall@5", "map", "mrr", "fcp", "hit_rate@5", "graded_ndcg@5",
+        "pick_ndcg@5", "liked_ndcg@5", "liked_recall@5", "net_ndcg@5", "disliked@5", "coverage@5",
+        "gini@5", "novelty@5",
+    }  # fmt: skip
     distribution = {"log_loss", "rps", "brier", "ece", "ece_cumulative"}
+    picks = {"pick_calibration@5"}  # of models whose lists have p_pick
     assert set(kinds["als"]) == ranking
-    assert set(kinds["histogram"]) == set(_all_metrics())
-    assert set(kinds["mean"]) == set(_all_metrics()) - distribution
+    assert set(kinds["histogram"]) == set(_all_metrics()) - picks
+    assert set(kinds["mean"]) == set(_all_metrics()) - distribution - picks
 
 
 def _all_metrics() -> list[str]:

@@ -306,3 +306,33 @@ def test_side_tables_follow_the_codes():
 def test_folds_must_have_a_flag_a_row():
     with pytest.raises((DataError, ArgumentError), match="fold"):
         Ratings.from_frame(pd.DataFrame(GOOD), scale=STARS, folds={"a": np.array([True])})
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, unique=True),
+       st.integers(1, 5))  # fmt: skip
+def test_the_core_is_the_largest_part_in_which_everything_has_k_ratings(pairs, k) -> None:
+    frame = pd.DataFrame(pairs, columns=["user", "item"]).assign(rating=3.0)
+    ratings = Ratings.from_frame(frame, scale=Scale.regular(1, 5))
+    core = ratings.core(k)
+    assert (core.user_counts >= k).all()
+    assert (core.item_counts >= k).all()
+    again = core.core(k)
+    pd.testing.assert_frame_equal(core.to_frame(), again.to_frame())
+    left = set(pairs)
+    while True:  # one at a time
+        few = [
+            pair for pair in left
+            if sum(u == pair[0] for u, _ in left) < k or sum(i == pair[1] for _, i in left) < k
+        ]  # fmt: skip
+        if not few:
+            break
+        left.remove(few[0])
+    assert set(zip(core.to_frame()["user"], core.to_frame()["item"], strict=True)) == left
+    repr(core)
+
+
+@pytest.mark.parametrize("k", [0, 1.5, True, None])
+def test_a_core_needs_a_number(k) -> None:
+    frame = pd.DataFrame({"user": [1], "item": [1], "rating": [3]})
+    with pytest.raises(ArgumentError, match="k must be a whole number"):
+        Ratings.from_frame(frame, scale=Scale.regular(1, 5)).core(k)

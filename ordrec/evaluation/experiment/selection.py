@@ -12,7 +12,7 @@ from sklearn.model_selection import ParameterGrid
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.experiment.problems import Problem
-from ordrec.evaluation.metrics.measures import higher_is_better
+from ordrec.evaluation.metrics.measures import as_losses
 
 __all__ = ["Candidates"]
 
@@ -57,7 +57,6 @@ class Candidates:
 
     def choose(self, training: Problem, seed: int) -> str:
         """Return the name of the best candidate on a problem made of training data."""
-        sign = -1.0 if higher_is_better(self.metric) else 1.0
         means = []
         for name, model in self.models.items():
             values = [
@@ -67,5 +66,5 @@ class Candidates:
             ]
             if len(values) < len(training.folds):
                 raise ArgumentError(f"{name} cannot be measured by {self.metric}")
-            means.append(sign * float(np.mean(values)))
+            means.append(float(as_losses(self.metric, np.mean(values))))
         return list(self.models)[int(np.nanargmin(means))]

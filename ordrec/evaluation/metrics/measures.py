@@ -23,6 +23,17 @@ name                   measured on                                 decision
 ``map``, ``mrr``       the places of a user's test items           mean
 ``precision@k``        the places of a user's test items           mean
 ``recall@k``           the places of a user's test items           mean
+``hit_rate@k``         the places of a user's test items           mean
+``graded_ndcg@k``      the places of a user's test items           mean
+``pick_ndcg@k``        the places of a user's test items           mean
+``liked_ndcg@k``       the places of a user's test items           mean
+``liked_recall@k``     the places of a user's test items           mean
+``net_ndcg@k``         the places of a user's test items           mean
+``disliked@k``         the test items in the first k places        mean
+``coverage@k``         the first k items of all lists              mean
+``gini@k``             the first k items of all lists              mean
+``novelty@k``          the first k items of all lists              mean
+``pick_calibration@k`` the first k items of all lists              none
 =====================  ==========================================  ===========
 
 A predicted number becomes a scale value by rounding to the nearest one. Places are those in a
@@ -31,26 +42,52 @@ ranking of the whole catalogue without the items the user rated in training (see
 the relevance is ``4 (rank - 1) / (r - 1)``, so that scales of any length can be compared (1 to 5
 stars: 0 to 4), with gain ``2^rel - 1``; for the other ranking metrics an item is relevant from
 relevance 3 on (4 stars of 5). Items without a test rating have no relevance.
+
+Whether a list has what a user goes on to pick, and whether they like it, is measured with other
+gains of the test items:
+
+* ``graded_ndcg``: ``2^rank - 1`` (see `ordrec.recommend.lists.rank_gains`), so that every test
+  item counts; ``pick_ndcg``: 1 for every test item.
+* ``liked_ndcg``: 1 for a liked item, 0 for others. ``liked_recall``: the liked items in the first
+  k places over ``min(k, number of liked items)``. Liked are the ratings in the top fifth of the
+  scale (4 stars of 5), or from ``like`` on.
+* ``net_ndcg``: ``rank - (r + 1) / 2``, which is negative for a disliked item, over that of the best
+  list, which has no such item. ``disliked``: the share of the test items in the first k places
+  whose rank is below the middle, pooled over users.
+* ``hit_rate``: the share of users with a test item in the first k places.
+
+If ``like`` is given, it also says what is relevant for ``map``, ``mrr``, ``precision``, ``recall``
+and ``hit_rate``.
+
+The metrics of lists (see `ordrec.evaluation.metrics.top_lists`) need no test ratings:
+``coverage`` is the share of the catalogue that is listed for anybody, ``gini`` tells how unequally
+often items are listed, ``novelty`` is the mean of ``-log2`` of the share of training users who
+rated the listed items. ``pick_calibration`` is the number of hits in the first k places that a
+model expects (the sum of its ``p_pick``) over the number there are: 1 is best.
 """
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.metrics import placed, probability, ranking, rating_errors
+from ordrec.evaluation.metrics.measure_types import Average, Grades, ListMeasure, Measure
+from ordrec.evaluation.metrics.outcome import Outcome, UserSums
 from ordrec.ordinal import decisions
-from ordrec.ratings import Ratings, Scale
+from ordrec.ratings import Scale
 
 __all__ = [
     "DEFAULT_METRICS",
+    "ListMeasure",
     "Measure",
     "Outcome",
     "UserSums",
+    "as_losses",
     "decide",
     "higher_is_better",
     "measure_from_name",
@@ -58,13 +95,11 @@ __all__ = [
 ]
 
 Decision = Literal["mean", "median", "mode"]
-Average = Literal["micro", "macro"]
 
 DEFAULT_METRICS = (
     "rmse", "mae", "int_mae", "mze", "log_loss", "rps", "ece", "ndcg@10", "fcp",
 )  # fmt: skip
 
-TOP_RELEVANCE = 4.0
 RELEVANT_FROM = 3.0
 
 
@@ -89,154 +124,6 @@ def decide(probabilities: np.ndarray, scale: Scale, decision: str) -> np.ndarray
     if decision not in get_args(Decision):
         raise ArgumentError(f'decision must be "mean", "median" or "mode", got {decision!r}')
     return decisions.decide(probabilities, decision, scale.values)
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What one model predicted for one test part: ratings, distributions or scores alone.
-
-    ``places`` are those of the test items in the catalogue, where they were requested; 0 for users
-    for whom the catalogue was not ranked.
-    """
-
-    test: Ratings
-    ratings: np.ndarray | None = None
-    probabilities: np.ndarray | None = None
-    scores: np.ndarray | None = None
-    places: np.ndarray | None = None
-
-    def select(self, rows: np.ndarray) -> Outcome:
-        """Return the outcome for some of the test ratings."""
-        columns = (self.ratings, self.probabilities, self.scores, self.places)
-        return Outcome(self.test.select(rows), *(None if c is None else c[rows] for c in columns))
-
-    def predicted(self, decision: str) -> np.ndarray:
-        """Return the predicted numbers, by ``decision`` where there are distributions."""
-        if self.probabilities is not None:
-            values = self.test.scale.values
-            return decisions.decide(self.probabilities, decision, values)
-        assert self.ratings is not None
-        return self.ratings
-
-    def order(self, decision: str) -> np.ndarray:
-        """Return the numbers by which items are ranked."""
-        return self.predicted(decision) if self.scores is None else self.scores
-
-
-class UserSums(NamedTuple):
-    """Contributions of users to a value, ``sum(sums) / sum(counts)``; with ``root`` its root."""
-
-    users: np.ndarray
-    sums: np.ndarray
-    counts: np.ndarray
-    root: bool = False
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A metric, and how it is applied to an `Outcome`.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"error", "probability", "ranking"}
-    decision : str
-        The decision that is best for this metric; empty where none is needed.
-    averages : tuple of str
-        Which averages exist: "micro" (pooled over ratings), "macro" (mean over users) or both.
-    unit : {"number", "value", "rank", ""}
-        Whether an error is measured on the predicted number, the scale value nearest to
-        it, or the rank of that value.
-    options : dict
-        Keyword arguments of the metric.
-    pooled : {"mean", "root", "pairs", ""}
-        How the micro average follows from the values of the users: their mean weighted by the
-        number of ratings, the root of the weighted mean of their squares, the share of
-        their pairs, or none of these.
-    placed : callable, optional
-        The same metric computed from places in the catalogue.
-    higher_is_better : bool
-        Whether a larger value is better.
-    """
-
-    name: str
-    kind: Literal["error", "probability", "ranking"]
-    metric: Any
-    decision: str = ""
-    averages: tuple[Average, ...] = ("micro", "macro")
-    unit: Literal["number", "value", "rank", ""] = ""
-    options: dict[str, Any] = field(default_factory=dict)
-    pooled: Literal["mean", "root", "pairs", ""] = ""
-    placed: Any = None
-    higher_is_better: bool = False
-
-    def applies_to(self, outcome: Outcome) -> bool:
-        """Whether the model predicted what this metric needs."""
-        if self.kind == "error":
-            return outcome.scores is None
-        return self.kind == "ranking" or outcome.probabilities is not None
-
-    def over_catalogue(self, outcome: Outcome) -> bool:
-        """Whether this metric is measured on places in the catalogue."""
-        return self.placed is not None and outcome.places is not None
-
-    def value(self, outcome: Outcome, average: str, decision: str) -> tuple[float, int]:
-        """Return the value and the number of ratings (micro) or users (macro) it averages."""
-        truth, predicted, users = self._columns(outcome, decision or "mean")
-        if average == "micro":
-            if self.pooled == "pairs":
-                return ranking.pooled_fcp(truth, predicted, users), truth.size
-            return self.metric(truth, predicted, **self.options), truth.size
-        values = self._by_user(outcome, truth, predicted, users)
-        defined = values[~np.isnan(values)]
-        return (float(defined.mean()) if defined.size else float("nan")), int(defined.size)
-
-    def user_sums(self, outcome: Outcome, average: str, decision: str) -> UserSums | None:
-        """Return what each user adds to `value`; None where it is not a sum over users."""
-        if average == "micro" and not self.pooled:
-            return None
-        truth, predicted, users = self._columns(outcome, decision or "mean")
-        distinct, counts = np.unique(users, return_counts=True)
-        if average == "micro" and self.pooled == "pairs":
-            right, pairs = ranking.pair_counts.per_group(truth, predicted, users).T
-            return UserSums(distinct, right, pairs)
-        values = self._by_user(outcome, truth, predicted, users)
-        if average == "macro":
-            defined = ~np.isnan(values)
-            return UserSums(distinct[defined], values[defined], np.ones(int(defined.sum())))
-        root = self.pooled == "root"
-        return UserSums(distinct, (values**2 if root else values) * counts, counts * 1.0, root)
-
-    def _by_user(
-        self, outcome: Outcome, truth: np.ndarray, predicted: np.ndarray, users: np.ndarray
-    ) -> np.ndarray:
-        if not truth.size:  # the catalogue was ranked for none of these users
-            return np.zeros(0)
-        metric = self.placed if self.over_catalogue(outcome) else self.metric
-        return metric.per_group(truth, predicted, users, **self.options)
-
-    def _columns(
-        self, outcome: Outcome, decision: str
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the true values, the predicted ones, and the users they belong to."""
-        test, scale = outcome.test, outcome.test.scale
-        if self.kind == "probability":
-            assert outcome.probabilities is not None
-            return test.levels, outcome.probabilities, test.users
-        if self.kind == "ranking":
-            relevance = TOP_RELEVANCE * test.levels / (scale.n_ranks - 1)
-            if self.over_catalogue(outcome):
-                assert outcome.places is not None
-                ranked = outcome.places > 0
-                return relevance[ranked], outcome.places[ranked], test.users[ranked]
-            return relevance, outcome.order(decision), test.users
-        predicted = outcome.predicted(decision)
-        if self.unit == "number":
-            return test.values, predicted, test.users
-        predicted = scale.nearest(predicted)
-        if self.unit == "value":
-            return test.values, predicted, test.users
-        return test.ranks, scale.ranks_of(predicted), test.users
 
 
 _BOTH: tuple[Average, ...] = ("micro", "macro")
@@ -276,7 +163,18 @@ def _of_places(name: str, metric: Any, placed: Any, **options: Any) -> Measure:
     )
 
 
-_MEASURES = {
+def _of_gains(name: str, grades: Grades, metric: Any = placed.placed_gain) -> Measure:
+    return Measure(
+        name, "ranking", None, "mean", ("macro",),
+        placed=metric, higher_is_better=True, grades=grades,
+    )  # fmt: skip
+
+
+def _of_lists(name: str, measured: Any, **options: Any) -> ListMeasure:
+    return ListMeasure(name, "ranking", None, "mean", ("micro",), measured=measured, **options)
+
+
+_MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (
         _error("rmse", rating_errors.rmse, "mean", "number", "root"),
@@ -324,8 +222,29 @@ _MEASURES = {
         _of_places(
             "recall@k", ranking.recall_at, placed.placed_recall, relevant_from=RELEVANT_FROM
         ),
+        _of_gains("hit_rate@k", "pick", placed.placed_hit),
+        _of_gains("graded_ndcg@k", "gain"),
+        _of_gains("pick_ndcg@k", "pick"),
+        _of_gains("liked_ndcg@k", "liked"),
+        _of_gains("liked_recall@k", "liked", placed.placed_capped_recall),
+        _of_gains("net_ndcg@k", "above middle"),
+        Measure(
+            "disliked@k",
+            "ranking",
+            None,
+            "mean",
+            ("micro",),
+            pooled="counts",
+            placed=placed.placed_disliked,
+            grades="above middle",
+        ),
+        _of_lists("coverage@k", "coverage", higher_is_better=True),
+        _of_lists("gini@k", "gini"),
+        _of_lists("novelty@k", "novelty", higher_is_better=True),
+        _of_lists("pick_calibration@k", "pick calibration", ideal=1.0),
     )
 }
+_RELEVANT_IF_LIKED = ("map", "mrr", "precision@k", "recall@k", "hit_rate@k")
 
 
 def metric_names() -> list[str]:
@@ -341,13 +260,48 @@ def higher_is_better(metric: str) -> bool:
     >>> higher_is_better("ndcg@10"), higher_is_better("mae")
     (True, False)
     """
-    stem = metric.partition("@")[0]
-    measure = _MEASURES.get(stem) or _MEASURES.get(f"{stem}@k")
+    measure = _known(metric)
     return measure is not None and measure.higher_is_better
 
 
-def measure_from_name(name: str) -> Measure:
+def as_losses(metric: str, values: Any) -> Any:
+    """Return numbers that are the lower, the better the values of a metric are.
+
+    Parameters
+    ----------
+    metric : str
+        Lower values of an unknown metric count as better.
+    values : array, Series, DataFrame or float
+
+    Examples
+    --------
+    >>> as_losses("ndcg@10", 0.25), as_losses("mae", 0.25)
+    (-0.25, 0.25)
+    >>> round(as_losses("pick_calibration@10", 1.25), 4) == round(
+    ...     as_losses("pick_calibration@10", 0.8), 4)
+    True
+    """
+    measure = _known(metric)
+    if measure is not None and measure.ideal is not None:
+        with np.errstate(divide="ignore"):
+            return np.abs(np.log(values / measure.ideal))
+    return -1.0 * values if higher_is_better(metric) else 1.0 * values
+
+
+def _known(metric: str) -> Measure | None:
+    stem = metric.partition("@")[0]
+    return _MEASURES.get(stem) or _MEASURES.get(f"{stem}@k")
+
+
+def measure_from_name(name: str, *, like: float | None = None) -> Measure:
     """Return the measure for a name such as ``"mae"`` or ``"ndcg@10"``.
+
+    Parameters
+    ----------
+    name : str
+    like : float, optional
+        The lowest rating that counts as liked. If it is given, ``precision``, ``recall``,
+        ``map``, ``mrr`` and ``hit_rate`` take liked items as the relevant ones.
 
     Raises
     ------
@@ -360,14 +314,25 @@ def measure_from_name(name: str) -> Measure:
     {'k': 5}
     """
     if name in _MEASURES and not name.endswith("@k"):
-        return _MEASURES[name]
+        return _with_like(_MEASURES[name], like)
     stem, _, number = name.partition("@")
     measure = _MEASURES.get(f"{stem}@k")
     if measure is not None and number.isdecimal() and int(number) > 0:
+        measure = _with_like(measure, like)
         return replace(measure, name=name, options=measure.options | {"k": int(number)})
     near = difflib.get_close_matches(name, metric_names(), n=1, cutoff=0.5)
     hint = f"did you mean {near[0].replace('@k', '@10')!r}? " if near else ""
     raise ArgumentError(
         f"unknown metric {name!r}: {hint}choose from {', '.join(metric_names())} "
         "(k: a number, as in ndcg@10)"
+    )
+
+
+def _with_like(measure: Measure, like: float | None) -> Measure:
+    if like is None:
+        return measure
+    if measure.name not in _RELEVANT_IF_LIKED:
+        return replace(measure, like=like)
+    return replace(
+        measure, grades="liked", like=like, options=measure.options | {"relevant_from": 1.0}
     )

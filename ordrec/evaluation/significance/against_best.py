@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.evaluation.measurement import FoldMeasurement, Key
-from ordrec.evaluation.metrics.measures import higher_is_better
+from ordrec.evaluation.metrics.measures import as_losses
 from ordrec.evaluation.significance.bootstrap import resampled_ratios
 from ordrec.evaluation.significance.rank_tests import holm
 
@@ -122,10 +122,10 @@ def _verdicts(
     if not models:
         return []
     users, metric, average = key
-    sign = -1.0 if higher_is_better(metric) else 1.0
-    best = int(np.argmin(sign * values))
+    best = int(np.argmin(as_losses(metric, values)))
     low, high = np.nanquantile(drawn, [level / 2, 1 - level / 2], axis=0)
-    behind = sign * (drawn - drawn[:, [best]])
+    losses = as_losses(metric, drawn)
+    behind = losses - losses[:, [best]]
     defined = ~np.isnan(behind)
     not_behind = 1 + (defined & (behind <= 0)).sum(axis=0)
     p = np.minimum(2 * not_behind / (1 + defined.sum(axis=0)), 1.0)

@@ -13,9 +13,11 @@ from ordrec.errors import ArgumentError
 from ordrec.parallel import one_blas_thread
 from ordrec.ratings import Ratings
 from ordrec.recommend.adapters.peers import import_peer
-from ordrec.recommend.base import IdMappedModel
+from ordrec.recommend.base import IdMappedModel, codes_of
 
 __all__ = ["ImplicitModel", "implicit_bpr"]
+
+LEAST_SCORE = -1e30
 
 
 @dataclass(eq=False)
@@ -62,6 +64,27 @@ class ImplicitModel(IdMappedModel):
             scores[mine] = known[item_codes[mine]]
         lowest = min(scores[np.isfinite(scores)].min(initial=0.0), 0.0)
         return np.where(np.isfinite(scores), scores, lowest - 1.0)
+
+    def scores_block(self, users: Any) -> np.ndarray:
+        """Return the scores of all items for these users, one row per user.
+
+        Items it has no score for have the lowest score of the row, less 1; an unknown user has
+        the same score for all items.
+        """
+        self._check_fitted()
+        codes = codes_of(self.user_ids_, users)
+        known = np.flatnonzero(codes >= 0)
+        scores = np.full((codes.size, len(self.item_ids_)), -np.inf)
+        if known.size:
+            ids, values = self.model_.recommend(
+                codes[known], self._rated[codes[known]], N=scores.shape[1],
+                filter_already_liked_items=False,
+            )  # fmt: skip
+            rows, places = np.nonzero(ids >= 0)
+            scores[known[rows], ids[rows, places]] = values[rows, places]
+        scores[scores < LEAST_SCORE] = -np.inf  # what implicit puts where it has no score
+        lowest = scores.min(axis=1, initial=0.0, where=scores > -np.inf)[:, None]
+        return np.where(scores > -np.inf, scores, lowest - 1.0)
 
 
 def implicit_bpr(factors: int = 64, iterations: int = 100, random_state: int = 0) -> ImplicitModel:

@@ -22,7 +22,13 @@ from ordrec.persistence import take, take_rows
 from ordrec.ratings import Ratings
 from ordrec.recommend.all_lists import recommend_all
 from ordrec.recommend.base import IdMappedModel, codes_of
-from ordrec.recommend.lists import CELLS_AT_ONCE, ItemFilter, best_columns, check_list_length
+from ordrec.recommend.lists import (
+    CELLS_AT_ONCE,
+    ItemFilter,
+    best_columns,
+    check_list_length,
+    pair_scores,
+)
 
 __all__ = ["ChoiceModel", "histories"]
 
@@ -103,16 +109,7 @@ class ChoiceModel(IdMappedModel):
         An unknown user is scored as one without ratings; an unknown item comes last.
         """
         user_codes, item_codes = self._codes(users, items)
-        result = np.empty(user_codes.size)
-        distinct, place = np.unique(user_codes, return_inverse=True)
-        by_user = np.argsort(place, kind="stable")
-        cuts = np.searchsorted(place[by_user], np.arange(distinct.size + 1))
-        width = self.block_size()
-        for first in range(0, distinct.size, width):
-            block = distinct[first : first + width]
-            scores = self.score_users(block)
-            rows = by_user[cuts[first] : cuts[first + block.size]]
-            result[rows] = scores[place[rows] - first, item_codes[rows]]
+        result = pair_scores(self.score_users, user_codes, item_codes, self.block_size())
         unseen = (item_codes < 0) | (self.item_counts_[item_codes] == 0)
         result[unseen] = min(result.min(initial=0.0), 0.0) - 1.0
         return result

@@ -28,17 +28,21 @@ from ordrec.recommend.all_lists import recommend_all
 from ordrec.recommend.base import IdMappedModel, codes_of
 from ordrec.recommend.choice.base import ChoiceModel
 from ordrec.recommend.choice.calibration import PickCalibration
-from ordrec.recommend.choice.mixture import ChoiceMixture
-from ordrec.recommend.lists import ItemFilter, best_columns, check_list_length, item_titles
+from ordrec.recommend.lists import (
+    ItemFilter,
+    best_columns,
+    check_list_length,
+    item_titles,
+    pair_scores,
+)
+from ordrec.recommend.recommender.members import new_choice_model, new_rating_model
 from ordrec.recommend.recommender.pick_calibration import calibrated_picks
 from ordrec.recommend.recommender.reasons import RecommendationReasons
 from ordrec.recommend.recommender.taste import Taste, liked_from, taste_of
-from ordrec.recommend.registry import make_model
 
 __all__ = ["Recommender"]
 
 TASTE = 0.25  # w of (1)
-FULL_UP_TO = 200_000  # ratings: beyond, the fast preset of the rating predictor
 BELOW_ALL = 1e3  # taken off the scores of items that are not candidates
 CHOICE, RATING = "choice.", "rating."  # prefixes of arrays in a file
 
@@ -101,10 +105,10 @@ class Recommender(IdMappedModel):
         self._remember(ratings)
         self.titles_ = item_titles(ratings.item_table)
         self.like_ = liked_from(ratings.scale, self.like)
-        self.choice_ = self._made_choice().fit(ratings)
+        self.choice_ = new_choice_model(self.choice, self.n_jobs, self.random_state).fit(ratings)
         self.calibration_ = calibrated_picks(self.choice_, ratings, self.random_state)
-        rating = self._made_rating(ratings)
-        self.rating_ = None if rating is None else rating.fit(ratings)
+        rating = new_rating_model(self.rating, ratings.n_ratings, self.n_jobs, self.random_state)
+        self.rating_: Any = None if rating is None else rating.fit(ratings)
         return self
 
     @classmethod
@@ -132,35 +136,6 @@ class Recommender(IdMappedModel):
         for name in ("choice", "rating"):
             if isinstance(getattr(self, name), type):
                 raise ArgumentError(f"{name} must be a model, not a class: write it with ()")
-
-    def _made_choice(self) -> ChoiceModel:
-        choice = self.choice
-        if isinstance(choice, str):
-            if choice == "auto":
-                return ChoiceMixture(n_jobs=self.n_jobs, random_state=self.random_state)
-            choice = make_model(choice)
-        if not isinstance(choice, ChoiceModel):
-            raise ArgumentError(
-                f'choice must be "auto" or a choice model such as EASE(), got {choice!r}'
-            )
-        return copy.deepcopy(choice)
-
-    def _made_rating(self, ratings: Ratings) -> Any:
-        rating = self.rating
-        if rating is None:
-            return None
-        if isinstance(rating, str):
-            if rating != "auto":
-                return make_model(rating)
-            preset = "full" if ratings.n_ratings <= FULL_UP_TO else "fast"
-            options = {"n_jobs": self.n_jobs, "random_state": self.random_state}
-            return make_model("predictor", preset=preset, **options)
-        if not hasattr(rating, "predict"):
-            raise ArgumentError(
-                f'rating must be "auto", None or a rating model, got {type(rating).__name__}, '
-                "which does not predict"
-            )
-        return copy.deepcopy(rating)
 
     # ---- ratings --------------------------------------------------------------------------
 
@@ -192,13 +167,7 @@ class Recommender(IdMappedModel):
     def scores(self, users: Any, items: Any) -> np.ndarray:
         """Return one score per pair; the higher, the earlier the item comes for the user."""
         user_codes, item_codes = self._codes(users, items)
-        distinct, place = np.unique(user_codes, return_inverse=True)
-        result = np.empty(user_codes.size)
-        width = self.choice_.block_size()
-        for first in range(0, distinct.size, width):
-            block = self._score_block(distinct[first : first + width])
-            rows = np.flatnonzero((place >= first) & (place < first + width))
-            result[rows] = block[place[rows] - first, item_codes[rows]]
+        result = pair_scores(self._score_block, user_codes, item_codes, self.block_size())
         result[item_codes < 0] = min(result.min(initial=0.0), 0.0) - 1.0
         return result
 
@@ -278,7 +247,7 @@ class Recommender(IdMappedModel):
         """
         check_list_length(n)
         self._check_fitted()
-        options = self.choice_.item_filter(exclude, only, include_rated)
+        options = self.item_filter(exclude, only, include_rated)
         best, columns = self.lists(codes_of(self.user_ids_, [user]), n, options)
         found = best[0] >= 0
         return pd.DataFrame(
@@ -302,12 +271,18 @@ class Recommender(IdMappedModel):
         """
         self._check_fitted()
         return recommend_all(
-            self, n, users, self.choice_.item_filter(exclude, only, include_rated), **options
+            self, n, users, self.item_filter(exclude, only, include_rated), **options
         )
 
     def block_size(self) -> int:
         """Return for how many users lists are made at the same time."""
         return self.choice_.block_size()
+
+    def item_filter(
+        self, exclude: Any = None, only: Any = None, include_rated: bool = False
+    ) -> ItemFilter:
+        """Return which items may be listed; see `recommend`."""
+        return self.choice_.item_filter(exclude, only, include_rated)
 
     def lists(
         self, codes: np.ndarray, n: int, options: ItemFilter
@@ -458,6 +433,11 @@ class Recommender(IdMappedModel):
             if len(model.titles_) != len(model.item_ids_):
                 raise ModelFileError("it has not one title per item")
         return model
+
+
+def fast_recommender(n_jobs: int | None = None, random_state: int = 0) -> Recommender:
+    """Return a `Recommender` with the fast preset of the rating predictor."""
+    return Recommender(rating="predictor-fast", n_jobs=n_jobs, random_state=random_state)
 
 
 def _unexplained(user: Any, item: Any, timestamp: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Other packages' models behind the same face; skipped where a package is not installed."""
+"""Other packages' models behind the same interface; skipped where a package is not installed."""
 
 from __future__ import annotations
 
@@ -188,3 +188,25 @@ def test_peers_by_name_are_rows_of_the_table_or_say_what_is_missing(ratings, nam
         )
         values = result.frame.query("average == 'micro'").set_index("model")["value"]
         assert values[name] < values["mean"]
+
+
+@pytest.mark.parametrize("kind", ["cosine", "als"])
+def test_blocks_of_implicit_have_the_scores_of_pairs(ratings, kind):
+    implicit = pytest.importorskip("implicit")
+    from implicit.nearest_neighbours import CosineRecommender
+
+    if kind == "cosine":
+        inner = CosineRecommender(K=5, num_threads=1)
+    else:
+        inner = implicit.als.AlternatingLeastSquares(factors=3, num_threads=1, random_state=0)
+    model = ImplicitModel(inner).fit(ratings)
+    block = model.scores_block([*ratings.user_ids, "nobody"])
+    assert block.shape == (41, 30)
+    assert np.isfinite(block).all()
+    assert np.unique(block[40]).size == 1
+    pairs = model.scores(np.repeat(ratings.user_ids, 30), np.tile(ratings.item_ids, 40))
+    pairs = pairs.reshape(40, 30)
+    known = pairs > -1e30  # implicit has no score for the others
+    np.testing.assert_allclose(block[:40][known], pairs[known], atol=1e-5)
+    for row, there in zip(block, known, strict=False):
+        assert there.all() or row[~there].max() < row[there].min()

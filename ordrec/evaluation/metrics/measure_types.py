@@ -1,0 +1,241 @@
+"""How a metric is applied to the outcome of a model: `Measure` and `ListMeasure`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from ordrec.evaluation.metrics import ranking, top_lists
+from ordrec.evaluation.metrics.outcome import Outcome, UserSums
+from ordrec.evaluation.metrics.placed import places_among_rated
+from ordrec.ratings import Ratings
+from ordrec.recommend.lists import rank_gains
+from ordrec.recommend.recommender.taste import liked_from
+
+__all__ = ["Average", "Grades", "ListMeasure", "Measure"]
+
+Average = Literal["micro", "macro"]
+Grades = Literal["relevance", "gain", "pick", "liked", "above middle"]
+
+TOP_RELEVANCE = 4.0
+
+
+def graded(test: Ratings, grades: Grades, like: float | None) -> np.ndarray:
+    """Return what each test rating is worth to a ranking metric.
+
+    Parameters
+    ----------
+    test : Ratings
+    grades : {"relevance", "gain", "pick", "liked", "above middle"}
+        ``4 (rank - 1) / (r - 1)``; ``2^rank - 1``; 1; 1 for a liked item and otherwise 0;
+        ``rank - (r + 1) / 2``.
+    like : float or None
+        The lowest rating that counts as liked; by default the lowest of the top fifth.
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> test = synthetic_ratings(3, 4, n_ratings=3, seed=0)
+    >>> graded(test, "pick", None).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    scale = test.scale
+    if grades == "relevance":
+        return TOP_RELEVANCE * test.levels / (scale.n_ranks - 1)
+    if grades == "gain":
+        return rank_gains(scale.n_ranks)[test.levels]
+    if grades == "pick":
+        return np.ones(test.n_ratings)
+    if grades == "liked":
+        return (test.values >= liked_from(scale, like)).astype(np.float64)
+    return test.ranks - (scale.n_ranks + 1) / 2.0
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric, and how it is applied to an `Outcome`.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"error", "probability", "ranking"}
+    decision : str
+        The decision that is best for this metric; empty where none is needed.
+    averages : tuple of str
+        Which averages exist: "micro" (pooled over ratings), "macro" (mean over users) or both.
+    unit : {"number", "value", "rank", ""}
+        Whether an error is measured on the predicted number, the scale value nearest to
+        it, or the rank of that value.
+    options : dict
+        Keyword arguments of the metric.
+    pooled : {"mean", "root", "pairs", "counts", ""}
+        How the micro average follows from the values of the users: their mean weighted by the
+        number of ratings, the root of the weighted mean of their squares, the share of
+        their pairs, the ratio of the sums of two counts, or none of these.
+    placed : callable, optional
+        The same metric computed from places in the catalogue.
+    higher_is_better : bool
+        Whether a larger value is better.
+    ideal : float, optional
+        The best value, for a metric of which neither large nor small values are best.
+    grades : {"relevance", "gain", "pick", "liked", "above middle"}
+        What a ranking metric is given for each test rating, see `graded`.
+    like : float, optional
+        The lowest rating that counts as liked.
+    """
+
+    name: str
+    kind: Literal["error", "probability", "ranking"]
+    metric: Any = None
+    decision: str = ""
+    averages: tuple[Average, ...] = ("micro", "macro")
+    unit: Literal["number", "value", "rank", ""] = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    pooled: Literal["mean", "root", "pairs", "counts", ""] = ""
+    placed: Any = None
+    higher_is_better: bool = False
+    ideal: float | None = None
+    grades: Grades = "relevance"
+    like: float | None = None
+
+    def applies_to(self, outcome: Outcome) -> bool:
+        """Whether the model predicted what this metric needs."""
+        if self.kind == "error":
+            return outcome.scores is None
+        return self.kind == "ranking" or outcome.probabilities is not None
+
+    def over_catalogue(self, outcome: Outcome) -> bool:
+        """Whether this metric is measured on places in the catalogue."""
+        return self.placed is not None and outcome.places is not None
+
+    def value(self, outcome: Outcome, average: str, decision: str) -> tuple[float, int]:
+        """Return the value and the number of ratings (micro) or users (macro) it averages."""
+        truth, predicted, users = self._columns(outcome, decision or "mean")
+        if average == "micro":
+            if self.pooled == "pairs":
+                return ranking.pooled_fcp(truth, predicted, users), truth.size
+            if self.pooled == "counts":
+                return _ratio(self._counts(truth, predicted, users))
+            return self.metric(truth, predicted, **self.options), truth.size
+        values = self._by_user(outcome, truth, predicted, users)
+        defined = values[~np.isnan(values)]
+        return (float(defined.mean()) if defined.size else float("nan")), int(defined.size)
+
+    def user_sums(self, outcome: Outcome, average: str, decision: str) -> UserSums | None:
+        """Return what each user adds to `value`; None where it is not a sum over users."""
+        if average == "micro" and not self.pooled:
+            return None
+        truth, predicted, users = self._columns(outcome, decision or "mean")
+        distinct, counts = np.unique(users, return_counts=True)
+        if average == "micro" and self.pooled == "pairs":
+            right, pairs = ranking.pair_counts.per_group(truth, predicted, users).T
+            return UserSums(distinct, right, pairs)
+        if average == "micro" and self.pooled == "counts":
+            return self._counts(truth, predicted, users)
+        values = self._by_user(outcome, truth, predicted, users)
+        if average == "macro":
+            defined = ~np.isnan(values)
+            return UserSums(distinct[defined], values[defined], np.ones(int(defined.sum())))
+        root = self.pooled == "root"
+        return UserSums(distinct, (values**2 if root else values) * counts, counts * 1.0, root)
+
+    def _by_user(
+        self, outcome: Outcome, truth: np.ndarray, predicted: np.ndarray, users: np.ndarray
+    ) -> np.ndarray:
+        if not truth.size:  # the catalogue was ranked for none of these users
+            return np.zeros(0)
+        by_places = self.metric is None or self.over_catalogue(outcome)
+        metric = self.placed if by_places else self.metric
+        return metric.per_group(truth, predicted, users, **self.options)
+
+    def _counts(self, truth: np.ndarray, places: np.ndarray, users: np.ndarray) -> UserSums:
+        """Return two counts of each user, of which the value is the ratio."""
+        if not truth.size:
+            return UserSums(np.unique(users), np.zeros(0), np.zeros(0))
+        found = self.placed.per_group(truth, places, users, **self.options)
+        return UserSums(np.unique(users), found[:, 0], found[:, 1])
+
+    def _columns(
+        self, outcome: Outcome, decision: str
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the true values, the predicted ones, and the users they belong to."""
+        test, scale = outcome.test, outcome.test.scale
+        if self.kind == "probability":
+            assert outcome.probabilities is not None
+            return test.levels, outcome.probabilities, test.users
+        if self.kind == "ranking":
+            grades = graded(test, self.grades, self.like)
+            if self.over_catalogue(outcome):
+                assert outcome.places is not None
+                ranked = outcome.places > 0
+                return grades[ranked], outcome.places[ranked], test.users[ranked]
+            order = outcome.order(decision)
+            if self.metric is None:
+                return grades, places_among_rated(order, test.users), test.users
+            return grades, order, test.users
+        predicted = outcome.predicted(decision)
+        if self.unit == "number":
+            return test.values, predicted, test.users
+        predicted = scale.nearest(predicted)
+        if self.unit == "value":
+            return test.values, predicted, test.users
+        return test.ranks, scale.ranks_of(predicted), test.users
+
+
+@dataclass(frozen=True)
+class ListMeasure(Measure):
+    """A metric of the first items of the lists, not of the places of test items alone.
+
+    Attributes
+    ----------
+    measured : {"coverage", "gini", "novelty", "pick calibration"}
+    """
+
+    measured: Literal["coverage", "gini", "novelty", "pick calibration"] = "coverage"
+
+    @property
+    def list_length(self) -> int:
+        """How many items of each list are needed."""
+        return int(self.options["k"])
+
+    @property
+    def needs_p_pick(self) -> bool:
+        """Whether the model must say how likely the listed items are picked."""
+        return self.measured == "pick calibration"
+
+    def applies_to(self, outcome: Outcome) -> bool:
+        """Whether there are lists and, if needed, probabilities of picking."""
+        lists = outcome.lists
+        return lists is not None and not (self.needs_p_pick and lists.p_pick is None)
+
+    def over_catalogue(self, outcome: Outcome) -> bool:
+        """Lists are always made of the catalogue."""
+        return True
+
+    def value(self, outcome: Outcome, average: str, decision: str) -> tuple[float, int]:
+        """Return the value and the number of users whose lists it is measured on."""
+        lists = outcome.lists
+        assert lists is not None
+        sums = self.user_sums(outcome, average, decision)
+        if sums is not None:
+            return _ratio(sums)[0], lists.users.size
+        metric = {"coverage": top_lists.coverage, "gini": top_lists.gini}[self.measured]
+        return metric(lists, self.list_length), lists.users.size
+
+    def user_sums(self, outcome: Outcome, average: str, decision: str) -> UserSums | None:
+        """Return what each user adds to `value`; None where it is not a sum over users."""
+        lists = outcome.lists
+        assert lists is not None
+        if self.measured == "novelty":
+            return top_lists.novelty_sums(lists, self.list_length)
+        if self.measured == "pick calibration":
+            return top_lists.pick_calibration_sums(lists, outcome.test, self.list_length)
+        return None
+
+
+def _ratio(sums: UserSums) -> tuple[float, int]:
+    """Return the ratio of the sums and the second of them."""
+    total = float(sums.counts.sum())
+    return (float(sums.sums.sum()) / total if total else float("nan")), int(total)
