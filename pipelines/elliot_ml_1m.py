@@ -38,7 +38,7 @@ from ordrec.recommend.choice.tuning import best_on_a_grid_of_twos, left_out_qual
 NAME = "elliot-ml-1m"
 TITLE = "Top-N lists on MovieLens 1M, ratings of 4 and more, five published folds"
 SOURCE = "Anelli, Bellogín, Di Noia, Jannach and Pomo 2022, MovieLens 1M"
-TIME = "about fifteen minutes"
+TIME = "about ten minutes"
 
 METRIC = "pick_ndcg@10"
 METRICS = [METRIC, "pick_calibration@10", "coverage@10", "novelty@10"]
