@@ -31,8 +31,6 @@ def ten_best(model: Any, users: np.ndarray) -> tuple[np.ndarray, np.ndarray | No
         block = users[first : first + width]
         best, columns = model.lists(block, N, everything)
         found.append(best)
-        if not isinstance(model, Recommender):
-            columns = choice._list_columns(block, columns)
         if "p_pick" in columns:
             picks.append(columns["p_pick"])
     return np.concatenate(found), np.concatenate(picks) if picks else None
