@@ -101,6 +101,7 @@ def test_predictions_are_those_of_the_model(folder: Path, tmp_path: Path) -> Non
     assert "expected" not in plain
 
 
+EXPLAINING_MODELS = ("predictor", "predictor-fast", "recommender", "recommender-fast")
 CHOICE_MODELS = ("choice", "ease", "als", "implicit-als", "popularity")
 
 
@@ -123,11 +124,11 @@ def test_every_model_that_can_be_saved_can_be_fitted_and_predicts(
     assert table["known_item"].all()
     fitted = load(path)
     assert table["rating" if hasattr(fitted, "predict") else "score"].notna().all()
-    if name not in ("predictor", "predictor-fast", "recommender", *CHOICE_MODELS):
+    if name not in (*EXPLAINING_MODELS, *CHOICE_MODELS):
         says = mistake("recommend", path, "-u", "1")
         assert f"a {type(fitted).__name__} cannot recommend" in says
         assert "Recommender, RatingPredictor and the choice models" in says
-    if name not in ("predictor", "predictor-fast", "recommender"):
+    if name not in EXPLAINING_MODELS:
         assert "RatingPredictor" in mistake("explain", path, "-u", "1", "-i", "50")
 
 

@@ -29,7 +29,7 @@ from ordrec.persistence import (
     take,
     take_covariance,
 )
-from ordrec.recommend import make_model
+from ordrec.recommend import EASE, BiasModel, make_model
 
 STORABLE = {
     "mean": {},
@@ -37,6 +37,11 @@ STORABLE = {
     "bias": {},
     "item-knn": {"similarity": "cosine"},
     "als": {"factors": 3, "iterations": 3},
+    "implicit-als": {"factors": 3, "iterations": 3},
+    "popularity": {},
+    "ease": {},
+    "choice": {"factors": 3},
+    "recommender": {"choice": EASE(), "rating": BiasModel()},
     "factors": {"rank": 2, "pattern": 3, "n_iter": 3},
 }
 ARRAYS = {"weights": np.arange(6.0).reshape(2, 3), "flags": np.array([True, False])}

@@ -57,7 +57,7 @@ class ImplicitALS(FactorModel):
     Examples
     --------
     >>> from ordrec.datasets import synthetic_ratings
-    >>> ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=0)
+    >>> ratings = synthetic_ratings(60, 120, n_ratings=1200, seed=0)
     >>> model = ImplicitALS(factors=4).fit(ratings)
     >>> len(model.recommend(0, n=5))
     5

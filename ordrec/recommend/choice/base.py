@@ -301,7 +301,7 @@ class ChoiceModel(IdMappedModel):
         start, items = take_rows(arrays, "rated.start", "rated.items", n_users, n_items)
         interest = take(arrays, "rated.interest", np.float64, items.shape, low=0.0, high=1.0)
         model._history = sparse.csr_array((interest, items, start), shape=(n_users, n_items))
-        model.item_counts_ = take(arrays, "item_counts", np.int64, (n_items,), low=0)
+        model.item_counts_ = take(arrays, "item_counts", np.int64, (n_items,), low=0, high=n_users)
         model._restore(arrays, metadata)
         return model
 

@@ -116,7 +116,7 @@ class Recommender(IdMappedModel):
         cls, choice: ChoiceModel, rating: Any, calibration: PickCalibration, **parameters: Any
     ) -> Recommender:
         """Make a recommender of two models that were fitted to the same ratings."""
-        model = cls(**parameters)
+        model = cls(choice, rating, **parameters)
         model.choice_, model.rating_, model.calibration_ = choice, rating, calibration
         model.scale_, model.user_ids_, model.item_ids_ = (
             choice.scale_,
