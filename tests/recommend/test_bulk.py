@@ -132,7 +132,7 @@ def test_pairs_of_a_table(scan, ratings, model, tmp_path):
 
 def test_users_the_scan_does_not_have_are_told(scan, model, tmp_path):
     pairs = pd.DataFrame({"user": [5, 1000, 1000], "item": [3, 3, 4]})
-    with pytest.warns(UserWarning, match="2 of 3 pairs are of users who are not in"):
+    with pytest.warns(UserWarning, match="2 of 3 pairs belong to users who are not in"):
         found = predict_scan(model, scan, pairs, tmp_path / "out")
     assert found.n_pairs == 1
 
