@@ -205,7 +205,7 @@ def fit_one_user(
 def curvature(
     scores: np.ndarray, thresholds: np.ndarray, scale: np.ndarray, levels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first and the negative second derivative of ``log p`` (1) by the score."""
+    """Return the first and the negative second derivative of ``log p`` (1) in the score."""
     slope, bend = np.empty(scores.size), np.empty(scores.size)
     curvatures(scores, thresholds, scale, levels.astype(np.int64), slope, bend)
     return slope, bend
