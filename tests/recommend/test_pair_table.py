@@ -1,4 +1,4 @@
-"""Pairs out of csv files, and predictions of any model beside them."""
+"""Pairs read from csv files, and tables of any model's predictions for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ORBoost and RankBoostAE as estimators."""
+"""ORBoost and RankBoostAE as scikit-learn estimators."""
 
 from __future__ import annotations
 

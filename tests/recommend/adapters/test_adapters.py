@@ -1,4 +1,4 @@
-"""Other packages' models behind the same face; skipped where a package is not installed."""
+"""Other packages' models behind ordrec's interface; skipped where one is not installed."""
 
 from __future__ import annotations
 
