@@ -216,7 +216,7 @@ def test_a_precomputed_kernel_takes_the_own_variance_of_new_samples():
     assert given.predict_proba(rows, diag=diag) == pytest.approx(
         direct.predict_proba(new), abs=1e-6
     )
-    with pytest.raises(ValueError, match="one entry a row"):
+    with pytest.raises(ValueError, match="one entry per row"):
         given.predict_proba(rows, diag=diag[:3])
 
 
