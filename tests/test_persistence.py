@@ -29,7 +29,7 @@ from ordrec.persistence import (
     take,
     take_covariance,
 )
-from ordrec.recommend import EASE, BiasModel, make_model
+from ordrec.recommend import EASE, OrdinalFactors, make_model
 
 STORABLE = {
     "mean": {},
@@ -41,7 +41,7 @@ STORABLE = {
     "popularity": {},
     "ease": {},
     "choice": {"factors": 3},
-    "recommender": {"choice": EASE(), "rating": BiasModel()},
+    "recommender": {"choice": EASE(), "rating": OrdinalFactors(rank=2, n_iter=3)},
     "factors": {"rank": 2, "pattern": 3, "n_iter": 3},
 }
 ARRAYS = {"weights": np.arange(6.0).reshape(2, 3), "flags": np.array([True, False])}

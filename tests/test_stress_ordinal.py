@@ -172,7 +172,7 @@ def check(model, X, y):
             np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-8)
 
 
-# Gaussian processes whose noise is lost beside a linear kernel of size 1e24 say so.
+# Gaussian processes raise an error if their noise vanishes beside a linear kernel of size 1e24.
 REFUSED = {
     (f"{name} linear", problem)
     for name in ("GPRanks", "GPOR", "GPOR ep")

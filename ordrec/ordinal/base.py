@@ -1,6 +1,6 @@
-"""What all ordinal estimators share: labels as ranks, kernels, decisions, probabilities.
+"""Base classes of the ordinal estimators: labels as ranks, kernels, decisions, probabilities.
 
-Ranks are 0..n_ranks-1 inside. Labels are ordered by their numeric value, or by the order
+Internally, ranks are 0..n_ranks-1. Labels are ordered by their numeric value, or by the order
 declared with ``classes=``; a declared class that does not occur in training keeps its rank.
 """
 
@@ -25,12 +25,15 @@ from ordrec.ordinal.thresholds.order import ranks_between
 __all__ = ["KernelMixin", "OrdinalClassifier", "ProximityModel", "ThresholdModel"]
 
 LINK_FOLDS = 5
-BLOCK_ENTRIES = 2**22  # of a kernel matrix that is computed in pieces
-SHORT = 100.0  # widths of a Gaussian: coordinates that single precision resolves to 1e-5 of one
+BLOCK_ENTRIES = 2**22  # entries of a kernel matrix that are computed at a time
+SHORT = 100.0  # Gaussian widths up to which single precision resolves coordinates to 1e-5 widths
 
 
 class OrdinalClassifier(ClassifierMixin, BaseEstimator):
-    """Validates the input and maps ranks to labels; subclasses have a ``classes`` parameter."""
+    """Base of all ordinal estimators: validates the input and maps ranks to labels.
+
+    Subclasses have a parameter ``classes``.
+    """
 
     classes: Any
 
@@ -57,16 +60,16 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def n_ranks_(self) -> int:
-        """How many ranks the fitted scale has."""
+        """Number of ranks of the fitted scale."""
         return len(self.classes_)
 
     @abstractmethod
     def predict_ranks(self, X: Any) -> np.ndarray:
-        """Zero-based ranks."""
+        """Return zero-based ranks."""
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels, in the terms of ``classes_``."""
-        ranks = self.predict_ranks(X)  # first: it raises an error if there was no fit
+        """Return labels, which are entries of ``classes_``."""
+        ranks = self.predict_ranks(X)  # before classes_ is read: checks that there was a fit
         return self.classes_[ranks]
 
     def _warn_unless_converged(self, solution: Solution, tol: float) -> None:
@@ -97,10 +100,10 @@ class ThresholdModel(OrdinalClassifier):
 
     @abstractmethod
     def predict_latent(self, X: Any) -> np.ndarray:
-        """The latent score f(x), shape (n_samples,)."""
+        """Return the latent score f(x), shape (n_samples,)."""
 
     def predict_ranks(self, X: Any) -> np.ndarray:
-        """Zero-based ranks: ``min{j : f(x) < thresholds_[j]}``."""
+        """Return zero-based ranks: ``min{j : f(x) < thresholds_[j]}``."""
         return ranks_between(self.predict_latent(X), self.thresholds_)
 
     def _fit_link(self, X: Any, ranks: np.ndarray, weight: np.ndarray) -> None:
@@ -119,18 +122,18 @@ class ThresholdModel(OrdinalClassifier):
 
 
 class ProximityModel(OrdinalClassifier):
-    """An estimator with one surface per rank: the nearest wins."""
+    """An estimator with one surface per rank, which predicts the rank of the nearest."""
 
     @abstractmethod
     def predict_distances(self, X: Any) -> np.ndarray:
-        """Distance to each rank's surface, shape (n_samples, n_ranks); inf: no such surface."""
+        """Return distances to the ranks' surfaces, (n_samples, n_ranks); inf if there is none."""
 
     def predict_ranks(self, X: Any) -> np.ndarray:
-        """Zero-based rank of the nearest surface, the lower rank of equally near ones."""
+        """Return the zero-based rank of the nearest surface, the lower one of equally near ones."""
         return self.predict_distances(X).argmin(axis=1)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Negated distances, one column per rank: the largest wins.
+        """Return negated distances, one column per rank; the largest is predicted.
 
         With two ranks, as in scikit-learn, one value per sample: how much nearer it is to the
         upper rank than to the lower one.
@@ -142,7 +145,7 @@ class ProximityModel(OrdinalClassifier):
 
 
 class KernelMixin:
-    """A kernel given by name or object: its Gram matrix in fit, its cross-Gram in predict.
+    """Computes Gram matrices in fit and cross-Gram matrices in predict, for any kernel.
 
     Subclasses have the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0``.
     """
@@ -207,7 +210,7 @@ def _gram_in_blocks(kernel: Kernel, X: Any, dtype: Any) -> np.ndarray:
 
 
 def check_gram(K: Any) -> np.ndarray:
-    """A precomputed Gram matrix, if it is square and symmetric."""
+    """Return a precomputed Gram matrix, checked to be dense, square and symmetric."""
     if sparse.issparse(K):
         raise TypeError("a precomputed kernel must be a dense matrix: pass K.toarray()")
     if K.shape[0] != K.shape[1]:
@@ -223,7 +226,7 @@ def check_gram(K: Any) -> np.ndarray:
 def out_of_fold_latent(
     model: ThresholdModel, X: Any, ranks: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Latent score of every sample from a clone fitted without its fold.
+    """Return the latent score of every sample, from a clone fitted without its fold.
 
     The samples of each rank are distributed over all folds.
     """

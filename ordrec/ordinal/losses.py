@@ -1,4 +1,4 @@
-"""Loss x reach: the table that SVOR, ordinal logistic regression and ORBoost share.
+"""The losses of SVOR, ordinal logistic regression and ORBoost, by function and reach.
 
 A sample of rank y has a margin at every threshold b_k (ranks and thresholds from 0 here):
 
@@ -26,7 +26,7 @@ instead of asking for it, and so does its shifted loss (11). Its objectives (12)
 removes the margin, which leaves (2) and (6) unchanged, whatever gamma is. Neither tends to
 the hinge, as the note says it should. Dropping from the corrected (10) the factor outside
 and the one before z, as the note does, gives ``h(margin + z) = h(margin - m)``: every term
-asks for the margin, ``h(margin + b - f)`` and ``h(margin + f - b)``. This is what is kept.
+asks for the margin, ``h(margin + b - f)`` and ``h(margin + f - b)``. This form is used here.
 With f = margin f' and b = margin b'
 
     sum ln(1 + exp(margin - m)) + alpha/2 |w|^2
@@ -64,15 +64,15 @@ REACHES: dict[str, Reach] = {
 
 @dataclass(frozen=True)
 class Loss:
-    """One row of the table: phi and its derivatives with respect to the margin.
+    """A loss function: phi and its derivatives with respect to the margin.
 
     Parameters
     ----------
     name : {"hinge", "logistic", "shifted", "generalised", "exponential"}
     margin : float
-        What the shifted loss asks a sample to clear a threshold by.
+        By how much a sample must clear a threshold, for the shifted loss.
     sharpness : float
-        Of the generalised loss: the hinge as it goes to infinity.
+        Sharpness of the generalised loss, which tends to the hinge as it goes to infinity.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Loss:
         return 1.0 if self.name in ("hinge", "generalised") else self.margin
 
     def value(self, m: np.ndarray) -> np.ndarray:
-        """phi(m)."""
+        """Return phi(m)."""
         if self.name == "hinge":
             return np.maximum(0.0, 1.0 - m)
         if self.name == "exponential":
@@ -111,7 +111,7 @@ class Loss:
         return np.logaddexp(0.0, self.sharpness * (self.target - m)) / self.sharpness
 
     def slope(self, m: np.ndarray) -> np.ndarray:
-        """phi'(m), never positive; at the hinge's kink the right derivative, zero."""
+        """Return phi'(m), never positive; at the hinge's kink the right derivative, zero."""
         if self.name == "hinge":
             return np.where(m < 1.0, -1.0, 0.0)
         if self.name == "exponential":
@@ -119,7 +119,7 @@ class Loss:
         return -expit(self.sharpness * (self.target - m))
 
     def curvature(self, m: np.ndarray) -> np.ndarray:
-        """phi''(m), never negative; zero for the hinge."""
+        """Return phi''(m), never negative; zero for the hinge."""
         if self.name == "hinge":
             return np.zeros_like(np.asarray(m, dtype=np.float64))
         if self.name == "exponential":
@@ -128,9 +128,9 @@ class Loss:
         return self.sharpness * expit(z) * expit(-z)
 
     def logit(self, m: np.ndarray) -> np.ndarray:
-        """Log-odds of lying above a threshold at signed distance m = f - b; smooth losses."""
+        """Return the log-odds of lying above a threshold at m = f - b, for smooth losses."""
         if self.name == "hinge":
-            raise ValueError("the hinge loss has no probabilities: it only sees the side")
+            raise ValueError("the hinge loss has no probabilities: use a smooth loss")
         if self.name == "exponential":
             return 2.0 * m
         if self.name == "logistic":
@@ -140,21 +140,21 @@ class Loss:
 
 
 def reach_of(name: str) -> Reach:
-    """The reach behind the name a paper gives it: immediate and left-right are adjacent."""
+    """Return the reach for a name used in the papers: immediate and left-right are adjacent."""
     if name not in REACHES:
         raise ValueError(f"reach must be one of {', '.join(REACHES)}, got {name!r}")
     return REACHES[name]
 
 
 def signs(ranks: np.ndarray, n_ranks: int) -> np.ndarray:
-    """s_ik = +1 where the sample lies above threshold k, else -1; shape (n, n_ranks - 1)."""
+    """Return s_ik, +1 where sample i lies above threshold k, else -1; (n, n_ranks - 1)."""
     return np.where(ranks[:, None] > np.arange(n_ranks - 1), 1.0, -1.0)
 
 
 def active_pairs(
     ranks: np.ndarray, n_ranks: int, reach: Reach
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The (sample, threshold) pairs that pay, sample by sample, with their signs.
+    """Return the (sample, threshold) pairs in the loss, sample by sample, with their signs.
 
     Returns
     -------
@@ -168,10 +168,10 @@ def active_pairs(
     [(0, 0, -1.0), (1, 0, 1.0), (1, 1, -1.0), (2, 2, 1.0)]
     """
     k = np.arange(n_ranks - 1)
-    pays = np.ones((ranks.size, n_ranks - 1), dtype=bool)
+    counts = np.ones((ranks.size, n_ranks - 1), dtype=bool)
     if reach == "adjacent":
-        pays = (k == ranks[:, None]) | (k == ranks[:, None] - 1)
-    sample, threshold = np.nonzero(pays)
+        counts = (k == ranks[:, None]) | (k == ranks[:, None] - 1)
+    sample, threshold = np.nonzero(counts)
     return sample, threshold, np.where(ranks[sample] > threshold, 1.0, -1.0)
 
 
@@ -184,7 +184,7 @@ def objective(
     weight: np.ndarray | float = 1.0,
     penalty: float = 0.0,
 ) -> float:
-    """``sum_i sum_k weight phi(m_ik) + penalty``.
+    """Return ``sum_i sum_k weight phi(m_ik) + penalty``.
 
     Parameters
     ----------
@@ -193,9 +193,9 @@ def objective(
     ranks : ndarray of shape (n,)
         Zero-based.
     weight : float, ndarray of shape (n,) or (n, n_ranks - 1)
-        C, or one for each sample, or one for each sample and threshold.
+        C, or one weight per sample, or one per sample and threshold.
     penalty : float
-        What the model adds: ``1/2 |w|^2``, ``alpha/2 |w|^2``, or nothing.
+        The model's penalty: ``1/2 |w|^2``, ``alpha/2 |w|^2``, or nothing.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def gradient(
     reach: Reach,
     weight: np.ndarray | float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of the loss term with respect to the scores and to the thresholds."""
+    """Return the derivatives of the loss with respect to the scores and to the thresholds."""
     sample, threshold, sign = active_pairs(ranks, thresholds.size + 1, reach)
     m = sign * (latent[sample] - thresholds[threshold])
     pull = _pair_weight(weight, sample, threshold) * sign * loss.slope(m)

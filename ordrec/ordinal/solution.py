@@ -1,4 +1,4 @@
-"""What every solver returns."""
+"""The result that every solver returns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Solution"]
 
 @dataclass(frozen=True)
 class Solution:
-    """The end state of a solver; solvers never raise on non-convergence, they say so here.
+    """The result of a solver, which reports non-convergence here instead of raising an error.
 
     Attributes
     ----------
@@ -23,13 +23,13 @@ class Solution:
     objective : float
         The primal objective at the end.
     violation : float
-        The paper's own stopping quantity.
+        The quantity that the paper's stopping criterion bounds.
     gap : float
         Primal minus dual objective, NaN where there is no dual.
     n_iter : int
     converged : bool
     state : object
-        What the same solver wants back as ``start`` to continue on a nearby problem.
+        Can be passed to the same solver as ``start``, to continue on a similar problem.
     """
 
     coef: np.ndarray

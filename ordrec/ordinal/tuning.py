@@ -32,7 +32,7 @@ FINE_STEPS = 0.2 * np.arange(-4, 5)  # in log10, around the best of the coarse g
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result of a search.
+    """The result of `tune`.
 
     Attributes
     ----------
@@ -65,8 +65,8 @@ def tune(
 ) -> Tuned:
     """Choose parameters of a kernel estimator by cross-validation.
 
-    The winner is that of scikit-learn's GridSearchCV on the same folds: the least mean of
-    the folds' errors, the first in the order of the grid among equals.
+    The choice is that of scikit-learn's GridSearchCV on the same folds: the setting with the
+    lowest mean error over the folds and, among equals, the first in the order of the grid.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def tune(
 def _stages(
     estimator: Any, grid: str | Mapping[str, Any], done: list[pd.DataFrame]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The settings of each stage, in the order of ParameterGrid; ``done`` grows meanwhile."""
+    """Settings of each stage, in the order of ParameterGrid; ``done`` holds the earlier tables."""
     if isinstance(grid, Mapping):
         yield list(ParameterGrid(dict(grid)))
         return
@@ -138,8 +138,8 @@ def _stages(
     axes = [cost, "gamma"] if kernel in WITH_GAMMA else [cost]
     half = np.log10(2.0) if grid == "svor-paper" else 0.0  # kappa = 2 gamma
     shift = {cost: 0.0, "gamma": -half}
-    whole = np.arange(-3.0, 4.0)
-    yield list(ParameterGrid({name: 10.0 ** (whole + shift[name]) for name in axes}))
+    coarse = np.arange(-3.0, 4.0)
+    yield list(ParameterGrid({name: 10.0 ** (coarse + shift[name]) for name in axes}))
     if grid == "svor-paper":
         winner = int(done[0]["score"].to_numpy().argmin())
         centre = {name: np.log10(done[0][name].to_numpy()[winner]) for name in axes}
@@ -153,7 +153,7 @@ class _Task(NamedTuple):
     kernel: dict[str, Any]
     fold: int
     rows: list[int]  # in the table of settings
-    rest: list[dict[str, Any]]  # of each setting, ascending
+    rest: list[dict[str, Any]]  # the other parameters of each setting, ascending
 
     def __repr__(self) -> str:
         return f"fold {self.fold} of {self.kernel}"
@@ -173,7 +173,7 @@ class _Search:
         self.folds = list(splitter.split(self.X, np.asarray(y)))
         self.metric = metric
         self._pairs: dict[Any, Any] = {}
-        self._whole: dict[tuple, np.ndarray] = {}
+        self._full_grams: dict[tuple, np.ndarray] = {}
 
     def tasks(self, settings: list[dict[str, Any]]) -> Iterator[_Task]:
         """For each kernel and fold, the settings that share it."""
@@ -192,34 +192,34 @@ class _Search:
                 yield _Task(dict(kernel_setting), fold, rows, rest)
 
     def grams(self, setting: dict[str, Any], fold: int) -> tuple[np.ndarray, np.ndarray]:
-        """K(train, train) and K(test, train) of a fold."""
+        """Return K(train, train) and K(test, train) of a fold."""
         train, test = self.folds[fold]
         given: dict[str, Any] = {
             name: setting.get(name, getattr(self.blank, name)) for name in KERNEL_PARAMETERS
         }
         choice = given["kernel"]
         if isinstance(choice, str) and choice in WITH_GAMMA and given["gamma"] == "scale":
-            kernel = kernel_for(**given, X=self.X[train])  # its width is that of the training part
+            kernel = kernel_for(**given, X=self.X[train])  # its width depends on the training part
             pairs = self._pairs_for(choice, kernel)
             return (
                 kernel.from_pairs(kernel.take_pairs(pairs, train, train)),
                 kernel.from_pairs(kernel.take_pairs(pairs, test, train)),
             )
-        whole = self._whole_gram(setting, given)
-        return whole[np.ix_(train, train)], whole[np.ix_(test, train)]
+        K = self._full_gram(setting, given)
+        return K[np.ix_(train, train)], K[np.ix_(test, train)]
 
-    def _whole_gram(self, setting: dict[str, Any], given: dict[str, Any]) -> np.ndarray:
-        """Of all rows; kept for the other folds."""
+    def _full_gram(self, setting: dict[str, Any], given: dict[str, Any]) -> np.ndarray:
+        """Gram matrix of all rows, kept for the other folds."""
         key = tuple(setting.items())
         with _LOCK:
-            if key not in self._whole:
+            if key not in self._full_grams:
                 choice = given["kernel"]
                 if choice == "precomputed" or isinstance(choice, Precomputed):
-                    self._whole = {key: check_gram(self.X)}
+                    self._full_grams = {key: check_gram(self.X)}
                 else:
                     kernel = kernel_for(**given, X=self.X)
-                    self._whole = {key: kernel.from_pairs(self._pairs_for(choice, kernel))}
-            return self._whole[key]
+                    self._full_grams = {key: kernel.from_pairs(self._pairs_for(choice, kernel))}
+            return self._full_grams[key]
 
     def _pairs_for(self, choice: Any, kernel: Kernel) -> Any:
         with _LOCK:
@@ -249,8 +249,8 @@ def _predictions(
 ) -> list[np.ndarray]:
     """Ranks predicted for held-out rows under each setting.
 
-    An estimator with a method ``rank_path`` walks along the settings by itself, warm; any
-    other is fitted to the precomputed matrix for each.
+    An estimator with a method ``rank_path`` fits all settings itself, each from the solution of
+    the last; any other is fitted to the precomputed matrix for each setting.
     """
     if hasattr(blank, "rank_path"):
         return blank.rank_path(K, ranks, len(classes), held, settings)

@@ -1,8 +1,8 @@
-"""Predictions for all users of a scan, by a model that was fitted on some of them.
+"""Predictions for all users of a scan, by a model that was fitted to some of them.
 
-Users are added by `fold_in`, which needs only the model and their own ratings. So users are
-processed in chunks and the parts of the scan in parallel; each part's predictions are one file,
-written atomically. Parts finished before an interruption are not computed again.
+Users are added by `fold_in`, which needs only the model and their own ratings. Users can
+therefore be processed in chunks and the parts of the scan in parallel; each part's predictions
+are one file, written atomically. Parts finished before an interruption are not computed again.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = ["HeldOut", "ScanPredictions", "predict_scan"]
 FORMAT = "ordrec predictions"
 VERSION = 1
 MANIFEST = "_predictions.json"
-N_PROBES = 1000  # predictions by which a model is recognised
+N_PROBES = 1000  # number of predictions that identify a model
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A random share of the ratings, chosen by user and item: the same in any chunk.
+    """A random share of the ratings, chosen by user and item ids: it does not depend on chunks.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class HeldOut:
             raise ArgumentError(f"share must lie between 0 and 1, got {self.share}")
 
     def mask(self, ratings: Ratings) -> np.ndarray:
-        """Which ratings are held out."""
+        """Return which ratings are held out, as booleans."""
         users, items = (
             pd.util.hash_array(np.asarray(ids)) for ids in (ratings.user_ids, ratings.item_ids)
         )
@@ -70,7 +70,7 @@ class HeldOut:
         return state < np.uint64(self.share * 2.0**64)
 
     def parted(self, ratings: Ratings) -> tuple[Ratings, Ratings]:
-        """Ratings to learn from, and those held out."""
+        """Return the ratings to learn from and the ratings held out."""
         held = self.mask(ratings)
         return ratings.select(~held), ratings.select(held)
 
@@ -90,7 +90,7 @@ class ScanPredictions:
     n_pairs: int
 
     def frames(self) -> Iterator[pd.DataFrame]:
-        """One frame per part: user, item, rating, expected, p_..., and actual if held out.
+        """Yield one frame per part: user, item, rating, expected, p_..., and actual if held out.
 
         ``rating`` is the model's decision, ``expected`` the mean of the distribution,
         ``p_1`` and so on are the probabilities of the scale's values, for models that have them.
@@ -123,16 +123,16 @@ def predict_scan(
         Ratings to leave out and predict, or pairs to predict from all ratings.
     out : str or Path
         A new folder, or one of an interrupted call with the same arguments: finished parts
-        are kept. On a cluster all workers must reach it, and the folder of the scan.
+        are kept. On a cluster, all workers need access to it and to the folder of the scan.
     rows : int
-        Ratings in memory of each worker, see `RatingsScan.chunks`.
+        Number of ratings that each worker holds in memory, see `RatingsScan.chunks`.
     engine, n_jobs, progress
         See `ordrec.parallel.run`; a task is a part.
 
     Warns
     -----
     UserWarning
-        If some of the pairs are of users who are not in the scan.
+        If some of the pairs belong to users who are not in the scan.
 
     Examples
     --------
@@ -168,8 +168,8 @@ def predict_scan(
     )
     if isinstance(targets, _Pairs) and n_pairs < targets.items.size:
         warnings.warn(
-            f"{targets.items.size - n_pairs} of {targets.items.size} pairs are of users who are "
-            f"not in {scan.path}: they have no predictions there",
+            f"{targets.items.size - n_pairs} of {targets.items.size} pairs belong to users who "
+            f"are not in {scan.path}: they get no predictions",
             stacklevel=2,
         )
     folder.finish(n_pairs=n_pairs)
@@ -198,7 +198,7 @@ def _predict_part(
             writer.close()
     except StorageError as error:
         raise StorageError(
-            f"{error}. Finished parts are kept: call again with the same arguments to go on"
+            f"{error}. Finished parts are kept: call again with the same arguments to continue"
         ) from None
 
 
@@ -246,7 +246,7 @@ class _Pairs:
         )
 
     def of_users(self, ids: pd.Index) -> tuple[pd.Index, np.ndarray]:
-        """The pairs of some users."""
+        """User and item ids of the pairs of some users."""
         places = self.users.get_indexer(ids)
         there = places >= 0
         places = places[there]
@@ -256,7 +256,7 @@ class _Pairs:
 
 
 def _mixed(state: np.ndarray) -> np.ndarray:
-    """Bits that depend on all bits (the finaliser of splitmix64)."""
+    """Mix the bits of each number (the finaliser of splitmix64)."""
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))

@@ -20,14 +20,14 @@ OPTIONAL = {"timestamps": "timestamp", "scores": "score"}  # argument of a model
 
 
 def predict_pairs(model: Any, pairs: pd.DataFrame, *, proba: bool = True) -> pd.DataFrame:
-    """Predictions of any model for a table with columns user and item.
+    """Return a model's predictions for a table with the columns user and item.
 
     Parameters
     ----------
     model : object
         A fitted rating or ranking model.
     pairs : DataFrame
-        A column ``timestamp`` is given to a model that takes times, a column ``score`` to
+        A column ``timestamp`` is passed to models that use times, a column ``score`` to
         `PersonalThresholds` without a scorer.
     proba : bool
         Whether the expected rating and the probability of each scale value are added, for
@@ -81,14 +81,14 @@ def predict_pairs(model: Any, pairs: pd.DataFrame, *, proba: bool = True) -> pd.
 
 
 def read_pairs(path: str | Path, model: Any) -> pd.DataFrame:
-    """Pairs of a csv file with columns user, item and perhaps timestamp and score.
+    """Read pairs from a csv file with columns user, item and optionally timestamp and score.
 
     Ids are read in the type of the model's ids, numbers or strings. Other columns are ignored.
 
     Raises
     ------
     DataError
-        Naming the rows (0-based, header not counted) that cannot be read.
+        If the file cannot be read; the message names the faulty rows (0-based, without header).
     """
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")
@@ -121,7 +121,7 @@ def read_pairs(path: str | Path, model: Any) -> pd.DataFrame:
 
 
 def ids_like(known: pd.Index, written: Any, name: str) -> np.ndarray:
-    """Ids given as texts, in the type of those known to a model.
+    """Convert ids given as texts to the type of a model's own ids.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def ids_like(known: pd.Index, written: Any, name: str) -> np.ndarray:
 
 
 def seconds_of(written: Any) -> np.ndarray:
-    """Seconds since 1970, from texts with such numbers or with dates; 0 where empty.
+    """Convert texts, either seconds since 1970 or dates, to seconds since 1970; 0 where empty.
 
     Examples
     --------

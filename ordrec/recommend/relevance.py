@@ -16,22 +16,23 @@ __all__ = ["RelevanceRanker"]
 
 
 class RelevanceRanker(BaseEstimator):
-    """Order documents of a query by a model fitted on judged documents of other queries.
+    """Rank the documents of a query with a model fitted to judged documents of other queries.
 
     Parameters
     ----------
     solver : estimator
         Any ordinal estimator of `ordrec.ordinal`, or a scikit-learn classifier, regressor or
-        ranker (one whose ``fit`` has a parameter ``group``, as LightGBM's, is given the sizes of
-        the queries).
+        ranker (one whose ``fit`` has a parameter ``group``, such as LightGBM's, is given the
+        number of documents of each query).
     rank_by : {"auto", "latent", "expected", "predict"}
-        The latent score; the expected grade under ``predict_proba``; or what the solver
-        predicts. "auto" takes the first of these that the solver has.
+        What documents are ranked by: the latent score, the expected grade under
+        ``predict_proba``, or the solver's prediction. "auto" is the first of these that the
+        solver has.
     scaling : {"none", "range", "centre"}
-        What is done to every feature within each query, so that queries compare: nothing;
-        its range becomes 0..1 (LETOR's QueryLevelNorm); or that and its mean becomes 0, so that
-        a document is described by how it differs from the others of its query, the only
-        thing that can move it among them. Missing values (NaN) become the lowest.
+        How every feature is scaled within each query, to make queries comparable: not at all;
+        to the range 0..1 (LETOR's QueryLevelNorm); or to that range and then to mean 0, so that
+        a document is described by how it differs from the others of its query, which is all
+        that its rank among them depends on. Scaling replaces missing values (NaN) by the lowest.
     balance : bool
         Whether every query has the same weight in training, however many of its documents
         were judged, where the solver takes weights.
@@ -91,7 +92,7 @@ class RelevanceRanker(BaseEstimator):
             raise ArgumentError(f"unknown scaling {self.scaling!r}: none, range or centre")
         y, queries = np.asarray(y), np.asarray(queries)
         if _is_text(X):
-            self.text_ = _words() if self.text is None else clone(self.text)
+            self.text_ = _tfidf() if self.text is None else clone(self.text)
             features = self.text_.fit_transform(X)
         else:
             self.text_, features = None, X
@@ -116,7 +117,7 @@ class RelevanceRanker(BaseEstimator):
         return self
 
     def scores(self, X: Any, queries: Any) -> np.ndarray:
-        """The number by which each document is ranked within its query, higher first."""
+        """Return the scores by which documents are ranked within their query, highest first."""
         check_is_fitted(self)
         if (self.text_ is not None) != _is_text(X):
             raise DataError("fitted to texts but given features, or the other way round")
@@ -130,9 +131,10 @@ class RelevanceRanker(BaseEstimator):
         return np.asarray(self.solver_.predict(features), dtype=np.float64)
 
     def rank(self, X: Any, queries: Any, documents: Any) -> pd.DataFrame:
-        """Documents of each query, best first: ``query document score rank``.
+        """Return a table of the documents of each query, best first.
 
-        Queries come in the order of their first document; equal scores keep the order given.
+        Its columns are ``query document score rank``. Queries come in the order of their first
+        document; documents with equal scores keep the order given.
         """
         scores = self.scores(X, queries)
         frame = pd.DataFrame({"query": queries, "document": documents, "score": scores})
@@ -165,7 +167,7 @@ def _is_text(X: Any) -> bool:
     return len(X) > 0 and isinstance(X[0], str) if not hasattr(X, "toarray") else False
 
 
-def _words() -> Any:
+def _tfidf() -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     return TfidfVectorizer(stop_words="english", min_df=2)

@@ -1,10 +1,10 @@
-"""What every kernel promises.
+"""Tests that every kernel must pass.
 
     class TestGaussian(KernelContract):
         kernels = [Gaussian(0.5), Gaussian(2.0, bounds="fixed")]
 
-The same number by every route; positive semidefinite; derivatives as finite differences
-say; parameters that can be read, moved and compared.
+All ways to compute a kernel agree; its matrices are positive semidefinite; its derivatives agree
+with finite differences; its parameters can be read, changed and compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ N_FEATURES = 3
 
 
 def inputs(n: int, seed: int = 0) -> np.ndarray:
-    """Rows with duplicates and a row of zeros."""
+    """Random rows, among them a duplicate and a row of zeros."""
     X = np.random.default_rng(seed).normal(size=(n, N_FEATURES))
     X[-1] = X[0]
     X[n // 2] = 0.0
@@ -40,11 +40,11 @@ def pytest_generate_tests(metafunc: Any) -> None:
 
 
 class KernelContract:
-    """Subclass it and list ``kernels``; all take rows of three features."""
+    """Tests for the ``kernels`` of a subclass, all of which take rows of three features."""
 
     kernels: ClassVar[list[Kernel]]
 
-    def test_the_same_by_every_route(self, kernel: Kernel) -> None:
+    def test_all_ways_to_compute_it_agree(self, kernel: Kernel) -> None:
         X, Y = inputs(9), inputs(6, seed=1)
         K = kernel(X)
         np.testing.assert_allclose(kernel(X, X), K, atol=1e-10)
@@ -102,7 +102,7 @@ class KernelContract:
         part = kernel.take_pairs(kernel.pairs(A), rows, rows)
         np.testing.assert_allclose(kernel.from_pairs(part), kernel(X[rows]), atol=1e-9)
 
-    def test_gradient_is_what_finite_differences_say(self, kernel: Kernel) -> None:
+    def test_gradient_equals_finite_differences(self, kernel: Kernel) -> None:
         X, theta, step = inputs(7), kernel.theta, 1e-5
         gradient = kernel.gradient(X)
         assert gradient.shape == (theta.size, 7, 7)
@@ -111,7 +111,7 @@ class KernelContract:
             up, down = kernel.with_theta(theta + shift)(X), kernel.with_theta(theta - shift)(X)
             np.testing.assert_allclose(gradient[p], (up - down) / (2 * step), rtol=1e-5, atol=1e-7)
 
-    def test_gradient_across_two_sets_is_part_of_the_whole(self, kernel: Kernel) -> None:
+    def test_gradient_across_two_sets_is_a_block_of_the_joint_one(self, kernel: Kernel) -> None:
         X, Y = inputs(5), inputs(4, seed=1)
         whole = kernel.gradient(np.vstack([X, Y]))
         across = kernel.gradient_from_pairs(kernel.pairs(X, Y))
@@ -131,7 +131,7 @@ class KernelContract:
         assert (kernel.theta_bounds[:, 0] < kernel.theta_bounds[:, 1]).all()
         moved = kernel.with_theta(theta + 0.1)
         np.testing.assert_allclose(moved.theta, theta + 0.1)
-        np.testing.assert_allclose(kernel.theta, theta)  # the original stays as it was
+        np.testing.assert_allclose(kernel.theta, theta)  # the original is unchanged
         np.testing.assert_allclose(kernel.with_theta(theta)(inputs(6)), kernel(inputs(6)))
         with pytest.raises(ValueError, match="free parameters"):
             kernel.with_theta(np.append(theta, 0.0))

@@ -1,12 +1,12 @@
-"""What every ordinal estimator promises, whatever its family.
+"""Tests that every ordinal estimator must pass.
 
-A family tests its estimators by subclassing, in a module of its own:
+The estimators of a family are tested by a subclass, in a module of its own:
 
     class TestNPSVORContract(OrdinalContract):
         estimators = [NPSVOR(), NPSVOR(kernel="linear")]
 
-Estimators are cheap to fit on thirty rows. Class attributes switch off what an estimator
-does not promise.
+Estimators must be cheap to fit to some fifty rows. Class attributes switch off tests that do not
+apply to an estimator.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCALE = ["awful", "bad", "fair", "good", "great"]
 
 
 def ordered_sample(n: int = 45, n_ranks: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Two features; the rank grows with their sum, with some noise; every rank occurs."""
+    """Two features and ranks that grow with their noisy sum; every rank occurs."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     score = X.sum(axis=1) + 0.3 * rng.normal(size=n)
@@ -53,12 +53,12 @@ def pytest_generate_tests(metafunc: Any) -> None:
 
 
 class OrdinalContract:
-    """Subclass it and list ``estimators``."""
+    """Tests for the ``estimators`` of a subclass."""
 
     estimators: ClassVar[list[BaseEstimator]]
     order_of_samples_matters: ClassVar[bool] = False  # online learners
-    absent_ranks_may_win: ClassVar[bool] = True  # only proximity and nominal models exclude it
-    tolerance: ClassVar[float] = 0.02  # share of predictions that rounding may flip
+    absent_ranks_may_win: ClassVar[bool] = True  # not for proximity and nominal models
+    tolerance: ClassVar[float] = 0.02  # share of predictions that rounding may change
 
     @pytest.fixture
     def model(self, estimator: Any) -> Any:
@@ -134,7 +134,7 @@ class OrdinalContract:
         X, y = ordered_sample()
         weight = np.random.default_rng(5).integers(0, 3, size=y.size).astype(float)
         if "gamma" in model.get_params() and model.get_params()["gamma"] == "scale":
-            model.set_params(gamma=0.5)  # "scale" sees the spread of the rows given
+            model.set_params(gamma=0.5)  # "scale" depends on which rows are given
         new, _ = ordered_sample(200, seed=1)
         repeats = np.repeat(np.arange(y.size), weight.astype(int))
         weighted = quiet_fit(clone(model), X, y, sample_weight=weight)
@@ -172,7 +172,7 @@ class OrdinalContract:
             pytest.skip("has no kernel")
         X, y = ordered_sample()
         new, _ = ordered_sample(200, seed=1)
-        kernel = Gaussian(0.3, bounds="fixed")  # where parameters are learned, not this one
+        kernel = Gaussian(0.3, bounds="fixed")  # fixed for estimators that learn parameters
         if "random_state" in model.get_params():
             model.set_params(random_state=0)
         by_object = quiet_fit(clone(model).set_params(kernel=kernel), X, y).predict(new)
@@ -216,6 +216,6 @@ class OrdinalContract:
         with pytest.raises(ValueError, match=r"[Cc]lass|sample"):
             clone(model).fit(X[:1], y[:1])
 
-    def test_says_when_it_was_not_fitted(self, model: Any) -> None:
+    def test_predicting_before_fit_is_refused(self, model: Any) -> None:
         with pytest.raises(NotFittedError):
             model.predict(np.zeros((2, 2)))

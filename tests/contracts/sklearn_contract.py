@@ -9,15 +9,15 @@ import inspect
 from typing import Any
 
 NO_ORDER = "three labels of type str have no order: classes= must declare it"
-SCALE_SEES_ROWS = 'gamma="scale" is the variance of the rows given, repeated ones included'
+SCALE_SEES_ROWS = 'gamma="scale" depends on the variance of the given rows, repeated ones included'
 
 
 def expected_failures(estimator: Any) -> dict[str, str]:
-    """Names of checks and why they cannot hold."""
+    """Return the names of the checks that fail, with the reasons."""
     expected = {"check_classifiers_classes": NO_ORDER}
     parameters = estimator.get_params()
     weighted = "sample_weight" in inspect.signature(estimator.fit).parameters
-    # the check compares values where there are any, and only labels otherwise
+    # the check compares decision values or probabilities if there are any, otherwise labels
     valued = hasattr(estimator, "decision_function") or hasattr(estimator, "predict_proba")
     if (
         weighted

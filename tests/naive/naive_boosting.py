@@ -1,4 +1,4 @@
-"""Thresholded ensembles the slow and obvious way: loops over pairs, every cut tried."""
+"""Slow reference implementations of thresholded ensembles: loops over pairs and all cuts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def margin_loss(H, theta, ranks, weight, left_right):
-    """(5) and (8), one sample and one threshold at a time."""
+    """The losses (5) and (8), one sample and one threshold at a time."""
     total = 0.0
     for i, y in enumerate(ranks):
         for k, cut in enumerate(theta):
@@ -30,7 +30,7 @@ def pair_loss(H, ranks, weight):
 
 
 def ordered_thresholds(A, B):
-    """argmin of (7) by trying every way to pool neighbours."""
+    """Minimiser of (7), by trying every way to pool neighbours."""
     n = A.size
     best, chosen = np.inf, None
     for joined in product([False, True], repeat=n - 1):
@@ -75,7 +75,7 @@ def best_on_line(s, u, g):
 
 
 def adaboost_with_constant(X, labels, rounds, weak):
-    """AdaBoost that puts a constant member after every weak one, both by exact line search.
+    """AdaBoost with a constant member after every weak one, both by exact line search.
 
     Returns the score of the weak members and the coefficient of the constant -1.
     """

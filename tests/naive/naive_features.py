@@ -36,7 +36,7 @@ def weighted_error(A: np.ndarray, W: np.ndarray, X: np.ndarray) -> float:
 
 
 def low_rank(A, W, X, rank, steps=20_000, tol=1e-15):  # type: ignore[no-untyped-def]
-    """EM from X until nothing moves; the fixed point."""
+    """The fixed point of EM, started from X."""
     for _ in range(steps):
         new = em_step(A, W, X, rank)
         if np.abs(new - X).max() < tol:

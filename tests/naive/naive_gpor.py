@@ -1,4 +1,4 @@
-"""Slow, obvious twins and oracles for Gaussian-process ordinal regression."""
+"""Slow reference implementations of Gaussian-process ordinal regression."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ordrec.ordinal.thresholds.probabilities import log_interval
 
 
 def truncated_cumulants(lower: float, upper: float) -> np.ndarray:
-    """log-mass and the first four cumulants of a truncated normal, by adaptive quadrature.
+    """Log-mass and the first four cumulants of a truncated normal, by adaptive quadrature.
 
     The density is taken relative to its largest value, at the point of the interval nearest
     to zero, so that it neither under- nor overflows.
@@ -134,7 +134,7 @@ def elliptical_slice(
 
 
 def probit_log_likelihood(f: np.ndarray, positive: np.ndarray, noise: float) -> np.ndarray:
-    """Two ranks cut at zero are the probit model."""
+    """Log-likelihood of the probit model, to which two ranks cut at zero reduce."""
     return log_ndtr(np.where(positive, f, -f) / noise)
 
 

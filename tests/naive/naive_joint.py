@@ -1,4 +1,4 @@
-"""Slow twins of the joint process: every leave-out rebuilt from scratch, everything dense."""
+"""Slow dense reference of the joint process, which recomputes everything for each left-out user."""
 
 from __future__ import annotations
 

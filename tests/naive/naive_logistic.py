@@ -1,4 +1,4 @@
-"""Ordinal logistic regression the slow and obvious way: loops, and generic solvers."""
+"""Slow reference implementations of ordinal logistic regression: loops and generic solvers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 
 
 def reaches(rank: int, k: int, adjacent: bool) -> bool:
+    """Whether threshold k is in the loss of a sample of this rank."""
     return not adjacent or k in (rank - 1, rank)
 
 

@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the metrics: plain loops over rows and pairs."""
+"""Slow reference implementations of the metrics: plain loops over rows and pairs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def macro_mae(y, p):
 
 
 def quadratic_kappa(y, p):
-    """By the table of observed and expected counts."""
+    """One minus the ratio of observed to expected squared differences."""
     observed = sum((a - b) ** 2 for a, b in zip(y, p, strict=True)) / len(y)
     expected = sum((a - b) ** 2 for a in y for b in p) / len(y) ** 2
     return nan if expected == 0 else 1 - observed / expected

@@ -1,4 +1,4 @@
-"""Slow, obvious twins of nonparallel SVOR: a generic convex solver, and ADMM by loops."""
+"""Slow reference implementations of nonparallel SVOR: a generic convex solver, ADMM by loops."""
 
 from __future__ import annotations
 

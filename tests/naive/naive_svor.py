@@ -47,7 +47,7 @@ def oracle(K, ranks, n_ranks, C, *, reach, ordered, costs=None):
 
 
 def primal(K, ranks, n_ranks, C, beta, b, *, reach, costs=None):
-    """The objective of coefficients and thresholds."""
+    """The primal objective at given coefficients and thresholds."""
     f = K @ beta
     signs, weight = threshold_signs(ranks, n_ranks), caps(ranks, n_ranks, C, reach, costs)
     hinge = np.maximum(0.0, 1.0 - signs * (f[:, None] - b))
@@ -60,8 +60,8 @@ def violation_by_loops(f, alpha, cap, sample, threshold, sign, mu):
     A threshold must not be below F of a pair that may still lower its multiplier's side, nor
     above one that may raise it; and b_k <= b_j for k < j, with equality across positive mu.
     So every lower bound at k must stay below every upper bound at j >= k, and also at j < k
-    when all mu between them are positive. Without ordering constraints mu is zero and only
-    k = j counts: callers tell by an all-zero mu that it does not matter.
+    when all mu between them are positive. Without ordering constraints only k = j counts;
+    callers pass an all-zero mu then.
     """
     worst = 0.0
     lows, ups = [], []

@@ -1,4 +1,4 @@
-"""The loss x reach table, by finite differences, limits and loops."""
+"""The losses for each reach, against finite differences, limits and loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predictions for all users of a scan: those of the model in memory, on any engine, resumable."""
+"""Predictions for all users of a scan: equal to those in memory, on any engine, and resumable."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def frame_of(found) -> pd.DataFrame:
     return pd.concat(list(found.frames()), ignore_index=True)
 
 
-# ---- what is held out --------------------------------------------------------------------
+# ---- held-out ratings --------------------------------------------------------------------
 
 
 @settings(max_examples=15, deadline=None)
@@ -132,7 +132,7 @@ def test_pairs_of_a_table(scan, ratings, model, tmp_path):
 
 def test_users_the_scan_does_not_have_are_told(scan, model, tmp_path):
     pairs = pd.DataFrame({"user": [5, 1000, 1000], "item": [3, 3, 4]})
-    with pytest.warns(UserWarning, match="2 of 3 pairs are of users who are not in"):
+    with pytest.warns(UserWarning, match="2 of 3 pairs belong to users who are not in"):
         found = predict_scan(model, scan, pairs, tmp_path / "out")
     assert found.n_pairs == 1
 
@@ -152,7 +152,7 @@ def test_other_models_that_fold_in(scan, tmp_path, other):
 
 
 def test_a_sample_of_users_is_enough(tmp_path):
-    """Near the model that drew the ratings, for users who were not in the sample as well."""
+    """Predictions are near the model that drew the ratings, also for users not in the sample."""
     options = {"rank": 2, "seed": 7, "noise": 0.4}
     synthetic_ratings(2000, 60, n_ratings=60_000, **options).to_partitions(tmp_path / "x")
     scan = Ratings.scan(tmp_path / "x")
@@ -243,12 +243,12 @@ def test_a_full_disk_keeps_what_is_finished(scan, model, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, float("nan")])
-def test_senseless_shares(share):
+def test_shares_outside_0_to_1_are_refused(share):
     with pytest.raises(ArgumentError):
         HeldOut(share)
 
 
-def test_senseless_arguments(scan, model, tmp_path):
+def test_wrong_arguments_are_refused(scan, model, tmp_path):
     with pytest.raises(ArgumentError, match="no fold_in"):
         predict_scan(object(), scan, HELD, tmp_path / "a")
     with pytest.raises(ArgumentError, match="no column 'item'"):

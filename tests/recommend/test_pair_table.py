@@ -1,4 +1,4 @@
-"""Pairs out of csv files, and predictions of any model beside them."""
+"""Pairs read from csv files, and tables of any model's predictions for them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_scores_and_times_go_where_they_are_taken() -> None:
     own = PersonalThresholds(BiasModel(), n_splits=2).fit(RATINGS)
     assert predict_pairs(own, scored).equals(predict_pairs(own, PAIRS))
     rng = np.random.default_rng(0)
-    dated = RATINGS._with(timestamps=rng.integers(1000, 1100, RATINGS.n_ratings))
+    dated = RATINGS._replaced(timestamps=rng.integers(1000, 1100, RATINGS.n_ratings))
     timed = RatingPredictor(preset="fast").fit(dated)
     rated = dated.to_frame().head(30)
     p = timed.predict_proba(rated["user"], rated["item"], rated["timestamp"])

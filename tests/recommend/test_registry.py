@@ -1,4 +1,4 @@
-"""The table of models: the README lists what it offers."""
+"""The registry of models: the README lists all of them."""
 
 from __future__ import annotations
 

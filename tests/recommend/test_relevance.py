@@ -17,7 +17,7 @@ from ordrec.recommend.relevance import RelevanceRanker
 
 
 def judged(n_queries: int = 12, per_query: int = 15, seed: int = 0, shift: float = 0.0):
-    """Documents whose first feature tells the grade, at another level in each query."""
+    """Documents whose first feature determines the grade, at a different level in each query."""
     rng = np.random.default_rng(seed)
     queries = np.repeat(np.arange(n_queries), per_query)
     quality = rng.standard_normal(queries.size)
@@ -79,7 +79,7 @@ def test_scaling_within_queries_by_hand() -> None:
 
 
 def test_every_query_weighs_the_same() -> None:
-    """A query judged ten times over changes nothing when queries are balanced."""
+    """With balanced queries, repeating a query's documents ten times changes nothing."""
     X, y, queries = judged(4)
     often = np.concatenate([np.arange(60), *([np.arange(15)] * 9)])
     for balance in (True, False):
@@ -102,7 +102,7 @@ def test_permuted_grades_teach_nothing() -> None:
 
 
 class GroupedRanker(LinearRegression):
-    """Stands in for rankers that are told the sizes of the queries."""
+    """Imitates rankers whose fit takes the number of documents of each query."""
 
     def fit(self, X, y, group=None):
         self.group_, self.first_ = group, X[: group[0]]

@@ -1,4 +1,4 @@
-"""The baselines that the papers compare with, thin layers over scikit-learn."""
+"""The baselines that the papers compare with, mostly thin layers over scikit-learn."""
 
 from __future__ import annotations
 

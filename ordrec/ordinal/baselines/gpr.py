@@ -25,12 +25,12 @@ class GPRanks(KernelMixin, ThresholdModel):
     Parameters
     ----------
     kernel : str or Kernel
-        "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`;
-        where the search for its parameters starts.
+        "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`.
+        Its parameters are where the search starts.
     gamma, degree, coef0 :
-        Of a kernel given by name, as in scikit-learn.
+        Parameters of a kernel given by name, as in scikit-learn.
     noise : float
-        Variance the search starts from, in units of the variance of the ranks.
+        Noise variance at the start of the search, in units of the variance of the ranks.
     n_restarts : int
         Further searches, from random starts.
     random_state : int, RandomState or None
@@ -83,7 +83,7 @@ class GPRanks(KernelMixin, ThresholdModel):
         if isinstance(self.kernel_, Precomputed):
             check_gram(X)
         process = GaussianProcessRegressor(
-            _Borrowed(Scaled(self.kernel_)) + WhiteKernel(self.noise),
+            _SklearnAdapter(Scaled(self.kernel_)) + WhiteKernel(self.noise),
             normalize_y=True,
             n_restarts_optimizer=self.n_restarts,
             random_state=self.random_state,
@@ -92,20 +92,20 @@ class GPRanks(KernelMixin, ThresholdModel):
             self.process_ = process.fit(_dense(X), ranks.astype(np.float64))
         except np.linalg.LinAlgError:
             raise ValueError(
-                f"the noise {self.noise:g} is lost beside the kernel matrix, which is then not "
-                "positive definite: scale the features, or use a valid kernel"
+                f"the kernel matrix plus the noise {self.noise:g} is not positive definite in "
+                "floating point: scale the features, or use a valid kernel"
             ) from None
         self.log_marginal_likelihood_ = float(self.process_.log_marginal_likelihood_value_)
         self.thresholds_ = half_way_thresholds(self.n_ranks_)
         return self
 
     def predict_latent(self, X: Any) -> np.ndarray:
-        """The posterior mean on the ranks 0, 1, 2, ..."""
+        """Return the posterior mean, on the scale of the ranks 0, 1, 2, ..."""
         X = self._validate_predict(X)
         return self.process_.predict(_dense(X))
 
 
-class _Borrowed(SklearnKernel):
+class _SklearnAdapter(SklearnKernel):
     """An ordrec kernel with the interface of scikit-learn's Gaussian processes."""
 
     def __init__(self, kernel: Kernel):

@@ -1,7 +1,7 @@
 """The common base of the SVM baselines: one Gram matrix, passed to scikit-learn's machines.
 
-All binary machines of a baseline see the same kernel matrix with other labels and weights,
-so it is computed once and the machines take it as precomputed. That also gives every
+All binary machines of a baseline use the same kernel matrix with different labels and weights,
+so it is computed once and passed to the machines as precomputed. That also gives every
 baseline the kernels of `ordrec.kernels`, by name or as objects.
 """
 
@@ -21,7 +21,7 @@ MAX_STEPS = 10_000_000  # as in LIBSVM itself
 
 
 class KernelBaseline(KernelMixin, OrdinalClassifier):
-    """Fit to a Gram matrix, predict from a cross-Gram matrix.
+    """Base of the SVM baselines: fitted to a Gram matrix, predicts from a cross-Gram matrix.
 
     Parameters
     ----------
@@ -30,12 +30,12 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
     kernel : str or Kernel
         "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`.
     gamma, degree, coef0 :
-        Of a kernel given by name, as in scikit-learn.
+        Parameters of a kernel given by name, as in scikit-learn.
     tol : float
         Stopping tolerance of LIBSVM.
     max_iter : int
-        Steps of LIBSVM, which has no bound of its own here: on features of size 1e12 it would
-        run for ever. (OPBE's machines are SVORIM, which has one.)
+        Maximum number of LIBSVM's steps: without a limit it would never stop on features of
+        size 1e12. (The machines of OPBE are SVORIM, which has its own limit.)
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training.
@@ -85,7 +85,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         return self
 
     def predict_ranks(self, X: Any) -> np.ndarray:
-        """Zero-based ranks."""
+        """Return zero-based ranks."""
         X = self._validate_predict(X)
         return self._ranks_from(self._cross_gram(X))
 
@@ -101,14 +101,14 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         return SVC(C=self.C, kernel="precomputed", tol=self.tol, max_iter=self.max_iter)
 
     def _fit_binary(self, K: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> SVC | float:
-        """A machine for one yes-no question, or the answer where all samples agree."""
+        """A machine for one yes-no question, or its constant value where all samples agree."""
         if positive.all() or not positive.any():
             return np.inf if positive.all() else -np.inf
         return self._machine().fit(K, positive, sample_weight=weight)
 
 
 def decision_values(machines: list[SVC | float], K: np.ndarray) -> np.ndarray:
-    """One column per machine; a question with one answer gives plus or minus infinity."""
+    """Return decision values, one column per machine; infinite where all samples agreed."""
     columns = [
         np.full(K.shape[0], machine) if isinstance(machine, float) else machine.decision_function(K)
         for machine in machines

@@ -16,9 +16,9 @@ __all__ = ["OPBE"]
 class OPBE(KernelBaseline):
     """For each rank k, SVORIM on the three ordered groups below k, k and above k.
 
-    Each projection says how likely each group is, by the logistic distribution function of
+    Each projection gives each group a probability, by the logistic distribution function of
     the distances to its thresholds; the rank with the largest product over all projections
-    is predicted. A rank without samples has no projection and never wins.
+    is predicted. A rank without samples has no projection and is never predicted.
     See `ordrec.ordinal.baselines.machines.KernelBaseline` for the parameters.
 
     Examples

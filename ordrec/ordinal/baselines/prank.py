@@ -14,14 +14,14 @@ __all__ = ["PRank"]
 
 
 class PRank(KernelMixin, ThresholdModel):
-    """Passes over the samples one by one, moving score and thresholds after each mistake.
+    """Online perceptron that moves its score and thresholds after each mistake.
 
     Parameters
     ----------
     kernel : str or Kernel
         "linear", "rbf", ... or an object, as in `ordrec.kernels`.
     gamma, degree, coef0 :
-        Of a kernel given by name, as in scikit-learn.
+        Parameters of a kernel given by name, as in scikit-learn.
     n_epochs : int
         Passes over the data, each in a new random order; the paper makes one.
     random_state : int, RandomState or None
@@ -34,7 +34,7 @@ class PRank(KernelMixin, ThresholdModel):
         Always in order (the paper's lemma 1).
     dual_coef_ : ndarray of shape (n_samples,)
     n_mistakes_ : int
-        Of all passes.
+        Number of mistakes in all passes.
 
     Examples
     --------
@@ -80,13 +80,13 @@ class PRank(KernelMixin, ThresholdModel):
         return self
 
     def predict_latent(self, X: Any) -> np.ndarray:
-        """The perceptron's score."""
+        """Return the perceptron's score."""
         X = self._validate_predict(X)
         return self._cross_gram(X) @ self.dual_coef_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # a linear score of unordered blobs
+        tags.classifier_tags.poor_score = True  # on blobs that no linear score orders
         return tags
 
 
@@ -94,7 +94,7 @@ class PRank(KernelMixin, ThresholdModel):
 def _passes(
     K: np.ndarray, ranks: np.ndarray, n_ranks: int, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Figure 1 of the paper; the scores of all samples are kept, so a right guess is free."""
+    """Figure 1 of the paper; scores of all samples are kept, so only mistakes cost time."""
     coef = np.zeros(ranks.size)
     f = np.zeros(ranks.size)
     b = np.zeros(n_ranks - 1)

@@ -5,8 +5,8 @@ kernel K(x, x') + [j = j']. With w, offsets v_j and an unpenalised bias c the ma
 
     min 1/2 |w|^2 + 1/2 sum_j v_j^2 + C sum_ij [1 - s_ij (f(x_i) + v_j + c)]_+
 
-which is SVORIM with thresholds b_j = -(v_j + c), plus half the squared spread of the
-thresholds around their mean (the best c makes the v_j sum to zero).
+which is SVORIM with thresholds b_j = -(v_j + c), plus half the sum of the squared deviations of
+the thresholds from their mean (the best c makes the v_j sum to zero).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["REDSVM"]
 class REDSVM(KernelBaseline, ThresholdModel):
     """One binary support vector machine on extended samples.
 
-    The machine sees (r - 1) n samples, and its Gram matrix has that many rows: a baseline
-    for a few thousand extended samples.
+    The machine has (r - 1) n samples, and its Gram matrix that many rows: a baseline for up to
+    a few thousand extended samples.
     See `ordrec.ordinal.baselines.machines.KernelBaseline` for the parameters.
 
     Attributes
     ----------
     thresholds_ : ndarray of shape (n_ranks - 1,)
     dual_coef_ : ndarray of shape (n_samples,)
-        Of the training samples of positive weight.
+        Coefficients of the training samples of positive weight.
 
     Examples
     --------
@@ -54,14 +54,14 @@ class REDSVM(KernelBaseline, ThresholdModel):
         signed.ravel()[machine.support_] = machine.dual_coef_[0]
         self.dual_coef_ = signed.sum(axis=0)
         thresholds = -(signed.sum(axis=1) + machine.intercept_[0])
-        self.thresholds_ = np.maximum.accumulate(thresholds)  # ordered at the optimum, not at tol
+        self.thresholds_ = np.maximum.accumulate(thresholds)  # ordered only at the exact optimum
         return [machine]
 
     def predict_latent(self, X: Any) -> np.ndarray:
-        """The score f(x), on the scale of ``thresholds_``."""
+        """Return the score f(x), on the scale of ``thresholds_``."""
         X = self._validate_predict(X)
         return self._cross_gram(X) @ self.dual_coef_
 
     def predict_ranks(self, X: Any) -> np.ndarray:
-        """Zero-based ranks: ``min{j : f(x) < thresholds_[j]}``."""
+        """Return zero-based ranks: ``min{j : f(x) < thresholds_[j]}``."""
         return ThresholdModel.predict_ranks(self, X)

@@ -12,7 +12,7 @@ __all__ = ["SVC1V1", "SVC1VA"]
 
 
 class SVC1V1(KernelBaseline):
-    """Support vector classification, one rank against one: majority of the pairs.
+    """Support vector classification, one rank against one, by the majority of all pairs.
 
     See `ordrec.ordinal.baselines.machines.KernelBaseline` for the parameters.
 
@@ -33,7 +33,7 @@ class SVC1V1(KernelBaseline):
 
 
 class SVC1VA(KernelBaseline):
-    """Support vector classification, one rank against all others: largest decision value.
+    """Support vector classification, one rank against all others, by the largest decision value.
 
     See `ordrec.ordinal.baselines.machines.KernelBaseline` for the parameters.
 

@@ -27,7 +27,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
     Attributes
     ----------
     thresholds_ : ndarray of shape (n_ranks - 1,)
-        Half way between the ranks 0, 1, 2, ...: what rounding and clipping come to.
+        Half way between the ranks 0, 1, 2, ..., which is the same as rounding and clipping.
 
     Examples
     --------
@@ -75,15 +75,15 @@ class SVRanks(KernelBaseline, ThresholdModel):
         return [self.machine_]
 
     def predict_latent(self, X: Any) -> np.ndarray:
-        """The regression on the ranks 0, 1, 2, ..."""
+        """Return the regression's prediction, on the scale of the ranks 0, 1, 2, ..."""
         X = self._validate_predict(X)
         return self.machine_.predict(self._cross_gram(X))
 
     def predict_ranks(self, X: Any) -> np.ndarray:
-        """Zero-based ranks: the latent score rounded and clipped."""
+        """Return zero-based ranks: the latent score rounded and clipped."""
         return ThresholdModel.predict_ranks(self, X)
 
 
 def half_way_thresholds(n_ranks: int) -> np.ndarray:
-    """Cuts that round a score to the nearest of 0, ..., n_ranks - 1."""
+    """Return the thresholds that round a score to the nearest of 0, ..., n_ranks - 1."""
     return np.arange(n_ranks - 1) + 0.5

@@ -17,23 +17,23 @@ class Learner(Protocol):
     """Trains the members of an ensemble."""
 
     def prepare(self, X: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> Any:
-        """A copy that remembers the samples."""
+        """Return a copy that keeps the samples."""
 
     def train(self, g: np.ndarray) -> Member:
-        """A function into [-1, 1] with a small ``sum g h``."""
+        """Return a function h into [-1, 1] with a small ``sum g h``."""
 
 
 class OrdinalLoss(Protocol):
     """The loss that the members reduce."""
 
     def thresholds(self, H: np.ndarray) -> np.ndarray:
-        """Thresholds for given scores."""
+        """Return thresholds for given scores."""
 
     def pulls(self, H: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """p and q of ``p exp(d) + q exp(-d)``, and the logarithm of the loss."""
+        """Return p and q of ``p exp(d) + q exp(-d)``, and the logarithm of the loss."""
 
     def step(self, h: np.ndarray, p: np.ndarray, q: np.ndarray) -> float:
-        """The weight of a member."""
+        """Return the weight of a member."""
 
 
 @dataclass(frozen=True)
@@ -50,21 +50,21 @@ class Ensemble:
     log_losses: np.ndarray
 
     def latent(self, X: np.ndarray) -> np.ndarray:
-        """H(x) for each row."""
+        """Return H(x) for each row."""
         H = np.zeros(X.shape[0])
         for H in self.staged_latent(X):  # noqa: B007 the last one is the result
             pass
         return H
 
     def staged_latent(self, X: np.ndarray) -> Iterator[np.ndarray]:
-        """H(x) after each round, always in the same array."""
+        """Yield H(x) after each round, always in the same array."""
         H = np.zeros(X.shape[0])
         for a, member in zip(self.alpha, self.members, strict=True):
             H += a * member(X)
             yield H
 
     def head(self, size: int) -> Ensemble:
-        """The first rounds only."""
+        """Return the ensemble after its first ``size`` rounds."""
         return Ensemble(
             self.members[:size],
             self.alpha[:size],

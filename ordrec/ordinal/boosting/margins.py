@@ -1,4 +1,4 @@
-"""Normalised margins of a thresholded ensemble, and what the bounds say about them.
+"""Normalised margins of a thresholded ensemble, and the terms of its error bounds.
 
 Lin & Li 2006, section 3: Definition 1, the errors at margin delta, Theorems 1 and 2.
 """
@@ -33,36 +33,36 @@ class Margins:
     def of(
         cls, latent: np.ndarray, thresholds: np.ndarray, ranks: np.ndarray, size: float
     ) -> Margins:
-        """Definition 1; size is the sum of the absolute weights of the members."""
+        """Return the margins (Definition 1); size is the sum of the members' absolute weights."""
         norm = size + np.abs(thresholds).sum()
         distance = latent[:, None] - thresholds
         return cls(signs(ranks, thresholds.size + 1) * distance / (norm or 1.0), ranks)
 
     def absolute_error(self, delta: float = 0.0) -> float:
-        """Mean number of thresholds not cleared by delta, E_A."""
+        """Return the mean number of thresholds not cleared by delta, E_A."""
         return float((self.values <= delta).sum(axis=1).mean())
 
     def classification_error(self, delta: float = 0.0) -> float:
-        """Share of samples that do not clear both their thresholds by delta, E_C."""
+        """Return the share of samples that do not clear both their thresholds by delta, E_C."""
         return float((self._adjacent(delta) > 0).mean())
 
     def boundary_error(self, delta: float = 0.0) -> float:
-        """Mean share of a sample's own thresholds (one or two) not cleared by delta, E_B."""
+        """Return the mean share of a sample's one or two thresholds not cleared by delta, E_B."""
         own = np.where((self.ranks == 0) | (self.ranks == self.values.shape[1]), 1, 2)
         return float((self._adjacent(delta) / own).mean())
 
     def bound(self, delta: float, vc_dimension: int, confidence: float = 0.95) -> dict[str, float]:
-        """The terms of Theorems 1 and 2: errors at margin delta and complexities.
+        """Return the terms of Theorems 1 and 2: errors at margin delta and complexities.
 
-        The theorems hold up to an unknown constant before the complexity, so these compare
-        ensembles and do not predict the errors themselves.
+        The theorems hold up to an unknown constant before the complexity, so the terms serve to
+        compare ensembles and do not predict the errors themselves.
 
         Parameters
         ----------
         delta : float
             Positive margin, in normalised units.
         vc_dimension : int
-            Of the members: n_features + 1 for perceptrons.
+            VC dimension of the members: n_features + 1 for perceptrons.
         """
         n, n_thresholds = self.values.shape
         d = vc_dimension + n_thresholds

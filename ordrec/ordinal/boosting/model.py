@@ -22,7 +22,7 @@ from ordrec.ordinal.boosting.margins import Margins
 from ordrec.ordinal.boosting.orboost import MarginLoss
 from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
 from ordrec.ordinal.boosting.rankboost import PairLoss
-from ordrec.ordinal.boosting.stopping import Watch, hold_out
+from ordrec.ordinal.boosting.stopping import EarlyStopping, hold_out
 from ordrec.ordinal.boosting.stump import StumpSearch
 from ordrec.ordinal.losses import Reach, reach_of
 from ordrec.ordinal.thresholds.absent import PresentRanks
@@ -76,18 +76,20 @@ class _Boosted(ThresholdModel):
         if self.n_iter_no_change is not None:
             train, held = hold_out(train, ranks, self.validation_fraction, rng)
         part = PresentRanks(ranks[train], self.n_ranks_, inner=reach == "adjacent")
-        watch = None
+        stopping = None
         if held.size:
-            watch = Watch(X[held], ranks[held], weight[held], part, reach, self.n_iter_no_change)
+            stopping = EarlyStopping(
+                X[held], ranks[held], weight[held], part, reach, self.n_iter_no_change
+            )
         rows = X[train]
         ensemble = boost(
             self._loss(part, weight[train]),
             self._learner().prepare(rows, weight[train], rng),
             rows,
             self.n_estimators,
-            watch,
+            stopping,
         )
-        self.ensemble_ = ensemble.head(watch.best_round) if watch else ensemble
+        self.ensemble_ = ensemble.head(stopping.best_round) if stopping else ensemble
         self.n_estimators_ = len(self.ensemble_.members)
         # the log-odds of the exponential loss are twice the margin
         self.thresholds_ = part.all_thresholds(
@@ -99,12 +101,12 @@ class _Boosted(ThresholdModel):
         return self
 
     def predict_latent(self, X: Any) -> np.ndarray:
-        """The ensemble's score H(x), on the scale of ``thresholds_``."""
+        """Return the ensemble's score H(x), on the scale of ``thresholds_``."""
         X = self._dense(X)
         return self.ensemble_.latent(X)
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
-        """Labels after each round."""
+        """Yield labels after each round."""
         X = self._dense(X)
         stages = zip(self.ensemble_.staged_latent(X), self.ensemble_.thresholds[1:], strict=True)
         for H, theta in stages:
@@ -113,11 +115,11 @@ class _Boosted(ThresholdModel):
 
     @available_if(_calibrated)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """P(rank) by the calibrated link, shape (n_samples, n_ranks); needs probability=True."""
+        """Return P(rank) by the calibrated link, (n_samples, n_ranks); needs probability=True."""
         return self._linked_probabilities(X)
 
     def normalised_margins(self, X: Any, y: Any) -> Margins:
-        """Normalised margins of samples with known labels, and the paper's bound terms."""
+        """Return the normalised margins of labelled samples, which give the paper's bounds."""
         H = self.predict_latent(X)
         position = {label: rank for rank, label in enumerate(self.classes_.tolist())}
         labels = np.asarray(y).tolist()
@@ -172,25 +174,25 @@ class ORBoost(_Boosted):
     Parameters
     ----------
     margins : {"all", "left-right"}
-        Whether the loss counts a sample's margins at all thresholds, which is after small
-        absolute errors, or at the two ends of its rank, after few errors.
+        Whether the loss counts a sample's margins at all thresholds, which aims at small
+        absolute errors, or at the two ends of its rank, which aims at few errors.
     base : {"sigmoid", "perceptron", "stump"}, learner or classifier
-        What the members are. Sigmoids and perceptrons come from random coordinate descent
-        and want features of comparable scale. `PerceptronRCD` and `SigmoidRCD` objects set
-        its number of steps; a scikit-learn classifier is trained on two classes with
+        The members of the ensemble. Sigmoids and perceptrons are trained by random coordinate
+        descent and need features of comparable scale; pass a `PerceptronRCD` or `SigmoidRCD`
+        to set the number of steps. A scikit-learn classifier is trained on two classes with
         sample weights.
     n_estimators : int
-        Rounds, the paper's T.
+        Number of rounds, the paper's T.
     gamma : float
         Norm of the weights of a "sigmoid": its steepness.
     n_iter_no_change : int, optional
-        Early stopping: rounds without a lower error on held-out samples after which to stop
-        and go back to the best round. Off by default.
+        Early stopping: number of rounds without a lower error on held-out samples after which
+        to stop and return to the best round. Off by default.
     validation_fraction : float
         Share of the samples of each rank held out for early stopping.
     probability : bool
-        Whether to calibrate `predict_proba`: an ordered probit on scores out of five folds,
-        which takes five more fits.
+        Whether to calibrate `predict_proba`: an ordered probit on the out-of-fold scores of
+        five folds, which takes five more fits.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training.
@@ -203,7 +205,7 @@ class ORBoost(_Boosted):
     ensemble_ : Ensemble
         Members, their weights ``alpha``, thresholds and log-losses after each round.
     n_estimators_ : int
-        Rounds kept.
+        Number of rounds kept.
 
     Examples
     --------
@@ -251,7 +253,7 @@ class RankBoostAE(_Boosted):
     """RankBoost with the thresholds of least absolute error (Lin & Li 2006).
 
     The scores are boosted to order all pairs of samples of different rank; the thresholds
-    come afterwards. A round costs O(n), since the pairs factorise over the ranks.
+    are fitted to the scores. A round costs O(n), since the loss factorises over the ranks.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from ordrec.ordinal.thresholds.pav import pooled_thresholds
 
 __all__ = ["MarginLoss", "bounded_ratio", "log_sums", "pulls"]
 
-LONGEST = 12.0  # a step that would be infinite, where a learner makes no mistake
+LONGEST = 12.0  # length of a step that would be infinite, as the member makes no mistake
 
 
 class MarginLoss:
@@ -39,7 +39,7 @@ class MarginLoss:
         self.reach = reach
 
     def thresholds(self, H: np.ndarray) -> np.ndarray:
-        """The thresholds that minimise the loss for given scores, (7)."""
+        """Return the thresholds that minimise the loss for given scores, (7)."""
         up, down = log_sums(H, self.ranks, self.n_ranks, self.log_weight)
         if self.reach == "adjacent":
             return pooled_thresholds(up[:-1], down[1:])
@@ -48,7 +48,7 @@ class MarginLoss:
         return 0.5 * (below - above)
 
     def pulls(self, H: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """p and q over a common factor, and the logarithm of the loss."""
+        """Return p and q over a common factor, and the logarithm of the loss."""
         end = np.array([-np.inf])
         if self.reach == "adjacent":
             above, below = np.concatenate([-theta, end]), np.concatenate([end, theta])
@@ -58,13 +58,13 @@ class MarginLoss:
         return pulls(H, self.ranks, self.log_weight, above, below)
 
     def step(self, h: np.ndarray, p: np.ndarray, q: np.ndarray) -> float:
-        """alpha = 1/2 ln(W- / W+), the minimum of a bound that is exact for h in {-1, 0, 1}."""
+        """Return 1/2 ln(W- / W+), which minimises a bound that is exact for h in {-1, 0, 1}."""
         up, down = np.maximum(h, 0.0), np.maximum(-h, 0.0)
         return 0.5 * bounded_ratio(up @ q + down @ p, up @ p + down @ q)
 
 
 def bounded_ratio(w_minus: float, w_plus: float) -> float:
-    """ln(W- / W+), cut where one of them vanishes."""
+    """Return ln(W- / W+), clipped to finite bounds; 0 if both are zero."""
     if w_minus <= 0.0 and w_plus <= 0.0:
         return 0.0
     with np.errstate(divide="ignore"):
@@ -76,7 +76,7 @@ def bounded_ratio(w_minus: float, w_plus: float) -> float:
 def log_sums(
     H: np.ndarray, ranks: np.ndarray, n_ranks: int, log_weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """ln sum c exp(H) and ln sum c exp(-H) over the samples of each rank."""
+    """Return ln sum c exp(H) and ln sum c exp(-H) over the samples of each rank."""
     high, low = np.full(n_ranks, -np.inf), np.full(n_ranks, -np.inf)
     for i in range(H.size):
         y = ranks[i]
@@ -103,7 +103,7 @@ def pulls(
     above: np.ndarray,
     below: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """p = c exp(H + above[y]), q = c exp(-H + below[y]), divided by the largest; and ln sum."""
+    """Return c exp(H + above[y]), c exp(-H + below[y]), over the largest, and ln of the sum."""
     top = -np.inf
     for i in range(H.size):
         y = ranks[i]

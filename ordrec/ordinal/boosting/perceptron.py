@@ -45,34 +45,34 @@ class Sigmoid:
 
 
 class PerceptronRCD:
-    """Trains a perceptron a round.
+    """Trains one perceptron per round.
 
     Parameters
     ----------
     n_steps : int
-        Random directions a round.
+        Number of random directions per round.
     """
 
     _X: np.ndarray
     _rng: np.random.Generator
-    _unit: np.ndarray  # one over the spread of each feature
+    _unit: np.ndarray  # one over the standard deviation of each feature
 
     def __init__(self, n_steps: int = 200):
         self.n_steps = n_steps
 
     def prepare(self, X: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> PerceptronRCD:
-        """Keep the samples for the rounds to come."""
+        """Return a copy that keeps the samples."""
         ready = copy.copy(self)
         share = weight / weight.sum()
-        spread = np.sqrt(share @ (X - share @ X) ** 2)
+        deviation = np.sqrt(share @ (X - share @ X) ** 2)
         ready._X, ready._rng = X, rng
-        ready._unit = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+        ready._unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
         return ready
 
     def train(self, g: np.ndarray) -> Perceptron | Sigmoid:
-        """A member with a small ``sum g h``."""
+        """Return a member with a small ``sum g h``."""
         X = self._X
-        start = -(g @ X) * self._unit**2  # towards the samples that want a higher score
+        start = -(g @ X) * self._unit**2  # towards the samples that need a higher score
         directions = self._rng.normal(size=(self.n_steps, X.shape[1])) * self._unit
         steps, bias = _descend(X @ start, directions @ X.T, g)
         return self._member(start + steps @ directions, bias)
@@ -147,7 +147,7 @@ def _line_search(
             total += -g[i] if u[i] > 0.0 else g[i]  # the sign at a = -infinity
     ascending(breaks, keys, spare, order)
     first = breaks[order[0]]
-    slack = 1e-11 * size  # differences below are rounding: then the first one wins
+    slack = 1e-11 * size  # smaller differences are rounding: the first step is kept
     best, step = value, 0.0
     if total < best - slack and first < np.inf:
         best, step = total, first - 1.0 - abs(first)
@@ -159,6 +159,6 @@ def _line_search(
         total += 2.0 * (g[i] if u[i] > 0.0 else -g[i])
         ahead = breaks[order[k + 1]] if k + 1 < n else np.inf
         if total < best - slack and ahead > here:
-            # in the middle of the gap, as far from both samples as can be
+            # in the middle of the gap, as far from both samples as possible
             best, step = total, 0.5 * (here + ahead) if ahead < np.inf else here + 1.0 + abs(here)
     return step, best

@@ -26,7 +26,7 @@ __all__ = ["PairLoss"]
 
 
 class PairLoss:
-    """The pairwise loss of one training set; thresholds play no part in it."""
+    """The pairwise loss of one training set, which does not depend on thresholds."""
 
     def __init__(self, ranks: np.ndarray, n_ranks: int, weight: np.ndarray):
         self.ranks = ranks
@@ -35,11 +35,11 @@ class PairLoss:
         self.log_weight = np.log(weight)
 
     def thresholds(self, H: np.ndarray) -> np.ndarray:
-        """Those of least absolute error on the training samples, (4)."""
+        """Return the thresholds of least absolute error on the training samples, (4)."""
         return best_thresholds(H, self.ranks, self.n_ranks, self.weight)
 
     def pulls(self, H: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """p and q over a common factor, and the logarithm of the loss."""
+        """Return p and q over a common factor, and the logarithm of the loss."""
         up, down = log_sums(H, self.ranks, self.n_ranks, self.log_weight)
         end = np.array([-np.inf])
         above = np.concatenate([np.logaddexp.accumulate(down[::-1])[::-1][1:], end])
@@ -48,5 +48,5 @@ class PairLoss:
         return p, q, log_sum - np.log(2.0)  # every pair was counted by both of its samples
 
     def step(self, h: np.ndarray, p: np.ndarray, q: np.ndarray) -> float:
-        """a = 1/4 ln (2Z + r) / (2Z - r)."""
+        """Return a = 1/4 ln (2Z + r) / (2Z - r)."""
         return 0.25 * bounded_ratio((1.0 + h) @ q + (1.0 - h) @ p, (1.0 - h) @ q + (1.0 + h) @ p)

@@ -2,7 +2,7 @@
 
 A line search sorts as many breakpoints as there are samples, two hundred times per round.
 Distributing the top 33 bits (sign, exponent, 21 bits of the fraction) in three passes leaves
-the order right but for neighbours that agree in all of them; insertion puts those in place.
+the order right except for neighbours that agree in all of them; insertion sort corrects those.
 At a thousand numbers and more this takes a fifth of the time of a comparison sort.
 """
 
@@ -21,7 +21,7 @@ LOW, MIDDLE, HIGH = np.uint64(31), np.uint64(42), np.uint64(53)
 def ascending(
     values: np.ndarray, keys: np.ndarray, spare: np.ndarray, order: np.ndarray
 ) -> np.ndarray:
-    """The order of finite values; keys (uint64), spare and order (int64) are work space."""
+    """Return the order that sorts values; keys (uint64), spare, order (int64) are work space."""
     n = values.size
     bits = values.view(np.uint64)
     places = np.zeros((3, 2048), dtype=np.int64)

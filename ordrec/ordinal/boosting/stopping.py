@@ -1,4 +1,4 @@
-"""Early stopping on samples that are held out."""
+"""Early stopping by the error on held-out samples."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ordrec.ordinal.losses import Reach
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.order import ranks_between
 
-__all__ = ["Watch", "hold_out"]
+__all__ = ["EarlyStopping", "hold_out"]
 
 
-class Watch:
+class EarlyStopping:
     """Tracks the error on held-out samples and decides when to stop."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Watch:
         self.best_error = np.inf
 
     def __call__(self, member: Member, alpha: float, theta: np.ndarray) -> bool:
-        """Take a round into account; False when there has been no gain for too long."""
+        """Record a round; return False after ``patience`` rounds without a lower error."""
         self.round += 1
         self.H += alpha * member(self.X)
         off = np.abs(self.part.scale[ranks_between(self.H, theta)] - self.ranks)
@@ -44,7 +44,7 @@ class Watch:
 def hold_out(
     rows: np.ndarray, ranks: np.ndarray, fraction: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Training and held-out rows, rank by rank; a rank never loses its last sample."""
+    """Return training and held-out rows, drawn rank by rank; every rank keeps a training row."""
     shuffled = rng.permutation(rows)
     held = np.zeros(ranks.size, dtype=bool)
     for rank in np.unique(ranks[rows]):

@@ -25,13 +25,13 @@ class Stump:
 
 
 class StumpSearch:
-    """Trains a stump a round: the feature, cut and polarity with the least ``sum g h``."""
+    """Trains one stump per round: the feature, cut and polarity with the least ``sum g h``."""
 
     _order: np.ndarray
     _values: np.ndarray
 
     def prepare(self, X: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> StumpSearch:
-        """Sort every feature."""
+        """Return a copy that keeps the samples, sorted by every feature."""
         ready = copy.copy(self)
         columns = np.ascontiguousarray(X.T)
         ready._order = np.argsort(columns, axis=1, kind="stable").astype(np.int32)
@@ -39,7 +39,7 @@ class StumpSearch:
         return ready
 
     def train(self, g: np.ndarray) -> Stump:
-        """A member with the least ``sum g h``."""
+        """Return the stump with the least ``sum g h``."""
         feature, cut, polarity = _search(self._order, self._values, g)
         return Stump(int(feature), float(cut), float(polarity))
 
@@ -48,7 +48,7 @@ class StumpSearch:
 def _search(order: np.ndarray, values: np.ndarray, g: np.ndarray) -> tuple[int, float, float]:
     """With L the sum of g left of a cut, ``sum g h = polarity (total - 2 L)``."""
     total = g.sum()
-    slack = 1e-11 * np.abs(g).sum()  # differences below are rounding: then the first one wins
+    slack = 1e-11 * np.abs(g).sum()  # smaller differences are rounding: the first cut is kept
     best, feature, cut = total, 0, -np.inf
     for j in range(order.shape[0]):
         left = 0.0

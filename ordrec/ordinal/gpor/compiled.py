@@ -34,7 +34,7 @@ def problem_evidence(
     by_weights: np.ndarray,
     by_edges: np.ndarray,
 ) -> tuple[float, float, float, bool]:
-    """Log-evidence of one problem and its gradient.
+    """Return the log-evidence of one problem; its gradient is added to two of the arguments.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ def problem_evidence(
     edges : ndarray of shape (n_ranks + 1,)
         The thresholds between minus and plus infinity.
     coef, precision : ndarray of shape (n,)
-        The start of the search, and overwritten by its end.
+        The start of the search, overwritten by its result.
     by_weights : ndarray of shape (n_kernels,)
-        Gains the slopes over the logarithms of the weights.
+        The slopes with respect to the logarithms of the weights are added to it.
     by_edges : ndarray of shape (n_ranks + 1,)
-        Gains the slopes over the edges (nothing for the infinite ones).
+        The slopes with respect to the edges are added to it (zero for the infinite ones).
 
     Returns
     -------
@@ -129,7 +129,7 @@ def _newton(K, ranks, edges, noise, coef, f, terms, energy, precision):  # type:
 
 @njit(cache=True, nogil=True)
 def _slopes(K, stack, weights, ranks, noise, edges, coef, f, terms, L, by_weights, by_edges):  # type: ignore[no-untyped-def]
-    """Adds to by_weights and by_edges; returns the slope over ln(sigma)."""
+    """Add to by_weights and by_edges; return the slope with respect to ln(sigma)."""
     n = ranks.size
     precision = terms[2] / (noise * noise)
     root = np.sqrt(precision)
@@ -140,7 +140,7 @@ def _slopes(K, stack, weights, ranks, noise, edges, coef, f, terms, L, by_weight
             rest[j] += inverse[i, j] * inverse[i, j]
     A = np.empty(n)
     for i in range(n):
-        # a curvature too small to show in 1 - (B^-1)_ii has no twist either: any A will do
+        # where the curvature is too small to show in 1 - (B^-1)_ii, l''' is 0 too: any A will do
         A[i] = (1.0 - rest[i]) / precision[i] if 1.0 - rest[i] > 1e-9 else K[i, i]
     along = 0.5 * A * terms[4] / noise**3  # -1/2 A l'''
     u = _remainder(K, L, root, along)
@@ -178,7 +178,7 @@ def _slopes(K, stack, weights, ranks, noise, edges, coef, f, terms, L, by_weight
 
 @njit(cache=True, nogil=True)
 def _evaluate(f, ranks, edges, noise, terms):  # type: ignore[no-untyped-def]
-    """Fill the cumulants of all samples; returns the sum of l."""
+    """Fill in the cumulants of all samples; return the sum of l."""
     loss = 0.0
     for i in range(f.size):
         found = interval_cumulants(

@@ -27,7 +27,7 @@ from scipy.linalg import lapack
 __all__ = ["Covariance", "DenseCovariance", "DenseFactor", "DensePredictor", "Factor", "Predictor"]
 
 VISIBLE = 1e-9  # below this, A cannot be recovered from 1 - w A
-FAINT = 1e-12  # of the largest root precision
+FAINT = 1e-12  # relative to the largest root precision: smaller ones are not divided by
 
 
 class Predictor(Protocol):
@@ -36,7 +36,7 @@ class Predictor(Protocol):
     coef: np.ndarray
 
     def reduction(self, rows: np.ndarray) -> np.ndarray:
-        """By how much the data reduce the prior variance of each row k."""
+        """Return by how much the data reduce the prior variance of each row k."""
 
 
 class Factor(Protocol):
@@ -57,7 +57,7 @@ class Factor(Protocol):
         """sum_ij [sym(left right')_ij - R_ij / 2] dK_ij / dtheta."""
 
     def predictor(self, coef: np.ndarray) -> Predictor:
-        """What predictions need, for a posterior mean K coef."""
+        """Return a predictor for the posterior mean K coef."""
 
 
 class Covariance(Protocol):
@@ -115,7 +115,7 @@ class DenseFactor:
     def remainder(self, v: np.ndarray) -> np.ndarray:
         """v - R K v as W^1/2 B^-1 W^-1/2 v, in which nothing of the size of K v cancels.
 
-        Entries whose w is too faint to divide by go the long way.
+        Where w is too small to divide by, v - R K v is computed as it is written.
         """
         clear = self.root > FAINT * self.root.max()
         scaled = np.divide(v, self.root, out=np.zeros_like(v), where=clear)
@@ -144,20 +144,20 @@ class DenseFactor:
         return A, rest
 
     def kernel_slope(self, kernel: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """The weights in one pass over B^-1, then the kernel's own trace."""
+        """Compute the weights in one pass over B^-1, then the trace with the kernel's gradient."""
         inverse, _ = lapack.dlauum(np.array(self._inverted(), order="F"), lower=1, overwrite_c=1)
         weights = np.empty(inverse.shape)
         _slope_weights(inverse.T, self.root, left, right, weights)
         return kernel.gradient_trace(self.covariance.pairs, weights)
 
     def predictor(self, coef: np.ndarray) -> DensePredictor:
-        """Over all training samples."""
+        """Return a predictor over all training samples."""
         return DensePredictor(coef, self.L, self.root)
 
 
 @dataclass(frozen=True)
 class DensePredictor:
-    """Mean k' coef, variance taken off k' R k = |L^-1 W^1/2 k|^2."""
+    """Mean k' coef, variance reduced by k' R k = |L^-1 W^1/2 k|^2."""
 
     coef: np.ndarray
     L: np.ndarray

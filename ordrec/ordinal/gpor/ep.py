@@ -1,20 +1,20 @@
 """Expectation propagation: Gaussian sites whose moments match those of the likelihood.
 
 Chu and Ghahramani (2005), section 3.2 and appendix B. The likelihood of sample i becomes
-exp(-p_i f^2 / 2 + nu_i f) up to a constant, nu = p m in the paper's letters. A sweep
+exp(-p_i f^2 / 2 + nu_i f) up to a constant, nu = p m in the paper's notation. A sweep
 
     1. takes site i out of the posterior: the cavity N(h, lam);
     2. matches moments: with tau^2 = lam + sigma^2 and u the standard normal confined to
        the interval (b - h) / tau, of mean E and variance V,
            p_new  = (1 - V) / (sigma^2 + lam V)
            nu_new = (E tau + h (1 - V)) / (sigma^2 + lam V)
-       which is the paper's v / (1 - lam v) and p (h + g / v) with nothing left to cancel;
+       which is the paper's v / (1 - lam v) and p (h + g / v), without cancellation;
     3. moves all sites at once, damped when the sweeps stop contracting. The fixed point is
        that of the paper's one-by-one updates, at one factorisation per sweep. The first
        sites are Laplace's, not zero.
 
 Departure: the paper ascends a variational bound; here the gradient is that of the EP
-evidence itself, which at the fixed point is exact with the sites and cavities held still:
+evidence itself, which at the fixed point is exact with the sites and cavities held fixed:
 
     d/dtheta = sum_ij [c c' - R]_ij / 2 dK_ij/dtheta,   c = nu - R K nu
     d/drho   = sum_i dlnZ_i/drho
@@ -38,7 +38,7 @@ TOLERANCE = 1e-6  # on the change of a site, in units of the posterior deviation
 MAX_ITER = 100
 CONTRACTING = 0.9  # change from sweep to sweep below which the step may grow
 SMALLEST_STEP = 0.1
-FAR = 3.0  # a warm start that one sweep moves this much is worse than none
+FAR = 3.0  # a warm start that the first sweep moves further than this is discarded
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class EPPosterior:
 
     @property
     def state(self) -> tuple[np.ndarray, np.ndarray]:
-        """What sweeps under nearby parameters want as their start."""
+        """The starting point for sweeps under nearby parameters."""
         return self.precision, self.shift
 
     def slopes(self, kernel: Any) -> tuple[np.ndarray, float, np.ndarray]:
-        """Slopes of the log-evidence over the kernel's theta, ln(sigma) and the thresholds."""
+        """Return the slopes of the log-evidence in the kernel's theta, ln(sigma) and thresholds."""
         by_kernel = self.factor.kernel_slope(kernel, 0.5 * self.coef, self.coef)
         # the terms are those at scale tau; only the share sigma^2 / tau^2 of it is noise
         by_noise = -float(
@@ -87,7 +87,7 @@ def expectation_propagation(
     start: tuple[np.ndarray, np.ndarray] | None = None,
     max_iter: int = MAX_ITER,
 ) -> EPPosterior:
-    """Sweep until the sites no longer move; parameters as for `laplace`."""
+    """Find the posterior by sweeps until the sites stop moving; parameters as for `laplace`."""
     edges = threshold_edges(thresholds)
     p, nu = laplace(covariance, ranks, thresholds, noise).sites if start is None else start
     step, before = 1.0, np.inf
@@ -100,9 +100,9 @@ def expectation_propagation(
         cavity = (h - A * nu) / rest
         tau = np.sqrt(lam + noise**2)
         terms = likelihood_terms(cavity, ranks, edges, tau)
-        spread = noise**2 + lam * terms.variance  # step 2
-        new_p = terms.deficit / spread
-        new_nu = (terms.mean * tau + cavity * terms.deficit) / spread
+        divisor = noise**2 + lam * terms.variance  # step 2
+        new_p = terms.deficit / divisor
+        new_nu = (terms.mean * tau + cavity * terms.deficit) / divisor
         change = _largest_change(new_p - p, new_nu - nu, h, A, coef)
         if change <= TOLERANCE or n_iter == max_iter:
             break
@@ -155,8 +155,10 @@ def _log_evidence(
     terms: Terms,
     log_det: float,
 ) -> float:
-    """Each site's constant makes it agree with the likelihood under its cavity, then the
-    Gaussian integral over all of them: -1/2 ln |I + K P| + 1/2 nu' h."""
+    """The sites' log-constants plus the Gaussian integral, -1/2 ln |I + K P| + 1/2 nu' h.
+
+    The constant of a site makes it agree with the likelihood under its cavity.
+    """
     inflated = 1.0 + lam * p
     exponent = (2.0 * cavity * nu + lam * nu**2 - p * cavity**2) / inflated
     constants = terms.log_mass + 0.5 * np.log(inflated) - 0.5 * exponent

@@ -34,14 +34,14 @@ INFERENCES: dict[str, Callable[..., Posterior]] = {
 
 @dataclass(frozen=True)
 class LikelihoodBounds:
-    """Where noise, first threshold and gaps may move; "fixed" keeps one at its start."""
+    """Bounds of noise, first threshold and gaps; "fixed" keeps a parameter at its start."""
 
     noise: Any = (1e-3, 1e3)
     offset: Any = (-1e3, 1e3)
     gap: Any = (1e-4, 1e3)
 
     def free_and_bounds(self, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Which entries of rho may move, and the bounds (p, 2) of all."""
+        """Return which entries of rho may move, and the bounds (p, 2) of all."""
         kinds: list[tuple[str, Any, Callable[..., Any]]] = [
             ("noise_bounds", self.noise, np.log),
             ("offset_bounds", self.offset, np.asarray),
@@ -70,13 +70,14 @@ class Evidence:
     Attributes
     ----------
     kernel : Kernel
-        Its free parameters are moved, the others stay.
+        Its free parameters are part of theta, the others are kept.
     pairs : object
         ``kernel.pairs`` of the training inputs, or `InducingPairs`.
     ranks : ndarray of int
         Zero-based.
     rho : ndarray
-        Where the likelihood's fixed parameters stay, see `ordrec.ordinal.gpor.parameters`.
+        Start of the likelihood's parameters, kept by the fixed ones; see
+        `ordrec.ordinal.gpor.parameters`.
     free : ndarray of bool
         The entries of rho that theta contains.
     warm : object
@@ -97,11 +98,11 @@ class Evidence:
 
     @property
     def theta(self) -> np.ndarray:
-        """The start: the kernel's and the likelihood's own values."""
+        """The starting point: the values of ``kernel`` and ``rho``."""
         return np.concatenate([self.kernel.theta, self.rho[self.free]])
 
     def split(self, theta: np.ndarray) -> tuple[Kernel, np.ndarray]:
-        """The kernel and the full rho of theta."""
+        """Return the kernel and the full rho of theta."""
         cut = self.kernel.theta.size
         if theta.shape != (cut + self.free.sum(),):
             raise ArgumentError(
@@ -112,7 +113,7 @@ class Evidence:
         return self.kernel.with_theta(theta[:cut]), rho
 
     def posterior(self, theta: np.ndarray) -> Posterior:
-        """Inference at theta, from where the last one ended."""
+        """Return the posterior at theta, found from the state of the last one."""
         kernel, rho = self.split(theta)
         noise, thresholds = unpack(rho)
         covariance: Any
@@ -127,7 +128,7 @@ class Evidence:
         return found
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Log-evidence and its gradient."""
+        """Return the log-evidence and its gradient."""
         found = self.posterior(theta)
         kernel, rho = self.split(theta)
         by_kernel, by_noise, by_thresholds = found.slopes(kernel)
@@ -135,7 +136,7 @@ class Evidence:
         return found.log_evidence, np.concatenate([by_kernel, by_rho[self.free]])
 
     def with_prior(self, prior: GapPrior) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-        """Log-evidence plus log-prior, and its gradient."""
+        """Return a function of theta: log-evidence plus log-prior, and its gradient."""
         cut = self.kernel.theta.size
 
         def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -149,7 +150,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Maximum:
-    """The end point of an ascent."""
+    """The result of `maximise`."""
 
     theta: np.ndarray
     value: float
@@ -166,7 +167,7 @@ def maximise(
     tol: float,
     max_iter: int,
 ) -> Maximum:
-    """L-BFGS-B on the negative objective, which returns value and gradient."""
+    """Maximise an objective, which returns value and gradient, by L-BFGS-B."""
 
     def descent(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = objective(theta)

@@ -68,7 +68,7 @@ class LaplacePosterior:
         return W, W * self.latent - self.terms.slope
 
     def slopes(self, kernel: Any) -> tuple[np.ndarray, float, np.ndarray]:
-        """Slopes of the log-evidence over the kernel's theta, ln(sigma) and the thresholds."""
+        """Return the slopes of the log-evidence in the kernel's theta, ln(sigma) and thresholds."""
         A, _ = self.factor.marginals()
         along = -0.5 * A * self.terms.twist
         u = self.factor.remainder(along)
@@ -160,10 +160,10 @@ def _halve_until_lower(
     edges: np.ndarray,
     noise: float,
 ) -> tuple[np.ndarray, np.ndarray, Terms, float] | None:
-    """The longest of the halved steps that lowers S.
+    """The longest of the halved steps that lowers S; None if there is none.
 
     Next to the mode S is flat to within rounding; there a step that at least halves the
-    residual will do.
+    residual is accepted.
     """
     size = 1.0
     for _ in range(HALVINGS):

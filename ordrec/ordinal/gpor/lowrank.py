@@ -32,7 +32,7 @@ BLOCK = 32  # rows whose diagonal slopes are read from one small block
 
 @dataclass(frozen=True)
 class InducingPairs:
-    """What the kernel needs of the rows, the inducing rows, and both together."""
+    """The rows, and the kernel's pairs of rows with inducing rows and of inducing rows."""
 
     rows: Any
     cross: Any
@@ -40,7 +40,7 @@ class InducingPairs:
 
     @classmethod
     def of(cls, kernel: Kernel, X: Any, inducing: np.ndarray) -> InducingPairs:
-        """Pairs of the rows of X with some of them (an array of row numbers)."""
+        """Return the pairs for the rows of X and inducing rows, given by their row numbers."""
         Z = X[inducing]
         return cls(X, kernel.pairs(X, Z), kernel.pairs(Z))
 
@@ -101,12 +101,12 @@ class LowRankFactor:
 
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
         """A_ii and 1 - w_i A_ii."""
-        spread = self.shrink * self._explained()
-        A = self.shrink * (self.covariance.Lambda + spread)
-        return A, self.shrink * (1.0 - self.precision * spread)
+        explained = self.shrink * self._explained()
+        A = self.shrink * (self.covariance.Lambda + explained)
+        return A, self.shrink * (1.0 - self.precision * explained)
 
     def kernel_slope(self, kernel: Kernel, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """The slope passes from K to K_nm, K_mm and the diagonal.
+        """Compute the slope through K_nm, K_mm and the diagonal.
 
         dK = dQ + diag(dk - dq) and dQ = dK_nm T' + T dK_mn - T dK_mm T', T = K_nm K_mm^-1,
         so only the off-diagonal part of the weights meets dQ.
@@ -125,7 +125,7 @@ class LowRankFactor:
         return slope + _diagonal_slope(kernel, cov.pairs.rows, on_diagonal)
 
     def predictor(self, coef: np.ndarray) -> LowRankPredictor:
-        """Over the inducing samples: k' coef = phi' Phi' coef with k = phi L'."""
+        """Return a predictor over the inducing rows: k' coef = phi' Phi' coef with k = phi L'."""
         cov = self.covariance
         over_inducing = solve_triangular(cov.L.T, cov.Phi.T @ coef, lower=False)
         return LowRankPredictor(over_inducing, cov.L, self.C[0])
@@ -140,7 +140,7 @@ class LowRankPredictor:
     C: np.ndarray
 
     def reduction(self, rows: np.ndarray) -> np.ndarray:
-        """By how much the data reduce the prior variance of each row k."""
+        """Return by how much the data reduce the prior variance of each row k."""
         phi = solve_triangular(self.L, rows.T, lower=True)
         half = solve_triangular(self.C, phi, lower=True, check_finite=False)
         return np.einsum("ij,ij->j", phi, phi) - np.einsum("ij,ij->j", half, half)

@@ -33,7 +33,7 @@ __all__ = ["GPOR"]
 
 CHUNK = 2048  # rows predicted together
 EXCESS = 0.05  # share of EP's evidence by which Laplace's may exceed it without a warning
-RESTART_SPREAD = 1.0  # deviation of random starts around the first one, in log-parameters
+RESTART_SD = 1.0  # standard deviation of random starts around the first one, in log-parameters
 
 
 class GPOR(KernelMixin, ThresholdModel):
@@ -56,14 +56,14 @@ class GPOR(KernelMixin, ThresholdModel):
         For ``kernel="poly"``.
     inference : {"laplace", "ep"}, default="laplace"
         EP takes two to three times as long and is the safer choice for few samples in many
-        dimensions, where Laplace's evidence can be far too large for small noise; the
-        fit warns if EP's evidence at the end says otherwise.
+        dimensions, where Laplace's evidence can be far too large for small noise; `fit`
+        warns if EP's evidence at the end is much lower.
     optimizer : {"l-bfgs-b", None}, default="l-bfgs-b"
         None keeps all parameters at their start.
     n_restarts : int, default=0
         Further ascents from random starts; the best evidence wins.
     decision : {"mode", "median", "mean"} or cost matrix, default="mode"
-        From a distribution over the ranks to one rank: mode for the fewest mistakes, median
+        How a distribution over the ranks becomes one rank: mode for the fewest mistakes, median
         for the least absolute error.
     noise : float, optional
         Start of sigma. By default the root of the mean k(x, x): one for a Gaussian kernel,
@@ -198,7 +198,7 @@ class GPOR(KernelMixin, ThresholdModel):
         if self.optimizer is not None and self.theta_.size:
             best = self._ascend(evidence, limits, random)
             self.theta_, self.n_iter_ = best.theta, best.n_iter
-        self._settle(evidence)
+        self._keep_posterior(evidence)
         return self
 
     def _check_parameters(self) -> None:
@@ -273,13 +273,13 @@ class GPOR(KernelMixin, ThresholdModel):
     def _ascend(
         self, evidence: Evidence, limits: np.ndarray, random: np.random.RandomState
     ) -> Maximum:
-        """The best of all ascents."""
+        """Return the best of the ascents from all starts."""
         counts = np.bincount(self._train_ranks, minlength=self.n_ranks_)
         objective = evidence.with_prior(GapPrior(counts, self._rho))
         first = evidence.theta
         starts = [first]
         for _ in range(int(self.n_restarts)):
-            moved = first + RESTART_SPREAD * random.normal(size=first.size)
+            moved = first + RESTART_SD * random.normal(size=first.size)
             starts.append(np.clip(moved, limits[:, 0], limits[:, 1]))
         ascents = []
         for start in starts:
@@ -297,8 +297,8 @@ class GPOR(KernelMixin, ThresholdModel):
             )
         return best
 
-    def _settle(self, evidence: Evidence) -> None:
-        """Keep the posterior at theta_, as far as predictions need it."""
+    def _keep_posterior(self, evidence: Evidence) -> None:
+        """Keep what predictions need of the posterior at theta_; warn if it did not converge."""
         self.kernel_, rho = evidence.split(self.theta_)
         self.noise_, self.thresholds_ = unpack(rho)
         found = evidence.posterior(self.theta_)
@@ -324,8 +324,8 @@ class GPOR(KernelMixin, ThresholdModel):
     def _compare_with_ep(self, found: LaplacePosterior) -> None:
         """Warn if the ascent has led to where Laplace's evidence cannot be trusted.
 
-        Noise much smaller than the gaps makes the posterior of a lonely sample a box; the
-        Gaussian at its mode then holds far more mass than there is.
+        Noise much smaller than the gaps makes the posterior of an isolated sample nearly
+        uniform; the Gaussian at its mode then has far more mass than the posterior itself.
         """
         check = expectation_propagation(
             found.covariance, found.ranks, self.thresholds_, self.noise_, found.sites
@@ -347,7 +347,7 @@ class GPOR(KernelMixin, ThresholdModel):
     # ---- predicting ----------------------------------------------------------------------
 
     def predict_latent(self, X: Any, return_std: bool = False, *, diag: Any = None) -> Any:
-        """Posterior mean of the latent function, on the scale of ``thresholds_``.
+        """Return the posterior mean of the latent function, on the scale of ``thresholds_``.
 
         Parameters
         ----------
@@ -381,18 +381,18 @@ class GPOR(KernelMixin, ThresholdModel):
         return diag
 
     def predict_proba(self, X: Any, *, diag: Any = None) -> np.ndarray:
-        """P(rank) for each row, in the order of ``classes_``."""
+        """Return P(rank) for each row, in the order of ``classes_``."""
         mean, std = self.predict_latent(X, return_std=True, diag=diag)
         return rank_probabilities(mean, self.thresholds_, np.hypot(self.noise_, std))
 
     def predict_ranks(self, X: Any) -> np.ndarray:
-        """Zero-based ranks by ``decision``."""
+        """Return zero-based ranks, chosen by ``decision``."""
         return decide(self.predict_proba(X), self.decision)
 
     # ---- learnt parameters -----------------------------------------------------------------
 
     def log_evidence(self, theta: Any = None, gradient: bool = True) -> Any:
-        """Log-evidence of the training data at theta (default ``theta_``).
+        """Return the log-evidence of the training data at theta (default ``theta_``).
 
         Returns
         -------
@@ -416,7 +416,7 @@ class GPOR(KernelMixin, ThresholdModel):
                 found[f"{p.name} {again + 1}" if again else p.name] = p.value
         if not found:
             raise AttributeError(
-                f"{self.kernel_!r} has no parameter a feature: relevance needs kernel "
+                f"{self.kernel_!r} has no parameter per feature: relevance needs kernel "
                 '"ard" or "ard-linear"'
             )
         numbered = [f"x{v}" for v in range(self.n_features_in_)]
@@ -425,7 +425,7 @@ class GPOR(KernelMixin, ThresholdModel):
         return table.sort_values(table.columns[0], ascending=False, kind="stable")
 
     def select_features(self, k: int) -> np.ndarray:
-        """Column numbers of the k most relevant features, best first."""
+        """Return the column numbers of the k most relevant features, best first."""
         best_first = self.relevance_
         if not 1 <= k <= len(best_first):
             raise ValueError(f"k must lie between 1 and {len(best_first)}, got {k}")

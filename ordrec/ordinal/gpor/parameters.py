@@ -16,12 +16,12 @@ __all__ = ["GapPrior", "chain", "pack", "paper_start", "threshold_slopes", "unpa
 
 
 def paper_start(n_ranks: int) -> np.ndarray:
-    """The paper's starting point: sigma^2 = 1, b_1 = -1, Delta = 2 / r."""
+    """Return the paper's starting point: sigma^2 = 1, b_1 = -1, Delta = 2 / r."""
     return np.concatenate([[0.0, -1.0], np.full(n_ranks - 2, np.log(2.0 / n_ranks))])
 
 
 def pack(noise: float, thresholds: np.ndarray) -> np.ndarray:
-    """rho from the noise and strictly ascending thresholds."""
+    """Return rho for a noise and strictly ascending thresholds."""
     thresholds = np.asarray(thresholds, dtype=np.float64)
     gaps = np.diff(thresholds)
     if thresholds.ndim != 1 or not np.isfinite(thresholds).all() or (gaps <= 0).any():
@@ -32,7 +32,7 @@ def pack(noise: float, thresholds: np.ndarray) -> np.ndarray:
 
 
 def unpack(rho: np.ndarray) -> tuple[float, np.ndarray]:
-    """Noise and thresholds of rho.
+    """Return the noise and the thresholds of rho.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def unpack(rho: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def chain(rho: np.ndarray, by_log_noise: float, by_thresholds: np.ndarray) -> np.ndarray:
-    """A gradient over rho: b_1 moves all thresholds, Delta_j those from j on."""
+    """Return the gradient in rho: b_1 moves all thresholds, Delta_j those from j on."""
     tails = np.cumsum(by_thresholds[::-1])[::-1]
     return np.concatenate([[by_log_noise], tails[:1], tails[1:] * np.exp(rho[2:])])
 
@@ -51,7 +51,7 @@ def chain(rho: np.ndarray, by_log_noise: float, by_thresholds: np.ndarray) -> np
 def threshold_slopes(
     ranks: np.ndarray, n_thresholds: int, by_lower: np.ndarray, by_upper: np.ndarray
 ) -> np.ndarray:
-    """Slopes over the thresholds, each the upper edge of one rank and the lower of the next."""
+    """Return the slopes in the thresholds: each is a rank's upper edge and the next one's lower."""
     n_ranks = n_thresholds + 1
     above = np.bincount(ranks, by_upper, n_ranks)[:-1]
     return above + np.bincount(ranks, by_lower, n_ranks)[1:]
@@ -63,7 +63,7 @@ class GapPrior:
     Without a sample of rank j the evidence would shrink its interval to nothing, and without
     one of an outermost rank push that rank's threshold to infinity. Each ln(Delta) that is
     undetermined in this way gets a normal prior of unit variance around the mean of the others (of
-    its start where all are open): worth about one sample, silent about all other gaps.
+    its start where all are open), which weighs about as much as one sample.
     """
 
     def __init__(self, counts: np.ndarray, start: np.ndarray):
@@ -76,7 +76,7 @@ class GapPrior:
         self.start = start[2:]
 
     def __call__(self, rho: np.ndarray) -> tuple[float, np.ndarray]:
-        """Log-density up to a constant, and its gradient over rho."""
+        """Return the log-density up to a constant, and its gradient in rho."""
         gradient = np.zeros_like(rho)
         if not self.open.any():
             return 0.0, gradient

@@ -5,7 +5,7 @@ covariance is K_u = sum_j weight_j K_uj. The summed Laplace evidence is maximise
 
     theta = (ln weight_1, ..., ln weight_J, ln sigma, b_1, ln Delta_2, ..., ln Delta_{r-1})
 
-so that a user with five ratings profits from what all users have in common. Every problem
+so that a user with five ratings benefits from what all users have in common. Every problem
 is one compiled call; the problems are divided among threads.
 """
 
@@ -40,7 +40,7 @@ class PooledEvidence:
         K_u is a Gram matrix (n_u, n_u) or a stack of them (n_kernels, n_u, n_u), float64 or
         float32; y_u are the zero-based ranks.
     n_ranks : int
-        Ranks of the scale, whether or not all occur.
+        Number of ranks of the scale, whether or not all occur.
     n_jobs : int
         Threads.
     """
@@ -67,11 +67,11 @@ class PooledEvidence:
 
     @property
     def counts(self) -> np.ndarray:
-        """How many samples of each rank there are in all problems."""
+        """Number of samples of each rank in all problems."""
         return np.bincount(np.concatenate(self.ranks), minlength=self.n_ranks)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Summed log-evidence and its gradient; modes start from where they last were."""
+        """Return the summed log-evidence and its gradient; searches start from the last modes."""
         weights, rho = np.exp(theta[: self.n_kernels]), theta[self.n_kernels :]
         noise, thresholds = unpack(rho)
         edges = threshold_edges(thresholds)
@@ -143,7 +143,7 @@ class PooledFit:
     def predict_latent(
         self, problem: int, K: Any, cross: Any, diag: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Latent mean and standard deviation at new samples of one problem.
+        """Return the latent mean and standard deviation at new samples of one problem.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class PooledFit:
         return rows @ self.coefs[problem], np.sqrt(np.maximum(variance, 0.0))
 
     def predict_proba(self, problem: int, K: Any, cross: Any, diag: Any) -> np.ndarray:
-        """Rank probabilities at new samples of one problem, shape (m, n_ranks)."""
+        """Return rank probabilities at new samples of one problem, shape (m, n_ranks)."""
         mean, std = self.predict_latent(problem, K, cross, diag)
         return rank_probabilities(mean, self.thresholds, np.hypot(self.noise, std))
 
@@ -196,14 +196,14 @@ def fit_many(
         K_u is a Gram matrix (n_u, n_u) or a stack of them (n_kernels, n_u, n_u), float64 or
         float32; y_u are zero-based ranks. A problem may lack any of the ranks.
     n_ranks : int, optional
-        Ranks of the scale; the largest rank plus one if not given. A rank that occurs in no
-        problem is legal, see `GapPrior`.
+        Number of ranks of the scale; the largest rank plus one if not given. A rank may occur
+        in no problem, see `GapPrior`.
     weights, noise, thresholds : optional
         The start: ones, one, and the paper's thresholds.
     weight_bounds : (low, high) or "fixed"
     bounds : LikelihoodBounds, optional
     optimizer : "l-bfgs-b" or None
-        None keeps the start and only infers.
+        None keeps the parameters at their start.
     tol : float
         Relative change of the evidence at which the optimiser stops.
     max_iter : int
@@ -286,7 +286,7 @@ def _maximised(
 
 
 def _checked(number: int, K: Any, y: Any, n_ranks: int) -> tuple[np.ndarray, np.ndarray]:
-    """One problem in canonical arrays."""
+    """Return a problem's Gram matrices and ranks as contiguous arrays, checked."""
     K = np.asarray(K)
     K = np.ascontiguousarray(K, dtype=np.float32 if K.dtype == np.float32 else np.float64)
     stack = K[None] if K.ndim == 2 else K

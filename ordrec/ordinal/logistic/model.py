@@ -28,23 +28,23 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
     Parameters
     ----------
     threshold : {"all", "immediate"}
-        Whether a sample pays at all thresholds or at the two ends of its rank. "all" is
-        after small absolute errors, "immediate" after few errors.
+        Whether the loss of a sample counts all thresholds or only the two ends of its rank.
+        "all" aims at small absolute errors, "immediate" at few errors.
     loss : {"logistic", "shifted", "generalised"}
         ``ln(1 + exp(-m))``, ``ln(1 + exp(margin - m))`` or
         ``ln(1 + exp(sharpness (1 - m))) / sharpness``. See `ordrec.ordinal.losses` for the
         sign of the shift and for how the last two tend to the hinge loss of SVORIM and
         SVOREX (C = 1 / alpha for the generalised, 1 / (alpha margin) for the shifted one).
     margin : float
-        Of the shifted loss.
+        Margin of the shifted loss.
     sharpness : float
-        Of the generalised loss.
+        Sharpness of the generalised loss.
     alpha : float
         Weight of the penalty (the note's lambda). The thresholds are not penalised.
     kernel : None, str or Kernel
         None for the linear form; else a name or object as in `ordrec.kernels`.
     gamma, degree, coef0 :
-        Of a kernel given by name, as in scikit-learn.
+        Parameters of a kernel given by name, as in scikit-learn.
     ordered : bool
         Whether the thresholds of "immediate" are constrained to be in order. Those of "all"
         always are.
@@ -68,11 +68,11 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
 
     Notes
     -----
-    `predict_proba` reads the probabilities that minimise the expected loss. Over all
-    thresholds these are cumulative, P(y > k) at each k, and `predict` is the median of the
-    distribution. At the immediate thresholds a sample of rank k is only compared with its
-    neighbours, so they are adjacent-category odds, P(k + 1) / P(k); with ordered thresholds
-    `predict` is then the mode.
+    `predict_proba` returns the probabilities for which the fitted scores minimise the expected
+    loss. With "all" these are cumulative, P(y > k) at each k, and `predict` is the median of the
+    distribution. With "immediate" a sample of rank k is only compared with its neighbours, so
+    they are adjacent-category odds, P(k + 1) / P(k); with ordered thresholds `predict` is then
+    the mode.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         self._warn_unless_converged(solution, self.tol)
         thresholds = solution.thresholds
         if reach == "all":
-            thresholds = np.maximum.accumulate(thresholds)  # ties are exact, rounding is not
+            thresholds = np.maximum.accumulate(thresholds)  # rounding may put ties out of order
         self.thresholds_ = part.all_thresholds(
             thresholds, features @ solution.coef, weight, loss.sharpness
         )
@@ -169,14 +169,14 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         return self
 
     def predict_latent(self, X: Any) -> np.ndarray:
-        """The score f(x), on the scale of ``thresholds_``."""
+        """Return the score f(x), on the scale of ``thresholds_``."""
         X = self._validate_predict(X)
         if self.kernel is None:
             return X @ self.coef_
         return self._cross_gram(X) @ self.dual_coef_
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """P(rank), one column for each of ``classes_``."""
+        """Return P(rank), one column for each of ``classes_``."""
         loss, reach = self._check_parameters()
         odds = loss.logit(self.predict_latent(X)[:, None] - self.thresholds_)
         end = np.full((odds.shape[0], 1), np.inf)

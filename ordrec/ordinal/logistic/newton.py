@@ -2,13 +2,13 @@
 
 Each step minimises the quadratic model within a trust region by preconditioned conjugate
 gradients (Steihaug 1983); the preconditioner is the Hessian's diagonal, which also measures
-the region. The stopping quantity is the decrease that the model still promises, relative to
-the objective: it does not depend on the scale of the features.
+the region. The iteration stops by the decrease that the quadratic model still predicts, relative
+to the objective: this does not depend on the scale of the features.
 
-Ordering. All-threshold objectives are minimised by ordered thresholds of their own accord.
+Ordering. The minimum of an all-threshold objective has ordered thresholds without a constraint.
 For the immediate ones, b_1 <= ... <= b_T is a convex constraint, met by an active-set method:
-minimise with some neighbours tied; walk towards that minimum up to the first threshold in
-the way and tie it too, or, when none is, untie the pair whose multiplier is most negative.
+minimise with some neighbours tied; move towards that minimum until two thresholds meet and tie
+them too, or, if none meet, untie the pair whose multiplier is most negative.
 With lam_k the multiplier of b_k <= b_{k+1}, dJ/db_k = lam_{k-1} - lam_k within a tied group.
 """
 
@@ -26,9 +26,9 @@ from ordrec.ordinal.solution import Solution
 
 __all__ = ["solve"]
 
-ACCEPT, SHRINK, GROW = 1e-4, 0.25, 0.75  # actual over promised decrease
+ACCEPT, SHRINK, GROW = 1e-4, 0.25, 0.75  # actual over predicted decrease
 SHARPEN = 2.0  # a sharp loss is approached from blunter ones, by this factor
-ROUNDING = 1e-14  # of the objective: decreases below are noise
+ROUNDING = 1e-14  # relative decreases of the objective below this are noise
 
 
 def solve(
@@ -112,9 +112,9 @@ def _approach(
 def _minimise(
     J: Objective, x: np.ndarray, tol: float, max_iter: int
 ) -> tuple[np.ndarray, float, float, int]:
-    """Newton steps in a trust region until the promised relative decrease is below tol."""
+    """Newton steps in a trust region until the predicted relative decrease is below tol."""
     value, gradient, H = J.at(x)
-    # products with a matrix cost nothing beside a pass over the data
+    # products with an explicit matrix are cheap compared with a pass over the data
     precision = 1e-8 if isinstance(H, np.ndarray) else 0.01
     radius, violation = np.inf, np.inf
     for iteration in range(1, max_iter + 1):
@@ -139,7 +139,7 @@ def _minimise(
 def _steihaug(
     gradient: np.ndarray, H: Any, radius: float, precision: float
 ) -> tuple[np.ndarray, float, float]:
-    """Step, its length in the preconditioner's norm and the decrease the model promises."""
+    """Step, its length in the preconditioner's norm and the decrease the model predicts."""
     diagonal = H.diagonal()
     M = np.maximum(diagonal, 1e-8 * diagonal.max(initial=1e-300))
     step = np.zeros_like(gradient)
@@ -180,7 +180,7 @@ def _to_boundary(step: np.ndarray, direction: np.ndarray, M: np.ndarray, radius:
 def _minimise_ordered(
     J: Objective, x: np.ndarray, tol: float, max_iter: int
 ) -> tuple[np.ndarray, float, float, int]:
-    """The minimum over ordered thresholds, face by face."""
+    """The minimum over ordered thresholds, by the active-set method."""
     d, used = J.X.shape[1], 0
     w, b = x[:d], np.sort(x[d:])
     tied = np.diff(b) == 0.0

@@ -9,9 +9,9 @@ With m the margins, C_ik = c_i phi''(m_ik) and D_i = sum_k C_ik
                b: -sum_i c_i s_ik phi'(m_ik)                                     (5), (9)
     Hessian    ww: X' diag(D) X + alpha I,  wb: -X' C,  bb: diag(sum_i C_ik)
 
-A sample meets each threshold once, hence the diagonal block. Rows are taken in blocks that
-stay in the processor's cache, so X is read once for everything. Up to `EXPLICIT` features the
-Hessian is built in the same pass; beyond, the C_ik are kept and products are taken.
+A sample meets each threshold once, hence the diagonal block. Rows are processed in blocks that
+stay in the processor's cache, so that X is read only once. Up to `EXPLICIT` features the
+Hessian is built in the same pass; beyond that the C_ik are kept, for products with the Hessian.
 
 =======  =======================  ================
 symbol   variable                 shape
@@ -41,7 +41,7 @@ __all__ = ["Hessian", "Objective"]
 
 EXPLICIT = 200  # features up to which building X' D X costs less than the products it saves
 BLOCK = 1 << 17  # numbers of X in a block
-GROUPS, SHORT = 8, 4  # groups of blocks are summed by threads, if each has so many blocks
+GROUPS, SHORT = 8, 4  # number of groups summed in threads, if each has at least SHORT blocks
 FAR = 200.0  # exponents beyond are cut: e^-200 is nothing beside 1, and products stay finite
 
 
@@ -73,12 +73,12 @@ class Objective:
     tie: np.ndarray
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The weights w and the thresholds b."""
+        """Return the weights w and the thresholds b."""
         d = self.X.shape[1]
         return x[:d], self.tie @ x[d:]
 
     def at(self, x: np.ndarray, *, hessian: bool = True) -> tuple[float, np.ndarray, Any]:
-        """Value, gradient and, if wanted, the Hessian, which offers ``@`` and ``diagonal()``."""
+        """Return value, gradient and, on request, the Hessian, with ``@`` and ``diagonal()``."""
         n, d = self.X.shape
         w, b = self.split(x)
         explicit = hessian and d <= EXPLICIT
@@ -93,7 +93,7 @@ class Objective:
             parts = run_all(sums, groups, engine="threads", n_jobs=-1)
         else:
             parts = [sums(groups[0])]
-        total = _Sums._make(map(sum, zip(*parts, strict=True)))  # in order: always the same
+        total = _Sums._make(map(sum, zip(*parts, strict=True)))  # in a fixed order: reproducible
         value = total.value + 0.5 * self.alpha * float(w @ w)
         gradient = np.concatenate([total.slope + self.alpha * w, total.slope_b @ self.tie])
         if explicit:
@@ -137,7 +137,7 @@ class Objective:
         return _Sums(value, slope, slope_b, curve_b, square, cross)
 
     def gradient_of_thresholds(self, x: np.ndarray) -> np.ndarray:
-        """dJ/db, one entry for each threshold, tied or not."""
+        """Return dJ/db, one entry for each threshold, tied or not."""
         w, b = self.split(x)
         untied = replace(self, tie=np.eye(b.size))
         return untied.at(np.concatenate([w, b]), hessian=False)[1][w.size :]
@@ -154,7 +154,7 @@ class Objective:
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
     def _groups(self) -> list[list[slice]]:
-        """Blocks that are summed together: the same for any number of threads, and so the sums."""
+        """Blocks that are summed together, whatever the number of threads: same sums to the bit."""
         blocks = self._blocks()
         if len(blocks) < GROUPS * SHORT:
             return [blocks]
@@ -163,7 +163,7 @@ class Objective:
 
 
 class Hessian:
-    """The Hessian of an `Objective` at one point, by products."""
+    """The Hessian of an `Objective` at one point, given by its products with vectors."""
 
     def __init__(self, objective: Objective, curvature: np.ndarray):
         self.objective = objective
@@ -182,7 +182,7 @@ class Hessian:
         return np.concatenate([out_w, out_b @ J.tie])
 
     def diagonal(self) -> np.ndarray:
-        """Its diagonal, which preconditions the conjugate gradients."""
+        """Return the diagonal, which preconditions the conjugate gradients."""
         J = self.objective
         D = self.curvature @ np.ones(self.curvature.shape[1])
         diag = np.full(J.X.shape[1], J.alpha)
@@ -223,16 +223,16 @@ def _pair_pass(
     slope_b: np.ndarray,
     curve_b: np.ndarray,
 ) -> float:
-    """Sum of the losses; fills pull and C, adds to the derivatives of the thresholds.
+    """Return the sum of the losses; fill pull and C, add to the derivatives of the thresholds.
 
     With q = e^z, z = sharpness (target - m): -phi' = q / (1 + q), phi'' = sharpness q / (1 + q)^2.
-    One exponential a sample serves all its thresholds, e^(f - b) = e^(f - middle) e^(middle - b),
+    One exponential per sample serves all its thresholds, e^(f - b) = e^(f - middle) e^(middle - b),
     and one logarithm the product of all 1 + q.
     """
     middle = 0.5 * (b.min() + b.max())
     rise = np.exp(np.minimum(sharpness * (middle - b), FAR))
     fall = np.exp(np.minimum(sharpness * (b - middle), FAR))
-    spread = sharpness * (b.max() - middle + abs(target))
+    extent = sharpness * (b.max() - middle + abs(target))
     lift = np.exp(min(sharpness * target, FAR))
     total = 0.0
     for i in range(f.size):
@@ -243,7 +243,7 @@ def _pair_pass(
             C[i, :first] = 0.0
             C[i, last:] = 0.0
         away = sharpness * (f[i] - middle)
-        near = abs(away) + spread < FAR
+        near = abs(away) + extent < FAR
         up = np.exp(away) if near else 0.0
         down = 1.0 / up if near else 0.0
         linear, product, force = 0.0, 0.0, 0.0
@@ -275,7 +275,7 @@ def _pair_pass(
 def _curvature_pass(
     step: np.ndarray, v_b: np.ndarray, C: np.ndarray, pull: np.ndarray, out_b: np.ndarray
 ) -> None:
-    """pull_i = sum_k C_ik (step_i - v_k), its counterpart added to the thresholds."""
+    """Set pull_i = sum_k C_ik (step_i - v_k) and add the thresholds' part of the product."""
     for i in range(step.size):
         total = 0.0
         for k in range(v_b.size):

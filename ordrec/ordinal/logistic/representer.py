@@ -16,7 +16,7 @@ __all__ = ["coordinates", "expansion"]
 
 
 def coordinates(K: np.ndarray, tol: float = 1e-11) -> tuple[np.ndarray, np.ndarray]:
-    """L with K = L L' to within tol times the largest diagonal entry, and the pivots.
+    """Return L with K = L L' to within tol times the largest diagonal entry, and the pivots.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def coordinates(K: np.ndarray, tol: float = 1e-11) -> tuple[np.ndarray, np.ndarr
 
 
 def expansion(L: np.ndarray, pivots: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Dual coefficients over the pivots: k(x, pivots) @ dual = f(x)."""
+    """Return dual coefficients over the pivots: k(x, pivots) @ dual = f(x)."""
     if not L.any():
         return np.zeros_like(w)
     return solve_triangular(L[pivots], w, lower=True, trans="T")

@@ -4,7 +4,7 @@ A smooth margin loss drives a threshold with samples on one side only to infinit
 present ranks, an absent rank is an empty interval: its two thresholds coincide. Below the
 lowest present rank (and above the highest) thresholds are placed where the fitted scores
 leave room for half a sample, shared evenly by the absent ranks: the Krichevsky-Trofimov
-estimate of what was never seen. So every threshold is finite, and one star can still be
+estimate for unseen outcomes. So every threshold is finite, and one star can still be
 predicted for a user who never gave it.
 """
 
@@ -27,21 +27,21 @@ class PresentRanks:
     ranks : ndarray of shape (n,)
         Zero-based.
     n_ranks : int
-        Of the declared scale.
+        Number of ranks of the declared scale.
     inner : bool
-        Whether absent ranks between present ones leave the scale too (where a loss reaches
-        the adjacent thresholds only), not just those beyond both ends.
+        Whether absent ranks between present ones are removed too (for losses that reach the
+        adjacent thresholds only), not just those beyond both ends.
 
     Attributes
     ----------
     ranks : ndarray
         The same samples on the smaller scale.
     n_ranks : int
-        Of the smaller scale.
+        Number of ranks of the smaller scale.
     scale : ndarray of shape (n_ranks,)
-        Its ranks in terms of the declared one.
+        The ranks of the smaller scale, as ranks of the declared one.
     place : ndarray of shape (declared ranks - 1,)
-        For each declared threshold, which of the smaller scale's it coincides with.
+        For each declared threshold, the number of the smaller scale's that it coincides with.
     outer : ndarray of bool, of the same shape
         Whether it lies beyond all present ranks instead.
 
@@ -72,14 +72,14 @@ class PresentRanks:
         weight: np.ndarray | None = None,
         steepness: float = 1.0,
     ) -> np.ndarray:
-        """Thresholds of the declared scale from those of the present ranks.
+        """Return the thresholds of the declared scale, from those of the present ranks.
 
         Parameters
         ----------
         latent, weight : ndarray of shape (n,)
             Fitted scores and weights of the training samples.
         steepness : float
-            Of the logistic curve that turns distances to a threshold into probabilities.
+            Steepness of the logistic curve from distances to a threshold to probabilities.
         """
         weight = np.ones(latent.size) if weight is None else weight
         full = thresholds[self.place].astype(np.float64)

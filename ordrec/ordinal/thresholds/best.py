@@ -25,7 +25,7 @@ def best_thresholds(
     weight: np.ndarray | None = None,
     costs: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Ordered thresholds of least total cost.
+    """Return the ordered thresholds of least total cost.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def best_thresholds(
         Zero-based.
     weight : ndarray of shape (n,), optional
     costs : ndarray of shape (n_ranks, n_ranks), optional
-        Cost of predicting the column's rank when the row's is true; the absolute difference
-        of the ranks by default.
+        Cost of predicting the column's rank when the row's rank is true; by default the
+        absolute difference of the ranks.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class OrdinalLink:
     scale: float
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """P(rank) for each score."""
+        """Return P(rank) for each score, one column per rank."""
         return rank_probabilities(scores, self.thresholds, self.scale)
 
 

@@ -1,4 +1,4 @@
-"""The one prediction rule of all threshold models."""
+"""The prediction rule that all threshold models share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["ranks_between"]
 
 
 def ranks_between(latent: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Zero-based rank: the first j with latent < thresholds[j], the top rank if there is none.
+    """Return zero-based ranks: the first j with latent < thresholds[j], else the top rank.
 
     The thresholds need not be ordered (those of Shashua and Levin may not be).
     """

@@ -17,7 +17,7 @@ __all__ = ["pooled_thresholds"]
 
 @njit(cache=True)
 def pooled_thresholds(log_below: np.ndarray, log_above: np.ndarray) -> np.ndarray:
-    """Ordered t from ``log_below = ln B`` and ``log_above = ln A``, both finite.
+    """Return ordered t from ``log_below = ln B`` and ``log_above = ln A``, both finite.
 
     Examples
     --------

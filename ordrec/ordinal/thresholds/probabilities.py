@@ -19,7 +19,7 @@ __all__ = ["log_interval", "rank_probabilities"]
 
 
 def log_interval(lower: np.ndarray, upper: np.ndarray, link: str = "probit") -> np.ndarray:
-    """``log(F(upper) - F(lower))`` for lower <= upper; either may be infinite.
+    """Return ``log(F(upper) - F(lower))`` for lower <= upper; either may be infinite.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def log_interval(lower: np.ndarray, upper: np.ndarray, link: str = "probit") -> 
     top, bottom = log_cdf(high), log_cdf(low)
     with np.errstate(divide="ignore", invalid="ignore"):
         # log(e^top - e^bottom) = top + log(1 - e^(bottom - top)); one-sided when bottom = -inf
-        # and never above 0, which rounding makes of thresholds that all but coincide.
+        # and cut at 0, which rounding may exceed where thresholds almost coincide
         below = np.minimum(bottom - top, 0.0)
         gain = np.where(np.isneginf(bottom), 0.0, np.log(-np.expm1(below)))
     return top + gain
@@ -43,7 +43,7 @@ def log_interval(lower: np.ndarray, upper: np.ndarray, link: str = "probit") -> 
 def rank_probabilities(
     latent: np.ndarray, thresholds: np.ndarray, scale: np.ndarray | float, link: str = "probit"
 ) -> np.ndarray:
-    """P(rank) for each latent score, shape (n, n_ranks); rows sum to one.
+    """Return P(rank) for each latent score, shape (n, n_ranks); rows sum to one.
 
     ``scale`` is the noise (one number, or one per score); the thresholds are ordered.
     """

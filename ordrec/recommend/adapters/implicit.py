@@ -22,23 +22,25 @@ LEAST_SCORE = -1e30
 
 @dataclass(eq=False)
 class ImplicitModel(IdMappedModel):
-    """A recommender of implicit, for ranking only; unknown users and items come last.
+    """A recommender of the package implicit, for ranking only; unknown users and items come last.
 
     Parameters
     ----------
     model : implicit recommender
         Such as ``implicit.bpr.BayesianPersonalizedRanking()``; it is not changed.
     entries : {"one", "rank"}
-        What the user-item matrix holds: ones, or the ratings' ranks.
+        Entries of the user-item matrix: ones, or the ratings' ranks.
     """
 
     model: Any = None
     entries: Literal["one", "rank"] = "one"
 
     def fit(self, ratings: Ratings) -> ImplicitModel:
-        """Fit a copy to the matrix of users and items."""
+        """Fit a copy of ``model`` to the user-item matrix."""
         if not hasattr(self.model, "recommend"):
-            raise ArgumentError(f"model must be a recommender of implicit, got {self.model!r}")
+            raise ArgumentError(
+                f"model must be a recommender of the package implicit, got {self.model!r}"
+            )
         self._remember(ratings)
         self._rated = sparse.csr_matrix(ratings.matrix(self.entries).T)
         self.model_ = copy.deepcopy(self.model)
@@ -47,7 +49,7 @@ class ImplicitModel(IdMappedModel):
         return self
 
     def scores(self, users: Any, items: Any) -> np.ndarray:
-        """The recommender's scores, one per pair; pairs without a score come last."""
+        """Return the recommender's scores, one per pair; pairs without one score below the rest."""
         user_codes, item_codes = self._codes(users, items)
         scores = np.full(user_codes.size, -np.inf)
         for user in np.unique(user_codes[user_codes >= 0]).tolist():
@@ -88,7 +90,7 @@ class ImplicitModel(IdMappedModel):
 
 
 def implicit_bpr(factors: int = 64, iterations: int = 100, random_state: int = 0) -> ImplicitModel:
-    """implicit's Bayesian personalised ranking, on a matrix of ones."""
+    """Return implicit's Bayesian personalised ranking, to be fitted to a matrix of ones."""
     bpr = import_peer("implicit.bpr", "implicit").BayesianPersonalizedRanking(
         factors=factors, iterations=iterations, random_state=random_state, num_threads=1
     )

@@ -18,13 +18,13 @@ __all__ = ["MyFMModel"]
 
 @dataclass(eq=False)
 class MyFMModel(IdMappedModel):
-    """myFM's Bayesian factorisation machine with an ordered probit, by Gibbs sampling.
+    """myFM's Bayesian factorisation machine with an ordered probit, fitted by Gibbs sampling.
 
     Parameters
     ----------
     rank : int
     n_iter : int
-        Sweeps; all but the first tenth are kept.
+        Number of Gibbs sweeps; the first tenth is discarded.
     implicit : bool
         Whether users are also described by the items they rated and items by their users.
     random_state : int
@@ -36,11 +36,11 @@ class MyFMModel(IdMappedModel):
     random_state: int = 0
 
     def fit(self, ratings: Ratings) -> MyFMModel:
-        """Draw the samples."""
+        """Draw samples of the factorisation machine's parameters."""
         self._myfm = import_peer("myfm", "myfm")
         self._remember(ratings)
         seen = sparse.csr_matrix(ratings.matrix("one").T)
-        # The last row of each block is an unknown: no features.
+        # The last row of each block is all zeros, for unknown users or items.
         self._blocks = [_described(side, self.implicit) for side in (seen, seen.T.tocsr())]
         groups = [ratings.n_users, ratings.n_items]
         if self.implicit:
@@ -60,11 +60,11 @@ class MyFMModel(IdMappedModel):
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Expected ratings."""
+        """Return the expected rating of each pair."""
         return self.predict_proba(users, items) @ self.scale_.values
 
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
-        """Distributions averaged over the samples."""
+        """Return rating distributions averaged over the samples, one row per pair."""
         user_codes, item_codes = self._codes(users, items)
         p = np.zeros((user_codes.size, self.scale_.n_ranks))
         if user_codes.size:
@@ -82,7 +82,7 @@ class MyFMModel(IdMappedModel):
 
 
 def _described(seen: sparse.csr_matrix, implicit: bool) -> sparse.csr_matrix:
-    """One-hot rows, with the row of ratings at unit length if wanted, and a row of zeros."""
+    """One-hot rows, followed by unit-length rows of ``seen`` if ``implicit``; last a zero row."""
     parts = [sparse.identity(seen.shape[0], format="csr")]
     if implicit:
         counts = np.diff(seen.indptr)

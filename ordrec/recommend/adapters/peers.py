@@ -12,10 +12,10 @@ __all__ = ["import_peer"]
 
 
 def import_peer(module: str, package: str) -> Any:
-    """The module, without the warnings of its own imports."""
+    """Import a module without showing its warnings; the error says how to install it."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of their own imports
+            warnings.simplefilter("ignore")
             return import_module(module)
     except ImportError as error:
         raise ArgumentError(

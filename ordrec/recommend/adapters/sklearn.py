@@ -16,12 +16,12 @@ from ordrec.recommend.base import IdMappedModel
 
 __all__ = ["SklearnModel", "ridge_on_ids"]
 
-MAX_WORDS = 100  # distinct words of a side column that is still a category
+MAX_WORDS = 100  # side columns with more distinct words are left out
 
 
 @dataclass(eq=False)
 class SklearnModel(IdMappedModel):
-    """Any regressor or classifier, a sample being a pair of a user and an item.
+    """Any scikit-learn regressor or classifier, with one sample per pair of a user and an item.
 
     A classifier is trained on the ranks 0, 1, ...; with ``predict_proba`` it gives
     distributions. A regressor is trained on the ratings.
@@ -31,10 +31,10 @@ class SklearnModel(IdMappedModel):
     estimator : estimator
         Not changed; a clone is fitted.
     features : {"ids", "side", "both"}
-        One column for each user and item, the columns of the side tables, or both. In the
-        tables numbers are taken as they are, the mean where one is missing; words ("a" or
-        "a|b") become a column each, unless there are more than a hundred (titles). An unknown
-        user or item has zeros for its ids and means for its side features.
+        One column for each user and item, the columns of the side tables, or both. Numbers in
+        the tables are used as they are, with the mean for missing ones; words ("a" or "a|b")
+        become one column each, unless a column has more than a hundred (such as titles). An
+        unknown user or item has zeros for its ids and means for its side features.
     dense : bool
         Whether the estimator needs a dense matrix.
     """
@@ -44,7 +44,7 @@ class SklearnModel(IdMappedModel):
     dense: bool = False
 
     def fit(self, ratings: Ratings) -> SklearnModel:
-        """Make the matrix of pairs and fit a clone."""
+        """Fit a clone of the estimator to the features of the rated pairs."""
         from sklearn.base import clone, is_classifier
 
         if self.features not in ("ids", "side", "both"):
@@ -63,7 +63,7 @@ class SklearnModel(IdMappedModel):
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """The estimator's predictions, within the scale."""
+        """Return the estimator's predictions, clipped to the scale."""
         codes = self._codes(users, items)
         if not codes[0].size:
             return np.zeros(0)
@@ -72,7 +72,7 @@ class SklearnModel(IdMappedModel):
 
     @available_if(lambda model: hasattr(model.estimator, "predict_proba"))
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
-        """The estimator's distributions; ranks without training ratings get probability 0."""
+        """Return the estimator's distributions; ranks without training ratings have P = 0."""
         codes = self._codes(users, items)
         p = np.zeros((codes[0].size, self.scale_.n_ranks))
         if codes[0].size:
@@ -80,7 +80,7 @@ class SklearnModel(IdMappedModel):
         return p
 
     def _side(self, n_rows: int, table: pd.DataFrame | None) -> sparse.csr_matrix:
-        """Rows of all users or items, and one for the unknown."""
+        """Feature rows of all users or items, and a last row for unknown ones."""
         parts = []
         if self.features in ("ids", "both"):
             ids = sparse.identity(n_rows, format="csr")
@@ -97,14 +97,14 @@ class SklearnModel(IdMappedModel):
 
 
 def ridge_on_ids(alpha: float = 5.0) -> SklearnModel:
-    """scikit-learn's ridge regression on one column for each user and item."""
+    """Return scikit-learn's ridge regression on one column for each user and item."""
     from sklearn.linear_model import Ridge
 
     return SklearnModel(Ridge(alpha))
 
 
 def _columns_of(table: pd.DataFrame) -> np.ndarray:
-    """A side table as numbers."""
+    """Numeric features from a side table."""
     numbers = table.select_dtypes(["number", "bool"]).astype(np.float64)
     parts = [numbers.fillna(numbers.mean()).fillna(0.0).to_numpy()]
     for name in table.columns.difference(numbers.columns):

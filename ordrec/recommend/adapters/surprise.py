@@ -21,7 +21,7 @@ SEEDED_BY_SURPRISE = ("SVD", "SVDpp", "NMF", "CoClustering")
 
 @dataclass(eq=False)
 class SurpriseModel(IdMappedModel):
-    """An algorithm of Surprise.
+    """A rating prediction algorithm of the package Surprise.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class SurpriseModel(IdMappedModel):
     random_state: int = 0
 
     def fit(self, ratings: Ratings) -> SurpriseModel:
-        """Hand the ratings over by their codes and fit."""
+        """Fit the algorithm to the ratings."""
         surprise = import_peer("surprise", "scikit-surprise")
         self._remember(ratings)
         if not isinstance(self.algorithm, str):
@@ -59,13 +59,13 @@ class SurpriseModel(IdMappedModel):
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """The algorithm's estimates, computed one pair at a time, as Surprise does."""
+        """Return the algorithm's estimates, computed one pair at a time, as Surprise does."""
         user_codes, item_codes = self._codes(users, items)
         pairs = zip(user_codes.tolist(), item_codes.tolist(), strict=True)
         return np.array([self.model_.predict(u, i).est for u, i in pairs], dtype=np.float64)
 
 
 def surprise_knn(k: int = 40, shrinkage: float = 100.0) -> SurpriseModel:
-    """Surprise's most accurate neighbourhood model: item neighbours around baselines."""
+    """Return Surprise's most accurate neighbourhood model: item neighbours around baselines."""
     similarity = {"name": "pearson_baseline", "user_based": False, "shrinkage": shrinkage}
     return SurpriseModel("KNNBaseline", {"k": k, "sim_options": similarity})

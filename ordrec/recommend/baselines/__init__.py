@@ -1,1 +1,1 @@
-"""Models that every other model has to beat."""
+"""Baseline rating models: means, histograms, biases and item neighbours."""

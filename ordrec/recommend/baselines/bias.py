@@ -51,7 +51,7 @@ class BiasModel(IdMappedModel):
     max_iter: int = 200
 
     def fit(self, ratings: Ratings) -> BiasModel:
-        """Solve for both biases at once."""
+        """Fit the mean and, jointly, the biases of users and items."""
         if min(self.user_damping, self.item_damping) < 0:
             raise ArgumentError(
                 f"damping must not be negative, got {self.user_damping}, {self.item_damping}"
@@ -83,7 +83,7 @@ class BiasModel(IdMappedModel):
         return self
 
     def fold_in(self, ratings: Ratings) -> BiasModel:
-        """Return a model with the biases of these users, given the item biases, which are kept."""
+        """Return a model with new biases for these users; the item biases are kept."""
         user_ids, users, items = self._with_users_of(ratings)
         model = copy.copy(self)
         model.user_ids_ = user_ids
@@ -95,12 +95,12 @@ class BiasModel(IdMappedModel):
         return model
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Mean plus the two biases, within the scale."""
+        """Return ``mu + b_u + b_i`` for each pair, clipped to the scale."""
         user_codes, item_codes = self._codes(users, items)
         return self._clipped(self.baseline(user_codes, item_codes))
 
     def baseline(self, user_codes: np.ndarray, item_codes: np.ndarray) -> np.ndarray:
-        """``mu + b_u + b_i`` by codes (-1 for the unknown), not clipped."""
+        """Return ``mu + b_u + b_i`` for pairs of codes (-1 for unknown ids), not clipped."""
         return (
             self.mean_
             + _or_zero(self.user_bias_, user_codes)
@@ -124,4 +124,4 @@ class BiasModel(IdMappedModel):
 
 
 def _or_zero(bias: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    return np.append(bias, 0.0)[codes]  # -1 is the last
+    return np.append(bias, 0.0)[codes]  # code -1 reads the appended 0

@@ -24,7 +24,7 @@ class RatingHistogram(GlobalMean):
     Parameters
     ----------
     smoothing : float
-        Added to the count of each scale value, so that none is impossible.
+        Added to the count of each scale value, so that none has probability 0.
     """
 
     smoothing: float = 1.0
@@ -37,7 +37,7 @@ class RatingHistogram(GlobalMean):
         return self
 
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
-        """The same distribution for every pair, one column per scale value."""
+        """Return the same distribution for every pair, one column per scale value."""
         codes, _ = self._codes(users, items)
         return np.tile(self.distribution_, (codes.size, 1))
 

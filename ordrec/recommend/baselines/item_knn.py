@@ -34,7 +34,7 @@ __all__ = ["ItemKNN"]
 class ItemKNN(IdMappedModel):
     """Item-based nearest neighbours around the biases, (3).
 
-    Similarities are computed on demand, one row of an item at a time, so that no
+    Similarities are computed on demand, for one item at a time, so that no
     items-by-items matrix is ever held in memory; ``fit`` is quick and ``predict`` costs
     ``sum_v |I_v|`` over the users v of each distinct item. Where a user has no similar
     item, or user or item is unknown, the prediction is that of the biases.
@@ -42,14 +42,14 @@ class ItemKNN(IdMappedModel):
     Parameters
     ----------
     k : int
-        Largest number of neighbours: those with the largest similarities, positive ones only.
+        Maximum number of neighbours: the items with the largest positive similarities.
     similarity : {"pearson", "cosine"}
         Whether the norms in (2) are over the users who rated both items, or over all
         users who rated one of them.
     shrinkage : float
-        Pulls similarities that rest on few common users to 0, (2).
+        Shrinks similarities that are based on few common users towards 0, (2).
     user_damping, item_damping : float
-        Of the biases, as in `BiasModel`.
+        Damping of the biases, as in `BiasModel`.
     """
 
     k: int = 40
@@ -88,7 +88,7 @@ class ItemKNN(IdMappedModel):
         self._norms = norms if self.similarity == "cosine" else np.zeros(0)
 
     def fold_in(self, ratings: Ratings) -> ItemKNN:
-        """Return a model that predicts for these users from these ratings; similarities stay."""
+        """Return a model that predicts for these users from these ratings, same similarities."""
         _, users, items = self._with_users_of(ratings)
         model = copy.copy(self)
         model.bias_ = self.bias_.fold_in(ratings)
@@ -108,7 +108,7 @@ class ItemKNN(IdMappedModel):
         return model
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Biases plus the weighted mean error on the neighbours, within the scale."""
+        """Return the prediction (3) for each pair, clipped to the scale."""
         user_codes, item_codes = self._codes(users, items)
         values = self.bias_.baseline(user_codes, item_codes)
         known = np.flatnonzero((user_codes >= 0) & (item_codes >= 0))
@@ -142,15 +142,15 @@ class ItemKNN(IdMappedModel):
         model._check_parameters()
         model.bias_ = BiasModel.from_state(arrays, metadata["bias"])
         n_users, n_items = len(model.user_ids_), len(model.item_ids_)
-        model._by_user = _taken(arrays, "trained", n_items)
-        model._profiles = _taken(arrays, "profiles", n_items)
+        model._by_user = _take_compressed(arrays, "trained", n_items)
+        model._profiles = _take_compressed(arrays, "profiles", n_items)
         if not model._by_user[0].size <= model._profiles[0].size == n_users + 1:
             raise ModelFileError(f"the profiles do not match {n_users} users")
         model._index_items()
         return model
 
 
-# ---- the arithmetic --------------------------------------------------------------------
+# ---- computation -----------------------------------------------------------------------
 
 
 def _compressed(
@@ -162,7 +162,9 @@ def _compressed(
     return start.astype(np.int64), columns[order].astype(np.int32), values[order]
 
 
-def _taken(arrays: Any, name: str, n_columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _take_compressed(
+    arrays: Any, name: str, n_columns: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The three arrays of `_compressed`, read from a file."""
     n_rows = take(arrays, f"{name}.start", np.int64, (None,)).size - 1
     start, items = take_rows(
@@ -216,9 +218,10 @@ def _neighbour_means(
 
 @njit(cache=True)
 def _add_sums(raters, errors, by_user_start, by_user_items, by_user_errors, sums, touched):  # type: ignore[no-untyped-def]
-    """Sums of an item with every item of its raters; returns how many items are ``touched``.
+    """Add up the sums of (2) for an item and all items of its raters; returns how many they are.
 
-    ``sums`` holds e_i e_j, e_i^2, e_j^2 and n_ij, side by side for each item.
+    ``sums`` has one row per item j, with the sums of e_i e_j, e_i^2, e_j^2 and 1; ``touched``
+    lists the items whose rows were changed.
     """
     n_touched = 0
     for a in range(raters.size):

@@ -25,7 +25,7 @@ class GlobalMean(IdMappedModel):
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """The same rating for every pair."""
+        """Return the mean rating for every pair."""
         codes, _ = self._codes(users, items)
         return np.full(codes.size, self.mean_)
 
@@ -43,7 +43,7 @@ class GlobalMean(IdMappedModel):
 
 
 def mean_on(scale: Scale, metadata: dict[str, Any]) -> float:
-    """The mean rating in a file, checked to be on the scale: NaN would reach every prediction."""
+    """Return the mean rating in a file's metadata, checked to be a number within the scale."""
     mean = float(metadata["mean"])
     low, high = scale.values[[0, -1]]
     if not low <= mean <= high:

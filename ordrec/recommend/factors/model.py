@@ -5,9 +5,9 @@ With u a user, i an item, y the zero-based rank of a rating and k a threshold:
 (1) ``f_ui = b_i + p_u . q_i`` and ``P(y_ui > k) = sigma(f_ui - theta_uk)``: the all-threshold
     logistic loss ``sum_k ln(1 + exp(-m_uik))``, ``m_uik = s_k (f_ui - theta_uk)``, with ``s_k`` = 1
     if the rating is above threshold k and -1 if not (`ordrec.ordinal.losses`).
-(2) ``(p_u, theta_u) ~ N(B' a_u, S)`` and ``(q_i, b_i) ~ N(C' c_i, V)``: users and items are
-    alike by who rated what (``a_u`` and ``c_i``: a constant, how many ratings there are, and
-    coordinates of the matrix of ones where there is a rating).
+(2) ``(p_u, theta_u) ~ N(B' a_u, S)`` and ``(q_i, b_i) ~ N(C' c_i, V)``: the prior means depend
+    on who rated what (``a_u`` and ``c_i``: a constant, the number of ratings, and coordinates
+    of the matrix with ones where there is a rating).
 (3) ``-ln sigma(m) <= ln(1 + exp(-xi)) + (xi - m) / 2 + w (m^2 - xi^2) / 2``, for every xi, with
 (4) ``w = tanh(xi / 2) / (2 xi)``; tightest on average at ``xi^2 = E[m^2]``.
 
@@ -28,8 +28,8 @@ All-threshold loss for factors: Srebro, Rennie, Jaakkola, "Maximum-margin matrix
 user: Koren, Sill, "OrdRec" (2011). (3): Jaakkola, Jordan, "Bayesian parameter estimation via
 variational methods" (2000). (7): MacKay (1992).
 
-Departures: those papers fit points, by gradient steps and with penalties found by
-cross-validation; here the posterior's width does both, and the rows are exact block updates.
+Departures: those papers compute point estimates by gradient steps, with penalties chosen by
+cross-validation; here the penalties follow from the posteriors, and rows have exact block updates.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from ordrec.recommend.factors.row_updates import probabilities, update_items, up
 __all__ = ["OrdinalFactors"]
 
 FOLD_IN_STEPS = 8
-START_SPREAD = 0.3  # of the random item factors
-PIECES = 64  # of the rows, dealt to the threads
-PER_ROW = 30  # what solving a row costs, in ratings
+START_SD = 0.3  # standard deviation of the random item factors at the start
+PIECES = 64  # into which the rows are cut for the threads
+PER_ROW = 30  # cost of solving a row's linear system, in ratings
 
 
 @dataclass(eq=False)
@@ -70,7 +70,7 @@ class OrdinalFactors(IdMappedModel):
     Parameters
     ----------
     rank : int
-        Number of factors. More cost time, not accuracy: useless ones are shrunk to 0.
+        Number of factors. More factors cost time but not accuracy: useless ones shrink to 0.
     pattern : int
         Number of coordinates of the pattern of who rated what that the priors of users and
         items depend on; 0 for priors that are the same for all.
@@ -96,11 +96,11 @@ class OrdinalFactors(IdMappedModel):
     -----
     The all-threshold loss counts a rating once at every threshold, as if these were separate
     observations, so that the posteriors are somewhat too narrow: on ratings that are pure noise
-    the log-loss is worse than that of the histogram by .05 to .25. On MovieLens the shrinkage
-    that comes out is as good as any.
+    the log-loss is worse than that of the histogram by .05 to .25. On MovieLens the learnt
+    shrinkage is as good as any other.
 
     An unknown user has the thresholds and factors of the average user, an unknown item those
-    of the average item, and both their whole prior variance.
+    of the average item, both with the full prior variance.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class OrdinalFactors(IdMappedModel):
         by_item = _Rows.of(ratings.items, ratings.users, ratings.levels, ratings.n_items)
         self._pattern, of_users, of_items = RatingPattern.of(ratings, self.pattern)
         z, e = self._start(ratings)
-        vz, ve = np.full_like(z, START_SPREAD**2), np.full_like(e, START_SPREAD**2)
+        vz, ve = np.full_like(z, START_SD**2), np.full_like(e, START_SD**2)
         users = RowPrior(of_users, ratings.user_counts > 0, z.mean(axis=0))
         items = RowPrior(of_items, ratings.item_counts > 0, np.zeros(self.rank + 1))
         loss = np.zeros(ratings.n_items)
@@ -137,7 +137,7 @@ class OrdinalFactors(IdMappedModel):
             def update(rows: _Rows, step: Callable[..., None], *arguments: Any) -> None:
                 pieces = pairwise(rows.pieces.tolist())
                 done = threads.map(lambda piece: step(*piece, *rows.arrays, *arguments), pieces)
-                list(done)  # raises what a thread raised
+                list(done)  # raises the exceptions of the threads
 
             for sweep in range(self.n_iter):
                 update(by_user, update_users, e, ve, users.means, users.P, z, vz)  # (5)
@@ -164,24 +164,24 @@ class OrdinalFactors(IdMappedModel):
             )
 
     def _start(self, ratings: Ratings) -> tuple[np.ndarray, np.ndarray]:
-        """The same thresholds for all users, by the shares of the ranks; small item factors."""
+        """Start: thresholds from the shares of the ranks, equal for all users; small factors."""
         counts = np.bincount(ratings.levels, minlength=ratings.scale.n_ranks) + 1.0
         z = np.zeros((ratings.n_users, self.rank + counts.size - 1))
         z[:, self.rank :] = logit(np.cumsum(counts)[:-1] / counts.sum())
         e = np.zeros((ratings.n_items, self.rank + 1))
         random = np.random.default_rng(self.random_state)
-        e[:, : self.rank] = random.normal(0.0, START_SPREAD, (ratings.n_items, self.rank))
+        e[:, : self.rank] = random.normal(0.0, START_SD, (ratings.n_items, self.rank))
         return z, e
 
     # ---- predictions -----------------------------------------------------------------------
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """One rating per pair, by ``decision``."""
+        """Return one rating per pair, chosen by ``decision``."""
         p = self.predict_proba(users, items)
         return decide(p, self.decision, self.scale_.values)
 
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
-        """One row per pair, one column per scale value in ascending order; rows sum to 1."""
+        """Return distributions, one row per pair and one column per scale value, ascending."""
         user_codes, item_codes = self._codes(users, items)
         return probabilities(user_codes, item_codes, self._z, self._vz, self._e, self._ve)
 
@@ -206,9 +206,9 @@ class OrdinalFactors(IdMappedModel):
         return self._e[:-1, self.rank]
 
     def item_factors_by_fold(self, ratings: Ratings, n_folds: int = 4) -> np.ndarray:
-        """Item factors for a kernel: without each fold of users, and last with all of them.
+        """Return item factors for a kernel, fitted without each fold of users, last with all.
 
-        The users are dealt into folds by code, modulo ``n_folds``, as in `LowRank`: factors
+        The users are divided into folds by code, modulo ``n_folds``, as in `LowRank`: factors
         fitted to a user's ratings contain what they are used to predict. The factors are scaled so
         that their products are the covariances of items' scores over users.
 
@@ -226,10 +226,10 @@ class OrdinalFactors(IdMappedModel):
             sets.append(model.item_factors_ @ np.linalg.cholesky(S))
         return np.stack(sets)
 
-    # ---- users who come later ----------------------------------------------------------------
+    # ---- new users -----------------------------------------------------------------------------
 
     def fold_in(self, ratings: Ratings) -> OrdinalFactors:
-        """Return a model that knows these users by these ratings, (5); the rest is kept."""
+        """Return a model with these users fitted to these ratings, (5), and all else kept."""
         user_ids, users, items = self._with_users_of(ratings)
         known = items >= 0
         distinct, users = np.unique(users[known], return_inverse=True)
@@ -250,7 +250,7 @@ class OrdinalFactors(IdMappedModel):
         return model
 
     def without_users(self) -> OrdinalFactors:
-        """A model without its training users, to fold others in: small, with quick id lookups."""
+        """Return a model without its training users, small and quick, to fold others in."""
         self._check_fitted()
         model = copy.copy(self)
         model.user_ids_ = self.user_ids_[:0]

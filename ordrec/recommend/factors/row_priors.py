@@ -38,7 +38,7 @@ class RowPrior:
     Parameters
     ----------
     features : ndarray of shape (n_rows, n_features)
-        The first one is constant.
+        The first feature is constant.
     seen : ndarray of bool
         Rows that have ratings.
     mean : ndarray
@@ -84,7 +84,7 @@ class RowPrior:
         return float(rows + np.sum(own * self.P) + PRIOR_ROWS * log_det) / 2
 
     def with_average(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Posteriors with a last row for the unknown, which rows without ratings get as well."""
+        """Return posteriors with a last row for unknown ids; rows without ratings equal it."""
         mean, variance = np.vstack([mean, self.B[:1]]), np.vstack([variance, np.diag(self.S)])
         unseen = np.append(~self._seen, True)
         mean[unseen], variance[unseen] = self.B[0], np.diag(self.S)
@@ -93,7 +93,7 @@ class RowPrior:
 
 @dataclass(frozen=True)
 class RatingPattern:
-    """Coordinates of users by what they rated.
+    """Coordinates of users, computed from which items they rated.
 
     The singular vectors of the matrix ``x_ui / sqrt((n_u + DAMPING) (n_i + DAMPING))``, ``x_ui``
     being 1 where there is a rating: ``basis`` holds, for each item, what a rating of it adds
@@ -103,7 +103,7 @@ class RatingPattern:
     ----------
     basis : ndarray of shape (n_items, n_coordinates)
     count_mean, count_scale : float
-        Of the logarithms of the users' numbers of ratings.
+        Mean and standard deviation of ``log(1 + n_u)`` over the users with ratings.
     """
 
     basis: np.ndarray
@@ -112,7 +112,7 @@ class RatingPattern:
 
     @classmethod
     def of(cls, ratings: Ratings, size: int) -> tuple[RatingPattern, np.ndarray, np.ndarray]:
-        """The pattern, and the features of all users and of all items."""
+        """Return the pattern, the features of all users and the features of all items."""
         from sklearn.utils.extmath import randomized_svd
 
         size = min(size, min(ratings.n_users, ratings.n_items) - 1)
@@ -146,7 +146,7 @@ class RatingPattern:
         return pattern, of_users, of_items
 
     def features(self, users: np.ndarray, items: np.ndarray, n_users: int) -> np.ndarray:
-        """Features of users who rated these items."""
+        """Return the features of users who rated these items."""
         if self.basis.shape[1] == 0:
             return np.ones((n_users, 1))
         counts = np.bincount(users, minlength=n_users)
@@ -159,12 +159,12 @@ class RatingPattern:
 
     @property
     def n_features(self) -> int:
-        """Coordinates, the number of ratings and the constant; or the constant alone."""
+        """Number of features: coordinates, rating count and constant, or the constant alone."""
         n_coordinates = self.basis.shape[1]
         return n_coordinates + 2 if n_coordinates else 1
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The arrays of a model file."""
+        """Return the pattern as arrays of a model file."""
         return {
             "pattern.basis": self.basis,
             "pattern.counts": np.array([self.count_mean, self.count_scale]),

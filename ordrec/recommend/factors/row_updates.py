@@ -1,4 +1,4 @@
-"""The compiled half of `OrdinalFactors`: one user's or one item's update, and probabilities.
+"""Compiled loops of `OrdinalFactors`: updates of users and items, and probabilities.
 
 Equation numbers are those of `ordrec.recommend.factors.model`. Each row reads the other side
 and writes itself alone, so the rows may be done in any order, by any number of threads, with the
@@ -46,11 +46,11 @@ def update_users(
         _begin(A, g, P, prior[u])
         for a in range(start[u], start[u + 1]):
             q, vq = e[items[a]], ve[items[a]]
-            f, spread = _latent(z[u], vz[u], q, vq, rank)
+            f, variance = _latent(z[u], vz[u], q, vq, rank)
             weights, pull = 0.0, 0.0
             for k in range(width - rank):
                 t = rank + k
-                w, _, _ = _weight((f - z[u, t]) ** 2 + spread + vz[u, t])  # (4)
+                w, _, _ = _weight((f - z[u, t]) ** 2 + variance + vz[u, t])  # (4)
                 half = 0.5 if levels[a] > k else -0.5
                 weights += w
                 pull += half
@@ -86,7 +86,7 @@ def update_items(
     ve: np.ndarray,
     loss: np.ndarray,
 ) -> None:
-    """New posteriors of the items ``first..stop-1``, (6), and their bound (3) before."""
+    """New posteriors of the items ``first..stop-1``, (6), and the bound (3) before the update."""
     rank, width = e.shape[1] - 1, z.shape[1]
     A = np.empty((rank + 1, rank + 1))
     g = np.empty(rank + 1)
@@ -95,11 +95,11 @@ def update_items(
         total = 0.0
         for a in range(start[i], start[i + 1]):
             p, vp = z[users[a]], vz[users[a]]
-            f, spread = _latent(p, vp, e[i], ve[i], rank)
+            f, variance = _latent(p, vp, e[i], ve[i], rank)
             weights, pull = 0.0, 0.0
             for k in range(width - rank):
                 t = rank + k
-                w, xi, fall = _weight((f - p[t]) ** 2 + spread + vp[t])  # (4)
+                w, xi, fall = _weight((f - p[t]) ** 2 + variance + vp[t])  # (4)
                 half = 0.5 if levels[a] > k else -0.5
                 weights += w
                 pull += half + w * p[t]
@@ -129,17 +129,17 @@ def probabilities(
     e: np.ndarray,
     ve: np.ndarray,
 ) -> np.ndarray:
-    """P(rank) of pairs of rows, (7); negative rows count from the end."""
+    """Return P(rank) of pairs of rows, (7); negative rows count from the end."""
     rank, width = e.shape[1] - 1, z.shape[1]
     n_ranks = width - rank + 1
     out = np.empty((users.size, n_ranks))
     for a in range(users.size):
         p, vp = z[users[a]], vz[users[a]]
-        f, spread = _latent(p, vp, e[items[a]], ve[items[a]], rank)
+        f, variance = _latent(p, vp, e[items[a]], ve[items[a]], rank)
         above = 1.0
         for k in range(n_ranks - 1):
             t = rank + k
-            m = (f - p[t]) / np.sqrt(1.0 + np.pi / 8.0 * (spread + vp[t]))  # (7)
+            m = (f - p[t]) / np.sqrt(1.0 + np.pi / 8.0 * (variance + vp[t]))  # (7)
             # Posterior means of thresholds may cross where a user left ranks out.
             further = min(above, 1.0 / (1.0 + np.exp(-m)))
             out[a, k] = above - further
@@ -156,11 +156,11 @@ def _latent(
     p: np.ndarray, vp: np.ndarray, q: np.ndarray, vq: np.ndarray, rank: int
 ) -> tuple[float, float]:
     """Mean and variance of ``f = p.q + b``, (1)."""
-    f, spread = q[rank], vq[rank]
+    f, variance = q[rank], vq[rank]
     for x in range(rank):
         f += p[x] * q[x]
-        spread += vp[x] * (q[x] * q[x] + vq[x]) + p[x] * p[x] * vq[x]
-    return f, spread
+        variance += vp[x] * (q[x] * q[x] + vq[x]) + p[x] * p[x] * vq[x]
+    return f, variance
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -175,7 +175,7 @@ def _weight(square: float) -> tuple[float, float, float]:
 
 @njit(cache=True, nogil=True)
 def _begin(A: np.ndarray, g: np.ndarray, P: np.ndarray, mean: np.ndarray) -> None:
-    """Start a row's linear system, (5) or (6), with the prior; of A the lower triangle is used."""
+    """Start a row's linear system, (5) or (6), with the prior; only A's lower triangle is used."""
     for x in range(g.size):
         total = 0.0
         for y in range(g.size):

@@ -1,8 +1,8 @@
-"""Items as a user's own model sees them: by the ratings of other users, never their own.
+"""Descriptions of items for one user's model, made from the ratings of the other users only.
 
 Missing ratings are filled with the item's mean, or by a weighted low-rank estimate. A source
-gives the kernel between items, or the items as rows of features, for one user at a time; an
-item code of -1 is an item without ratings. Its kernel with all others is zero.
+gives the kernel between items, or the items as rows of features, for one user at a time. An
+item code of -1 is an item without ratings, whose kernel with all others is zero.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ N_FOLDS = 5
 
 
 class ItemSource(Protocol):
-    """Items as one user's model sees them."""
+    """Kernels and features of items, computed without the ratings of a given user."""
 
     def gram(self, user: int, items: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
-        """Kernel of some items with others (or with themselves), without the user."""
+        """Kernel of some items with others (or with themselves), without the user's ratings."""
         ...
 
     def rows(self, user: int, items: np.ndarray) -> np.ndarray:
-        """One row of features per item, without the user."""
+        """One row of features per item, without the user's ratings."""
         ...
 
 
 def source_of(features: Any, kernel: Any, ratings: Ratings) -> ItemSource:
-    """The source that the parameters of a `PerUserPredictor` ask for."""
+    """Return the item source for the parameters of a `PerUserPredictor`."""
     if kernel == "pearson":
         kernel = Pearson().normalised()
     if not isinstance(kernel, Kernel):
@@ -51,10 +51,10 @@ def source_of(features: Any, kernel: Any, ratings: Ratings) -> ItemSource:
 
 
 class MeanSource:
-    """Missing ratings are the mean of the item's other ratings.
+    """An item source that fills missing ratings with the mean of the item's other ratings.
 
-    The kernel is an `ItemKernel`: one table for all users, from which each one's is downdated
-    exactly, item means and deviations included.
+    The kernel is an `ItemKernel`: one table for all users, from which a user's ratings are
+    removed exactly, also from the items' means and deviations.
     """
 
     def __init__(self, ratings: Ratings, kernel: Kernel):
@@ -62,13 +62,13 @@ class MeanSource:
         self._kernel = ItemKernel(kernel).fit(self._matrix)
 
     def gram(self, user: int, items: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
-        """Kernel of some items with others (or with themselves), without the user."""
+        """Kernel of some items with others (or with themselves), without the user's ratings."""
         K = self._kernel.for_user(user, np.maximum(items, 0), others)
         K[items < 0] = 0.0
         return K
 
     def rows(self, user: int, items: np.ndarray) -> np.ndarray:
-        """The items' ratings by all other users; the centre everywhere if nobody else rated it."""
+        """Ratings of the items by all other users; the centre for items nobody else rated."""
         known = np.flatnonzero(items >= 0)
         part = self._matrix.values[items[known]].tocoo()
         others = part.col != user
@@ -84,12 +84,12 @@ class MeanSource:
 
 
 class LowRankSource:
-    """Missing ratings are those of a weighted low-rank estimate.
+    """An item source that fills missing ratings with a weighted low-rank estimate.
 
-    The users are dealt into folds (by code). For a user of a fold the estimate is fitted
-    without the columns of the whole fold, which are not features either: factors fitted to the
-    user's ratings would contain what they are used to predict. There is one kernel matrix per
-    fold, over all items.
+    The users are divided into folds (by code). For a user of a fold the estimate is fitted
+    without the columns of the whole fold, and these are not used as features either: factors
+    fitted to the user's ratings would contain what they are used to predict. There is one
+    kernel matrix per fold, over all items.
     """
 
     def __init__(self, ratings: Ratings, kernel: Kernel, features: LowRankEM):
@@ -116,7 +116,7 @@ class LowRankSource:
         return K
 
     def rows(self, user: int, items: np.ndarray) -> np.ndarray:
-        """The filled ratings of all users outside the fold; an unknown item has the mean row."""
+        """Filled ratings of all users outside the fold; an unknown item has the mean row."""
         filled = self._rows[user % self._n_folds]
         X = filled[np.maximum(items, 0)]
         X[items < 0] = filled.mean(axis=0)

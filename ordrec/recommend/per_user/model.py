@@ -24,7 +24,7 @@ from ordrec.recommend.per_user.state import (
 
 __all__ = ["PerUserPredictor", "per_user_logistic"]
 
-MOST_JOBS = 4096  # that a model file may ask for
+MOST_JOBS = 4096  # largest n_jobs accepted from a model file
 USERS_PER_TASK = 16
 POOLED_RATINGS = 5.0  # pooled ratings added to those of a user without a model
 
@@ -46,11 +46,11 @@ class PerUserPredictor(IdMappedModel):
     Parameters
     ----------
     solver : estimator, optional
-        Any estimator of `ordrec.ordinal`, or a classifier of the same kind. One that has a
+        Any estimator of `ordrec.ordinal`, or another classifier. An estimator with a parameter
         ``kernel`` is given the items' kernel as "precomputed", any other the items as rows of
-        features. ``classes`` are set to the ranks of the scale. ``SVORIM(C=1)`` when omitted.
+        features. ``classes`` is set to the ranks of the scale. ``SVORIM(C=1)`` when omitted.
     features : "mean" or LowRankEM
-        How missing ratings of items are filled: with the mean of the item's others, or by a
+        How missing ratings of items are filled: with the mean of the item's ratings, or by a
         weighted low-rank estimate (see `ordrec.recommend.per_user.item_views`).
     kernel : "pearson" or Kernel
         Between items. "pearson" is the correlation, ``Pearson().normalised()``; with
@@ -73,12 +73,12 @@ class PerUserPredictor(IdMappedModel):
     -----
     Users without a model: for an unknown user, or one with fewer than ``min_ratings``, the
     prediction is that of the damped biases, rounded to the scale; for one who always gave the
-    same rating, it is that rating. Their distribution is that of their own ratings and five
-    more, distributed as everybody's. An item without ratings is similar to no other.
+    same rating, it is that rating. Their distribution is that of their own ratings plus five
+    more, distributed as the ratings of all users. An item without ratings is similar to no other.
 
-    It can be saved if ``features="mean"``, ``kernel="pearson"`` and the solver is one of SVORIM,
-    SVOREX, SVORSLA and OrdinalLogistic: other solvers' models are more than coefficients over
-    the user's items and thresholds.
+    The model can be saved if ``features="mean"``, ``kernel="pearson"`` and the solver is one of
+    SVORIM, SVOREX, SVORSLA and OrdinalLogistic: other solvers' models are more than coefficients
+    over the user's items and thresholds.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class PerUserPredictor(IdMappedModel):
         ----------
         ratings : Ratings
         users : sequence of ids, optional
-            Only these users get models; the ratings of all describe the items.
+            Fit models for these users only; the ratings of all users describe the items.
         """
         if self.min_ratings < 2:
             raise ArgumentError(f"min_ratings must be at least 2, got {self.min_ratings}")
@@ -123,25 +123,25 @@ class PerUserPredictor(IdMappedModel):
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """The prediction of each user's model, a value of the scale."""
+        """Return the prediction of each pair by its user's model, a value of the scale."""
         user_codes, item_codes = self._codes(users, items)
         values = self.scale_.nearest(self._bias.predict(users, items))
         constant = (user_codes >= 0) & (self._counts[user_codes].sum(axis=1) >= self.min_ratings)
         values[constant] = self.scale_.values[self._counts[user_codes[constant]].argmax(axis=1)]
-        for _, pairs, levels in self._ask("predict", user_codes, item_codes):
+        for _, pairs, levels in self._by_user("predict", user_codes, item_codes):
             values[pairs] = self.scale_.values[levels.astype(np.int64)]
         return values
 
     @available_if(_has_probabilities)
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
-        """The distribution of each user's model; only where the solver has probabilities."""
+        """Return distributions by each user's model; only if the solver has probabilities."""
         user_codes, item_codes = self._codes(users, items)
         pooled = self._counts.sum(axis=0) + 1.0
         own = np.vstack([self._counts, np.zeros(len(pooled))])[user_codes]
         counts = own + POOLED_RATINGS * pooled / pooled.sum()
         p = counts / counts.sum(axis=1, keepdims=True)
-        for user, pairs, rows in self._ask("predict_proba", user_codes, item_codes):
-            p[pairs] = 0.0  # a classifier without a parameter for the classes leaves some ranks out
+        for user, pairs, rows in self._by_user("predict_proba", user_codes, item_codes):
+            p[pairs] = 0.0  # a classifier without the parameter classes may leave ranks out
             p[np.ix_(pairs, self.models_[user].classes_)] = rows
         return p
 
@@ -187,22 +187,22 @@ class PerUserPredictor(IdMappedModel):
         solver = clone(self.solver)
         return solver.set_params(kernel="precomputed") if _takes_kernels(solver) else solver
 
-    def _ask(
+    def _by_user(
         self, method: str, users: np.ndarray, items: np.ndarray
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """For each user with a model: the code, the places of their pairs, and the predictions."""
+        """For each user with a model: code, positions of their pairs, and the predictions."""
         order = np.argsort(users, kind="stable")
         distinct, first = np.unique(users[order], return_index=True)
         groups = dict(zip(distinct.tolist(), np.split(order, first)[1:], strict=True))
         groups = {user: pairs for user, pairs in groups.items() if user in self.models_}
-        asked = [(u, items[pairs], self._items[u], self.models_[u]) for u, pairs in groups.items()]
-        answers = self._over_users(_ask_users, asked, method)
-        yield from zip(groups, groups.values(), answers, strict=True)
+        tasks = [(u, items[pairs], self._items[u], self.models_[u]) for u, pairs in groups.items()]
+        predicted = self._over_users(_predict_users, tasks, method)
+        yield from zip(groups, groups.values(), predicted, strict=True)
 
     def _over_users(
         self, function: Callable[..., list[Any]], users: list[Any], *shared: Any
     ) -> list[Any]:
-        """Apply a function that takes some users at a time to all of them; returns its results."""
+        """Apply a function to chunks of the users; returns one result per user."""
         chunks = [users[k : k + USERS_PER_TASK] for k in range(0, len(users), USERS_PER_TASK)]
         found = run_all(
             function,
@@ -227,22 +227,22 @@ def _fit_users(
     return [clone(solver).fit(describe(user, items), levels) for user, items, levels in users]
 
 
-def _ask_users(
+def _predict_users(
     users: list[tuple[int, np.ndarray, np.ndarray, Any]], source: ItemSource, method: str
 ) -> list[np.ndarray]:
-    """Predictions of each user's model, given as code, items, rated items and model."""
-    answers = []
+    """Predict with the model of each user, given as code, items, rated items and model."""
+    predicted = []
     for user, items, rated, model in users:
         takes = _takes_kernels(model)
         X = source.gram(user, items, rated) if takes else source.rows(user, items)
-        answers.append(getattr(model, method)(X))
-    return answers
+        predicted.append(getattr(model, method)(X))
+    return predicted
 
 
 def per_user_logistic(
     alpha: float = 1.0, min_ratings: int = 10, n_jobs: int | None = None
 ) -> PerUserPredictor:
-    """A `PerUserPredictor` of all-threshold logistic regressions, which have probabilities."""
+    """Return a `PerUserPredictor` with all-threshold logistic regressions (with probabilities)."""
     from ordrec.ordinal import OrdinalLogistic
 
     solver = OrdinalLogistic("all", alpha=alpha, kernel="precomputed")

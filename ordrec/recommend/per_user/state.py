@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["restore_per_user", "restored_solver", "state_of_per_user"]
 
 SOLVERS = ("SVORIM", "SVOREX", "SVORSLA", "OrdinalLogistic")
-INHERITED = ("classes", "kernel")  # set for every user alike
+INHERITED = ("classes", "kernel")  # set by the PerUserPredictor, equal for all users
 
 
 def state_of_per_user(
     model: PerUserPredictor, arrays: dict[str, np.ndarray], metadata: dict[str, Any]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Everything that was fitted, added to the ids and the parameters."""
+    """Return the arrays and metadata of a file, from those of the ids and parameters."""
     solver = _storable_solver(model)
     ratings, users = model._ratings, list(model.models_)
     arrays |= {
@@ -72,7 +72,7 @@ def state_of_per_user(
 def restore_per_user(
     model: PerUserPredictor, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
 ) -> None:
-    """Fill in what was fitted; the model has its ids and parameters already."""
+    """Restore everything that was fitted in a model that has its ids and parameters."""
     n_users, n_items, n_ranks = len(model.user_ids_), len(model.item_ids_), model.scale_.n_ranks
     users = take(arrays, "ratings.users", np.int32, (None,), low=0, high=n_users - 1)
     items = take(arrays, "ratings.items", np.int32, users.shape, low=0, high=n_items - 1)
@@ -119,7 +119,7 @@ def restore_per_user(
 
 
 def restored_solver(state: Any) -> Any:
-    """The solver in a file's metadata; it checks its own parameters."""
+    """Return the solver in a file's metadata, with its parameters checked."""
     name, parameters = state["name"], state["parameters"]
     if name not in SOLVERS:
         raise ModelFileError(f"{str(name)[:50]!r} is not one of {', '.join(SOLVERS)}")
@@ -132,7 +132,7 @@ def restored_solver(state: Any) -> Any:
 
 
 def _storable_solver(model: PerUserPredictor) -> Any:
-    """The solver, if its models are expansions over the items of a kernel that can be rebuilt."""
+    """Return the solver; raises an error if its models cannot be stored as coefficients."""
     solver = model._solver()
     name = type(solver).__name__
     if name not in SOLVERS or type(solver) is not getattr(ordinal, name):

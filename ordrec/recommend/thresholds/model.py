@@ -31,9 +31,9 @@ __all__ = ["PersonalThresholds"]
 class PersonalThresholds(IdMappedModel):
     """A hierarchical ordered probit over the scores of another model.
 
-    Every user has their own thresholds and scale, shrunk to common ones, so that a four means
-    something else from a user who gives only fours and fives than from one who uses the whole
-    scale. See `ordrec.recommend.thresholds.ordered_probit` for the model.
+    Every user has their own thresholds and scale, shrunk to common ones: a four from a user who
+    gives only fours and fives does not mean the same as a four from a user of the whole scale.
+    See `ordrec.recommend.thresholds.ordered_probit` for the model.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class PersonalThresholds(IdMappedModel):
     threshold_sd, user_sd, item_sd : float
         Starting standard deviations of the users' thresholds (in units of scores on a 5-star
         scale) and of the log-scales of users and items. Those of users are learnt from the
-        ratings; the given ones count as twenty users.
+        ratings; the given values count as much as twenty users.
     random_state : int
         Seed of the split into parts.
 
@@ -107,7 +107,7 @@ class PersonalThresholds(IdMappedModel):
         return self
 
     def predict_proba(self, users: Any, items: Any, scores: Any = None) -> np.ndarray:
-        """One row per pair, one column per scale value; rows sum to 1.
+        """Return distributions, one row per pair and one column per scale value.
 
         Unknown users get the common thresholds.
         """
@@ -120,7 +120,7 @@ class PersonalThresholds(IdMappedModel):
         return self.layer_.probabilities(inward, user_codes, item_codes)
 
     def predict(self, users: Any, items: Any, scores: Any = None) -> np.ndarray:
-        """One rating per pair, by ``decision``."""
+        """Return one rating per pair, chosen by ``decision``."""
         p = self.predict_proba(users, items, scores)
         return decide(p, self.decision, self.scale_.values)
 
@@ -180,7 +180,7 @@ class PersonalThresholds(IdMappedModel):
         return self.units_.inward(intercept + slope * scores)
 
     def _out_of_fold(self, ratings: Ratings) -> np.ndarray:
-        """Scores of all ratings, each from a fit to other parts than its own."""
+        """Scores of all ratings, each from a fit without the rating's own part."""
         n_splits = min(self.n_splits, ratings.n_ratings)
         if n_splits < 2:
             raise ArgumentError("n_splits: at least two parts and two ratings are needed")

@@ -7,8 +7,9 @@ gives thresholds in order, so the probabilities of all ranks always sum to 1.
 Equations here, with ``z`` the ends of the interval of a rating in units of its scale:
 
 (1) ``t_anchor = b``, ``t_k - t_{k-1} = exp(g_k)``
-(2) with ``H`` minus the second derivatives of ``log p`` by both ends (never negative, as log p is
-    concave) and ``J`` the derivatives of the ends by eta, the curvature is ``J' H J + P``
+(2) with ``H`` minus the second derivatives of ``log p`` with respect to both ends (never negative,
+    as log p is concave) and ``J`` the derivatives of the ends with respect to eta, the curvature is
+    ``J' H J + P``
 (3) posterior covariance of eta: the inverse of (2) at the mode (Laplace's method)
 """
 
@@ -21,7 +22,7 @@ from numba import njit
 
 __all__ = ["curvatures", "interval_terms", "item_steps", "thresholds_from", "user_steps"]
 
-NARROW = 1e-4  # an interval of this width in z has the density of its middle throughout
+NARROW = 1e-4  # narrower intervals (in z) are treated as having the density of their middle
 LEAST_WIDTH = 1e-12
 LONGEST_STEP = 2.0
 LONGEST_ITEM_STEP = 0.5
@@ -30,11 +31,11 @@ HALVINGS = 6
 
 @njit(cache=True, nogil=True)
 def interval_terms(low, high):  # type: ignore[no-untyped-def]
-    """``log(Phi(high) - Phi(low))``, its derivatives by both ends, and H of (2): ll, hh, lh.
+    """Return ``log(Phi(high) - Phi(low))``, its slopes at both ends, and H of (2): ll, hh, lh.
 
     `ordrec.ordinal.gpor.likelihood.interval_cumulants` has the same logarithm to 4e-10, with
     more cumulants, in twice the time (117 ns against 52 ns per interval), and does not bound the
-    slopes of intervals without width, as the Newton steps here need it.
+    slopes of intervals without width, which the Newton steps here need.
     """
     if high - low < NARROW:
         width, middle = max(high - low, LEAST_WIDTH), 0.5 * (low + high)
@@ -102,10 +103,10 @@ def _loss(eta, mean, precision, anchor, scores, levels, offset, t):  # type: ign
 
 @njit(cache=True, nogil=True)
 def _derivatives(eta, anchor, scores, levels, offset, t):  # type: ignore[no-untyped-def]
-    """Log-likelihood of one user's ratings, its slope and (2) without P, both by eta."""
+    """Log-likelihood of one user's ratings; its slope and (2) without P, in terms of eta."""
     m = t.size
     thresholds_from(eta, anchor, t)
-    total, slope, H = 0.0, np.zeros(m + 1), np.zeros((m + 1, m + 1))  # by t and p, at first
+    total, slope, H = 0.0, np.zeros(m + 1), np.zeros((m + 1, m + 1))  # first in terms of t and p
     for n in range(scores.size):
         k = levels[n]
         inverse = exp(-eta[m] - offset[n])
@@ -113,7 +114,7 @@ def _derivatives(eta, anchor, scores, levels, offset, t):  # type: ignore[no-unt
         logp, by_low, by_high, ll, hh, lh = interval_terms(low, high)
         total += logp
         if k == 0:
-            low = 0.0  # its derivatives are 0, and 0 times infinity is not
+            low = 0.0  # its derivatives are 0, but 0 times infinity would be NaN
         if k == m:
             high = 0.0
         slope[m] -= by_low * low + by_high * high
@@ -203,7 +204,7 @@ def item_steps(q, variance, mean, precision, eta, anchor, scores, levels, users,
 
 @njit(cache=True, nogil=True)
 def curvatures(scores, t, scale, levels, slope, bend):  # type: ignore[no-untyped-def]
-    """First derivative of each rating's log p by its score, and minus the second."""
+    """First and negative second derivative of each rating's log p with respect to its score."""
     for n in range(scores.size):
         s = scale[n]
         low, high = _ends(t[n], scores[n], 1.0 / s, levels[n])

@@ -48,7 +48,7 @@ class ProbitPriors:
     weight: float = 20.0
 
     def covariance(self, n_thresholds: int) -> np.ndarray:
-        """The covariance of (3) at which learning starts."""
+        """Return the covariance of (3) at which learning starts."""
         gaps = np.full(n_thresholds - 1, self.gap_sd)
         return np.diag(np.concatenate([[self.threshold_sd], gaps, [self.user_sd]]) ** 2)
 
@@ -92,12 +92,12 @@ class OrderedProbit:
     anchor: int
 
     def thresholds_of(self, users: np.ndarray) -> np.ndarray:
-        """Ordered thresholds of each user, -1 meaning the common ones."""
+        """Return the ascending thresholds of each user code; for -1 the common ones."""
         shifts = np.vstack([self.shifts, np.zeros(self.thresholds.size)])
         return np.maximum.accumulate(self.thresholds + shifts[users], axis=1)  # against rounding
 
     def scale_of(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """(2) for pairs of codes, -1 for the unknown."""
+        """Return the scale (2) for pairs of codes, -1 for unknown ids."""
         c = self.scale
         n_u = np.append(self.user_counts, 0.0)[users]
         n_i = np.append(self.item_counts, 0.0)[items]
@@ -107,7 +107,7 @@ class OrderedProbit:
         return np.exp(c[0] + c[1] * np.log1p(n_u) + c[2] * np.log1p(n_i) + personal)  # (2)
 
     def probabilities(self, scores: np.ndarray, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """P(rank) for each pair, one column per rank, (1)."""
+        """Return P(rank) for each pair, one column per rank, (1)."""
         t = self.thresholds_of(users)
         outer = np.full((scores.size, 1), np.inf)
         edges = np.hstack([-outer, t, outer])
@@ -116,7 +116,7 @@ class OrderedProbit:
         return p / p.sum(axis=1, keepdims=True)
 
     def with_user(self, user: int, shifts: np.ndarray, scale: float, count: int) -> OrderedProbit:
-        """The same probit with one user's parameters replaced, or added at the end."""
+        """Return the probit with one user's parameters replaced, or added at the end."""
         n_users = max(self.shifts.shape[0], user + 1)
         grown = np.zeros((n_users, self.thresholds.size))
         grown[: self.shifts.shape[0]] = self.shifts
@@ -152,9 +152,9 @@ def fit_ordered_probit(
         Codes.
     priors : ProbitPriors, optional
     max_iter : int
-        Most rounds of EM.
+        Maximum number of rounds of EM.
     tol : float
-        EM ends when no mean and no standard deviation of (3) moves further than this.
+        EM stops when no mean and no standard deviation of (3) changes by more than this.
     """
     priors = priors or ProbitPriors()
     order = np.argsort(users, kind="stable")
@@ -177,7 +177,7 @@ def fit_ordered_probit(
 def fit_one_user(
     probit: OrderedProbit, scores: np.ndarray, levels: np.ndarray, items: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Threshold shifts and log-scale of one more user, everything else held fixed."""
+    """Return threshold shifts and log-scale of one more user, everything else held fixed."""
     t, c = probit.thresholds, probit.scale
     if scores.size == 0:
         return np.zeros(t.size), float(_widening(probit.covariance[0, 0], c[0]))
@@ -185,10 +185,10 @@ def fit_one_user(
     usual = c[0] + c[1] * np.log(scores.size)
     mean = np.concatenate([[t[probit.anchor]], gaps, [usual]])[None]
     n_i, q = np.append(probit.item_counts, 0.0)[items], np.append(probit.item_scale, 0.0)[items]
-    eta, spread = mean.copy(), np.empty((1, mean.size, mean.size))
+    eta, covariance = mean.copy(), np.empty((1, mean.size, mean.size))
     try:
         user_steps(
-            eta, spread, mean, np.linalg.inv(probit.covariance), probit.anchor,
+            eta, covariance, mean, np.linalg.inv(probit.covariance), probit.anchor,
             scores.astype(np.float64), levels.astype(np.int64), c[2] * np.log1p(n_i) + q,
             np.array([0, scores.size]), ONE_USER_STEPS,
         )  # fmt: skip
@@ -199,13 +199,13 @@ def fit_one_user(
         ) from error
     own = np.empty(t.size)
     thresholds_from(eta[0], probit.anchor, own)
-    return own - t, float(eta[0, -1] - usual + _widening(spread[0, 0, 0], eta[0, -1]))
+    return own - t, float(eta[0, -1] - usual + _widening(covariance[0, 0, 0], eta[0, -1]))
 
 
 def curvature(
     scores: np.ndarray, thresholds: np.ndarray, scale: np.ndarray, levels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """First derivative of ``log p`` (1) by the score, and minus the second."""
+    """Return the first and the negative second derivative of ``log p`` (1) in the score."""
     slope, bend = np.empty(scores.size), np.empty(scores.size)
     curvatures(scores, thresholds, scale, levels.astype(np.int64), slope, bend)
     return slope, bend
@@ -229,9 +229,9 @@ class _EM:
     """Parameters and posteriors that the EM algorithm updates.
 
     ``mean``, ``covariance`` and ``item_variance`` are those of (3) and (4), ``c_user`` and
-    ``c_item`` the slopes c_1 and c_2 of (2). ``eta`` and ``spread`` are the posterior modes and
-    covariances of the users' parameters, ``prior_means`` their prior means with the regression on
-    the counts; ``q`` and ``q_variance`` the same for the items' log-scales.
+    ``c_item`` the slopes c_1 and c_2 of (2). ``eta`` and ``eta_covariance`` are the posterior modes
+    and covariances of the users' parameters, ``prior_means`` their prior means with the regression
+    on the counts; ``q`` and ``q_variance`` the same for the items' log-scales.
     """
 
     anchor: int
@@ -243,7 +243,7 @@ class _EM:
     c_user: float
     c_item: float
     eta: np.ndarray
-    spread: np.ndarray
+    eta_covariance: np.ndarray
     prior_means: np.ndarray
     q: np.ndarray
     q_variance: np.ndarray
@@ -256,7 +256,7 @@ class _EM:
         return cls(
             anchor, mean, covariance, mean, covariance, item_variance, 0.0, 0.0,
             eta=np.tile(mean, (n_users, 1)),
-            spread=np.tile(covariance, (n_users, 1, 1)),
+            eta_covariance=np.tile(covariance, (n_users, 1, 1)),
             prior_means=np.tile(mean, (n_users, 1)),
             q=np.zeros(n_items),
             q_variance=np.full(n_items, item_variance),
@@ -266,8 +266,8 @@ class _EM:
         """One Newton step for every user and every item; returns the sum of log p."""
         by_item = data.by_item
         log_p = user_steps(
-            self.eta, self.spread, self.prior_means, np.linalg.inv(self.covariance), self.anchor,
-            data.scores, data.levels, self.q[data.items], data.by_user.start, 1,
+            self.eta, self.eta_covariance, self.prior_means, np.linalg.inv(self.covariance),
+            self.anchor, data.scores, data.levels, self.q[data.items], data.by_user.start, 1,
         )  # fmt: skip
         item_steps(
             self.q, self.q_variance, self.c_item * by_item.logs, 1.0 / self.item_variance,
@@ -289,7 +289,7 @@ class _EM:
         before = self.mean, np.diag(self.covariance)
         self.mean = (residual[known].sum(axis=0) + self.first_mean) / (known.sum() + 1)  # (3)
         away = residual[known] - self.mean
-        squares = self.spread[known].sum(axis=0) + away.T @ away
+        squares = self.eta_covariance[known].sum(axis=0) + away.T @ away
         self.covariance = _pooled(self.first_covariance, priors.weight, squares, known.sum())
         rest = (self.q - self.c_item * by_item.logs)[rated]
         squares = (self.q_variance[rated] + rest**2).sum()
@@ -308,7 +308,7 @@ class _EM:
             thresholds_from(self.eta[user], self.anchor, by_person[user])
         constant = self.mean[-1] - self.c_user * by_user.centre - self.c_item * by_item.centre
         log_scale = self.eta[:, -1]
-        widened = _widening(self.spread[:, 0, 0], log_scale)  # (5)
+        widened = _widening(self.eta_covariance[:, 0, 0], log_scale)  # (5)
         return OrderedProbit(
             t,
             np.where(by_user.counts[:, None] > 0, by_person - t, 0.0),
@@ -350,13 +350,13 @@ class _Group:
 def _first_mean(scores: np.ndarray, levels: np.ndarray, n_ranks: int) -> tuple[np.ndarray, int]:
     """Starting mean of (3), from normal quantiles of the shares of ratings, and the anchor.
 
-    The anchor is the threshold nearest to the median, about which most ratings are informative.
+    The anchor is the threshold nearest to the median, which most ratings say something about.
     """
     from scipy.special import ndtri
 
     share = np.cumsum(np.bincount(levels, minlength=n_ranks) + 0.5)
     share = share[:-1] / share[-1]
-    scores = scores if scores.size else np.zeros(1)  # of a single rating, none is held out
+    scores = scores if scores.size else np.zeros(1)  # a single rating has no held-out score
     t = ndtri(share) * np.sqrt(scores.var() + 0.6) + scores.mean()
     anchor = int(np.argmin(np.abs(share - 0.5)))
     gaps = np.log(np.maximum(np.diff(t), LEAST_GAP))
@@ -372,7 +372,7 @@ def _widening(variance: Any, log_scale: Any) -> Any:
 def _item_line(
     q: np.ndarray, variance: np.ndarray, prior: float, items: _Group
 ) -> tuple[float, float]:
-    """Slope of the items' log-scales by log counts, and the mean of what the line leaves.
+    """Slope of the items' log-scales on log counts, and the mean of the residuals.
 
     Items are weighted by the information in their ratings: for most, q is little more than its
     prior.
@@ -397,5 +397,5 @@ def _slope(x: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> fl
 
 
 def _pooled(first, weight, squares, count):  # type: ignore[no-untyped-def]
-    """A (co)variance from a sum of squares and a first value that counts ``weight`` times."""
+    """A (co)variance from a sum of squares and a prior value that counts ``weight`` times."""
     return (weight * first + squares) / (weight + count)

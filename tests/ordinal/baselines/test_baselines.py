@@ -1,4 +1,4 @@
-"""Each baseline against the plain statement of its method."""
+"""Each baseline against a plain implementation of its method."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ train_X, train_y = ordered_sample(70, n_ranks=4)
 NEW, TRUTH = ordered_sample(150, n_ranks=4, seed=1)
 
 
-def implicit_with_spread(
-    K: np.ndarray, ranks: np.ndarray, n_ranks: int, C: float, spread: float
+def implicit_with_penalty(
+    K: np.ndarray, ranks: np.ndarray, n_ranks: int, C: float, penalty: float
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """SVORIM plus ``spread`` times half the squared spread of the thresholds, by a QP."""
+    """SVORIM plus ``penalty`` / 2 times the squared deviations of the thresholds, by a QP."""
     values, vectors = np.linalg.eigh(K)
     A = vectors * np.sqrt(np.maximum(values, 0.0))
     w, b = cp.Variable(K.shape[0]), cp.Variable(n_ranks - 1)
@@ -41,7 +41,7 @@ def implicit_with_spread(
     centred = b - cp.sum(b) / (n_ranks - 1)
     objective = (
         0.5 * cp.sum_squares(w)
-        + 0.5 * spread * cp.sum_squares(centred)
+        + 0.5 * penalty * cp.sum_squares(centred)
         + C * cp.sum(cp.pos(1 - margins))
     )
     problem = cp.Problem(cp.Minimize(objective))
@@ -51,7 +51,7 @@ def implicit_with_spread(
 
 @settings(max_examples=15)
 @given(st.integers(0, 1000), st.integers(3, 5), st.sampled_from([0.1, 1.0, 20.0]))
-def test_redsvm_is_svorim_plus_half_the_squared_spread_of_the_thresholds(seed, n_ranks, C):
+def test_redsvm_is_svorim_plus_half_the_squared_deviations_of_the_thresholds(seed, n_ranks, C):
     points, ranks = ordered_sample(24, n_ranks, seed)
     K = Gaussian(0.5)(points)
     model = REDSVM(C=C, kernel="precomputed", tol=1e-8).fit(K, ranks)
@@ -60,7 +60,7 @@ def test_redsvm_is_svorim_plus_half_the_squared_spread_of_the_thresholds(seed, n
     loss = np.maximum(0.0, 1 - side * (f[:, None] - b)).sum()
     spread = ((b - b.mean()) ** 2).sum()
     mine = 0.5 * model.dual_coef_ @ K @ model.dual_coef_ + 0.5 * spread + C * loss
-    best, scores, _ = implicit_with_spread(K, ranks, n_ranks, C, 1.0)
+    best, scores, _ = implicit_with_penalty(K, ranks, n_ranks, C, 1.0)
     assert mine == pytest.approx(best, rel=1e-5)
     np.testing.assert_allclose(f, scores, atol=1e-3 * (1 + np.abs(scores).max()))
     assert (np.diff(b) >= -1e-6).all()
@@ -70,7 +70,7 @@ def test_redsvm_is_not_svorim():
     points, ranks = ordered_sample(24, 4)
     K = Gaussian(0.5)(points)
     thresholds = REDSVM(C=20, kernel="precomputed", tol=1e-8).fit(K, ranks).thresholds_
-    _, _, free = implicit_with_spread(K, ranks, 4, 20.0, 0.0)
+    _, _, free = implicit_with_penalty(K, ranks, 4, 20.0, 0.0)
     assert np.ptp(thresholds) < np.ptp(free) - 0.01
 
 

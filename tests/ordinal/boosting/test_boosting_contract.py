@@ -1,4 +1,4 @@
-"""ORBoost and RankBoostAE keep what every ordinal estimator promises."""
+"""ORBoost and RankBoostAE keep the contract of ordinal estimators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ORBoost and RankBoostAE as estimators."""
+"""ORBoost and RankBoostAE as scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_bound_terms_by_hand(ratings):
 def test_margins_explain_bad_arguments(ratings):
     X, y = ratings
     model = clone(MODELS[0]).fit(X, y)
-    with pytest.raises(ValueError, match="training has not seen"):
+    with pytest.raises(ValueError, match="which did not occur in training"):
         model.normalised_margins(X, y + 7)
     for delta, confidence in ((0.0, 0.9), (0.1, 1.0)):
         with pytest.raises(ValueError, match="the bound needs"):

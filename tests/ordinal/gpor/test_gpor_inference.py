@@ -50,7 +50,7 @@ def test_laplace_evidence_is_the_formula_with_inverses_written_out():
     assert rest == pytest.approx(1 - W * np.diag(covariance), rel=1e-6)
 
 
-def test_noise_of_a_thousandth_and_far_latent_values_do_no_harm():
+def test_noise_of_a_thousandth_and_far_latent_values_converge():
     X, y, cuts = problem(60, 5, seed=3)
     for infer in INFERENCE.values():
         found = infer(DenseCovariance(25.0 * Gaussian(0.5)(X)), y, cuts, 1e-3)
@@ -188,7 +188,7 @@ def test_a_warm_start_ends_at_the_same_place_sooner(infer):
 
 
 @pytest.mark.parametrize("infer", INFERENCE.values(), ids=INFERENCE)
-def test_too_few_iterations_are_admitted(infer):
+def test_too_few_iterations_are_reported(infer):
     X, y, cuts = problem(40, 5)
     found = infer(DenseCovariance(Gaussian(0.5)(X)), y, cuts, 0.05, max_iter=1)
     assert not found.converged
@@ -204,7 +204,7 @@ def test_an_indefinite_matrix_is_refused():
 
 @pytest.mark.parametrize("rank", [4, 30])
 def test_what_the_data_leave_is_computed_without_cancellation(rank):
-    """v - R K v by both routes, precisions of zero among them."""
+    """v - R K v in both ways, with some precisions of zero."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, rank))
     K, w = X @ X.T, np.exp(rng.normal(scale=3, size=30))

@@ -142,7 +142,7 @@ def test_probabilities_are_calibrated_on_data_from_the_model(inference):
         np.add.at(expected, bins, p)
         np.add.at(counts, bins, 1)
     # each bin holds hundreds of forecasts: three standard errors, and a little for the
-    # approximation (Laplace is known to be timid)
+    # approximation (Laplace is known to be underconfident)
     error = 3 * np.sqrt(expected / counts * (1 - expected / counts) / counts)
     slack = 0.02 if inference == "ep" else 0.06
     assert np.all(np.abs(observed - expected) / counts < error + slack)
@@ -216,7 +216,7 @@ def test_a_precomputed_kernel_takes_the_own_variance_of_new_samples():
     assert given.predict_proba(rows, diag=diag) == pytest.approx(
         direct.predict_proba(new), abs=1e-6
     )
-    with pytest.raises(ValueError, match="one entry a row"):
+    with pytest.raises(ValueError, match="one entry per row"):
         given.predict_proba(rows, diag=diag[:3])
 
 
@@ -252,7 +252,7 @@ def test_absent_ranks_at_both_ends_and_two_in_a_row():
     assert model.predict_proba(X)[:, 2:4].sum(axis=1).min() > 0.2
 
 
-def test_the_gap_prior_speaks_only_where_the_data_are_silent():
+def test_the_gap_prior_counts_only_where_the_data_leave_a_gap_open():
     start = paper_start(5)
     value, gradient = GapPrior(np.array([3, 1, 4, 1, 5]), start)(start + 0.3)
     assert value == 0
@@ -307,7 +307,7 @@ def test_relevance_is_a_labelled_table():
         _ = GPOR().fit(X, y).relevance_
 
 
-# ---- complaints ------------------------------------------------------------------------------
+# ---- warnings and errors ---------------------------------------------------------------------
 
 
 def test_a_stopped_optimiser_gives_numbers():
@@ -333,7 +333,7 @@ def test_a_stopped_inference_gives_numbers(inference, monkeypatch):
         GPOR(inference=inference, noise=0.01, optimizer=None).fit(X, y)
 
 
-def test_laplace_says_where_its_evidence_is_too_good_to_be_true():
+def test_laplace_warns_where_its_evidence_is_far_too_large():
     """Ten ranks of pure noise in many dimensions: little noise and K = I fit perfectly."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 40)), rng.integers(0, 8, 60)

@@ -120,7 +120,7 @@ def test_what_is_fixed_stays():
     assert fit.thresholds[0] != -1.0
 
 
-def test_an_unfinished_ascent_says_so():
+def test_an_unfinished_ascent_is_reported():
     problems = [(Gaussian(0.3)(X), y) for X, y in users(8)]
     fit = fit_many(problems, 5, max_iter=1)
     assert not fit.converged

@@ -1,4 +1,4 @@
-"""OrdinalLogistic keeps what every ordinal estimator promises."""
+"""OrdinalLogistic keeps the contract of ordinal estimators."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def problem(loss, reach, *, n=30, d=3, n_ranks=4, tie=None, seed=0):
 
 @pytest.fixture(params=["explicit", "products", "sparse", "sparse products"])
 def form(request, monkeypatch):
-    """The four ways the Hessian comes about, with blocks small enough to be several."""
+    """The four ways to compute the Hessian, with small blocks, so that there are several."""
     monkeypatch.setattr(module, "EXPLICIT", 0 if "products" in request.param else 200)
     monkeypatch.setattr(module.Objective, "_blocks", blocks_of_seven)
     if "sparse" in request.param:
@@ -127,7 +127,7 @@ def test_gradient_of_thresholds_looks_behind_the_ties():
 
 @pytest.mark.parametrize("explicit", [200, 0])
 def test_groups_of_blocks_summed_by_threads_give_the_same(monkeypatch, explicit):
-    """Many small blocks, against one block and no thread."""
+    """Many small blocks in threads equal one block without threads."""
     J, x = problem(LOSSES[0], "all", n=9000, d=4)
     monkeypatch.setattr(module, "EXPLICIT", explicit)
     assert len(J._groups()) == 1

@@ -100,7 +100,7 @@ def test_the_limit_of_large_sharpness_is_the_hinge_solution(adjacent):
         ours = solve(X, y, 4, loss=loss, reach=reach, alpha=1 / C)
         penalty = ours.coef @ ours.coef / (2 * C)
         hinge = objective(X @ ours.coef, ours.thresholds, y, Loss("hinge"), reach, 1.0, penalty)
-        # each of the at most 3 pairs a sample is within ln 2 / sharpness of its hinge
+        # each of the at most 3 pairs per sample is within ln 2 / sharpness of its hinge
         assert -1e-6 <= hinge - value <= 3 * 30 * np.log(2) / sharpness
         distance.append(np.abs(ours.coef - w).max())
     assert distance[2] < 1e-3
@@ -155,7 +155,7 @@ def test_a_start_near_the_end_saves_iterations():
     np.testing.assert_allclose(again.coef, first.coef, rtol=1e-7)
 
 
-def test_giving_up_is_said_not_raised():
+def test_non_convergence_is_reported_and_not_raised():
     X, y = sample()
     ours = solve(X, y, 4, loss=Loss("logistic"), reach="all", max_iter=1)
     assert not ours.converged

@@ -1,4 +1,4 @@
-"""The solvers of nonparallel SVOR against a generic convex solver and naive twins."""
+"""The solvers of nonparallel SVOR against a generic convex solver and naive references."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KERNELS = [Gaussian(0.5), Gaussian(5.0), Linear(), Polynomial(2, 0.5, 1.0)]
 
 @st.composite
 def problems(draw):
-    """K, y, present, C1, C2, epsilon: also singular kernels, duplicated and contrary rows."""
+    """K, y, present, C1, C2, epsilon; some with singular kernels or equal rows of other ranks."""
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     n, n_ranks = draw(st.integers(6, 28)), draw(st.integers(2, 6))
     X = rng.normal(size=(n, 2))

@@ -1,4 +1,4 @@
-"""Costs of section 3.1: their mapping to thresholds, and what they do to the order."""
+"""Costs of section 3.1: their mapping to thresholds, and their effect on the thresholds."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def test_costs_pull_the_thresholds(problem):
         (np.where(ABSOLUTE == 3, np.nan, ABSOLUTE), "finite"),
     ],
 )
-def test_costs_that_make_no_sense(costs, message):
+def test_invalid_costs_are_refused(costs, message):
     with pytest.raises(ValueError, match=message):
         check_costs(costs, 4)
 
 
-def test_a_rank_that_costs_nothing_has_no_say(problem):
+def test_a_rank_that_costs_nothing_has_no_influence(problem):
     K, ranks = problem
     costs = ABSOLUTE.copy()
     costs[1] = 0.0

@@ -1,4 +1,4 @@
-"""The solvers against a generic convex solver, each other, and the conditions themselves."""
+"""The solvers against a generic convex solver, each other, and the optimality conditions."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def test_one_sample_of_each_rank():
             assert solution.thresholds == pytest.approx(2 * x[1:] - 1, abs=1e-2)
 
 
-def test_bounded_work_and_an_honest_report():
+def test_iterations_are_limited_and_non_convergence_is_reported():
     rng = np.random.default_rng(7)
     X = 1e4 * rng.normal(size=(40, 3))  # never scaled, C far too large
     ranks = np.digitize(rng.normal(size=40), [-0.5, 0.5])
@@ -265,7 +265,7 @@ def test_bounded_work_and_an_honest_report():
 
 
 @pytest.mark.parametrize("form", ["implicit", "explicit"])
-def test_warm_starts_change_nothing_but_the_way(form):
+def test_warm_starts_do_not_change_the_solution(form):
     rng = np.random.default_rng(8)
     X = rng.normal(size=(60, 3))
     ranks = np.digitize(X[:, 0] + rng.normal(size=60), [-1.0, 0.0, 1.0])

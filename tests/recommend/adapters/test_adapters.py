@@ -123,7 +123,7 @@ def test_implicit_recommenders_rank_by_their_own_scores(ratings):
     scores = neighbours.scores(users, items)
     assert np.isfinite(scores).all()
     assert np.unique(scores).size > 10
-    with pytest.raises(ArgumentError, match="must be a recommender of implicit"):
+    with pytest.raises(ArgumentError, match="must be a recommender of the package implicit"):
         ImplicitModel().fit(ratings)
 
 

@@ -55,7 +55,7 @@ def pairs_of(ratings: Ratings):
     return ratings.user_ids.take(ratings.users), ratings.item_ids.take(ratings.items)
 
 
-# ---- what all models promise -------------------------------------------------------------
+# ---- all models --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", RATING_MODELS)
@@ -130,7 +130,7 @@ def test_other_models_can_join(monkeypatch):
     monkeypatch.setattr("ordrec.recommend.registry.MODELS", [])
     register_model("average", "ordrec.recommend.baselines.mean:GlobalMean")
     assert isinstance(make_model("average"), GlobalMean)
-    register_model("average", "ordrec.recommend.baselines.mean:GlobalMean")  # again is no harm
+    register_model("average", "ordrec.recommend.baselines.mean:GlobalMean")  # twice is allowed
     with pytest.raises(ArgumentError, match="'average' is taken by ordrec"):
         register_model("average", "ordrec.recommend.baselines.bias:BiasModel")
     with pytest.raises(ArgumentError, match="package"):
@@ -231,7 +231,7 @@ def test_item_neighbours_of_a_folded_in_user_come_from_what_was_given():
 
 
 def naive_item_knn(ratings: Ratings, model: ItemKNN, user: int, item: int) -> float:
-    """Equations (4) and (5) for one pair of codes, with dictionaries."""
+    """Equations (2) and (3) of `item_knn` for one pair of codes, with dictionaries."""
     b = model.bias_
     error = {
         (u, i): r - b.mean_ - b.user_bias_[u] - b.item_bias_[i]

@@ -1,4 +1,4 @@
-"""Ordinal factors: row updates against loops, a bound that never rises, known truths."""
+"""Ordinal factors: row updates against loops, a bound that never rises, recovery of the truth."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_row_updates_equal_plain_formulas(seed, rank, n_ranks):
     np.testing.assert_allclose(loss, bound, rtol=1e-12)
 
 
-def test_without_spread_the_bound_is_above_the_all_threshold_loss_and_touches_it_at_symmetry():
+def test_without_variance_the_bound_equals_the_all_threshold_loss():
     rng = np.random.default_rng(0)
     z, e = rng.normal(size=(1, 2 + 3)), rng.normal(size=(6, 3))
     levels = rng.integers(0, 4, 6)
@@ -123,14 +123,14 @@ def test_without_spread_the_bound_is_above_the_all_threshold_loss_and_touches_it
     assert loss.sum() == pytest.approx(exact, rel=1e-9)  # xi = |m|: the bound is tight
 
 
-def test_probabilities_without_spread_are_differences_of_sigmoids():
+def test_probabilities_without_variance_are_differences_of_sigmoids():
     z, e = np.array([[0.5, -1.0, 0.0, 2.0]]), np.array([[2.0, 0.3]])
     zero = np.zeros(1, dtype=np.int64)
     p = probabilities(zero, zero, z, np.zeros_like(z), e, np.zeros_like(e))
     above = expit(1.3 - z[0, 1:])
     np.testing.assert_allclose(p[0], [1 - above[0], *-np.diff(above), above[-1]])
     wide = probabilities(zero, zero, z, z**2, e, e**2)
-    assert wide.max() < p.max()  # what is less certain is said less firmly
+    assert wide.max() < p.max()  # more uncertainty gives wider distributions
     crossed = probabilities(zero, zero, z[:, [0, 3, 2, 1]], 0 * z, e, 0 * e)
     assert (crossed >= 0).all()
     assert crossed.sum() == pytest.approx(1)
@@ -265,7 +265,7 @@ def test_two_values_and_half_stars_and_constant_raters():
     assert p.argmax() == 9
 
 
-# ---- users who come later --------------------------------------------------------------------
+# ---- new users -------------------------------------------------------------------------------
 
 
 def test_folding_in_a_training_user_says_nearly_what_was_learned(ratings, model):

@@ -1,4 +1,4 @@
-"""One model a user: equal to building everything without him, and fallbacks by hand."""
+"""One model per user: equal to building everything without the user, and fallbacks by hand."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def in_codes(ratings, user):
 
 
 @pytest.mark.parametrize("solver", [SVORIM(C=2.0), SVOREX(), OrdinalLogistic(kernel="rbf")])
-def test_a_users_model_is_the_one_made_by_hand_without_his_column(ratings, solver):
+def test_a_users_model_is_the_one_made_by_hand_without_their_column(ratings, solver):
     model = PerUserPredictor(solver).fit(ratings)
     matrix = RatingMatrix.from_ratings(ratings)
     for user in (0, 7):

@@ -65,7 +65,7 @@ def test_permuted_ratings_predict_nothing(movielens: Ratings) -> None:
     levels = movielens.levels.copy()
     levels[train] = np.random.default_rng(0).permutation(levels[train])
     model = RatingPredictor(preset="fast", use_side=False, use_time=False, n_jobs=-1)
-    shuffled = movielens._with(levels=levels)
+    shuffled = movielens._replaced(levels=levels)
     share = np.bincount(movielens.levels[train]) / train.sum()
     test = movielens.levels[movielens.folds["u1"]]
     assert figures(model, shuffled, timed=False)["log_loss"] > -np.log(share)[test].mean() - 0.005

@@ -1,4 +1,4 @@
-"""The ordinal layer: derivatives, recovery of what made the data, narrow levels."""
+"""The ordered probit: derivatives, recovery of known parameters, narrow intervals."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_narrow_intervals_go_on_where_wide_ones_end(low: float) -> None:
 
 
 def made_up(seed: int = 0, n_users: int = 40, n_items: int = 60, n_ranks: int = 5):
-    """Ratings drawn from the layer itself."""
+    """Ratings drawn from the ordered probit itself."""
     rng = np.random.default_rng(seed)
     users = np.repeat(np.arange(n_users), 50)
     items = np.concatenate([rng.permutation(n_items)[:50] for _ in range(n_users)])
@@ -119,12 +119,12 @@ def test_users_of_whole_stars_get_hardly_any_half_ones() -> None:
     p = layer.probabilities(scores, users, items)[:, half].sum(axis=1)
     assert p[whole].mean() < 0.02
     assert p[~whole].mean() == pytest.approx(np.isin(levels[~whole], half).mean(), abs=0.05)
-    newcomer = fit_one_user(layer, scores[:8], levels[:8], items[:8])  # eight whole stars will do
+    newcomer = fit_one_user(layer, scores[:8], levels[:8], items[:8])  # eight are enough
     grown = layer.with_user(60, *newcomer, 8)
     assert grown.probabilities(scores[8:50], np.full(42, 60), items[8:50])[:, half].sum() < 4.2
 
 
-def test_the_less_is_known_of_a_user_the_wider_his_distributions() -> None:
+def test_the_less_is_known_of_a_user_the_wider_their_distributions() -> None:
     scores, levels, users, items, _, _ = made_up(4)
     few = (users % 2 == 1) | (np.arange(users.size) % 50 < 3)
     layer = fit_ordered_probit(scores[few], levels[few], users[few], items[few], 5, 40, 60)
@@ -161,7 +161,7 @@ def test_probabilities_are_those_of_the_thresholds() -> None:
     assert np.allclose(unknown, layer.thresholds)
 
 
-def test_one_more_person_is_fitted_as_in_the_whole() -> None:
+def test_one_more_user_is_fitted_as_with_all_users() -> None:
     scores, levels, users, items, _, _ = made_up()
     layer = fit_ordered_probit(scores, levels, users, items, 5, 40, 60, max_iter=200, tol=1e-4)
     own = users == 11
@@ -199,7 +199,7 @@ def test_any_number_of_ranks(n_ranks: int) -> None:
     )
 
 
-def test_few_ratings_a_user_do_not_make_it_sure() -> None:
+def test_few_ratings_per_user_give_calibrated_distributions() -> None:
     scores, levels, users, items, _, _ = made_up(5, n_users=200, n_ranks=10)
     few = np.concatenate([np.flatnonzero(users == u)[:6] for u in range(200)])
     rest = np.setdiff1d(np.arange(users.size), few)
