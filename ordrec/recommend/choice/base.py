@@ -208,17 +208,9 @@ class ChoiceModel(IdMappedModel):
             )
         shape = len(user_ids), len(self.item_ids_)
         given = sparse.csr_array((interest[known], (users[known], items[known])), shape=shape)
-        kept = sparse.csr_array(
-            (self._history.data, self._history.indices,
-             np.append(self._history.indptr,
-                       np.full(shape[0] - self._history.shape[0], self._history.nnz))),
-            shape=shape,
-        )  # fmt: skip
-        replaced = np.isin(np.arange(shape[0]), users)
         model = copy.copy(self)
         model.user_ids_ = user_ids
-        model._history = sparse.csr_array(sparse.diags_array(1.0 - replaced) @ kept + given)
-        model._history.eliminate_zeros()
+        model._history = _with_rows(self._history, np.unique(users), given)
         model._on_fold_in(np.unique(users))
         return model
 
@@ -257,3 +249,30 @@ class ChoiceModel(IdMappedModel):
         model.item_counts_ = take(arrays, "item_counts", np.int64, (n_items,), low=0)
         model._restore(arrays, metadata)
         return model
+
+
+def _with_rows(
+    history: sparse.csr_array, rows: np.ndarray, other: sparse.csr_array
+) -> sparse.csr_array:
+    """The histories with these rows of another matrix, which may have further ones.
+
+    Whole stretches are copied: a sum of sparse matrices takes ten times as long.
+    """
+    start = np.append(history.indptr, np.full(other.shape[0] - history.shape[0], history.nnz))
+    items, values, done = [], [], 0
+    for row in rows.tolist():
+        for matrix, first, stop in (
+            (history, start[done], start[row]),
+            (other, other.indptr[row], other.indptr[row + 1]),
+        ):
+            items.append(matrix.indices[first:stop])
+            values.append(matrix.data[first:stop])
+        done = row + 1
+    items.append(history.indices[start[done] :])
+    values.append(history.data[start[done] :])
+    sizes = np.diff(start)
+    sizes[rows] = np.diff(other.indptr)[rows]
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    return sparse.csr_array(
+        (np.concatenate(values), np.concatenate(items), indptr), shape=other.shape
+    )
