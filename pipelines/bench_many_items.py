@@ -143,8 +143,10 @@ def loss(chosen: argparse.Namespace) -> None:
 
 
 def gigabytes_for(n_items: int) -> float:
-    """Return the memory under which so many items get weights."""
-    size = 8 if n_items <= LARGEST_IN_DOUBLE else 4
+    """Return the memory under which so many items get weights, or a few more."""
+    in_double = n_items * np.sqrt(2.0) <= LARGEST_IN_DOUBLE  # else as many fit in single precision
+    size = 8 if in_double else 4
+    n_items = n_items if in_double else max(n_items, LARGEST_IN_DOUBLE + 1)
     return size * COPIES * (n_items + 0.5) ** 2 / 1e9
 
 

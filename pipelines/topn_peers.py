@@ -18,6 +18,7 @@ from ordrec.recommend.choice.als_ranking import ALSRanking
 from ordrec.recommend.choice.ease import EASE
 from ordrec.recommend.choice.tuning import best_on_a_grid_of_twos, left_out_quality
 
+LEAST_GAIN = 0.001  # for a further step: else the factors of ALS grow without end
 NEIGHBOURS: dict[str, Callable[[], Any]] = {
     "cosine": lambda: CosineRecommender(K=100),
     "tf-idf": lambda: TFIDFRecommender(K=100),
@@ -94,7 +95,7 @@ def chosen_als(inner: InnerPart) -> ALSRanking:
             kind = type(now[name])
             near = [kind(now[name] / step) or 1, now[name], kind(now[name] * step)]
             best = max(near, key=lambda value, name=name: quality(**{name: value}))
-            if quality(**{name: best}) > quality():
+            if quality(**{name: best}) > quality() + LEAST_GAIN:
                 now[name], moved = best, True
     return ALSRanking(**now)
 

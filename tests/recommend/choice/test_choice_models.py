@@ -97,6 +97,22 @@ def test_fold_in_of_a_training_history_gives_the_scores_of_training(model) -> No
     assert not set(folded.recommend("new", 30)["item"]) & set(mine.to_frame()["item"])
 
 
+def test_fold_in_replaces_histories_and_adds_new_ones() -> None:
+    model = FITTED["popularity"]
+    known = [RATINGS.user_ids[k] for k in (0, 7, 8, 49)]
+    users = [*known, "new", "newer"]
+    frame = pd.DataFrame({"user": users * 2, "item": [2] * 6 + [5] * 6, "rating": [1, 2] * 6})
+    folded = model.fold_in(Ratings.from_frame(frame, scale=RATINGS.scale))
+    expected = pd.DataFrame(model.history_of(np.arange(50)).toarray(), RATINGS.user_ids)
+    expected = expected.reindex([*RATINGS.user_ids, "new", "newer"], fill_value=0.0)
+    expected.loc[users] = 0.0
+    for row in frame.itertuples():
+        expected.loc[row.user, RATINGS.item_ids.get_loc(row.item)] = row.rating / 5
+    assert list(folded.user_ids_) == list(expected.index)
+    np.testing.assert_array_equal(folded.history_of(np.arange(52)).toarray(), expected)
+    assert folded._history.has_canonical_format
+
+
 @every_model
 def test_fold_in_reads_ratings_by_value(model) -> None:
     frame = pd.DataFrame({"user": "new", "item": RATINGS.item_ids[:3], "rating": [3.0, 4.0, 5.0]})
