@@ -145,6 +145,7 @@ def fitted(name, X, y, weight=None, **options):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ResourceWarning)  # files that earlier tests left open
         model.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
     for warning in said:
         assert issubclass(warning.category, UserWarning), warning.message

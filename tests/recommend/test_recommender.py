@@ -69,7 +69,7 @@ def test_scores_put_candidates_in_the_order_of_the_list_and_others_after_them(mo
         order = scores.sort_values(ascending=False, kind="stable").index
         assert order[:25].tolist()[:10] == model.recommend(user, 10)["item"].tolist()
         single = model.scores([user] * RATINGS.n_items, RATINGS.item_ids)
-        np.testing.assert_allclose(single, row, rtol=1e-6)
+        np.testing.assert_allclose(single, row, rtol=1e-6, atol=1e-7)
 
 
 def test_without_taste_or_rating_model_the_choice_model_decides() -> None:
@@ -295,3 +295,16 @@ def test_cold_users_get_what_is_popular() -> None:
     model = ChoiceMixture(factors=4).fit(RATINGS)
     popular = Popularity().fit(RATINGS).recommend("nobody", 5)["item"].tolist()
     assert model.recommend("nobody", 5)["item"].tolist() == popular
+
+
+@pytest.mark.parametrize("steep", [False, True])
+def test_popularity_counts_more_where_it_is_harder_to_beat(steep: bool) -> None:
+    """Groups of taste, or the same few hits for everybody: the constant is chosen accordingly."""
+    rng = np.random.default_rng(1)
+    group = rng.integers(0, 4, 400)
+    tastes = np.where(group[:, None] == np.arange(80) % 4, 0.6, 0.05)
+    hits = np.tile(0.9 / np.arange(1, 81) ** 0.7, (400, 1))
+    users, items = np.nonzero(rng.random((400, 80)) < (hits if steep else tastes))
+    frame = pd.DataFrame({"user": users, "item": items, "rating": rng.integers(1, 6, users.size)})
+    model = ChoiceMixture(factors=4).fit(Ratings.from_frame(frame, scale=range(1, 6)))
+    assert (model.cold_ >= 16) if steep else (model.cold_ < 4)

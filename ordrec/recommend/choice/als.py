@@ -21,8 +21,7 @@ from scipy import sparse
 from ordrec.errors import ArgumentError
 from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
-from ordrec.recommend.choice.als_rows import solve_rows
-from ordrec.recommend.choice.factor_model import FactorModel
+from ordrec.recommend.choice.factor_model import FactorModel, solve_rows
 
 __all__ = ["ImplicitALS"]
 

@@ -11,8 +11,7 @@ from scipy import sparse
 from ordrec.parallel import one_blas_thread
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
-from ordrec.recommend.choice.als_rows import solve_rows
-from ordrec.recommend.choice.factor_model import FactorModel
+from ordrec.recommend.choice.factor_model import FactorModel, solve_rows
 
 __all__ = ["ALSRanking"]
 

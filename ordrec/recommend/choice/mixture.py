@@ -1,12 +1,11 @@
 """EASE and ALS together: the choice model that recommendations are made with.
 
 (1) ``c_ui = (1 - t) log(E_ui + f_i) + t log(A_ui + f_i)``
-(2) ``s_ui = (n_u^2 c_ui + 16 log(m_i + 0.01)) / (n_u^2 + 16)``
 
-with ``E`` the scores of `EASE` and ``A`` those of `ImplicitALS`, neither below 0, ``n_u`` the
-number of the user's ratings, ``m_i`` the popularity of the item (its number of ratings relative to
-the largest) and a floor ``f_i = 0.01 + 0.001 m_i``. By (2) users with a few ratings get what is
-popular, and others what is theirs.
+with ``E`` the scores of `EASE` and ``A`` those of `ImplicitALS`, neither below 0, and a floor
+``f_i = 0.01 + 0.001 m_i``, where ``m_i`` is the popularity of the item, its number of ratings
+relative to the largest. Users with few ratings get more of what is popular, see
+`ordrec.recommend.choice.cold_start`.
 
 The ridge of EASE is chosen by exact leave-one-out. The ridge of ALS and ``t`` have fixed values:
 choosing them on parts of the histories that are set aside was tried, and lost on fresh splits.
@@ -27,6 +26,12 @@ from ordrec.ratings import Ratings
 from ordrec.recommend.choice.als import ImplicitALS
 from ordrec.recommend.choice.base import ChoiceModel
 from ordrec.recommend.choice.calibration import ListedScores, PickCalibration
+from ordrec.recommend.choice.cold_start import (
+    USUAL_COLD,
+    chosen_cold,
+    popularity_of,
+    with_popularity,
+)
 from ordrec.recommend.choice.ease import EASE, EaseInputs
 from ordrec.recommend.choice.ease_solver import EaseProblem
 from ordrec.recommend.choice.tuning import (
@@ -35,15 +40,15 @@ from ordrec.recommend.choice.tuning import (
     entry_times,
     inner_splits,
     left_out_quality,
+    without_users,
 )
 from ordrec.recommend.lists import ItemFilter
 
 __all__ = ["ChoiceMixture"]
 
 FLOOR, POPULARITY_FLOOR = 0.01, 0.001
-COLD = 16.0  # of (2)
 START = 200.0  # where the search for the ridge of EASE begins
-LEFT_OUT_USERS, INNER_USERS = 1000, 1500
+LEFT_OUT_USERS, INNER_USERS, NEW_USERS = 1000, 1500, 500
 CHOOSING_ITEMS = 2500  # the ridge of EASE is chosen among these, as a solution takes n_items^3
 SHARE = 0.2  # of each history, set aside for the calibration
 MANY = 300_000  # ratings: from here on more factors and one inner split
@@ -62,6 +67,9 @@ class ChoiceMixture(ChoiceModel):
         Of `ImplicitALS`; 32, or 64 from 300,000 ratings on, if omitted.
     als_regularization, mix : float
         Ridge of `ImplicitALS`, and its share ``t`` in (1).
+    cold : float, optional
+        How much popularity counts for users with few ratings; chosen on users who are held out
+        if omitted.
     future : {"auto", "random", "latest"}
         What next picks are like: a random part of each history, or its latest part. "auto" is
         the latest where the ratings have times. The calibration of `p_pick`, the probability
@@ -77,6 +85,7 @@ class ChoiceMixture(ChoiceModel):
     Attributes
     ----------
     ease_, als_ : EASE, ImplicitALS
+    cold_ : float
     calibration_ : PickCalibration
     tried_ : dict of float to float
         Each ridge of EASE that was tried, and its quality by leave-one-out.
@@ -95,6 +104,7 @@ class ChoiceMixture(ChoiceModel):
     factors: int | None = None
     als_regularization: float = 0.006
     mix: float = 0.35
+    cold: float | None = None
     future: Literal["auto", "random", "latest"] = "auto"
     horizon: float = 0.25
     max_memory: float = 8.0
@@ -112,6 +122,7 @@ class ChoiceMixture(ChoiceModel):
             self.ease_ = self._fit_ease(ratings, history, rng)
             self.als_ = self._new_als().shared_with(self)
             self.als_.learn_histories(history)
+            self.cold_ = self._chosen_cold(history, rng) if self.cold is None else self.cold
             self.calibration_ = self._calibrated(history, self._times(ratings, history), rng)
 
     def _check_parameters(self) -> None:
@@ -121,6 +132,8 @@ class ChoiceMixture(ChoiceModel):
             raise ArgumentError(f'future must be "auto", "random" or "latest", got {self.future!r}')
         if not self.horizon > 0:
             raise ArgumentError(f"horizon must be above 0, got {self.horizon}")
+        if self.cold is not None and not self.cold >= 0:
+            raise ArgumentError(f"cold must not be negative, got {self.cold}")
 
     def _fit_ease(
         self, ratings: Ratings, history: sparse.csr_array, rng: np.random.Generator
@@ -164,6 +177,43 @@ class ChoiceMixture(ChoiceModel):
             random_state=self.random_state,
         )
 
+    def _chosen_cold(self, history: sparse.csr_array, rng: np.random.Generator) -> float:
+        """The constant of `cold_start`, by both members fitted without some of the users."""
+        present = np.flatnonzero(np.diff(history.indptr) > 0)
+        users = rng.choice(present, min(NEW_USERS, present.size // 5), replace=False)
+        if users.size < FEW_USERS:
+            return USUAL_COLD
+        rest = without_users(history, users)
+        counts = np.bincount(rest.indices, minlength=rest.shape[1])
+        ease = self._new_ease(counts)
+        ease.regularization = self.ease_.regularization
+        inputs = self._quiet_inputs(ease, rest)
+        problem = inputs.problem(worker_count(self.n_jobs))
+        ease.set_weights(inputs, problem.solve(inputs.ridges(ease.regularization)).weights())
+        als = self._new_als()
+        als.learn_histories(rest)
+
+        def score(given: sparse.csr_array) -> np.ndarray:
+            E, A = ease.score_histories(given), als.score_histories(given)
+            left_to_als = without_weights(counts, ease.min_ratings, inputs.kept)
+            E[:, left_to_als] = A[:, left_to_als]
+            return mixed_scores(E, A, counts, self.mix)
+
+        return chosen_cold(
+            history[np.sort(users)], counts, score, self.scale_.n_ranks, rng, FEW_USERS
+        )
+
+    def _new_ease(self, counts: np.ndarray) -> EASE:
+        ease = EASE(max_memory=self.max_memory, n_jobs=self.n_jobs)
+        ease.item_counts_ = counts
+        return ease
+
+    def _quiet_inputs(self, ease: EASE, history: sparse.csr_array) -> EaseInputs:
+        """Inputs for a part of the histories; that not all items get weights was said before."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ease.inputs(history)
+
     def _times(self, ratings: Ratings, history: sparse.csr_array) -> np.ndarray | None:
         times = None if self.future == "random" else entry_times(ratings, history)
         if times is None and self.future == "latest":
@@ -188,11 +238,8 @@ class ChoiceMixture(ChoiceModel):
     def _inner_lists(self, split: InnerSplit) -> ListedScores:
         """Lists of both members fitted to the given part of a split."""
         counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
-        ease = EASE(max_memory=self.max_memory, n_jobs=self.n_jobs)
-        ease.item_counts_ = counts
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # said before: not all items get weights
-            inputs = ease.inputs(split.given)
+        ease = self._new_ease(counts)
+        inputs = self._quiet_inputs(ease, split.given)
         solution = inputs.problem(worker_count(self.n_jobs)).solve(
             inputs.ridges(self.ease_.regularization)
         )
@@ -208,7 +255,8 @@ class ChoiceMixture(ChoiceModel):
             E[:, left_to_als] = A[:, left_to_als]
             given = split.given[rows]
             sizes = np.diff(given.indptr)
-            scores = mixed_scores(E, A, counts, sizes, self.mix)
+            scores = mixed_scores(E, A, counts, self.mix)
+            with_popularity(scores, counts, sizes, self.cold_)
             ItemFilter(counts > 0).hide(scores, given)
             parts.append(ListedScores.of(scores, sizes, split.held[rows]))
         return ListedScores.joined(parts)
@@ -230,7 +278,8 @@ class ChoiceMixture(ChoiceModel):
         ease = self.ease_
         left_to_als = without_weights(self.item_counts_, ease.min_ratings, ease.kept_items_)
         E[:, left_to_als] = A[:, left_to_als]
-        return mixed_scores(E, A, self.item_counts_, sizes, self.mix)
+        scores = mixed_scores(E, A, self.item_counts_, self.mix)
+        return with_popularity(scores, self.item_counts_, sizes, self.cold_)
 
     def contributions(self, code: int, item: int) -> np.ndarray:
         """Return what each item of a user's history adds to the score of EASE, by codes.
@@ -265,6 +314,7 @@ class ChoiceMixture(ChoiceModel):
         ease_arrays, ease = self.ease_._own_state()
         als_arrays, als = self.als_._own_state()
         about = {
+            "cold": self.cold_,
             "calibration": self.calibration_.to_metadata(),
             "ease": ease | {"parameters": self.ease_._parameters()},
             "als": als | {"parameters": self.als_._parameters()},
@@ -274,6 +324,9 @@ class ChoiceMixture(ChoiceModel):
     def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
         if not 0 <= self.mix <= 1:
             raise ModelFileError(f"its mix is {self.mix}")
+        self.cold_ = float(metadata["cold"])
+        if not 0 <= self.cold_ < 1e9:
+            raise ModelFileError(f"its weight of popularity is {self.cold_}")
         self.calibration_ = PickCalibration.from_metadata(metadata["calibration"])
         self.tried_ = {}
         for name, kind in (("ease", EASE), ("als", ImplicitALS)):
@@ -288,18 +341,9 @@ def without_weights(counts: np.ndarray, min_ratings: int, kept: np.ndarray) -> n
     return np.setdiff1d(np.flatnonzero(counts >= min_ratings), kept)
 
 
-def mixed_scores(
-    E: np.ndarray, A: np.ndarray, counts: np.ndarray, sizes: np.ndarray, mix: float
-) -> np.ndarray:
-    """Return (2) for scores of EASE and ALS.
-
-    ``counts`` are the numbers of ratings of the items, ``sizes`` those of the users.
-    """
-    popularity = counts / max(int(counts.max(initial=0)), 1)
-    floor = (FLOOR + POPULARITY_FLOOR * popularity).astype(E.dtype)
+def mixed_scores(E: np.ndarray, A: np.ndarray, counts: np.ndarray, mix: float) -> np.ndarray:
+    """Return (1) for scores of EASE and ALS; ``counts`` are the numbers of ratings of the items."""
+    floor = (FLOOR + POPULARITY_FLOOR * popularity_of(counts)).astype(E.dtype)
     scores = (1.0 - mix) * np.log(np.maximum(E, 0.0) + floor)
-    scores += mix * np.log(np.maximum(A, 0.0) + floor)  # (1)
-    known = (sizes**2 / (sizes**2 + COLD)).astype(E.dtype)[:, None]
-    scores *= known
-    scores += (1.0 - known) * np.log(popularity + FLOOR).astype(E.dtype)  # (2)
+    scores += mix * np.log(np.maximum(A, 0.0) + floor)
     return scores

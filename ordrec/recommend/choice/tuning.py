@@ -14,14 +14,17 @@ from ordrec.recommend.lists import rank_gains
 
 __all__ = [
     "InnerSplit",
+    "ListQuality",
     "best_on_a_grid_of_twos",
+    "cut_histories",
     "entry_times",
     "inner_splits",
     "left_out_quality",
+    "without_users",
 ]
 
 DEPTH = 200  # places at which a left-out item still counts
-SMALLEST, LARGEST = 1.0, 1e6  # regularizations
+SMALLEST, LARGEST = 1e-3, 1e7  # beyond these nothing changes any more
 
 
 def best_on_a_grid_of_twos(quality: Callable[[float], float], start: float) -> tuple[float, dict]:
@@ -77,6 +80,42 @@ def _mean_discounts(scores, start, items, gains, depth, result):  # type: ignore
             if place <= depth:
                 reached += gains[at] / np.log2(place + 1.0)
         result[row] = reached / total if total > 0.0 else 0.0
+
+
+class ListQuality:
+    """NDCG at k of lists for the same users, gains by rank.
+
+    Parameters
+    ----------
+    held : csr_array of shape (n_users, n_items)
+        ``rank / n_ranks`` of the picks set aside, at least one per user.
+    n_ranks : int
+    k : int
+
+    Examples
+    --------
+    >>> held = sparse.csr_array(np.array([[0.2, 0.0, 1.0]]))
+    >>> ListQuality(held, n_ranks=5)(np.array([[2, 0]]))
+    array([1.])
+    """
+
+    def __init__(self, held: sparse.csr_array, n_ranks: int, k: int = 10):
+        gains = rank_gains(n_ranks)[np.rint(held.data * n_ranks).astype(np.int64) - 1]
+        self.gains = sparse.csr_array((gains, held.indices, held.indptr), held.shape)
+        self.discount = 1.0 / np.log2(np.arange(2, k + 2))
+        user = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
+        order = np.lexsort((-gains, user))
+        place = np.arange(gains.size) - held.indptr[user]
+        first = place < k
+        best = gains[order][first] * self.discount[place[first]]
+        self.ideal = np.bincount(user[first], best, minlength=held.shape[0])
+
+    def __call__(self, lists: np.ndarray) -> np.ndarray:
+        """Return one number per user; lists are columns, best first, -1 where there is none."""
+        rows = np.repeat(np.arange(lists.shape[0]), lists.shape[1])
+        listed = self.gains[rows, np.maximum(lists, 0).ravel()]
+        gains = np.asarray(listed).reshape(lists.shape) * (lists >= 0)
+        return (gains @ self.discount[: lists.shape[1]]) / self.ideal
 
 
 # ---- parts set aside --------------------------------------------------------------------------
@@ -143,6 +182,24 @@ def inner_splits(
             rows = np.sort(rng.choice(rows, max_users, replace=False))
         found.append(InnerSplit(given, held, rows, None if times is None else times[~out]))
     return found
+
+
+def cut_histories(
+    history: sparse.csr_array, length: int, rng: np.random.Generator
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Return histories of ``length`` entries drawn at random from each user, and the others."""
+    user = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
+    order = np.lexsort((rng.random(history.nnz), user))
+    place = np.empty(history.nnz, dtype=np.int64)
+    place[order] = np.arange(history.nnz) - history.indptr[user[order]]
+    kept = place < length
+    return _selected(history, user, kept), _selected(history, user, ~kept)
+
+
+def without_users(history: sparse.csr_array, users: np.ndarray) -> sparse.csr_array:
+    """Return the histories with those of some users emptied."""
+    user = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
+    return _selected(history, user, ~np.isin(user, users))
 
 
 def entry_times(ratings: Ratings, history: sparse.csr_array) -> np.ndarray | None:

@@ -7,9 +7,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from ordrec.ratings import Ratings, Scale
-from ordrec.recommend import ALSRanking
+from ordrec.recommend import ALSRanking, ImplicitALS
+from ordrec.recommend.choice.factor_model import solve_rows
 
 STARS = Scale.regular(1, 5)
 
@@ -67,3 +69,31 @@ def test_fitting_says_nothing_about_threads(circles):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ALSRanking(factors=2, iterations=1).fit(circles)
+
+
+def test_rows_solve_their_dense_systems():
+    rng = np.random.default_rng(0)
+    entries = sparse.csr_array(sparse.random_array((9, 14), density=0.4, rng=rng))
+    extra, pull = rng.uniform(0, 2, entries.nnz), rng.uniform(0, 2, entries.nnz)
+    Q, ridge = rng.normal(size=(14, 3)), rng.uniform(0.1, 1.0, 9)
+    found = solve_rows(entries, extra, pull, Q, 0.3, ridge)
+    for row in range(9):
+        own = slice(*entries.indptr[[row, row + 1]])
+        q = Q[entries.indices[own]]
+        A = 0.3 * Q.T @ Q + (q.T * extra[own]) @ q + ridge[row] * np.eye(3)
+        np.testing.assert_allclose(found[row], np.linalg.solve(A, q.T @ pull[own]), rtol=1e-10)
+    for n_jobs in (2, 5):
+        assert np.array_equal(found, solve_rows(entries, extra, pull, Q, 0.3, ridge, n_jobs))
+
+
+def test_sweeps_do_not_raise_the_loss_of_the_documentation(circles):
+    V = circles.matrix("rank").T.toarray() / 5
+    seen, n_u, n_i = V > 0, (V > 0).sum(axis=1), (V > 0).sum(axis=0)
+    losses = []
+    for iterations in (1, 2, 5, 20):
+        model = ImplicitALS(3, 0.02, 0.3, iterations).fit(circles)
+        P, Q = model.user_factors_.astype(float), model.item_factors_.astype(float)
+        S = P @ Q.T
+        ridge = 0.02 * ((n_u + 0.3 * 30) @ (P**2).sum(1) + (n_i + 0.3 * 30) @ (Q**2).sum(1))
+        losses.append((V * (1 - S) ** 2)[seen].sum() + 0.3 * (S**2).sum() + ridge)
+    assert (np.diff(losses) < 1e-4).all()
