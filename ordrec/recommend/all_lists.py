@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from ordrec.errors import ArgumentError
 from ordrec.files import replace_file
 from ordrec.parallel import Engine, run
 from ordrec.ratings.partitions import parquet_engine
-from ordrec.recommend.base import codes_of
+from ordrec.recommend.base import IdMappedModel, codes_of
 from ordrec.recommend.lists import ItemFilter, check_list_length
 from ordrec.recommend.part_folder import PartFolder, checksum
 
@@ -26,35 +27,99 @@ MANIFEST = "_lists.json"
 ENDINGS = (".csv", ".parquet")
 
 
-class ListingModel(Protocol):
-    """A fitted model that makes lists for blocks of users."""
+class ListingModel(IdMappedModel):
+    """Base of fitted models that make lists for blocks of users."""
 
-    user_ids_: pd.Index
-    item_ids_: pd.Index
+    titles_: list[str] | None = None
 
+    @abstractmethod
     def lists(
         self, codes: np.ndarray, n: int, options: ItemFilter
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return item codes, -1 if there are no more, and columns, one row per user code."""
 
+    @abstractmethod
     def block_size(self) -> int:
         """Return for how many users lists are made at the same time."""
 
+    @abstractmethod
+    def item_filter(
+        self, exclude: Any = None, only: Any = None, include_rated: bool = False
+    ) -> ItemFilter:
+        """Return which items may be listed; see `recommend`."""
 
-def list_frame(model: Any, codes: np.ndarray, n: int, options: ItemFilter) -> pd.DataFrame:
+    def recommend(
+        self,
+        user: Any,
+        n: int = 10,
+        *,
+        exclude: Any = None,
+        only: Any = None,
+        include_rated: bool = False,
+    ) -> pd.DataFrame:
+        """List the n best items for a user.
+
+        Parameters
+        ----------
+        user : id
+            An unknown user gets the list of one without ratings.
+        n : int
+            The list is shorter if there are not as many items to choose from.
+        exclude, only : sequence of item ids, optional
+            Items that must not be listed; the only ones that may.
+        include_rated : bool
+            Whether items that the user has rated may be listed.
+
+        Returns
+        -------
+        DataFrame
+            ``item``, ``title`` if known, ``score``, and what else the model says of an item:
+            ``p_pick`` is the probability that it is among the user's next picks (see
+            `ChoiceMixture`), ``expected`` the expected rating, ``p_like`` the probability that the
+            user likes it.
+        """
+        check_list_length(n)
+        self._check_fitted()
+        options = self.item_filter(exclude, only, include_rated)
+        best, columns = self.lists(codes_of(self.user_ids_, [user]), n, options)
+        return pd.DataFrame(_item_columns(self, best, columns))
+
+    def recommend_all(
+        self,
+        n: int = 10,
+        users: Any = None,
+        *,
+        exclude: Any = None,
+        only: Any = None,
+        include_rated: bool = False,
+        **options: Any,
+    ) -> pd.DataFrame | Path:
+        """Make lists for all users, or for those given; see `ordrec.recommend.recommend_all`.
+
+        ``out``, ``engine``, ``n_jobs`` and ``progress`` are handed on.
+        """
+        self._check_fitted()
+        listed = self.item_filter(exclude, only, include_rated)
+        return recommend_all(self, n, users, listed, **options)
+
+
+def list_frame(model: ListingModel, codes: np.ndarray, n: int, options: ItemFilter) -> pd.DataFrame:
     """Return the lists of known users, by code, as one table: user, place, item, and columns."""
     best, columns = model.lists(codes, n, options)
     rows, places = np.nonzero(best >= 0)
-    items = best[rows, places]
-    frame: dict[str, Any] = {
-        "user": model.user_ids_.take(codes[rows]),
-        "place": places + 1,
-        "item": model.item_ids_.take(items),
-    }
-    titles = getattr(model, "titles_", None)
-    if titles is not None:
-        frame["title"] = [titles[item] for item in items]
-    return pd.DataFrame(frame | {name: values[rows, places] for name, values in columns.items()})
+    keys = {"user": model.user_ids_.take(codes[rows]), "place": places + 1}
+    return pd.DataFrame(keys | _item_columns(model, best, columns))
+
+
+def _item_columns(
+    model: ListingModel, best: np.ndarray, columns: dict[str, np.ndarray]
+) -> dict[str, Any]:
+    """Items, titles if known, and columns of all lists, one after the other."""
+    there = best >= 0
+    found: dict[str, Any] = {"item": model.item_ids_.take(best[there])}
+    if model.titles_ is not None:
+        found["title"] = [model.titles_[item] for item in best[there]]
+    return found | {name: values[there] for name, values in columns.items()}
 
 
 def recommend_all(

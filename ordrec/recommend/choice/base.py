@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -20,13 +19,12 @@ from scipy import sparse
 
 from ordrec.persistence import take, take_rows
 from ordrec.ratings import Ratings
-from ordrec.recommend.all_lists import recommend_all
-from ordrec.recommend.base import IdMappedModel, codes_of
+from ordrec.recommend.all_lists import ListingModel
+from ordrec.recommend.base import codes_of
 from ordrec.recommend.lists import (
     CELLS_AT_ONCE,
     ItemFilter,
     best_columns,
-    check_list_length,
     pair_scores,
 )
 
@@ -40,7 +38,7 @@ def histories(ratings: Ratings) -> sparse.csr_array:
     return table
 
 
-class ChoiceModel(IdMappedModel):
+class ChoiceModel(ListingModel):
     """Base of the choice models.
 
     A subclass is a dataclass of its parameters and implements `_learn` and `score_histories`,
@@ -128,38 +126,6 @@ class ChoiceModel(IdMappedModel):
 
     # ---- lists ----------------------------------------------------------------------------
 
-    def recommend(
-        self,
-        user: Any,
-        n: int = 10,
-        *,
-        exclude: Any = None,
-        only: Any = None,
-        include_rated: bool = False,
-    ) -> pd.DataFrame:
-        """List the n items that a user is likeliest to pick, with their scores.
-
-        Parameters
-        ----------
-        user : id
-            An unknown user gets the list of one without ratings.
-        n : int
-            The list is shorter if there are not as many items to choose from.
-        exclude, only : sequence of item ids, optional
-            Items that must not be listed; the only ones that may.
-        include_rated : bool
-            Whether items that the user has rated may be listed.
-        """
-        check_list_length(n)
-        self._check_fitted()
-        options = self.item_filter(exclude, only, include_rated)
-        best, columns = self.lists(codes_of(self.user_ids_, [user]), n, options)
-        found = best[0] >= 0
-        return pd.DataFrame(
-            {"item": self.item_ids_.take(best[0][found])}
-            | {name: values[0][found] for name, values in columns.items()}
-        )
-
     def item_filter(
         self, exclude: Any = None, only: Any = None, include_rated: bool = False
     ) -> ItemFilter:
@@ -181,25 +147,6 @@ class ChoiceModel(IdMappedModel):
         best = best_columns(scores, n)
         listed = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
         return best, self._list_columns(codes, listed)
-
-    def recommend_all(
-        self,
-        n: int = 10,
-        users: Any = None,
-        *,
-        exclude: Any = None,
-        only: Any = None,
-        include_rated: bool = False,
-        **options: Any,
-    ) -> pd.DataFrame | Path:
-        """Make lists for all users, or for those given; see `ordrec.recommend.recommend_all`.
-
-        ``out``, ``engine``, ``n_jobs`` and ``progress`` are handed on.
-        """
-        self._check_fitted()
-        return recommend_all(
-            self, n, users, self.item_filter(exclude, only, include_rated), **options
-        )
 
     def block_size(self) -> int:
         """Return how many users' scores are held at the same time."""

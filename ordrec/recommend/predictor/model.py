@@ -273,16 +273,15 @@ class RatingPredictor(IdMappedModel):
 
         Notes
         -----
-        The choice model behind "recommended" and "likely" is fitted on the first such call, and
-        kept. `Recommender` fits it with the rating model, and saves it.
+        The choice model behind "recommended" and "likely" is fitted on the first such call.
         """
         check_list_length(n)
         self._check_fitted()
-        rated, levels, _ = self._history(user)
         request = ListRequest(user, n, Order(by, at_least, quantile), candidates, n_candidates)
         return listed_items(
-            request, self.fitted_, (rated, levels), self.choice_stage_, self._proba_at(timestamp)
-        )
+            request, self.fitted_, self._history(user)[:2], self.choice_stage_,
+            self._proba_at(timestamp),
+        )  # fmt: skip
 
     def _proba_at(self, timestamp: int | None) -> Callable[[Any, Any], np.ndarray]:
         """Distributions of pairs at one time."""

@@ -15,17 +15,15 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.persistence import model_of, state_of, texts_from_arrays, texts_to_arrays
 from ordrec.ratings import Ratings
-from ordrec.recommend.all_lists import recommend_all
-from ordrec.recommend.base import IdMappedModel, codes_of
+from ordrec.recommend.all_lists import ListingModel
+from ordrec.recommend.base import codes_of
 from ordrec.recommend.choice.base import ChoiceModel
 from ordrec.recommend.choice.calibration import PickCalibration
 from ordrec.recommend.lists import (
@@ -48,7 +46,7 @@ CHOICE, RATING = "choice.", "rating."  # prefixes of arrays in a file
 
 
 @dataclass(eq=False)
-class Recommender(IdMappedModel):
+class Recommender(ListingModel):
     """Recommends items by what users pick and how they will rate it.
 
     A choice model says which items a user is likely to pick, a rating model how they would rate
@@ -216,64 +214,6 @@ class Recommender(IdMappedModel):
         weight = TASTE if self.taste == "auto" else float(self.taste)
         return np.where(best >= 0, listed + weight * taste.log_gain, -np.inf), taste
 
-    def recommend(
-        self,
-        user: Any,
-        n: int = 10,
-        *,
-        exclude: Any = None,
-        only: Any = None,
-        include_rated: bool = False,
-    ) -> pd.DataFrame:
-        """List the n best items for a user.
-
-        Parameters
-        ----------
-        user : id
-            An unknown user gets what is recommended to one without ratings.
-        n : int
-            The list is shorter if there are not as many items to choose from.
-        exclude, only : sequence of item ids, optional
-            Items that must not be listed; the only ones that may.
-        include_rated : bool
-            Whether items that the user has rated may be listed.
-
-        Returns
-        -------
-        DataFrame
-            ``item``, ``title`` if known, ``score`` (1), ``p_pick`` (the probability that the item
-            is among the user's next picks, see `ChoiceMixture`), ``expected`` (rating) and
-            ``p_like``.
-        """
-        check_list_length(n)
-        self._check_fitted()
-        options = self.item_filter(exclude, only, include_rated)
-        best, columns = self.lists(codes_of(self.user_ids_, [user]), n, options)
-        found = best[0] >= 0
-        return pd.DataFrame(
-            self._item_columns(best[0][found])
-            | {name: values[0][found] for name, values in columns.items()}
-        )
-
-    def recommend_all(
-        self,
-        n: int = 10,
-        users: Any = None,
-        *,
-        exclude: Any = None,
-        only: Any = None,
-        include_rated: bool = False,
-        **options: Any,
-    ) -> pd.DataFrame | Path:
-        """Make lists for all users, or for those given; see `ordrec.recommend.recommend_all`.
-
-        ``out``, ``engine``, ``n_jobs`` and ``progress`` are handed on.
-        """
-        self._check_fitted()
-        return recommend_all(
-            self, n, users, self.item_filter(exclude, only, include_rated), **options
-        )
-
     def block_size(self) -> int:
         """Return for how many users lists are made at the same time."""
         return self.choice_.block_size()
@@ -305,12 +245,6 @@ class Recommender(IdMappedModel):
             if taste.p_like is not None:
                 columns["p_like"] = np.take_along_axis(taste.p_like, order, axis=1)
         return best, columns
-
-    def _item_columns(self, codes: np.ndarray) -> dict[str, Any]:
-        columns: dict[str, Any] = {"item": self.item_ids_.take(codes)}
-        if self.titles_ is not None:
-            columns["title"] = [self.titles_[code] for code in codes]
-        return columns
 
     def explain(self, user: Any, item: Any, timestamp: int | None = None) -> RecommendationReasons:
         """Return why an item is recommended to a user: why it is picked, and why it is liked.
