@@ -24,10 +24,7 @@ from ordrec.cli.options import (
 if TYPE_CHECKING:
     import pandas as pd
 
-ItemsOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="A csv file with a column item, or one item id per line."),
-]
+FILE_OF_ITEMS = "A csv file with a column item, or one item id per line."
 
 
 def recommend(
@@ -65,8 +62,18 @@ def recommend(
             "to pick (likely).",
         ),
     ] = "all",
-    exclude: ItemsOption = None,
-    only: ItemsOption = None,
+    exclude: Annotated[
+        Path | None,
+        typer.Option(
+            "--exclude", metavar="FILE", help=f"Items that must not be listed. {FILE_OF_ITEMS}"
+        ),
+    ] = None,
+    only: Annotated[
+        Path | None,
+        typer.Option(
+            "--only", metavar="FILE", help=f"The only items that may be listed. {FILE_OF_ITEMS}"
+        ),
+    ] = None,
     include_rated: Annotated[
         bool, typer.Option("--include-rated", help="Also list items that the user has rated.")
     ] = False,
