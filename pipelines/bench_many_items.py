@@ -136,7 +136,7 @@ def loss(chosen: argparse.Namespace) -> None:
         low, mean, high = bootstrap_interval(values - full)
         print(
             f"{model.ease_.kept_items_.size:5d} items with weights, ridge "
-            f"{model.ease_.regularization:g}: graded NDCG@10 {values.mean():.4f}, minus all "
+            f"{model.ease_.regularization_:g}: graded NDCG@10 {values.mean():.4f}, minus all "
             f"{mean:+.4f} [{low:+.4f} {high:+.4f}]",
             flush=True,
         )

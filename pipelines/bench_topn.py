@@ -125,10 +125,10 @@ def fitted_models(
     for name, ones in ((TUNED, False), ("EASE of ones, left-out", True)):
         if not (ones and "ones" in chosen.without):
             ease = fit(LeftOutEASE(n_jobs=n_jobs, ones=ones))
-            yield name, ease._replace(note=f"{ease.model.regularization:g}")
+            yield name, ease._replace(note=f"{ease.model.regularization_:g}")
     future: Literal["latest", "random"] = "latest" if "time" in protocol else "random"
     choice = fit(ChoiceMixture(future=future, n_jobs=n_jobs, random_state=0))
-    yield MIXTURE, choice._replace(note=f"{choice.model.ease_.regularization:g}")
+    yield MIXTURE, choice._replace(note=f"{choice.model.ease_.regularization_:g}")
     for name, rating in rating_models(n_jobs).items():
         if not (name == BY_PREDICTOR and "predictor" in chosen.without):
             own = fit(rating)

@@ -33,7 +33,6 @@ from ordrec.recommend.choice.als import ImplicitALS
 from ordrec.recommend.choice.ease import EASE
 from ordrec.recommend.choice.mixture import ChoiceMixture
 from ordrec.recommend.choice.popularity import Popularity
-from ordrec.recommend.choice.tuning import best_on_a_grid_of_twos, left_out_quality
 
 NAME = "elliot-ml-1m"
 TITLE = "Top-N lists on MovieLens 1M, ratings of 4 and more, five published folds"
@@ -114,7 +113,7 @@ def declared_models() -> dict[str, object]:
         "item-kNN": CosineNeighbours(k=95),
         "EASE, lambda 238.56": EASE(238.56, **PLAIN),
         "EASE, lambda 800": EASE(800.0, **PLAIN),
-        "EASE, left out": LeftOutEASE(**PLAIN),
+        "EASE, left out": EASE(**PLAIN),
         "implicit ALS": ImplicitALS(factors=64, regularization=0.006),
         "ChoiceMixture": ChoiceMixture(future="random"),
     }
@@ -148,27 +147,6 @@ class CosineNeighbours(IdMappedModel):
         user_codes, item_codes = self._codes(users, items)
         columns = self.weights_.T.tocsr()[item_codes]
         return np.asarray(self.picks_[user_codes].multiply(columns).sum(axis=1)).ravel()
-
-
-@dataclass(eq=False)
-class LeftOutEASE(EASE):
-    """EASE whose ridge is chosen by exact leave-one-out of a thousand users' rows."""
-
-    n_users: int = 1000
-
-    def _learn(self, history, ratings) -> None:
-        inputs = self.inputs(history)
-        problem = inputs.problem(1)
-        rows = np.flatnonzero(np.diff(inputs.history.indptr) > 1)
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[: self.n_users])
-        own = inputs.history[rows]
-
-        def quality(ridge: float) -> float:
-            scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
-            return float(left_out_quality(scores, own, ratings.scale.n_ranks).mean())
-
-        self.regularization, _ = best_on_a_grid_of_twos(quality, 200.0)
-        self.set_weights(inputs, problem.solve(inputs.ridges(self.regularization)).weights())
 
 
 def findings(frame: pd.DataFrame, ratings: Ratings) -> list[str]:

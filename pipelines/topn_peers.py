@@ -12,11 +12,9 @@ from scipy import sparse
 from topn_measures import N, Truth, ten_best
 
 from ordrec.evaluation.splits.ratings import split_from_name
-from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.als_ranking import ALSRanking
 from ordrec.recommend.choice.ease import EASE
-from ordrec.recommend.choice.tuning import best_on_a_grid_of_twos, left_out_quality
 
 LEAST_GAIN = 0.001  # for a further step: else the factors of ALS grow without end
 NEIGHBOURS: dict[str, Callable[[], Any]] = {
@@ -38,19 +36,7 @@ class LeftOutEASE(EASE):
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
         if self.ones:
             history.data[:] = 1.0
-        inputs = self.inputs(history)
-        rows = np.flatnonzero(np.diff(inputs.history.indptr) > 1)
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[:1000])
-        own = inputs.history[rows]
-
-        def quality(ridge: float) -> float:
-            scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
-            return float(left_out_quality(scores, own, ratings.scale.n_ranks).mean())
-
-        with one_blas_thread():
-            problem = inputs.problem(worker_count(self.n_jobs))
-            self.regularization, _ = best_on_a_grid_of_twos(quality, 200.0)
-            self.set_weights(inputs, problem.solve(inputs.ridges(self.regularization)).weights())
+        super()._learn(history, ratings)
 
 
 class Neighbours:

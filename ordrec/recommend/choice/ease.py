@@ -15,10 +15,15 @@ from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.base import ChoiceModel
 from ordrec.recommend.choice.ease_solver import EaseProblem
+from ordrec.recommend.choice.tuning import best_on_a_grid_of_twos, left_out_quality
 
-__all__ = ["EASE", "EaseInputs", "row_factors"]
+__all__ = ["EASE", "FEW_USERS", "EaseInputs", "row_factors"]
 
 COPIES = 4  # square matrices held at the same time: both Grams, the inverse, the weights
+START = 200.0  # where the search for the ridge begins
+LEFT_OUT_USERS = 1000
+CHOOSING_ITEMS = 2500  # the ridge is chosen among these, as a solution takes n_items^3
+FEW_USERS = 20  # fewer users than this cannot choose anything
 LARGEST_IN_DOUBLE = 2_000  # items; more are solved in single precision
 
 
@@ -33,8 +38,9 @@ class EASE(ChoiceModel):
 
     Parameters
     ----------
-    regularization : float
-        Ridge of an item with an average number of ratings.
+    regularization : float, optional
+        Ridge of an item with an average number of ratings; chosen by exact leave-one-out of
+        users, on a grid without edges, if omitted.
     user_power : float
         Rows are divided by the number of the user's ratings, relative to the mean, to this
         power.
@@ -43,7 +49,8 @@ class EASE(ChoiceModel):
     min_ratings : int
         Items with fewer ratings have no weights and score 0.
     max_memory : float
-        Gigabytes that a fit may take. Where all items take more, only those with the most
+        Gigabytes that the weights may take while they are solved for; choosing the ridge takes
+        up to 0.2 more. Where all items take more, only those with the most
         ratings get weights, with a warning.
     n_jobs : int, optional
         Threads that sum up the Gram matrices; -1 means all cores.
@@ -54,6 +61,10 @@ class EASE(ChoiceModel):
         Row: the item rated; column: the item scored.
     kept_items_ : int64 array
         Codes of the items that have weights.
+    regularization_ : float
+        The ridge, as given or chosen.
+    tried_ : dict of float to float
+        Each ridge that was tried, and its quality by leave-one-out.
 
     Notes
     -----
@@ -71,7 +82,7 @@ class EASE(ChoiceModel):
     True
     """
 
-    regularization: float = 200.0
+    regularization: float | None = None
     user_power: float = 0.5
     item_power: float = 0.25
     min_ratings: int = 3
@@ -79,13 +90,26 @@ class EASE(ChoiceModel):
     n_jobs: int | None = None
 
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
-        if not self.regularization > 0:
-            raise ArgumentError(f"regularization must be above 0, got {self.regularization}")
-        inputs = self.inputs(history)
         with one_blas_thread():
-            problem = inputs.problem(worker_count(self.n_jobs))
-            solution = problem.solve(inputs.ridges(self.regularization))
-            self.set_weights(inputs, solution.weights())
+            self.learn_histories(history, ratings.scale.n_ranks, np.random.default_rng(0))
+
+    def learn_histories(
+        self, history: sparse.csr_array, n_ranks: int, rng: np.random.Generator
+    ) -> None:
+        """Learn the weights from histories alone; ``rng`` draws users to choose the ridge by."""
+        if self.regularization is not None and not self.regularization > 0:
+            raise ArgumentError(f"regularization must be above 0, got {self.regularization}")
+        inputs, n_jobs = self.inputs(history), worker_count(self.n_jobs)
+        problem = inputs.problem(n_jobs)
+        self.tried_: dict[float, float] = {}
+        if self.regularization is None:
+            ridge, self.tried_ = chosen_ridge(inputs, problem, n_ranks, n_jobs, rng)
+        else:
+            ridge = float(self.regularization)
+        self.regularization_ = ridge
+        self.kept_items_, self.mean_count_ = inputs.kept, inputs.mean_count
+        B = problem.solve(inputs.ridges(ridge)).weights()
+        self.weights_ = np.ascontiguousarray(B, dtype=np.float32)
 
     def inputs(self, history: sparse.csr_array) -> EaseInputs:
         """Return what the regressions on these histories are made of."""
@@ -118,12 +142,6 @@ class EASE(ChoiceModel):
         most = np.argsort(-self.item_counts_[kept], kind="stable")[:limit]
         return np.sort(kept[most])
 
-    def set_weights(self, inputs: EaseInputs, B: np.ndarray) -> None:
-        """Take over the weights of a solution."""
-        self.kept_items_ = inputs.kept
-        self.mean_count_ = inputs.mean_count
-        self.weights_ = np.ascontiguousarray(B, dtype=np.float32)
-
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
         rows = sparse.csr_array(history[:, self.kept_items_])
@@ -149,7 +167,7 @@ class EASE(ChoiceModel):
 
     def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = {"weights": self.weights_, "kept_items": self.kept_items_}
-        return arrays, {"mean_count": self.mean_count_}
+        return arrays, {"mean_count": self.mean_count_, "regularization": self.regularization_}
 
     def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
         n_items = len(self.item_ids_)
@@ -161,6 +179,7 @@ class EASE(ChoiceModel):
         self.mean_count_ = float(metadata["mean_count"])
         if not 0 < self.mean_count_ <= n_items:
             raise ValueError("its mean number of ratings per user is out of range")
+        self.regularization_, self.tried_ = float(metadata["regularization"]), {}
 
 
 @dataclass(frozen=True)
@@ -213,6 +232,33 @@ class EaseInputs:
     def ridges(self, regularization: float) -> np.ndarray:
         """One ridge per item."""
         return regularization * (self.counts / self.mean_item_count) ** self.item_power
+
+
+def chosen_ridge(
+    inputs: EaseInputs,
+    problem: EaseProblem,
+    n_ranks: int,
+    n_jobs: int,
+    rng: np.random.Generator,
+) -> tuple[float, dict[float, float]]:
+    """Return the best ridge by leave-one-out of users, and the quality of each that was tried.
+
+    With many items, it is chosen among those with the most ratings.
+    """
+    if inputs.kept.size > CHOOSING_ITEMS:
+        inputs = inputs.most_rated(CHOOSING_ITEMS)
+        problem = inputs.problem(n_jobs)
+    rows = np.flatnonzero(np.diff(inputs.history.indptr) > 1)
+    if rows.size < FEW_USERS:
+        return START, {}
+    rows = np.sort(rng.permutation(rows)[:LEFT_OUT_USERS])
+    own = inputs.history[rows]
+
+    def quality(ridge: float) -> float:
+        scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
+        return float(left_out_quality(scores, own, n_ranks).mean())
+
+    return best_on_a_grid_of_twos(quality, START)
 
 
 def row_factors(sizes: np.ndarray, mean_count: float, user_power: float) -> np.ndarray:

@@ -32,14 +32,11 @@ from ordrec.recommend.choice.cold_start import (
     popularity_of,
     with_popularity,
 )
-from ordrec.recommend.choice.ease import EASE, EaseInputs
-from ordrec.recommend.choice.ease_solver import EaseProblem
+from ordrec.recommend.choice.ease import EASE, FEW_USERS
 from ordrec.recommend.choice.tuning import (
     InnerSplit,
-    best_on_a_grid_of_twos,
     entry_times,
     inner_splits,
-    left_out_quality,
     without_users,
 )
 from ordrec.recommend.lists import ItemFilter
@@ -47,12 +44,9 @@ from ordrec.recommend.lists import ItemFilter
 __all__ = ["ChoiceMixture"]
 
 FLOOR, POPULARITY_FLOOR = 0.01, 0.001
-START = 200.0  # where the search for the ridge of EASE begins
-LEFT_OUT_USERS, INNER_USERS, NEW_USERS = 1000, 1500, 500
-CHOOSING_ITEMS = 2500  # the ridge of EASE is chosen among these, as a solution takes n_items^3
+INNER_USERS, NEW_USERS = 1500, 500
 SHARE = 0.2  # of each history, set aside for the calibration
 MANY = 300_000  # ratings: from here on more factors and one inner split
-FEW_USERS = 20  # fewer users than this cannot choose anything
 
 
 @dataclass(eq=False)
@@ -87,8 +81,6 @@ class ChoiceMixture(ChoiceModel):
     ease_, als_ : EASE, ImplicitALS
     cold_ : float
     calibration_ : PickCalibration
-    tried_ : dict of float to float
-        Each ridge of EASE that was tried, and its quality by leave-one-out.
 
     Examples
     --------
@@ -117,9 +109,11 @@ class ChoiceMixture(ChoiceModel):
         self._check_parameters()
         history.sort_indices()
         rng = np.random.default_rng(self.random_state)
-        self.tried_: dict[float, float] = {}
         with one_blas_thread():
-            self.ease_ = self._fit_ease(ratings, history, rng)
+            self.ease_ = EASE(
+                self.regularization, max_memory=self.max_memory, n_jobs=self.n_jobs
+            ).shared_with(self)
+            self.ease_.learn_histories(history, ratings.scale.n_ranks, rng)
             self.als_ = self._new_als().shared_with(self)
             self.als_.learn_histories(history)
             self.cold_ = self._chosen_cold(history, rng) if self.cold is None else self.cold
@@ -134,40 +128,6 @@ class ChoiceMixture(ChoiceModel):
             raise ArgumentError(f"horizon must be above 0, got {self.horizon}")
         if self.cold is not None and not self.cold >= 0:
             raise ArgumentError(f"cold must not be negative, got {self.cold}")
-
-    def _fit_ease(
-        self, ratings: Ratings, history: sparse.csr_array, rng: np.random.Generator
-    ) -> EASE:
-        """EASE with the ridge given, or the best by leave-one-out."""
-        ease = EASE(max_memory=self.max_memory, n_jobs=self.n_jobs).shared_with(self)
-        inputs = ease.inputs(history)
-        problem = inputs.problem(worker_count(self.n_jobs))
-        ridge = self.regularization
-        if ridge is None:
-            ridge = self._chosen_ridge(inputs, problem, ratings.scale.n_ranks, rng)
-        ease.regularization = float(ridge)
-        ease.set_weights(inputs, problem.solve(inputs.ridges(ease.regularization)).weights())
-        return ease
-
-    def _chosen_ridge(
-        self, inputs: EaseInputs, problem: EaseProblem, n_ranks: int, rng: np.random.Generator
-    ) -> float:
-        """The best ridge by leave-one-out, among at most so many items with the most ratings."""
-        if inputs.kept.size > CHOOSING_ITEMS:
-            inputs = inputs.most_rated(CHOOSING_ITEMS)
-            problem = inputs.problem(worker_count(self.n_jobs))
-        rows = np.flatnonzero(np.diff(inputs.history.indptr) > 1)
-        if rows.size < FEW_USERS:
-            return START
-        rows = np.sort(rng.permutation(rows)[:LEFT_OUT_USERS])
-        own = inputs.history[rows]
-
-        def quality(ridge: float) -> float:
-            scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
-            return float(left_out_quality(scores, own, n_ranks).mean())
-
-        ridge, self.tried_ = best_on_a_grid_of_twos(quality, START)
-        return ridge
 
     def _new_als(self) -> ImplicitALS:
         return ImplicitALS(
@@ -185,17 +145,16 @@ class ChoiceMixture(ChoiceModel):
             return USUAL_COLD
         rest = without_users(history, users)
         counts = np.bincount(rest.indices, minlength=rest.shape[1])
-        ease = self._new_ease(counts)
-        ease.regularization = self.ease_.regularization
-        inputs = self._quiet_inputs(ease, rest)
-        problem = inputs.problem(worker_count(self.n_jobs))
-        ease.set_weights(inputs, problem.solve(inputs.ridges(ease.regularization)).weights())
+        ease = self._part_ease(counts)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # said before: not all items get weights
+            ease.learn_histories(rest, self.scale_.n_ranks, rng)
         als = self._new_als()
         als.learn_histories(rest)
 
         def score(given: sparse.csr_array) -> np.ndarray:
             E, A = ease.score_histories(given), als.score_histories(given)
-            left_to_als = without_weights(counts, ease.min_ratings, inputs.kept)
+            left_to_als = without_weights(counts, ease.min_ratings, ease.kept_items_)
             E[:, left_to_als] = A[:, left_to_als]
             return mixed_scores(E, A, counts, self.mix)
 
@@ -203,16 +162,12 @@ class ChoiceMixture(ChoiceModel):
             history[np.sort(users)], counts, score, self.scale_.n_ranks, rng, FEW_USERS
         )
 
-    def _new_ease(self, counts: np.ndarray) -> EASE:
-        ease = EASE(max_memory=self.max_memory, n_jobs=self.n_jobs)
+    def _part_ease(self, counts: np.ndarray) -> EASE:
+        """EASE with the same ridge, for a part of the histories with these counts of items."""
+        ridge = self.ease_.regularization_
+        ease = EASE(ridge, max_memory=self.max_memory, n_jobs=self.n_jobs)
         ease.item_counts_ = counts
         return ease
-
-    def _quiet_inputs(self, ease: EASE, history: sparse.csr_array) -> EaseInputs:
-        """Inputs for a part of the histories; that not all items get weights was said before."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ease.inputs(history)
 
     def _times(self, ratings: Ratings, history: sparse.csr_array) -> np.ndarray | None:
         times = None if self.future == "random" else entry_times(ratings, history)
@@ -238,10 +193,12 @@ class ChoiceMixture(ChoiceModel):
     def _inner_lists(self, split: InnerSplit) -> ListedScores:
         """Lists of both members fitted to the given part of a split."""
         counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
-        ease = self._new_ease(counts)
-        inputs = self._quiet_inputs(ease, split.given)
+        ease = self._part_ease(counts)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # said before: not all items get weights
+            inputs = ease.inputs(split.given)
         solution = inputs.problem(worker_count(self.n_jobs)).solve(
-            inputs.ridges(self.ease_.regularization)
+            inputs.ridges(self.ease_.regularization_)
         )
         als = self._new_als()
         als.learn_histories(split.given)
@@ -328,7 +285,6 @@ class ChoiceMixture(ChoiceModel):
         if not 0 <= self.cold_ < 1e9:
             raise ModelFileError(f"its weight of popularity is {self.cold_}")
         self.calibration_ = PickCalibration.from_metadata(metadata["calibration"])
-        self.tried_ = {}
         for name, kind in (("ease", EASE), ("als", ImplicitALS)):
             about = metadata[name]
             member = kind(**kind._checked(about["parameters"])).shared_with(self)

@@ -63,8 +63,8 @@ class Recommender(ListingModel):
         How much the expected gain of a rating counts: ``w`` of (1). 0 orders by the choice model
         alone; "auto" is 0.25.
     like : float, optional
-        The lowest rating that counts as liked; by default the lowest of the top fifth of the
-        scale and of the rating at its lower end (4 of 5 stars).
+        The lowest rating that counts as liked; by default the one at four fifths of the scale,
+        such as 4 of 5 stars.
     n_candidates : int
         How many items, the likeliest to be picked, are ordered by (1).
     n_jobs : int, optional

@@ -9,7 +9,8 @@ import numpy as np
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.base import ChoiceModel
 from ordrec.recommend.choice.calibration import ListedScores, PickCalibration
-from ordrec.recommend.choice.mixture import FEW_USERS, INNER_USERS, SHARE, ChoiceMixture
+from ordrec.recommend.choice.ease import FEW_USERS
+from ordrec.recommend.choice.mixture import INNER_USERS, SHARE, ChoiceMixture
 from ordrec.recommend.choice.tuning import InnerSplit, entry_times, inner_splits
 
 __all__ = ["calibrated_picks"]

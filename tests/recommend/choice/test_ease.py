@@ -117,10 +117,10 @@ def test_a_fit_stays_within_its_estimate_of_memory(n_users: int, monkeypatch) ->
     monkeypatch.setattr("ordrec.recommend.choice.ease.LARGEST_IN_DOUBLE", 100)
     monkeypatch.setattr("ordrec.recommend.choice.ease_solver.ROWS_AT_ONCE", 64)
     ratings = synthetic_ratings(n_users, 1500, n_ratings=40_000, seed=2)
-    EASE().fit(ratings.select(np.arange(ratings.n_ratings) < 3_000))  # compile
+    EASE(200.0).fit(ratings.select(np.arange(ratings.n_ratings) < 3_000))  # compile
     n_kept = int((ratings.item_counts >= 3).sum())
     tracemalloc.start()
-    EASE().fit(ratings)
+    EASE(200.0).fit(ratings)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1.1 * 4 * COPIES * n_kept**2
@@ -154,3 +154,13 @@ def test_wrong_parameters_are_refused() -> None:
         EASE(regularization=0.0).fit(ratings)
     with pytest.raises(ArgumentError, match="max_memory is too small"):
         EASE(max_memory=0.0).fit(ratings)
+
+
+def test_the_ridge_is_the_best_by_leave_one_out_of_what_was_tried() -> None:
+    ratings = synthetic_ratings(80, 30, n_ratings=900, seed=2)
+    model = EASE().fit(ratings)
+    assert model.regularization is None
+    assert model.regularization_ == max(model.tried_, key=model.tried_.get)
+    assert {model.regularization_ / 2, model.regularization_ * 2} <= set(model.tried_)
+    given = EASE(model.regularization_).fit(ratings)
+    assert np.array_equal(given.weights_, model.weights_)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ordrec.datasets import synthetic_ratings
-from ordrec.recommend.choice import mixture
+from ordrec.recommend.choice import ease
 from ordrec.recommend.choice.mixture import ChoiceMixture
 from ordrec.recommend.choice.tuning import inner_splits
 
@@ -61,8 +61,8 @@ def test_lists_in_blocks_are_those_at_once(truncated, monkeypatch) -> None:
 
 def test_the_ridge_is_chosen_among_the_most_rated_items(monkeypatch) -> None:
     everything = ChoiceMixture(factors=4).fit(RATINGS)
-    monkeypatch.setattr(mixture, "CHOOSING_ITEMS", 30)
+    monkeypatch.setattr(ease, "CHOOSING_ITEMS", 30)
     some = ChoiceMixture(factors=4).fit(RATINGS)
-    assert some.tried_[200.0] != everything.tried_[200.0]
+    assert some.ease_.tried_[200.0] != everything.ease_.tried_[200.0]
     assert some.ease_.kept_items_.size == everything.ease_.kept_items_.size == 60
-    assert some.ease_.regularization == max(some.tried_, key=some.tried_.get)
+    assert some.ease_.regularization_ == max(some.ease_.tried_, key=some.ease_.tried_.get)
