@@ -243,6 +243,23 @@ def test_nobody_answers_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
             run_all(abs, [1], engine=f"dask:{address}")
 
 
+def test_a_client_that_found_nobody_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    made = []
+
+    class Watched(distributed.Client):  # type: ignore[misc, name-defined]
+        def __init__(self, *arguments: object, **options: object) -> None:
+            made.append(self)
+            super().__init__(*arguments, **options)
+
+    monkeypatch.setattr("ordrec.parallel.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("distributed.Client", Watched)
+    for address in ["tcp://127.0.0.1:9", "no://where", "tcp://:x"]:
+        with pytest.raises(WorkerLost):
+            run_all(abs, [1], engine=f"dask:{address}")
+    assert [client.status for client in made] == ["closed"] * 3
+
+
 def test_a_cluster_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("ordrec.parallel.cluster.WORKER_SECONDS", 0.5)

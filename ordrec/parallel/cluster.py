@@ -114,9 +114,14 @@ class DaskPool:
                 )
             scheduler = self._open.enter_context(cluster)
         self._address = getattr(scheduler, "scheduler_address", scheduler)
+        # A client whose constructor fails may stay half open. Left to the garbage collector, it
+        # is closed wherever that happens to run: inside the constructor of the next client it
+        # waits for ever for the lock that this one holds. So it is kept at hand and closed here.
+        client = Client.__new__(Client)
         try:
-            client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+            Client.__init__(client, scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
+            client.close()
             raise WorkerLost(
                 f"no Dask scheduler answers at {self._address}: check the address, which is like "
                 f"tcp://host:8786, and that 'dask scheduler' runs there ({error})"
