@@ -1,0 +1,131 @@
+"""What the columns of a side table hold: numbers, categories, labels, text, or nothing of use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["KINDS", "as_numbers", "infer_kind", "is_missing", "labels_of", "separator_of"]
+
+KINDS = ("numeric", "categorical", "labels", "text", "ignore")
+FEW_VALUES = 5  # so many different numbers are categories, not points on a line
+TEXT_WORDS = 8.0  # on average, from which on strings are text
+COMMON = 3  # rows that have a value, from which on it is common
+COMMON_SHARE = 0.5  # of the rows must have a common value, or the column says who, not what
+PARTS_PER_LABEL = 3.0  # occurrences of a label, on average, for "," or ";" to separate labels
+NUMBERING = 1.2  # times the number of rows: whole numbers from 0 or 1 up to it number the rows
+SEPARATORS = "|;,"
+SECONDS_PER_YEAR = 365.25 * 86_400
+
+
+def infer_kind(values: pd.Series) -> tuple[str, str]:
+    """The kind of a column, and why it is ignored if it is; "flag" stands for zeros and ones.
+
+    Examples
+    --------
+    >>> infer_kind(pd.Series(["Comedy|War", "War", None]))
+    ('labels', '')
+    >>> infer_kind(pd.Series(["Alien", "Heat", "Solaris", "Stalker", "Tenet", "Up"]))
+    ('ignore', 'nearly every value is different')
+    """
+    known = values[~is_missing(values)]
+    if known.empty:
+        return "ignore", "no values"
+    if any(isinstance(value, list | tuple | set | np.ndarray) for value in known):
+        return "labels", ""
+    numbers = as_numbers(known)
+    if np.isfinite(numbers).all():
+        return _kind_of_numbers(numbers, len(values), str(values.name))
+    texts = known.astype(str)
+    counts = texts.value_counts()
+    if len(counts) == 1 and len(known) == len(values):
+        return "ignore", "the same value everywhere"
+    if separator_of(known):
+        return "labels", ""
+    if np.mean([len(text.split()) for text in texts]) >= TEXT_WORDS:
+        return "text", ""
+    common = counts[counts >= (2 if len(counts) <= FEW_VALUES else COMMON)].sum()
+    if common < COMMON_SHARE * len(known):
+        return "ignore", "nearly every value is different"
+    return "categorical", ""
+
+
+def _kind_of_numbers(numbers: np.ndarray, n_rows: int, name: str) -> tuple[str, str]:
+    distinct = np.unique(numbers)
+    if distinct.size == 1 and numbers.size == n_rows:
+        return "ignore", "the same value everywhere"
+    if set(distinct) <= {0.0, 1.0}:
+        return "flag", ""
+    if distinct.size <= FEW_VALUES:
+        return "categorical", ""
+    whole = bool((distinct == np.floor(distinct)).all())
+    if whole and distinct.size == numbers.size:
+        numbering = distinct[0] in (0, 1) and distinct[-1] <= NUMBERING * distinct.size
+        if numbering or name.lower() == "id" or name.endswith(("_id", "Id", "ID", " id")):
+            return "ignore", "an id"
+    return "numeric", ""
+
+
+def is_missing(values: pd.Series) -> np.ndarray:
+    """Mask of the values that are missing: null, or a blank string."""
+    blank = [isinstance(value, str) and not value.strip() for value in values]
+    return values.isna().to_numpy(bool) | np.array(blank, dtype=bool)
+
+
+def as_numbers(values: pd.Series) -> np.ndarray:
+    """The values as floats, dates (also as ISO 8601 strings) in years; NaN where neither."""
+    if not pd.api.types.is_datetime64_any_dtype(values):
+        plain = values.astype(object).map(lambda value: value if _is_scalar(value) else None)
+        numbers = pd.to_numeric(plain, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+        numbers = np.where(np.isinf(numbers), np.nan, numbers)
+        if np.isfinite(numbers).any():
+            return numbers
+        values = pd.to_datetime(plain, errors="coerce", format="ISO8601", utc=True)
+    dates = pd.DatetimeIndex(values)
+    if dates.tz is not None:
+        dates = dates.tz_convert("UTC").tz_localize(None)
+    seconds = (dates - pd.Timestamp("1970-01-01")).total_seconds()
+    return 1970.0 + seconds.to_numpy(np.float64) / SECONDS_PER_YEAR
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | Number | np.generic | pd.Timestamp)
+
+
+def separator_of(values: Iterable[Any]) -> str:
+    """The character that separates labels, "" if the strings are not lists of labels."""
+    texts = [value for value in values if isinstance(value, str)]
+    for separator in SEPARATORS:
+        parts = [part for text in texts for part in labels_of(text, separator)]
+        if len(parts) <= len(texts):
+            continue
+        words = np.mean([len(part.split()) for part in parts])
+        repeated = len(parts) >= PARTS_PER_LABEL * len(set(parts)) and words < TEXT_WORDS / 2
+        if separator == "|" or repeated:
+            return separator
+    return ""
+
+
+def labels_of(value: Any, separator: str) -> list[str]:
+    """The labels in a cell: a list, or a string divided by the separator ("" for the whole).
+
+    Examples
+    --------
+    >>> labels_of(" Comedy| War|", "|"), labels_of(3.0, ""), labels_of(None, "")
+    (['Comedy', 'War'], ['3'], [])
+    """
+    if isinstance(value, list | tuple | set | np.ndarray):
+        cells = sorted(value, key=str) if isinstance(value, set) else list(value)
+        return [label for cell in cells for label in labels_of(cell, "")]
+    if isinstance(value, str):
+        parts = value.split(separator) if separator else [value]
+        return [part.strip() for part in parts if part.strip()]
+    if value is None or value is pd.NA or value is pd.NaT or value != value:
+        return []
+    if isinstance(value, Number | np.generic) and float(value) == int(float(value)):  # type: ignore[arg-type]
+        return [str(int(float(value)))]  # type: ignore[arg-type]  # 3.0 where a gap made 3 a float
+    return [str(value)]

@@ -1,0 +1,225 @@
+"""Side tables of every kind as features: kernels, inference, gaps, files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ordrec.errors import ArgumentError, DataError, ModelFileError
+from ordrec.features.side_blocks import WIDTH, NumberBlock
+from ordrec.features.side_columns import as_numbers, infer_kind
+from ordrec.features.side_features import SideEncoder
+
+N = 60
+TOPICS = [
+    "a quiet detective walks the rainy harbour looking for an old friend and a stolen boat",
+    "two robots cross the burning desert planet to repair a broken radio telescope together",
+]
+
+
+def shop() -> pd.DataFrame:
+    """A table with a column of every kind, and gaps."""
+    rng = np.random.default_rng(3)
+    kinds = rng.permuted(np.tile([0, 1], N // 2))
+    table = pd.DataFrame(
+        {
+            "name": [f"Article {k}" for k in range(N)],
+            "link": [f"https://shop.example/{k * k}" for k in range(N)],
+            "row": np.arange(N),
+            "tmdbId": 7 * np.arange(N) ** 2,
+            "price": np.exp(rng.normal(3.0, 2.0, N)),
+            "weight": rng.normal(50.0, 10.0, N),
+            "released": pd.date_range("1990-01-01", periods=N, freq="97D"),
+            "maker": rng.choice(["Ahti", "Bore", "Caso"], N),
+            "stars": rng.choice([1, 2, 3], N),
+            "tags": rng.choice(["red|small", "red", "blue|large", "large"], N),
+            "colours": rng.choice(["red, small", "blue", "large, blue", "small"], N),
+            "about": [TOPICS[k] for k in kinds],
+            "country": "Finland",
+            "empty": np.nan,
+            "sale": rng.integers(0, 2, N).astype(bool),
+        },
+        index=[f"i{k}" for k in range(N)],
+    )
+    table.loc["i7", ["price", "maker", "about"]] = [np.nan, " ", None]
+    return table.drop("i5").reindex(table.index)
+
+
+def test_kinds_are_inferred_and_said():
+    encoder = SideEncoder().fit(shop())
+    assert encoder.used_ == {
+        "price": "numeric", "weight": "numeric", "released": "numeric", "maker": "categorical",
+        "stars": "categorical", "tags": "labels", "colours": "labels", "about": "text",
+        "sale": "categorical",
+    }  # fmt: skip
+    assert encoder.ignored_ == {
+        "name": "nearly every value is different", "link": "nearly every value is different",
+        "row": "an id", "tmdbId": "an id", "country": "the same value everywhere",
+        "empty": "no values",
+    }  # fmt: skip
+    assert encoder.numeric == ["price", "weight", "released"]
+
+
+def test_rows_are_kernels_of_length_one_and_zero_where_unknown():
+    table = shop()
+    blocks = SideEncoder().fit(table).blocks(table)
+    for name, rows in blocks.items():
+        lengths = np.linalg.norm(rows, axis=1)
+        unknown = {"price", "maker", "about"} & {name}
+        expected = np.ones(N)
+        expected[[5, 7] if unknown else [5]] = 0.0
+        np.testing.assert_allclose(lengths, expected, atol=2e-3, err_msg=name)
+    same = table["maker"].to_numpy()[:, None] == table["maker"].to_numpy()
+    known = np.delete(np.arange(N), [5, 7])
+    kernel = blocks["maker"] @ blocks["maker"].T
+    np.testing.assert_allclose(kernel[np.ix_(known, known)], same[np.ix_(known, known)])
+    tags = dict(zip(table["tags"], blocks["tags"], strict=True))
+    assert tags["red|small"] @ tags["red"] == pytest.approx(np.sqrt(0.5))
+    assert tags["blue|large"] @ tags["red"] == 0.0
+    about = blocks["about"] @ blocks["about"].T
+    alike = table["about"].to_numpy()[:, None] == table["about"].to_numpy()
+    np.testing.assert_allclose(about[np.ix_(known, known)], alike[np.ix_(known, known)], atol=0.05)
+
+
+def test_numbers_have_a_gaussian_kernel_and_bounded_tails():
+    values = np.append(np.linspace(-30.0, 50.0, 400), np.nan)
+    block = NumberBlock.of(values)
+    rows = block.rows(values)[:-1]
+    inner = np.clip(values[:-1], block.low, block.high)
+    gaussian = np.exp(-0.5 * ((inner[:, None] - inner) / block.width) ** 2)
+    np.testing.assert_allclose(rows @ rows.T, gaussian, atol=3e-3)
+    assert block.width == pytest.approx(WIDTH * inner.std())
+    far, border = block.rows(np.array([1e9, block.high]))
+    np.testing.assert_array_equal(far, border)
+    with_typo = NumberBlock.of(np.append(values, 1e6))
+    assert with_typo.width == pytest.approx(block.width, rel=0.03)
+
+
+def test_prices_are_compared_by_ratio():
+    prices = np.exp(np.random.default_rng(0).normal(3.0, 2.0, 500))
+    block = NumberBlock.of(prices)
+    assert block.logarithm
+    rows = block.rows(np.array([10.0, 20.0, 1000.0, 1010.0]))
+    assert rows[2] @ rows[3] > rows[0] @ rows[1] > 0.5 > rows[1] @ rows[2]
+
+
+def test_matrix_has_unit_mean_square_and_comparable_blocks():
+    table = shop()
+    encoder = SideEncoder().fit(table)
+    matrix = encoder.matrix(table)
+    assert np.mean(np.sum(matrix**2, axis=1)) == pytest.approx(1.0)
+    assert not matrix[5].any()
+    edges = np.cumsum([rows.shape[1] for rows in encoder.blocks(table).values()])[:-1]
+    parts = [np.sum(part**2, axis=1) for part in np.split(matrix, edges, axis=1)]
+    known = [part[part > 0].mean() for part in parts]
+    np.testing.assert_allclose(known, known[0])
+
+
+def test_new_tables_may_have_other_rows_types_and_columns():
+    table = shop()
+    encoder = SideEncoder().fit(table)
+    new = pd.DataFrame({"maker": ["Ahti", "Zeta"], "stars": [3, 9], "unheard": [1, 2]})
+    blocks = encoder.blocks(new)
+    row = table.index.get_loc(table.index[(table["stars"] == 3).to_numpy()][0])
+    np.testing.assert_array_equal(blocks["stars"][0], encoder.blocks(table)["stars"][row])
+    assert np.linalg.norm(blocks["maker"], axis=1).tolist() == [1.0, 0.0]
+    assert not blocks["price"].any()
+    assert not blocks["about"].any()
+    assert encoder.matrix(new).shape == (2, encoder.matrix(table).shape[1])
+    assert encoder.matrix(table.iloc[:0]).shape == (0, encoder.matrix(table).shape[1])
+
+
+def test_flags_are_the_labels_of_one_block():
+    flags = np.array([[1, 1, 0], [0, 1, 0], [1, 0, 1], [0, 0, 1], [0, 0, 0]])
+    encoder = SideEncoder().fit(pd.DataFrame(flags, columns=["Comedy", "War", "Drama"]))
+    assert set(encoder.used_.values()) == {"flags"}
+    (rows,) = encoder.blocks(pd.DataFrame(flags, columns=["Comedy", "War", "Drama"])).values()
+    lengths = np.linalg.norm(flags, axis=1)
+    cosine = flags @ flags.T / np.maximum(np.outer(lengths, lengths), 1)
+    np.testing.assert_allclose(rows @ rows.T, cosine)
+
+
+def test_many_labels_are_projected():
+    rng = np.random.default_rng(0)
+    cast = [[f"actor {k}" for k in rng.choice(40, 3) + 40 * (row % 5)] for row in range(500)]
+    encoder = SideEncoder().fit(pd.DataFrame({"cast": cast}))
+    (rows,) = encoder.blocks(pd.DataFrame({"cast": cast})).values()
+    assert rows.shape == (500, 32)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0)
+    group = np.arange(500) % 5
+    kernel = rows @ rows.T
+    alike = group[:, None] == group
+    assert kernel[alike].mean() > 0.1 > 0.01 > np.abs(kernel[~alike].mean())
+
+
+def test_declarations_win():
+    table = shop()
+    encoder = SideEncoder({"name": "text", "stars": "numeric", "tags": "ignore"}).fit(table)
+    assert (encoder.used_["name"], encoder.used_["stars"]) == ("text", "numeric")
+    assert encoder.ignored_["tags"] == "as declared"
+    with pytest.raises(ArgumentError, match="no column 'nmae'"):
+        SideEncoder({"nmae": "text"}).fit(table)
+    with pytest.raises(ArgumentError, match="'words', not one of numeric, categorical"):
+        SideEncoder({"name": "words"}).fit(table)
+    with pytest.raises(DataError, match="'maker' cannot be used as numeric"):
+        SideEncoder({"maker": "numeric"}).fit(table)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["3", "4.5", "8", "1", "7", "2"], "numeric"),
+        (["2001-02-03", "2011-12-31", "1990-01-01", "2000-05-05", "2003-01-01", "2004-02-02"],
+         "numeric"),
+        ([True, False, None], "flag"),
+        ([["a"], ["b", "a"], None], "labels"),
+        (["a", None, "a"], "categorical"),
+        (["Turku, Finland", "Oslo, Norway", "Lund, Sweden", "Bonn, Germany"], "ignore"),
+    ],
+)  # fmt: skip
+def test_kind_of_a_column(values, kind):
+    assert infer_kind(pd.Series(values, name="x", dtype=object))[0] == kind
+
+
+def test_dates_are_years():
+    dates = as_numbers(pd.Series(["1970-01-01", "2000-01-01T00:00:00Z", "soon", None]))
+    np.testing.assert_allclose(dates, [1970.0, 2000.0, np.nan, np.nan], atol=0.01)
+
+
+def test_a_column_twice_is_refused():
+    with pytest.raises(DataError, match="'a' occurs twice"):
+        SideEncoder().fit(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_state_gives_the_same_features():
+    table = shop()
+    encoder = SideEncoder().fit(table)
+    arrays, state = encoder.to_state("item")
+    again = SideEncoder.from_state("item", arrays, state)
+    np.testing.assert_array_equal(again.matrix(table), encoder.matrix(table))
+    assert (again.used_, again.ignored_) == (encoder.used_, encoder.ignored_)
+    np.testing.assert_array_equal(
+        SideEncoder().fit(table).matrix(table), encoder.matrix(table)
+    )  # no chance in it
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda arrays, state: arrays.pop("item.scales"),
+        lambda arrays, state: arrays.update({"item.0.number": np.array([1.0, 0.0, 1.0, 0.0])}),
+        lambda arrays, state: arrays.update({"item.0.number": np.array([0.0, 1.0, 1e-9, 0.0])}),
+        lambda arrays, state: arrays.update({"item.3.weights": np.array([np.nan])}),
+        lambda arrays, state: arrays.update({"item.7.projection": np.ones((2, 2))}),
+        lambda arrays, state: state["blocks"].append(state["blocks"][0]),
+        lambda arrays, state: state["blocks"][0].__setitem__(1, "magic"),
+        lambda arrays, state: state["blocks"][0].__setitem__(2, [3]),
+        lambda arrays, state: state.update(used=3),
+    ],
+)
+def test_damaged_state_is_refused(damage):
+    arrays, state = SideEncoder().fit(shop()).to_state("item")
+    damage(arrays, state)
+    with pytest.raises(ModelFileError):
+        SideEncoder.from_state("item", arrays, state)
