@@ -12,6 +12,7 @@ import pandas as pd
 __all__ = ["KINDS", "as_numbers", "infer_kind", "is_missing", "labels_of", "separator_of"]
 
 KINDS = ("numeric", "categorical", "labels", "text", "ignore")
+LOOKED_AT = 20_000  # rows, evenly spaced, are enough to see what a column holds
 FEW_VALUES = 5  # so many different numbers are categories, not points on a line
 TEXT_WORDS = 8.0  # on average, from which on strings are text
 COMMON = 3  # rows that have a value, from which on it is common
@@ -32,10 +33,11 @@ def infer_kind(values: pd.Series) -> tuple[str, str]:
     >>> infer_kind(pd.Series(["Alien", "Heat", "Solaris", "Stalker", "Tenet", "Up"]))
     ('ignore', 'nearly every value is different')
     """
+    values = values.iloc[:: 1 + len(values) // LOOKED_AT]
     known = values[~is_missing(values)]
     if known.empty:
         return "ignore", "no values"
-    if any(isinstance(value, list | tuple | set | np.ndarray) for value in known):
+    if known.dtype == object and any(map(_is_list, known)):
         return "labels", ""
     numbers = as_numbers(known)
     if np.isfinite(numbers).all():
@@ -72,12 +74,18 @@ def _kind_of_numbers(numbers: np.ndarray, n_rows: int, name: str) -> tuple[str, 
 
 def is_missing(values: pd.Series) -> np.ndarray:
     """Mask of the values that are missing: null, or a blank string."""
+    missing = values.isna().to_numpy(bool)
+    if pd.api.types.is_numeric_dtype(values):
+        return missing
     blank = [isinstance(value, str) and not value.strip() for value in values]
-    return values.isna().to_numpy(bool) | np.array(blank, dtype=bool)
+    return missing | np.array(blank, dtype=bool)
 
 
 def as_numbers(values: pd.Series) -> np.ndarray:
     """The values as floats, dates (also as ISO 8601 strings) in years; NaN where neither."""
+    if pd.api.types.is_numeric_dtype(values):
+        numbers = values.to_numpy(np.float64, na_value=np.nan)
+        return np.where(np.isinf(numbers), np.nan, numbers)
     if not pd.api.types.is_datetime64_any_dtype(values):
         plain = values.astype(object).map(lambda value: value if _is_scalar(value) else None)
         numbers = pd.to_numeric(plain, errors="coerce").to_numpy(np.float64, na_value=np.nan)
@@ -92,6 +100,10 @@ def as_numbers(values: pd.Series) -> np.ndarray:
     return 1970.0 + seconds.to_numpy(np.float64) / SECONDS_PER_YEAR
 
 
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple | set | np.ndarray)
+
+
 def _is_scalar(value: Any) -> bool:
     return isinstance(value, str | Number | np.generic | pd.Timestamp)
 
@@ -99,6 +111,7 @@ def _is_scalar(value: Any) -> bool:
 def separator_of(values: Iterable[Any]) -> str:
     """The character that separates labels, "" if the strings are not lists of labels."""
     texts = [value for value in values if isinstance(value, str)]
+    texts = texts[:: 1 + len(texts) // LOOKED_AT]
     for separator in SEPARATORS:
         parts = [part for text in texts for part in labels_of(text, separator)]
         if len(parts) <= len(texts):
@@ -118,7 +131,7 @@ def labels_of(value: Any, separator: str) -> list[str]:
     >>> labels_of(" Comedy| War|", "|"), labels_of(3.0, ""), labels_of(None, "")
     (['Comedy', 'War'], ['3'], [])
     """
-    if isinstance(value, list | tuple | set | np.ndarray):
+    if _is_list(value):
         cells = sorted(value, key=str) if isinstance(value, set) else list(value)
         return [label for cell in cells for label in labels_of(cell, "")]
     if isinstance(value, str):

@@ -202,7 +202,15 @@ class _Reader:
             return as_numbers(column)
         if self.kind == "text":
             return np.where(is_missing(column), "", column.astype(str)).tolist()
-        return [labels_of(value, self.separator) for value in column]
+        cells = column.tolist()
+        known = {text: labels_of(text, self.separator) for text in set(filter(_is_text, cells))}
+        return [
+            known[cell] if _is_text(cell) else labels_of(cell, self.separator) for cell in cells
+        ]
+
+
+def _is_text(cell: Any) -> bool:
+    return isinstance(cell, str)
 
 
 def _column(table: pd.DataFrame, name: str) -> pd.Series:
