@@ -35,8 +35,8 @@ def load_ratings(
     path : path
         The file, or a folder or archive that contains one such file.
     user, item, rating, timestamp : str
-        Column names. The timestamp (seconds since 1970, or dates such as 2020-12-31) may
-        be absent. Other columns are ignored.
+        Column names. A timestamp (seconds since 1970, or dates such as 2020-12-31) under its
+        default name may be absent. Other columns are ignored.
     scale : Scale or iterable of float, optional
         The declared rating values; inferred from the data when omitted.
     separator : str
@@ -94,7 +94,8 @@ def _read_csv(source: Source, member: str, columns: list[str], separator: str) -
         raise DataError(f"{place}: not a csv table ({str(error).strip()})") from None
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes surplus fields for row names
         raise DataError(f"{place}: not a csv table: the rows have more fields than the header")
-    return frame[[column for column in columns if column in frame.columns]]
+    present = [column for column in columns if column in frame.columns]
+    return frame[present] if len(present) == len(columns) else frame  # errors name all columns
 
 
 def _read_dates(column: pd.Series, place: str) -> pd.Series:

@@ -37,6 +37,8 @@ def infer_kind(values: pd.Series) -> tuple[str, str]:
     known = values[~is_missing(values)]
     if known.empty:
         return "ignore", "no values"
+    if isinstance(known.dtype, pd.CategoricalDtype):
+        return "categorical", ""
     if known.dtype == object and any(map(_is_list, known)):
         return "labels", ""
     numbers = as_numbers(known)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import compress
@@ -22,7 +24,9 @@ from ordrec.features.side_columns import (
 )
 from ordrec.persistence import take
 
-__all__ = ["SideEncoder"]
+__all__ = ["SideEncoder", "side_encoders"]
+
+log = logging.getLogger(__name__)
 
 FLAGS = 3  # columns of zeros and ones, from which on they are labels of one block
 MOST_BLOCKS = 500
@@ -130,6 +134,11 @@ class SideEncoder:
             self.ignored_ |= dict.fromkeys(columns, reason)
 
     @property
+    def columns_(self) -> dict[str, str]:
+        """Each column's kind, or "ignored: " and why."""
+        return self.used_ | {name: f"ignored: {why}" for name, why in self.ignored_.items()}
+
+    @property
     def numeric(self) -> list[str]:
         """Names of the blocks of numbers; the others are blocks of words."""
         return [name for name, (reader, _) in self._blocks.items() if reader.kind == "numeric"]
@@ -182,6 +191,43 @@ class SideEncoder:
         shape = (len(encoder._blocks),)
         encoder._scales = take(arrays, f"{name}.scales", np.float64, shape, low=0.0, high=1e6)
         return encoder
+
+
+def side_encoders(
+    user_table: pd.DataFrame | None,
+    item_table: pd.DataFrame | None,
+    kinds: Mapping[str, str] | None = None,
+) -> dict[str, SideEncoder]:
+    """Fitted encoders "user" and "item" of the tables that there are.
+
+    ``kinds`` declares columns of either table. What is used and what is not is logged, and a
+    table of which nothing can be used is warned of.
+
+    Examples
+    --------
+    >>> users = pd.DataFrame({"age": [20, 30, 40, 41, 45, 50], "zip": list("abcdef")})
+    >>> side_encoders(users, None)["user"].columns_
+    {'age': 'numeric', 'zip': 'ignored: nearly every value is different'}
+    """
+    tables = {"user": user_table, "item": item_table}
+    present = {side: table for side, table in tables.items() if table is not None}
+    names = {side: [str(name) for name in table.columns] for side, table in present.items()}
+    declared = {str(name): kind for name, kind in (kinds or {}).items()}
+    for name in declared:
+        if not any(name in columns for columns in names.values()):
+            raise ArgumentError(f"side_kinds: no side table has a column {name!r}: {names}")
+    encoders = {}
+    for side, table in present.items():
+        own = {name: kind for name, kind in declared.items() if name in names[side]}
+        encoders[side] = encoder = SideEncoder(own).fit(table)
+        log.info("side data of %ss: %s", side, encoder.columns_)
+        if not encoder.used_ and names[side] not in ([], ["title"]):
+            warnings.warn(
+                f"no column of the {side} table can be used: {encoder.columns_}: declare their "
+                "kinds with side_kinds",
+                stacklevel=4,
+            )
+    return encoders
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings.scale import Scale
 
 __all__ = [
+    "TIMESTAMP",
     "Duplicates",
     "as_numbers",
     "as_pandas",
@@ -25,11 +26,11 @@ __all__ = [
     "require_columns",
     "resolve_duplicates",
     "shown",
-    "side_table",
     "single_column",
 ]
 
 Duplicates = Literal["error", "last", "mean"]
+TIMESTAMP = "timestamp"  # name of the column of times unless another one is given
 
 
 def plain(key: Any) -> Any:
@@ -46,13 +47,18 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def require_columns(table: pd.DataFrame, user: str, item: str, rating: str) -> None:
-    """Raise an error unless the table has these columns."""
-    for column in (user, item, rating):
+def require_columns(
+    table: pd.DataFrame, user: str, item: str, rating: str, timestamp: str | None
+) -> None:
+    """Raise an error unless the table has these columns; ``TIMESTAMP`` alone may be absent."""
+    needed = [user, item, rating]
+    if timestamp is not None and timestamp != TIMESTAMP:
+        needed.append(timestamp)
+    for column in needed:
         if column not in table.columns:
             raise DataError(
                 f"no column {column!r} in the table (it has {list(map(str, table.columns))}): "
-                "name the columns with user=, item=, rating="
+                "name the columns with user=, item=, rating=, timestamp="
             )
 
 
@@ -224,13 +230,3 @@ def _all_distinct(key: np.ndarray, n_possible: int) -> bool:
         return int(np.count_nonzero(seen)) == key.size
     ordered = np.sort(key)
     return not (ordered[1:] == ordered[:-1]).any()
-
-
-def side_table(table: pd.DataFrame | None, ids: pd.Index, name: str) -> pd.DataFrame | None:
-    """Return side information in the order of the ids, NaN for ids without any."""
-    if table is None:
-        return None
-    if not table.index.is_unique:
-        twice = table.index[table.index.duplicated()][0]
-        raise DataError(f"{name}: id {plain(twice)!r} has two rows: keep one")
-    return table.reindex(ids)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Ratings, Scale
-from ordrec.ratings.columns import plain
+from ordrec.ratings.columns import TIMESTAMP, plain
 from ordrec.ratings.partitions import ITEMS, MANIFEST, Manifest, Part, parquet_engine, read_manifest
 from ordrec.ratings.row_blocks import RowBlock, checked_frame, column_names, row_blocks, user_starts
 
@@ -328,6 +328,11 @@ def _scan_without_manifest(
             f"{folder}: contains no parquet files: make such a folder with write_partitions"
         )
     dated = columns[3] in column_names(files[0])
+    if not dated and columns[3] not in ("", TIMESTAMP):
+        raise DataError(
+            f"{files[0]}: no column {columns[3]!r} (it has {column_names(files[0])}): name the "
+            "column of times with timestamp=, or pass timestamp=None"
+        )
     parts, contents = [], _FolderContents()
     for file in files:
         if (columns[3] in column_names(file)) != dated:

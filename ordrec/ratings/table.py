@@ -23,11 +23,11 @@ from ordrec.ratings.columns import (
     plain,
     require_columns,
     resolve_duplicates,
-    side_table,
     single_column,
 )
 from ordrec.ratings.k_core import core_rows
 from ordrec.ratings.scale import Scale
+from ordrec.ratings.side_tables import side_table
 
 if TYPE_CHECKING:
     from ordrec.ratings.scan import RatingsScan
@@ -131,14 +131,15 @@ class Ratings:
             pandas, or anything that offers the Arrow or the dataframe interchange
             protocol (polars, pyarrow, ...).
         user, item, rating, timestamp : str
-            Column names. The timestamp column may be absent.
+            Column names. A column called "timestamp" may be absent.
         scale : Scale or iterable of float, optional
             The declared rating values; inferred from the data when omitted.
         duplicates : {"error", "last", "mean"}
             What to do if a user rated an item twice: raise an error, keep the last rating
             (by time, then by row), or take the scale value nearest to the mean.
-        user_table, item_table : DataFrame indexed by original id, optional
-            Side information. Rows for unknown ids are dropped, missing rows become NaN.
+        user_table, item_table : DataFrame, optional
+            Side information, indexed by original id or with a column of ids ("item", "item_id",
+            "movieId", ...). Rows for unknown ids are dropped, missing rows become NaN.
         folds : mapping of str to bool array, optional
             Published test parts, one flag per row of ``frame``. They cannot be combined with
             merging duplicates.
@@ -149,7 +150,7 @@ class Ratings:
             Naming the row (0-based, header not counted), the value and the remedy.
         """
         table = as_pandas(frame)
-        require_columns(table, user, item, rating)
+        require_columns(table, user, item, rating, timestamp)
         if duplicates not in ("error", "last", "mean"):
             raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
         if len(table) == 0:
@@ -182,8 +183,8 @@ class Ratings:
             user_ids=user_ids,
             item_ids=item_ids,
             timestamps=times,
-            user_table=side_table(user_table, user_ids, "user_table"),
-            item_table=side_table(item_table, item_ids, "item_table"),
+            user_table=side_table(user_table, user_ids, "user", user),
+            item_table=side_table(item_table, item_ids, "item", item),
             folds=folds,
             name=name,
         )

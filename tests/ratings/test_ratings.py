@@ -303,6 +303,39 @@ def test_side_tables_follow_the_codes():
         Ratings.from_frame(frame, scale=STARS, user_table=pd.concat([table, table]))
 
 
+@pytest.mark.parametrize("column", ["item", "item_id", "itemId", "movieId", "Product ID", "what"])
+def test_a_side_table_may_have_a_column_of_ids(column):
+    frame = pd.DataFrame({"user": [5, 2], "what": [1, 2], "rating": [1.0, 2.0]})
+    table = pd.DataFrame({column: [2, 1, 9], "year": [1990, 1980, 1970]})
+    ratings = Ratings.from_frame(frame, item="what", scale=STARS, item_table=table)
+    assert ratings.item_table["year"].tolist() == [1980, 1990]
+    assert ratings.item_table.columns.tolist() == ["year"]
+
+
+def test_ids_as_text_and_as_numbers_are_the_same_ids():
+    frame = pd.DataFrame({"user": [5, 2], "item": [1, 2], "rating": [1.0, 2.0]})
+    table = pd.DataFrame({"age": [50, 20]}, index=["5", "2"])
+    assert Ratings.from_frame(frame, user_table=table).user_table["age"].tolist() == [20, 50]
+    words = frame.assign(user=["5", "2"])
+    table = pd.DataFrame({"user": [5, 2], "age": [50, 20]})
+    assert Ratings.from_frame(words, user_table=table).user_table["age"].tolist() == [20, 50]
+
+
+def test_a_side_table_of_other_ids_is_an_error_that_names_both():
+    frame = pd.DataFrame({"user": [5, 2], "item": ["a", "b"], "rating": [1.0, 2.0]})
+    table = pd.DataFrame({"sku": ["a", "b"], "price": [1.0, 2.0]})
+    expected = r"item_table: none of its ids \(0, 1\) is one of the ratings \('a', 'b'\).*'item'"
+    with pytest.raises(DataError, match=expected):
+        Ratings.from_frame(frame, item_table=table)
+
+
+def test_a_named_column_of_times_must_be_there():
+    frame = pd.DataFrame({"user": [5, 2], "item": [1, 2], "rating": [1.0, 2.0]})
+    assert Ratings.from_frame(frame).timestamps is None
+    with pytest.raises(DataError, match=r"no column 'when' in the table \(it has \['user'"):
+        Ratings.from_frame(frame, timestamp="when")
+
+
 def test_folds_must_have_a_flag_a_row():
     with pytest.raises((DataError, ArgumentError), match="fold"):
         Ratings.from_frame(pd.DataFrame(GOOD), scale=STARS, folds={"a": np.array([True])})

@@ -151,6 +151,8 @@ def test_folders_of_others_are_read(tmp_path):
     assert frame["timestamp"].tolist() == [1577836800, 1577923200] * 2
     assert frame["item"].tolist() == ["p", "q", "r", "q"]
     assert Ratings.scan(folder, timestamp=None).dated is False
+    with pytest.raises(DataError, match=r"no column 'date' \(it has"):
+        Ratings.scan(folder, timestamp="date")
 
 
 def test_other_tools_read_the_folder_as_a_table(tmp_path):

@@ -1,4 +1,4 @@
-"""Ingredients of the joint process with their weights: defaults, or learnt on a hold-out."""
+"""Fit a predictor: prepare the joint process, learn its weights, solve it, fit thresholds."""
 
 from __future__ import annotations
 
@@ -7,21 +7,63 @@ from collections.abc import Mapping
 import numpy as np
 
 from ordrec.ratings import Ratings
+from ordrec.recommend.predictor.fitted import FittedPredictor
 from ordrec.recommend.predictor.preparation import Preparation, prepare
+from ordrec.recommend.predictor.side_features import SideFeatures
 from ordrec.recommend.process.covariance import JointData
-from ordrec.recommend.process.fitting import TOLERANCE
+from ordrec.recommend.process.fitting import (
+    TOLERANCE,
+    cross_fitted_likelihood,
+    fit_probit,
+    fit_process,
+    refit_process,
+)
 from ordrec.recommend.process.hold_out import learn_weights
 from ordrec.recommend.process.posterior_mean import new_pairs
-from ordrec.recommend.process.weights import TIME_SCALES, Layout, Weights
+from ordrec.recommend.process.weights import DEFAULTS, FAST_DEFAULTS, TIME_SCALES, Layout, Weights
 from ordrec.recommend.units import Units
 
-__all__ = ["learnt_weights", "weighted_data"]
+__all__ = ["fit_predictor"]
 
 HELD_OUT = 0.15
 
 
+def fit_predictor(
+    ratings: Ratings,
+    side: SideFeatures,
+    config: Preparation,
+    *,
+    learn: bool,
+    learn_iter: int,
+    refit: bool,
+    seed: int,
+    n_jobs: int,
+) -> tuple[FittedPredictor, list[float]]:
+    """Everything that is learnt from ratings, and the RMSE of each evaluation of learning."""
+    units = Units.of(ratings.values, float(np.diff(ratings.scale.values).min()))
+    by_name: Mapping[str, float] = DEFAULTS if config.two_sided else FAST_DEFAULTS
+    errors: list[float] = []
+    if learn:
+        by_name, errors = learnt_weights(
+            ratings, side, units, config, by_name, max_iter=learn_iter, seed=seed, n_jobs=n_jobs
+        )
+    data, weights = weighted_data(ratings, side, units, config, by_name, seed=seed, n_jobs=n_jobs)
+    process = fit_process(data, weights, seed, n_jobs)
+    probit = fit_probit(process, ratings.scale.n_ranks)
+    likelihood = None
+    if refit and config.two_sided:
+        cross_fitted = cross_fitted_likelihood(process, ratings.scale.n_ranks, seed)
+        likelihood = probit, cross_fitted.typical
+        process = refit_process(process, cross_fitted, seed + 1)
+        probit = fit_probit(process, ratings.scale.n_ranks)
+    return FittedPredictor(
+        process, probit, likelihood, units, ratings.scale, ratings.user_ids, ratings.item_ids
+    ), errors
+
+
 def weighted_data(
     ratings: Ratings,
+    side: SideFeatures,
     units: Units,
     config: Preparation,
     weights: Mapping[str, float],
@@ -30,13 +72,14 @@ def weighted_data(
     n_jobs: int,
 ) -> tuple[JointData, Weights]:
     """Prepare ratings, and choose the weights of the components that these ratings allow."""
-    data = prepare(ratings, units, config, seed, n_jobs)
+    data = prepare(ratings, side, units, config, seed, n_jobs)
     scales = TIME_SCALES if config.use_time else ()
     return data, Layout.choose(data, scales, config.components, weights).start(weights)
 
 
 def learnt_weights(
     ratings: Ratings,
+    side: SideFeatures,
     units: Units,
     config: Preparation,
     defaults: Mapping[str, float],
@@ -51,7 +94,7 @@ def learnt_weights(
     inner, outer = ratings.select(~held), ratings.select(held)
     if min(inner.n_ratings, outer.n_ratings) < 2:
         return dict(defaults), []
-    data, start = weighted_data(inner, units, config, defaults, seed=seed, n_jobs=n_jobs)
+    data, start = weighted_data(inner, side, units, config, defaults, seed=seed, n_jobs=n_jobs)
     time = None
     if config.use_time and outer.timestamps is not None:
         time = outer.timestamps.astype(np.float64)

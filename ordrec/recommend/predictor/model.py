@@ -19,27 +19,21 @@ from ordrec.recommend.base import IdMappedModel, codes_of
 from ordrec.recommend.lists import check_list_length, item_titles
 from ordrec.recommend.pair_table import predict_pairs
 from ordrec.recommend.predictor.explain import Explanation, explain_pair
-from ordrec.recommend.predictor.fitted import FittedPredictor
 from ordrec.recommend.predictor.fold_in import FoldedUser, ResolvedPairs, fold_in_user, folded_among
-from ordrec.recommend.predictor.learning import learnt_weights, weighted_data
+from ordrec.recommend.predictor.learning import fit_predictor
 from ordrec.recommend.predictor.listing import ChoiceStage, ListRequest, listed_items
 from ordrec.recommend.predictor.preparation import Preparation, within_memory
+from ordrec.recommend.predictor.side_features import SideFeatures
 from ordrec.recommend.predictor.state import (
     checked_parameters,
     fitted_from_arrays,
     fitted_to_arrays,
     folded_from_arrays,
     folded_to_arrays,
+    side_columns_from,
     titles_from_arrays,
 )
-from ordrec.recommend.process.fitting import (
-    Process,
-    cross_fitted_likelihood,
-    fit_probit,
-    fit_process,
-    refit_process,
-)
-from ordrec.recommend.process.weights import DEFAULTS, FAST_DEFAULTS
+from ordrec.recommend.process.fitting import Process
 from ordrec.recommend.thresholds.ordered_probit import OrderedProbit
 from ordrec.recommend.thresholds.state import checked_decision, number, plain_decision
 from ordrec.recommend.top_n import Order
@@ -69,7 +63,10 @@ class RatingPredictor(IdMappedModel):
         model keeps separate coefficients, with errors no larger than those of a model fitted with
         False (the log-loss is a little higher, as thresholds are fitted to dated scores).
     use_side : {"auto", True, False}
-        Whether genres, years, ages, genders and occupations in the side tables are used.
+        Whether the columns of the ratings' side tables are used.
+    side_kinds : mapping of str to str, optional
+        Kinds of side columns: "numeric", "categorical", "labels", "text" or "ignore"; those of
+        the other columns are inferred, see `ordrec.features.SideEncoder`.
     decision : {"median", "mode", "mean"} or cost matrix
         How `predict` turns a distribution into one rating: the median has the least absolute
         error, the mode the fewest errors; "mean" gives the expected rating, a float.
@@ -97,6 +94,8 @@ class RatingPredictor(IdMappedModel):
         Weight of each component in use, and smoothing counts.
     hold_out_rmse_ : list of float
         RMSE on the inner hold-out at each evaluation of learning.
+    side_columns_ : dict
+        For "user" and "item": what each side column is used as, or why it is ignored.
     titles_ : list of str or None
         Titles of the items, if the ratings' item table has them.
     fitted_ : FittedPredictor
@@ -123,6 +122,7 @@ class RatingPredictor(IdMappedModel):
     components: Collection[str] | None = None
     use_time: bool | Literal["auto"] = "auto"
     use_side: bool | Literal["auto"] = "auto"
+    side_kinds: Mapping[str, str] | None = None
     decision: Decision = "median"
     learn: Literal["auto", "hold-out", "defaults"] = "auto"
     learn_iter: int = 5
@@ -135,31 +135,18 @@ class RatingPredictor(IdMappedModel):
         """Learn from ratings; side tables and times are taken from them."""
         self._check_parameters()
         self._remember(ratings)
-        config = self._preparation(ratings)
-        n_jobs, seed = worker_count(self.n_jobs), self.random_state
-        units = Units.of(ratings.values, float(np.diff(ratings.scale.values).min()))
-        by_name: Mapping[str, float] = DEFAULTS if config.two_sided else FAST_DEFAULTS
-        self.hold_out_rmse_: list[float] = []
-        likelihood = None
+        side = SideFeatures()
+        if self.use_side is not False:
+            side = SideFeatures.of(ratings, self.side_kinds)
+        config = within_memory(ratings, side, self._preparation(ratings), self.max_memory)
         with one_blas_thread():  # threads run over users and items instead
-            if self.learn == "hold-out" or (self.learn == "auto" and config.two_sided):
-                by_name, self.hold_out_rmse_ = learnt_weights(
-                    ratings, units, config, by_name,
-                    max_iter=self.learn_iter, seed=seed, n_jobs=n_jobs,
-                )  # fmt: skip
-            data, weights = weighted_data(
-                ratings, units, config, by_name, seed=seed, n_jobs=n_jobs
+            self.fitted_, self.hold_out_rmse_ = fit_predictor(
+                ratings, side, config,
+                learn=self.learn == "hold-out" or (self.learn == "auto" and config.two_sided),
+                learn_iter=self.learn_iter, refit=self.refit, seed=self.random_state,
+                n_jobs=worker_count(self.n_jobs),
             )  # fmt: skip
-            process = fit_process(data, weights, seed, n_jobs)
-            probit = fit_probit(process, ratings.scale.n_ranks)
-            if self.refit and config.two_sided:
-                cross_fitted = cross_fitted_likelihood(process, ratings.scale.n_ranks, seed)
-                likelihood = probit, cross_fitted.typical
-                process = refit_process(process, cross_fitted, seed + 1)
-                probit = fit_probit(process, ratings.scale.n_ranks)
-        self.fitted_ = FittedPredictor(
-            process, probit, likelihood, units, ratings.scale, ratings.user_ids, ratings.item_ids
-        )
+        self.side_columns_ = side.columns
         self.titles_ = item_titles(ratings.item_table)
         self.folded_: dict[Any, FoldedUser] = {}
         self.choice_stage_ = ChoiceStage(self.n_jobs)
@@ -345,6 +332,8 @@ class RatingPredictor(IdMappedModel):
         """Arrays and metadata for `ordrec.persistence`."""
         arrays, metadata = self._identity()
         parameters = metadata["parameters"]
+        if self.side_kinds is not None:
+            parameters["side_kinds"] = dict(self.side_kinds)
         parameters["decision"] = plain_decision(self.decision)
         if self.components is not None:
             parameters["components"] = sorted(self.components)
@@ -355,6 +344,7 @@ class RatingPredictor(IdMappedModel):
         return arrays, metadata | of_fitted | {
             "hold_out_rmse": self.hold_out_rmse_,
             "titles": self.titles_ is not None,
+            "side_columns": self.side_columns_,
         }  # fmt: skip
 
     @classmethod
@@ -372,6 +362,7 @@ class RatingPredictor(IdMappedModel):
             raise ModelFileError("preset 'fast' has a process over users")
         model.hold_out_rmse_ = [number(error, low=0.0) for error in metadata["hold_out_rmse"]]
         model.titles_ = titles_from_arrays(arrays, metadata, len(model.item_ids_))
+        model.side_columns_ = side_columns_from(metadata)
         model.folded_ = folded_from_arrays(model.fitted_, arrays)
         model.choice_stage_ = ChoiceStage(model.n_jobs)
         return model
@@ -398,13 +389,11 @@ class RatingPredictor(IdMappedModel):
         dated = ratings.timestamps is not None and bool((ratings.timestamps > 0).any())
         if self.use_time is True and not dated:
             raise ArgumentError("use_time=True, but the ratings have no times")
-        config = Preparation(
+        return Preparation(
             two_sided=self.preset == "full",
             use_time=dated and self.use_time is not False,
-            use_side=self.use_side is not False,
             components=self.components,
         )
-        return within_memory(ratings, config, self.max_memory)
 
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         """Whether each user and each item has ratings."""

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +14,7 @@ from scipy import sparse
 from ordrec.errors import DataError
 from ordrec.features.matrix import damped_biases
 from ordrec.ratings import Ratings
-from ordrec.recommend.predictor.side_features import item_side_features, user_side_features
+from ordrec.recommend.predictor.side_features import SideFeatures
 from ordrec.recommend.process.covariance import JointData
 from ordrec.recommend.process.loadings import cross_fitted_loadings
 from ordrec.recommend.process.pair_sums import N_SUMS, build_side, empty_side
@@ -28,7 +27,6 @@ from ordrec.recommend.units import Units
 
 __all__ = ["Preparation", "memory_needed", "prepare", "within_memory"]
 
-SIDE_KERNELS = 2  # at most, on either side
 BYTES = 4  # per number in pair sums and blocks
 ITEM_SMOOTHING = 0.05  # of the scale of an item's implicit features
 
@@ -42,8 +40,8 @@ class Preparation:
     two_sided : bool
         Whether there are user kernels and products; without them the prior mean of an item is
         the damped mean of the other users' ratings.
-    use_time, use_side : bool
-        Whether times and side tables are used.
+    use_time : bool
+        Whether times are used.
     rank, n_folds, n_rounds, ridge : numbers
         Parameters of the low-rank loadings.
     bias_damping : float
@@ -56,7 +54,6 @@ class Preparation:
 
     two_sided: bool = True
     use_time: bool = True
-    use_side: bool = True
     rank: int = 8
     n_folds: int = 4
     n_rounds: int = 10
@@ -67,24 +64,22 @@ class Preparation:
     components: Collection[str] | None = None
 
 
-def memory_needed(ratings: Ratings, config: Preparation) -> float:
+def memory_needed(ratings: Ratings, side: SideFeatures, config: Preparation) -> float:
     """Estimate the gigabytes that the pair sums and the blocks of a fit take; the rest is small.
 
     Pair sums have a row and a column for each item (and each user, with two sides), blocks for
     each rating of one user (twice, with the inverses) or of one item.
     """
     users, items = ratings.user_counts.astype(np.float64), ratings.item_counts.astype(np.float64)
-
-    def gram(n: int, table: Any) -> float:
-        return float(n + 1) ** 2 * (N_SUMS + SIDE_KERNELS * (config.use_side and table is not None))
-
-    numbers = gram(items.size, ratings.item_table) + 2.0 * float(users @ users)
+    numbers = (items.size + 1.0) ** 2 * (N_SUMS + len(side.item)) + 2.0 * float(users @ users)
     if config.two_sided:
-        numbers += gram(users.size, ratings.user_table) + float(items @ items)
+        numbers += (users.size + 1.0) ** 2 * (N_SUMS + len(side.user)) + float(items @ items)
     return numbers * BYTES / 1e9
 
 
-def within_memory(ratings: Ratings, config: Preparation, limit: float) -> Preparation:
+def within_memory(
+    ratings: Ratings, side: SideFeatures, config: Preparation, limit: float
+) -> Preparation:
     """The configuration itself or, with a warning, a one-sided one if only that fits ``limit``.
 
     Raises
@@ -92,11 +87,11 @@ def within_memory(ratings: Ratings, config: Preparation, limit: float) -> Prepar
     DataError
         If neither fits.
     """
-    needed = memory_needed(ratings, config)
+    needed = memory_needed(ratings, side, config)
     if needed <= limit:
         return config
     smaller = replace(config, two_sided=False)
-    less = memory_needed(ratings, smaller)
+    less = memory_needed(ratings, side, smaller)
     size = f"{ratings.n_users} users x {ratings.n_items} items"
     if less > limit:
         raise DataError(
@@ -112,7 +107,12 @@ def within_memory(ratings: Ratings, config: Preparation, limit: float) -> Prepar
 
 
 def prepare(
-    ratings: Ratings, units: Units, config: Preparation, seed: int, n_jobs: int = 1
+    ratings: Ratings,
+    side: SideFeatures,
+    units: Units,
+    config: Preparation,
+    seed: int,
+    n_jobs: int = 1,
 ) -> JointData:
     """Compute the ingredients of the covariance; here, and only here, ratings are sorted by user.
 
@@ -132,12 +132,7 @@ def prepare(
         users, items, y, n_users, n_items,
         user_shrinkage=config.bias_damping, item_shrinkage=config.bias_damping,
     )  # fmt: skip
-    item_features = _and_unknown(
-        item_side_features(ratings.item_table if config.use_side else None)
-    )
-    user_features = _and_unknown(
-        user_side_features(ratings.user_table if config.use_side else None)
-    )
+    item_features, user_features = _and_unknown(side.item), _and_unknown(side.user)
     rest = y - bias.predict(users, items)
     loadings = partial(
         cross_fitted_loadings, rank=config.rank, n_folds=config.n_folds, n_rounds=config.n_rounds,

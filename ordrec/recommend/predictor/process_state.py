@@ -15,6 +15,7 @@ import numpy as np
 from ordrec.errors import ModelFileError
 from ordrec.features.matrix import Biases
 from ordrec.persistence import take, take_rows
+from ordrec.recommend.predictor.side_features import current_name
 from ordrec.recommend.process.covariance import Covariance, JointData
 from ordrec.recommend.process.fitting import Process
 from ordrec.recommend.process.pair_sums import OwnerSide, build_side, empty_side
@@ -77,7 +78,7 @@ def process_from_arrays(
     """The process of a file; ``sizes`` are those of ranks, users and items (with the unknown)."""
     data = _data(arrays, state, sizes, n_jobs)
     products = tuple(f"{a}*{b}" for a, b in data.products.names)
-    scales, chosen = _texts(state["scales"]), frozenset(_texts(state["chosen"]))
+    scales, chosen = _texts(state["scales"]), frozenset(_components(state["chosen"]))
     layout = Layout(data.item_kernels, data.user_kernels, scales, products, chosen)
     values = take(arrays, "weights", np.float64, (len(layout.names),), low=0)
     smoothing = [name.startswith("smooth.") for name in layout.names]
@@ -109,7 +110,7 @@ def _data(
     if not isinstance(two_sided, bool):
         raise ModelFileError(f"two_sided is {str(two_sided)[:50]!r}")
     products = _products(arrays, state, start, items, n_users, n_items)
-    kernels = _texts(state["item_kernels"]), _texts(state["user_kernels"])
+    kernels = _components(state["item_kernels"]), _components(state["user_kernels"])
     if not two_sided and (kernels[1] or products.user_groups):
         raise ModelFileError("a one-sided process cannot have features of users")
     times = take(arrays, "ratings.times", np.float64, y.shape)
@@ -180,7 +181,7 @@ def _widths(groups: Mapping[str, slice]) -> list[list[Any]]:
 
 
 def _slices(widths: Any, n_columns: int) -> dict[str, slice]:
-    names = _texts([name for name, _ in widths])
+    names = _components([name for name, _ in widths])
     counts = [int(width) for _, width in widths]
     if min(counts, default=0) < 0 or sum(counts) != n_columns or len(set(names)) < len(names):
         raise ModelFileError(f"the groups do not add up to {n_columns} columns")
@@ -192,3 +193,8 @@ def _texts(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise ModelFileError(f"{str(values)[:50]!r} is not a list of names")
     return tuple(values)
+
+
+def _components(values: Any) -> tuple[str, ...]:
+    """Names of components, kernels or groups, in the words of this version."""
+    return tuple(current_name(name) for name in _texts(values))

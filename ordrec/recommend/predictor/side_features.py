@@ -1,53 +1,74 @@
-"""Features of users and items from the side tables of ratings.
+"""Features of users and items from the side tables of ratings, as kernels of the process.
 
-It reads ``genres`` ("a|b") and ``year`` of the item table, ``age``, ``gender`` and ``occupation``
-of the user table. A missing value becomes a row of zeros, for which the kernel is 0.
+The process has two side kernels for users and two for items: "labels" is the mean of the kernels
+of all columns with words (categories, labels, text), "numbers" that of all columns with numbers.
+A missing value becomes a row of zeros, for which the kernel is 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 import numpy as np
 import pandas as pd
 
-from ordrec.datasets.movielens import genre_flags
-from ordrec.recommend.process.shared_features import radial_features
+from ordrec.features.side_features import SideEncoder, side_encoders
+from ordrec.ratings import Ratings
 
-__all__ = ["item_side_features", "user_side_features"]
+__all__ = ["SideFeatures", "current_name"]
 
-YEAR_WIDTH = 8.0
-AGE_WIDTH = 10.0
-
-
-def item_side_features(table: pd.DataFrame | None) -> dict[str, np.ndarray]:
-    """Kernels "genres" (cosine of the flags) and "year" (Gaussian, 8 years), where known."""
-    features: dict[str, np.ndarray] = {}
-    if table is None:
-        return features
-    if "genres" in table:
-        flags = genre_flags(table).to_numpy(np.float64)
-        if flags.size and flags.any():
-            features["genres"] = flags / np.sqrt(np.maximum(flags.sum(axis=1, keepdims=True), 1.0))
-    if "year" in table:
-        years = pd.to_numeric(table["year"], errors="coerce").to_numpy(np.float64)
-        if np.unique(years[np.isfinite(years)]).size > 1:
-            features["year"] = radial_features(years, YEAR_WIDTH)
-    return features
+# Names of the kernels in files of version 0.1, which knew five columns of MovieLens.
+FORMER_NAMES = {"genres": "labels", "year": "numbers", "age": "numbers", "group": "labels"}
 
 
-def user_side_features(table: pd.DataFrame | None) -> dict[str, np.ndarray]:
-    """Kernels "age" (Gaussian, 10 years) and "group" (same gender, same occupation)."""
-    features: dict[str, np.ndarray] = {}
-    if table is None:
-        return features
-    if "age" in table:
-        ages = pd.to_numeric(table["age"], errors="coerce").to_numpy(np.float64)
-        if np.unique(ages[np.isfinite(ages)]).size > 1:
-            features["age"] = radial_features(ages, AGE_WIDTH)
-    groups = [
-        pd.get_dummies(table[column]).to_numpy(np.float64)
-        for column in ("gender", "occupation")
-        if column in table
-    ]
-    if groups and sum(group.shape[1] for group in groups):
-        features["group"] = np.hstack(groups) / np.sqrt(len(groups))
-    return features
+@dataclass(frozen=True)
+class SideFeatures:
+    """Features of all users and items, by the name of the kernel.
+
+    Attributes
+    ----------
+    item, user : dict of str to ndarray
+        One row per code.
+    columns : dict
+        For "item" and "user", where there is a table: what each column is used as, or why not.
+    """
+
+    item: dict[str, np.ndarray] = field(default_factory=dict)
+    user: dict[str, np.ndarray] = field(default_factory=dict)
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, ratings: Ratings, kinds: Mapping[str, str] | None = None) -> SideFeatures:
+        """The features of the side tables of ratings, with the declared kinds of some columns."""
+        encoders = side_encoders(ratings.user_table, ratings.item_table, kinds)
+        return cls(
+            _kernels(encoders.get("item"), ratings.item_table),
+            _kernels(encoders.get("user"), ratings.user_table),
+            {side: encoder.columns_ for side, encoder in encoders.items()},
+        )
+
+
+def _kernels(encoder: SideEncoder | None, table: pd.DataFrame | None) -> dict[str, np.ndarray]:
+    """Blocks side by side, scaled so that their products are means of kernels."""
+    if encoder is None or table is None:
+        return {}
+    blocks = encoder.blocks(table)
+    numbers = [blocks[name] for name in encoder.numeric]
+    labels = [rows for name, rows in blocks.items() if name not in encoder.numeric]
+    groups = {"labels": labels, "numbers": numbers}
+    return {name: np.hstack(rows) / np.sqrt(len(rows)) for name, rows in groups.items() if rows}
+
+
+def current_name(component: str) -> str:
+    """The name of a component, kernel or product of which a file may have a former name.
+
+    Examples
+    --------
+    >>> current_name("product.age*implicit"), current_name("item.genres"), current_name("ones")
+    ('product.numbers*implicit', 'item.labels', 'ones')
+    """
+    kind, dot, rest = component.partition(".")
+    if not dot:
+        kind, rest = "", component
+    return kind + dot + "*".join(FORMER_NAMES.get(name, name) for name in rest.split("*"))

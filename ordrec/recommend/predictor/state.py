@@ -27,6 +27,7 @@ from ordrec.recommend.base import codes_of
 from ordrec.recommend.predictor.fitted import FittedPredictor
 from ordrec.recommend.predictor.fold_in import FoldedUser, unsolved_user
 from ordrec.recommend.predictor.process_state import process_from_arrays, process_to_arrays
+from ordrec.recommend.predictor.side_features import current_name
 from ordrec.recommend.thresholds.state import (
     number,
     probit_from_arrays,
@@ -40,6 +41,7 @@ __all__ = [
     "fitted_to_arrays",
     "folded_from_arrays",
     "folded_to_arrays",
+    "side_columns_from",
     "titles_from_arrays",
 ]
 
@@ -102,14 +104,27 @@ def titles_from_arrays(
     return titles
 
 
+def side_columns_from(metadata: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """What the side columns are used as; files of version 0.1 do not say."""
+    columns = metadata.get("side_columns", {})
+    readable = all(
+        side in ("user", "item") and all(isinstance(use, str) for use in of_side.values())
+        for side, of_side in columns.items()
+    )
+    if not readable:
+        raise ModelFileError("side_columns does not say what columns are used as")
+    return {side: dict(of_side) for side, of_side in columns.items()}
+
+
 def checked_parameters(parameters: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
     """The parameters in a file, checked to have allowed types; values are checked later."""
     kinds: dict[str, Any] = {
         "preset": str, "components": (list, type(None)), "use_time": (str, bool),
-        "use_side": (str, bool), "decision": (str, list), "learn": str, "learn_iter": int,
-        "refit": bool, "n_jobs": (int, type(None)), "random_state": int,
-        "max_memory": (int, float),
+        "use_side": (str, bool), "side_kinds": (dict, type(None)),
+        "decision": (str, list), "learn": str, "learn_iter": int, "refit": bool,
+        "n_jobs": (int, type(None)), "random_state": int, "max_memory": (int, float),
     }  # fmt: skip
+    parameters = {"side_kinds": None, **parameters}  # files of version 0.1 have no kinds
     for name in names:
         value = parameters[name]
         jobs = name == "n_jobs" and value is not None and abs(value) > MOST_JOBS
@@ -118,6 +133,8 @@ def checked_parameters(parameters: Mapping[str, Any], names: list[str]) -> dict[
     components = parameters["components"]
     if not all(isinstance(component, str) for component in components or ()):
         raise ModelFileError("parameter components is not a list of names")
+    if components is not None:
+        parameters["components"] = [current_name(component) for component in components]
     return {name: parameters[name] for name in names}
 
 

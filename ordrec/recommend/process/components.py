@@ -125,8 +125,8 @@ def component_names(side: str, kernels: Sequence[str], scales: Sequence[str]) ->
 
     Examples
     --------
-    >>> component_names("item", ["genres"], ["2h"])[-3:]
-    ['lowrank', 'genres', 'time.2h']
+    >>> component_names("item", ["labels"], ["2h"])[-3:]
+    ['lowrank', 'labels', 'time.2h']
     """
     members = {"features": kernels, "time": scales}
     names: list[str] = []

@@ -23,7 +23,7 @@ from scipy.sparse.linalg import svds
 
 from ordrec.parallel.spans import over_spans
 
-__all__ = ["USER_SMOOTHING", "SharedFeatures", "implicit_features", "radial_features"]
+__all__ = ["USER_SMOOTHING", "SharedFeatures", "implicit_features"]
 
 USER_SMOOTHING = 10.0  # of the scale of a user's implicit features
 
@@ -147,23 +147,6 @@ def implicit_features(
     first = rng.standard_normal(min(scaled.shape))
     left, singular, right = svds(scaled, k=min(rank, limit), v0=first)
     return left * singular, right.T.copy()
-
-
-def radial_features(values: np.ndarray, width: float, rank: int = 12) -> np.ndarray:
-    """Features whose products approximate ``exp(-(a - b)^2 / (2 width^2))``; 0 where unknown."""
-    known = np.isfinite(values)
-    rows = np.zeros((values.size, 0))
-    if not known.any():
-        return rows
-    points, at = np.unique(values[known], return_inverse=True)
-    gram = np.exp(-0.5 * ((points[:, None] - points) / width) ** 2)
-    value, vector = np.linalg.eigh(gram)
-    keep = np.argsort(-value)[:rank]
-    keep = keep[value[keep] > 1e-4 * value[keep[0]]]
-    features = vector[:, keep] * np.sqrt(value[keep])
-    rows = np.zeros((values.size, keep.size))
-    rows[known] = features[at]
-    return rows
 
 
 @njit(cache=True, nogil=True)

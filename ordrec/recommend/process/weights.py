@@ -31,22 +31,22 @@ TIME_SCALES = {"10s": 10.0, "2min": 120.0, "2h": 7200.0}
 DEFAULTS: dict[str, float] = {
     "item.residual": 0.16, "item.implicit": 0.14, "item.squared": 0.78, "item.activity": 0.042,
     "item.constant": 0.55, "item.slope": 0.126, "item.popularity": 0.021, "item.lowrank": 0.27,
-    "item.genres": 0.117, "item.year": 0.107,
+    "item.labels": 0.117, "item.numbers": 0.107,
     "item.time.10s": 0.117, "item.time.2min": 0.175, "item.time.2h": 0.33,
     "user.residual": 1.35, "user.implicit": 0.024, "user.squared": 0.038, "user.activity": 0.18,
-    "user.constant": 0.104, "user.slope": 0.036, "user.lowrank": 0.63, "user.age": 0.042,
-    "user.group": 0.0135,
+    "user.constant": 0.104, "user.slope": 0.036, "user.lowrank": 0.63, "user.numbers": 0.042,
+    "user.labels": 0.0135,
     "product.ones*implicit": 0.115, "product.implicit*ones": 0.106,
-    "product.implicit*implicit": 1.24, "product.implicit*genres": 0.022,
-    "product.implicit*year": 0.048, "product.age*implicit": 0.217, "product.age*genres": 0.027,
-    "product.group*implicit": 0.1285,
+    "product.implicit*implicit": 1.24, "product.implicit*labels": 0.022,
+    "product.implicit*numbers": 0.048, "product.numbers*implicit": 0.217,
+    "product.numbers*labels": 0.027, "product.labels*implicit": 0.1285,
     "smooth.item.residual": 166.0, "smooth.item.implicit": 1.18, "smooth.item.activity": 0.048,
     "smooth.user.residual": 353.0, "smooth.user.implicit": 2.25, "smooth.user.activity": 0.088,
 }  # fmt: skip
 FAST_DEFAULTS: dict[str, float] = {
     "item.residual": 0.77, "item.implicit": 0.39, "item.squared": 0.62, "item.constant": 1.28,
-    "item.slope": 0.2, "item.popularity": 0.027, "item.lowrank": 0.7, "item.genres": 0.134,
-    "item.year": 0.116, "item.time.10s": 0.09, "item.time.2min": 0.137, "item.time.2h": 0.27,
+    "item.slope": 0.2, "item.popularity": 0.027, "item.lowrank": 0.7, "item.labels": 0.134,
+    "item.numbers": 0.116, "item.time.10s": 0.09, "item.time.2min": 0.137, "item.time.2h": 0.27,
     "smooth.item.residual": 87.0, "smooth.item.implicit": 1.54,
 }  # fmt: skip
 OTHER_PRODUCT = 0.01  # products of groups without a default weight

@@ -12,6 +12,7 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend.predictor.model import RatingPredictor
 from ordrec.recommend.predictor.preparation import Preparation, memory_needed, prepare
+from ordrec.recommend.predictor.side_features import SideFeatures
 from ordrec.recommend.units import Units
 
 
@@ -314,10 +315,10 @@ def test_times() -> None:
 
 def test_memory_is_estimated_and_held_to_its_limit() -> None:
     train, _ = parts(tasteful(12))
-    both = memory_needed(train, Preparation())
-    one = memory_needed(train, Preparation(two_sided=False))
+    both = memory_needed(train, SideFeatures.of(train), Preparation())
+    one = memory_needed(train, SideFeatures.of(train), Preparation(two_sided=False))
     assert 0 < one < both
-    data = prepare(train, Units(0.0, 1.0), Preparation(), 0)
+    data = prepare(train, SideFeatures.of(train), Units(0.0, 1.0), Preparation(), 0)
     bytes_of = data.item_side.gram.nbytes + data.user_side.gram.nbytes
     bytes_of += 8 * (data.item_side.sizes**2).sum() + 4 * (data.user_side.sizes**2).sum()
     assert both == pytest.approx(bytes_of / 1e9, rel=1e-6)

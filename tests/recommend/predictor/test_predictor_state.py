@@ -13,6 +13,7 @@ from ordrec.persistence import load, load_arrays, save, save_arrays
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend.predictor.model import RatingPredictor
 from ordrec.recommend.predictor.preparation import Preparation, memory_needed
+from ordrec.recommend.predictor.side_features import SideFeatures
 
 SCALES = [Scale.regular(1, 5), Scale.regular(0.5, 5, 0.5), Scale([0, 1]), Scale([-1, 0, 7])]
 
@@ -157,7 +158,7 @@ def test_explanations_add_up_after_loading_and_for_users_folded_in(saved) -> Non
 
 def test_a_full_model_for_which_memory_was_short(tmp_path) -> None:
     ratings = invented(3, SCALES[0])
-    limit = memory_needed(ratings, Preparation(two_sided=False))
+    limit = memory_needed(ratings, SideFeatures.of(ratings), Preparation(two_sided=False))
     model = RatingPredictor(learn="defaults", max_memory=limit)
     with pytest.warns(UserWarning, match="fast"):
         model.fit(ratings)
@@ -246,13 +247,15 @@ def test_arrays_that_do_not_fit_are_refused(saved, tmp_path, name: str) -> None:
         (("process", "scales"), ["never"]),
         (("process", "chosen"), ["item.magic"]),
         (("process", "item_groups"), [["ones", -1]]),
-        (("process", "item_kernels"), ["genres", "genres", "genres"]),
+        (("process", "item_kernels"), ["labels", "labels", "labels"]),
         (("process", "two_sided"), False),
         (("process", "bias"), None),
         (("units", "scale"), 0.0),
         (("layer", "anchor"), 4),
         (("likelihood", "typical"), "x"),
         (("hold_out_rmse",), 3),
+        (("side_columns",), {"item": {"genres": 3}}),
+        (("parameters", "side_kinds"), ["text"]),
     ],
 )
 def test_metadata_that_do_not_fit_are_refused(saved, tmp_path, place, value) -> None:

@@ -11,7 +11,7 @@ from naive.naive_joint import naive_covariance, naive_left_out
 
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend.predictor.preparation import Preparation, prepare
-from ordrec.recommend.predictor.side_features import item_side_features, user_side_features
+from ordrec.recommend.predictor.side_features import SideFeatures
 from ordrec.recommend.process.conjugate_gradients import inverse_diagonal, solve
 from ordrec.recommend.process.covariance import Covariance, JointData
 from ordrec.recommend.process.fitting import fit_process
@@ -50,7 +50,7 @@ def small_ratings(seed: int = 0, n_users: int = 9, n_items: int = 8, n: int = 40
 def everything(ratings: Ratings, seed: int = 1) -> tuple[JointData, Weights, Units]:
     """Ingredients, and all components with random weights."""
     units = Units.of(ratings.values, 1.0)
-    data = prepare(ratings, units, SMALL, 0)
+    data = prepare(ratings, SideFeatures.of(ratings), units, SMALL, 0)
     layout = Layout.choose(data, TIME_SCALES, None, {})
     names = frozenset(name for name in layout.names if not name.startswith("smooth."))
     layout = replace(layout, chosen=names)
@@ -59,9 +59,8 @@ def everything(ratings: Ratings, seed: int = 1) -> tuple[JointData, Weights, Uni
 
 
 def features_of(ratings: Ratings) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    item = item_side_features(ratings.item_table).values()
-    user = user_side_features(ratings.user_table).values()
-    return list(item), list(user)
+    side = SideFeatures.of(ratings)
+    return list(side.item.values()), list(side.user.values())
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +120,7 @@ def test_probes_tend_to_the_inverse_diagonal(dense) -> None:
 def test_one_sided_process_is_solved_exactly() -> None:
     ratings = small_ratings()
     units = Units.of(ratings.values, 1.0)
-    data = prepare(ratings, units, replace(SMALL, two_sided=False), 0)
+    data = prepare(ratings, SideFeatures.of(ratings), units, replace(SMALL, two_sided=False), 0)
     layout = Layout.choose(
         data, TIME_SCALES, ["item.residual", "item.constant", "item.time.2h"], {}
     )
@@ -172,7 +171,7 @@ def test_a_test_rating_never_changes_a_training_feature() -> None:
     K = []
     for table in (frame, changed):
         part = Ratings.from_frame(table, scale=ratings.scale).select(~held)
-        data = prepare(part, Units.of(part.values, 1.0), SMALL, 0)
+        data = prepare(part, SideFeatures.of(part), Units.of(part.values, 1.0), SMALL, 0)
         layout = Layout.choose(data, (), None, {"item.residual": 1.0, "user.residual": 1.0})
         K.append(Covariance(data, layout.start({"smooth.item.residual": 5.0})).item_blocks)
     assert np.array_equal(K[0], K[1])
@@ -204,7 +203,7 @@ def test_own_rating_is_not_in_the_item_side_of_its_own_user() -> None:
 def test_numbers_do_not_depend_on_the_number_of_threads(n_jobs: int) -> None:
     ratings = small_ratings(7, 12, 10, 80)
     data, weights, units = everything(ratings)
-    again = prepare(ratings, units, SMALL, 0, n_jobs)
+    again = prepare(ratings, SideFeatures.of(ratings), units, SMALL, 0, n_jobs)
     one = fit_process(data, weights, 0, 1)
     more = fit_process(again, weights, 0, n_jobs)
     assert np.array_equal(one.a, more.a)

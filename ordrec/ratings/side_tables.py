@@ -1,0 +1,89 @@
+"""Bring a side table into the order of the users or items that it describes."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pandas as pd
+
+from ordrec.errors import DataError
+from ordrec.ratings.columns import as_pandas, plain, shown
+
+__all__ = ["side_table"]
+
+log = logging.getLogger(__name__)
+
+# What a column of ids is called, in lower case and without "_", "-" and blanks.
+ID_NAMES = {
+    "user": {"user", "userid", "customer", "customerid", "reader", "readerid", "id"},
+    "item": {"item", "itemid", "movie", "movieid", "product", "productid", "book", "bookid",
+             "song", "songid", "track", "trackid", "asin", "isbn", "id"},
+}  # fmt: skip
+
+
+def side_table(frame: Any, ids: pd.Index, kind: str, column: str) -> pd.DataFrame | None:
+    """Return side information in the order of the ids, with gaps for ids without any.
+
+    Parameters
+    ----------
+    frame : DataFrame or None
+        Indexed by id, or with a column of ids called ``column``, or as ids usually are ("item",
+        "item_id", "movieId", ...).
+    ids : Index
+    kind : {"user", "item"}
+    column : str
+        The name of the ids in the table of ratings.
+
+    Raises
+    ------
+    DataError
+        If an id has two rows, or no row has a known id.
+    """
+    if frame is None:
+        return None
+    table = _indexed(as_pandas(frame), ids, kind, column)
+    if not table.index.is_unique:
+        twice = table.index[table.index.duplicated()][0]
+        raise DataError(f"{kind}_table: id {plain(twice)!r} has two rows: keep one")
+    found = int(ids.isin(table.index).sum())
+    if len(table) and not found:
+        raise DataError(
+            f"{kind}_table: none of its ids ({_first(table.index)}) is one of the ratings "
+            f"({_first(ids)}): index it by id, or call its column of ids {column!r}"
+        )
+    log.info(
+        "%s_table: %d of %d %ss have a row; %d rows have an id without ratings and are left out",
+        kind, found, len(ids), kind, len(table) - found,
+    )  # fmt: skip
+    return table.reindex(ids)
+
+
+def _indexed(table: pd.DataFrame, ids: pd.Index, kind: str, column: str) -> pd.DataFrame:
+    """The table indexed by ids of the same type as those of the ratings."""
+    names = [name for name in table.columns if _is_id_name(name, kind, column)]
+    names.sort(key=lambda name: name != column)  # the name of the ratings' own column comes first
+    numbered = isinstance(table.index, pd.RangeIndex) and table.index.name is None
+    by_column = [_same_type(table.set_index(name), ids) for name in names]
+    tables = [*by_column, table] if numbered else [_same_type(table, ids), *by_column]
+    return next((one for one in tables if one.index.isin(ids).any()), tables[0])
+
+
+def _is_id_name(name: Any, kind: str, column: str) -> bool:
+    simple = str(name).lower().translate(str.maketrans("", "", "_- "))
+    return name == column or simple in ID_NAMES[kind]
+
+
+def _same_type(table: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
+    """The table with "7" for 7 as an id, or the reverse, if only then ids agree."""
+    if table.index.isin(ids).any():
+        return table
+    by_text = {str(plain(key)): key for key in ids}
+    texts = [str(plain(key)) for key in table.index]
+    if not any(text in by_text for text in texts):
+        return table
+    return table.set_axis(pd.Index([by_text.get(text, text) for text in texts], dtype=object))
+
+
+def _first(ids: pd.Index) -> str:
+    return ", ".join(shown(key) for key in ids[:3]) + (", ..." if len(ids) > 3 else "")
