@@ -312,3 +312,36 @@ def test_help(command: str) -> None:
     done = CliRunner().invoke(app, [command, "--help"])
     assert done.exit_code == 0
     assert "Usage" in done.output
+
+
+def test_tables_of_users_and_items_are_used_and_said(folder, ratings, tmp_path) -> None:
+    rng = np.random.default_rng(1)
+    items = pd.DataFrame({"movieId": ratings.item_ids, "price": rng.random(11) * 9,
+                          "maker": rng.choice(["a", "b"], 11)})  # fmt: skip
+    users = pd.DataFrame({"user": ratings.user_ids, "plan": rng.choice(["x", "y"], 14)})
+    items.to_csv(tmp_path / "items.csv", index=False)
+    users.to_csv(tmp_path / "users.csv", index=False)
+    tables = ["--items", str(tmp_path / "items.csv"), "--users", str(tmp_path / "users.csv")]
+    words = ["fit", str(folder / "ratings.csv"), "-o", str(tmp_path / "model"), *tables]
+    done = CliRunner().invoke(app, [*words, "-m", "predictor-fast"], catch_exceptions=False)
+    assert "ordrec: items: price (numeric), maker (categorical)\n" in done.stderr
+    assert "ordrec: users: plan (categorical)\n" in done.stderr
+    assert load(tmp_path / "model").side_columns_ == {
+        "user": {"plan": "categorical"},
+        "item": {"price": "numeric", "maker": "categorical"},
+    }
+    done = CliRunner().invoke(app, [*words, "-m", "bias"], catch_exceptions=False)
+    assert "model 'bias' does not use tables of users and items" in done.stderr
+    items.assign(movieId=-ratings.item_ids).to_csv(tmp_path / "items.csv", index=False)
+    assert "items.csv: item_table: none of its ids (-50, -51, -52, ...)" in mistake(*words)
+
+
+def test_evaluate_takes_tables_of_items(folder, ratings, tmp_path) -> None:
+    table = pd.DataFrame({"item": ratings.item_ids, "size": ["s", "l"] * 5 + ["s"]})
+    table.to_csv(tmp_path / "items.csv", index=False)
+    words = ["evaluate", str(folder / "ratings.csv"), "-m", "mean", "--metrics", "rmse", "-q"]
+    done = CliRunner().invoke(
+        app, [*words, "--items", str(tmp_path / "items.csv")], catch_exceptions=False
+    )
+    assert done.exit_code == 0
+    assert "ordrec: items: size (categorical)" in done.stderr

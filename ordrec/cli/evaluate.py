@@ -24,6 +24,7 @@ from ordrec.cli.options import (
     result_writer,
     words_of,
 )
+from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
 from ordrec.recommend.registry import default_model_names
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ def evaluate(
     seed: SeedOption = 0,
     output: OutputOption = None,
     report: ReportOption = None,
+    items: ItemsOption = None,
+    users: UsersOption = None,
     offline: OfflineOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -169,7 +172,7 @@ def evaluate(
         raise ArgumentError(f"--average must be micro, macro or both, got {average!r}")
     writers = _writers(output or [], report)
     chosen_engine = engine_of(engine, scheduler)
-    ratings = ratings_of(data, offline)
+    ratings = with_side_data(ratings_of(data, offline), users, items)
     interrupted = False
     try:
         with progress_bar(quiet) as progress:

@@ -19,6 +19,7 @@ from ordrec.cli.options import (
     settings_of,
     table_writer,
 )
+from ordrec.cli.side_data import ItemsOption, UsersOption, say_if_unused, with_side_data
 from ordrec.recommend.registry import storable_model_names
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def fit(
             help="Fit to N users drawn at random; DATA is a folder of partitions.",
         ),
     ] = None,
+    items: ItemsOption = None,
+    users: UsersOption = None,
     offline: OfflineOption = False,
     quiet: NoBarOption = False,
 ) -> None:
@@ -78,6 +81,7 @@ def fit(
         ratings = ratings_of(data, offline)
     else:
         ratings = Ratings.scan(data).sample_users(sample_users)
+    ratings = with_side_data(ratings, users, items)
     with progress_bar(quiet) as progress:
         if progress:
             progress(0, None, f"fitting {model} to {ratings.n_ratings:,} ratings")
@@ -87,6 +91,8 @@ def fit(
             if isinstance(error, OrdrecError) or not settings:
                 raise
             raise ArgumentError(f"--set {' '.join(settings)}: {error}") from error
+    if users or items:
+        say_if_unused(fitted, model)
     save(fitted, output)
 
 

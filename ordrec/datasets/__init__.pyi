@@ -1,5 +1,6 @@
 from .eachmovie import load_eachmovie as load_eachmovie
 from .generic import load_ratings as load_ratings
+from .generic import load_side_table as load_side_table
 from .jester import load_jester as load_jester
 from .known import DatasetInfo as DatasetInfo
 from .letor import Letor as Letor

@@ -1,4 +1,4 @@
-"""Load ratings from any csv or parquet file with named columns."""
+"""Load ratings, and tables of users or items, from any csv or parquet file with a header."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Duplicates, Ratings, Scale
 from ordrec.ratings.partitions import parquet_engine
 
-__all__ = ["load_ratings"]
+__all__ = ["load_ratings", "load_side_table"]
 
 
 def load_ratings(
@@ -55,20 +55,13 @@ def load_ratings(
     if len(separator) != 1:
         raise ArgumentError(f"separator must be one character, got {separator!r}")
     with open_source(path) as source:
-        files = source.matching(r".*\.(csv|tsv|txt|parquet)")
-        if source.single:
-            files = list(source.members)
-        if len(files) != 1:
-            raise DataError(f"{source.path}: contains {len(files)} tables: name one file")
+        file = _only_table(source)
         columns = [user, item, rating] + ([timestamp] if timestamp is not None else [])
-        if files[0].lower().endswith(".parquet"):
-            frame = _read_parquet(source, files[0], columns)
-        else:
-            frame = _read_csv(source, files[0], columns, separator)
+        frame = _read_table(source, file, separator, columns)
         if timestamp is not None and timestamp in frame.columns:
-            times = _read_dates(frame[timestamp], source.place(files[0]))
+            times = _read_dates(frame[timestamp], source.place(file))
             frame = frame.assign(**{timestamp: times})
-        with prefix_errors(source.place(files[0])):
+        with prefix_errors(source.place(file)):
             return Ratings.from_frame(
                 frame,
                 user=user,
@@ -81,7 +74,55 @@ def load_ratings(
             )
 
 
-def _read_csv(source: Source, member: str, columns: list[str], separator: str) -> pd.DataFrame:
+def load_side_table(path: str | Path, *, separator: str = ",") -> pd.DataFrame:
+    """Load a table that describes users or items, one per row, with a column of ids.
+
+    It can be given to `Ratings.from_frame` or `Ratings.with_side_tables`.
+
+    Parameters
+    ----------
+    path : path
+        A csv (possibly gzipped) or parquet file with a header, or a folder or archive that
+        contains one such file.
+    separator : str
+        The character between the fields of a csv.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "items.csv"
+    >>> _ = file.write_text("item,price\\ntea,2.5\\nsoup,\\n")
+    >>> load_side_table(file)["price"].tolist()
+    [2.5, nan]
+    """
+    with open_source(path) as source:
+        table = _read_table(source, _only_table(source), separator, None)
+        if not len(table):
+            raise DataError(f"{source.path}: the table has no rows")
+        return table
+
+
+def _only_table(source: Source) -> str:
+    files = source.matching(r".*\.(csv|tsv|txt|parquet)")
+    if source.single:
+        files = list(source.members)
+    if len(files) != 1:
+        raise DataError(f"{source.path}: contains {len(files)} tables: name one file")
+    return files[0]
+
+
+def _read_table(
+    source: Source, member: str, separator: str, columns: list[str] | None
+) -> pd.DataFrame:
+    """These columns, where present, of a csv or parquet file; all without ``columns``."""
+    if member.lower().endswith(".parquet"):
+        return _read_parquet(source, member, columns)
+    frame = _read_csv(source, member, separator)
+    present = [column for column in columns or () if column in frame.columns]
+    return frame[present] if present and len(present) == len(columns or ()) else frame
+
+
+def _read_csv(source: Source, member: str, separator: str) -> pd.DataFrame:
     place = source.place(member)
     try:
         with source.open(member) as stream:
@@ -94,8 +135,7 @@ def _read_csv(source: Source, member: str, columns: list[str], separator: str) -
         raise DataError(f"{place}: not a csv table ({str(error).strip()})") from None
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes surplus fields for row names
         raise DataError(f"{place}: not a csv table: the rows have more fields than the header")
-    present = [column for column in columns if column in frame.columns]
-    return frame[present] if len(present) == len(columns) else frame  # errors name all columns
+    return frame
 
 
 def _read_dates(column: pd.Series, place: str) -> pd.Series:
@@ -115,12 +155,13 @@ def _read_dates(column: pd.Series, place: str) -> pd.Series:
     return times
 
 
-def _read_parquet(source: Source, member: str, columns: list[str]) -> pd.DataFrame:
+def _read_parquet(source: Source, member: str, columns: list[str] | None) -> pd.DataFrame:
     place = source.place(member)
     _, parquet = parquet_engine(place)
     try:
         file = parquet.ParquetFile(io.BytesIO(source.read(member)))
-        present = [column for column in columns if column in file.schema_arrow.names]
+        names = file.schema_arrow.names
+        present = names if columns is None else [column for column in columns if column in names]
         return file.read(columns=present).to_pandas()
     except (OSError, ValueError, KeyError, NotImplementedError) as error:
         if isinstance(error, DataError):

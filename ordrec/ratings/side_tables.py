@@ -22,7 +22,9 @@ ID_NAMES = {
 }  # fmt: skip
 
 
-def side_table(frame: Any, ids: pd.Index, kind: str, column: str) -> pd.DataFrame | None:
+def side_table(
+    frame: Any, ids: pd.Index, kind: str, column: str, present: pd.DataFrame | None = None
+) -> pd.DataFrame | None:
     """Return side information in the order of the ids, with gaps for ids without any.
 
     Parameters
@@ -34,6 +36,8 @@ def side_table(frame: Any, ids: pd.Index, kind: str, column: str) -> pd.DataFram
     kind : {"user", "item"}
     column : str
         The name of the ids in the table of ratings.
+    present : DataFrame, optional
+        A table that the ratings have already, whose other columns are kept.
 
     Raises
     ------
@@ -41,7 +45,7 @@ def side_table(frame: Any, ids: pd.Index, kind: str, column: str) -> pd.DataFram
         If an id has two rows, or no row has a known id.
     """
     if frame is None:
-        return None
+        return present
     table = _indexed(as_pandas(frame), ids, kind, column)
     if not table.index.is_unique:
         twice = table.index[table.index.duplicated()][0]
@@ -56,7 +60,11 @@ def side_table(frame: Any, ids: pd.Index, kind: str, column: str) -> pd.DataFram
         "%s_table: %d of %d %ss have a row; %d rows have an id without ratings and are left out",
         kind, found, len(ids), kind, len(table) - found,
     )  # fmt: skip
-    return table.reindex(ids)
+    table = table.reindex(ids)
+    if present is not None:
+        kept = [name for name in present.columns if name not in table.columns]
+        table = pd.concat([present[kept], table], axis=1)
+    return table
 
 
 def _indexed(table: pd.DataFrame, ids: pd.Index, kind: str, column: str) -> pd.DataFrame:

@@ -354,6 +354,15 @@ class Ratings:
         """Return the same ratings without their times."""
         return self._replaced(timestamps=None)
 
+    def with_side_tables(self, user_table: Any = None, item_table: Any = None) -> Ratings:
+        """Return the same ratings with these columns of users and items, besides those they have.
+
+        The tables are what `from_frame` takes; columns of the same name are replaced.
+        """
+        users = side_table(user_table, self.user_ids, "user", "user", self.user_table)
+        items = side_table(item_table, self.item_ids, "item", "item", self.item_table)
+        return self._replaced(user_table=users, item_table=items)
+
     def renamed(self, name: str) -> Ratings:
         """Return the same ratings with another name."""
         return self._replaced(name=name)

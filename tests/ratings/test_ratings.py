@@ -329,6 +329,16 @@ def test_a_side_table_of_other_ids_is_an_error_that_names_both():
         Ratings.from_frame(frame, item_table=table)
 
 
+def test_side_tables_can_be_added_later():
+    frame = pd.DataFrame({"user": [5, 2], "item": ["a", "b"], "rating": [1.0, 2.0]})
+    table = pd.DataFrame({"title": ["A", "B"], "year": [1, 2]}, index=["a", "b"])
+    ratings = Ratings.from_frame(frame, item_table=table)
+    more = pd.DataFrame({"item": ["b", "a"], "year": [4, 3], "price": [6.0, 5.0]})
+    added = ratings.with_side_tables(item_table=more).item_table
+    assert added.to_dict("list") == {"title": ["A", "B"], "year": [3, 4], "price": [5.0, 6.0]}
+    assert ratings.item_table.columns.tolist() == ["title", "year"]
+
+
 def test_a_named_column_of_times_must_be_there():
     frame = pd.DataFrame({"user": [5, 2], "item": [1, 2], "rating": [1.0, 2.0]})
     assert Ratings.from_frame(frame).timestamps is None

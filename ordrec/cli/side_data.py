@@ -1,0 +1,51 @@
+"""Options that name tables of users and items, and what is said about them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ordrec.ratings import Ratings
+
+ItemsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--items",
+        metavar="FILE",
+        help="A csv or parquet table of items: a column of ids (item, item_id, movieId, ...) and "
+        "any others: numbers, categories, labels (a|b), text.",
+    ),
+]
+UsersOption = Annotated[
+    Path | None,
+    typer.Option("--users", metavar="FILE", help="A table of users, likewise."),
+]
+
+
+def with_side_data(ratings: Ratings, users: Path | None, items: Path | None) -> Ratings:
+    """Add the tables in these files to ratings, and say on standard error what they hold."""
+    from ordrec.datasets import load_side_table
+    from ordrec.datasets.archives import prefix_errors
+    from ordrec.features import SideEncoder
+
+    for kind, path in (("user", users), ("item", items)):
+        if path is None:
+            continue
+        table = load_side_table(path)
+        with prefix_errors(str(path)):
+            ratings = ratings.with_side_tables(**{f"{kind}_table": table})
+        columns = SideEncoder().fit(getattr(ratings, f"{kind}_table")).columns_
+        said = [f"{name} ({use})" for name, use in columns.items()]
+        print(f"ordrec: {kind}s: {', '.join(said)}", file=sys.stderr)
+    return ratings
+
+
+def say_if_unused(fitted: Any, name: str) -> None:
+    """Say on standard error that a model has not used the side data, if so."""
+    members = (fitted, getattr(fitted, "rating_", None))
+    if not any(hasattr(member, "side_columns_") for member in members):
+        print(f"ordrec: model {name!r} does not use tables of users and items", file=sys.stderr)
