@@ -64,6 +64,13 @@ class IdMappedModel:
         user_codes, item_codes = self._codes(users, items)
         return user_codes >= 0, item_codes >= 0
 
+    def _levels_on_scale(self, ratings: Ratings) -> np.ndarray:
+        """Levels of ratings by their values on the model's scale; others are refused."""
+        self._check_fitted()
+        if ratings.scale == self.scale_:
+            return ratings.levels
+        return (self.scale_.ranks_of(ratings.values) - 1).astype(ratings.levels.dtype)
+
     def _with_users_of(self, ratings: Ratings) -> tuple[pd.Index, np.ndarray, np.ndarray]:
         """The known user ids followed by the new ones, and the ratings' codes in them."""
         self._check_fitted()

@@ -1,81 +1,106 @@
-"""Ordinal matrix factorisation with personal thresholds.
+"""Ordinal matrix factorisation with personal steps.
 
-With u a user, i an item, y the zero-based rank of a rating and k a threshold:
+With u a user, i an item, y the zero-based rank of a rating, K the number of ranks and k a step:
 
-(1) ``f_ui = b_i + p_u . q_i`` and ``P(y_ui > k) = sigma(f_ui - theta_uk)``: the all-threshold
-    logistic loss ``sum_k ln(1 + exp(-m_uik))``, ``m_uik = s_k (f_ui - theta_uk)``, with ``s_k`` = 1
-    if the rating is above threshold k and -1 if not (`ordrec.ordinal.losses`).
-(2) ``(p_u, theta_u) ~ N(B' a_u, S)`` and ``(q_i, b_i) ~ N(C' c_i, V)``: the prior means depend
-    on who rated what (``a_u`` and ``c_i``: a constant, the number of ratings, and coordinates
-    of the matrix with ones where there is a rating).
-(3) ``-ln sigma(m) <= ln(1 + exp(-xi)) + (xi - m) / 2 + w (m^2 - xi^2) / 2``, for every xi, with
-(4) ``w = tanh(xi / 2) / (2 xi)``; tightest on average at ``xi^2 = E[m^2]``.
+(1) ``P(y > k | y >= k) = sigma(eta_uik)``, ``eta_uik = p_u . q_i + s_uk + t_ik``: a rating goes up
+    the scale step by step until it stops. ``ln P(y) = sum_{k<y} ln sigma(eta_k) + [y < K - 1] ln
+    sigma(-eta_y)`` is a proper likelihood for any values of the steps, which need no order.
+(2) ``(p_u, s_u) ~ N(B' a_u, S)`` and ``(q_i, t_i) ~ N(C' c_i, V)``: the prior means depend on who
+    rated what and on side data (`row_priors`), and everything in them is learnt.
 
-The posterior of every row is taken as a Gaussian with independent entries. By (3) the
-expected loss is quadratic in the row, so that its best Gaussian solves a linear system,
+The posterior of every row is taken as a Gaussian with a full covariance. Each term ``ln
+sigma(+-eta)`` with ``eta ~ N(m, v)`` is replaced by a quadratic of weight w and linear
+coefficient h:
 
-(5) ``A_u = S^-1 + sum_ik w_uik E[x_ik x_ik']`` with ``x_ik = (q_i, -unit_k)``, mean ``A_u^-1 g_u``,
-    variances ``1 / diag(A_u)``, and
-(6) likewise for items with ``x_ik = (p_u, 1)``.
+(3) ``kappa = 1 / sqrt(1 + pi v / 8)``, ``r = sigma(kappa m)``, gradient ``g = 1 - r`` (the step was
+    taken) or ``-r`` (it was not), ``h = g + w m``;
+(4) ``w = max(kappa r (1 - r), c tanh(xi / 2) / (2 xi))``, ``xi^2 = m^2 + v``: the expected
+    curvature, but not below c times that of the bound of Jaakkola and Jordan. With c = 1 in the
+    first sweeps and 0.5 later, it converges from any start; with c = 0 it diverged from cold ones.
+(5) ``v = tr(E[pp'] E[qq']) - (E[p].E[q])^2 + Var[s_k] + Var[t_k]``: one product of packed triangles
+    for each rating.
+(6) ``A_u = S^-1 + sum_ik w E[x x']`` with ``x = (q_i, unit_k)``, covariance ``A_u^-1``, mean
+    ``A_u^-1 (S^-1 B'a_u + sum_ik (h - w t_ik) x)``; likewise for items, with users in their place.
+(7) Dated ratings: ``eta += g_u(time)``, a drift of each user's score on four time scales
+    (`drift`), with (8) the sites ``weight sum_k w``, ``pull sum_k (h - w (eta - g))``.
+(9) A prediction averages over the posterior: ``P(y > k | y >= k) = sigma(kappa m)``.
 
-Users, items and the parameters of (2) take turns; none of the steps can raise the bound.
-How strongly rows are shrunk, and to what, is learned (S, V, B and C); a few constants are fixed.
+The model is fitted twice, up and down the scale, and the two distributions are pooled (their
+geometric mean): neither end of the scale is special then, and two fits err less than one.
 
-(7) A prediction averages over the posterior: ``P(y > k) = sigma(E[m] / sqrt(1 + pi/8 Var[m]))``.
-
-All-threshold loss for factors: Srebro, Rennie, Jaakkola, "Maximum-margin matrix factorization"
-(2005) and Rennie, Srebro, "Fast maximum margin matrix factorization" (2005). Thresholds of each
-user: Koren, Sill, "OrdRec" (2011). (3): Jaakkola, Jordan, "Bayesian parameter estimation via
-variational methods" (2000). (7): MacKay (1992).
-
-Departures: those papers compute point estimates by gradient steps, with penalties chosen by
-cross-validation; here the penalties follow from the posteriors, and rows have exact block updates.
+Sequential logit: Tutz, "Sequential item response models with an ordered response" (1990).
+Thresholds of each user: Koren, Sill, "OrdRec" (2011). (4): Jaakkola, Jordan, "Bayesian parameter
+estimation via variational methods" (2000). (3), (9): MacKay, "The evidence framework applied to
+classification networks" (1992).
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import logit
+import pandas as pd
 
 from ordrec.errors import ArgumentError
+from ordrec.features.side_features import SideEncoder, side_encoders
 from ordrec.ordinal.decisions import decide
-from ordrec.parallel import loop_threads, worker_count
-from ordrec.persistence import take, take_covariance
+from ordrec.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel
-from ordrec.recommend.factors.row_priors import RatingPattern, RowPrior
-from ordrec.recommend.factors.row_updates import probabilities, update_items, update_users
+from ordrec.recommend.base import IdMappedModel, codes_of
+from ordrec.recommend.factors.direction import Direction, Fit, Task
+from ordrec.recommend.factors.history import RatingHistory
+from ordrec.recommend.factors.newcomers import Newcomers
+from ordrec.recommend.factors.row_priors import RatingPattern
+from ordrec.recommend.factors.rows import GroupedRatings
+from ordrec.recommend.factors.state import (
+    checked_factor_parameters,
+    factors_from_state,
+    factors_to_state,
+)
+from ordrec.recommend.factors.version_0_1 import AllThresholdRows
 
 __all__ = ["OrdinalFactors"]
 
-FOLD_IN_STEPS = 8
-START_SD = 0.3  # standard deviation of the random item factors at the start
-PIECES = 64  # into which the rows are cut for the threads
-PER_ROW = 30  # cost of solving a row's linear system, in ratings
+RANK, LARGER_RANK = 32, 64
+MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger rank pays
+SAMPLE = 20_000  # ratings by which convergence is judged
+TOLERANCE = 3e-3  # mean change of a rating's log-likelihood in a sweep that is small enough
+DATED_SWEEPS = 8
 
 
 @dataclass(eq=False)
 class OrdinalFactors(IdMappedModel):
-    """Ordinal matrix factorisation: all-threshold logistic loss, personal thresholds.
+    """Ordinal matrix factorisation: a sequential logit with factors and personal steps.
 
     For data of any size: memory and time grow with the number of ratings. Fits in a few
-    sweeps over users and items; the result is the same for any number of threads.
+    sweeps over users and items; the result is the same for any number of threads. Side tables
+    and times of the ratings are used if there are any; users and items without ratings are
+    predicted from their side data.
 
     Parameters
     ----------
-    rank : int
-        Number of factors. More factors cost time but not accuracy: useless ones shrink to 0.
+    rank : int, optional
+        Number of factors. More factors cost time but not accuracy: useless ones shrink to 0. By
+        default 32, or 64 for 200 thousand to 5 million ratings, where they help and are affordable.
     pattern : int
         Number of coordinates of the pattern of who rated what that the priors of users and
-        items depend on; 0 for priors that are the same for all.
+        items depend on.
     n_iter : int
-        Number of sweeps over users and items.
+        Largest number of sweeps over users and items; fewer are done when they change little.
+    symmetric : bool
+        Whether a second fit, down the scale, is pooled with the first: more accurate, at twice the
+        time, and reversing the scale then reverses the predictions.
+    use_time : {"auto", True, False}
+        Whether dated ratings are fitted with a drift of each user; "auto" means if the ratings
+        have times. Predictions for a given time become more accurate; those without a time are
+        those of a fit without times, which is kept as well.
+    use_side : {"auto", True, False}
+        Whether the columns of the ratings' side tables are used.
+    side_kinds : mapping of str to str, optional
+        Kinds of side columns, see `ordrec.features.SideEncoder`.
     decision : {"median", "mode", "mean"}
         How `predict` turns a distribution into one rating; the mean is not rounded.
     n_jobs : int, optional
@@ -86,21 +111,19 @@ class OrdinalFactors(IdMappedModel):
     Attributes
     ----------
     item_factors_ : ndarray of shape (n_items, rank)
-    item_effects_ : ndarray of shape (n_items,)
     user_factors_ : ndarray of shape (n_users, rank)
-    thresholds_ : ndarray of shape (n_users, n_ranks - 1)
-    objective_ : ndarray
-        The bound on the loss plus penalties in each sweep, in nats; it never rises.
+        Posterior means, of the fit up the scale.
+    loss_ : ndarray
+        Mean negative log-likelihood of training ratings after each sweep.
+    side_columns_ : dict
+        For "user" and "item": what each side column is used as, or why it is ignored.
+    version_0_1_ : AllThresholdRows or None
+        The rows of a model that version 0.1 saved, in place of all others.
 
     Notes
     -----
-    The all-threshold loss counts a rating once at every threshold, as if these were separate
-    observations, so that the posteriors are somewhat too narrow: on ratings that are pure noise
-    the log-loss is worse than that of the histogram by .05 to .25. On MovieLens the learnt
-    shrinkage is as good as any other.
-
-    An unknown user has the thresholds and factors of the average user, an unknown item those
-    of the average item, both with the full prior variance.
+    An unknown user has the factors and steps of the average user, with the variance of a user
+    of whom nothing is known; an unknown item likewise.
 
     Examples
     --------
@@ -111,196 +134,289 @@ class OrdinalFactors(IdMappedModel):
     (2, 5)
     """
 
-    rank: int = 32
+    rank: int | None = None
     pattern: int = 32
-    n_iter: int = 20
+    n_iter: int = 30
+    symmetric: bool = True
+    use_time: bool | Literal["auto"] = "auto"
+    use_side: bool | Literal["auto"] = "auto"
+    side_kinds: Mapping[str, str] | None = None
     decision: Literal["median", "mode", "mean"] = "median"
     n_jobs: int | None = None
     random_state: int = 0
 
     def fit(self, ratings: Ratings) -> OrdinalFactors:
-        """Learn factors, thresholds and priors."""
+        """Learn factors, steps and priors."""
         self._check_parameters()
+        if self.use_time is True and ratings.timestamps is None:
+            raise ArgumentError('use_time=True, but the ratings have no times: use "auto"')
         self._remember(ratings)
-        by_user = _Rows.of(ratings.users, ratings.items, ratings.levels, ratings.n_users)
-        by_item = _Rows.of(ratings.items, ratings.users, ratings.levels, ratings.n_items)
-        self._pattern, of_users, of_items = RatingPattern.of(ratings, self.pattern)
-        z, e = self._start(ratings)
-        vz, ve = np.full_like(z, START_SD**2), np.full_like(e, START_SD**2)
-        users = RowPrior(of_users, ratings.user_counts > 0, z.mean(axis=0))
-        items = RowPrior(of_items, ratings.item_counts > 0, np.zeros(self.rank + 1))
-        loss = np.zeros(ratings.n_items)
-        self.objective_ = np.empty(self.n_iter)
-        # one BLAS thread, or the last digits would depend on the machine
+        self._side = self._encoders(ratings)
+        self._pattern = RatingPattern.of(ratings, self.pattern)
+        self._history = RatingHistory.of(ratings, keep_times=bool(self.use_time))
+        task = self._task(ratings)
+        rank = self.rank or (LARGER_RANK if MANY <= ratings.n_ratings <= TOO_MANY else RANK)
+        tasks = [task, task.reversed()] if self.symmetric else [task]
+        fitted, dated, losses = [], [], []
         with loop_threads(worker_count(self.n_jobs)) as threads:
-
-            def update(rows: _Rows, step: Callable[..., None], *arguments: Any) -> None:
-                pieces = pairwise(rows.pieces.tolist())
-                done = threads.map(lambda piece: step(*piece, *rows.arrays, *arguments), pieces)
-                list(done)  # raises the exceptions of the threads
-
-            for sweep in range(self.n_iter):
-                update(by_user, update_users, e, ve, users.means, users.P, z, vz)  # (5)
-                if sweep > 0:  # the first factors are too small to learn a prior from
-                    users.learn(z, vz)
-                penalty = users.penalty(z, vz) + items.penalty(e, ve)
-                update(by_item, update_items, z, vz, items.means, items.P, e, ve, loss)  # (6)
-                if sweep > 0:
-                    items.learn(e, ve)
-                self.objective_[sweep] = loss.sum() + penalty
-            update(by_user, update_users, e, ve, users.means, users.P, z, vz)
-        self._users = users.B, users.S
-        self._z, self._vz = users.with_average(z, vz)
-        self._e, self._ve = items.with_average(e, ve)
+            for own in tasks:
+                fit = Fit(own, rank, self.random_state, threads)
+                losses.append(self._converge(fit, ratings.n_ratings))
+                if own.times is not None:
+                    later = fit.dated()
+                    for _ in range(DATED_SWEEPS):
+                        later.sweep()
+                    dated.append(later.direction())
+                fitted.append(fit.direction())
+        self.directions_, self.dated_ = tuple(fitted), tuple(dated)
+        self.version_0_1_: AllThresholdRows | None = None
+        self.loss_ = np.array(losses[0])
         return self
+
+    def _converge(self, fit: Fit, n_ratings: int) -> list[float]:
+        """Sweep until the predictions change little; return the loss after each sweep."""
+        sample = np.sort(np.random.default_rng(0).choice(n_ratings, min(n_ratings, SAMPLE), False))
+        losses: list[float] = []
+        before = np.full(sample.size, np.inf)
+        for _ in range(self.n_iter):
+            fit.sweep()
+            now = fit.training_losses(sample)
+            losses.append(float(now.mean()))
+            # not the change of the mean, which is small wherever the loss turns
+            if np.abs(now - before).mean() < TOLERANCE:
+                break
+            before = now
+        return losses
+
+    def _task(self, ratings: Ratings) -> Task:
+        """The ratings grouped by user and by item, with the features of the priors."""
+        by_user = GroupedRatings.of(ratings.users, ratings.items, ratings.levels, ratings.n_users)
+        by_item = GroupedRatings.of(ratings.items, ratings.users, ratings.levels, ratings.n_items)
+        self._user_side = self._side_rows("user", ratings.user_table, ratings.user_ids)
+        self._item_side = self._side_rows("item", ratings.item_table, ratings.item_ids)
+        pairs = ratings.users, ratings.items
+        of_users = self._pattern.user_features(*pairs, ratings.n_users)
+        of_items = self._pattern.item_features(*pairs[::-1], ratings.n_items)
+        times = None
+        if self.use_time and ratings.timestamps is not None:
+            times = ratings.timestamps[by_user.order]
+        return Task(
+            by_user, by_item,
+            np.hstack([of_users, self._user_side]), np.hstack([of_items, self._item_side]),
+            self._user_side, self._item_side, ratings.scale.n_ranks - 1, times,
+        )  # fmt: skip
+
+    def _encoders(self, ratings: Ratings) -> dict[str, SideEncoder]:
+        if not self.use_side:
+            return {}
+        return side_encoders(ratings.user_table, ratings.item_table, self.side_kinds)
+
+    def _side_rows(self, side: str, table: pd.DataFrame | None, ids: pd.Index) -> np.ndarray:
+        """The features of ids from their side table; zeros where there is none."""
+        if side not in self._side:
+            return np.zeros((len(ids), 0))
+        encoder = self._side[side]
+        rows = encoder.matrix(pd.DataFrame(index=ids) if table is None else table.reindex(ids))
+        return rows
 
     def _check_parameters(self) -> None:
         for name, least in (("rank", 1), ("pattern", 0), ("n_iter", 1)):
-            if getattr(self, name) < least:
-                raise ArgumentError(f"{name} must be at least {least}, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ArgumentError(f"{name} must be at least {least}, got {value}")
         if self.decision not in ("median", "mode", "mean"):
             raise ArgumentError(
                 f'decision must be "median", "mode" or "mean", got {self.decision!r}'
             )
 
-    def _start(self, ratings: Ratings) -> tuple[np.ndarray, np.ndarray]:
-        """Start: thresholds from the shares of the ranks, equal for all users; small factors."""
-        counts = np.bincount(ratings.levels, minlength=ratings.scale.n_ranks) + 1.0
-        z = np.zeros((ratings.n_users, self.rank + counts.size - 1))
-        z[:, self.rank :] = logit(np.cumsum(counts)[:-1] / counts.sum())
-        e = np.zeros((ratings.n_items, self.rank + 1))
-        random = np.random.default_rng(self.random_state)
-        e[:, : self.rank] = random.normal(0.0, START_SD, (ratings.n_items, self.rank))
-        return z, e
-
     # ---- predictions -----------------------------------------------------------------------
 
-    def predict(self, users: Any, items: Any) -> np.ndarray:
+    def predict(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
         """Return one rating per pair, chosen by ``decision``."""
-        p = self.predict_proba(users, items)
+        p = self.predict_proba(users, items, timestamps)
         return decide(p, self.decision, self.scale_.values)
 
-    def predict_proba(self, users: Any, items: Any) -> np.ndarray:
-        """Return distributions, one row per pair and one column per scale value, ascending."""
+    def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
+        """Return distributions, one row per pair and one column per scale value, ascending.
+
+        ``timestamps`` are in seconds since 1970, 0 where unknown.
+        """
         user_codes, item_codes = self._codes(users, items)
-        return probabilities(user_codes, item_codes, self._z, self._vz, self._e, self._ve)
+        if self.version_0_1_ is not None:
+            return self.version_0_1_.probabilities(user_codes, item_codes)
+        order = np.argsort(user_codes, kind="stable")  # pairs of one user stand together
+        user_codes, item_codes = user_codes[order], item_codes[order]
+        p = self._pooled(self.directions_, user_codes, item_codes, None)
+        if self.dated_ and timestamps is not None:
+            times = np.asarray(timestamps, dtype=np.float64)[order]
+            rows = np.flatnonzero(times > 0)
+            p[rows] = self._pooled(self.dated_, user_codes[rows], item_codes[rows], times[rows])
+        result = np.empty_like(p)
+        result[order] = p
+        return result
+
+    @staticmethod
+    def _pooled(
+        directions: tuple[Direction, ...],
+        users: np.ndarray,
+        items: np.ndarray,
+        times: np.ndarray | None,
+    ) -> np.ndarray:
+        """The distribution of one direction, or the geometric mean of both."""
+        p = directions[0].probabilities(users, items, times)
+        for downward in directions[1:]:
+            p = np.sqrt(p * downward.probabilities(users, items, times)[:, ::-1])
+            p /= p.sum(axis=1, keepdims=True)
+        return p
 
     @property
     def user_factors_(self) -> np.ndarray:
         """Posterior means of the users' factors."""
-        return self._z[:-1, : self.rank]
-
-    @property
-    def thresholds_(self) -> np.ndarray:
-        """Posterior means of the users' thresholds."""
-        return self._z[:-1, self.rank :]
+        users = self.directions_[0].users
+        return users.mean[:-1, : users.rank]
 
     @property
     def item_factors_(self) -> np.ndarray:
         """Posterior means of the items' factors."""
-        return self._e[:-1, : self.rank]
+        items = self.directions_[0].items
+        return items.mean[:-1, : items.rank]
 
     @property
-    def item_effects_(self) -> np.ndarray:
-        """Posterior means of the items' effects."""
-        return self._e[:-1, self.rank]
+    def side_columns_(self) -> dict[str, dict[str, str]]:
+        """What each side column is used as, or why it is ignored."""
+        return {side: encoder.columns_ for side, encoder in self._side.items()}
 
-    def item_factors_by_fold(self, ratings: Ratings, n_folds: int = 4) -> np.ndarray:
-        """Return item factors for a kernel, fitted without each fold of users, last with all.
-
-        The users are divided into folds by code, modulo ``n_folds``, as in `LowRank`: factors
-        fitted to a user's ratings contain what they are used to predict. The factors are scaled so
-        that their products are the covariances of items' scores over users.
-
-        Returns
-        -------
-        ndarray of shape (n_folds + 1, n_items, rank)
-        """
-        if n_folds < 2:
-            raise ArgumentError(f"n_folds must be at least 2, got {n_folds}")
-        sets = []
-        for fold in range(n_folds + 1):
-            others = ratings.select(ratings.users % n_folds != fold)
-            model = copy.copy(self).fit(others)
-            S = model._users[1][: self.rank, : self.rank]
-            sets.append(model.item_factors_ @ np.linalg.cholesky(S))
-        return np.stack(sets)
-
-    # ---- new users -----------------------------------------------------------------------------
+    # ---- new users and items -------------------------------------------------------------------
 
     def fold_in(self, ratings: Ratings) -> OrdinalFactors:
-        """Return a model with these users fitted to these ratings, (5), and all else kept."""
-        user_ids, users, items = self._with_users_of(ratings)
-        known = items >= 0
-        distinct, users = np.unique(users[known], return_inverse=True)
-        rows = _Rows.of(users, items[known], ratings.levels[known], distinct.size)
-        B, S = self._users
-        prior = self._pattern.features(users, items[known], distinct.size) @ B
-        P = np.linalg.inv(S)
-        z, vz = prior.copy(), np.tile(np.diag(S), (distinct.size, 1))
-        for _ in range(FOLD_IN_STEPS):
-            update_users(0, distinct.size, *rows.arrays, self._e, self._ve, prior, P, z, vz)
+        """Return a model that also knows the users and items of these ratings.
+
+        Their rows are fitted, (6), and all others are kept. Ids without ratings are predicted
+        from their rows of the ratings' side tables. The ratings of a known user are replaced by
+        these; `update` adds to them.
+
+        Examples
+        --------
+        >>> from ordrec.datasets import synthetic_ratings
+        >>> ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=0)
+        >>> model = OrdinalFactors(rank=4, pattern=4).fit(ratings)
+        >>> frame = pd.DataFrame({"user": ["you", "you"], "item": [3, "new"], "rating": [5, 1]})
+        >>> model = model.fold_in(Ratings.from_frame(frame, scale=ratings.scale))
+        >>> bool(model.predict_proba(["you"], [3]) @ ratings.scale.values > 3)
+        True
+        """
+        levels = self._levels_on_scale(ratings)
+        if self.version_0_1_ is not None:
+            return self._fold_in_0_1(ratings, levels)
+        new_users = ratings.user_ids[codes_of(self.user_ids_, ratings.user_ids) < 0]
+        new_items = ratings.item_ids[codes_of(self.item_ids_, ratings.item_ids) < 0]
         model = copy.copy(self)
-        model.user_ids_ = user_ids
-        n_new = len(user_ids) + 1 - len(self._z)
-        average = np.full(n_new, -1)
-        model._z = np.vstack([self._z[:-1], self._z[average], self._z[-1:]])
-        model._vz = np.vstack([self._vz[:-1], self._vz[average], self._vz[-1:]])
-        model._z[distinct], model._vz[distinct] = z, vz
+        model.user_ids_ = self.user_ids_.append(new_users) if len(new_users) else self.user_ids_
+        model.item_ids_ = self.item_ids_.append(new_items) if len(new_items) else self.item_ids_
+        model._pattern = self._pattern.extended(len(new_users), len(new_items))
+        model._user_side = np.vstack(
+            [self._user_side, self._side_rows("user", ratings.user_table, new_users)]
+        )
+        model._item_side = np.vstack(
+            [self._item_side, self._side_rows("item", ratings.item_table, new_items)]
+        )
+        users = codes_of(model.user_ids_, ratings.user_ids)[ratings.users]
+        items = codes_of(model.item_ids_, ratings.item_ids)[ratings.items]
+        times = ratings.timestamps
+        model._history = self._history.replaced(users, items, levels, times, len(model.user_ids_))
+        newcomers = model._newcomers(
+            users, items, levels, times, len(self.user_ids_), len(self.item_ids_)
+        )
+        with one_blas_thread():
+            for name in ("directions_", "dated_"):
+                sides = newcomers, newcomers.reversed()
+                old = getattr(self, name)
+                joined = tuple(own.join(each) for own, each in zip(sides, old, strict=False))
+                setattr(model, name, joined)
         return model
+
+    def _fold_in_0_1(self, ratings: Ratings, levels: np.ndarray) -> OrdinalFactors:
+        """A model that version 0.1 saved, with the users of these ratings."""
+        model = copy.copy(self)
+        model.user_ids_, users, items = self._with_users_of(ratings)
+        assert self.version_0_1_ is not None
+        n_users = len(model.user_ids_)
+        model.version_0_1_ = self.version_0_1_.fold_in(users, items, levels, n_users)
+        return model
+
+    def _newcomers(
+        self,
+        users: np.ndarray,
+        items: np.ndarray,
+        levels: np.ndarray,
+        times: np.ndarray | None,
+        n_users: int,
+        n_items: int,
+    ) -> Newcomers:
+        """Ratings to fold in, with features; from ``n_users`` and ``n_items`` on, ids are new."""
+        raters, own = np.unique(users, return_inverse=True)
+        fresh = items >= n_items
+        rated, which = np.unique(items[fresh], return_inverse=True)
+        of_users = self._pattern.user_features(own, items, raters.size)
+        of_items = self._pattern.item_features(which, users[fresh], rated.size)
+        return Newcomers(
+            users, items, levels, times,
+            np.arange(n_users, len(self.user_ids_)), np.arange(n_items, len(self.item_ids_)),
+            self._user_side[n_users:], self._item_side[n_items:],
+            np.hstack([of_users, self._user_side[raters]]),
+            np.hstack([of_items, self._item_side[rated]]), self.scale_.n_ranks - 1,
+        )  # fmt: skip
+
+    def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> OrdinalFactors:
+        """Return a model with further ratings (or new ones for items already rated).
+
+        Parameters
+        ----------
+        user, item : id, or sequence of ids
+            New users and items are added.
+        rating : float or sequence of floats
+        timestamp : int or sequence of int, optional
+            In seconds since 1970.
+        """
+        self._check_fitted()
+        if self.version_0_1_ is not None:
+            raise ArgumentError(
+                "a model that version 0.1 saved does not know the ratings of its users: fold in "
+                "all ratings of this user, or fit again"
+            )
+        return self.fold_in(
+            self._history.with_ratings(
+                user, item, rating, timestamp, self.user_ids_, self.item_ids_, self.scale_
+            )
+        )
 
     def without_users(self) -> OrdinalFactors:
         """Return a model without its training users, small and quick, to fold others in."""
         self._check_fitted()
         model = copy.copy(self)
         model.user_ids_ = self.user_ids_[:0]
-        model._z, model._vz = self._z[-1:], self._vz[-1:]
+        if self.version_0_1_ is not None:
+            model.version_0_1_ = self.version_0_1_.without_users()
+            return model
+        model._user_side, model._history = self._user_side[:0], RatingHistory.empty(0)
+        model._pattern = replace(self._pattern, of_users=self._pattern.of_users[:0])
+        for name in ("directions_", "dated_"):
+            bare = tuple(direction.without_users() for direction in getattr(self, name))
+            setattr(model, name, bare)
         return model
 
     # ---- files ---------------------------------------------------------------------------------
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and metadata for `ordrec.persistence`."""
-        arrays, metadata = self._identity()
-        arrays |= self._pattern.to_arrays()
-        names = "users.mean", "users.variance", "items.mean", "items.variance"
-        arrays |= dict(zip(names, (self._z, self._vz, self._e, self._ve), strict=True))
-        arrays |= {"prior.B": self._users[0], "prior.S": self._users[1]}
-        return arrays | {"objective": self.objective_}, metadata
+        return factors_to_state(self)
+
+    @classmethod
+    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        defaults = {field.name: field.default for field in fields(cls)}
+        return checked_factor_parameters(parameters, defaults)
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """Restore a model from the arrays and the metadata of a file."""
-        model = cls._from_identity(arrays, metadata)
-        model._check_parameters()
-        of_users = len(model.user_ids_) + 1, model.rank + model.scale_.n_ranks - 1
-        of_items = len(model.item_ids_) + 1, model.rank + 1
-        model._z = take(arrays, "users.mean", np.float64, of_users)
-        model._vz = take(arrays, "users.variance", np.float64, of_users, low=0)
-        model._e = take(arrays, "items.mean", np.float64, of_items)
-        model._ve = take(arrays, "items.variance", np.float64, of_items, low=0)
-        model._pattern = RatingPattern.from_arrays(arrays, len(model.item_ids_))
-        width, n_features = of_users[1], model._pattern.n_features
-        model._users = (
-            take(arrays, "prior.B", np.float64, (n_features, width)),
-            take_covariance(arrays, "prior.S", width),
-        )
-        model.objective_ = take(arrays, "objective", np.float64, (model.n_iter,))
-        return model
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Ratings by user or by item, and the cuts into pieces of about equal work."""
-
-    arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
-    pieces: np.ndarray
-
-    @classmethod
-    def of(cls, rows: np.ndarray, others: np.ndarray, levels: np.ndarray, n_rows: int) -> _Rows:
-        start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))])
-        order = np.argsort(rows, kind="stable")
-        work = start + PER_ROW * np.arange(n_rows + 1)
-        cuts = np.searchsorted(work, np.linspace(0, work[-1], PIECES + 1))
-        arrays = start, others[order].astype(np.int32), levels[order].astype(np.int16)
-        return cls(arrays, np.unique(cuts))
+        return factors_from_state(cls, arrays, metadata)

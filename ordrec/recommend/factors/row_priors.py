@@ -1,19 +1,21 @@
-"""Priors of the rows of `OrdinalFactors`, learnt from who rated what.
+"""Priors of the rows of `OrdinalFactors`, learnt from who rated what and from side data.
 
-With ``F`` the features of the rows that have ratings, ``M`` and ``v`` the means and variances of
-their posteriors, the best parameters of the prior ``N(B' f, S)`` are
+With ``F`` the features of the rows that have ratings, ``M`` the means and ``C`` the sum of the
+covariances of their posteriors, the best parameters of the prior ``N(B' f, S)`` are
 
-(1) ``B = (F'F + RIDGE D)^-1 F'M``, where D leaves the constant feature out, and
-(2) ``S = ((M - FB)'(M - FB) + sum diag(v) + RIDGE B'DB + PRIOR_ROWS PRIOR_VARIANCE I) / (n +
-    PRIOR_ROWS)``,
+(1) ``B = (F'F + D)^-1 F'M``, where D is diagonal: 0 for the constant feature, and
+(2) ``S = ((M - FB)'(M - FB) + C + B'DB + PRIOR_ROWS PRIOR_VARIANCE I) / (n + PRIOR_ROWS)``,
 
-as if B had the prior ``N(0, S / RIDGE)`` and there were a few more rows, of a small variance.
+as if B had the prior ``N(0, S D^-1)`` and there were a few more rows, of a small variance.
+
+Rows without ratings do not have the features of the pattern: at zero ratings their coefficients
+predict worse than nothing. `ColdPrior` is a regression on side columns alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,14 +24,19 @@ from scipy import sparse
 from ordrec.parallel import one_blas_thread
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
+from ordrec.recommend.factors.rows import RowPosteriors, packed_outer
 
-__all__ = ["RatingPattern", "RowPrior"]
+__all__ = ["ColdPrior", "RatingPattern", "RowPrior"]
 
-RIDGE = 50.0
+PATTERN_RIDGE = 20.0
+SIDE_RIDGE = 10.0
 PRIOR_ROWS = 10.0
 PRIOR_VARIANCE = 0.1
+START_VARIANCE = 10.0  # of factors: they shrink in a few sweeps, but would grow only slowly
+START_STEPS = {"user": (0.7, 0.8), "item": (0.3, 0.05)}  # common and own variance of steps
 DAMPING = 10.0  # ratings added to every row and column, so that rare ones do not dominate
 POWER_STEPS = 5
+BLOCK = 4096  # rows whose moments are in double precision at a time
 
 
 class RowPrior:
@@ -38,144 +45,248 @@ class RowPrior:
     Parameters
     ----------
     features : ndarray of shape (n_rows, n_features)
-        The first feature is constant.
+        The first feature is constant; the last ``n_side`` are side data.
+    n_side : int
     seen : ndarray of bool
         Rows that have ratings.
     mean : ndarray
-        Starting mean of all rows; the variances start at 1.
+        Starting mean of all rows.
+    S : ndarray
+        Starting covariance.
     """
 
-    def __init__(self, features: np.ndarray, seen: np.ndarray, mean: np.ndarray):
+    def __init__(
+        self,
+        features: np.ndarray,
+        n_side: int,
+        seen: np.ndarray,
+        mean: np.ndarray,
+        S: np.ndarray,
+    ):
         self._features, self._seen = features, seen
         F = features[seen]
-        self._ridge = np.full(F.shape[1], RIDGE)
+        self._ridge = np.full(F.shape[1], PATTERN_RIDGE)
+        self._ridge[F.shape[1] - n_side :] = SIDE_RIDGE
         self._ridge[0] = 0.0
         self._system = F.T @ F + np.diag(self._ridge)
         self.B = np.zeros((F.shape[1], mean.size))
         self.B[0] = mean
-        self._set(np.eye(mean.size))
+        self._set(S)
 
     def _set(self, S: np.ndarray) -> None:
         self.S = S
-        P = np.linalg.inv(S)
-        self.P = (P + P.T) / 2
-        self.means = self._features @ self.B
+        self.P = precision_of(S)
+        self.pulls = (self._features @ (self.B @ self.P)).astype(np.float32)
 
-    def learn(self, mean: np.ndarray, variance: np.ndarray) -> None:
+    def learn(self, mean: np.ndarray, covariances: np.ndarray) -> None:
         """Set B and S to their best values for the posteriors of the rows."""
-        F, M = self._features[self._seen], mean[self._seen]
+        F, M = self._features[self._seen], mean[self._seen].astype(np.float64)
         self.B = np.linalg.solve(self._system, F.T @ M)  # (1)
         rest = M - F @ self.B
-        total = rest.T @ rest + self.B.T @ (self._ridge[:, None] * self.B)
-        total[np.diag_indices_from(total)] += (
-            variance[self._seen].sum(axis=0) + PRIOR_ROWS * PRIOR_VARIANCE
-        )
+        total = rest.T @ rest + covariances + self.B.T @ (self._ridge[:, None] * self.B)
+        total[np.diag_indices_from(total)] += PRIOR_ROWS * PRIOR_VARIANCE
         self._set(total / (len(M) + PRIOR_ROWS))  # (2)
 
-    def penalty(self, mean: np.ndarray, variance: np.ndarray) -> float:
-        """Kullback-Leibler divergence of the posteriors from the prior, plus that of B and S."""
-        M, v = mean[self._seen], variance[self._seen]
-        rest = M - self.means[self._seen]
-        log_det = np.linalg.slogdet(self.S)[1]
-        quadratic = np.sum((rest @ self.P) * rest) + np.sum(v @ np.diag(self.P))
-        rows = quadratic + len(M) * (log_det - M.shape[1]) - np.log(v).sum()
-        own = self.B.T @ (self._ridge[:, None] * self.B)
-        own[np.diag_indices_from(own)] += PRIOR_ROWS * PRIOR_VARIANCE
-        return float(rows + np.sum(own * self.P) + PRIOR_ROWS * log_det) / 2
 
-    def with_average(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return posteriors with a last row for unknown ids; rows without ratings equal it."""
-        mean, variance = np.vstack([mean, self.B[:1]]), np.vstack([variance, np.diag(self.S)])
-        unseen = np.append(~self._seen, True)
-        mean[unseen], variance[unseen] = self.B[0], np.diag(self.S)
-        return mean, variance
+def precision_of(S: np.ndarray) -> np.ndarray:
+    """The inverse of a covariance, exactly symmetric."""
+    P = np.linalg.inv(S)
+    return (P + P.T) / 2
+
+
+def starting_covariance(rank: int, n_steps: int, side: str) -> np.ndarray:
+    """The covariance before anything is learnt: wide for factors, correlated for steps."""
+    common, own = START_STEPS[side]
+    S = np.diag(np.full(rank + n_steps, START_VARIANCE))
+    S[rank:, rank:] = common + own * np.eye(n_steps)
+    return S
+
+
+@dataclass(frozen=True)
+class ColdPrior:
+    """Rows without ratings: a regression of the fitted rows on a constant and their side data.
+
+    A row without side data is the average row.
+
+    Attributes
+    ----------
+    B : ndarray of shape (1 + n_side, width)
+        Coefficients with side data.
+    average : ndarray of shape (width,)
+    moments, variances : tuple of two ndarrays
+        Second moments of the factors around the predicted mean, and variances of the steps: with
+        side data, and without.
+    """
+
+    B: np.ndarray
+    average: np.ndarray
+    moments: np.ndarray
+    variances: np.ndarray
+
+    @classmethod
+    def of(cls, rows: RowPosteriors, side: np.ndarray, row_weights: np.ndarray) -> ColdPrior:
+        """Fit to the rows of positive weight."""
+        used = row_weights > 0
+        w = row_weights[used] / row_weights[used].mean()
+        M = rows.mean[used].astype(np.float64)
+        F = np.column_stack([np.ones(len(M)), side[used]])
+        ridge = np.append(0.0, np.full(side.shape[1], SIDE_RIDGE))
+        B = np.linalg.solve(F.T @ (w[:, None] * F) + np.diag(ridge), F.T @ (w[:, None] * M))
+        average = w @ M / w.sum()
+        # the rows' own covariances, E[pp'] - E[p]E[p]', are never held all at once
+        rank, lower = rows.rank, np.tril_indices(rows.rank)
+        own = _weighted_sum(w, rows.moments[used]) - _gram(M[:, :rank], w)[lower]
+        moments, variances = [], []
+        for predicted in (F @ B, average):
+            rest = M - predicted
+            moments.append((own + _gram(rest[:, :rank], w)[lower]) / w.sum())
+            variances.append(w @ (rows.variances[used] + rest[:, rank:] ** 2) / w.sum())
+        return cls(B, average, np.stack(moments), np.stack(variances))
+
+    def rows(self, side: np.ndarray) -> RowPosteriors:
+        """Posteriors of rows without ratings."""
+        described = np.abs(side).sum(axis=1) > 0
+        mean = np.where(described[:, None], self.B[0] + side @ self.B[1:], self.average)
+        rank = mean.shape[1] - self.variances.shape[1]
+        kind = np.where(described, 0, 1)
+        moments = self.moments[kind] + packed_outer(mean[:, :rank])
+        return RowPosteriors.of(mean, moments, self.variances[kind])
+
+    def to_arrays(self, name: str) -> dict[str, np.ndarray]:
+        """Return the regression as arrays of a model file."""
+        return {
+            f"{name}.B": self.B,
+            f"{name}.average": self.average,
+            f"{name}.moments": self.moments,
+            f"{name}.variances": self.variances,
+        }
+
+    @classmethod
+    def from_arrays(
+        cls, name: str, arrays: Mapping[str, Any], n_side: int, rank: int, n_steps: int
+    ) -> ColdPrior:
+        """Restore the regression from the arrays of a model file."""
+        width, packed = rank + n_steps, rank * (rank + 1) // 2
+        return cls(
+            take(arrays, f"{name}.B", np.float64, (1 + n_side, width)),
+            take(arrays, f"{name}.average", np.float64, (width,)),
+            take(arrays, f"{name}.moments", np.float64, (2, packed)),
+            take(arrays, f"{name}.variances", np.float64, (2, n_steps), low=0),
+        )
 
 
 @dataclass(frozen=True)
 class RatingPattern:
-    """Coordinates of users, computed from which items they rated.
+    """Coordinates of users and items, computed from who rated what.
 
     The singular vectors of the matrix ``x_ui / sqrt((n_u + DAMPING) (n_i + DAMPING))``, ``x_ui``
-    being 1 where there is a rating: ``basis`` holds, for each item, what a rating of it adds
-    to a user's coordinates.
+    being 1 where there is a rating, each multiplied by its singular value relative to the first,
+    so that a ridge shrinks the coefficients of the lesser ones more: further coordinates do
+    little harm.
 
     Attributes
     ----------
-    basis : ndarray of shape (n_items, n_coordinates)
-    count_mean, count_scale : float
-        Mean and standard deviation of ``log(1 + n_u)`` over the users with ratings.
+    of_items, of_users : ndarray of shape (n_items or n_users, n_coordinates)
+        What a rating of the item adds to its user's coordinates, and vice versa.
+    user_counts, item_counts : (float, float)
+        Mean and standard deviation of ``log(1 + n)`` over the rows with ratings.
     """
 
-    basis: np.ndarray
-    count_mean: float
-    count_scale: float
+    of_items: np.ndarray
+    of_users: np.ndarray
+    user_counts: tuple[float, float]
+    item_counts: tuple[float, float]
 
     @classmethod
-    def of(cls, ratings: Ratings, size: int) -> tuple[RatingPattern, np.ndarray, np.ndarray]:
-        """Return the pattern, the features of all users and the features of all items."""
+    def of(cls, ratings: Ratings, size: int) -> RatingPattern:
+        """Find the coordinates of these ratings."""
         from sklearn.utils.extmath import randomized_svd
 
+        counts = ratings.user_counts, ratings.item_counts
         size = min(size, min(ratings.n_users, ratings.n_items) - 1)
-        log_users, log_items = np.log1p(ratings.user_counts), np.log1p(ratings.item_counts)
-        seen = ratings.user_counts > 0
-        count_mean, count_scale = float(log_users[seen].mean()), float(log_users[seen].std())
+        scales = [_mean_and_scale(np.log1p(n[n > 0])) for n in counts]
         if size < 1:
-            empty = cls(np.zeros((ratings.n_items, 0)), count_mean, count_scale)
-            return empty, np.ones((ratings.n_users, 1)), np.ones((ratings.n_items, 1))
-        of_user = 1.0 / np.sqrt(ratings.user_counts + DAMPING)
-        of_item = 1.0 / np.sqrt(ratings.item_counts + DAMPING)
+            nothing = [np.zeros((n, 0), np.float32) for n in (ratings.n_items, ratings.n_users)]
+            return cls(nothing[0], nothing[1], scales[0], scales[1])
+        of_user, of_item = (1.0 / np.sqrt(n + DAMPING) for n in counts)
         entries = of_user[ratings.users] * of_item[ratings.items]
         table = sparse.csr_array(
             (entries, (ratings.users, ratings.items)), shape=(ratings.n_users, ratings.n_items)
         )
         with one_blas_thread():  # the same digits on every machine
-            _, values, right = randomized_svd(table, size, n_iter=POWER_STEPS, random_state=0)
+            left, values, right = randomized_svd(table, size, n_iter=POWER_STEPS, random_state=0)
         kept = values > 1e-9 * values[0]
-        right, values = right[kept].T, values[kept]
-        basis = of_item[:, None] * right / values * np.sqrt(seen.sum())
-        pattern = cls(np.ascontiguousarray(basis), count_mean, count_scale)
-        of_users = pattern.features(ratings.users, ratings.items, ratings.n_users)
-        rated = ratings.item_counts > 0
-        of_items = np.column_stack(
-            [
-                np.ones(ratings.n_items),
-                _standardised(log_items, log_items[rated].mean(), log_items[rated].std()),
-                right * np.sqrt(rated.sum()),
-            ]
-        )
-        return pattern, of_users, of_items
+        n_users, n_items = ((n > 0).sum() for n in counts)
+        by_items = of_item[:, None] * right[kept].T * np.sqrt(n_users) / values[0]
+        by_users = of_user[:, None] * left[:, kept] * np.sqrt(n_items) / values[0]
+        return cls(by_items.astype(np.float32), by_users.astype(np.float32), scales[0], scales[1])
 
-    def features(self, users: np.ndarray, items: np.ndarray, n_users: int) -> np.ndarray:
-        """Return the features of users who rated these items."""
-        if self.basis.shape[1] == 0:
-            return np.ones((n_users, 1))
-        counts = np.bincount(users, minlength=n_users)
-        ones = sparse.csr_array(
-            (np.ones(users.size), (users, items)), shape=(n_users, len(self.basis))
+    def user_features(self, users: np.ndarray, items: np.ndarray, n_users: int) -> np.ndarray:
+        """Features of users who rated these items: a constant, their number, the coordinates."""
+        return _features(users, items, n_users, self.of_items, self.user_counts)
+
+    def item_features(self, items: np.ndarray, users: np.ndarray, n_items: int) -> np.ndarray:
+        """Features of items that these users rated."""
+        return _features(items, users, n_items, self.of_users, self.item_counts)
+
+    def extended(self, n_users: int, n_items: int) -> RatingPattern:
+        """The pattern with further users and items, who add nothing to anybody's coordinates."""
+        of_items, of_users = (
+            np.vstack([basis, np.zeros((n_new, basis.shape[1]), np.float32)])
+            for basis, n_new in ((self.of_items, n_items), (self.of_users, n_users))
         )
-        coordinates = (ones @ self.basis) / np.sqrt(counts + DAMPING)[:, None]
-        size = _standardised(np.log1p(counts), self.count_mean, self.count_scale)
-        return np.column_stack([np.ones(n_users), size, coordinates])
+        return replace(self, of_items=of_items, of_users=of_users)
 
     @property
     def n_features(self) -> int:
-        """Number of features: coordinates, rating count and constant, or the constant alone."""
-        n_coordinates = self.basis.shape[1]
-        return n_coordinates + 2 if n_coordinates else 1
+        """Number of features: the constant, the number of ratings and the coordinates."""
+        return 2 + self.of_items.shape[1]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the pattern as arrays of a model file."""
         return {
-            "pattern.basis": self.basis,
-            "pattern.counts": np.array([self.count_mean, self.count_scale]),
+            "pattern.items": self.of_items,
+            "pattern.users": self.of_users,
+            "pattern.counts": np.array([self.user_counts, self.item_counts]),
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any], n_items: int) -> RatingPattern:
+    def from_arrays(cls, arrays: Mapping[str, Any], n_users: int, n_items: int) -> RatingPattern:
         """Restore the pattern from the arrays of a model file."""
-        mean, scale = take(arrays, "pattern.counts", np.float64, (2,))
-        return cls(take(arrays, "pattern.basis", np.float64, (n_items, None)), mean, scale)
+        of_items = take(arrays, "pattern.items", np.float32, (n_items, None))
+        of_users = take(arrays, "pattern.users", np.float32, (n_users, of_items.shape[1]))
+        (a, b), (c, d) = take(arrays, "pattern.counts", np.float64, (2, 2), low=0).tolist()
+        return cls(of_items, of_users, (a, b), (c, d))
 
 
-def _standardised(values: np.ndarray, mean: float, scale: float) -> np.ndarray:
-    return (values - mean) / scale if scale > 0 else np.zeros(values.size)
+def _features(
+    rows: np.ndarray,
+    others: np.ndarray,
+    n_rows: int,
+    basis: np.ndarray,
+    scale: tuple[float, float],
+) -> np.ndarray:
+    counts = np.bincount(rows, minlength=n_rows)
+    ones = sparse.csr_array(
+        (np.ones(rows.size, np.float32), (rows, others)), shape=(n_rows, len(basis))
+    )
+    coordinates = (ones @ basis) / np.sqrt(counts + DAMPING)[:, None]
+    mean, spread = scale
+    size = (np.log1p(counts) - mean) / spread if spread > 0 else np.zeros(n_rows)
+    return np.column_stack([np.ones(n_rows), size, coordinates])
+
+
+def _weighted_sum(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """``weights @ rows`` in double precision, by blocks of rows."""
+    total = np.zeros(rows.shape[1])
+    for a in range(0, len(rows), BLOCK):
+        total += weights[a : a + BLOCK] @ rows[a : a + BLOCK].astype(np.float64)
+    return total
+
+
+def _gram(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return rows.T @ (weights[:, None] * rows)
+
+
+def _mean_and_scale(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), float(values.std())

@@ -1,17 +1,21 @@
-"""Compiled loops of `OrdinalFactors`: updates of users and items, and probabilities.
+"""Compiled loops of `OrdinalFactors`: updates of rows, pulls on the drift, and probabilities.
 
-Equation numbers are those of `ordrec.recommend.factors.model`. Each row reads the other side
-and writes itself alone, so the rows may be done in any order, by any number of threads, with the
-same result to the last bit.
+Equation numbers are those of `ordrec.recommend.factors.model`. Users and items are rows of the
+same kind, so that one function updates both. Each row reads the other side and writes itself
+alone: the rows may be done in any order, by any number of threads, with the same result.
 
-=========  =======================  ====================================================
-here       paper notation           shape
-=========  =======================  ====================================================
-z, vz      E[p_u, theta_u], Var     (n_users, rank + n_ranks - 1)
-e, ve      E[q_i, b_i], Var         (n_items, rank + 1)
-prior      mean of the row's prior  as z or e
-P          prior precision          square
-=========  =======================  ====================================================
+=========  =============================  ==================================================
+here       notation of the equations      shape
+=========  =============================  ==================================================
+mean       E[x], factors then steps       (n_rows, rank + n_steps)
+moments    E[p p'], lower triangle        (n_rows, rank (rank + 1) / 2), row by row
+variances  variances of the steps         (n_rows, n_steps)
+pulls      P times the prior mean         as mean
+P          prior precision                square
+=========  =============================  ==================================================
+
+Everything per rating is in single precision: the products of packed triangles are most of the
+work and are done eight at a time. Tests hold the rows to a plain double-precision twin.
 """
 
 from __future__ import annotations
@@ -19,166 +23,267 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ordrec.linalg.small import factorise_small, solve_small
+from ordrec.linalg.lapack import factorise, invert_factorised
 
-__all__ = ["probabilities", "update_items", "update_users"]
+__all__ = ["drift_sites", "probabilities", "update_rows"]
+
+UNIFORM = 1e-3  # share of the uniform distribution in every prediction
+
+# Sums may be reordered, so that they are done in vectors; there is no NaN or infinity to lose.
+fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 
-@njit(cache=True, nogil=True)
-def update_users(
+@fast
+def update_rows(
+    first: int,
+    stop: int,
+    start: np.ndarray,
+    others: np.ndarray,
+    levels: np.ndarray,
+    drift: np.ndarray,
+    their_mean: np.ndarray,
+    their_moments: np.ndarray,
+    their_variances: np.ndarray,
+    pulls: np.ndarray,
+    P: np.ndarray,
+    floor: float,
+    mean: np.ndarray,
+    moments: np.ndarray,
+    variances: np.ndarray,
+    covariances: np.ndarray,
+    addresses: np.ndarray,
+) -> None:
+    """New posteriors of the rows ``first..stop-1`` that have ratings, (6).
+
+    ``drift`` has the mean and variance of each rating's drift, or no rows where there is none.
+    The posterior covariances are added to ``covariances``.
+    """
+    n_steps = variances.shape[1]
+    rank = mean.shape[1] - n_steps
+    width = rank + n_steps
+    A = np.empty((width, width), np.float32)
+    g = np.empty(width, np.float32)
+    own = np.empty(moments.shape[1], np.float32)
+    gathered = np.empty(moments.shape[1], np.float32)
+    crossed = np.empty((n_steps, rank), np.float32)
+    for row in range(first, stop):
+        if start[row] == start[row + 1]:
+            continue
+        _begin(A, g, P, pulls[row], crossed, gathered)
+        _doubled(moments[row], rank, own)
+        for a in range(start[row], start[row + 1]):
+            other = others[a]
+            q = their_mean[other]
+            f, spread = _score(mean[row], q, own, their_moments[other], rank)
+            known, spread = _drifted(drift, a, spread)
+            weights, pull = np.float32(0.0), np.float32(0.0)
+            for k in range(min(levels[a] + 1, n_steps)):
+                t = rank + k
+                fixed = q[t] + known
+                w, h = _term(
+                    f + fixed + mean[row, t],
+                    spread + variances[row, k] + their_variances[other, k],
+                    levels[a] > k,
+                    floor,
+                )
+                h -= w * fixed
+                weights += w
+                pull += h
+                g[t] += h
+                A[t, t] += w
+                for x in range(rank):
+                    crossed[k, x] += w * q[x]
+            for x in range(rank):
+                g[x] += pull * q[x]
+            for x in range(gathered.size):
+                gathered[x] += weights * their_moments[other, x]
+        _complete(A, crossed, gathered, rank)
+        factorise(A, addresses)
+        invert_factorised(A, addresses)
+        _write(A, g, rank, mean[row], moments[row], variances[row], covariances)
+
+
+@fast
+def drift_sites(
     first: int,
     stop: int,
     start: np.ndarray,
     items: np.ndarray,
     levels: np.ndarray,
-    e: np.ndarray,
-    ve: np.ndarray,
-    prior: np.ndarray,
-    P: np.ndarray,
-    z: np.ndarray,
-    vz: np.ndarray,
+    drift: np.ndarray,
+    mean: np.ndarray,
+    moments: np.ndarray,
+    variances: np.ndarray,
+    item_mean: np.ndarray,
+    item_moments: np.ndarray,
+    item_variances: np.ndarray,
+    weights: np.ndarray,
+    pulls: np.ndarray,
 ) -> None:
-    """New posteriors of the users ``first..stop-1``, (5), with the weights (4) of the old ones."""
-    rank, width = e.shape[1] - 1, z.shape[1]
-    A = np.empty((width, width))
-    g = np.empty(width)
-    for u in range(first, stop):
-        _begin(A, g, P, prior[u])
-        for a in range(start[u], start[u + 1]):
-            q, vq = e[items[a]], ve[items[a]]
-            f, variance = _latent(z[u], vz[u], q, vq, rank)
-            weights, pull = 0.0, 0.0
-            for k in range(width - rank):
-                t = rank + k
-                w, _, _ = _weight((f - z[u, t]) ** 2 + variance + vz[u, t])  # (4)
-                half = 0.5 if levels[a] > k else -0.5
-                weights += w
-                pull += half
-                g[t] += w * q[rank] - half
-                A[t, t] += w
-                for x in range(rank):
-                    A[t, x] -= w * q[x]
-            pull -= weights * q[rank]
-            for x in range(rank):
-                scaled = weights * q[x]
-                g[x] += pull * q[x]
-                for y in range(x + 1):
-                    A[x, y] += scaled * q[y]
-                A[x, x] += weights * vq[x]
-        for x in range(width):
-            vz[u, x] = 1.0 / A[x, x]
-        factorise_small(A, -np.inf)
-        solve_small(A, g, z[u])  # (5)
+    """What each rating of the users ``first..stop-1`` says of the drift, (8): weight and pull."""
+    n_steps = variances.shape[1]
+    rank = mean.shape[1] - n_steps
+    own = np.empty(moments.shape[1], np.float32)
+    for user in range(first, stop):
+        _doubled(moments[user], rank, own)
+        for a in range(start[user], start[user + 1]):
+            item = items[a]
+            f, spread = _score(mean[user], item_mean[item], own, item_moments[item], rank)
+            known, spread = _drifted(drift, a, spread)
+            total, pull = np.float32(0.0), np.float32(0.0)
+            for k in range(min(levels[a] + 1, n_steps)):
+                fixed = f + mean[user, rank + k] + item_mean[item, rank + k]
+                w, h = _term(
+                    fixed + known,
+                    spread + variances[user, k] + item_variances[item, k],
+                    levels[a] > k,
+                    0.5,
+                )
+                total += w
+                pull += h - w * fixed
+            weights[a], pulls[a] = total, pull
 
 
-@njit(cache=True, nogil=True)
-def update_items(
-    first: int,
-    stop: int,
-    start: np.ndarray,
-    users: np.ndarray,
-    levels: np.ndarray,
-    z: np.ndarray,
-    vz: np.ndarray,
-    prior: np.ndarray,
-    P: np.ndarray,
-    e: np.ndarray,
-    ve: np.ndarray,
-    loss: np.ndarray,
-) -> None:
-    """New posteriors of the items ``first..stop-1``, (6), and the bound (3) before the update."""
-    rank, width = e.shape[1] - 1, z.shape[1]
-    A = np.empty((rank + 1, rank + 1))
-    g = np.empty(rank + 1)
-    for i in range(first, stop):
-        _begin(A, g, P, prior[i])
-        total = 0.0
-        for a in range(start[i], start[i + 1]):
-            p, vp = z[users[a]], vz[users[a]]
-            f, variance = _latent(p, vp, e[i], ve[i], rank)
-            weights, pull = 0.0, 0.0
-            for k in range(width - rank):
-                t = rank + k
-                w, xi, fall = _weight((f - p[t]) ** 2 + variance + vp[t])  # (4)
-                half = 0.5 if levels[a] > k else -0.5
-                weights += w
-                pull += half + w * p[t]
-                total += np.log1p(fall) + 0.5 * xi - half * (f - p[t])  # (3)
-            for x in range(rank):
-                scaled = weights * p[x]
-                g[x] += pull * p[x]
-                for y in range(x + 1):
-                    A[x, y] += scaled * p[y]
-                A[x, x] += weights * vp[x]
-                A[rank, x] += scaled
-            A[rank, rank] += weights
-            g[rank] += pull
-        loss[i] = total
-        for x in range(rank + 1):
-            ve[i, x] = 1.0 / A[x, x]
-        factorise_small(A, -np.inf)
-        solve_small(A, g, e[i])  # (6)
-
-
-@njit(cache=True, nogil=True)
+@fast
 def probabilities(
     users: np.ndarray,
     items: np.ndarray,
-    z: np.ndarray,
-    vz: np.ndarray,
-    e: np.ndarray,
-    ve: np.ndarray,
-) -> np.ndarray:
-    """Return P(rank) of pairs of rows, (7); negative rows count from the end."""
-    rank, width = e.shape[1] - 1, z.shape[1]
-    n_ranks = width - rank + 1
-    out = np.empty((users.size, n_ranks))
+    drift: np.ndarray,
+    mean: np.ndarray,
+    moments: np.ndarray,
+    variances: np.ndarray,
+    item_mean: np.ndarray,
+    item_moments: np.ndarray,
+    item_variances: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Write P(rank) of pairs of rows, (9); pairs of one user should stand together."""
+    n_steps = variances.shape[1]
+    rank = mean.shape[1] - n_steps
+    own = np.empty(moments.shape[1], np.float32)
+    share = UNIFORM / (n_steps + 1)
     for a in range(users.size):
-        p, vp = z[users[a]], vz[users[a]]
-        f, variance = _latent(p, vp, e[items[a]], ve[items[a]], rank)
-        above = 1.0
-        for k in range(n_ranks - 1):
-            t = rank + k
-            m = (f - p[t]) / np.sqrt(1.0 + np.pi / 8.0 * (variance + vp[t]))  # (7)
-            # Posterior means of thresholds may cross where a user left ranks out.
-            further = min(above, 1.0 / (1.0 + np.exp(-m)))
-            out[a, k] = above - further
-            above = further
-        out[a, n_ranks - 1] = above
-    return out
+        user, item = users[a], items[a]
+        if a == 0 or user != users[a - 1]:
+            _doubled(moments[user], rank, own)
+        f, spread = _score(mean[user], item_mean[item], own, item_moments[item], rank)
+        known, spread = _drifted(drift, a, spread)
+        left = 1.0 - UNIFORM
+        for k in range(n_steps):
+            m = f + known + mean[user, rank + k] + item_mean[item, rank + k]
+            v = spread + variances[user, k] + item_variances[item, k]
+            onward = 1.0 / (1.0 + np.exp(-m / np.sqrt(1.0 + np.pi / 8.0 * v)))
+            out[a, k] = left * (1.0 - onward) + share
+            left *= onward
+        out[a, n_steps] = left + share
 
 
 # ---- steps -----------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _latent(
-    p: np.ndarray, vp: np.ndarray, q: np.ndarray, vq: np.ndarray, rank: int
-) -> tuple[float, float]:
-    """Mean and variance of ``f = p.q + b``, (1)."""
-    f, variance = q[rank], vq[rank]
+@fast
+def _score(
+    p: np.ndarray, q: np.ndarray, own: np.ndarray, theirs: np.ndarray, rank: int
+) -> tuple[np.float32, np.float32]:
+    """Mean of p.q, and its variance ``tr(E[pp'] E[qq']) - (E[p].E[q])^2``, (5)."""
+    f, square = np.float32(0.0), np.float32(0.0)
     for x in range(rank):
         f += p[x] * q[x]
-        variance += vp[x] * (q[x] * q[x] + vq[x]) + p[x] * p[x] * vq[x]
-    return f, variance
+    for x in range(own.size):
+        square += own[x] * theirs[x]
+    return f, max(square - f * f, np.float32(0.0))
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _weight(square: float) -> tuple[float, float, float]:
-    """``tanh(xi / 2) / (2 xi)``, (4), xi and ``exp(-xi)``, from the square of xi."""
-    xi = np.sqrt(square)
+@fast
+def _drifted(drift: np.ndarray, a: int, spread: np.float32) -> tuple[np.float32, np.float32]:
+    """The mean of a rating's drift, and the spread with the drift's variance."""
+    if drift.shape[0] == 0:
+        return np.float32(0.0), spread
+    return drift[a, 0], spread + drift[a, 1]
+
+
+@fast
+def _term(
+    m: np.float32, v: np.float32, onward: bool, floor: float
+) -> tuple[np.float32, np.float32]:
+    """Weight and linear coefficient of the quadratic for one step, (3) and (4)."""
+    kappa = np.float32(1.0) / np.sqrt(np.float32(1.0) + np.float32(np.pi / 8.0) * v)
+    p = np.float32(1.0) / (np.float32(1.0) + np.exp(-kappa * m))
+    xi = np.sqrt(m * m + v)
     fall = np.exp(-xi)
-    if square < 1e-8:
-        return 0.25, xi, fall
-    return 0.5 * (1.0 - fall) / ((1.0 + fall) * xi), xi, fall
+    bound = np.float32(0.25)
+    if xi > np.float32(1e-3):
+        bound = np.float32(0.5) * (np.float32(1.0) - fall) / ((np.float32(1.0) + fall) * xi)
+    w = max(kappa * p * (np.float32(1.0) - p), np.float32(floor) * bound)
+    return w, (np.float32(1.0) if onward else np.float32(0.0)) - p + w * m
 
 
-@njit(cache=True, nogil=True)
-def _begin(A: np.ndarray, g: np.ndarray, P: np.ndarray, mean: np.ndarray) -> None:
-    """Start a row's linear system, (5) or (6), with the prior; only A's lower triangle is used."""
+@fast
+def _doubled(packed: np.ndarray, rank: int, out: np.ndarray) -> None:
+    """A packed triangle with its entries off the diagonal doubled: a dot product is a trace."""
+    at = 0
+    for x in range(rank):
+        for _ in range(x):
+            out[at] = np.float32(2.0) * packed[at]
+            at += 1
+        out[at] = packed[at]
+        at += 1
+
+
+@fast
+def _begin(
+    A: np.ndarray,
+    g: np.ndarray,
+    P: np.ndarray,
+    pull: np.ndarray,
+    crossed: np.ndarray,
+    gathered: np.ndarray,
+) -> None:
+    """Start a row's linear system with the prior."""
     for x in range(g.size):
-        total = 0.0
+        g[x] = pull[x]
         for y in range(g.size):
             A[x, y] = P[x, y]
-            total += P[x, y] * mean[y]
-        g[x] = total
+    for k in range(crossed.shape[0]):
+        for x in range(crossed.shape[1]):
+            crossed[k, x] = 0.0
+    for x in range(gathered.size):
+        gathered[x] = 0.0
+
+
+@fast
+def _complete(A: np.ndarray, crossed: np.ndarray, gathered: np.ndarray, rank: int) -> None:
+    """Add what the ratings gathered to the upper triangle of A."""
+    at = 0
+    for x in range(rank):
+        for k in range(crossed.shape[0]):
+            A[x, rank + k] += crossed[k, x]
+        for y in range(x + 1):
+            A[y, x] += gathered[at]
+            at += 1
+
+
+@fast
+def _write(
+    covariance: np.ndarray,
+    g: np.ndarray,
+    rank: int,
+    mean: np.ndarray,
+    moments: np.ndarray,
+    variances: np.ndarray,
+    covariances: np.ndarray,
+) -> None:
+    """Store a row's new posterior."""
+    for x in range(g.size):
+        total = np.float32(0.0)
+        for y in range(g.size):
+            total += covariance[x, y] * g[y]
+            covariances[x, y] += covariance[x, y]
+        mean[x] = total
+    at = 0
+    for x in range(rank):
+        for y in range(x + 1):
+            moments[at] = covariance[x, y] + mean[x] * mean[y]
+            at += 1
+    for k in range(variances.size):
+        variances[k] = covariance[rank + k, rank + k]

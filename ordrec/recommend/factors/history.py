@@ -1,0 +1,163 @@
+"""The ratings that a fitted model knows, by user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordrec.errors import ArgumentError
+from ordrec.persistence import take, take_starts
+from ordrec.ratings import Ratings, Scale
+
+__all__ = ["RatingHistory"]
+
+
+@dataclass(frozen=True)
+class RatingHistory:
+    """Items, levels and times of each user's ratings, by codes.
+
+    Attributes
+    ----------
+    start : ndarray of shape (n_users + 1,)
+        Where the ratings of each user begin.
+    items, levels : ndarray of shape (n_ratings,)
+    times : ndarray of shape (n_ratings,) or (0,)
+        Seconds since 1970, 0 where unknown; empty where none is known.
+    """
+
+    start: np.ndarray
+    items: np.ndarray
+    levels: np.ndarray
+    times: np.ndarray
+
+    @classmethod
+    def of(cls, ratings: Ratings, keep_times: bool) -> RatingHistory:
+        """The history of these ratings."""
+        times = ratings.timestamps if keep_times else None
+        return cls._grouped(ratings.users, ratings.items, ratings.levels, times, ratings.n_users)
+
+    @classmethod
+    def empty(cls, n_users: int) -> RatingHistory:
+        """No ratings."""
+        nothing = np.zeros(0, np.int64)
+        return cls._grouped(nothing, nothing, nothing, None, n_users)
+
+    @classmethod
+    def _grouped(
+        cls,
+        users: np.ndarray,
+        items: np.ndarray,
+        levels: np.ndarray,
+        times: np.ndarray | None,
+        n_users: int,
+    ) -> RatingHistory:
+        order = np.argsort(users, kind="stable")
+        start = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=n_users))])
+        times = np.zeros(0, np.int64) if times is None else times[order].astype(np.int64)
+        return cls(start, items[order].astype(np.int32), levels[order].astype(np.int16), times)
+
+    @property
+    def users(self) -> np.ndarray:
+        """The user of each rating."""
+        return np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
+
+    @property
+    def known_times(self) -> np.ndarray | None:
+        """The times, or None where none is known."""
+        return self.times if self.times.size else None
+
+    def of_user(self, code: int) -> tuple[np.ndarray, np.ndarray]:
+        """Item codes and levels of a user's ratings; none for the code -1."""
+        own = slice(self.start[code], self.start[code + 1]) if code >= 0 else slice(0, 0)
+        return self.items[own].astype(np.int64), self.levels[own].astype(np.int64)
+
+    def replaced(
+        self,
+        users: np.ndarray,
+        items: np.ndarray,
+        levels: np.ndarray,
+        times: np.ndarray | None,
+        n_users: int,
+    ) -> RatingHistory:
+        """A history in which the ratings of these users are the given ones."""
+        kept = ~np.isin(self.users, users)
+        both = None
+        if times is not None or self.times.size:
+            own = self.times[kept] if self.times.size else np.zeros(kept.sum(), np.int64)
+            both = np.concatenate([own, np.zeros(users.size, np.int64) if times is None else times])
+        return self._grouped(
+            np.concatenate([self.users[kept], users]),
+            np.concatenate([self.items[kept], items]),
+            np.concatenate([self.levels[kept], levels]),
+            both,
+            n_users,
+        )
+
+    def with_ratings(
+        self,
+        user: Any,
+        item: Any,
+        rating: Any,
+        timestamp: Any,
+        user_ids: pd.Index,
+        item_ids: pd.Index,
+        scale: Scale,
+    ) -> Ratings:
+        """All ratings of these users: the known ones, then the given ones, which replace them."""
+        users, items = _as_list(user), _as_list(item)
+        ratings = _as_list(rating)
+        times = [0] * len(users) if timestamp is None else _as_list(timestamp)
+        if not len(users) == len(items) == len(ratings) == len(times):
+            raise ArgumentError(
+                f"users, items, ratings and times must pair up, got {len(users)}, {len(items)}, "
+                f"{len(ratings)} and {len(times)}"
+            )
+        columns = "user", "item", "rating", "timestamp"
+        new = pd.DataFrame(dict(zip(columns, (users, items, ratings, times), strict=True)))
+        new["rating"] = scale.values_of(scale.ranks_of(new["rating"].to_numpy()))
+        codes = user_ids.get_indexer(pd.Index(new["user"].unique()))
+        rows = np.flatnonzero(np.isin(self.users, codes[codes >= 0]))
+        old = pd.DataFrame(
+            {
+                "user": user_ids.take(self.users[rows]),
+                "item": item_ids.take(self.items[rows]),
+                "rating": scale.values[self.levels[rows]],
+                "timestamp": self.times[rows] if self.times.size else 0,
+            }
+        )
+        known = [part for part in (old, new) if len(part)]
+        both = pd.concat(known).drop_duplicates(["user", "item"], keep="last")
+        if timestamp is None and not self.times.size:
+            both = both.drop(columns="timestamp")
+        return Ratings.from_frame(both, scale=scale)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the history as arrays of a model file."""
+        names = "start", "items", "levels", "times"
+        return {f"history.{name}": getattr(self, name) for name in names}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, Any], n_users: int, n_items: int, n_ranks: int
+    ) -> RatingHistory:
+        """Restore the history from the arrays of a model file."""
+        items = take(arrays, "history.items", np.int32, (None,), low=0, high=n_items - 1)
+        times = take(arrays, "history.times", np.int64, (None,))
+        if times.size not in (0, items.size):
+            times = take(arrays, "history.times", np.int64, items.shape)  # raises
+        return cls(
+            take_starts(arrays, "history.start", n_users, items.size),
+            items,
+            take(arrays, "history.levels", np.int16, items.shape, low=0, high=n_ranks - 1),
+            times,
+        )
+
+
+def _as_list(value: Any) -> list[Any]:
+    """A sequence as a list; anything else alone."""
+    alone = isinstance(value, str) or not hasattr(value, "__len__")
+    return [value] if alone else list(value)

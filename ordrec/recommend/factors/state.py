@@ -1,0 +1,106 @@
+"""`OrdinalFactors` as arrays and metadata of a model file, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ordrec.errors import ModelFileError
+from ordrec.features.side_features import SideEncoder
+from ordrec.persistence import take
+from ordrec.recommend.factors.direction import Direction
+from ordrec.recommend.factors.history import RatingHistory
+from ordrec.recommend.factors.row_priors import RatingPattern
+from ordrec.recommend.factors.version_0_1 import AllThresholdRows
+
+__all__ = ["checked_factor_parameters", "factors_from_state", "factors_to_state"]
+
+FORM = "sequential"  # version 0.1 wrote none
+SETS = ("directions_", "dated_")
+MOST_DIRECTIONS = 2
+
+
+def factors_to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and metadata of a fitted model."""
+    arrays, metadata = model._identity()
+    if model.version_0_1_ is not None:
+        return arrays | model.version_0_1_.to_arrays(), metadata
+    arrays |= model._pattern.to_arrays() | model._history.to_arrays()
+    arrays |= {"loss": model.loss_, "side.users": model._user_side, "side.items": model._item_side}
+    metadata["form"], metadata["side"] = FORM, {}
+    for side, encoder in model._side.items():
+        own, metadata["side"][side] = encoder.to_state(f"side.{side}")
+        arrays |= own
+    for name in SETS:
+        directions = getattr(model, name)
+        metadata[name] = len(directions)
+        for number, direction in enumerate(directions):
+            arrays |= direction.to_arrays(f"{name}{number}")
+    return arrays, metadata
+
+
+def checked_factor_parameters(
+    parameters: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The parameters in a file, each of a type that it may have.
+
+    Files of version 0.1 lack some.
+    """
+    kinds: dict[str, tuple[type, ...]] = {
+        "rank": (int, type(None)), "pattern": (int,), "n_iter": (int,), "symmetric": (bool,),
+        "use_time": (bool, str), "use_side": (bool, str), "side_kinds": (dict, type(None)),
+        "decision": (str,), "n_jobs": (int, type(None)), "random_state": (int,),
+    }  # fmt: skip
+    checked = dict(defaults)
+    for name, value in parameters.items():
+        if name not in kinds or type(value) not in kinds[name]:
+            raise ModelFileError(f"parameter {name[:50]} is {str(value)[:50]!r}")
+        if name in ("use_time", "use_side") and isinstance(value, str) and value != "auto":
+            raise ModelFileError(f"parameter {name} is {value[:50]!r}")
+        checked[name] = value
+    return checked
+
+
+def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
+    """The model that `factors_to_state` stored."""
+    model = cls._from_identity(arrays, metadata)
+    model._check_parameters()
+    n_users, n_items = len(model.user_ids_), len(model.item_ids_)
+    n_ranks = model.scale_.n_ranks
+    model.version_0_1_ = None
+    if "form" not in metadata:
+        model.version_0_1_ = AllThresholdRows.from_arrays(
+            arrays, n_users=n_users, n_items=n_items, n_ranks=n_ranks,
+            rank=model.rank, n_iter=model.n_iter,
+        )  # fmt: skip
+        return model
+    if metadata["form"] != FORM:
+        raise ModelFileError(f"form {str(metadata['form'])[:50]!r} of factors is not known")
+    model._pattern = RatingPattern.from_arrays(arrays, n_users, n_items)
+    model._history = RatingHistory.from_arrays(arrays, n_users, n_items, n_ranks)
+    model.loss_ = take(arrays, "loss", np.float64, (None,))
+    stored = metadata["side"]
+    if not set(stored) <= {"user", "item"}:
+        raise ModelFileError(f"side data of {sorted(stored)[:3]} is of neither users nor items")
+    model._side = {
+        side: SideEncoder.from_state(f"side.{side}", arrays, state)
+        for side, state in stored.items()
+    }
+    model._user_side = take(arrays, "side.users", np.float64, (n_users, None))
+    model._item_side = take(arrays, "side.items", np.float64, (n_items, None))
+    sides = model._user_side.shape[1], model._item_side.shape[1]
+    for name in SETS:
+        count = metadata[name]
+        if type(count) is not int or not (name == "dated_" or count) or count > MOST_DIRECTIONS:
+            raise ModelFileError(f"{count!r} directions, not 1 or 2")
+        directions = (
+            Direction.from_arrays(
+                f"{name}{number}", arrays, (n_users, n_items), sides,
+                model._pattern.n_features, n_ranks - 1,
+            )
+            for number in range(count)
+        )  # fmt: skip
+        setattr(model, name, tuple(directions))
+    return model
