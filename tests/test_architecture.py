@@ -38,6 +38,7 @@ ROOMS_OF_RECOMMEND = [
     ["all_lists"],
     ["baselines", "adapters", "thresholds", "choice"],
     ["process", "factors", "recommender"],
+    ["process_model"],
     ["predictor", "per_user"],
     ["relevance", "bulk"],
 ]

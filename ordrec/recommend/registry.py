@@ -73,6 +73,7 @@ MODELS: list[ModelEntry] = [
     ModelEntry(
         "predictor-fast", f"{_HERE}.predictor.model:fast_predictor", "RatingPredictor", True
     ),
+    ModelEntry("", f"{_HERE}.process_model.model:ProcessPredictor", "ProcessPredictor"),
     ModelEntry("", f"{_HERE}.thresholds.model:PersonalThresholds", "PersonalThresholds"),
     ModelEntry("surprise-svd", f"{_HERE}.adapters.surprise:SurpriseModel"),
     ModelEntry("surprise-knn", f"{_HERE}.adapters.surprise:surprise_knn"),

@@ -23,10 +23,12 @@ later sites:
     ``1'c - c'Bc``, given all sites;
 (7) then ``b <- b + (e - w c'b) 1`` and ``B <- C'BC + r 1 1'`` with ``C = I - w c 1'``.
 
-Linear in the number of ratings, and no matrix is inverted. Smoothing by b and B: Bierman, "Fixed
-interval smoothing with discrete measurements" (1973). Gaussian processes as Kalman smoothers:
-Hartikainen, Särkkä, "Kalman filtering and smoothing solutions to temporal Gaussian process
-regression models" (2010).
+Linear in the number of ratings, and no matrix is inverted. Rounding errors grow with the weights;
+those of a rating are at most a few units, and up to a million the variances are right to 1e-10.
+
+Smoothing by b and B: Bierman, "Fixed interval smoothing with discrete measurements" (1973).
+Gaussian processes as Kalman smoothers: Hartikainen, Särkkä, "Kalman filtering and smoothing
+solutions to temporal Gaussian process regression models" (2010).
 
 A time is known if it is positive, as everywhere in ordrec: 0 and NaN mean unknown.
 """
@@ -183,11 +185,11 @@ def _forward(
     P = np.zeros((N, N))
     for i in range(N):
         P[i, i] = VARIANCES[i]
-    last, begun = 0.0, False
+    last = 0.0  # a gap of any length leaves the state before the first site as it is
     for k in range(end - begin):
         row = order[begin + k]
         t, w, h = times[row], weights[row], pulls[row]
-        _decays(t - last if begun else 0.0, a, q)  # (3)
+        _decays(t - last, a, q)  # (3)
         s, f = 0.0, 0.0
         for i in range(N):
             c[i] = q[i]
@@ -201,7 +203,7 @@ def _forward(
             kept[k, i] = c[i] * shrink
         kept[k, N], kept[k, N + 1], kept[k, N + 2] = f + s * e, e, r
         if w != 0.0 or h != 0.0:  # one that says nothing must not leave a rounding error either
-            last, begun = t, True
+            last = t
             for i in range(N):
                 m[i] = a[i] * m[i] + c[i] * e
                 for j in range(N):
@@ -241,7 +243,9 @@ def _backward(
         mean = kept[k, N] + cb  # (6)
         total += mean
         means[row] = mean
-        variances[row] = max(s - cBc, 0.0)
+        variances[row] = max(
+            s - cBc, 0.0
+        )  # weights beyond 1e9, as of a strange file, round below 0
         if w != 0.0 or h != 0.0:
             following = t
             for i in range(N):

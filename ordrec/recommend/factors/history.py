@@ -75,6 +75,13 @@ class RatingHistory:
         own = slice(self.start[code], self.start[code + 1]) if code >= 0 else slice(0, 0)
         return self.items[own].astype(np.int64), self.levels[own].astype(np.int64)
 
+    def as_ratings(self, scale: Scale, user_ids: pd.Index, item_ids: pd.Index) -> Ratings:
+        """The ratings themselves, without side tables."""
+        return Ratings(
+            self.users, self.items.astype(np.int64), self.levels,
+            scale=scale, user_ids=user_ids, item_ids=item_ids, timestamps=self.known_times,
+        )  # fmt: skip
+
     def replaced(
         self,
         users: np.ndarray,

@@ -54,7 +54,7 @@ from ordrec.recommend.factors.direction import Direction, Fit, Task
 from ordrec.recommend.factors.history import RatingHistory
 from ordrec.recommend.factors.newcomers import Newcomers
 from ordrec.recommend.factors.row_priors import RatingPattern
-from ordrec.recommend.factors.rows import GroupedRatings
+from ordrec.recommend.factors.rows import GroupedRatings, packed_outer
 from ordrec.recommend.factors.state import (
     checked_factor_parameters,
     factors_from_state,
@@ -280,6 +280,31 @@ class OrdinalFactors(IdMappedModel):
         """Posterior means of the items' factors."""
         items = self.directions_[0].items
         return items.mean[:-1, : items.rank]
+
+    def known_ratings(self) -> Ratings:
+        """The ratings of training, and those that were folded in, without side tables."""
+        self._check_fitted()
+        return self._history.as_ratings(self.scale_, self.user_ids_, self.item_ids_)
+
+    def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Item codes and levels of a user's ratings; none for an unknown user."""
+        return self._history.of_user(int(codes_of(self.user_ids_, [user])[0]))
+
+    def influence(self, user: Any, item: Any, others: Any) -> np.ndarray:
+        """How much a surprise about each other item moves the user's score of an item.
+
+        ``q_i' Cov[p_u] q_a`` of the fit up the scale, with p_u the user's factors, q_i those of
+        the item and q_a those of another.
+        """
+        direction = self.directions_[0]
+        user_codes, item_codes = self._codes([user] * len(others), others)
+        i, rank = int(codes_of(self.item_ids_, [item])[0]), direction.users.rank
+        row = direction.users.take(user_codes[:1])
+        covariance = np.zeros((rank, rank))
+        covariance[np.tril_indices(rank)] = (row.moments - packed_outer(row.mean[:, :rank]))[0]
+        covariance += np.tril(covariance, -1).T
+        factors = direction.items.mean[:, :rank].astype(np.float64)
+        return factors[item_codes] @ covariance @ factors[i]
 
     @property
     def side_columns_(self) -> dict[str, dict[str, str]]:

@@ -113,7 +113,7 @@ class UserDrift:
         return cls(
             start,
             times,
-            take(arrays, f"{name}.weights", np.float32, times.shape, low=0),
+            take(arrays, f"{name}.weights", np.float32, times.shape, low=0, high=1e6),
             take(arrays, f"{name}.pulls", np.float32, times.shape),
             take(arrays, f"{name}.smoothed", np.float32, (times.size, 2)),
         )

@@ -1,1 +1,1 @@
-"""The rating predictor: the joint process under personal thresholds."""
+"""RatingPredictor: the Gaussian process pooled with ordinal factors."""

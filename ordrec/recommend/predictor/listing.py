@@ -12,7 +12,6 @@ import pandas as pd
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.mixture import ChoiceMixture
 from ordrec.recommend.lists import check_list_length
-from ordrec.recommend.predictor.fitted import FittedPredictor
 from ordrec.recommend.recommender.model import Recommender
 from ordrec.recommend.top_n import Order, best_items, candidate_items, check_candidates
 
@@ -36,16 +35,16 @@ class ListRequest:
 
 def listed_items(
     request: ListRequest,
-    fitted: FittedPredictor,
+    known: Ratings,
     history: tuple[np.ndarray, np.ndarray],
     choice_stage: ChoiceStage,
     predict_proba: Callable[[Any, Any], np.ndarray],
 ) -> pd.DataFrame:
-    """Return the best items for a user with the given history."""
+    """Return the best items for a user with the given history, from all known ratings."""
     user, candidates = request.user, request.candidates
 
     def recommender() -> Recommender:
-        return choice_stage.recommender(fitted, user, history, predict_proba)
+        return choice_stage.recommender(known, user, history, predict_proba)
 
     if request.order.by == "recommended":
         only = None if isinstance(candidates, str) else candidates
@@ -56,12 +55,12 @@ def listed_items(
     def likely() -> pd.Index:
         return pd.Index(recommender().choice_.recommend(user, request.n_candidates)["item"])
 
-    known, rated = fitted.item_ids[fitted.known_items], fitted.item_ids.take(history[0])
-    items = candidate_items(candidates, known, rated, likely)
+    seen, rated = known.item_ids[known.item_counts > 0], known.item_ids.take(history[0])
+    items = candidate_items(candidates, seen, rated, likely)
     if len(items) == 0:
         return pd.DataFrame({"item": items, "value": np.zeros(0), "expected": np.zeros(0)})
     p = predict_proba(np.repeat(np.asarray([user]), len(items)), items)
-    return best_items(items, p, fitted.scale.values, request.n, request.order)
+    return best_items(items, p, known.scale.values, request.n, request.order)
 
 
 class ChoiceStage:
@@ -76,7 +75,7 @@ class ChoiceStage:
 
     def recommender(
         self,
-        fitted: FittedPredictor,
+        known: Ratings,
         user: Any,
         history: tuple[np.ndarray, np.ndarray],
         predict_proba: Callable[[Any, Any], np.ndarray],
@@ -85,7 +84,7 @@ class ChoiceStage:
 
         Parameters
         ----------
-        fitted : FittedPredictor
+        known : Ratings
         user : id
         history : (items, levels)
             Codes of the items that the user has rated, and the levels.
@@ -93,18 +92,18 @@ class ChoiceStage:
             Distributions of pairs of original ids.
         """
         if self._choice is None:
-            self._choice = ChoiceMixture(n_jobs=self._n_jobs).fit(fitted.training_ratings())
+            self._choice = ChoiceMixture(n_jobs=self._n_jobs).fit(known)
         items, levels = history
         choice = self._choice
         if items.size:
             frame = pd.DataFrame(
                 {
                     "user": [user] * items.size,
-                    "item": fitted.item_ids.take(items),
-                    "rating": fitted.scale.values[levels],
+                    "item": known.item_ids.take(items),
+                    "rating": known.scale.values[levels],
                 }
             )
-            choice = choice.fold_in(Ratings.from_frame(frame, scale=fitted.scale))
+            choice = choice.fold_in(Ratings.from_frame(frame, scale=known.scale))
         return Recommender.of_fitted(choice, _Distributions(predict_proba), choice.calibration_)
 
 

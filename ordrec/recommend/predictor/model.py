@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
@@ -10,69 +11,64 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import Decision, decide
-from ordrec.parallel import one_blas_thread, worker_count
-from ordrec.persistence import texts_to_arrays
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel, codes_of
+from ordrec.recommend.base import IdMappedModel
+from ordrec.recommend.factors.model import OrdinalFactors
 from ordrec.recommend.lists import check_list_length, item_titles
 from ordrec.recommend.pair_table import predict_pairs
-from ordrec.recommend.predictor.explain import Explanation, explain_pair
-from ordrec.recommend.predictor.fold_in import FoldedUser, ResolvedPairs, fold_in_user, folded_among
-from ordrec.recommend.predictor.learning import fit_predictor
+from ordrec.recommend.predictor.explain import Explanation, explain_rating
 from ordrec.recommend.predictor.listing import ChoiceStage, ListRequest, listed_items
-from ordrec.recommend.predictor.preparation import Preparation, within_memory
-from ordrec.recommend.predictor.side_features import SideFeatures
-from ordrec.recommend.predictor.state import (
-    checked_parameters,
-    fitted_from_arrays,
-    fitted_to_arrays,
-    folded_from_arrays,
-    folded_to_arrays,
-    side_columns_from,
-    titles_from_arrays,
-)
-from ordrec.recommend.process.fitting import Process
-from ordrec.recommend.thresholds.ordered_probit import OrderedProbit
-from ordrec.recommend.thresholds.state import checked_decision, number, plain_decision
+from ordrec.recommend.predictor.pool import EQUAL, PoolWeights, learnt_pool, pooled
+from ordrec.recommend.predictor.sizes import chosen_preset
+from ordrec.recommend.predictor.state import predictor_from_state, predictor_to_state
+from ordrec.recommend.process_model.model import ProcessPredictor
+from ordrec.recommend.process_model.state import checked_parameters
 from ordrec.recommend.top_n import Order
-from ordrec.recommend.units import Units
 
 __all__ = ["RatingPredictor", "fast_predictor"]
+
+log = logging.getLogger(__name__)
+
+UNLIMITED = 1e6  # gigabytes
+HELD_OUT = 0.15  # of the ratings, on which the pool is learnt
 
 
 @dataclass(eq=False)
 class RatingPredictor(IdMappedModel):
-    """Predict rating distributions: a Gaussian process for the score, thresholds for each user.
+    """Predict rating distributions: a Gaussian process pooled with ordinal factors.
 
-    The score of a user for an item is the sum of a process over the user's items, a process over
-    the item's users and a process shared by all, solved jointly; every kernel leaves out the user
-    (or item) it is used for. A hierarchical ordered probit turns the score into a distribution.
+    The process (`ProcessPredictor`) knows each rating of a user and of an item; the factors
+    (`OrdinalFactors`) know what they have in common. They err differently, so that their pool,
+    whose weights are learnt on an inner hold-out, is better than either. Users and items that the
+    process has not seen are predicted by the factors alone.
 
     Parameters
     ----------
-    preset : {"full", "fast"}
-        "fast" has only the process over a user's items, solved in closed form.
+    preset : {"auto", "full", "fast", "large"}
+        "full" pools the joint process over items, users and all ratings; "fast" only that over a
+        user's items, which has a closed form; "large" is the factors alone, for data of any
+        size. "auto" is "full" up to 300 thousand ratings, beyond that "fast" as long as its
+        matrices fit into ``max_memory``, and then "large".
     components : collection of str, optional
-        Names of the kernel components to use, such as "item.residual" or
+        Names of the kernel components of the process to use, such as "item.residual" or
         "product.implicit*implicit"; all that the ratings allow when omitted.
     use_time : {"auto", True, False}
         Whether ratings close in time are similar; "auto" means if the ratings have times.
-        Predictions for a given time become more accurate. For predictions without a time the
-        model keeps separate coefficients, with errors no larger than those of a model fitted with
-        False (the log-loss is a little higher, as thresholds are fitted to dated scores).
+        Predictions for a given time become more accurate; those without a time come from
+        coefficients fitted without times.
     use_side : {"auto", True, False}
         Whether the columns of the ratings' side tables are used.
     side_kinds : mapping of str to str, optional
         Kinds of side columns: "numeric", "categorical", "labels", "text" or "ignore"; those of
-        the other columns are inferred, see `ordrec.features.SideEncoder`.
+        other columns are inferred, see `ordrec.features.SideEncoder`.
     decision : {"median", "mode", "mean"} or cost matrix
         How `predict` turns a distribution into one rating: the median has the least absolute
         error, the mode the fewest errors; "mean" gives the expected rating, a float.
     learn : {"auto", "hold-out", "defaults"}
-        Whether the weights of the components are learnt on an inner hold-out of the ratings, or
-        the default weights are used. "auto" learns for "full" and not for "fast".
+        Whether the weights of the process's components are learnt on an inner hold-out of the
+        ratings, or the default weights are used. "auto" learns for "full" and not for "fast".
     learn_iter : int
         Largest number of iterations of learning.
     refit : bool
@@ -83,27 +79,23 @@ class RatingPredictor(IdMappedModel):
     random_state : int
         Seed of the folds, the hold-out and the probes.
     max_memory : float
-        Gigabytes that the matrices of a fit may take, by the estimate of `memory_needed`, which
-        grows with the squares of the numbers of items and users; the Python process as a whole
-        takes a tenth to a quarter more. If "full" would take more, "fast" is fitted in its place,
-        with a warning; if that takes more too, an error is raised.
+        Gigabytes that the matrices of the process may take, by an estimate that grows with the
+        squares of the numbers of items and users; the Python process as a whole takes a tenth to
+        a quarter more. A preset that would take more is replaced by a smaller one, with a warning.
 
     Attributes
     ----------
-    weights_ : dict
-        Weight of each component in use, and smoothing counts.
-    hold_out_rmse_ : list of float
-        RMSE on the inner hold-out at each evaluation of learning.
+    preset_ : str
+        The preset that was fitted.
+    process_model_ : ProcessPredictor or None
+    factors_ : OrdinalFactors or None
+        None only in models that version 0.1 saved.
+    pool_weights_ : dict
+        Exponents of process and factors in the pool, for predictions "undated" and "dated".
     side_columns_ : dict
         For "user" and "item": what each side column is used as, or why it is ignored.
     titles_ : list of str or None
         Titles of the items, if the ratings' item table has them.
-    fitted_ : FittedPredictor
-        Everything that was learnt from the training ratings.
-    process_, layer_ : Process and OrderedProbit
-        The Gaussian process of the score, and the thresholds.
-    likelihood_ : (OrderedProbit, float) or None
-        The ordered probit before the refit and its typical scale, for users who are folded in.
 
     Examples
     --------
@@ -118,7 +110,7 @@ class RatingPredictor(IdMappedModel):
     1.0
     """
 
-    preset: Literal["full", "fast"] = "full"
+    preset: Literal["auto", "full", "fast", "large"] = "auto"
     components: Collection[str] | None = None
     use_time: bool | Literal["auto"] = "auto"
     use_side: bool | Literal["auto"] = "auto"
@@ -135,54 +127,54 @@ class RatingPredictor(IdMappedModel):
         """Learn from ratings; side tables and times are taken from them."""
         self._check_parameters()
         self._remember(ratings)
-        side = SideFeatures()
-        if self.use_side is not False:
-            side = SideFeatures.of(ratings, self.side_kinds)
-        config = within_memory(ratings, side, self._preparation(ratings), self.max_memory)
-        with one_blas_thread():  # threads run over users and items instead
-            self.fitted_, self.hold_out_rmse_ = fit_predictor(
-                ratings, side, config,
-                learn=self.learn == "hold-out" or (self.learn == "auto" and config.two_sided),
-                learn_iter=self.learn_iter, refit=self.refit, seed=self.random_state,
-                n_jobs=worker_count(self.n_jobs),
-            )  # fmt: skip
-        self.side_columns_ = side.columns
+        self.preset_ = chosen_preset(self.preset, ratings, self.max_memory)
+        log.info("preset %s for %d ratings", self.preset_, ratings.n_ratings)
+        self.process_model_, self.pool_weights_ = None, {"undated": (0.0, 1.0)}
+        self.factors_ = self._factors().fit(ratings)
+        if self.preset_ != "large":
+            self.process_model_ = self._process().fit(ratings)
+            self.pool_weights_ = self._learnt_pool(ratings, self.process_model_)
+        self.side_columns_ = self.factors_.side_columns_
         self.titles_ = item_titles(ratings.item_table)
-        self.folded_: dict[Any, FoldedUser] = {}
         self.choice_stage_ = ChoiceStage(self.n_jobs)
         return self
 
-    # ---- the fitted parts --------------------------------------------------------------------
+    def _process(self) -> ProcessPredictor:
+        """The process, unfitted."""
+        own = {field.name for field in fields(ProcessPredictor)} - {"preset", "max_memory"}
+        parameters = {name: getattr(self, name) for name in own}
+        return ProcessPredictor(
+            preset=self.preset_,  # type: ignore[arg-type]
+            max_memory=UNLIMITED,  # checked before
+            **parameters,
+        )
 
-    @property
-    def process_(self) -> Process:
-        """The fitted Gaussian process."""
-        return self.fitted_.process
+    def _factors(self) -> OrdinalFactors:
+        """The factors, unfitted."""
+        return OrdinalFactors(
+            use_time=self.use_time, use_side=self.use_side, side_kinds=self.side_kinds,
+            n_jobs=self.n_jobs, random_state=self.random_state,
+        )  # fmt: skip
 
-    @property
-    def layer_(self) -> OrderedProbit:
-        """The fitted ordered probit."""
-        return self.fitted_.probit
-
-    @property
-    def likelihood_(self) -> tuple[OrderedProbit, float] | None:
-        """The ordered probit before the refit and its typical scale."""
-        return self.fitted_.likelihood
-
-    @property
-    def units_(self) -> Units:
-        """Units of the process's scores."""
-        return self.fitted_.units
-
-    @property
-    def weights_(self) -> dict[str, float]:
-        """Weight of each component in use, and smoothing counts."""
-        return self.fitted_.process.K.weights.as_dict()
-
-    @property
-    def levels_(self) -> np.ndarray:
-        """Zero-based ranks of the training ratings, ordered by user."""
-        return self.fitted_.process.data.levels
+    def _learnt_pool(self, ratings: Ratings, process: ProcessPredictor) -> dict[str, PoolWeights]:
+        """Exponents of the pool, from fits to a part of the ratings."""
+        # the split on which the process learns its weights
+        held = np.random.default_rng(self.random_state).random(ratings.n_ratings) < HELD_OUT
+        inner, outer = ratings.select(~held), ratings.select(held)
+        # new users and items are left to the factors anyway
+        seen = (inner.user_counts[outer.users] > 0) & (inner.item_counts[outer.items] > 0)
+        outer = outer.select(seen)
+        if min(inner.n_ratings, outer.n_ratings) < 2:
+            return {"undated": EQUAL}
+        members = process.refitted(inner), self._factors().fit(inner)
+        pairs = outer.user_ids.take(outer.users), outer.item_ids.take(outer.items)
+        weights = {}
+        for name, times in (("undated", None), ("dated", outer.timestamps)):
+            if name == "undated" or (times is not None and self.use_time):
+                first, second = (model.predict_proba(*pairs, times) for model in members)
+                weights[name] = learnt_pool(first, second, outer.levels)
+        log.info("weights of process and factors: %s", weights)
+        return weights
 
     # ---- predictions -------------------------------------------------------------------------
 
@@ -192,8 +184,8 @@ class RatingPredictor(IdMappedModel):
         Parameters
         ----------
         users, items : array-like
-            Original ids, of equal length. Unknown users get the predictions of the pooled
-            model, unknown items the user's prior.
+            Original ids, of equal length. Unknown ones are predicted as the average user or
+            item, with the variance of somebody of whom nothing is known.
         timestamps : array-like, optional
             Seconds since 1970 at which the rating is given; 0 where unknown.
         """
@@ -202,11 +194,23 @@ class RatingPredictor(IdMappedModel):
 
     def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
         """One row per pair, one column per scale value in ascending order; rows sum to 1."""
-        pairs = self._resolve(users, items, timestamps)
-        scores, probit = self._scores(pairs), self.fitted_.probit
-        p = probit.probabilities(scores, pairs.users, pairs.items)
-        for folded, rows in pairs.folded:
-            p[rows] = folded.probabilities(scores[rows], pairs.items[rows], probit)
+        self._codes(users, items)  # raises errors in the names of this model
+        if self.factors_ is None:
+            assert self.process_model_ is not None
+            return self.process_model_.predict_proba(users, items, timestamps)
+        p = self.factors_.predict_proba(users, items, timestamps)
+        if self.process_model_ is None:
+            return p
+        users, items = pd.Index(users), pd.Index(items)
+        known = np.logical_and(*self.process_model_._known(users, items))
+        dated = np.zeros(len(p), dtype=bool)
+        if timestamps is not None and "dated" in self.pool_weights_:
+            dated = np.nan_to_num(np.asarray(timestamps, dtype=np.float64)) > 0
+        for name, rows in (("undated", known & ~dated), ("dated", known & dated)):
+            if rows.any():
+                times = np.asarray(timestamps)[rows] if name == "dated" else None
+                own = self.process_model_.predict_proba(users[rows], items[rows], times)
+                p[rows] = pooled(own, p[rows], self.pool_weights_[name])
         return p
 
     def predict_frame(self, pairs: pd.DataFrame) -> pd.DataFrame:
@@ -234,7 +238,7 @@ class RatingPredictor(IdMappedModel):
         Parameters
         ----------
         user : id
-            An unknown user gets the recommendations of the pooled model.
+            An unknown user gets the recommendations for the average one.
         n : int
         by : {"recommended", "expected", "p_at_least", "lower_quantile"}
             Order as a `Recommender` does, by what the user is likely to pick and what they will
@@ -266,7 +270,7 @@ class RatingPredictor(IdMappedModel):
         self._check_fitted()
         request = ListRequest(user, n, Order(by, at_least, quantile), candidates, n_candidates)
         return listed_items(
-            request, self.fitted_, self._history(user)[:2], self.choice_stage_,
+            request, self._known_ratings(), self._history(user), self.choice_stage_,
             self._proba_at(timestamp),
         )  # fmt: skip
 
@@ -277,95 +281,63 @@ class RatingPredictor(IdMappedModel):
         )
 
     def explain(self, user: Any, item: Any, timestamp: int | None = None) -> Explanation:
-        """Explain the score of a user for an item by a signed sum; see `Explanation`."""
-        user_codes, item_codes = self._codes([user], [item])
-        u, i, folded = int(user_codes[0]), int(item_codes[0]), self.folded_.get(user)
-        with one_blas_thread():
-            return explain_pair(self.fitted_, u, i, timestamp, folded)
+        """Explain the expected rating of an item by a user as a sum; see `Explanation`."""
+        self._codes([user], [item])
+        return explain_rating(
+            self._proba_at(timestamp), self._known_ratings(), self._history(user), self.titles_,
+            user, item, self.factors_,
+        )  # fmt: skip
+
+    # ---- new users, items and ratings ----------------------------------------------------------
 
     def fold_in(self, ratings: Ratings) -> RatingPredictor:
-        """Return a model that also knows the users of these ratings; nothing else changes.
+        """Return a model that also knows the users and items of these ratings.
 
-        The coefficients of all other users are kept; those of each user are solved for, with all
-        kernels, and their thresholds are fitted. Takes milliseconds per user. The ratings of a
-        known user are replaced by these. Expected ratings differ from those of training with the
-        user and the same weights by 0.15 stars on average and 0.5 at most ("full"), or by 0.02
-        and 0.1 ("fast"), as tested on the bundled ratings.
+        Nothing else changes. Each user's own part of both models is solved for, in milliseconds
+        per user; new items, and users and items of whom only side data are known, join the
+        factors. The ratings of a known user are replaced by these; `update` adds to them.
+        """
+        self._levels_on_scale(ratings)  # refuses ratings off the scale before anything is done
+        return self._joined(lambda model: model.fold_in(ratings))
+
+    def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> RatingPredictor:
+        """Return a model with further ratings (or new ones for items already rated).
+
+        Parameters
+        ----------
+        user, item : id, or sequence of ids
+            New users and items are added.
+        rating : float or sequence of floats
+        timestamp : int or sequence of int, optional
+            In seconds since 1970.
         """
         self._check_fitted()
-        model = copy.copy(self)
-        model.folded_ = dict(self.folded_)
-        items = codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
-        user_codes = codes_of(self.user_ids_, ratings.user_ids)
-        for code in np.unique(ratings.users):
-            rows = ratings.rows_of_user(int(code))
-            rows = rows[items[rows] >= 0]
-            times = None if ratings.timestamps is None else ratings.timestamps[rows]
-            with one_blas_thread():
-                model.folded_[ratings.user_ids[code]] = fold_in_user(
-                    self.fitted_, int(user_codes[code]), items[rows], ratings.levels[rows], times
-                )
-        return model
+        return self._joined(lambda model: model.update(user, item, rating, timestamp))
 
-    def update(
-        self, user: Any, item: Any, rating: float, timestamp: int | None = None
-    ) -> RatingPredictor:
-        """Return a model with one more rating (or a new one for an item already rated)."""
-        user_codes, item_codes = self._codes([user], [item])
-        code, item_code = int(user_codes[0]), int(item_codes[0])
-        level = int(self.scale_.ranks_of([rating])[0]) - 1
-        items, levels, times = self._history(user)
-        keep = items != item_code
-        known = item_code >= 0
-        items = np.append(items[keep], [item_code] * known).astype(np.int64)
-        levels = np.append(levels[keep], [level] * known).astype(np.int64)
-        times = np.append(times[keep], [timestamp or 0] * known)
+    def _joined(self, step: Callable[[Any], Any]) -> RatingPredictor:
+        """A copy in which a step was taken by both models."""
+        self._check_fitted()
         model = copy.copy(self)
-        with one_blas_thread():
-            folded = fold_in_user(self.fitted_, code, items, levels, times)
-        model.folded_ = self.folded_ | {user: folded}
+        if self.process_model_ is not None:
+            model.process_model_ = step(self.process_model_)
+        if self.factors_ is not None:
+            model.factors_ = step(self.factors_)
+            model.user_ids_, model.item_ids_ = model.factors_.user_ids_, model.factors_.item_ids_
+            n_new = len(model.item_ids_) - len(self.item_ids_)
+            if self.titles_ is not None:
+                model.titles_ = self.titles_ + [""] * n_new
         return model
 
     # ---- files ---------------------------------------------------------------------------
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and metadata for `ordrec.persistence`."""
-        arrays, metadata = self._identity()
-        parameters = metadata["parameters"]
-        if self.side_kinds is not None:
-            parameters["side_kinds"] = dict(self.side_kinds)
-        parameters["decision"] = plain_decision(self.decision)
-        if self.components is not None:
-            parameters["components"] = sorted(self.components)
-        more, of_fitted = fitted_to_arrays(self.fitted_)
-        arrays |= more | folded_to_arrays(self.folded_)
-        if self.titles_ is not None:
-            arrays |= texts_to_arrays("titles", self.titles_)
-        return arrays, metadata | of_fitted | {
-            "hold_out_rmse": self.hold_out_rmse_,
-            "titles": self.titles_ is not None,
-            "side_columns": self.side_columns_,
-        }  # fmt: skip
+        return predictor_to_state(self)
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """Restore a model from the arrays and the metadata of a file."""
-        model = cls._from_identity(arrays, metadata)
-        model.decision = checked_decision(model.decision, model.scale_.n_ranks)
-        model._check_parameters()
-        model.fitted_ = fitted_from_arrays(
-            arrays, metadata, model.scale_, model.user_ids_, model.item_ids_,
-            worker_count(model.n_jobs),
-        )  # fmt: skip
-        # "full" is one-sided where memory was short; "fast" is never two-sided
-        if model.process_.data.two_sided and model.preset == "fast":
-            raise ModelFileError("preset 'fast' has a process over users")
-        model.hold_out_rmse_ = [number(error, low=0.0) for error in metadata["hold_out_rmse"]]
-        model.titles_ = titles_from_arrays(arrays, metadata, len(model.item_ids_))
-        model.side_columns_ = side_columns_from(metadata)
-        model.folded_ = folded_from_arrays(model.fitted_, arrays)
-        model.choice_stage_ = ChoiceStage(model.n_jobs)
-        return model
+        return predictor_from_state(cls, arrays, metadata)
 
     @classmethod
     def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -374,66 +346,39 @@ class RatingPredictor(IdMappedModel):
     # ---- the steps -----------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        for name, value, allowed in (
-            ("preset", self.preset, ("full", "fast")),
-            ("learn", self.learn, ("auto", "hold-out", "defaults")),
-            ("use_time", self.use_time, ("auto", True, False)),
-            ("use_side", self.use_side, ("auto", True, False)),
-        ):
-            if value not in allowed:
-                raise ArgumentError(f"{name} must be one of {allowed}, got {value!r}")
-        if self.learn_iter < 1:
-            raise ArgumentError(f"learn_iter must be at least 1, got {self.learn_iter}")
-
-    def _preparation(self, ratings: Ratings) -> Preparation:
-        dated = ratings.timestamps is not None and bool((ratings.timestamps > 0).any())
-        if self.use_time is True and not dated:
-            raise ArgumentError("use_time=True, but the ratings have no times")
-        return Preparation(
-            two_sided=self.preset == "full",
-            use_time=dated and self.use_time is not False,
-            components=self.components,
-        )
+        presets = ("auto", "full", "fast", "large")
+        if self.preset not in presets:
+            raise ArgumentError(f"preset must be one of {presets}, got {self.preset!r}")
+        self.preset_ = "full"
+        self._process()._check_parameters()
 
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         """Whether each user and each item has ratings."""
-        pairs = self._resolve(users, items, None)
-        known_users = np.append(self.fitted_.known_users, False)[pairs.users]
-        for _, rows in pairs.folded:
-            known_users[rows] = True
-        return known_users, np.append(self.fitted_.known_items, False)[pairs.items]
-
-    def _resolve(self, users: Any, items: Any, timestamps: Any) -> ResolvedPairs:
-        """The arguments of a prediction, checked, with codes in place of ids."""
+        if self.factors_ is None:
+            assert self.process_model_ is not None
+            return self.process_model_._known(users, items)
         user_codes, item_codes = self._codes(users, items)
-        times = np.zeros(user_codes.size)
-        if timestamps is not None:
-            times = np.nan_to_num(np.asarray(timestamps, dtype=np.float64))
-            if times.shape != user_codes.shape:
-                raise ArgumentError(
-                    f"timestamps must pair up with users, got {times.size} for {user_codes.size}"
-                )
-        return ResolvedPairs(user_codes, item_codes, times, folded_among(self.folded_, users))
+        known = self.factors_.known_ratings()
+        return (
+            np.append(known.user_counts > 0, False)[user_codes],
+            np.append(known.item_counts > 0, False)[item_codes],
+        )
 
-    def _scores(self, pairs: ResolvedPairs) -> np.ndarray:
-        """Latent scores, in the units of the process."""
-        process = self.fitted_.process
-        users = np.where(pairs.users < 0, process.data.n_users - 1, pairs.users)
-        items = np.where(pairs.items < 0, process.data.n_items - 1, pairs.items)
-        with one_blas_thread():
-            scores = process.scores(users, items, pairs.times)
-        for folded, rows in pairs.folded:
-            scores[rows] = folded.scores(process, items[rows], pairs.times[rows])
-        return scores
+    def _known_ratings(self) -> Ratings:
+        """The ratings that the model was fitted to, or that were folded in."""
+        if self.factors_ is not None:
+            return self.factors_.known_ratings()
+        assert self.process_model_ is not None
+        return self.process_model_.fitted_.training_ratings()
 
-    def _history(self, user: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Item codes, levels and times of a user's ratings."""
-        if user in self.folded_:
-            folded = self.folded_[user]
-            return folded.items, folded.levels, folded.times
-        return self.fitted_.history(int(codes_of(self.user_ids_, [user])[0]))
+    def _history(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Item codes and levels of a user's ratings."""
+        if self.factors_ is not None:
+            return self.factors_.history_of(user)
+        assert self.process_model_ is not None
+        return self.process_model_._history(user)[:2]
 
 
 def fast_predictor(n_jobs: int | None = None, random_state: int = 0) -> RatingPredictor:
-    """A `RatingPredictor` with preset "fast": only the process over a user's items."""
+    """A `RatingPredictor` with preset "fast": the process over a user's items, and factors."""
     return RatingPredictor(preset="fast", n_jobs=n_jobs, random_state=random_state)

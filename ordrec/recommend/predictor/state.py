@@ -1,183 +1,110 @@
-"""A `RatingPredictor` as arrays and metadata of a model file, and back.
-
-Folded-in users are stored by their ratings and what was solved for; the rest of a `FoldedUser` is
-looked up in the fitted model again.
-"""
+"""A `RatingPredictor` as arrays and metadata of a model file, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ordrec.errors import ModelFileError
-from ordrec.parallel import one_blas_thread
-from ordrec.persistence import (
-    ids_from_arrays,
-    ids_to_arrays,
-    take,
-    take_rows,
-    texts_from_arrays,
-)
-from ordrec.ratings import Scale
-from ordrec.recommend.base import codes_of
-from ordrec.recommend.predictor.fitted import FittedPredictor
-from ordrec.recommend.predictor.fold_in import FoldedUser, unsolved_user
-from ordrec.recommend.predictor.process_state import process_from_arrays, process_to_arrays
-from ordrec.recommend.predictor.side_features import current_name
-from ordrec.recommend.thresholds.state import (
-    number,
-    probit_from_arrays,
-    probit_to_arrays,
-    units_from,
-)
+from ordrec.persistence import model_of, state_of, texts_from_arrays, texts_to_arrays
+from ordrec.recommend.factors.model import OrdinalFactors
+from ordrec.recommend.predictor.listing import ChoiceStage
+from ordrec.recommend.predictor.pool import LIMIT, PoolWeights
+from ordrec.recommend.process_model.model import ProcessPredictor
+from ordrec.recommend.thresholds.state import checked_decision, number, plain_decision
 
-__all__ = [
-    "checked_parameters",
-    "fitted_from_arrays",
-    "fitted_to_arrays",
-    "folded_from_arrays",
-    "folded_to_arrays",
-    "side_columns_from",
-    "titles_from_arrays",
-]
+__all__ = ["predictor_from_state", "predictor_to_state"]
 
-Arrays = Mapping[str, np.ndarray]
-MOST_JOBS = 4096
+MEMBERS: dict[str, Any] = {"process_model_": ProcessPredictor, "factors_": OrdinalFactors}
 
 
-def fitted_to_arrays(fitted: FittedPredictor) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and metadata of a fitted predictor, without ids and scale."""
-    process, of_process = process_to_arrays(fitted.process)
-    probit, of_probit = probit_to_arrays("layer", fitted.probit)
-    arrays, metadata = process | probit, {
-        "process": of_process,
-        "layer": of_probit,
-        "units": asdict(fitted.units),
-        "likelihood": None,
-    }  # fmt: skip
-    if fitted.likelihood is not None:
-        first, typical = fitted.likelihood
-        more, numbers = probit_to_arrays("likelihood", first)
-        arrays |= more
-        metadata["likelihood"] = numbers | {"typical": typical}
-    return arrays, metadata
-
-
-def fitted_from_arrays(
-    arrays: Arrays,
-    metadata: Mapping[str, Any],
-    scale: Scale,
-    user_ids: pd.Index,
-    item_ids: pd.Index,
-    n_jobs: int,
-) -> FittedPredictor:
-    """The fitted predictor of a file, whose ids and scale have been read already."""
-    sizes = scale.n_ranks, len(user_ids) + 1, len(item_ids) + 1  # with the unknown ones
-    with one_blas_thread():
-        process = process_from_arrays(arrays, metadata["process"], sizes, n_jobs)
-    likelihood = metadata["likelihood"]
-    if likelihood is not None:
-        first = probit_from_arrays("likelihood", arrays, likelihood, sizes)
-        likelihood = first, number(likelihood["typical"], low=1e-300)
-    return FittedPredictor(
-        process,
-        probit_from_arrays("layer", arrays, metadata["layer"], sizes),
-        likelihood,
-        units_from(metadata["units"]),
-        scale,
-        user_ids,
-        item_ids,
-    )
-
-
-def titles_from_arrays(
-    arrays: Arrays, metadata: Mapping[str, Any], n_items: int
-) -> list[str] | None:
-    """The items' titles in a file, None if it has none."""
-    titles = texts_from_arrays("titles", arrays) if metadata["titles"] else None
-    if titles is not None and len(titles) != n_items:
-        raise ModelFileError(f"{len(titles)} titles for {n_items} items")
-    return titles
-
-
-def side_columns_from(metadata: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """What the side columns are used as; files of version 0.1 do not say."""
-    columns = metadata.get("side_columns", {})
-    readable = all(
-        side in ("user", "item") and all(isinstance(use, str) for use in of_side.values())
-        for side, of_side in columns.items()
-    )
-    if not readable:
-        raise ModelFileError("side_columns does not say what columns are used as")
-    return {side: dict(of_side) for side, of_side in columns.items()}
-
-
-def checked_parameters(parameters: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-    """The parameters in a file, checked to have allowed types; values are checked later."""
-    kinds: dict[str, Any] = {
-        "preset": str, "components": (list, type(None)), "use_time": (str, bool),
-        "use_side": (str, bool), "side_kinds": (dict, type(None)),
-        "decision": (str, list), "learn": str, "learn_iter": int, "refit": bool,
-        "n_jobs": (int, type(None)), "random_state": int, "max_memory": (int, float),
-    }  # fmt: skip
-    parameters = {"side_kinds": None, **parameters}  # files of version 0.1 have no kinds
-    for name in names:
-        value = parameters[name]
-        jobs = name == "n_jobs" and value is not None and abs(value) > MOST_JOBS
-        if not isinstance(value, kinds[name]) or jobs:
-            raise ModelFileError(f"parameter {name} is {str(value)[:50]!r}")
-    components = parameters["components"]
-    if not all(isinstance(component, str) for component in components or ()):
-        raise ModelFileError("parameter components is not a list of names")
-    if components is not None:
-        parameters["components"] = [current_name(component) for component in components]
-    return {name: parameters[name] for name in names}
-
-
-def folded_to_arrays(folded: Mapping[Any, FoldedUser]) -> dict[str, np.ndarray]:
-    """Arrays of the folded-in users, by original id; none if there are none."""
-    if not folded:
-        return {}
-    users = list(folded.values())
-    sizes = [user.items.size for user in users]
-    return {
-        **ids_to_arrays("folded.ids", pd.Index(list(folded))),
-        "folded.start": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        "folded.items": np.concatenate([user.items for user in users]),
-        "folded.levels": np.concatenate([user.levels for user in users]),
-        "folded.times": np.concatenate([user.times for user in users]),
-        "folded.a": np.concatenate([user.a for user in users]),
-        "folded.undated": np.concatenate([user.undated for user in users]),
-        "folded.shifts": np.stack([user.shifts for user in users]),
-        "folded.scale": np.array([user.scale for user in users]),
+def predictor_to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and metadata of a fitted model."""
+    arrays, metadata = model._identity()
+    parameters = metadata["parameters"]
+    parameters["decision"] = plain_decision(model.decision)
+    if model.components is not None:
+        parameters["components"] = sorted(model.components)
+    if model.side_kinds is not None:
+        parameters["side_kinds"] = dict(model.side_kinds)
+    members: dict[str, Any] = {}
+    for name in MEMBERS:
+        member = getattr(model, name)
+        if member is not None:
+            own, members[name] = state_of(member)
+            arrays |= {f"{name}.{part}": array for part, array in own.items()}
+    if model.titles_ is not None:
+        arrays |= texts_to_arrays("titles", model.titles_)
+    return arrays, metadata | {
+        "members": members,
+        "preset": model.preset_,
+        "pool": {name: list(weights) for name, weights in model.pool_weights_.items()},
+        "titles": model.titles_ is not None,
     }
 
 
-def folded_from_arrays(fitted: FittedPredictor, arrays: Arrays) -> dict[Any, FoldedUser]:
-    """The folded-in users of a file, by original id."""
-    if "folded.start" not in arrays:
-        return {}
-    ids, n_ranks = ids_from_arrays("folded.ids", arrays), fitted.scale.n_ranks
-    start, items = take_rows(
-        arrays, "folded.start", "folded.items", len(ids), len(fitted.item_ids)
-    )  # fmt: skip
-    a = take(arrays, "folded.a", np.float64, items.shape)
-    undated = take(arrays, "folded.undated", np.float64, a.shape)
-    levels = take(arrays, "folded.levels", np.int64, a.shape, low=0, high=n_ranks - 1)
-    times = take(arrays, "folded.times", np.float64, a.shape)
-    shifts = take(arrays, "folded.shifts", np.float64, (len(ids), n_ranks - 1))
-    scale = take(arrays, "folded.scale", np.float64, (len(ids),), low=-50, high=50)
-    codes = codes_of(fitted.user_ids, ids)
-    folded = {}
-    for k, user in enumerate(ids):
-        own = slice(start[k], start[k + 1])
-        with one_blas_thread():
-            bare = unsolved_user(fitted, int(codes[k]), items[own], levels[own], times[own])
-        folded[user] = replace(
-            bare, a=a[own], undated=undated[own], shifts=shifts[k], scale=float(scale[k]),
+def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
+    """The model that `predictor_to_state`, or version 0.1, stored."""
+    model = cls._from_identity(arrays, metadata)
+    model.decision = checked_decision(model.decision, model.scale_.n_ranks)
+    model._check_parameters()
+    model.choice_stage_ = ChoiceStage(model.n_jobs)
+    if "members" not in metadata:
+        return _of_version_0_1(model, arrays, metadata)
+    for name, kind in MEMBERS.items():
+        member = None
+        if name in metadata["members"]:
+            prefix = f"{name}."
+            own = {part.removeprefix(prefix): arrays[part] for part in arrays
+                   if part.startswith(prefix)}  # fmt: skip
+            member = model_of(own, metadata["members"][name])
+            if not isinstance(member, kind) or member.scale_ != model.scale_:
+                raise ModelFileError(f"its {name} is another model, or of another scale")
+        setattr(model, name, member)
+    members = model.process_model_, model.factors_
+    if members == (None, None):
+        raise ModelFileError("it has neither a process nor factors")
+    if model.factors_ is not None:
+        same = (
+            model.factors_.user_ids_.equals(model.user_ids_)
+            and model.factors_.item_ids_.equals(model.item_ids_)
         )  # fmt: skip
-    return folded
+        if not same:
+            raise ModelFileError("its factors know other users or items")
+    preset = metadata["preset"]
+    if preset not in ("full", "fast", "large") or (preset == "large") != (members[0] is None):
+        raise ModelFileError(f"preset {str(preset)[:50]!r} does not fit its models")
+    model.preset_ = preset
+    model.pool_weights_ = _pool_weights(metadata["pool"])
+    model.titles_ = _titles(model, arrays, metadata)
+    model.side_columns_ = members[1].side_columns_ if members[1] else members[0].side_columns_
+    return model
+
+
+def _of_version_0_1(model: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
+    """A process alone; at that time, it was the predictor."""
+    model.process_model_ = ProcessPredictor.from_state(arrays, metadata)
+    model.factors_ = None
+    model.preset_ = model.preset
+    model.pool_weights_ = {"undated": (1.0, 0.0)}
+    model.titles_, model.side_columns_ = _titles(model, arrays, metadata), {}
+    return model
+
+
+def _pool_weights(stored: Mapping[str, Any]) -> dict[str, PoolWeights]:
+    if not {"undated"} <= set(stored) <= {"undated", "dated"}:
+        raise ModelFileError("the weights of its pool are incomplete")
+    weights = {}
+    for name, pair in stored.items():
+        a, b = pair
+        weights[name] = number(a, low=0.0, high=LIMIT), number(b, low=0.0, high=LIMIT)
+    return weights
+
+
+def _titles(model: Any, arrays: Any, metadata: Mapping[str, Any]) -> list[str] | None:
+    titles = texts_from_arrays("titles", arrays) if metadata["titles"] else None
+    if titles is not None and len(titles) != len(model.item_ids_):
+        raise ModelFileError(f"{len(titles)} titles for {len(model.item_ids_)} items")
+    return titles

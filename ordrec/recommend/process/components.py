@@ -28,7 +28,7 @@ runs on one thread of a busy machine, 65 000 ratings of 672 users and 3000 items
 the full square take 0.21 s here, four of them 0.46 s with its `row_moments` (which writes double
 precision), and four of half the pairs 0.27 s with its `table_rows`. Its rank-one downdate of (2)
 has another order of operations: 2 % of the residual kernel's single-precision numbers change, by
-at most 4e-9. Fold-in (`ordrec.recommend.predictor.fold_in`) uses the functions here.
+at most 4e-9. Fold-in (`ordrec.recommend.process_model.fold_in`) uses the functions here.
 """
 
 from __future__ import annotations

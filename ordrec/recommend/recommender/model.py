@@ -348,7 +348,7 @@ class Recommender(ListingModel):
             rating = model_of(_part(arrays, RATING), metadata["rating"])
             if not hasattr(rating, "predict"):
                 raise ModelFileError("its rating model does not predict ratings")
-            if not choice.item_ids_.equals(rating.item_ids_):
+            if not choice.item_ids_.isin(rating.item_ids_).all():  # the latter may know more
                 raise ModelFileError("its two models know different items")
         calibration = PickCalibration.from_metadata(metadata["calibration"])
         like, taste = metadata["like"], metadata["taste"]

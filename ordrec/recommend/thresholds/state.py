@@ -94,8 +94,8 @@ def checked_decision(decision: Any, n_ranks: int) -> Any:
     return costs
 
 
-def number(value: Any, *, low: float = -np.inf) -> float:
-    """A finite number in a file's metadata, checked to be at least ``low``."""
-    if type(value) not in (int, float) or not np.isfinite(value) or value < low:
+def number(value: Any, *, low: float = -np.inf, high: float = np.inf) -> float:
+    """A finite number in a file's metadata, checked to be between ``low`` and ``high``."""
+    if type(value) not in (int, float) or not np.isfinite(value) or not low <= value <= high:
         raise ModelFileError(f"{str(value)[:50]!r} is not an allowed number")
     return float(value)

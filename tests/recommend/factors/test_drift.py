@@ -25,7 +25,7 @@ gaps = st.sampled_from([0, 0, 1, 15, 400, 5000, 10**5, 10**7, 10**9, 10**15])
 sites = st.tuples(
     st.integers(0, 3),  # user
     gaps,
-    st.sampled_from([0.0, 0.01, 0.3, 2.5, 40.0]),  # weight
+    st.sampled_from([0.0, 0.01, 0.3, 2.5, 40.0, 1e6]),  # weight
     st.floats(-3, 3),  # pull
 )
 
@@ -37,8 +37,8 @@ def table(rows):
     return users, times, np.array([row[2] for row in rows]), np.array([row[3] for row in rows])
 
 
-def smoothed(users, times, weights, pulls, n_users, pieces=()):
-    means, variances = np.full((2, users.size), np.nan, dtype=np.float32)
+def smoothed(users, times, weights, pulls, n_users, pieces=(), dtype=np.float32):
+    means, variances = np.full((2, users.size), np.nan, dtype=dtype)
     start, order = by_time(users, times, n_users)
     cuts = [0, *pieces, n_users]
     for first, stop in pairwise(cuts):
@@ -87,6 +87,20 @@ def test_posteriors_equal_those_of_the_dense_process_in_any_order_of_rows(rows, 
 def test_any_division_into_pieces_gives_the_same_digits(rows, cut):
     whole = smoothed(*table(rows), 5)
     np.testing.assert_array_equal(smoothed(*table(rows), 5, pieces=[cut, max(cut, 3)]), whole)
+
+
+def test_sites_that_say_nothing_leave_no_trace_even_in_the_last_digit():
+    rng = np.random.default_rng(0)
+    times = 1e9 + np.cumsum(rng.integers(0, 90, 300)).astype(np.float64)
+    weights, pulls = rng.uniform(0, 2, 300), rng.normal(size=300)
+    silent = rng.random(300) < 0.5
+    silent[0] = True
+    weights[silent], pulls[silent] = 0.0, 0.0
+    users = np.zeros(300, dtype=np.int64)
+    among = smoothed(users, times, weights, pulls, 1, dtype=np.float64)
+    telling = (column[~silent] for column in (users, times, weights, pulls))
+    alone = smoothed(*telling, 1, dtype=np.float64)
+    np.testing.assert_array_equal(np.stack(among)[:, ~silent], alone)
 
 
 def test_many_ratings_at_the_same_second_are_one_strong_one():

@@ -10,8 +10,8 @@ import pytest
 from naive.naive_joint import naive_covariance, naive_left_out
 
 from ordrec.ratings import Ratings, Scale
-from ordrec.recommend.predictor.preparation import Preparation, prepare
-from ordrec.recommend.predictor.side_features import SideFeatures
+from ordrec.recommend.process_model.preparation import Preparation, prepare
+from ordrec.recommend.process_model.side_features import SideFeatures
 from ordrec.recommend.process.conjugate_gradients import inverse_diagonal, solve
 from ordrec.recommend.process.covariance import Covariance, JointData
 from ordrec.recommend.process.fitting import fit_process

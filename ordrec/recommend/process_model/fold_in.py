@@ -24,7 +24,6 @@ from numba import njit
 
 from ordrec.errors import DataError
 from ordrec.linalg.lapack import ADDRESSES, factorise, inverse_diagonal_factorised, solve_factorised
-from ordrec.recommend.predictor.fitted import FittedPredictor
 from ordrec.recommend.process.components import (
     N_STATS,
     OwnerView,
@@ -37,6 +36,7 @@ from ordrec.recommend.process.components import (
 from ordrec.recommend.process.fitting import NEWTON_STEPS, Likelihood, Process
 from ordrec.recommend.process.pair_sums import N_SUMS, add_pair
 from ordrec.recommend.process.shared_features import USER_SMOOTHING
+from ordrec.recommend.process_model.fitted import FittedPredictor
 from ordrec.recommend.thresholds.ordered_probit import OrderedProbit, fit_one_user
 
 __all__ = ["FoldedUser", "ResolvedPairs", "fold_in_user", "folded_among", "unsolved_user"]

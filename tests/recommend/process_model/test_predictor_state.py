@@ -1,4 +1,4 @@
-"""A `RatingPredictor` in a file: what comes back is the same to the last bit, or refused."""
+"""A `ProcessPredictor` in a file: what comes back is the same to the last bit, or refused."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from ordrec.errors import ModelFileError, OrdrecError
 from ordrec.persistence import load, load_arrays, save, save_arrays
 from ordrec.ratings import Ratings, Scale
-from ordrec.recommend.predictor.model import RatingPredictor
-from ordrec.recommend.predictor.preparation import Preparation, memory_needed
-from ordrec.recommend.predictor.side_features import SideFeatures
+from ordrec.recommend.process_model.model import ProcessPredictor
+from ordrec.recommend.process_model.preparation import Preparation, memory_needed
+from ordrec.recommend.process_model.side_features import SideFeatures
 
 SCALES = [Scale.regular(1, 5), Scale.regular(0.5, 5, 0.5), Scale([0, 1]), Scale([-1, 0, 7])]
 
@@ -61,7 +61,7 @@ def all_pairs(ratings: Ratings, *more_users) -> tuple[list, list]:
     return [u for u in users for _ in items], items * len(users)
 
 
-def same_answers(one: RatingPredictor, two: RatingPredictor, ratings: Ratings, *users) -> None:
+def same_answers(one: ProcessPredictor, two: ProcessPredictor, ratings: Ratings, *users) -> None:
     pairs = all_pairs(ratings, *users)
     times = np.full(len(pairs[0]), 12_345)
     assert np.array_equal(one.predict_proba(*pairs), two.predict_proba(*pairs))
@@ -90,7 +90,7 @@ def test_there_and_back(
 ) -> None:
     path = tmp_path_factory.mktemp("there") / "model.ordrec"
     ratings = invented(seed, scale, texts=texts, dated=dated, side=side)
-    model = RatingPredictor(preset=preset, refit=refit, learn="defaults").fit(ratings)
+    model = ProcessPredictor(preset=preset, refit=refit, learn="defaults").fit(ratings)
     newcomers = []
     if folded:
         newcomers = ["newcomer", "another"] if texts else [7, 8]
@@ -122,7 +122,7 @@ def test_there_and_back(
 def saved(tmp_path_factory):
     """A model with everything in it, and its file."""
     ratings = invented(1, SCALES[0], dated=True, side=True)
-    model = RatingPredictor(learn_iter=1, decision=1.0 - np.eye(5), components=None).fit(ratings)
+    model = ProcessPredictor(learn_iter=1, decision=1.0 - np.eye(5), components=None).fit(ratings)
     model = model.update(7, 101, 5.0).update(103, 105, 1.0)
     path = tmp_path_factory.mktemp("saved") / "model.ordrec"
     save(model, path)
@@ -135,7 +135,7 @@ def test_parameters_and_what_was_learnt_come_back(saved, tmp_path) -> None:
     assert np.array_equal(again.decision, model.decision)
     assert again.hold_out_rmse_ == model.hold_out_rmse_
     assert again.process_.n_iter == model.process_.n_iter
-    chosen = RatingPredictor(components={"item.constant", "user.lowrank"}, learn="defaults")
+    chosen = ProcessPredictor(components={"item.constant", "user.lowrank"}, learn="defaults")
     save(chosen.fit(ratings), tmp_path / "chosen")
     assert load(tmp_path / "chosen").components == ["item.constant", "user.lowrank"]
     refitted = again.fit(ratings)  # a loaded model can be fitted anew
@@ -159,7 +159,7 @@ def test_explanations_add_up_after_loading_and_for_users_folded_in(saved) -> Non
 def test_a_full_model_for_which_memory_was_short(tmp_path) -> None:
     ratings = invented(3, SCALES[0])
     limit = memory_needed(ratings, SideFeatures.of(ratings), Preparation(two_sided=False))
-    model = RatingPredictor(learn="defaults", max_memory=limit)
+    model = ProcessPredictor(learn="defaults", max_memory=limit)
     with pytest.warns(UserWarning, match="fast"):
         model.fit(ratings)
     assert not model.process_.data.two_sided

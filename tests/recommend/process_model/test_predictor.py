@@ -1,4 +1,4 @@
-"""`RatingPredictor`: its face, its corner cases, and that nothing leaks."""
+"""`ProcessPredictor`: its face, its corner cases, and that nothing leaks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Ratings, Scale
-from ordrec.recommend.predictor.model import RatingPredictor
-from ordrec.recommend.predictor.preparation import Preparation, memory_needed, prepare
-from ordrec.recommend.predictor.side_features import SideFeatures
+from ordrec.recommend.process_model.model import ProcessPredictor
+from ordrec.recommend.process_model.preparation import Preparation, memory_needed, prepare
+from ordrec.recommend.process_model.side_features import SideFeatures
 from ordrec.recommend.units import Units
 
 
@@ -49,7 +49,7 @@ def ids(ratings: Ratings) -> tuple[pd.Index, pd.Index]:
     return ratings.user_ids.take(ratings.users), ratings.item_ids.take(ratings.items)
 
 
-def log_loss(model: RatingPredictor, test: Ratings) -> float:
+def log_loss(model: ProcessPredictor, test: Ratings) -> float:
     p = model.predict_proba(*ids(test))
     return float(-np.log(p[np.arange(test.n_ratings), test.levels]).mean())
 
@@ -60,11 +60,11 @@ def entropy(train: Ratings, test: Ratings) -> float:
 
 
 @pytest.fixture(scope="module")
-def fitted() -> dict[str, RatingPredictor]:
+def fitted() -> dict[str, ProcessPredictor]:
     train, _ = parts(tasteful())
     return {
-        "full": RatingPredictor(learn="defaults").fit(train),
-        "fast": RatingPredictor(preset="fast").fit(train),
+        "full": ProcessPredictor(learn="defaults").fit(train),
+        "fast": ProcessPredictor(preset="fast").fit(train),
     }
 
 
@@ -149,9 +149,9 @@ def test_fold_in_is_close_to_training_with_the_user(preset: str) -> None:
     ratings = tasteful(2, n_users=60)
     train, test = parts(ratings)
     newcomer = train.users == 17
-    without = RatingPredictor(preset=preset, learn="defaults").fit(train.select(~newcomer))
+    without = ProcessPredictor(preset=preset, learn="defaults").fit(train.select(~newcomer))
     folded = without.fold_in(train.select(newcomer))
-    retrained = RatingPredictor(preset=preset, learn="defaults").fit(train)
+    retrained = ProcessPredictor(preset=preset, learn="defaults").fit(train)
     items = ratings.item_ids
     users = np.repeat(ratings.user_ids[17], len(items))
     values = ratings.scale.values
@@ -167,7 +167,7 @@ def test_fold_in_is_close_to_training_with_the_user(preset: str) -> None:
                                                         ("fast", False, 1e-5)])  # fmt: skip
 def test_folding_in_a_known_user_again_changes_little(preset, refit, most) -> None:
     train, _ = parts(tasteful())
-    model = RatingPredictor(preset=preset, learn="defaults", refit=refit).fit(train)
+    model = ProcessPredictor(preset=preset, learn="defaults", refit=refit).fit(train)
     again = model.fold_in(train.select(train.users == 5))
     users, items = np.repeat(105, 30), np.arange(500, 530)
     before, after = (m._scores(m._resolve(users, items, None)) for m in (model, again))
@@ -200,7 +200,7 @@ def test_permuted_targets_cannot_be_predicted() -> None:
     frame["rating"] = rng.permutation(frame["rating"])
     shuffled = Ratings.from_frame(frame, scale=train.scale)
     for preset in PRESETS:
-        model = RatingPredictor(preset=preset, learn="defaults").fit(shuffled)
+        model = ProcessPredictor(preset=preset, learn="defaults").fit(shuffled)
         assert log_loss(model, test) > entropy(shuffled, test) - 0.03
         left_out, y = model.process_.left_out, model.process_.data.y
         assert abs(np.corrcoef(left_out, y)[0, 1]) < 0.25
@@ -208,7 +208,7 @@ def test_permuted_targets_cannot_be_predicted() -> None:
 
 def test_numbers_do_not_depend_on_n_jobs() -> None:
     train, test = parts(tasteful(5, dated=True))
-    models = [RatingPredictor(learn_iter=2, n_jobs=n).fit(train) for n in (1, 3)]
+    models = [ProcessPredictor(learn_iter=2, n_jobs=n).fit(train) for n in (1, 3)]
     p = [model.predict_proba(*ids(test), test.timestamps) for model in models]
     assert np.array_equal(p[0], p[1])
     assert models[0].weights_ == models[1].weights_
@@ -218,15 +218,15 @@ def test_numbers_do_not_depend_on_n_jobs() -> None:
 
 def test_refit_under_the_ordinal_likelihood() -> None:
     train, test = parts(tasteful(6))
-    plain = RatingPredictor(learn="defaults", refit=False).fit(train)
-    refit = RatingPredictor(learn="defaults").fit(train)
+    plain = ProcessPredictor(learn="defaults", refit=False).fit(train)
+    refit = ProcessPredictor(learn="defaults").fit(train)
     assert log_loss(refit, test) < log_loss(plain, test) + 0.03
     assert not np.array_equal(refit.process_.a, plain.process_.a)
 
 
 def test_decisions() -> None:
     train, test = parts(tasteful(7))
-    model = RatingPredictor(preset="fast").fit(train)
+    model = ProcessPredictor(preset="fast").fit(train)
     p = model.predict_proba(*ids(test))
     model.decision = "mode"
     assert np.array_equal(model.predict(*ids(test)), test.scale.values[p.argmax(axis=1)])
@@ -240,7 +240,7 @@ def test_decisions() -> None:
 @pytest.mark.parametrize("scale", [Scale.regular(0.5, 5, 0.5), Scale([0, 1]), Scale([-1, 0, 7])])
 def test_any_scale(preset: str, scale: Scale) -> None:
     train, test = parts(tasteful(8, scale=scale))
-    model = RatingPredictor(preset=preset, learn="defaults").fit(train)
+    model = ProcessPredictor(preset=preset, learn="defaults").fit(train)
     assert model.predict_proba(*ids(test)).shape == (test.n_ratings, scale.n_ranks)
     assert set(model.predict(*ids(test))) <= set(scale.values)
     assert log_loss(model, test) < entropy(train, test)
@@ -259,7 +259,7 @@ def test_corner_cases(preset: str) -> None:
     train = whole.select(whole.user_ids.take(whole.users) != 902)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        model = RatingPredictor(preset=preset, learn_iter=1).fit(train)
+        model = ProcessPredictor(preset=preset, learn_iter=1).fit(train)
         p = model.predict_proba([900, 901, 901, 902, 105], [503, 512, 501, 501, 999])
     assert np.isfinite(p).all()
     assert np.allclose(p.sum(axis=1), 1.0)
@@ -275,7 +275,7 @@ def test_everybody_rated_everything(preset: str) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"user": np.repeat(np.arange(5), 3), "item": np.tile(np.arange(3), 5)})
     frame["rating"] = rng.integers(1, 6, 15)
-    model = RatingPredictor(preset=preset, learn="defaults")
+    model = ProcessPredictor(preset=preset, learn="defaults")
     p = model.fit(Ratings.from_frame(frame, scale=range(1, 6))).predict_proba([0, 1, 9], [0, 2, 1])
     assert np.allclose(p.sum(axis=1), 1.0)
     assert (p > 0).all()
@@ -284,7 +284,7 @@ def test_everybody_rated_everything(preset: str) -> None:
 def test_all_ratings_equal() -> None:
     frame = pd.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 3, 2], "rating": 4.0})
     for preset in PRESETS:
-        model = RatingPredictor(preset=preset).fit(Ratings.from_frame(frame, scale=range(1, 6)))
+        model = ProcessPredictor(preset=preset).fit(Ratings.from_frame(frame, scale=range(1, 6)))
         assert model.predict([1, 9], [3, 9]).tolist() == [4.0, 4.0]
 
 
@@ -292,10 +292,10 @@ def test_times() -> None:
     dated, _ = parts(tasteful(10, dated=True))
     zero = dated._replaced(timestamps=np.zeros(dated.n_ratings))
     users, items = ids(dated)
-    plain = RatingPredictor(preset="fast").fit(dated.without_timestamps())
-    zeros = RatingPredictor(preset="fast").fit(zero)
+    plain = ProcessPredictor(preset="fast").fit(dated.without_timestamps())
+    zeros = ProcessPredictor(preset="fast").fit(zero)
     assert np.array_equal(plain.predict_proba(users, items), zeros.predict_proba(users, items))
-    timed = RatingPredictor(preset="fast").fit(dated)
+    timed = ProcessPredictor(preset="fast").fit(dated)
     assert any(name.startswith("item.time") for name in timed.weights_)
     when = np.asarray(dated.timestamps)
     assert not np.allclose(
@@ -308,7 +308,7 @@ def test_times() -> None:
     assert np.allclose(mixed[1::2], timed.predict_proba(users[1::2], items[1::2], when[1::2]))
     assert np.allclose(mixed[::2], timed.predict_proba(users[::2], items[::2]))
     with pytest.raises(ArgumentError, match="no times"):
-        RatingPredictor(use_time=True).fit(zero)
+        ProcessPredictor(use_time=True).fit(zero)
     with pytest.raises(ArgumentError, match="pair up"):
         timed.predict_proba(users, items, [1])
 
@@ -323,35 +323,35 @@ def test_memory_is_estimated_and_held_to_its_limit() -> None:
     bytes_of += 8 * (data.item_side.sizes**2).sum() + 4 * (data.user_side.sizes**2).sum()
     assert both == pytest.approx(bytes_of / 1e9, rel=1e-6)
     with pytest.warns(UserWarning, match='fitted as preset="fast"'):
-        model = RatingPredictor(max_memory=(one + both) / 2).fit(train)
+        model = ProcessPredictor(max_memory=(one + both) / 2).fit(train)
     assert not model.process_.data.two_sided
     users, items = ids(train)
-    fast = RatingPredictor(preset="fast").fit(train)
+    fast = ProcessPredictor(preset="fast").fit(train)
     assert np.array_equal(model.predict_proba(users, items), fast.predict_proba(users, items))
     with pytest.raises(DataError, match="max_memory"):
-        RatingPredictor(max_memory=one / 2).fit(train)
+        ProcessPredictor(max_memory=one / 2).fit(train)
 
 
 def test_components_can_be_chosen() -> None:
     train, _ = parts(tasteful(11))
-    model = RatingPredictor(components=["item.constant", "user.constant"], learn="defaults")
+    model = ProcessPredictor(components=["item.constant", "user.constant"], learn="defaults")
     model.fit(train)
     assert set(model.weights_) == {"item.constant", "user.constant"}
     with pytest.raises(ArgumentError, match=r"item\.magic"):
-        RatingPredictor(components=["item.magic"]).fit(train)
+        ProcessPredictor(components=["item.magic"]).fit(train)
 
 
 def test_wrong_parameters_are_refused() -> None:
     train, _ = parts(tasteful(12))
     for params in ({"preset": "slow"}, {"learn": "no"}, {"use_time": "yes"}, {"learn_iter": 0}):
         with pytest.raises(ArgumentError):
-            RatingPredictor(**params).fit(train)
+            ProcessPredictor(**params).fit(train)
 
 
 def test_calibration_and_coverage() -> None:
     """Of what the model gives 80 % or more, at least about 80 % comes true; so for medians."""
     train, test = parts(tasteful(13, n_users=150, n_items=60, share=0.4))
-    p = RatingPredictor(preset="fast").fit(train).predict_proba(*ids(test))
+    p = ProcessPredictor(preset="fast").fit(train).predict_proba(*ids(test))
     cumulative = np.cumsum(p, axis=1)
     rows = np.arange(test.n_ratings)
     upper, lower = (

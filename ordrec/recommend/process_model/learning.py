@@ -7,9 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from ordrec.ratings import Ratings
-from ordrec.recommend.predictor.fitted import FittedPredictor
-from ordrec.recommend.predictor.preparation import Preparation, prepare
-from ordrec.recommend.predictor.side_features import SideFeatures
 from ordrec.recommend.process.covariance import JointData
 from ordrec.recommend.process.fitting import (
     TOLERANCE,
@@ -21,6 +18,9 @@ from ordrec.recommend.process.fitting import (
 from ordrec.recommend.process.hold_out import learn_weights
 from ordrec.recommend.process.posterior_mean import new_pairs
 from ordrec.recommend.process.weights import DEFAULTS, FAST_DEFAULTS, TIME_SCALES, Layout, Weights
+from ordrec.recommend.process_model.fitted import FittedPredictor
+from ordrec.recommend.process_model.preparation import Preparation, prepare
+from ordrec.recommend.process_model.side_features import SideFeatures
 from ordrec.recommend.units import Units
 
 __all__ = ["fit_predictor"]
@@ -32,23 +32,27 @@ def fit_predictor(
     ratings: Ratings,
     side: SideFeatures,
     config: Preparation,
-    *,
-    learn: bool,
     learn_iter: int,
+    *,
     refit: bool,
     seed: int,
     n_jobs: int,
+    weights: Mapping[str, float] | None = None,
 ) -> tuple[FittedPredictor, list[float]]:
-    """Everything that is learnt from ratings, and the RMSE of each evaluation of learning."""
+    """Everything that is learnt from ratings, and the RMSE of each evaluation of learning.
+
+    The weights of the components are learnt in ``learn_iter`` iterations, from the given ones or
+    the defaults on; with 0 iterations they stay.
+    """
     units = Units.of(ratings.values, float(np.diff(ratings.scale.values).min()))
-    by_name: Mapping[str, float] = DEFAULTS if config.two_sided else FAST_DEFAULTS
+    by_name = weights or (DEFAULTS if config.two_sided else FAST_DEFAULTS)
     errors: list[float] = []
-    if learn:
+    if learn_iter:
         by_name, errors = learnt_weights(
             ratings, side, units, config, by_name, max_iter=learn_iter, seed=seed, n_jobs=n_jobs
         )
-    data, weights = weighted_data(ratings, side, units, config, by_name, seed=seed, n_jobs=n_jobs)
-    process = fit_process(data, weights, seed, n_jobs)
+    data, start = weighted_data(ratings, side, units, config, by_name, seed=seed, n_jobs=n_jobs)
+    process = fit_process(data, start, seed, n_jobs)
     probit = fit_probit(process, ratings.scale.n_ranks)
     likelihood = None
     if refit and config.two_sided:

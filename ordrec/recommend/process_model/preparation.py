@@ -14,7 +14,6 @@ from scipy import sparse
 from ordrec.errors import DataError
 from ordrec.features.matrix import damped_biases
 from ordrec.ratings import Ratings
-from ordrec.recommend.predictor.side_features import SideFeatures
 from ordrec.recommend.process.covariance import JointData
 from ordrec.recommend.process.loadings import cross_fitted_loadings
 from ordrec.recommend.process.pair_sums import N_SUMS, build_side, empty_side
@@ -23,6 +22,7 @@ from ordrec.recommend.process.shared_features import (
     SharedFeatures,
     implicit_features,
 )
+from ordrec.recommend.process_model.side_features import SideFeatures
 from ordrec.recommend.units import Units
 
 __all__ = ["Preparation", "memory_needed", "prepare", "within_memory"]
@@ -95,11 +95,11 @@ def within_memory(
     size = f"{ratings.n_users} users x {ratings.n_items} items"
     if less > limit:
         raise DataError(
-            f"RatingPredictor: {size} take {less:.1f} GB or more, and max_memory is {limit:g}: "
+            f"ProcessPredictor: {size} take {less:.1f} GB or more, and max_memory is {limit:g}: "
             f"raise it, leave out items with few ratings, or use OrdinalFactors"
         )
     warnings.warn(
-        f"RatingPredictor: {size} take {needed:.1f} GB with both sides, and max_memory is "
+        f"ProcessPredictor: {size} take {needed:.1f} GB with both sides, and max_memory is "
         f'{limit:g}: fitted as preset="fast", which takes {less:.1f} GB',
         stacklevel=4,
     )

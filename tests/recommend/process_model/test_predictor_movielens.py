@@ -10,12 +10,12 @@ import pytest
 from ordrec.datasets import load_movielens
 from ordrec.evaluation.metrics.measures import Outcome, measure_from_name
 from ordrec.ratings import Ratings
-from ordrec.recommend.predictor.model import RatingPredictor
+from ordrec.recommend.process_model.model import ProcessPredictor
 
 pytestmark = [pytest.mark.realdata, pytest.mark.slow]
 
 
-def figures(model: RatingPredictor, ratings: Ratings, timed: bool) -> dict[str, float]:
+def figures(model: ProcessPredictor, ratings: Ratings, timed: bool) -> dict[str, float]:
     test = ratings.select(ratings.folds["u1"])
     model.fit(ratings.select(~ratings.folds["u1"]))
     users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
@@ -33,7 +33,7 @@ def movielens(real_data: Path) -> Ratings:
 
 
 def test_fast_beats_factorisation_machines_on_ids(movielens: Ratings) -> None:
-    model = RatingPredictor(preset="fast", use_side=False, use_time=False, n_jobs=-1)
+    model = ProcessPredictor(preset="fast", use_side=False, use_time=False, n_jobs=-1)
     found = figures(model, movielens, timed=False)
     assert found["int_mae"] < 0.6643
     assert found["mze"] < 0.5421
@@ -48,7 +48,7 @@ def test_fast_beats_factorisation_machines_on_ids(movielens: Ratings) -> None:
 def test_full_reaches_the_study(
     movielens: Ratings, inputs: str, rmse: float, log_loss: float
 ) -> None:
-    model = RatingPredictor(
+    model = ProcessPredictor(
         use_side=inputs != "ids",
         use_time="auto" if inputs == "time" else False,
         learn="defaults",
@@ -64,7 +64,7 @@ def test_permuted_ratings_predict_nothing(movielens: Ratings) -> None:
     train = ~movielens.folds["u1"]
     levels = movielens.levels.copy()
     levels[train] = np.random.default_rng(0).permutation(levels[train])
-    model = RatingPredictor(preset="fast", use_side=False, use_time=False, n_jobs=-1)
+    model = ProcessPredictor(preset="fast", use_side=False, use_time=False, n_jobs=-1)
     shuffled = movielens._replaced(levels=levels)
     share = np.bincount(movielens.levels[train]) / train.sum()
     test = movielens.levels[movielens.folds["u1"]]

@@ -1,4 +1,4 @@
-"""Columns of any kind and name in a `RatingPredictor`: used, said, declared, kept in files."""
+"""Columns of any kind and name in a `ProcessPredictor`: used, said, declared, kept in files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from ordrec.errors import ArgumentError
 from ordrec.persistence import load, load_arrays, save, save_arrays
 from ordrec.ratings import Ratings
-from ordrec.recommend.predictor.model import RatingPredictor
-from ordrec.recommend.predictor.side_features import SideFeatures
+from ordrec.recommend.process_model.model import ProcessPredictor
+from ordrec.recommend.process_model.side_features import SideFeatures
 
 N_USERS, N_ITEMS = 60, 40
 
@@ -50,7 +50,7 @@ def halves(ratings: Ratings) -> tuple[Ratings, Ratings]:
     return ratings.select(~held), ratings.select(held)
 
 
-def log_loss(model: RatingPredictor, test: Ratings) -> float:
+def log_loss(model: ProcessPredictor, test: Ratings) -> float:
     p = model.predict_proba(test.user_ids.take(test.users), test.item_ids.take(test.items))
     return float(-np.mean(np.log(p[np.arange(test.n_ratings), test.levels])))
 
@@ -58,8 +58,8 @@ def log_loss(model: RatingPredictor, test: Ratings) -> float:
 @pytest.mark.parametrize("preset", ["fast", "full"])
 def test_columns_of_any_name_make_predictions_better(preset) -> None:
     train, test = halves(shop())
-    model = RatingPredictor(preset, learn="defaults").fit(train)
-    plain = RatingPredictor(preset, learn="defaults", use_side=False).fit(train)
+    model = ProcessPredictor(preset, learn="defaults").fit(train)
+    plain = ProcessPredictor(preset, learn="defaults", use_side=False).fit(train)
     assert log_loss(model, test) < log_loss(plain, test) - 0.01
     assert {"item.labels", "item.numbers"} <= set(model.weights_)
     assert plain.side_columns_ == {}
@@ -75,7 +75,7 @@ def test_columns_of_any_name_make_predictions_better(preset) -> None:
 def test_kinds_are_declared_and_stored(tmp_path) -> None:
     ratings = shop()
     kinds = {"name": "text", "price": "ignore"}
-    model = RatingPredictor("fast", side_kinds=kinds).fit(ratings)
+    model = ProcessPredictor("fast", side_kinds=kinds).fit(ratings)
     assert model.side_columns_["item"] == {
         "name": "text", "maker": "categorical", "price": "ignored: as declared",
     }  # fmt: skip
@@ -85,7 +85,7 @@ def test_kinds_are_declared_and_stored(tmp_path) -> None:
     assert again.side_kinds == kinds
     assert again.fit(ratings).weights_ == model.weights_
     with pytest.raises(ArgumentError, match="no side table has a column 'brand'"):
-        RatingPredictor("fast", side_kinds={"brand": "text"}).fit(ratings)
+        ProcessPredictor("fast", side_kinds={"brand": "text"}).fit(ratings)
 
 
 def test_a_table_of_which_nothing_can_be_used_is_warned_of() -> None:
@@ -106,7 +106,7 @@ def test_several_columns_make_a_mean_of_kernels() -> None:
 
 
 def test_former_names_in_files_are_understood(tmp_path) -> None:
-    model = RatingPredictor(learn="defaults", components=["item.labels", "user.labels"])
+    model = ProcessPredictor(learn="defaults", components=["item.labels", "user.labels"])
     model.fit(shop())
     save(model, tmp_path / "now")
     arrays, metadata = load_arrays(tmp_path / "now")

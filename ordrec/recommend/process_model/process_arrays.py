@@ -1,4 +1,4 @@
-"""The Gaussian process of a `RatingPredictor` as arrays and metadata of a model file, and back.
+"""The Gaussian process of a `ProcessPredictor` as arrays and metadata of a model file, and back.
 
 A file holds the ratings, the loadings, the features and the dual coefficients. The pair sums,
 which would take most of the space, are recomputed from these, with the same numbers.
@@ -15,12 +15,12 @@ import numpy as np
 from ordrec.errors import ModelFileError
 from ordrec.features.matrix import Biases
 from ordrec.persistence import take, take_rows
-from ordrec.recommend.predictor.side_features import current_name
 from ordrec.recommend.process.covariance import Covariance, JointData
 from ordrec.recommend.process.fitting import Process
 from ordrec.recommend.process.pair_sums import OwnerSide, build_side, empty_side
 from ordrec.recommend.process.shared_features import SharedFeatures
 from ordrec.recommend.process.weights import TIME_SCALES, Layout, Weights
+from ordrec.recommend.process_model.side_features import current_name
 from ordrec.recommend.thresholds.state import number
 
 __all__ = ["process_from_arrays", "process_to_arrays"]

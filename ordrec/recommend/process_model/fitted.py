@@ -1,4 +1,4 @@
-"""What a `RatingPredictor` has learnt, as data: for fold-in, explanations, lists and files."""
+"""What a `ProcessPredictor` has learnt, as data: for fold-in, explanations, lists and files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["FittedPredictor"]
 
 @dataclass(frozen=True)
 class FittedPredictor:
-    """The fitted parts of a `RatingPredictor`, all of its users from training.
+    """The fitted parts of a `ProcessPredictor`, all of its users from training.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from ordrec.datasets import load_dataset
 from ordrec.errors import DataError
 from ordrec.linalg.lapack import ADDRESSES, inverse_diagonal_factorised
 from ordrec.ratings import Ratings
-from ordrec.recommend import RatingPredictor
+from ordrec.recommend import ProcessPredictor
 from ordrec.recommend.predictor import fold_in
 
 # In stars, of the expected rating, as the docstring of `fold_in` says: mean and most.
@@ -32,11 +32,11 @@ def test_a_new_user_is_predicted_as_by_training_with_him(ratings, preset: str, d
     """Weights are fixed, so that the two models differ in this user alone."""
     newcomers = [12, 31, 55]
     how = {"preset": preset, "learn": "defaults"}
-    before = RatingPredictor(**how).fit(ratings.select(~np.isin(ratings.users, newcomers)))
+    before = ProcessPredictor(**how).fit(ratings.select(~np.isin(ratings.users, newcomers)))
     mean, most = TOLERANCE[preset]
     for code in newcomers[:2]:
         others = [other for other in newcomers if other != code]
-        trained = RatingPredictor(**how).fit(ratings.select(~np.isin(ratings.users, others)))
+        trained = ProcessPredictor(**how).fit(ratings.select(~np.isin(ratings.users, others)))
         folded = before.fold_in(ratings.select(ratings.users == code))
         items = ratings.item_ids
         users = np.repeat(ratings.user_ids[code], len(items))
@@ -52,7 +52,7 @@ def test_a_new_user_is_predicted_as_by_training_with_him(ratings, preset: str, d
 
 @pytest.mark.parametrize("preset", TOLERANCE)
 def test_ratings_one_by_one_are_as_good_as_all_at_once(ratings, preset: str) -> None:
-    model = RatingPredictor(preset=preset, learn="defaults").fit(
+    model = ProcessPredictor(preset=preset, learn="defaults").fit(
         ratings.select(ratings.users != 12)
     )
     own = ratings.select(ratings.users == 12).to_frame().head(6)
@@ -74,7 +74,7 @@ def test_ratings_one_by_one_are_as_good_as_all_at_once(ratings, preset: str) -> 
 
 
 def test_explanations_of_a_new_user_add_up_with_and_without_a_time(ratings) -> None:
-    model = RatingPredictor(learn="defaults").fit(ratings.select(ratings.users != 12))
+    model = ProcessPredictor(learn="defaults").fit(ratings.select(ratings.users != 12))
     model = model.fold_in(ratings.select(ratings.users == 12))
     user = ratings.user_ids[12]
     rated = ratings.of_user(user)
@@ -89,7 +89,7 @@ def test_explanations_of_a_new_user_add_up_with_and_without_a_time(ratings) -> N
 
 
 def test_items_and_ratings_that_the_model_does_not_know(ratings) -> None:
-    model = RatingPredictor(preset="fast").fit(ratings)
+    model = ProcessPredictor(preset="fast").fit(ratings)
     strange = pd.DataFrame({"user": [-5, -5], "item": [-1, -2], "rating": [5.0, 1.0]})
     folded = model.fold_in(Ratings.from_frame(strange, scale=ratings.scale))
     items = ratings.item_ids[:9]

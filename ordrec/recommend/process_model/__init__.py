@@ -1,0 +1,1 @@
+"""`ProcessPredictor`: the joint Gaussian process as a rating model."""
