@@ -277,7 +277,7 @@ def _note_if_unknown(fitted: Any, user: Any, item: Any = None) -> None:
 def _with_titles(fitted: Any, table: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return the table with titles next to the ids of items, if the model has titles."""
     titles = getattr(fitted, "titles_", None)
-    if titles is None:
+    if titles is None or "title" in table:
         return table
     of_item = dict(zip(fitted.item_ids_.tolist(), titles, strict=True))
     items = table[column]

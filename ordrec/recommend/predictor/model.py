@@ -136,7 +136,7 @@ class RatingPredictor(IdMappedModel):
             self.pool_weights_ = self._learnt_pool(ratings, self.process_model_)
         self.side_columns_ = self.factors_.side_columns_
         self.titles_ = item_titles(ratings.item_table)
-        self.choice_stage_ = ChoiceStage(self.n_jobs)
+        self.choice_stage_ = self._choice_stage()
         return self
 
     def _process(self) -> ProcessPredictor:
@@ -363,6 +363,13 @@ class RatingPredictor(IdMappedModel):
             np.append(known.user_counts > 0, False)[user_codes],
             np.append(known.item_counts > 0, False)[item_codes],
         )
+
+    def _choice_stage(self) -> ChoiceStage:
+        """The choice model behind lists, to be fitted to the training ratings."""
+        if self.process_model_ is not None:
+            return ChoiceStage(self.process_model_.fitted_.training_ratings, self.n_jobs)
+        assert self.factors_ is not None
+        return ChoiceStage(self.factors_.known_ratings, self.n_jobs)
 
     def _known_ratings(self) -> Ratings:
         """The ratings that the model was fitted to, or that were folded in."""

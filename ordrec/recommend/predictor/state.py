@@ -10,7 +10,6 @@ import numpy as np
 from ordrec.errors import ModelFileError
 from ordrec.persistence import model_of, state_of, texts_from_arrays, texts_to_arrays
 from ordrec.recommend.factors.model import OrdinalFactors
-from ordrec.recommend.predictor.listing import ChoiceStage
 from ordrec.recommend.predictor.pool import LIMIT, PoolWeights
 from ordrec.recommend.process_model.model import ProcessPredictor
 from ordrec.recommend.thresholds.state import checked_decision, number, plain_decision
@@ -50,7 +49,6 @@ def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any
     model = cls._from_identity(arrays, metadata)
     model.decision = checked_decision(model.decision, model.scale_.n_ranks)
     model._check_parameters()
-    model.choice_stage_ = ChoiceStage(model.n_jobs)
     if "members" not in metadata:
         return _of_version_0_1(model, arrays, metadata)
     for name, kind in MEMBERS.items():
@@ -78,6 +76,7 @@ def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any
         raise ModelFileError(f"preset {str(preset)[:50]!r} does not fit its models")
     model.preset_ = preset
     model.pool_weights_ = _pool_weights(metadata["pool"])
+    model.choice_stage_ = model._choice_stage()
     model.titles_ = _titles(model, arrays, metadata)
     model.side_columns_ = members[1].side_columns_ if members[1] else members[0].side_columns_
     return model
@@ -89,6 +88,7 @@ def _of_version_0_1(model: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
     model.factors_ = None
     model.preset_ = model.preset
     model.pool_weights_ = {"undated": (1.0, 0.0)}
+    model.choice_stage_ = model._choice_stage()
     model.titles_, model.side_columns_ = _titles(model, arrays, metadata), {}
     return model
 
