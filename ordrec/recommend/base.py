@@ -12,7 +12,7 @@ from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.persistence import LARGEST, ids_from_arrays, ids_to_arrays
 from ordrec.ratings import Ratings, Scale
 
-__all__ = ["IdMappedModel", "codes_of", "codes_of_pairs"]
+__all__ = ["IdMappedModel", "codes_of", "codes_of_pairs", "times_of_pairs"]
 
 
 def codes_of(index: pd.Index, ids: Any) -> np.ndarray:
@@ -32,6 +32,18 @@ def codes_of_pairs(
             f"users and items must pair up, got {user_codes.size} users and {item_codes.size} items"
         )
     return user_codes, item_codes
+
+
+def times_of_pairs(timestamps: Any, n_pairs: int) -> np.ndarray:
+    """Seconds since 1970 of each pair, 0 where unknown, all 0 without timestamps."""
+    if timestamps is None:
+        return np.zeros(n_pairs)
+    times = np.nan_to_num(np.asarray(timestamps, dtype=np.float64))
+    if times.shape != (n_pairs,):
+        raise ArgumentError(
+            f"timestamps must pair up with users, got {times.size} for {n_pairs} users"
+        )
+    return times
 
 
 class IdMappedModel:

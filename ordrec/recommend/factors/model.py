@@ -49,7 +49,7 @@ from ordrec.features.side_features import SideEncoder, side_encoders
 from ordrec.ordinal.decisions import decide
 from ordrec.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel, codes_of
+from ordrec.recommend.base import IdMappedModel, codes_of, times_of_pairs
 from ordrec.recommend.factors.direction import Direction, Fit, Task
 from ordrec.recommend.factors.history import RatingHistory
 from ordrec.recommend.factors.newcomers import Newcomers
@@ -244,12 +244,13 @@ class OrdinalFactors(IdMappedModel):
         user_codes, item_codes = self._codes(users, items)
         if self.version_0_1_ is not None:
             return self.version_0_1_.probabilities(user_codes, item_codes)
+        times = times_of_pairs(timestamps, user_codes.size)
         order = np.argsort(user_codes, kind="stable")  # pairs of one user stand together
         user_codes, item_codes = user_codes[order], item_codes[order]
         p = self._pooled(self.directions_, user_codes, item_codes, None)
-        if self.dated_ and timestamps is not None:
-            times = np.asarray(timestamps, dtype=np.float64)[order]
-            rows = np.flatnonzero(times > 0)
+        times = times[order]
+        rows = np.flatnonzero(times > 0)
+        if self.dated_ and rows.size:
             p[rows] = self._pooled(self.dated_, user_codes[rows], item_codes[rows], times[rows])
         result = np.empty_like(p)
         result[order] = p

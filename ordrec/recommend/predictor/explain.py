@@ -57,7 +57,8 @@ class Explanation:
         """The first three terms, the n largest of the others, and one row with their rest."""
         general = self.table["source"].isin(SOURCES)
         others = largest_contributions(self.table[~general], n)
-        return pd.concat([self.table[general], others], ignore_index=True)
+        table = pd.concat([self.table[general], others], ignore_index=True)
+        return table.fillna({"title": ""}) if "title" in table else table
 
     def __str__(self) -> str:
         lines = [f"expected rating {self.expected:.2f}"]

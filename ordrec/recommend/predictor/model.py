@@ -14,7 +14,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel
+from ordrec.recommend.base import IdMappedModel, times_of_pairs
 from ordrec.recommend.factors.model import OrdinalFactors
 from ordrec.recommend.lists import check_list_length, item_titles
 from ordrec.recommend.pair_table import predict_pairs
@@ -194,7 +194,8 @@ class RatingPredictor(IdMappedModel):
 
     def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
         """One row per pair, one column per scale value in ascending order; rows sum to 1."""
-        self._codes(users, items)  # raises errors in the names of this model
+        codes, _ = self._codes(users, items)
+        times = times_of_pairs(timestamps, codes.size)
         if self.factors_ is None:
             assert self.process_model_ is not None
             return self.process_model_.predict_proba(users, items, timestamps)
@@ -203,13 +204,12 @@ class RatingPredictor(IdMappedModel):
             return p
         users, items = pd.Index(users), pd.Index(items)
         known = np.logical_and(*self.process_model_._known(users, items))
-        dated = np.zeros(len(p), dtype=bool)
-        if timestamps is not None and "dated" in self.pool_weights_:
-            dated = np.nan_to_num(np.asarray(timestamps, dtype=np.float64)) > 0
+        dated = (times > 0) & ("dated" in self.pool_weights_)
         for name, rows in (("undated", known & ~dated), ("dated", known & dated)):
             if rows.any():
-                times = np.asarray(timestamps)[rows] if name == "dated" else None
-                own = self.process_model_.predict_proba(users[rows], items[rows], times)
+                own = self.process_model_.predict_proba(
+                    users[rows], items[rows], np.where(dated, times, 0.0)[rows]
+                )
                 p[rows] = pooled(own, p[rows], self.pool_weights_[name])
         return p
 

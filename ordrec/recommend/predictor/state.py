@@ -65,6 +65,8 @@ def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any
     if members == (None, None):
         raise ModelFileError("it has neither a process nor factors")
     if model.factors_ is not None:
+        if model.factors_.version_0_1_ is not None:
+            raise ModelFileError("its factors are of version 0.1, which knew no pool")
         same = (
             model.factors_.user_ids_.equals(model.user_ids_)
             and model.factors_.item_ids_.equals(model.item_ids_)
@@ -104,6 +106,8 @@ def _pool_weights(stored: Mapping[str, Any]) -> dict[str, PoolWeights]:
 
 
 def _titles(model: Any, arrays: Any, metadata: Mapping[str, Any]) -> list[str] | None:
+    if type(metadata["titles"]) is not bool:
+        raise ModelFileError(f"titles is {str(metadata['titles'])[:50]!r}")
     titles = texts_from_arrays("titles", arrays) if metadata["titles"] else None
     if titles is not None and len(titles) != len(model.item_ids_):
         raise ModelFileError(f"{len(titles)} titles for {len(model.item_ids_)} items")

@@ -13,7 +13,7 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel, codes_of
+from ordrec.recommend.base import IdMappedModel, codes_of, times_of_pairs
 from ordrec.recommend.factors.history import paired_lists
 from ordrec.recommend.process.fitting import Process
 from ordrec.recommend.process_model.explain import ScoreExplanation, explain_pair
@@ -350,13 +350,7 @@ class ProcessPredictor(IdMappedModel):
     def _resolve(self, users: Any, items: Any, timestamps: Any) -> ResolvedPairs:
         """The arguments of a prediction, checked, with codes in place of ids."""
         user_codes, item_codes = self._codes(users, items)
-        times = np.zeros(user_codes.size)
-        if timestamps is not None:
-            times = np.nan_to_num(np.asarray(timestamps, dtype=np.float64))
-            if times.shape != user_codes.shape:
-                raise ArgumentError(
-                    f"timestamps must pair up with users, got {times.size} for {user_codes.size}"
-                )
+        times = times_of_pairs(timestamps, user_codes.size)
         return ResolvedPairs(user_codes, item_codes, times, folded_among(self.folded_, users))
 
     def _scores(self, pairs: ResolvedPairs) -> np.ndarray:

@@ -13,7 +13,7 @@ from ordrec.recommend import OrdinalFactors, ProcessPredictor, RatingPredictor
 from ordrec.recommend.predictor import model as predictor_model
 from ordrec.recommend.predictor.pool import EQUAL
 
-RATINGS = tasteful(n_users=60, n_items=30, share=0.9)  # of which more than 200 are held out
+RATINGS = tasteful(n_users=80, n_items=30, share=0.9)  # enough to learn exponents from
 
 
 def pairs_of(ratings: Ratings) -> set[tuple[Any, Any]]:

@@ -94,7 +94,7 @@ def test_fold_in_and_update_agree(models, preset: str) -> None:
     items, given = [500, 503, 900, 510], [5.0, 1.0, 3.0, 4.0]
     folded = model.fold_in(new_ratings(7, items, given, scale=TRAIN.scale))
     at_once = model.update([7] * 4, items, given)
-    one_by_one = model.update(7, [500, 503, 900], [5.0, 1.0, 2.0]).update(
+    one_by_one = model.update([7] * 3, [500, 503, 900], [5.0, 1.0, 2.0]).update(
         [7, 7], [900, 510], [3.0, 4.0]
     )
     users, asked = [7] * 31, [*TRAIN.item_ids, 900]
@@ -129,9 +129,9 @@ def test_ratings_are_read_by_value(models) -> None:
             one.predict_proba([7] * 30, TRAIN.item_ids), two.predict_proba([7] * 30, TRAIN.item_ids)
         )
         assert one._history(7)[1].tolist() == [2, 3, 4]
-        with pytest.raises(DataError, match=r"value 3\.5 is not on the scale 1"):
+        with pytest.raises(DataError, match=r"value 3\.5 is not on the scale"):
             model.fold_in(new_ratings(7, items, [3.0, 3.5, 4.0]))
-        with pytest.raises(DataError, match="value 9 is not on the scale 1"):
+        with pytest.raises(DataError, match="value 9 is not on the scale"):
             model.update(7, 500, 9.0)
 
 
@@ -161,7 +161,7 @@ def test_side_data_of_new_items_are_used() -> None:
 def test_cold_users_are_predicted_no_worse_than_by_the_histogram() -> None:
     """On a part of the bundled ratings, in which a fifth of the users is kept back."""
     whole = load_dataset("ml-latest-small-2016", offline=True)
-    some = whole.select((whole.users < 150) & (whole.item_counts >= 20)[whole.items]).compact()
+    some = whole.select((whole.users < 100) & (whole.item_counts >= 40)[whole.items]).compact()
     cold = some.users % 5 == 0
     train, test = some.select(~cold), some.select(cold)
     rows = np.arange(test.n_ratings)

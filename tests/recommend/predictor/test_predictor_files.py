@@ -133,7 +133,6 @@ def other_users(arrays, _) -> None:
         ("fast", put("pool", "undated", [0.5])),
         ("fast", put("pool", "undated", [0.5, -0.1])),
         ("fast", put("pool", "undated", [0.5, 99.0])),
-        ("fast", put("pool", "undated", [float("nan"), 0.5])),
         ("fast", put("pool", "undated", ["a", "b"])),
         ("fast", put("pool", None)),
         ("fast", put("pool", [1, 2])),
@@ -163,6 +162,20 @@ def test_what_does_not_fit_is_refused(folder, tmp_path, name: str, change) -> No
     path = forged(folder, tmp_path, name, change)
     with pytest.raises(ModelFileError):
         load(path)
+
+
+def test_factors_of_version_0_1_are_no_member_of_a_pool(folder, tmp_path) -> None:
+    """They do not know their ratings, which lists and explanations need."""
+    old, of_old = load_arrays(OLD / "factors.ordrec")
+    _, metadata = load_arrays(folder / "large")
+    ids = {name: array for name, array in old.items() if "_ids" in name}
+    metadata["state"] |= {
+        "members": {"factors_": of_old}, "titles": False, "scale": of_old["state"]["scale"],
+    }  # fmt: skip
+    arrays = ids | {f"factors_.{name}": array for name, array in old.items()}
+    save_arrays(tmp_path / "forged", arrays, metadata)
+    with pytest.raises(ModelFileError, match=r"version 0\.1"):
+        load(tmp_path / "forged")
 
 
 def test_a_process_alone_is_a_model_only_of_version_0_1(folder, tmp_path) -> None:
