@@ -307,10 +307,12 @@ def test_arrays_that_do_not_fit_together_are_refused(name, path, ratings):
     save(make_model(name, **STORABLE[name]).fit(ratings), path)
     arrays, metadata = load_arrays(path)
     for key, array in arrays.items():
-        wrong = {"cut": array[:-1], "missing": None, "retyped": array.astype(np.float32)}
-        if array.dtype.kind in "iu" and "ids" not in key:
-            wrong["pointing nowhere"] = np.full_like(array, 10**6)
-            wrong["negative"] = array - 10**6
+        wrong = {"missing": None, "retyped": array.astype(np.float32)}
+        if array.size:
+            wrong["cut"] = array[:-1]
+        if array.size and array.dtype.kind in "iu" and "ids" not in key:
+            wrong["pointing nowhere"] = np.full_like(array, np.iinfo(array.dtype).max)
+            wrong["negative"] = (array.astype(np.int64) - 10**6).astype(array.dtype)
         for how, changed in wrong.items():
             others = {k: v for k, v in arrays.items() if k != key}
             save_arrays(path, others if changed is None else others | {key: changed}, metadata)
@@ -319,6 +321,8 @@ def test_arrays_that_do_not_fit_together_are_refused(name, path, ratings):
                 continue
             if how == "cut" and name in ("mean", "histogram") and "ids" in key:
                 continue  # these two know nothing about single users and items
+            if how == "cut" and key.endswith("loss"):
+                continue  # a fit ends after any number of sweeps
             with pytest.raises(ModelFileError):
                 load(path)
     for key in metadata["state"]:

@@ -95,12 +95,14 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
         count = metadata[name]
         if type(count) is not int or not (name == "dated_" or count) or count > MOST_DIRECTIONS:
             raise ModelFileError(f"{count!r} directions, not 1 or 2")
-        directions = (
+        directions = tuple(
             Direction.from_arrays(
                 f"{name}{number}", arrays, (n_users, n_items), sides,
                 model._pattern.n_features, n_ranks - 1,
             )
             for number in range(count)
         )  # fmt: skip
-        setattr(model, name, tuple(directions))
+        if any((own.drift is None) == (name == "dated_") for own in directions):
+            raise ModelFileError("its dated directions, and only they, must have a drift")
+        setattr(model, name, directions)
     return model
