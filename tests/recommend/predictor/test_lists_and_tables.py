@@ -115,6 +115,24 @@ def test_times_of_lists() -> None:
     assert not np.allclose(model.predict_proba([103] * len(listed), listed["item"]), p)
 
 
+@pytest.mark.parametrize("preset", ["full", "large"])
+def test_numbers_do_not_depend_on_threads_and_are_the_same_each_time(preset: str) -> None:
+    """For "fast" see `test_hold_out`."""
+    dated = tasteful(5, n_users=25, n_items=20, dated=True)
+    models = [RatingPredictor(preset=preset, learn_iter=1, n_jobs=n).fit(dated)  # type: ignore[arg-type]
+              for n in (1, 3, 3)]  # fmt: skip
+    new = [["new", "new", 100], [501, 900, 900], [5.0, 1.0, 2.0], [12_000, 12_000, 13_000]]
+    for later in (models, [model.update(*new) for model in models]):
+        first, *others = later
+        for times in (None, dated.timestamps):
+            p = first.predict_proba(*ids(dated), times)
+            for other in others:
+                assert np.array_equal(other.predict_proba(*ids(dated), times), p)
+        for other in others:
+            assert other.pool_weights_ == first.pool_weights_
+            assert other.explain("new", 503).table.equals(first.explain("new", 503).table)
+
+
 def test_decisions(fitted) -> None:
     model = fitted["fast"]
     p = model.predict_proba(*ids(TEST))
