@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -90,8 +90,8 @@ class RatingPredictor(IdMappedModel):
     process_model_ : ProcessPredictor or None
     factors_ : OrdinalFactors or None
         None only in models that version 0.1 saved.
-    pool_weights_ : dict
-        Exponents of process and factors in the pool, for predictions "undated" and "dated".
+    pool_weights_ : (float, float)
+        Exponents of process and factors in the pool.
     side_columns_ : dict
         For "user" and "item": what each side column is used as, or why it is ignored.
     titles_ : list of str or None
@@ -129,7 +129,7 @@ class RatingPredictor(IdMappedModel):
         self._remember(ratings)
         self.preset_ = chosen_preset(self.preset, ratings, self.max_memory)
         log.info("preset %s for %d ratings", self.preset_, ratings.n_ratings)
-        self.process_model_, self.pool_weights_ = None, {"undated": (0.0, 1.0)}
+        self.process_model_, self.pool_weights_ = None, (0.0, 1.0)
         self.factors_ = self._factors().fit(ratings)
         if self.preset_ != "large":
             self.process_model_ = self._process().fit(ratings)
@@ -156,8 +156,11 @@ class RatingPredictor(IdMappedModel):
             n_jobs=self.n_jobs, random_state=self.random_state,
         )  # fmt: skip
 
-    def _learnt_pool(self, ratings: Ratings, process: ProcessPredictor) -> dict[str, PoolWeights]:
-        """Exponents of the pool, from fits to a part of the ratings."""
+    def _learnt_pool(self, ratings: Ratings, process: ProcessPredictor) -> PoolWeights:
+        """Exponents of the pool, from fits to a part of the ratings.
+
+        They are those of predictions without a time; for given times, others were hardly better.
+        """
         # the split on which the process learns its weights
         held = np.random.default_rng(self.random_state).random(ratings.n_ratings) < HELD_OUT
         inner, outer = ratings.select(~held), ratings.select(held)
@@ -165,15 +168,12 @@ class RatingPredictor(IdMappedModel):
         seen = (inner.user_counts[outer.users] > 0) & (inner.item_counts[outer.items] > 0)
         outer = outer.select(seen)
         if min(inner.n_ratings, outer.n_ratings) < 2:
-            return {"undated": EQUAL}
-        members = process.refitted(inner), self._factors().fit(inner)
+            return EQUAL
+        members = process.refitted(inner), replace(self._factors(), use_time=False).fit(inner)
         pairs = outer.user_ids.take(outer.users), outer.item_ids.take(outer.items)
-        weights = {}
-        for name, times in (("undated", None), ("dated", outer.timestamps)):
-            if name == "undated" or (times is not None and self.use_time):
-                first, second = (model.predict_proba(*pairs, times) for model in members)
-                weights[name] = learnt_pool(first, second, outer.levels)
-        log.info("weights of process and factors: %s", weights)
+        first, second = (model.predict_proba(*pairs) for model in members)
+        weights = learnt_pool(first, second, outer.levels)
+        log.info("weights of process and factors: %.3f and %.3f", *weights)
         return weights
 
     # ---- predictions -------------------------------------------------------------------------
@@ -202,15 +202,10 @@ class RatingPredictor(IdMappedModel):
         if self.process_model_ is None:
             return p
         users, items = pd.Index(users), pd.Index(items)
-        known = np.logical_and(*self.process_model_._known(users, items))
-        dated = np.zeros(len(p), dtype=bool)
-        if timestamps is not None and "dated" in self.pool_weights_:
-            dated = np.nan_to_num(np.asarray(timestamps, dtype=np.float64)) > 0
-        for name, rows in (("undated", known & ~dated), ("dated", known & dated)):
-            if rows.any():
-                times = np.asarray(timestamps)[rows] if name == "dated" else None
-                own = self.process_model_.predict_proba(users[rows], items[rows], times)
-                p[rows] = pooled(own, p[rows], self.pool_weights_[name])
+        known = np.flatnonzero(np.logical_and(*self.process_model_._known(users, items)))
+        times = None if timestamps is None else np.asarray(timestamps)[known]
+        own = self.process_model_.predict_proba(users[known], items[known], times)
+        p[known] = pooled(own, p[known], self.pool_weights_)
         return p
 
     def predict_frame(self, pairs: pd.DataFrame) -> pd.DataFrame:
