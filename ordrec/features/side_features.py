@@ -143,6 +143,10 @@ class SideEncoder:
         """Names of the blocks of numbers; the others are blocks of words."""
         return [name for name, (reader, _) in self._blocks.items() if reader.kind == "numeric"]
 
+    def columns_of(self, block: str) -> list[str]:
+        """The columns that a block is made of."""
+        return list(self._blocks[block][0].columns)
+
     def blocks(self, table: pd.DataFrame) -> dict[str, np.ndarray]:
         """Features of the rows of a table, for each column, or group of columns, that is used.
 
