@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ordrec.features.matrix import damped_biases
+from ordrec.features.matrix import Biases, damped_biases
 from ordrec.features.side_features import SideEncoder, side_encoders
 from ordrec.features.side_weights import block_weights
 from ordrec.ratings import Ratings
@@ -46,24 +46,26 @@ class SideFeatures:
     def of(cls, ratings: Ratings, kinds: Mapping[str, str] | None = None) -> SideFeatures:
         """The features of the side tables of ratings, with the declared kinds of some columns."""
         encoders = side_encoders(ratings.user_table, ratings.item_table, kinds)
-        sides = {side: _weighed(ratings, side, encoder) for side, encoder in encoders.items()}
+        if not encoders:
+            return cls()
+        bias = damped_biases(
+            ratings.users, ratings.items, ratings.values, ratings.n_users, ratings.n_items,
+            user_shrinkage=DAMPING, item_shrinkage=DAMPING,
+        )  # fmt: skip
+        sides = {side: _weighed(ratings, bias, side, encoder) for side, encoder in encoders.items()}
         features = {side: kernels for side, (kernels, _) in sides.items()}
         columns = {side: said for side, (_, said) in sides.items()}
         return cls(features.get("item", {}), features.get("user", {}), columns)
 
 
 def _weighed(
-    ratings: Ratings, side: str, encoder: SideEncoder
+    ratings: Ratings, bias: Biases, side: str, encoder: SideEncoder
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Kernels of one side as features, and what its columns are used as."""
     table = ratings.item_table if side == "item" else ratings.user_table
     blocks = {} if table is None else encoder.blocks(table)
     if not blocks:
         return {}, encoder.columns_
-    bias = damped_biases(
-        ratings.users, ratings.items, ratings.values, ratings.n_users, ratings.n_items,
-        user_shrinkage=DAMPING, item_shrinkage=DAMPING,
-    )  # fmt: skip
     rest = ratings.values - bias.predict(ratings.users, ratings.items)
     codes = (ratings.users, ratings.items) if side == "item" else (ratings.items, ratings.users)
     own = bias.item if side == "item" else bias.user
