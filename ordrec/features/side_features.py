@@ -21,6 +21,7 @@ from ordrec.features.side_columns import (
     is_missing,
     labels_of,
     separator_of,
+    text_of,
 )
 from ordrec.persistence import take
 
@@ -251,7 +252,8 @@ class _Reader:
         if self.kind == "numeric":
             return as_numbers(column)
         if self.kind == "text":
-            return np.where(is_missing(column), "", column.astype(str)).tolist()
+            missing = is_missing(column)
+            return ["" if gap else text_of(cell) for gap, cell in zip(missing, column, strict=True)]
         cells = column.tolist()
         known = {text: labels_of(text, self.separator) for text in set(filter(_is_text, cells))}
         return [
