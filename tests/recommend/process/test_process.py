@@ -10,8 +10,6 @@ import pytest
 from naive.naive_joint import naive_covariance, naive_left_out
 
 from ordrec.ratings import Ratings, Scale
-from ordrec.recommend.process_model.preparation import Preparation, prepare
-from ordrec.recommend.process_model.side_features import SideFeatures
 from ordrec.recommend.process.conjugate_gradients import inverse_diagonal, solve
 from ordrec.recommend.process.covariance import Covariance, JointData
 from ordrec.recommend.process.fitting import fit_process
@@ -20,6 +18,8 @@ from ordrec.recommend.process.owner_blocks import assemble
 from ordrec.recommend.process.pair_sums import build_side
 from ordrec.recommend.process.posterior_mean import adjoint, new_pairs, parts_of_mean
 from ordrec.recommend.process.weights import TIME_SCALES, Layout, Weights
+from ordrec.recommend.process_model.preparation import Preparation, prepare
+from ordrec.recommend.process_model.side_features import SideFeatures
 from ordrec.recommend.units import Units
 
 SMALL = Preparation(rank=2, n_folds=2, n_rounds=3, ridge=1.0, item_rank=3, user_rank=3)
