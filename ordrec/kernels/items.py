@@ -56,7 +56,7 @@ class ItemKernel:
         those of the items asked for, block by block, at the price of a pass over the ratings of
         these items. The result is the same; the log says which way was taken.
     n_jobs : int, optional
-        Threads of ``fit``; -1 means all cores.
+        Threads of ``fit``; all cores by default.
 
     Examples
     --------
@@ -262,8 +262,7 @@ class ItemKernel:
                     self._table[base : base + p + 1, n_sums + k] = G[p - first, : p + 1]
 
         starts = range(0, self.n_items_, ROWS_AT_A_TIME)
-        n_threads = worker_count(self.n_jobs)
-        with loop_threads(n_threads, hold_blas=n_threads > 1) as threads:
+        with loop_threads(worker_count(self.n_jobs)) as threads:
             list(threads.map(sum_rows, starts))
 
     def _ratings(self) -> tuple[np.ndarray, ...]:
