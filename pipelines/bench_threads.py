@@ -31,7 +31,8 @@ from typing import Any
 
 COLUMNS = ("default", "n_jobs=1", "n_jobs=-1", "OMP_NUM_THREADS=1")
 LIMIT = 1.2
-SLOW = {"GPOR": 500, "GPRanks": 500, "OPBE": 500}  # rows for those that take minutes otherwise
+SLOW = {"GPOR": 500, "GPRanks": 500, "OPBE": 500, "ORBoost": 300, "RankBoostAE": 300}
+# rows of those that would take minutes otherwise
 PEERS = ("surprise-svd", "surprise-knn", "implicit-bpr", "myfm", "ridge")  # not of this package
 
 
