@@ -184,7 +184,7 @@ def _take_compressed(
 def _neighbour_means(first: int, stop: int, k: int, n_items: int, *columns: Any) -> None:
     """The second term of (3) for some of the items asked for; the work space is made here."""
     work = np.zeros((n_items, 4)), np.zeros(n_items), np.empty(n_items, dtype=np.int64)
-    _add_neighbour_means(first, stop, *columns, *work, np.empty(k), np.empty(k))
+    _add_neighbour_means(first, stop, *columns, *work, np.empty(k), np.empty(k))  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
