@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from first_run import first_run
 
 from ordrec import Ratings
 from ordrec.datasets import load_movielens, synthetic_ratings
@@ -37,13 +38,13 @@ def main() -> None:
     options.add_argument("--ratings", type=int, nargs="*", default=[1_000_000])
     options.add_argument("--rank", type=int, default=OrdinalFactors.rank)
     options.add_argument("--sweeps", type=int, default=OrdinalFactors.n_iter)
-    options.add_argument("--threads", type=int, default=2)
+    options.add_argument("--threads", type=int, help="all cores by default")
     options.add_argument("--data", type=Path, help="folder with ml-100k")
     chosen = options.parse_args()
     if chosen.sweeps < 2:
         options.error("--sweeps must be at least 2 to extrapolate")
     model = OrdinalFactors(rank=chosen.rank, n_iter=chosen.sweeps, n_jobs=chosen.threads)
-    model.fit(synthetic_ratings(50, 40, n_ratings=500))  # compile
+    first_run(model.fit, synthetic_ratings(50, 40, n_ratings=500))
     for n_ratings in chosen.ratings:
         print(size_line(model, n_ratings), flush=True)
     if chosen.data:

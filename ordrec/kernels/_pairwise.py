@@ -43,7 +43,9 @@ __all__ = [
     "add_diagonal",
     "add_from_block",
     "add_from_table",
+    "column_moments",
     "leaf_vectors",
+    "mirror",
     "reordered",
     "row_moments",
     "table_rows",
@@ -97,14 +99,17 @@ def table_rows(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def row_moments(  # type: ignore[no-untyped-def]
-    block, rows, slot, item_start, raters, of_item, user_start, rated, of_user
+    block, rows, half, slot, item_start, raters, of_item, user_start, rated, of_user
 ):
-    """Moments of the given items (rows) with those that have a slot (columns)."""
+    """Moments of the given items (rows) with those that have a slot (columns).
+
+    With ``half``, only those with columns up to the row's own item.
+    """
     last = len(slot) - 1
     for a in range(len(rows)):
         _add_row(
             rows[a],
-            last,
+            rows[a] if half else last,
             slot,
             item_start,
             raters,
@@ -114,6 +119,28 @@ def row_moments(  # type: ignore[no-untyped-def]
             of_user,
             block[a],
         )
+
+
+@njit(cache=True, nogil=True)
+def column_moments(  # type: ignore[no-untyped-def]
+    block, columns, slot, item_start, raters, of_item, user_start, rated, of_user
+):
+    """The same moments, summed over the raters of the columns: ``slot`` is that of the rows."""
+    n_sources = of_item.shape[0]
+    for b in range(len(columns)):
+        p = columns[b]
+        for at in range(item_start[p], item_start[p + 1]):
+            v = raters[at]
+            for c in range(user_start[v], user_start[v + 1]):
+                k = slot[rated[c]]
+                if k < 0:
+                    continue
+                block[k, b, 0] += 1.0
+                for s in range(n_sources):
+                    mine, other = of_user[s, c], of_item[s, at]  # mine is the row's
+                    block[k, b, 1 + 3 * s] += mine * other
+                    block[k, b, 2 + 3 * s] += mine
+                    block[k, b, 3 + 3 * s] += other
 
 
 @njit(cache=True, nogil=True)
@@ -191,21 +218,21 @@ def add_from_table(out, table, rows, columns, same, left, right, A, B, layout, w
             _add_terms(line, table, at, 0, below, 1, a, left, right, A, B, layout, terms, leaves)
             _add_terms(line, table, at, below, end, 2, a, left, right, A, B, layout, terms, leaves)
     if same:
-        _mirror(out)
+        mirror(out)
 
 
 @njit(cache=True, nogil=True)
-def add_from_block(out, block, first, left, right, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
-    """The same for the rows ``first, first + 1, ...``, whose moments are given."""
+def add_from_block(out, block, first, same, left, right, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
+    """The same for the rows ``first, first + 1, ...``, whose moments are given; not mirrored."""
     n_columns = block.shape[1]
     at = np.arange(n_columns).astype(np.uintp)
     leaves = np.empty((len(layout) + 1, CHUNK), out.dtype)
     for k in range(block.shape[0]):
         a = first + k
-        _add_leaves(out[a], block[k], at, 0, n_columns, 1, a, left, right, layout, weights)
-        _add_terms(
-            out[a], block[k], at, 0, n_columns, 1, a, left, right, A, B, layout, terms, leaves
-        )
+        end = a + 1 if same else n_columns
+        _add_leaves(out[a], block[k], at, 0, end, 1, a, left, right, layout, weights)
+        if len(terms[0]) > 0:
+            _add_terms(out[a], block[k], at, 0, end, 1, a, left, right, A, B, layout, terms, leaves)
 
 
 @njit(cache=True, nogil=True)
@@ -299,7 +326,7 @@ def _add_terms(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _mirror(out):  # type: ignore[no-untyped-def]
+def mirror(out):  # type: ignore[no-untyped-def]
     """Copy the lower triangle to the upper one, tile by tile."""
     n = len(out)
     for top in range(0, n, TILE):

@@ -138,7 +138,7 @@ def scan_gram(
     rows : int
         Size of the chunks.
     n_jobs : int, optional
-        Threads; -1 means all cores. The result does not depend on it.
+        Threads; all cores by default. The result does not depend on it.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def scan_gram(
     slot[codes] = np.arange(codes.size)
     gram = np.zeros((codes.size, codes.size), dtype=dtype)
     starts = range(0, codes.size, ROWS_AT_A_TIME)
-    with loop_threads(worker_count(n_jobs), hold_blas=False) as threads:
+    with loop_threads(worker_count(n_jobs)) as threads:
         for chunk in scan.chunks(rows):
             part = _rewritten(chunk, leaves, centres, scales, user_shrinkage, slot)
             list(threads.map(partial(_add_rows, gram, ROWS_AT_A_TIME, *part), starts))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -21,8 +23,11 @@ from ordrec.kernels import Gaussian, Kernel, Precomputed, kernel_for
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.thresholds.link import fit_link
 from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.parallel import blas_for
 
-__all__ = ["KernelMixin", "OrdinalClassifier", "ProximityModel", "ThresholdModel"]
+__all__ = ["KernelMixin", "OrdinalClassifier", "ProximityModel", "ThresholdModel", "sharing_cores"]
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 LINK_FOLDS = 5
 BLOCK_ENTRIES = 2**22  # entries of a kernel matrix that are computed at a time
@@ -80,7 +85,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
                 f"{solution.violation:.3g} (tol {tol:g}){gap}: "
                 "raise max_iter, or scale the features",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,  # who called fit, which `sharing_cores` has wrapped
             )
 
     def __sklearn_tags__(self) -> Any:
@@ -193,6 +198,21 @@ class KernelMixin:
         tags.input_tags.pairwise = pairwise
         tags.input_tags.sparse = not pairwise
         return tags
+
+
+def sharing_cores(fit: Fit) -> Fit:
+    """Make a fit keep to the rules of `ordrec.parallel`, on the threads of BLAS.
+
+    They are held to one, except for large kernel matrices.
+    """
+
+    @wraps(fit)
+    def held(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        has_matrix = isinstance(self, KernelMixin) and self.kernel is not None
+        with blas_for(np.shape(X)[0] if has_matrix and hasattr(X, "ndim") and X.ndim else 0):
+            return fit(self, X, *args, **options)
+
+    return cast(Fit, held)
 
 
 def _gram_in_blocks(kernel: Kernel, X: Any, dtype: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ordrec.parallel.blas import one_blas_thread
 
-__all__ = ["Outcome", "attempt", "attempt_here", "within_task"]
+__all__ = ["Outcome", "attempt", "attempt_here", "become_worker", "within_task"]
 
 _thread = threading.local()
 
@@ -20,6 +20,11 @@ _thread = threading.local()
 def within_task() -> bool:
     """Whether this thread belongs to a worker and is running a task."""
     return getattr(_thread, "busy", False)
+
+
+def become_worker() -> None:
+    """Make this thread a worker's for as long as it lives."""
+    _thread.busy = True
 
 
 @dataclass

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from sklearn.utils import check_random_state
 
-from ordrec.ordinal.base import KernelMixin, ThresholdModel
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, sharing_cores
 
 __all__ = ["PRank"]
 
@@ -64,6 +64,7 @@ class PRank(KernelMixin, ThresholdModel):
         self.random_state = random_state
         self.classes = classes
 
+    @sharing_cores
     def fit(self, X: Any, y: Any) -> PRank:
         """Pass over the samples ``n_epochs`` times."""
         if self.n_epochs < 1:

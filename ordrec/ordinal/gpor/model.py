@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ordrec.kernels import ARDLinear, Kernel, Precomputed, kernel_for
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram, sharing_cores
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.ordinal.gpor.ep import expectation_propagation
 from ordrec.ordinal.gpor.evidence import (
@@ -177,6 +177,7 @@ class GPOR(KernelMixin, ThresholdModel):
 
     # ---- fitting -------------------------------------------------------------------------
 
+    @sharing_cores
     def fit(self, X: Any, y: Any) -> GPOR:
         """Maximise the evidence and keep the posterior."""
         self._check_parameters()
@@ -338,11 +339,11 @@ class GPOR(KernelMixin, ThresholdModel):
                 f"they (noise {self.noise_:.3g}) may be far from the best: use inference="
                 '"ep", or bound the noise from below',
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _warn(self, message: str) -> None:
-        warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=4)
+        warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=5)
 
     # ---- predicting ----------------------------------------------------------------------
 

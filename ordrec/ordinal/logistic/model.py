@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from ordrec.ordinal.base import KernelMixin, ThresholdModel
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, sharing_cores
 from ordrec.ordinal.logistic.newton import solve
 from ordrec.ordinal.logistic.representer import coordinates, expansion
 from ordrec.ordinal.losses import Loss, Reach, reach_of
@@ -115,6 +115,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         self.tol = tol
         self.max_iter = max_iter
 
+    @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OrdinalLogistic:
         """Fit weights and thresholds.
 

@@ -90,7 +90,7 @@ class Objective:
 
         groups = self._groups()
         if len(groups) > 1:
-            parts = run_all(sums, groups, engine="threads", n_jobs=-1)
+            parts = run_all(sums, groups, engine="threads")
         else:
             parts = [sums(groups[0])]
         total = _Sums._make(map(sum, zip(*parts, strict=True)))  # in a fixed order: reproducible

@@ -69,8 +69,7 @@ def solve(
         ``coef`` (n, r) and the biases as ``thresholds``; ``violation`` is that of `bias`,
         the largest of all ranks; the objective and the gap are sums over the ranks.
     """
-    n_threads = worker_count(n_jobs)
-    with loop_threads(n_threads, hold_blas=n_threads > 1) as threads:
+    with loop_threads(worker_count(n_jobs)) as threads:
         return _solve(gram, planes, eta, tol, max_iter, threads)
 
 

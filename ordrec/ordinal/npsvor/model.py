@@ -13,6 +13,7 @@ from ordrec.ordinal.npsvor.gram import DenseGram
 from ordrec.ordinal.npsvor.lowrank import FactoredGram, incomplete_cholesky
 from ordrec.ordinal.npsvor.problem import Planes, planes_for
 from ordrec.ordinal.solution import Solution
+from ordrec.parallel import one_blas_thread
 
 __all__ = ["NPSVOR"]
 
@@ -54,7 +55,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         Cholesky factor of at most ``max_rank`` columns. A precomputed one never is.
     max_rank : int
     n_jobs : int, optional
-        Threads; each works on one rank at a time.
+        Threads, all cores by default; each works on one rank at a time.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training. A rank without samples has no plane and never wins.
@@ -120,6 +121,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         self.n_jobs = n_jobs
         self.classes = classes
 
+    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NPSVOR:
         """Fit one plane per rank.
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ordrec.ordinal.base import BLOCK_ENTRIES, KernelMixin, ThresholdModel
+from ordrec.ordinal.base import BLOCK_ENTRIES, KernelMixin, ThresholdModel, sharing_cores
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.gram import Gram, factored_gram
@@ -49,6 +49,7 @@ class _SVOR(KernelMixin, ThresholdModel):
     ) -> Solution:
         """Solve the problem of the class."""
 
+    @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the expansion and the thresholds.
 

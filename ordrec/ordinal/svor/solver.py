@@ -7,7 +7,6 @@ at most ``tol`` and the gap at most ``tol / 10`` of the objective.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from ordrec.ordinal.svor.objective import dual_objective, primal_objective, sign
 from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
 from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
-from ordrec.parallel import one_blas_thread
+from ordrec.parallel import blas_for
 
 __all__ = ["GAP_PER_TOL", "Warm", "solve_pairs"]
 
@@ -178,8 +177,7 @@ def _interior(
     gap, T = INTERIOR_PER_GAP * GAP_PER_TOL * tol, start.b.size
     as_it_is = K.values.dtype == np.float32 or tol < SINGLE_TOL or K.factored
     precisions = [K] if as_it_is else [Gram(K.values.astype(np.float32), False), K]
-    # in small problems a second BLAS thread doubles the time
-    with one_blas_thread() if small or K.factored else nullcontext():
+    with blas_for(0 if K.factored else K.values.shape[0]):
         for coarse in precisions:
             ridge = _ridge(coarse)
             end = interior_point(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ordrec.parallel import one_blas_thread
+from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.factor_model import FactorModel, solve_rows
@@ -51,6 +51,7 @@ class ALSRanking(FactorModel):
                 alpha=self.alpha,
                 iterations=self.iterations,
                 random_state=self.random_state,
+                num_threads=worker_count(None),
                 dtype=np.float64,
             )
             model.fit(sparse.csr_matrix(history), show_progress=False)

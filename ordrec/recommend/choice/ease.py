@@ -53,7 +53,7 @@ class EASE(ChoiceModel):
         up to 0.2 more. Where all items take more, only those with the most
         ratings get weights, with a warning.
     n_jobs : int, optional
-        Threads that sum up the Gram matrices; -1 means all cores.
+        Threads that sum up the Gram matrices; all cores by default.
 
     Attributes
     ----------

@@ -75,7 +75,7 @@ class RatingPredictor(IdMappedModel):
         Whether "full" is solved once more under the ordinal likelihood (Laplace's method):
         somewhat more accurate, for a few seconds more on 100 000 ratings.
     n_jobs : int or None
-        Threads; -1 for all cores. The results do not depend on it.
+        Threads; all cores by default. The results do not depend on it.
     random_state : int
         Seed of the folds, the hold-out and the probes.
     max_memory : float

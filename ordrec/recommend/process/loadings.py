@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ordrec.parallel.spans import over_spans
+from ordrec.parallel import loop_threads
 
 __all__ = ["cross_fitted_loadings", "factor_loadings"]
 
@@ -43,15 +43,15 @@ def cross_fitted_loadings(
     first = 0.1 * rng.standard_normal((n_entries, rank))
     loadings = np.zeros((n_folds, n_entries, rank))
 
-    def fit(begin: int, stop: int) -> None:
-        for k in range(begin, stop):
-            rows = fold[owner] != k
-            loadings[k] = factor_loadings(
-                owner[rows], entry[rows], x[rows], n_owners, first, n_rounds, ridge
-            )
+    def fit(k: int) -> None:
+        rows = fold[owner] != k
+        loadings[k] = factor_loadings(
+            owner[rows], entry[rows], x[rows], n_owners, first, n_rounds, ridge
+        )
 
     if rank:
-        over_spans(fit, np.ones(n_folds), n_jobs)
+        with loop_threads(n_jobs) as threads:
+            list(threads.map(fit, range(n_folds)))
     return fold.astype(np.int64), loadings
 
 

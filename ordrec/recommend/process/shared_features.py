@@ -88,7 +88,7 @@ class SharedFeatures:
         n_users, n_vectors = self.start.size - 1, vectors.shape[1]
         sums = np.zeros((n_users, n_vectors, self.phi.shape[1]), dtype=np.float32)
         over_spans(
-            _sums_by_user, np.diff(self.start), n_jobs, self.start, self.items, self.phi,
+            _sums_by_user, self._operations(n_vectors), n_jobs, self.start, self.items, self.phi,
             vectors.astype(np.float32), sums,
         )  # fmt: skip
         table = self.psi.T @ sums.reshape(n_users, -1)  # (4)
@@ -103,10 +103,14 @@ class SharedFeatures:
         sums = (self.psi @ flat).reshape(n_users, n_vectors, self.phi.shape[1])
         result = np.empty((self.items.size, n_vectors), dtype=np.float32)
         over_spans(
-            _apply_by_user, np.diff(self.start), n_jobs, self.start, self.items, self.phi,
+            _apply_by_user, self._operations(n_vectors), n_jobs, self.start, self.items, self.phi,
             sums, result,
         )  # fmt: skip
         return result[:, 0] if table.ndim == 2 else result
+
+    def _operations(self, n_vectors: int) -> np.ndarray:
+        """Numbers of operations for the ratings of each user."""
+        return np.diff(self.start) * n_vectors * self.phi.shape[1]
 
     def apply_at(self, table: np.ndarray, users: np.ndarray, items: np.ndarray) -> np.ndarray:
         """``psi_u' table phi_i`` at any pairs, (3)."""
