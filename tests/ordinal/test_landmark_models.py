@@ -98,9 +98,9 @@ def test_the_random_state_and_named_rows_decide(model):
 
 
 @each_model
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_rows_that_are_all_equal(model, kernel):
-    X, y = np.ones((12, 2)), np.repeat([0, 1, 2], 4)
+@pytest.mark.parametrize(("kernel", "value"), [("rbf", 1.0), ("linear", 1.0), ("linear", 0.0)])
+def test_rows_that_are_all_equal(model, kernel, value):
+    X, y = np.full((12, 2), value), np.repeat([0, 1, 2], 4)
     fitted = with_landmarks(model, 5, kernel=kernel).fit(X, y)
     assert fitted.support_.size == 1
     assert np.isfinite(scores(fitted, X)).all()

@@ -43,7 +43,7 @@ class _FreeRows:
 
     def __init__(self, gram: FactoredGram):
         self.gram = gram
-        self.ridge = 1e-7 * gram.mean_diagonal()
+        self.ridge = 1e-7 * (gram.mean_diagonal() or 1.0)
 
     def worn(self, free: np.ndarray) -> bool:
         return False
