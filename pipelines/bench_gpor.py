@@ -94,7 +94,7 @@ def large(n: int = 20_000, m: int = 200) -> None:
     X, y = smooth_ranks(n + 2000, 8, np.random.default_rng(1))
     train, test = slice(0, n), slice(n, None)
     for inference in ("laplace", "ep"):
-        model = GPOR(inducing=m, inference=inference, random_state=0)
+        model = GPOR(n_landmarks=m, inference=inference, random_state=0)
         started = time.perf_counter()
         model.fit(X[train], y[train])
         seconds = time.perf_counter() - started
@@ -106,7 +106,7 @@ def large(n: int = 20_000, m: int = 200) -> None:
     few = slice(0, 2000)
     exact = GPOR().fit(X[few], y[few])
     for m_few in (50, 100, 200, 400):
-        sparse = GPOR(inducing=m_few, random_state=0).fit(X[few], y[few])
+        sparse = GPOR(n_landmarks=m_few, random_state=0).fit(X[few], y[few])
         apart = np.abs(sparse.predict_proba(X[test]) - exact.predict_proba(X[test]))
         print(
             f"2000 rows, {m_few} inducing against exact: evidence {sparse.log_evidence_:.1f} "

@@ -324,9 +324,14 @@ class _Search:
 
 def _errors_of(task: _Task, search: _Search) -> dict[str, list[float]]:
     """Errors of all settings of one kernel on one fold, by each metric."""
-    K, held = search.grams(task.kernel, task.fold)
     train, test = search.folds[task.fold]
-    predicted = _predictions(search.blank, K, search.ranks[train], search.classes, held, task.rest)
+    if getattr(search.blank, "n_landmarks", None) is None and "n_landmarks" not in task.rest[0]:
+        K, held = search.grams(task.kernel, task.fold)
+        predicted = _predictions(
+            search.blank, K, search.ranks[train], search.classes, held, task.rest
+        )
+    else:
+        predicted = _landmark_predictions(search, task)
     truth = search.ranks[test]
     return {
         metric: [METRICS[metric](ranks, truth) for ranks in predicted] for metric in search.metrics
@@ -352,6 +357,20 @@ def _predictions(
     for setting in settings:
         model = clone(blank).set_params(kernel="precomputed", classes=classes, **setting)
         predicted.append(model.fit(K, classes[ranks]).predict_ranks(held))
+    return predicted
+
+
+def _landmark_predictions(search: _Search, task: _Task) -> list[np.ndarray]:
+    """Ranks predicted under each setting where a Gram matrix is to be avoided."""
+    train, test = search.folds[task.fold]
+    pairwise = search.blank.__sklearn_tags__().input_tags.pairwise
+    X, held = search.X[train], search.X[test]
+    if pairwise:
+        X, held = X[:, train], held[:, train]
+    predicted = []
+    for setting in task.rest:
+        model = clone(search.blank).set_params(classes=search.classes, **task.kernel, **setting)
+        predicted.append(model.fit(X, search.classes[search.ranks[train]]).predict_ranks(held))
     return predicted
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["restore_per_user", "restored_solver", "state_of_per_user"]
 
+SINCE_02 = ("n_landmarks", "random_state")  # parameters that files of version 0.1 do not have
 SOLVERS = ("SVORIM", "SVOREX", "SVORSLA", "OrdinalLogistic")
 INHERITED = ("classes", "kernel")  # set by the PerUserPredictor, equal for all users
 
@@ -124,7 +125,8 @@ def restored_solver(state: Any) -> Any:
     if name not in SOLVERS:
         raise ModelFileError(f"{str(name)[:50]!r} is not one of {', '.join(SOLVERS)}")
     solver = getattr(ordinal, name)(kernel="precomputed")
-    if set(parameters) != set(solver.get_params(deep=False)) - set(INHERITED):
+    known = set(solver.get_params(deep=False)) - set(INHERITED)
+    if not known - set(SINCE_02) <= set(parameters) <= known:
         raise ModelFileError(f"the parameters are not those of {name}")
     solver.set_params(**parameters)
     solver._check_parameters()
