@@ -18,12 +18,12 @@ from ordrec.cli.options import (
     SchedulerOption,
     console,
     engine_of,
+    place_of,
     progress_bar,
     ratings_of,
-    report_writer,
-    result_writer,
     words_of,
 )
+from ordrec.cli.outputs import OverwriteOption, report_writer, result_writer
 from ordrec.recommend.registry import default_model_names
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ def evaluate(
     seed: SeedOption = 0,
     output: OutputOption = None,
     report: ReportOption = None,
+    overwrite: OverwriteOption = False,
     offline: OfflineOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -167,7 +168,7 @@ def evaluate(
 
     if average not in ("micro", "macro", "both"):
         raise ArgumentError(f"--average must be micro, macro or both, got {average!r}")
-    writers = _writers(output or [], report)
+    writers = _writers(output or [], report, inputs=[place_of(data)], overwrite=overwrite)
     chosen_engine = engine_of(engine, scheduler)
     ratings = ratings_of(data, offline)
     interrupted = False
@@ -203,10 +204,10 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _writers(output: list[Path], report: Path | None) -> list[Callable[[Any], Any]]:
+def _writers(output: list[Path], report: Path | None, **about: Any) -> list[Callable[[Any], Any]]:
     """Return the functions that write the result to files, after checking their names."""
-    writers = [result_writer(path) for path in output]
-    return writers if report is None else [*writers, report_writer(report)]
+    writers = [result_writer(path, **about) for path in output]
+    return writers if report is None else [*writers, report_writer(report, **about)]
 
 
 def _print_tables(result: EvaluationResult, averages: tuple[str, ...]) -> None:

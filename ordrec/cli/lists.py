@@ -15,11 +15,10 @@ from ordrec.cli.options import (
     NoBarOption,
     SchedulerOption,
     TableOption,
-    check_output,
     engine_of,
     progress_bar,
-    table_writer,
 )
+from ordrec.cli.outputs import OverwriteOption, check_output, table_writer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,6 +77,7 @@ def recommend(
         bool, typer.Option("--include-rated", help="Also list items that the user has rated.")
     ] = False,
     output: TableOption = None,
+    overwrite: OverwriteOption = False,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
     scheduler: SchedulerOption = None,
@@ -97,8 +97,9 @@ def recommend(
         raise ArgumentError("name the users: --user ID for some, or --users all or a file for many")
     if many and (output is None or output.suffix not in (".csv", ".parquet")):
         raise ArgumentError("--users: name a file to write to, -o top.csv or -o top.parquet")
+    inputs = [Path(place) for place in (model, many, exclude, only) if place is not None]
     if output is not None:
-        check_output(output)
+        check_output(output, "lists", inputs, overwrite=overwrite)
     fitted = load(model)
     _must_have(fitted, "recommend")
     options: dict[str, Any] = {}
@@ -118,7 +119,7 @@ def recommend(
                 n, ids, out=output, engine=where, n_jobs=jobs, progress=progress, **options
             )
             return
-        write = table_writer(output)
+        write = table_writer(output, "lists", inputs=inputs, overwrite=overwrite)
         write(_lists_one_by_one(fitted, users or [], n, by, candidates, options, progress))
 
 
@@ -162,6 +163,7 @@ def explain(
         ),
     ] = 20,
     output: TableOption = None,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Show what contributes to a user's score for an item.
 
@@ -174,7 +176,7 @@ def explain(
     from ordrec.persistence import load
     from ordrec.recommend.pair_table import seconds_of
 
-    write = table_writer(output)
+    write = table_writer(output, "reasons", inputs=[model], overwrite=overwrite)
     if n < 1:
         raise ArgumentError(f"-n must be at least 1, got {n}")
     fitted = load(model)

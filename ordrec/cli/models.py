@@ -13,12 +13,12 @@ from ordrec.cli.options import (
     NoBarOption,
     OfflineOption,
     TableOption,
-    check_output,
+    place_of,
     progress_bar,
     ratings_of,
     settings_of,
-    table_writer,
 )
+from ordrec.cli.outputs import OverwriteOption, check_output, table_writer
 from ordrec.recommend.registry import storable_model_names
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def fit(
             help="Fit to N users drawn at random; DATA is a folder of partitions.",
         ),
     ] = None,
+    overwrite: OverwriteOption = False,
     offline: OfflineOption = False,
     quiet: NoBarOption = False,
 ) -> None:
@@ -70,7 +71,7 @@ def fit(
     from ordrec.ratings import Ratings
     from ordrec.recommend import make_model
 
-    check_output(output)
+    check_output(output, "model", [place_of(data)], overwrite=overwrite)
     unfitted = make_model(model, **settings_of(settings or []))
     if not hasattr(unfitted, "to_state"):
         raise ArgumentError(f"model {model!r} cannot be saved: choose one that can")
@@ -101,6 +102,7 @@ def predict(
         bool,
         typer.Option("--proba", help="Add the expected rating and the probability of each rating."),
     ] = False,
+    overwrite: OverwriteOption = False,
     quiet: NoBarOption = False,
 ) -> None:
     """Predict the ratings of pairs of users and items.
@@ -114,7 +116,7 @@ def predict(
     from ordrec.persistence import load
     from ordrec.recommend.pair_table import predict_pairs, read_pairs
 
-    write = table_writer(output)
+    write = table_writer(output, "predictions", inputs=[model, pairs], overwrite=overwrite)
     fitted = load(model)
     if proba and not hasattr(fitted, "predict_proba"):
         raise ArgumentError(f"--proba: a {type(fitted).__name__} has no probabilities")
