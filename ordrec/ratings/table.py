@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Duplicates", "Ratings", "Scale"]
 
+_STATE = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
+          "user_table", "item_table", "name")  # fmt: skip
+
 
 class Ratings:
     """An immutable table of user, item, rating and, if known, time.
@@ -106,6 +109,11 @@ class Ratings:
                     "give one flag per rating"
                 )
         self.name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy by the constructor: arrays come back read-only, caches empty."""
+        state = {key: self.__dict__[key] for key in _STATE} | {"folds": dict(self.folds)}
+        return _restored, (state,)
 
     @classmethod
     def from_frame(
@@ -422,6 +430,10 @@ class Ratings:
             f"{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{bars}|"
             f"{'' if self.timestamps is None else ', dated'}>"
         )
+
+
+def _restored(state: dict[str, Any]) -> Ratings:
+    return Ratings(**state)
 
 
 def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:

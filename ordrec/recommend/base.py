@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -35,11 +35,69 @@ def codes_of_pairs(
 
 
 class IdMappedModel:
-    """A model that keeps the scale and the ids of its training ratings."""
+    """A model that keeps the scale and the ids of its training ratings.
+
+    Models are dataclasses, whose fields are their parameters. `get_params` and `set_params` do what
+    they do in scikit-learn, so that `sklearn.base.clone` and tools that search parameters work.
+
+    Examples
+    --------
+    >>> from ordrec.recommend import BiasModel, PersonalThresholds
+    >>> model = PersonalThresholds(BiasModel())
+    >>> model.set_params(scorer__user_damping=3.0, n_splits=4).scorer.user_damping
+    3.0
+    >>> model.get_params(deep=False)["n_splits"]
+    4
+    """
 
     scale_: Scale
     user_ids_: pd.Index
     item_ids_: pd.Index
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether parameters of parameters are added, as ``name__their_name``.
+        """
+        params = self._parameters()
+        if not deep:
+            return params
+        inner = {
+            f"{name}__{key}": each
+            for name, value in params.items()
+            if hasattr(value, "get_params") and not isinstance(value, type)
+            for key, each in value.get_params().items()
+        }
+        return params | inner
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, those of parameters as ``name__their_name``; return the model.
+
+        What was fitted before stays as it is until the next `fit`.
+        """
+        known = self._parameters()
+        inner: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            name, nested, key_of_inner = key.partition("__")
+            if name not in known:
+                raise ArgumentError(
+                    f"{type(self).__name__} has no parameter {name!r}: "
+                    f"choose from {', '.join(known) or 'none'}"
+                )
+            if nested:
+                inner.setdefault(name, {})[key_of_inner] = value
+            else:
+                setattr(self, name, value)
+        for name, theirs in inner.items():
+            if not hasattr(getattr(self, name), "set_params"):
+                raise ArgumentError(
+                    f"{name} is {getattr(self, name)!r}, which has no parameters: set {name} first"
+                )
+            getattr(self, name).set_params(**theirs)
+        return self
 
     def _remember(self, ratings: Ratings) -> None:
         if ratings.n_ratings == 0:
