@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from ordrec.parallel.forks import after_fork
+
 __all__ = ["one_blas_thread"]
 
 _lock = threading.Lock()
@@ -45,6 +47,15 @@ def one_blas_thread() -> Iterator[None]:
             if _holders == 0:
                 _set(of_process, _before)
         _set(of_thread, own)
+
+
+def _free_lock() -> None:
+    """Another thread of the parent may have held the lock, and is not there to release it."""
+    global _lock
+    _lock = threading.Lock()
+
+
+after_fork(_free_lock)
 
 
 @cache
