@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ordrec.cli import app
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.experiments.runner import reproduce
 
 
@@ -107,6 +107,22 @@ def test_a_strangers_file_is_replaced_only_when_asked(folder: Path, monkeypatch,
         done = run(*COMMANDS[name], name, *words)
         assert done.exit_code == 0, (done.output, done.exception)
         assert Path(name).read_bytes() != Path("r.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["predict", "bias.ordrec", "pairs.csv"],
+        ["recommend", "popularity.ordrec", "-u", "1"],
+        ["explain", "predictor-fast.ordrec", "-u", "1", "-i", "2"],
+        ["predict-all", "bias.ordrec", "parts", "-o", "out"],
+    ],
+)
+def test_memory_for_models_is_bounded(folder: Path, monkeypatch, words: list[str]) -> None:
+    monkeypatch.chdir(folder)
+    done = run(*words, "--max-memory", "0.0000001")
+    assert isinstance(done.exception, ModelFileError)
+    assert "max_memory is 1e-07" in str(done.exception)
 
 
 def test_an_empty_file_is_nobodys(folder: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import DataError
-from ordrec.kernels import Pearson, scan_gram
 from ordrec.parallel import Engine, run_all
 from ordrec.ratings import Ratings
 from ordrec.recommend import HeldOut, Popularity, make_model, predict_scan
@@ -51,8 +50,6 @@ def test_relative_paths_mean_the_callers_folder(
     popular = Popularity().fit(RATINGS)
     assert popular.recommend_all(3, out="top.csv", engine=engine, n_jobs=2) == tmp_path / "top.csv"
     pd.testing.assert_frame_equal(pd.read_csv("top.csv"), popular.recommend_all(3))
-    gram = scan_gram(scan, Pearson(), engine=engine, n_jobs=2)
-    assert (gram == scan_gram(scan, Pearson())).all()
 
 
 def test_a_worker_that_sees_no_folder_names_its_machine_and_deletes_nothing(

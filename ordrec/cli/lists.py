@@ -11,11 +11,13 @@ import typer
 from ordrec.cli.options import (
     EngineOption,
     JobsOption,
+    MemoryOption,
     ModelArgument,
     NoBarOption,
     SchedulerOption,
     TableOption,
     engine_of,
+    loaded,
     progress_bar,
 )
 from ordrec.cli.outputs import OverwriteOption, check_output, table_writer
@@ -76,6 +78,7 @@ def recommend(
     include_rated: Annotated[
         bool, typer.Option("--include-rated", help="Also list items that the user has rated.")
     ] = False,
+    max_memory: MemoryOption = None,
     output: TableOption = None,
     overwrite: OverwriteOption = False,
     jobs: JobsOption = None,
@@ -91,7 +94,6 @@ def recommend(
     run goes on where it stopped when the same command is given again.
     """
     from ordrec.errors import ArgumentError
-    from ordrec.persistence import load
 
     if bool(users) == bool(many):
         raise ArgumentError("name the users: --user ID for some, or --users all or a file for many")
@@ -100,7 +102,7 @@ def recommend(
     inputs = [Path(place) for place in (model, many, exclude, only) if place is not None]
     if output is not None:
         check_output(output, "lists", inputs, overwrite=overwrite)
-    fitted = load(model)
+    fitted = loaded(model, max_memory)
     _must_have(fitted, "recommend")
     options: dict[str, Any] = {}
     for name, file in (("exclude", exclude), ("only", only)):
@@ -162,6 +164,7 @@ def explain(
             "-n", metavar="N", help="Number of reasons; the others are summed in one row."
         ),
     ] = 20,
+    max_memory: MemoryOption = None,
     output: TableOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -173,13 +176,12 @@ def explain(
     come first (pick), and those for its expected rating after them (like).
     """
     from ordrec.errors import ArgumentError
-    from ordrec.persistence import load
     from ordrec.recommend.pair_table import seconds_of
 
     write = table_writer(output, "reasons", inputs=[model], overwrite=overwrite)
     if n < 1:
         raise ArgumentError(f"-n must be at least 1, got {n}")
-    fitted = load(model)
+    fitted = loaded(model, max_memory)
     _must_have(fitted, "explain")
     user_id = _id_of(fitted.user_ids_, user, "--user")
     item_id = _id_of(fitted.item_ids_, item, "--item")

@@ -9,10 +9,12 @@ import typer
 
 from ordrec.cli.options import (
     DataArgument,
+    MemoryOption,
     ModelArgument,
     NoBarOption,
     OfflineOption,
     TableOption,
+    loaded,
     place_of,
     progress_bar,
     ratings_of,
@@ -102,6 +104,7 @@ def predict(
         bool,
         typer.Option("--proba", help="Add the expected rating and the probability of each rating."),
     ] = False,
+    max_memory: MemoryOption = None,
     overwrite: OverwriteOption = False,
     quiet: NoBarOption = False,
 ) -> None:
@@ -113,11 +116,10 @@ def predict(
     import pandas as pd
 
     from ordrec.errors import ArgumentError
-    from ordrec.persistence import load
     from ordrec.recommend.pair_table import predict_pairs, read_pairs
 
     write = table_writer(output, "predictions", inputs=[model, pairs], overwrite=overwrite)
-    fitted = load(model)
+    fitted = loaded(model, max_memory)
     if proba and not hasattr(fitted, "predict_proba"):
         raise ArgumentError(f"--proba: a {type(fitted).__name__} has no probabilities")
     table = read_pairs(pairs, fitted)

@@ -58,6 +58,14 @@ SchedulerOption = Annotated[
         "--engine dask. By default a cluster is started on this machine.",
     ),
 ]
+MemoryOption = Annotated[
+    float | None,
+    typer.Option(
+        "--max-memory",
+        metavar="GB",
+        help="Gigabytes that the model may take in memory; 8 by default.",
+    ),
+]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Never use the network.")]
 
 
@@ -71,6 +79,13 @@ def engine_of(engine: str, scheduler: str | None) -> Engine:
     if engine not in ("auto", "dask"):
         raise ArgumentError(f"--scheduler is for --engine dask, not {engine}")
     return Engine("dask", scheduler)
+
+
+def loaded(model: Path, max_memory: float | None) -> Any:
+    """Load a model file within a limit on memory, the usual one if None."""
+    from ordrec.persistence import load
+
+    return load(model) if max_memory is None else load(model, max_memory=max_memory)
 
 
 def ratings_of(data: str, offline: bool) -> Ratings:
