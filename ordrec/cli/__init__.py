@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Annotated
 
@@ -54,6 +55,7 @@ def _root(
 
 def main() -> None:
     """Run the command line; errors are one line on standard error and exit code 2."""
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = app(standalone_mode=False)
     except OrdrecError as error:
@@ -73,6 +75,11 @@ def main() -> None:
             _refuse(f"{message}: see 'ordrec --help'", error.exit_code)  # type: ignore[attr-defined]
         code = 2
     sys.exit(code or 0)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """Make a signal to terminate end the work as Ctrl-C does, with what is finished kept."""
+    raise KeyboardInterrupt
 
 
 def _refuse(message: str, code: int) -> None:
