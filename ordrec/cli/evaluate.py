@@ -194,7 +194,7 @@ def evaluate(
                 for write in writers:
                     write(so_far)
                 if live.shown:
-                    live.show(summary_table(so_far, averages[0]))
+                    live.show(summary_table(so_far, averages[0], plain=live.plain))
 
             result = compare(
                 ratings,
@@ -251,11 +251,11 @@ def _kept_folds(output: list[Path] | None, resume: bool, overwrite: bool) -> Pat
 
 
 def _print_tables(result: EvaluationResult, averages: tuple[str, ...]) -> None:
-    from ordrec.report.tables import summary_table
+    from ordrec.report.tables import print_summary
 
     for users in result.user_groups or ["all"]:
         for average in averages:
-            console().print(summary_table(result, average, users))
+            print_summary(console(), result, average, users)
 
 
 def _print_failures(result: EvaluationResult) -> None:

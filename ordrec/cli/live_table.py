@@ -44,6 +44,11 @@ class live_table:
 
             self._live.update(Group(self._bar, table))
 
+    @property
+    def plain(self) -> bool:
+        """Whether the terminal shows ASCII characters only."""
+        return self.shown and not self._live.console.encoding.lower().startswith("utf")
+
     def __exit__(self, *_: object) -> None:
         if self.shown:
             self._live.stop()

@@ -14,6 +14,7 @@ from ordrec.cli.options import (
     NoBarOption,
     OfflineOption,
     TableOption,
+    check_kinds,
     loaded,
     place_of,
     progress_bar,
@@ -74,7 +75,10 @@ def fit(
     from ordrec.recommend import make_model
 
     check_output(output, "model", [place_of(data)], overwrite=overwrite)
-    unfitted = make_model(model, **settings_of(settings or []))
+    parameters = settings_of(settings or [])
+    unfitted = make_model(model, **parameters)
+    if hasattr(unfitted, "get_params"):
+        check_kinds(parameters, make_model(model).get_params(deep=False))
     if not hasattr(unfitted, "to_state"):
         raise ArgumentError(f"model {model!r} cannot be saved: choose one that can")
     if sample_users is None:

@@ -129,9 +129,23 @@ def words_of(text: str, option: str) -> list[str]:
     return words
 
 
+def check_kinds(settings: dict[str, Any], defaults: dict[str, Any]) -> None:
+    """Raise an error for a parameter that is a number by default and is set to something else."""
+    from ordrec.errors import ArgumentError
+
+    for name, value in settings.items():
+        usual = defaults.get(name)
+        number = isinstance(usual, (int, float)) and not isinstance(usual, bool)
+        if number and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            raise ArgumentError(
+                f"--set {name}={value}: {name} is a number, {usual:g} by default: give another one"
+            )
+
+
 def settings_of(assignments: list[str]) -> dict[str, Any]:
     """Return parameters from "name=value"; values are read as json if possible, else as text."""
     import json
+    import math
 
     from ordrec.errors import ArgumentError
 
@@ -142,10 +156,15 @@ def settings_of(assignments: list[str]) -> dict[str, Any]:
             raise ArgumentError(
                 f"--set {assignment!r}: write it as name=value, such as preset=fast"
             )
+        if not text.strip():
+            raise ArgumentError(f"--set {assignment!r}: has no value: name=null sets it to none")
         try:
-            settings[name.strip()] = json.loads(text)
+            value = json.loads(text)
         except (ValueError, RecursionError):
-            settings[name.strip()] = text
+            value = text
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ArgumentError(f"--set {assignment!r}: {text.strip()} is not a finite number")
+        settings[name.strip()] = value
     return settings
 
 

@@ -26,6 +26,7 @@ from ordrec.ratings.columns import (
     side_table,
     single_column,
 )
+from ordrec.ratings.ids import codes_of
 from ordrec.ratings.k_core import core_rows
 from ordrec.ratings.scale import Scale
 
@@ -390,11 +391,11 @@ class Ratings:
 
     def user_codes(self, ids: Any) -> np.ndarray:
         """Return the codes of original user ids, -1 for unknown ones."""
-        return np.asarray(self.user_ids.get_indexer(pd.Index(np.asarray(ids))), dtype=np.int64)
+        return codes_of(self.user_ids, ids)
 
     def item_codes(self, ids: Any) -> np.ndarray:
         """Return the codes of original item ids, -1 for unknown ones."""
-        return np.asarray(self.item_ids.get_indexer(pd.Index(np.asarray(ids))), dtype=np.int64)
+        return codes_of(self.item_ids, ids)
 
     @cached_property
     def user_counts(self) -> np.ndarray:
@@ -416,7 +417,7 @@ class Ratings:
 
     @staticmethod
     def _code(ids: pd.Index, key: Any, kind: str) -> int:
-        found = ids.get_indexer(pd.Index([key]))[0]
+        found = codes_of(ids, [key])[0]
         if found < 0:
             raise ArgumentError(f"unknown {kind} {key!r} (known ids look like {plain(ids[0])!r})")
         return int(found)

@@ -11,15 +11,9 @@ import pandas as pd
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.persistence import LARGEST, ids_from_arrays, ids_to_arrays
 from ordrec.ratings import Ratings, Scale
+from ordrec.ratings.ids import codes_of
 
 __all__ = ["IdMappedModel", "codes_of", "codes_of_pairs"]
-
-
-def codes_of(index: pd.Index, ids: Any) -> np.ndarray:
-    """Position of each original id in the index, -1 for the unknown."""
-    if isinstance(ids, str) or not hasattr(ids, "__len__"):
-        raise ArgumentError(f"users and items must be sequences of ids, got {ids!r}")
-    return np.asarray(index.get_indexer(pd.Index(ids)), dtype=np.int64)
 
 
 def codes_of_pairs(

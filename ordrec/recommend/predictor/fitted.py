@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ordrec.errors import ArgumentError
 from ordrec.ratings import Ratings, Scale
+from ordrec.ratings.columns import in_seconds
 from ordrec.recommend.process.fitting import Process
 from ordrec.recommend.thresholds.ordered_probit import OrderedProbit
 from ordrec.recommend.units import Units
 
-__all__ = ["FittedPredictor"]
+__all__ = ["FittedPredictor", "times_of"]
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,13 @@ class FittedPredictor:
             data.users, data.items, data.levels,
             scale=self.scale, user_ids=self.user_ids, item_ids=self.item_ids,
         )  # fmt: skip
+
+
+def times_of(timestamps: Any, n_pairs: int) -> np.ndarray:
+    """Seconds since 1970 of each pair, 0 where unknown; from one time per pair, or None."""
+    if timestamps is None:
+        return np.zeros(n_pairs)
+    times = in_seconds(np.nan_to_num(np.asarray(timestamps, dtype=np.float64)))
+    if times.shape != (n_pairs,):
+        raise ArgumentError(f"timestamps must pair up with users, got {times.size} for {n_pairs}")
+    return times

@@ -19,7 +19,7 @@ from ordrec.recommend.base import IdMappedModel, codes_of
 from ordrec.recommend.lists import check_list_length, item_titles
 from ordrec.recommend.pair_table import predict_pairs
 from ordrec.recommend.predictor.explain import Explanation, explain_pair
-from ordrec.recommend.predictor.fitted import FittedPredictor
+from ordrec.recommend.predictor.fitted import FittedPredictor, times_of
 from ordrec.recommend.predictor.fold_in import FoldedUser, ResolvedPairs, fold_in_user, folded_among
 from ordrec.recommend.predictor.learning import learnt_weights, weighted_data
 from ordrec.recommend.predictor.listing import ChoiceStage, ListRequest, listed_items
@@ -293,8 +293,9 @@ class RatingPredictor(IdMappedModel):
         """Explain the score of a user for an item by a signed sum; see `Explanation`."""
         user_codes, item_codes = self._codes([user], [item])
         u, i, folded = int(user_codes[0]), int(item_codes[0]), self.folded_.get(user)
+        time = times_of([timestamp or 0], 1)[0]
         with one_blas_thread():
-            return explain_pair(self.fitted_, u, i, timestamp, folded)
+            return explain_pair(self.fitted_, u, i, time, folded)
 
     def fold_in(self, ratings: Ratings) -> RatingPredictor:
         """Return a model that also knows the users of these ratings; nothing else changes.
@@ -332,7 +333,7 @@ class RatingPredictor(IdMappedModel):
         known = item_code >= 0
         items = np.append(items[keep], [item_code] * known).astype(np.int64)
         levels = np.append(levels[keep], [level] * known).astype(np.int64)
-        times = np.append(times[keep], [timestamp or 0] * known)
+        times = np.append(times[keep], times_of([timestamp or 0], 1)[:known])
         model = copy.copy(self)
         with one_blas_thread():
             folded = fold_in_user(self.fitted_, code, items, levels, times)
@@ -417,13 +418,7 @@ class RatingPredictor(IdMappedModel):
     def _resolve(self, users: Any, items: Any, timestamps: Any) -> ResolvedPairs:
         """The arguments of a prediction, checked, with codes in place of ids."""
         user_codes, item_codes = self._codes(users, items)
-        times = np.zeros(user_codes.size)
-        if timestamps is not None:
-            times = np.nan_to_num(np.asarray(timestamps, dtype=np.float64))
-            if times.shape != user_codes.shape:
-                raise ArgumentError(
-                    f"timestamps must pair up with users, got {times.size} for {user_codes.size}"
-                )
+        times = times_of(timestamps, user_codes.size)
         return ResolvedPairs(user_codes, item_codes, times, folded_among(self.folded_, users))
 
     def _scores(self, pairs: ResolvedPairs) -> np.ndarray:
