@@ -25,7 +25,7 @@ from ordrec import Ratings
 from ordrec.datasets import load_movielens, synthetic_ratings
 from ordrec.evaluation import evaluate
 from ordrec.recommend import OrdinalFactors
-from ordrec.report.tables import summary_table
+from ordrec.report.tables import print_summary
 
 WANTED = 25_000_000
 
@@ -57,7 +57,7 @@ def main() -> None:
             "histogram": "histogram",
             "factors": model,
         }
-        Console().print(summary_table(evaluate(ratings, models, "fold:u1"), "micro"))
+        print_summary(Console(), evaluate(ratings, models, "fold:u1"), "micro")
 
 
 def size_line(model: OrdinalFactors, n_ratings: int) -> str:

@@ -175,7 +175,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_litter(path, monkeypatch)
     def full(*_):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(persistence.os, "fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="no space left"):
         save_arrays(path, {"x": np.zeros(9)}, {})
     assert path.read_bytes() == before

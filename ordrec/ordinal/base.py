@@ -14,12 +14,14 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import lapack
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ordrec.errors import DataError
 from ordrec.kernels import Gaussian, Kernel, Precomputed, kernel_for
 from ordrec.kernels.landmarks import Landmarks
 from ordrec.ordinal.gram_size import check_gram_size
@@ -34,6 +36,8 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 LINK_FOLDS = 5
 BLOCK_ENTRIES = 2**22  # entries of a kernel matrix that are computed at a time
+# Negative eigenvalues of a Gram matrix that rounding explains, relative to its trace.
+DOUBLE_ROUNDING, SINGLE_ROUNDING = 1e-8, 1e-6
 SHORT = 100.0  # Gaussian widths up to which single precision resolves coordinates to 1e-5 widths
 
 
@@ -264,7 +268,10 @@ def _gram_in_blocks(kernel: Kernel, X: Any, dtype: Any) -> np.ndarray:
 
 
 def check_gram(K: Any) -> np.ndarray:
-    """Return a precomputed Gram matrix, checked to be dense, square and symmetric."""
+    """Return a precomputed Gram matrix, checked to be dense, square, symmetric and semidefinite.
+
+    Eigenvalues below 0 by no more than rounding are accepted.
+    """
     if sparse.issparse(K):
         raise TypeError("a precomputed kernel must be a dense matrix: pass K.toarray()")
     if K.shape[0] != K.shape[1]:
@@ -274,6 +281,16 @@ def check_gram(K: Any) -> np.ndarray:
     size = np.abs(K).max(initial=0.0)
     if np.abs(K - K.T).max(initial=0.0) > 1e-8 * size:
         raise ValueError("a precomputed kernel must be symmetric: use (K + K.T) / 2 to make it so")
+    shifted = np.array(K, dtype=np.float64, order="F")
+    rounding = SINGLE_ROUNDING if K.dtype == np.float32 else DOUBLE_ROUNDING
+    shifted[np.diag_indices_from(shifted)] += rounding * np.abs(np.diagonal(K)).sum()
+    if size > 0 and lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)[1]:
+        eigenvalues = np.linalg.eigvalsh(K)
+        raise DataError(
+            "the kernel matrix is not positive semidefinite (its eigenvalues lie between "
+            f"{eigenvalues[0]:.3g} and {eigenvalues[-1]:.3g}): use a valid kernel, or set the "
+            "negative eigenvalues to 0"
+        )
     return K
 
 

@@ -41,6 +41,7 @@ from __future__ import annotations
 
 from ordrec.parallel.blas import LARGE_MATRIX, blas_for, one_blas_thread
 from ordrec.parallel.engine import Engine, default_engine, worker_count
+from ordrec.parallel.forks import forked, openmp_that_returns
 from ordrec.parallel.loops import loop_threads
 from ordrec.parallel.running import run, run_all
 
@@ -49,8 +50,10 @@ __all__ = [
     "Engine",
     "blas_for",
     "default_engine",
+    "forked",
     "loop_threads",
     "one_blas_thread",
+    "openmp_that_returns",
     "run",
     "run_all",
     "worker_count",

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
+from ordrec.parallel.forks import after_fork
+
 __all__ = ["LARGE_MATRIX", "allowed_threads", "blas_for", "one_blas_thread"]
 
 LARGE_MATRIX = 1500  # rows from which the threads of BLAS gain more than they lose by waiting
@@ -74,6 +76,15 @@ def allowed_threads(cores: int) -> int:
     if own is None:
         own = [library.get_num_threads() for library in of_thread]
     return max(1, min([cores, *held, *own]))
+
+
+def _free_lock() -> None:
+    """Another thread of the parent may have held the lock, and is not there to release it."""
+    global _lock
+    _lock = threading.Lock()
+
+
+after_fork(_free_lock)
 
 
 @cache

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ordrec.parallel.blas import one_blas_thread
+from ordrec.parallel.forks import openmp_that_returns
 
 __all__ = ["Outcome", "attempt", "attempt_here", "become_worker", "within_task"]
 
@@ -48,7 +49,7 @@ def attempt_here(function: Callable[..., Any], task: Any, shared: tuple[Any, ...
     """Run a task in a thread of this process."""
     _thread.busy = True
     try:
-        with one_blas_thread():
+        with one_blas_thread(), openmp_that_returns():
             return Outcome(function(task, *shared))
     except Exception as error:
         return Outcome(error=error)

@@ -153,6 +153,9 @@ class Scale:
             levels.reshape(-1)[start : start + BLOCK] = level
         return levels
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scale, (self.values,)  # so that a copy is read-only too
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scale) and np.array_equal(self.values, other.values)
 

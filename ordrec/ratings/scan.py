@@ -245,9 +245,9 @@ def scan_ratings(
     scale: Any = None,
 ) -> RatingsScan:
     """See `Ratings.scan`."""
-    folder = Path(path)
+    folder = Path(path).absolute()  # it may travel to workers that are in other folders
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder: name one with parquet files")
+        raise DataError(f"{path}: no such folder: name one with parquet files")
     if scale is not None and not isinstance(scale, Scale):
         scale = Scale(scale)
     manifest = read_manifest(folder)

@@ -25,6 +25,7 @@ from ordrec.ratings.columns import (
     resolve_duplicates,
     single_column,
 )
+from ordrec.ratings.ids import codes_of
 from ordrec.ratings.k_core import core_rows
 from ordrec.ratings.scale import Scale
 from ordrec.ratings.side_tables import side_table
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from ordrec.ratings.scan import RatingsScan
 
 __all__ = ["Duplicates", "Ratings", "Scale"]
+
+_STATE = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
+          "user_table", "item_table", "name")  # fmt: skip
 
 
 class Ratings:
@@ -106,6 +110,11 @@ class Ratings:
                     "give one flag per rating"
                 )
         self.name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy by the constructor: arrays come back read-only, caches empty."""
+        state = {key: self.__dict__[key] for key in _STATE} | {"folds": dict(self.folds)}
+        return _restored, (state,)
 
     @classmethod
     def from_frame(
@@ -392,11 +401,11 @@ class Ratings:
 
     def user_codes(self, ids: Any) -> np.ndarray:
         """Return the codes of original user ids, -1 for unknown ones."""
-        return np.asarray(self.user_ids.get_indexer(pd.Index(np.asarray(ids))), dtype=np.int64)
+        return codes_of(self.user_ids, ids)
 
     def item_codes(self, ids: Any) -> np.ndarray:
         """Return the codes of original item ids, -1 for unknown ones."""
-        return np.asarray(self.item_ids.get_indexer(pd.Index(np.asarray(ids))), dtype=np.int64)
+        return codes_of(self.item_ids, ids)
 
     @cached_property
     def user_counts(self) -> np.ndarray:
@@ -418,7 +427,7 @@ class Ratings:
 
     @staticmethod
     def _code(ids: pd.Index, key: Any, kind: str) -> int:
-        found = ids.get_indexer(pd.Index([key]))[0]
+        found = codes_of(ids, [key])[0]
         if found < 0:
             raise ArgumentError(f"unknown {kind} {key!r} (known ids look like {plain(ids[0])!r})")
         return int(found)
@@ -432,6 +441,10 @@ class Ratings:
             f"{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{bars}|"
             f"{'' if self.timestamps is None else ', dated'}>"
         )
+
+
+def _restored(state: dict[str, Any]) -> Ratings:
+    return Ratings(**state)
 
 
 def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:

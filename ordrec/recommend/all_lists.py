@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
-from ordrec.files import replace_file
+from ordrec.files import replace_file, see_folder
 from ordrec.parallel import Engine, run
 from ordrec.ratings.partitions import parquet_engine
 from ordrec.recommend.base import IdMappedModel, codes_of
@@ -236,6 +236,7 @@ def _write_block(
     task: tuple[Path, np.ndarray], model: ListingModel, n: int, options: ItemFilter
 ) -> None:
     path, codes = task
+    see_folder(path.parent)
     frame = list_frame(model, codes, n, options)
     with replace_file(path) as file:
         if path.suffix == ".csv":

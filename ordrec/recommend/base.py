@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -11,15 +11,10 @@ import pandas as pd
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.persistence import LARGEST, ids_from_arrays, ids_to_arrays
 from ordrec.ratings import Ratings, Scale
+from ordrec.ratings.columns import in_seconds
+from ordrec.ratings.ids import codes_of
 
-__all__ = ["IdMappedModel", "codes_of", "codes_of_pairs"]
-
-
-def codes_of(index: pd.Index, ids: Any) -> np.ndarray:
-    """Position of each original id in the index, -1 for the unknown."""
-    if isinstance(ids, str) or not hasattr(ids, "__len__"):
-        raise ArgumentError(f"users and items must be sequences of ids, got {ids!r}")
-    return np.asarray(index.get_indexer(pd.Index(ids)), dtype=np.int64)
+__all__ = ["IdMappedModel", "codes_of", "codes_of_pairs", "times_of"]
 
 
 def codes_of_pairs(
@@ -34,12 +29,80 @@ def codes_of_pairs(
     return user_codes, item_codes
 
 
+def times_of(timestamps: Any, n_pairs: int) -> np.ndarray:
+    """Seconds since 1970 of each pair, 0 where unknown; from one time per pair, or None."""
+    if timestamps is None:
+        return np.zeros(n_pairs)
+    times = in_seconds(np.nan_to_num(np.asarray(timestamps, dtype=np.float64)))
+    if times.shape != (n_pairs,):
+        raise ArgumentError(f"timestamps must pair up with users, got {times.size} for {n_pairs}")
+    return times
+
+
 class IdMappedModel:
-    """A model that keeps the scale and the ids of its training ratings."""
+    """A model that keeps the scale and the ids of its training ratings.
+
+    Models are dataclasses, whose fields are their parameters. `get_params` and `set_params` do what
+    they do in scikit-learn, so that `sklearn.base.clone` and tools that search parameters work.
+
+    Examples
+    --------
+    >>> from ordrec.recommend import BiasModel, PersonalThresholds
+    >>> model = PersonalThresholds(BiasModel())
+    >>> model.set_params(scorer__user_damping=3.0, n_splits=4).scorer.user_damping
+    3.0
+    >>> model.get_params(deep=False)["n_splits"]
+    4
+    """
 
     scale_: Scale
     user_ids_: pd.Index
     item_ids_: pd.Index
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether parameters of parameters are added, as ``name__their_name``.
+        """
+        params = self._parameters()
+        if not deep:
+            return params
+        inner = {
+            f"{name}__{key}": each
+            for name, value in params.items()
+            if hasattr(value, "get_params") and not isinstance(value, type)
+            for key, each in value.get_params().items()
+        }
+        return params | inner
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, those of parameters as ``name__their_name``; return the model.
+
+        What was fitted before stays as it is until the next `fit`.
+        """
+        known = self._parameters()
+        inner: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            name, nested, key_of_inner = key.partition("__")
+            if name not in known:
+                raise ArgumentError(
+                    f"{type(self).__name__} has no parameter {name!r}: "
+                    f"choose from {', '.join(known) or 'none'}"
+                )
+            if nested:
+                inner.setdefault(name, {})[key_of_inner] = value
+            else:
+                setattr(self, name, value)
+        for name, theirs in inner.items():
+            if not hasattr(getattr(self, name), "set_params"):
+                raise ArgumentError(
+                    f"{name} is {getattr(self, name)!r}, which has no parameters: set {name} first"
+                )
+            getattr(self, name).set_params(**theirs)
+        return self
 
     def _remember(self, ratings: Ratings) -> None:
         if ratings.n_ratings == 0:

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError, StorageError
-from ordrec.files import replace_file
+from ordrec.files import replace_file, see_folder
 from ordrec.parallel import Engine, run
 from ordrec.ratings import Ratings
 from ordrec.ratings.columns import as_pandas
@@ -152,7 +152,8 @@ def predict_scan(
     if not isinstance(model, FoldInModel):
         raise ArgumentError(f"{type(model).__name__} has no fold_in: it only knows its own users")
     targets = pairs if isinstance(pairs, HeldOut) else _Pairs.of(pairs)
-    folder = PartFolder(Path(out), MANIFEST, FORMAT, VERSION, _identity(model, scan, targets))
+    place = Path(out).absolute()  # it may travel to workers that are in other folders
+    folder = PartFolder(place, MANIFEST, FORMAT, VERSION, _identity(model, scan, targets))
     if hasattr(model, "without_users"):
         model = model.without_users()  # less to send, and quicker id lookups
     waiting = folder.waiting(len(scan.parts))
@@ -185,6 +186,7 @@ def _predict_part(
     rows: int,
 ) -> None:
     """Write the predictions of one part."""
+    see_folder(folder.path)
     pyarrow, parquet = parquet_engine(folder.path)
     try:
         with replace_file(folder.file(number)) as file:

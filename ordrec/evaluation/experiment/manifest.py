@@ -55,7 +55,7 @@ def ratings_checksum(ratings: Ratings) -> str:
     """
     digest = hashlib.sha256()
     for ids in (ratings.user_ids, ratings.item_ids):
-        digest.update("\0".join(map(str, ids)).encode())
+        digest.update("\0".join(map(str, ids)).encode("utf-8", "surrogatepass"))
     times = np.zeros(0) if ratings.timestamps is None else ratings.timestamps
     for codes in (ratings.users, ratings.items, ratings.levels):
         digest.update(np.ascontiguousarray(codes, dtype="<i8").tobytes())

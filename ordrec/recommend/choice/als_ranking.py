@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.parallel import one_blas_thread, openmp_that_returns, worker_count
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.factor_model import FactorModel, solve_rows
@@ -44,7 +44,7 @@ class ALSRanking(FactorModel):
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
         from implicit.cpu.als import AlternatingLeastSquares
 
-        with one_blas_thread():  # implicit runs its own threads
+        with one_blas_thread(), openmp_that_returns():  # implicit runs its own threads
             model = AlternatingLeastSquares(
                 factors=self.factors,
                 regularization=self.regularization,

@@ -49,7 +49,7 @@ from ordrec.features.side_features import SideEncoder, side_encoders
 from ordrec.ordinal.decisions import decide
 from ordrec.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel, codes_of
+from ordrec.recommend.base import IdMappedModel, codes_of, times_of
 from ordrec.recommend.factors.direction import Direction, Fit, Task
 from ordrec.recommend.factors.history import RatingHistory
 from ordrec.recommend.factors.newcomers import Newcomers
@@ -247,8 +247,8 @@ class OrdinalFactors(IdMappedModel):
         order = np.argsort(user_codes, kind="stable")  # pairs of one user stand together
         user_codes, item_codes = user_codes[order], item_codes[order]
         p = self._pooled(self.directions_, user_codes, item_codes, None)
-        if self.dated_ and timestamps is not None:
-            times = np.asarray(timestamps, dtype=np.float64)[order]
+        times = times_of(timestamps, order.size)[order]
+        if self.dated_:
             rows = np.flatnonzero(times > 0)
             p[rows] = self._pooled(self.dated_, user_codes[rows], item_codes[rows], times[rows])
         result = np.empty_like(p)

@@ -16,7 +16,7 @@ from ordrec import ordinal
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.kernels import Precomputed
 from ordrec.ordinal.thresholds.link import OrdinalLink
-from ordrec.persistence import take, take_starts
+from ordrec.persistence import claim_memory, take, take_starts
 from ordrec.ratings import Ratings
 from ordrec.recommend.baselines.bias import BiasModel
 
@@ -27,6 +27,8 @@ __all__ = ["restore_per_user", "restored_solver", "state_of_per_user"]
 
 SINCE_02 = ("n_landmarks", "random_state")  # parameters that files of version 0.1 do not have
 SOLVERS = ("SVORIM", "SVOREX", "SVORSLA", "OrdinalLogistic")
+BYTES_PER_PAIR = 32.0  # of items: the moments of the Pearson kernel
+MOST_KERNEL_BYTES = float(1 << 30)  # from which on `ItemKernel` stores no pairs
 INHERITED = ("classes", "kernel")  # set by the PerUserPredictor, equal for all users
 
 
@@ -90,6 +92,8 @@ def restore_per_user(
         name: array for name, array in arrays.items() if name.startswith(("user_ids", "item_ids"))
     }
     bias = BiasModel.from_state(ids | biases, metadata["bias"])
+    claim_memory(8.0 * n_users * n_ranks, f"the counts of {n_ranks} ratings of {n_users} users")
+    claim_memory(min(BYTES_PER_PAIR * n_items**2 / 2, MOST_KERNEL_BYTES), "the items' kernel")
     model._describe(ratings, bias)
     coef = take(arrays, "models.coef", np.float64, (None,))
     codes = take(arrays, "models.users", np.int64, (None,), low=0, high=n_users - 1)

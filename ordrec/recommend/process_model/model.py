@@ -13,7 +13,7 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel, codes_of
+from ordrec.recommend.base import IdMappedModel, codes_of, times_of
 from ordrec.recommend.process.fitting import Process
 from ordrec.recommend.process_model.explain import ScoreExplanation, explain_pair
 from ordrec.recommend.process_model.fold_in import (
@@ -218,8 +218,9 @@ class ProcessPredictor(IdMappedModel):
         """Explain the score of a user for an item by a signed sum; see `ScoreExplanation`."""
         user_codes, item_codes = self._codes([user], [item])
         u, i, folded = int(user_codes[0]), int(item_codes[0]), self.folded_.get(user)
+        time = times_of([timestamp or 0], 1)[0]
         with one_blas_thread():
-            return explain_pair(self.fitted_, u, i, timestamp, folded)
+            return explain_pair(self.fitted_, u, i, time, folded)
 
     def fold_in(self, ratings: Ratings) -> ProcessPredictor:
         """Return a model that also knows the users of these ratings; nothing else changes.
@@ -260,7 +261,7 @@ class ProcessPredictor(IdMappedModel):
         known = item_code >= 0
         items = np.append(items[keep], [item_code] * known).astype(np.int64)
         levels = np.append(levels[keep], [level] * known).astype(np.int64)
-        times = np.append(times[keep], [timestamp or 0] * known)
+        times = np.append(times[keep], times_of([timestamp or 0], 1)[:known])
         model = copy.copy(self)
         with one_blas_thread():
             folded = fold_in_user(self.fitted_, code, items, levels, times)
@@ -342,13 +343,7 @@ class ProcessPredictor(IdMappedModel):
     def _resolve(self, users: Any, items: Any, timestamps: Any) -> ResolvedPairs:
         """The arguments of a prediction, checked, with codes in place of ids."""
         user_codes, item_codes = self._codes(users, items)
-        times = np.zeros(user_codes.size)
-        if timestamps is not None:
-            times = np.nan_to_num(np.asarray(timestamps, dtype=np.float64))
-            if times.shape != user_codes.shape:
-                raise ArgumentError(
-                    f"timestamps must pair up with users, got {times.size} for {user_codes.size}"
-                )
+        times = times_of(timestamps, user_codes.size)
         return ResolvedPairs(user_codes, item_codes, times, folded_among(self.folded_, users))
 
     def _scores(self, pairs: ResolvedPairs) -> np.ndarray:
