@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
@@ -54,6 +55,7 @@ def _root(
 
 def main() -> None:
     """Run the command line; errors are one line on standard error and exit code 2."""
+    warnings.showwarning = _say  # type: ignore[assignment]
     try:
         code = app(standalone_mode=False)
     except OrdrecError as error:
@@ -73,6 +75,11 @@ def main() -> None:
             _refuse(f"{message}: see 'ordrec --help'", error.exit_code)  # type: ignore[attr-defined]
         code = 2
     sys.exit(code or 0)
+
+
+def _say(message: Warning | str, *_: Any) -> None:
+    """Show a warning as one line, without the place in the source."""
+    print(f"ordrec: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _refuse(message: str, code: int) -> None:
