@@ -6,7 +6,8 @@ import errno
 import io
 import signal
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
@@ -63,6 +64,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     sys.stdout = sys.stdout or _ClosedOutput()
+    warnings.showwarning = _say  # type: ignore[assignment]
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()  # here, where an error still has an effect on the exit code
@@ -97,6 +99,11 @@ class _ClosedOutput(io.TextIOBase):
 def _interrupt(number: int, frame: object) -> None:
     """Make a signal to terminate end the work as Ctrl-C does, with what is finished kept."""
     raise KeyboardInterrupt
+
+
+def _say(message: Warning | str, *_: Any) -> None:
+    """Show a warning as one line, without the place in the source."""
+    print(f"ordrec: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _refuse(message: str, code: int) -> None:

@@ -148,9 +148,9 @@ def evaluate(
     ['bias', 'mean']
     """
     named = _named_models(models, seed)
-    if like is not None and not like <= ratings.scale.values[-1]:
+    if like is not None and not like <= ratings.scale.high:
         raise ArgumentError(
-            f"like must not be above the highest rating, {ratings.scale.values[-1]:g}, got {like}"
+            f"like must not be above the highest rating, {ratings.scale.high:g}, got {like}"
         )
     measures = [measure_from_name(name, like=like) for name in dict.fromkeys(metrics)]
     protocol = Protocol(
@@ -160,6 +160,7 @@ def evaluate(
     manifest = circumstances() | {
         "models": {name: " ".join(repr(model).split()) for name, model in named.items()},
         "data": {ratings.name: ratings_checksum(ratings)},
+        "scale": repr(ratings.scale),
         "split": repr(splitter),
         "decision": decision,
         "liked": "top fifth of the scale" if like is None else f"from {like:g} on",

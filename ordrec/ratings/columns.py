@@ -242,8 +242,8 @@ def resolve_duplicates(
     duplicates: Duplicates,
     user_ids: pd.Index,
     item_ids: pd.Index,
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the rows to keep and their levels, or None if no pair was rated twice."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return the rows to keep, their levels and values, or None if no pair was rated twice."""
     key = users.astype(np.int64) * len(item_ids) + items
     if _all_distinct(key, len(user_ids) * len(item_ids)):
         return None
@@ -262,9 +262,11 @@ def resolve_duplicates(
     rows = order[last]
     keep = np.argsort(rows, kind="stable")
     if duplicates == "last":
-        return rows[keep], levels[rows[keep]]
-    means = np.add.reduceat(values[order], first) / (last - first + 1)
-    return rows[keep], scale.levels_of(scale.nearest(means[keep]))
+        return rows[keep], levels[rows[keep]], values[rows[keep]]
+    means = (np.add.reduceat(values[order], first) / (last - first + 1))[keep]
+    if scale.edges is None:  # bins hold any value, other scales only their own
+        means = scale.nearest(means)
+    return rows[keep], scale.levels_of(means), means
 
 
 def _all_distinct(key: np.ndarray, n_possible: int) -> bool:

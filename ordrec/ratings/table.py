@@ -13,6 +13,8 @@ import pandas as pd
 from scipy import sparse
 
 from ordrec.errors import ArgumentError, DataError
+from ordrec.ratings.arrays import frozen, grouped
+from ordrec.ratings.chosen_scale import scale_for
 from ordrec.ratings.columns import (
     Duplicates,
     as_numbers,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Duplicates", "Ratings", "Scale"]
 
 _STATE = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
-          "user_table", "item_table", "name")  # fmt: skip
+          "user_table", "item_table", "name", "binned_values")  # fmt: skip
 
 
 class Ratings:
@@ -53,7 +55,7 @@ class Ratings:
         Codes, one per rating.
     levels : ndarray of int16
         Zero-based positions on the scale; ``ranks`` is ``levels + 1`` and ``values``
-        are the ratings themselves.
+        are the ratings themselves (kept in ``binned_values`` where levels are bins of them).
     timestamps : ndarray of int64 or None
         Seconds since 1970; 0 means unknown.
     scale : Scale
@@ -92,17 +94,19 @@ class Ratings:
         item_table: pd.DataFrame | None = None,
         folds: Mapping[str, np.ndarray] | None = None,
         name: str = "ratings",
+        binned_values: np.ndarray | None = None,
     ):
-        self.users = _frozen(users, np.int32)
-        self.items = _frozen(items, np.int32)
-        self.levels = _frozen(levels, np.int16)
-        self.timestamps = None if timestamps is None else _frozen(timestamps, np.int64)
+        self.users = frozen(users, np.int32)
+        self.items = frozen(items, np.int32)
+        self.levels = frozen(levels, np.int16)
+        self.binned_values = None if binned_values is None else frozen(binned_values, np.float64)
+        self.timestamps = None if timestamps is None else frozen(timestamps, np.int64)
         self.scale = scale
         self.user_ids = user_ids
         self.item_ids = item_ids
         self.user_table = user_table
         self.item_table = item_table
-        self.folds = MappingProxyType({k: _frozen(v, np.bool_) for k, v in (folds or {}).items()})
+        self.folds = MappingProxyType({k: frozen(v, np.bool_) for k, v in (folds or {}).items()})
         for fold, mask in self.folds.items():
             if mask.shape != self.users.shape:
                 raise ArgumentError(
@@ -142,7 +146,8 @@ class Ratings:
         user, item, rating, timestamp : str
             Column names. A column called "timestamp" may be absent.
         scale : Scale or iterable of float, optional
-            The declared rating values; inferred from the data when omitted.
+            The declared rating values; inferred from the data when omitted. More than 60 of them
+            (0..100, real numbers) are put into bins, with a warning; see `Scale.binned`.
         duplicates : {"error", "last", "mean"}
             What to do if a user rated an item twice: raise an error, keep the last rating
             (by time, then by row), or take the scale value nearest to the mean.
@@ -170,10 +175,7 @@ class Ratings:
         times = None
         if timestamp is not None and timestamp in table.columns:
             times = as_seconds(single_column(table, timestamp), timestamp)
-        if scale is None:
-            scale = Scale.infer(values)
-        elif not isinstance(scale, Scale):
-            scale = Scale(scale)
+        scale = scale_for(values, scale, rating)
         levels = on_scale(values, scale, rating)
         keep = resolve_duplicates(
             users, items, levels, values, times, scale, duplicates, user_ids, item_ids
@@ -181,7 +183,7 @@ class Ratings:
         if keep is not None:
             if folds:
                 raise DataError("duplicated ratings cannot be merged across published folds")
-            rows, levels = keep
+            rows, levels, values = keep
             users, items = users[rows], items[rows]
             times = None if times is None else times[rows]
         return cls(
@@ -196,6 +198,7 @@ class Ratings:
             item_table=side_table(item_table, item_ids, "item", item),
             folds=folds,
             name=name,
+            binned_values=None if scale.edges is None else values,
         )
 
     @staticmethod
@@ -273,8 +276,8 @@ class Ratings:
 
     @property
     def values(self) -> np.ndarray:
-        """The ratings as values of the scale."""
-        return self.scale.values[self.levels]
+        """The ratings, in their own units."""
+        return self.scale.values[self.levels] if self.binned_values is None else self.binned_values
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with original ids: user, item, rating and, if known, timestamp."""
@@ -311,18 +314,11 @@ class Ratings:
     def select(self, rows: np.ndarray) -> Ratings:
         """Return the ratings at the given row numbers or mask, with all ids and codes unchanged."""
         rows = np.asarray(rows)
-        return Ratings(
-            self.users[rows],
-            self.items[rows],
-            self.levels[rows],
-            scale=self.scale,
-            user_ids=self.user_ids,
-            item_ids=self.item_ids,
-            timestamps=None if self.timestamps is None else self.timestamps[rows],
-            user_table=self.user_table,
-            item_table=self.item_table,
+        columns = ("users", "items", "levels", "timestamps", "binned_values")
+        whole = {key: self.__dict__[key] for key in columns if self.__dict__[key] is not None}
+        return self._replaced(
+            **{key: column[rows] for key, column in whole.items()},
             folds={key: mask[rows] for key, mask in self.folds.items()},
-            name=self.name,
         )
 
     def compact(self) -> Ratings:
@@ -330,18 +326,13 @@ class Ratings:
         user_codes, item_codes = np.flatnonzero(self.user_counts), np.flatnonzero(self.item_counts)
         users = (np.cumsum(self.user_counts > 0) - 1)[self.users]
         items = (np.cumsum(self.item_counts > 0) - 1)[self.items]
-        return Ratings(
-            users,
-            items,
-            self.levels,
-            scale=self.scale,
+        return self._replaced(
+            users=users,
+            items=items,
             user_ids=self.user_ids.take(user_codes),
             item_ids=self.item_ids.take(item_codes),
-            timestamps=self.timestamps,
             user_table=None if self.user_table is None else self.user_table.iloc[user_codes],
             item_table=None if self.item_table is None else self.item_table.iloc[item_codes],
-            folds=self.folds,
-            name=self.name,
         )
 
     def core(self, k: int) -> Ratings:
@@ -372,14 +363,27 @@ class Ratings:
         items = side_table(item_table, self.item_ids, "item", "item", self.item_table)
         return self._replaced(user_table=users, item_table=items)
 
+    def on_scale(self, scale: Scale) -> Ratings:
+        """Return the same ratings on another scale, by value; all of them must be on it.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"user": [1, 1, 1], "item": [1, 2, 3], "rating": [3, 4, 5]})
+        >>> Ratings.from_frame(frame).on_scale(Scale.regular(1, 5)).ranks
+        array([3, 4, 5], dtype=int16)
+        """
+        if scale == self.scale:
+            return self
+        levels = on_scale(self.values, scale, "rating")
+        binned = None if scale.edges is None else self.values
+        return self._replaced(scale=scale, levels=levels, binned_values=binned)
+
     def renamed(self, name: str) -> Ratings:
         """Return the same ratings with another name."""
         return self._replaced(name=name)
 
     def _replaced(self, **changes: Any) -> Ratings:
-        fields = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
-                  "user_table", "item_table", "folds", "name")  # fmt: skip
-        return Ratings(**{field: getattr(self, field) for field in fields} | changes)
+        return Ratings(**{key: self.__dict__[key] for key in (*_STATE, "folds")} | changes)
 
     def rows_of_user(self, code: int) -> np.ndarray:
         """Return the row numbers of one user's ratings, by user code, in ascending order."""
@@ -419,11 +423,11 @@ class Ratings:
 
     @cached_property
     def _by_user(self) -> tuple[np.ndarray, np.ndarray]:
-        return _grouped(self.users, self.user_counts)
+        return grouped(self.users, self.user_counts)
 
     @cached_property
     def _by_item(self) -> tuple[np.ndarray, np.ndarray]:
-        return _grouped(self.items, self.item_counts)
+        return grouped(self.items, self.item_counts)
 
     @staticmethod
     def _code(ids: pd.Index, key: Any, kind: str) -> int:
@@ -445,15 +449,3 @@ class Ratings:
 
 def _restored(state: dict[str, Any]) -> Ratings:
     return Ratings(**state)
-
-
-def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
-    array = np.ascontiguousarray(array, dtype=dtype).view()
-    array.setflags(write=False)
-    return array
-
-
-def _grouped(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers sorted by code, and where each code starts among them (as in a CSR matrix)."""
-    start = np.concatenate([[0], np.cumsum(counts)])
-    return np.argsort(codes, kind="stable"), start

@@ -127,13 +127,6 @@ class IdMappedModel:
         user_codes, item_codes = self._codes(users, items)
         return user_codes >= 0, item_codes >= 0
 
-    def _levels_on_scale(self, ratings: Ratings) -> np.ndarray:
-        """Levels of ratings by their values on the model's scale; others are refused."""
-        self._check_fitted()
-        if ratings.scale == self.scale_:
-            return ratings.levels
-        return (self.scale_.ranks_of(ratings.values) - 1).astype(ratings.levels.dtype)
-
     def _with_users_of(self, ratings: Ratings) -> tuple[pd.Index, np.ndarray, np.ndarray]:
         """The known user ids followed by the new ones, and the ratings' codes in them."""
         self._check_fitted()
@@ -148,7 +141,7 @@ class IdMappedModel:
         self._check_fitted()
         arrays = ids_to_arrays("user_ids", self.user_ids_)
         arrays |= ids_to_arrays("item_ids", self.item_ids_)
-        return arrays, {"parameters": self._parameters(), "scale": self.scale_.values.tolist()}
+        return arrays, {"parameters": self._parameters(), "scale": self.scale_.to_json()}
 
     def _parameters(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -157,7 +150,7 @@ class IdMappedModel:
     def _from_identity(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """A model with the ids, the scale and the parameters read from a file."""
         model = cls(**cls._checked(metadata["parameters"]))
-        model.scale_ = Scale([float(value) for value in metadata["scale"]])
+        model.scale_ = Scale.from_json(metadata["scale"])
         model.user_ids_ = ids_from_arrays("user_ids", arrays)
         model.item_ids_ = ids_from_arrays("item_ids", arrays)
         return model
@@ -183,4 +176,4 @@ class IdMappedModel:
         return checked
 
     def _clipped(self, values: np.ndarray) -> np.ndarray:
-        return np.clip(values, self.scale_.values[0], self.scale_.values[-1])
+        return np.clip(values, self.scale_.low, self.scale_.high)

@@ -219,8 +219,9 @@ def _predictions(model: Any, chunk: Ratings, targets: HeldOut | _Pairs) -> pd.Da
     columns["rating"] = known.predict(users, items)
     if isinstance(known, ProbabilityModel):
         p = known.predict_proba(users, items)
-        columns["expected"] = p @ chunk.scale.values
-        for k, value in enumerate(chunk.scale.values):
+        scale = getattr(known, "scale_", chunk.scale)
+        columns["expected"] = p @ scale.values
+        for k, value in enumerate(scale.values):
             columns[f"p_{value:g}"] = p[:, k].astype(np.float32)
     return pd.DataFrame(columns)
 
@@ -278,7 +279,7 @@ def _identity(model: Any, scan: RatingsScan, targets: HeldOut | _Pairs) -> dict[
     if isinstance(model, ProbabilityModel):
         predicted = model.predict_proba(np.repeat(_stranger(scan), len(items)), items)
     return {
-        "ratings": checksum(json.dumps(parts).encode(), scan.scale.values.tobytes()),
+        "ratings": checksum(json.dumps([parts, scan.scale.to_json()]).encode()),
         "pairs": pairs,
         "model": f"{type(model).__name__} {checksum(np.round(predicted, 6).tobytes())}",
     }

@@ -330,9 +330,11 @@ class OrdinalFactors(IdMappedModel):
         >>> bool(model.predict_proba(["you"], [3]) @ ratings.scale.values > 3)
         True
         """
-        levels = self._levels_on_scale(ratings)
+        self._check_fitted()
+        ratings = ratings.on_scale(self.scale_)
+        levels = ratings.levels
         if self.version_0_1_ is not None:
-            return self._fold_in_0_1(ratings, levels)
+            return self._fold_in_0_1(ratings)
         new_users = ratings.user_ids[codes_of(self.user_ids_, ratings.user_ids) < 0]
         new_items = ratings.item_ids[codes_of(self.item_ids_, ratings.item_ids) < 0]
         model = copy.copy(self)
@@ -360,13 +362,13 @@ class OrdinalFactors(IdMappedModel):
                 setattr(model, name, joined)
         return model
 
-    def _fold_in_0_1(self, ratings: Ratings, levels: np.ndarray) -> OrdinalFactors:
+    def _fold_in_0_1(self, ratings: Ratings) -> OrdinalFactors:
         """A model that version 0.1 saved, with the users of these ratings."""
         model = copy.copy(self)
         model.user_ids_, users, items = self._with_users_of(ratings)
         assert self.version_0_1_ is not None
         n_users = len(model.user_ids_)
-        model.version_0_1_ = self.version_0_1_.fold_in(users, items, levels, n_users)
+        model.version_0_1_ = self.version_0_1_.fold_in(users, items, ratings.levels, n_users)
         return model
 
     def _newcomers(

@@ -43,6 +43,8 @@ def state_of_per_user(
         "ratings.items": ratings.items,
         "ratings.levels": ratings.levels,
     }
+    if ratings.binned_values is not None:
+        arrays["ratings.values"] = ratings.binned_values
     bias, of_bias = model._bias.to_state()
     arrays |= {f"bias.{name}": bias[name] for name in ("user_bias", "item_bias")}
     fitted = [model.models_[user] for user in users]
@@ -83,9 +85,14 @@ def restore_per_user(
     pairs = users.astype(np.int64) * n_items + items
     if users.size == 0 or np.unique(pairs).size < pairs.size:
         raise ModelFileError("it has no ratings, or two for the same pair")
+    values = None
+    if model.scale_.edges is not None:
+        low, high = model.scale_.low, model.scale_.high
+        values = take(arrays, "ratings.values", np.float64, users.shape, low=low, high=high)
     ratings = Ratings(
         users, items, levels,
         scale=model.scale_, user_ids=model.user_ids_, item_ids=model.item_ids_,
+        binned_values=values,
     )  # fmt: skip
     biases = {name: arrays[f"bias.{name}"] for name in ("user_bias", "item_bias")}
     ids = {

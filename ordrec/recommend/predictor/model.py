@@ -290,10 +290,12 @@ class RatingPredictor(IdMappedModel):
 
         Nothing else changes. Each user's own part of both models is solved for, in milliseconds
         per user; new items, and users and items of whom only side data are known, join the
-        factors. The ratings of a known user are replaced by these; `update` adds to them.
+        factors. The ratings of a known user are replaced by these; `update` adds to them. Ratings
+        are read by value on the model's scale.
         """
-        self._levels_on_scale(ratings)  # refuses ratings off the scale before anything is done
-        return self._joined(lambda model: model.fold_in(ratings))
+        self._check_fitted()
+        own = ratings.on_scale(self.scale_)
+        return self._joined(lambda model: model.fold_in(own))
 
     def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> RatingPredictor:
         """Return a model with further ratings (or new ones for items already rated).

@@ -234,10 +234,8 @@ class ProcessPredictor(IdMappedModel):
         self._check_fitted()
         model = copy.copy(self)
         model.folded_ = dict(self.folded_)
-        items, levels = (
-            codes_of(self.item_ids_, ratings.item_ids)[ratings.items],
-            self._levels_on_scale(ratings),
-        )
+        ratings = ratings.on_scale(self.scale_)
+        items = codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
         user_codes = codes_of(self.user_ids_, ratings.user_ids)
         for code in np.unique(ratings.users):
             rows = ratings.rows_of_user(int(code))
@@ -245,7 +243,7 @@ class ProcessPredictor(IdMappedModel):
             times = None if ratings.timestamps is None else ratings.timestamps[rows]
             with one_blas_thread():
                 model.folded_[ratings.user_ids[code]] = fold_in_user(
-                    self.fitted_, int(user_codes[code]), items[rows], levels[rows], times
+                    self.fitted_, int(user_codes[code]), items[rows], ratings.levels[rows], times
                 )
         return model
 

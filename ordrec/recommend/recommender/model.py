@@ -283,9 +283,11 @@ class Recommender(ListingModel):
     def fold_in(self, ratings: Ratings) -> Self:
         """Return a recommender that also knows the users of these ratings.
 
-        The ratings of a known user are replaced by these. Nothing else changes.
+        The ratings of a known user are replaced by these. Nothing else changes. Ratings are read by
+        value on the model's scale.
         """
         self._check_fitted()
+        ratings = ratings.on_scale(self.scale_)
         model = copy.copy(self)
         model.choice_ = self.choice_.fold_in(ratings)
         model.user_ids_ = model.choice_.user_ids_
