@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -118,7 +118,7 @@ class Ratings:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy by the constructor: arrays come back read-only, caches empty."""
         state = {key: self.__dict__[key] for key in _STATE} | {"folds": dict(self.folds)}
-        return _restored, (state,)
+        return partial(Ratings, **state), ()
 
     @classmethod
     def from_frame(
@@ -445,7 +445,3 @@ class Ratings:
             f"{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{bars}|"
             f"{'' if self.timestamps is None else ', dated'}>"
         )
-
-
-def _restored(state: dict[str, Any]) -> Ratings:
-    return Ratings(**state)
