@@ -12,6 +12,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError
 from ordrec.persistence import take, take_starts
 from ordrec.ratings import Ratings, Scale
+from ordrec.ratings.columns import in_seconds
 
 __all__ = ["RatingHistory"]
 
@@ -117,7 +118,9 @@ class RatingHistory:
         """All ratings of these users: the known ones, then the given ones, which replace them."""
         users, items = _as_list(user), _as_list(item)
         ratings = _as_list(rating)
-        times = [0] * len(users) if timestamp is None else _as_list(timestamp)
+        times: Any = [0] * len(users)
+        if timestamp is not None:
+            times = in_seconds(np.asarray(_as_list(timestamp), np.float64)).astype(np.int64)
         if not len(users) == len(items) == len(ratings) == len(times):
             raise ArgumentError(
                 f"users, items, ratings and times must pair up, got {len(users)}, {len(items)}, "
