@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import compiled
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.persistence import take, take_rows
 from ordrec.ratings import Ratings
@@ -173,7 +173,7 @@ def _take_compressed(
     return start, items, take(arrays, f"{name}.errors", np.float64, items.shape)
 
 
-@njit(cache=True)
+@compiled
 def _neighbour_means(
     items: np.ndarray,
     starts: np.ndarray,
@@ -216,7 +216,7 @@ def _neighbour_means(
     return means
 
 
-@njit(cache=True)
+@compiled
 def _add_sums(raters, errors, by_user_start, by_user_items, by_user_errors, sums, touched):  # type: ignore[no-untyped-def]
     """Add up the sums of (2) for an item and all items of its raters; returns how many they are.
 
@@ -238,7 +238,7 @@ def _add_sums(raters, errors, by_user_start, by_user_items, by_user_errors, sums
     return n_touched
 
 
-@njit(cache=True)
+@compiled
 def _set_similarities(i, touched, norms, shrinkage, sums, similarity):  # type: ignore[no-untyped-def]
     """Similarities (2) of item i with the touched ones, whose sums are set back to 0."""
     for j in touched:
@@ -249,7 +249,7 @@ def _set_similarities(i, touched, norms, shrinkage, sums, similarity):  # type: 
         sums[j, :] = 0.0
 
 
-@njit(cache=True)
+@compiled
 def _nearest_mean(similarity, items, errors, best, best_errors):  # type: ignore[no-untyped-def]
     """The second term of (3) for one user, 0 if no item is similar; ``best`` is work space."""
     k, n_best = best.size, 0
