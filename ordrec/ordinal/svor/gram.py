@@ -161,8 +161,9 @@ def factorise_shifted(
     for _ in range(RIDGES):
         for k in range(rows.size):
             if rows.size == values.shape[0]:
-                for o in range(rows.size):  # from 0, not k: then these are vector instructions
-                    factor[k, o] = values[k, o]
+                source, target = values[k, k:], factor[k, k:]
+                for o in range(target.size):  # from 0: then these are vector instructions
+                    target[o] = source[o]
             else:
                 for o in range(k, rows.size):
                     factor[k, o] = values[rows[k], rows[o]]
