@@ -37,7 +37,8 @@ place of its formula, 2 % of its single-precision numbers change, by at most 4e-
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ordrec.compiling import compiled
 
 __all__ = [
     "add_diagonal",
@@ -59,7 +60,7 @@ CHUNK, TILE = 128, 32
 NO_SPREAD = 1e-10  # of the raw squares: what is left of them by rounding
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_row(p, limit, slot, item_start, raters, of_item, user_start, rated, of_user, row):  # type: ignore[no-untyped-def]
     """Add the moments of item p with the items that have a slot, numbers up to ``limit``."""
     n_sources = of_item.shape[0]
@@ -80,7 +81,7 @@ def _add_row(p, limit, slot, item_start, raters, of_item, user_start, rated, of_
                 row[k, 3 + 3 * s] += other
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def table_rows(  # type: ignore[no-untyped-def]
     table, first, stop, item_start, raters, of_item, user_start, rated, of_user
 ):
@@ -97,7 +98,7 @@ def table_rows(  # type: ignore[no-untyped-def]
                 table[base + q, m] = row[q, m]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def row_moments(  # type: ignore[no-untyped-def]
     block, rows, half, slot, item_start, raters, of_item, user_start, rated, of_user
 ):
@@ -121,7 +122,7 @@ def row_moments(  # type: ignore[no-untyped-def]
         )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def column_moments(  # type: ignore[no-untyped-def]
     block, columns, slot, item_start, raters, of_item, user_start, rated, of_user
 ):
@@ -143,7 +144,7 @@ def column_moments(  # type: ignore[no-untyped-def]
                     block[k, b, 3 + 3 * s] += other
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def leaf_vectors(places, own_places, own_entries, diagonal, factors, layout, numbers):  # type: ignore[no-untyped-def]
     """Means c, downdates e and scales of each leaf at the given items, without the user.
 
@@ -192,7 +193,7 @@ def leaf_vectors(places, own_places, own_entries, diagonal, factors, layout, num
     return c, e, scale
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_from_table(out, table, rows, columns, same, left, right, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
     """Add the kernel of items ``rows`` with items ``columns``, both ascending, to ``out``.
 
@@ -221,7 +222,7 @@ def add_from_table(out, table, rows, columns, same, left, right, A, B, layout, w
         mirror(out)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_from_block(out, block, first, same, left, right, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
     """The same for the rows ``first, first + 1, ...``, whose moments are given; not mirrored."""
     n_columns = block.shape[1]
@@ -235,7 +236,7 @@ def add_from_block(out, block, first, same, left, right, A, B, layout, weights, 
             _add_terms(out[a], block[k], at, 0, end, 1, a, left, right, A, B, layout, terms, leaves)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_diagonal(out, diagonal, places, vectors, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
     """Add the kernel of each item with itself."""
     at = places.astype(np.uintp)
@@ -245,7 +246,7 @@ def add_diagonal(out, diagonal, places, vectors, A, B, layout, weights, terms): 
         _add_terms(out, diagonal, at, a, a + 1, 1, a, vectors, vectors, A, B, layout, terms, leaves)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_leaves(line, table, at, begin, end, own, a, left, right, layout, weights):  # type: ignore[no-untyped-def]
     """Add the weighted single leaves to columns ``begin..end`` of row a, by (1).
 
@@ -285,7 +286,7 @@ def _add_leaves(line, table, at, begin, end, own, a, left, right, layout, weight
                     total[b] += weight * size[b] * table[where[b], P]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_terms(  # type: ignore[no-untyped-def]
     line, table, at, begin, end, own, a, left, right, A, B, layout, terms, leaves
 ):
@@ -325,7 +326,7 @@ def _add_terms(  # type: ignore[no-untyped-def]
                 line[low + b] += product[b]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def mirror(out):  # type: ignore[no-untyped-def]
     """Copy the lower triangle to the upper one, tile by tile."""
     n = len(out)
@@ -336,7 +337,7 @@ def mirror(out):  # type: ignore[no-untyped-def]
                     out[b, a] = out[a, b]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def reordered(values, row_of, column_of):  # type: ignore[no-untyped-def]
     """``values[row_of][:, column_of]``."""
     out = np.empty((len(row_of), len(column_of)), values.dtype)

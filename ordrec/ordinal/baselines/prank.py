@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from sklearn.utils import check_random_state
 
+from ordrec.compiling import compiled
 from ordrec.ordinal.base import KernelMixin, ThresholdModel, sharing_cores
 
 __all__ = ["PRank"]
@@ -91,7 +91,7 @@ class PRank(KernelMixin, ThresholdModel):
         return tags
 
 
-@njit(cache=True)
+@compiled
 def _passes(
     K: np.ndarray, ranks: np.ndarray, n_ranks: int, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:

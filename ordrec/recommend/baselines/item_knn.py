@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import compiled
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.parallel import worker_count
 from ordrec.parallel.spans import over_spans
@@ -187,7 +187,7 @@ def _neighbour_means(first: int, stop: int, k: int, n_items: int, *columns: Any)
     _add_neighbour_means(first, stop, *columns, *work, np.empty(k), np.empty(k))  # type: ignore[call-arg]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _add_neighbour_means(
     first_query,
     stop_query,

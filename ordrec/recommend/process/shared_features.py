@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
+from ordrec.compiling import compiled
 from ordrec.parallel.spans import over_spans
 
 __all__ = ["USER_SMOOTHING", "SharedFeatures", "implicit_features"]
@@ -153,17 +153,17 @@ def implicit_features(
     return left * singular, right.T.copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sums_by_user(first, stop, start, items, phi, vectors, sums):  # type: ignore[no-untyped-def]
     for u in range(first, stop):
         if start[u] < start[u + 1]:
             own = phi[items[start[u] : start[u + 1]]]
-            sums[u] = np.dot(vectors[start[u] : start[u + 1]].T, own)
+            np.dot(vectors[start[u] : start[u + 1]].T, own, sums[u])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _apply_by_user(first, stop, start, items, phi, sums, result):  # type: ignore[no-untyped-def]
     for u in range(first, stop):
         if start[u] < start[u + 1]:
             own = phi[items[start[u] : start[u + 1]]]
-            result[start[u] : start[u + 1]] = np.dot(own, sums[u].T)
+            np.dot(own, sums[u].T, result[start[u] : start[u + 1]])
