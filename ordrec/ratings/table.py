@@ -115,8 +115,9 @@ class Ratings:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy by the constructor: arrays come back read-only, caches empty."""
-        state = {key: self.__dict__[key] for key in _STATE} | {"folds": dict(self.folds)}
-        return _restored, (state,)
+        return _restored, (
+            {key: self.__dict__[key] for key in _STATE} | {"folds": dict(self.folds)},
+        )
 
     @classmethod
     def from_frame(
@@ -356,7 +357,7 @@ class Ratings:
 
         Examples
         --------
-        >>> frame = pd.DataFrame({"user": [1, 1, 1], "item": [1, 2, 3], "rating": [3, 4, 5]})
+        >>> frame = pd.DataFrame({"user": 1, "item": [1, 2, 3], "rating": [3, 4, 5]})
         >>> Ratings.from_frame(frame).on_scale(Scale.regular(1, 5)).ranks
         array([3, 4, 5], dtype=int16)
         """
