@@ -115,9 +115,8 @@ class Ratings:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy by the constructor: arrays come back read-only, caches empty."""
-        return _restored, (
-            {key: self.__dict__[key] for key in _STATE} | {"folds": dict(self.folds)},
-        )
+        state = {key: self.__dict__[key] for key in _STATE} | {"folds": dict(self.folds)}
+        return _restored, (state,)
 
     @classmethod
     def from_frame(
@@ -140,8 +139,7 @@ class Ratings:
         Parameters
         ----------
         frame : DataFrame
-            pandas, or anything that offers the Arrow or the dataframe interchange
-            protocol (polars, pyarrow, ...).
+            pandas, or any other with the Arrow or the interchange protocol (polars, pyarrow, ...).
         user, item, rating, timestamp : str
             Column names. The timestamp column may be absent.
         scale : Scale or iterable of float, optional
