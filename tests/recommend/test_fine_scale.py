@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -174,3 +176,15 @@ def test_the_command_line_takes_fine_ratings(frame, tmp_path):
     actual = found.merge(frame, on=["user", "item"])
     assert actual["actual"].tolist() == actual["rating_y"].tolist()
     assert np.corrcoef(found["expected"], found["actual"])[0, 1] > 0.7
+
+
+def test_the_note_is_one_line_on_standard_error(frame, tmp_path):
+    frame.to_csv(tmp_path / "fine.csv", index=False)
+    words = ["data", "partition", "fine.csv", "parts"]
+    done = subprocess.run(
+        [sys.executable, "-m", "ordrec.cli", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("ordrec: ")
+    assert "were put into 10 bins" in line
