@@ -159,7 +159,7 @@ class Scale:
         10                          19.69, 1.640              20.10, 1.683
         20 at most (16 were made)   19.70, 1.645              20.87, 1.928
         10 of equal length          19.73, 1.700              19.97, 1.801
-        10 of least squared error   19.74, 1.700              20.04, 1.792
+        10 of least squared error   19.73, 1.699              20.04, 1.792
         ==========================  ========================  ==================
 
         `BiasModel`, which does not use the bins, has 20.11. A model that is worse with more bins

@@ -141,8 +141,7 @@ class Ratings:
         Parameters
         ----------
         frame : DataFrame
-            pandas, or anything that offers the Arrow or the dataframe interchange
-            protocol (polars, pyarrow, ...).
+            pandas, or any other with the Arrow or the interchange protocol (polars, pyarrow, ...).
         user, item, rating, timestamp : str
             Column names. A column called "timestamp" may be absent.
         scale : Scale or iterable of float, optional
@@ -368,7 +367,7 @@ class Ratings:
 
         Examples
         --------
-        >>> frame = pd.DataFrame({"user": [1, 1, 1], "item": [1, 2, 3], "rating": [3, 4, 5]})
+        >>> frame = pd.DataFrame({"user": 1, "item": [1, 2, 3], "rating": [3, 4, 5]})
         >>> Ratings.from_frame(frame).on_scale(Scale.regular(1, 5)).ranks
         array([3, 4, 5], dtype=int16)
         """

@@ -278,8 +278,9 @@ def _identity(model: Any, scan: RatingsScan, targets: HeldOut | _Pairs) -> dict[
     predicted = model.predict(np.repeat(_stranger(scan), len(items)), items)
     if isinstance(model, ProbabilityModel):
         predicted = model.predict_proba(np.repeat(_stranger(scan), len(items)), items)
+    scale = [each.tobytes() for each in (scan.scale.values, scan.scale.edges) if each is not None]
     return {
-        "ratings": checksum(json.dumps([parts, scan.scale.to_json()]).encode()),
+        "ratings": checksum(json.dumps(parts).encode(), *scale),
         "pairs": pairs,
         "model": f"{type(model).__name__} {checksum(np.round(predicted, 6).tobytes())}",
     }
