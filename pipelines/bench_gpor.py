@@ -84,8 +84,9 @@ def pooled(folder: str | None, rounds: int, threads: int | None) -> None:
     unit = median_seconds(factorise, rounds)
     ratio = median_seconds(lambda: evidence(next(moves)), rounds) / unit
     print(
-        f"{len(sizes)} problems of {min(sizes)} to {max(sizes)} rows, {evidence.n_threads} threads: "
-        f"pooled evidence and gradient {ratio:.1f} times their Choleskys of {unit:.2f} s (limit 20)"
+        f"{len(sizes)} problems of {min(sizes)} to {max(sizes)} rows, "
+        f"{evidence.n_threads} threads: pooled evidence and gradient {ratio:.1f} times their "
+        f"Choleskys of {unit:.2f} s (limit 20)"
     )
 
 

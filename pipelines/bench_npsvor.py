@@ -29,6 +29,7 @@ from sklearn.svm import SVC
 from ordrec.ordinal.npsvor import NPSVOR
 
 SLOW_ROWS = 5000
+REPEATS = 5
 
 
 def california(data: Path, rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -39,12 +40,15 @@ def california(data: Path, rows: int, seed: int = 0) -> tuple[np.ndarray, np.nda
 
 
 def timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Return wall-clock and CPU seconds of a fit."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
-    return time.perf_counter() - wall, time.process_time() - cpu
+    """Return the least wall-clock and CPU seconds of a few fits, of one where a fit is long."""
+    found = []
+    for _ in range(REPEATS if len(y) <= SLOW_ROWS else 1):
+        wall, cpu = time.perf_counter(), time.process_time()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+        found.append((time.perf_counter() - wall, time.process_time() - cpu))
+    return min(wall for wall, _ in found), min(cpu for _, cpu in found)
 
 
 def main() -> None:
@@ -54,7 +58,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[2000, 10_000])
     parser.add_argument("--tight", action="store_true")
     options = parser.parse_args()
-    first_run(timed, NPSVOR(), *california(options.data, 1600))
+    first_run(NPSVOR().fit, *california(options.data, 1600))
 
     print(f"{'rows':>6} {'model':<22} {'wall s':>8} {'ratio':>6} {'CPU s':>8} {'ratio':>6}", end="")
     print(f" {'violation':>10} {'rel. gap':>9} {'from best':>9} {'iterations':>10}")
