@@ -79,7 +79,7 @@ def random_pivots(
     >>> K = np.array([[2.0, 2.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
     >>> random = np.random.RandomState(0)
     >>> random_pivots(np.diag(K), lambda i: K[:, i], 3, random, least=1e-10).tolist()
-    [0, 2]
+    [1, 2]
     """
     rest = np.where(diagonal > least, diagonal, 0.0)
     Z = np.empty((rest.size, min(count, rest.size)), order="F")

@@ -180,7 +180,7 @@ def test_the_memory_limit_is_that_of_the_container(monkeypatch, tmp_path):
     [
         SVORIM(n_landmarks=30, random_state=0),
         SVOREX(n_landmarks=30, random_state=0),
-        OrdinalLogistic(kernel="rbf", n_landmarks=30, random_state=0),
+        OrdinalLogistic("immediate", kernel="rbf", n_landmarks=30, random_state=0),
         NPSVOR(n_landmarks=30, random_state=0),
     ],
     expected_failed_checks=expected_failures,
