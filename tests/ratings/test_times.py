@@ -54,7 +54,7 @@ def test_a_time_in_another_unit_is_named(row: int, value: int) -> None:
         ratings_at(times)
     milliseconds = SECONDS * 1000
     milliseconds[4] = SECONDS[4]
-    with pytest.raises(DataError, match="row 4: timestamp .* is not a time in milliseconds"):
+    with pytest.raises(DataError, match=r"row 4: timestamp .* is not a time in milliseconds"):
         ratings_at(milliseconds)
 
 
