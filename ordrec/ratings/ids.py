@@ -10,17 +10,11 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 
-__all__ = ["codes_of", "warn_of_twins"]
+__all__ = ["codes_of", "warn_of_other_type", "warn_of_twins"]
 
 
 def codes_of(index: pd.Index, ids: Any) -> np.ndarray:
     """Return the position of each original id in the index, -1 for the unknown.
-
-    Warns
-    -----
-    UserWarning
-        If no id is known and they are strings where the known ones are integers, or the other
-        way round.
 
     Examples
     --------
@@ -40,8 +34,6 @@ def codes_of(index: pd.Index, ids: Any) -> np.ndarray:
         raise ArgumentError(
             f"users and items must be sequences of ids, one id per pair ({error})"
         ) from None
-    if codes.size and codes.max() < 0:
-        _warn_of_other_type(index, asked)
     return codes
 
 
@@ -59,13 +51,17 @@ def warn_of_twins(ids: pd.Index, name: str) -> None:
         )
 
 
-def _warn_of_other_type(index: pd.Index, asked: pd.Index) -> None:
+def warn_of_other_type(index: pd.Index, ids: Any, codes: np.ndarray) -> None:
+    """Warn if no id is known, and they are strings where the known ones are integers or so."""
+    if not codes.size or codes.max() >= 0 or not len(index):
+        return
+    asked = pd.Index(ids)
     known, given = index.inferred_type, asked.inferred_type
     if {known, given} == {"integer", "string"}:
         warnings.warn(
             f"none of the {len(asked)} ids is known: they are {given}s such as {_first(asked)!r}, "
             f"the known ones are {known}s such as {_first(index)!r}: convert them",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

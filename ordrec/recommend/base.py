@@ -12,7 +12,7 @@ from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.persistence import LARGEST, ids_from_arrays, ids_to_arrays
 from ordrec.ratings import Ratings, Scale
 from ordrec.ratings.columns import in_seconds
-from ordrec.ratings.ids import codes_of
+from ordrec.ratings.ids import codes_of, warn_of_other_type
 
 __all__ = ["IdMappedModel", "codes_of", "codes_of_pairs", "times_of"]
 
@@ -120,7 +120,15 @@ class IdMappedModel:
     def _codes(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         """Codes of users and items given by original ids, -1 for the unknown."""
         self._check_fitted()
-        return codes_of_pairs(self.user_ids_, self.item_ids_, users, items)
+        user_codes, item_codes = codes_of_pairs(self.user_ids_, self.item_ids_, users, items)
+        if not self._folded_ids(users):
+            warn_of_other_type(self.user_ids_, users, user_codes)
+        warn_of_other_type(self.item_ids_, items, item_codes)
+        return user_codes, item_codes
+
+    def _folded_ids(self, users: Any) -> bool:
+        """Whether any of the users is known beside ``user_ids_``."""
+        return False
 
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         """Whether each user and each item was in training."""

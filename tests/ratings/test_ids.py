@@ -11,7 +11,7 @@ import pytest
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Ratings
-from ordrec.recommend import BiasModel, Popularity
+from ordrec.recommend import BiasModel, Popularity, RatingPredictor
 
 BROKEN = "a\ud800"
 
@@ -45,8 +45,16 @@ def test_unknown_ids_of_another_type_are_told(numbered: Ratings) -> None:
         model.predict([1, 2], ["0", "1"])
     with pytest.warns(UserWarning, match="they are integers such as 1, the known ones are strings"):
         BiasModel().fit(ratings_of(["1", "2", "x"])).predict([1, 2], [0, 1])
+    with pytest.warns(UserWarning, match="none of the 1 ids is known"):
+        Popularity().fit(numbered).recommend("1", 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        folded = (
+            RatingPredictor(preset="fast")
+            .fit(numbered)
+            .fold_in(ratings_of(["new", "newer", "newest"]))
+        )
+        folded.predict(["new", "new"], [0, 1])  # known, though not from training
         model.predict([77, 78], [0, 1])  # strangers of the right type
         model.predict([1, "stranger"], [0, 1])
 

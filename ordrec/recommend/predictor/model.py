@@ -349,6 +349,10 @@ class RatingPredictor(IdMappedModel):
         self.preset_ = "full"
         self._process()._check_parameters()
 
+    def _folded_ids(self, users: Any) -> bool:
+        process = self.process_model_
+        return self.factors_ is None and process is not None and process._folded_ids(users)
+
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         """Whether each user and each item has ratings."""
         if self.factors_ is None:

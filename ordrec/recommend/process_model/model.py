@@ -338,6 +338,9 @@ class ProcessPredictor(IdMappedModel):
             known_users[rows] = True
         return known_users, np.append(self.fitted_.known_items, False)[pairs.items]
 
+    def _folded_ids(self, users: Any) -> bool:
+        return any(user in self.folded_ for user in users) if self.folded_ else False
+
     def _resolve(self, users: Any, items: Any, timestamps: Any) -> ResolvedPairs:
         """The arguments of a prediction, checked, with codes in place of ids."""
         user_codes, item_codes = self._codes(users, items)
