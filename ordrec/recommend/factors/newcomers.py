@@ -60,6 +60,9 @@ class Newcomers:
                 self.new_items, direction.cold_items.rows(self.item_side)
             ),
         )
+        if direction.drift is not None:
+            n_users = len(direction.users.mean) - 1
+            direction = replace(direction, drift=direction.drift.extended(n_users))
         if self.users.size == 0:
             return direction
         raters, own = np.unique(self.users, return_inverse=True)

@@ -27,6 +27,8 @@ def factors_to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]
     arrays, metadata = model._identity()
     if model.version_0_1_ is not None:
         return arrays | model.version_0_1_.to_arrays(), metadata
+    if model.side_kinds is not None:
+        metadata["parameters"]["side_kinds"] = dict(model.side_kinds)
     arrays |= model._pattern.to_arrays() | model._history.to_arrays()
     arrays |= {"loss": model.loss_, "side.users": model._user_side, "side.items": model._item_side}
     metadata["form"], metadata["side"] = FORM, {}
