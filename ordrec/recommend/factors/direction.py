@@ -160,6 +160,7 @@ class Direction:
         sides: tuple[int, int],
         n_pattern: int,
         n_steps: int,
+        dated: bool,
     ) -> Direction:
         """Restore a direction: numbers of users and items, of side columns, of other features."""
         parts: list[Any] = []
@@ -176,9 +177,7 @@ class Direction:
         for side, n_side in zip(("users", "items"), sides, strict=True):
             place = f"{name}.cold_{side}"
             parts.append(ColdPrior.from_arrays(place, arrays, n_side, rank, n_steps))
-        drift = None
-        if f"{name}.drift.times" in arrays:
-            drift = UserDrift.from_arrays(f"{name}.drift", arrays, rows[0])
+        drift = UserDrift.from_arrays(f"{name}.drift", arrays, rows[0]) if dated else None
         users, items, user_prior, item_prior, cold_users, cold_items = parts
         return cls(users, items, user_prior, item_prior, cold_users, cold_items, drift)
 
