@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
+from ordrec.errors import ModelFileError
 from ordrec.linalg.lapack import ADDRESSES
 from ordrec.persistence import take, take_covariance
 from ordrec.recommend.factors.row_priors import (
@@ -118,9 +119,11 @@ class Direction:
     ) -> tuple[RowPosteriors, UserDrift | None]:
         """Posteriors of users with these ratings, the items being as they are, and their drift."""
         system, rows = _Folding(self.user_prior, features), None
-        if self.drift is None or times is None:
+        if self.drift is None:
             return system.solve(ratings, NO_DRIFT, self.items), None
-        drift = UserDrift.of(ratings.start, times)
+        drift = UserDrift.of(
+            ratings.start, np.zeros(ratings.levels.size) if times is None else times
+        )
         for _ in range(DRIFT_STEPS):
             rows = system.solve(ratings, drift.smoothed, self.items, rows)
             drift = drift.updated(ratings, rows, self.items)
@@ -160,11 +163,14 @@ class Direction:
         sides: tuple[int, int],
         n_pattern: int,
         n_steps: int,
+        dated: bool,
     ) -> Direction:
         """Restore a direction: numbers of users and items, of side columns, of other features."""
         parts: list[Any] = []
         width = take(arrays, f"{name}.users.mean", np.float32, (None, None)).shape[1]
         rank = width - n_steps
+        if rank < 1:
+            raise ModelFileError(f"array '{name}.users.mean' has {width} columns, too few")
         for side, n_rows in zip(("users", "items"), rows, strict=True):
             place = f"{name}.{side}"
             parts.append(RowPosteriors.from_arrays(place, arrays, n_rows + 1, rank, n_steps))
@@ -174,9 +180,7 @@ class Direction:
         for side, n_side in zip(("users", "items"), sides, strict=True):
             place = f"{name}.cold_{side}"
             parts.append(ColdPrior.from_arrays(place, arrays, n_side, rank, n_steps))
-        drift = None
-        if f"{name}.drift.times" in arrays:
-            drift = UserDrift.from_arrays(f"{name}.drift", arrays, rows[0])
+        drift = UserDrift.from_arrays(f"{name}.drift", arrays, rows[0]) if dated else None
         users, items, user_prior, item_prior, cold_users, cold_items = parts
         return cls(users, items, user_prior, item_prior, cold_users, cold_items, drift)
 

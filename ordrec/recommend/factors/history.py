@@ -36,9 +36,8 @@ class RatingHistory:
     times: np.ndarray
 
     @classmethod
-    def of(cls, ratings: Ratings, keep_times: bool) -> RatingHistory:
-        """The history of these ratings."""
-        times = ratings.timestamps if keep_times else None
+    def of(cls, ratings: Ratings, times: np.ndarray | None) -> RatingHistory:
+        """The history of these ratings, with these times."""
         return cls._grouped(ratings.users, ratings.items, ratings.levels, times, ratings.n_users)
 
     @classmethod
@@ -139,7 +138,7 @@ class RatingHistory:
                 "timestamp": self.times[rows] if self.times.size else 0,
             }
         )
-        known = [part for part in (old, new) if len(part)]
+        known = [part for part in (old, new) if len(part)] or [new]
         both = pd.concat(known).drop_duplicates(["user", "item"], keep="last")
         if timestamp is None and not self.times.size:
             both = both.drop(columns="timestamp")

@@ -18,8 +18,7 @@ from ordrec.recommend.factors.version_0_1 import AllThresholdRows
 __all__ = ["checked_factor_parameters", "factors_from_state", "factors_to_state"]
 
 FORM = "sequential"  # version 0.1 wrote none
-SETS = ("directions_", "dated_")
-MOST_DIRECTIONS = 2
+SETS = {"directions_": (1, 2), "dated_": (0, 1, 2)}  # and how many directions each may have
 
 
 def factors_to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -27,6 +26,8 @@ def factors_to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]
     arrays, metadata = model._identity()
     if model.version_0_1_ is not None:
         return arrays | model.version_0_1_.to_arrays(), metadata
+    if model.side_kinds is not None:
+        metadata["parameters"]["side_kinds"] = dict(model.side_kinds)
     arrays |= model._pattern.to_arrays() | model._history.to_arrays()
     arrays |= {"loss": model.loss_, "side.users": model._user_side, "side.items": model._item_side}
     metadata["form"], metadata["side"] = FORM, {}
@@ -57,8 +58,6 @@ def checked_factor_parameters(
     for name, value in parameters.items():
         if name not in kinds or type(value) not in kinds[name]:
             raise ModelFileError(f"parameter {name[:50]} is {str(value)[:50]!r}")
-        if name in ("use_time", "use_side") and isinstance(value, str) and value != "auto":
-            raise ModelFileError(f"parameter {name} is {value[:50]!r}")
         checked[name] = value
     return checked
 
@@ -91,14 +90,14 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
     model._user_side = take(arrays, "side.users", np.float64, (n_users, None))
     model._item_side = take(arrays, "side.items", np.float64, (n_items, None))
     sides = model._user_side.shape[1], model._item_side.shape[1]
-    for name in SETS:
+    for name, possible in SETS.items():
         count = metadata[name]
-        if type(count) is not int or not (name == "dated_" or count) or count > MOST_DIRECTIONS:
-            raise ModelFileError(f"{count!r} directions, not 1 or 2")
+        if type(count) is not int or count not in possible:
+            raise ModelFileError(f"{name} is {str(count)[:50]}, not one of {possible}")
         directions = (
             Direction.from_arrays(
                 f"{name}{number}", arrays, (n_users, n_items), sides,
-                model._pattern.n_features, n_ranks - 1,
+                model._pattern.n_features, n_ranks - 1, name == "dated_",
             )
             for number in range(count)
         )  # fmt: skip
