@@ -1,13 +1,14 @@
 """The rating predictor compared with Surprise and myFM: same folds, same metrics, same run.
 
     python pipelines/bench_predictor.py --data FOLDER [--set ml-100k] [--folds u1 u2]
-        [--models full fast peers] [--inputs ids side time] [--no-refit] [--jobs N]
+        [--models full fast large factors peers] [--inputs ids side time] [--no-refit] [--jobs N]
 
 FOLDER holds one unpacked folder per data set. ``ml-100k`` has its official folds,
-``eachmovie`` its fixed split; ``ml-1m`` is cut 90/10, the others 80/20, at random. Peers are
-measured when installed. Seconds are those of fitting and predicting, after a fit to a few users
-that compiles (or loads) the loops and has a line of its own; the last column is CPU seconds,
-which are more reliable on a shared machine.
+``eachmovie`` its fixed split; ``ml-1m`` is cut 90/10, the others 80/20, at random. ``full`` and
+``fast`` pool the process with factors, ``large`` is `RatingPredictor` without the process,
+``factors`` is `OrdinalFactors`. Peers are measured when installed. Seconds are those of fitting
+and predicting, after a fit to a few users that compiles (or loads) the loops and has a line of
+its own; the last column is CPU seconds, which are more reliable on a shared machine.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ from ordrec.datasets.eachmovie import load_eachmovie
 from ordrec.datasets.movietweetings import load_movietweetings
 from ordrec.evaluation.metrics.measures import Outcome, measure_from_name
 from ordrec.ratings import Ratings
+from ordrec.recommend.factors.model import OrdinalFactors
 from ordrec.recommend.predictor.model import RatingPredictor
 
 METRICS = ("rmse", "mae", "int_mae", "mze", "log_loss", "ece")
+MODELS = ("full", "fast", "large", "factors")
 LOADERS: dict[str, tuple[Callable[..., Ratings], str]] = {
     "ml-100k": (load_movielens, "ml-100k"),
     "ml-1m": (load_movielens, "ml-1m"),
@@ -50,7 +53,7 @@ def main() -> None:
     options.add_argument("--data", type=Path, required=True)
     options.add_argument("--set", choices=LOADERS, default="ml-100k")
     options.add_argument("--folds", nargs="+", default=["u1"])
-    options.add_argument("--models", nargs="+", default=["full", "fast", "peers"])
+    options.add_argument("--models", nargs="+", default=[*MODELS, "peers"])
     options.add_argument("--inputs", nargs="+", default=["ids", "side", "time"])
     options.add_argument("--learn", default="auto")
     options.add_argument("--no-refit", dest="refit", action="store_false")
@@ -90,29 +93,31 @@ def parts(
 
 def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Callable[..., np.ndarray]]]:
     """Yield names, and functions from training and test parts to ratings or distributions."""
-    for preset in ("full", "fast"):
-        if preset in chosen.models:
+    for model in MODELS:
+        if model in chosen.models:
             for inputs in chosen.inputs:
-                plain = preset == "full" and not chosen.refit
-                name = f"{preset}, {inputs}{', no refit' if plain else ''}"
-                yield name, predictor(preset, inputs, chosen)
+                plain = model == "full" and not chosen.refit
+                name = f"{model}, {inputs}{', no refit' if plain else ''}"
+                yield name, predictor(model, inputs, chosen)
     if "peers" in chosen.models:
         yield from peers()
 
 
-def predictor(preset: str, inputs: str, chosen: argparse.Namespace) -> Callable[..., np.ndarray]:
-    """Return the predictor with ids only, with side data, or with side data and times."""
+def predictor(name: str, inputs: str, chosen: argparse.Namespace) -> Callable[..., np.ndarray]:
+    """Return the model with ids only, with side data, or with side data and times."""
+    shared: dict[str, Any] = {
+        "use_side": inputs != "ids", "use_time": "auto" if inputs == "time" else False,
+        "n_jobs": chosen.jobs, "random_state": chosen.seed,
+    }  # fmt: skip
 
     def run(train: Ratings, test: Ratings) -> np.ndarray:
-        model = RatingPredictor(
-            preset=preset,  # type: ignore[arg-type]
-            use_side=inputs != "ids",
-            use_time="auto" if inputs == "time" else False,
-            learn=chosen.learn,
-            refit=chosen.refit,
-            n_jobs=chosen.jobs,
-            random_state=chosen.seed,
-        ).fit(train)
+        model: Any = OrdinalFactors(**shared)
+        if name != "factors":
+            model = RatingPredictor(
+                preset=name,  # type: ignore[arg-type]
+                learn=chosen.learn, refit=chosen.refit, **shared,
+            )  # fmt: skip
+        model.fit(train)
         users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
         return model.predict_proba(users, items, test.timestamps if inputs == "time" else None)
 

@@ -168,14 +168,15 @@ def test_explanations_add_up_and_have_titles(folder: Path) -> None:
     words = ["explain", model, "-u", "3", "-i", "52", "--timestamp", "1970-01-01T04:10:00"]
     whole = run(*words, "-n", "1000")
     assert len(whole) == len(explained.table)
-    short = run(*words, "-n", "3")
+    short = run(*words, "-n", "1")
     assert short["source"].tolist()[-1] == "others"
     for table in (whole, short):
-        assert table["contribution"].sum() == pytest.approx(explained.score, abs=1e-6)
+        assert table["contribution"].sum() == pytest.approx(explained.expected, abs=1e-6)
+        assert table["source"].tolist()[:3] == ["all ratings", "this item", "you"]
     own = whole[whole["source"] == "own rating"]
     assert own["title"].tolist() == [f"Film №{int(item) - 50}" for item in own["id"]]
     assert whole[whole["source"] != "own rating"]["title"].isna().all()
-    sizes = whole["contribution"].abs().to_numpy()
+    sizes = whole["contribution"].abs().to_numpy()[3:]
     assert (np.diff(sizes) <= 0).all()
     done = CliRunner().invoke(app, ["explain", model, "-u", "99", "-i", "98"])
     assert "user 99 is not" in done.stderr

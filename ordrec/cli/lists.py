@@ -149,9 +149,9 @@ def _lists_one_by_one(
 def explain(
     model: ModelArgument,
     user: Annotated[
-        str, typer.Option("--user", "-u", metavar="ID", help="User whose score is explained.")
+        str, typer.Option("--user", "-u", metavar="ID", help="User whose opinion is explained.")
     ],
-    item: Annotated[str, typer.Option("--item", "-i", metavar="ID", help="Item that is scored.")],
+    item: Annotated[str, typer.Option("--item", "-i", metavar="ID", help="Item that it is about.")],
     timestamp: Annotated[
         str,
         typer.Option(
@@ -161,19 +161,20 @@ def explain(
     n: Annotated[
         int,
         typer.Option(
-            "-n", metavar="N", help="Number of reasons; the others are summed in one row."
+            "-n", metavar="N", help="Number of own ratings; the others are summed in one row."
         ),
     ] = 20,
     max_memory: MemoryOption = None,
     output: TableOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Show what contributes to a user's score for an item.
+    """Show what a user's expected rating of an item is made of.
 
-    The csv has one row per reason, the largest first: the user's own ratings, other users'
-    ratings of the item, and what all ratings share. The contributions add up to the score, in
-    units of the rating scale. For a recommender, the reasons why the item is likely to be picked
-    come first (pick), and those for its expected rating after them (like).
+    The csv has one row per reason: the mean of all ratings, what others think of the item, how the
+    user rates in general, and then the user's own ratings behind their taste for it, the weightiest
+    first. The contributions add up to the expected rating. For a recommender, the reasons why the
+    item is likely to be picked come first (pick), and those for its expected rating after them
+    (like).
     """
     from ordrec.errors import ArgumentError
     from ordrec.recommend.pair_table import seconds_of
@@ -188,7 +189,8 @@ def explain(
     seconds = int(seconds_of([timestamp])[0])
     _note_if_unknown(fitted, user=user_id, item=item_id)
     explained = fitted.explain(user_id, item_id, seconds or None)
-    write(_with_titles(fitted, explained.largest(n), "id"))
+    table = _with_titles(fitted, explained.largest(n), "id")
+    write(table.round({"contribution": 7}))  # so that a line fits into a terminal
 
 
 # ---- shared by the commands -------------------------------------------------------------------
@@ -281,7 +283,7 @@ def _note_if_unknown(fitted: Any, user: Any, item: Any = None) -> None:
 def _with_titles(fitted: Any, table: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return the table with titles next to the ids of items, if the model has titles."""
     titles = getattr(fitted, "titles_", None)
-    if titles is None:
+    if titles is None or "title" in table:
         return table
     of_item = dict(zip(fitted.item_ids_.tolist(), titles, strict=True))
     items = table[column]

@@ -20,6 +20,7 @@ from .factors.model import OrdinalFactors as OrdinalFactors
 from .per_user.model import PerUserPredictor as PerUserPredictor
 from .predictor.explain import Explanation as Explanation
 from .predictor.model import RatingPredictor as RatingPredictor
+from .process_model.model import ProcessPredictor as ProcessPredictor
 from .protocols import FoldInModel as FoldInModel
 from .protocols import ProbabilityModel as ProbabilityModel
 from .protocols import RankingModel as RankingModel

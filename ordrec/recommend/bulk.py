@@ -24,6 +24,7 @@ from ordrec.ratings import Ratings
 from ordrec.ratings.columns import as_pandas
 from ordrec.ratings.partitions import parquet_engine
 from ordrec.ratings.scan import ROWS, RatingsScan
+from ordrec.recommend.base import codes_of
 from ordrec.recommend.part_folder import PartFolder, checksum
 from ordrec.recommend.protocols import FoldInModel, ProbabilityModel
 
@@ -215,6 +216,9 @@ def _predictions(model: Any, chunk: Ratings, targets: HeldOut | _Pairs) -> pd.Da
         history = chunk
         columns["user"], columns["item"] = targets.of_users(chunk.user_ids)
     users, items = columns["user"], columns["item"]
+    if hasattr(model, "item_ids_"):  # a new item would be learnt from the users of its chunk alone
+        is_known = codes_of(model.item_ids_, history.item_ids) >= 0
+        history = history.select(is_known[history.items])
     known = model.fold_in(history)
     columns["rating"] = known.predict(users, items)
     if isinstance(known, ProbabilityModel):

@@ -104,6 +104,15 @@ def test_chunks_do_not_matter(scan, model, tmp_path_factory, rows):
     pd.testing.assert_frame_equal(one, two, rtol=1e-6, atol=1e-6)
 
 
+def test_items_that_the_model_does_not_know_are_strangers_in_every_chunk(scan, ratings, tmp_path):
+    trained = ratings.select((ratings.users < 60) & (ratings.items > 3)).compact()
+    model = OrdinalFactors(rank=3, pattern=3, n_iter=3).fit(trained)
+    one = frame_of(predict_scan(model, scan, HELD, tmp_path / "a", rows=150))
+    two = frame_of(predict_scan(model, scan, HELD, tmp_path / "b"))
+    pd.testing.assert_frame_equal(one, two, rtol=1e-6, atol=1e-6)
+    assert one["item"].isin(ratings.item_ids[:4]).any()
+
+
 @pytest.mark.parametrize("engine", ["threads", "processes", "dask"])
 def test_engines_do_not_matter(scan, model, tmp_path, engine):
     serial = predict_scan(model, scan, HELD, tmp_path / "a", engine="serial")

@@ -23,7 +23,10 @@ def model() -> RatingPredictor:
 def test_the_model_remembers_its_training_ratings(model) -> None:
     columns = ["user", "item"]
     pd.testing.assert_frame_equal(
-        model.fitted_.training_ratings().to_frame().sort_values(columns).reset_index(drop=True),
+        model.process_model_.fitted_.training_ratings()
+        .to_frame()
+        .sort_values(columns)
+        .reset_index(drop=True),
         RATINGS.to_frame()[["user", "item", "rating"]].sort_values(columns).reset_index(drop=True),
     )
 

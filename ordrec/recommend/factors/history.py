@@ -14,7 +14,7 @@ from ordrec.persistence import take, take_starts
 from ordrec.ratings import Ratings, Scale
 from ordrec.ratings.columns import in_seconds
 
-__all__ = ["RatingHistory"]
+__all__ = ["RatingHistory", "paired_lists"]
 
 
 @dataclass(frozen=True)
@@ -115,18 +115,9 @@ class RatingHistory:
         scale: Scale,
     ) -> Ratings:
         """All ratings of these users: the known ones, then the given ones, which replace them."""
-        users, items = _as_list(user), _as_list(item)
-        ratings = _as_list(rating)
-        times: Any = [0] * len(users)
-        if timestamp is not None:
-            times = in_seconds(np.asarray(_as_list(timestamp), np.float64)).astype(np.int64)
-        if not len(users) == len(items) == len(ratings) == len(times):
-            raise ArgumentError(
-                f"users, items, ratings and times must pair up, got {len(users)}, {len(items)}, "
-                f"{len(ratings)} and {len(times)}"
-            )
         columns = "user", "item", "rating", "timestamp"
-        new = pd.DataFrame(dict(zip(columns, (users, items, ratings, times), strict=True)))
+        lists = paired_lists(user, item, rating, timestamp)
+        new = pd.DataFrame(dict(zip(columns, lists, strict=True)))
         new["rating"] = scale.values_of(scale.ranks_of(new["rating"].to_numpy()))
         codes = user_ids.get_indexer(pd.Index(new["user"].unique()))
         rows = np.flatnonzero(np.isin(self.users, codes[codes >= 0]))
@@ -164,6 +155,26 @@ class RatingHistory:
             take(arrays, "history.levels", np.int16, items.shape, low=0, high=n_ranks - 1),
             times,
         )
+
+
+def paired_lists(user: Any, item: Any, rating: Any, timestamp: Any) -> tuple[list[Any], ...]:
+    """One or more ratings as lists of users, items, ratings and times, 0 where unknown.
+
+    Examples
+    --------
+    >>> paired_lists("ann", 3, 4.5, None)
+    (['ann'], [3], [4.5], [0])
+    """
+    users, items, ratings = _as_list(user), _as_list(item), _as_list(rating)
+    times = [0] * len(users)
+    if timestamp is not None:
+        times = in_seconds(np.asarray(_as_list(timestamp), np.float64)).astype(int).tolist()
+    if not len(users) == len(items) == len(ratings) == len(times):
+        raise ArgumentError(
+            f"users, items, ratings and times must pair up, got {len(users)}, {len(items)}, "
+            f"{len(ratings)} and {len(times)}"
+        )
+    return users, items, ratings, times
 
 
 def _as_list(value: Any) -> list[Any]:

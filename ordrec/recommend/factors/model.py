@@ -259,9 +259,9 @@ class OrdinalFactors(IdMappedModel):
         order = np.argsort(user_codes, kind="stable")  # pairs of one user stand together
         user_codes, item_codes = user_codes[order], item_codes[order]
         p = self._pooled(self.directions_, user_codes, item_codes, None)
-        if self.dated_:
-            times = times[order]
-            rows = np.flatnonzero(times > 0)
+        times = times[order]
+        rows = np.flatnonzero(times > 0)
+        if self.dated_ and rows.size:
             p[rows] = self._pooled(self.dated_, user_codes[rows], item_codes[rows], times[rows])
         result = np.empty_like(p)
         result[order] = p

@@ -2,10 +2,11 @@
 
 With E the expected rating of the model, u the user, i the item and "-" for unknown ones:
 
-(1) ``E(u, i) = mean + [E(-, i) - mean] + [E(u, -) - mean] + rest``: what is thought of all items,
-    of this one, and what this user thinks of all; the rest is their taste for this one.
+(1) ``E(u, i) = mean + [E(-, i) - mean] + [E(u, -) - E(-, -)] + rest``: what is thought of all
+    items, of this one, and how this user differs from others; the rest is their taste for this
+    one. It is 0 for an unknown user and for an unknown item.
 (2) The rest is shared out among the user's ratings a with ``c_a = q_i' Cov[p_u] q_a (r_a - E(-, a)
-    - E(u, -) + mean)``: how much a surprise about a moves the score of i, times the surprise.
+    - E(u, -) + E(-, -))``: how much a surprise about a moves the score of i, times the surprise.
     Those that speak against the rest are netted: only ``c_a`` of its sign have a share, in
     proportion.
 """
@@ -31,6 +32,7 @@ SOURCES = {
     "you": "how you rate in general",
     "taste": "your taste as a whole",
 }
+ROUNDING = 1e-9  # below which a term is 0
 Predict = Callable[[Any, Any], np.ndarray]
 
 
@@ -55,7 +57,8 @@ class Explanation:
         """The first three terms, the n largest of the others, and one row with their rest."""
         general = self.table["source"].isin(SOURCES)
         others = largest_contributions(self.table[~general], n)
-        return pd.concat([self.table[general], others], ignore_index=True)
+        table = pd.concat([self.table[general], others], ignore_index=True)
+        return table.fillna({"title": ""}) if "title" in table else table
 
     def __str__(self) -> str:
         lines = [f"expected rating {self.expected:.2f}"]
@@ -102,16 +105,18 @@ def explain_rating(
         return predict_proba(pd.Index(users, dtype=object), pd.Index(ids, dtype=object)) @ values
 
     mean = float(known.values.mean())
-    of_pair, of_user = expected([user, user], [item, nobody])
+    of_pair, of_user, of_nobody = expected([user, user, nobody], [item, nobody, nobody])
     of_items = expected([nobody] * (len(rated) + 1), [item, *rated])
-    terms = [mean, of_items[0] - mean, of_user - mean]
+    terms = [mean, of_items[0] - mean, of_user - of_nobody]
     rest = of_pair - sum(terms)
+    if abs(rest) < ROUNDING:
+        rest = 0.0
     general = pd.DataFrame(
         {"source": list(SOURCES)[:3], "id": None, "rating": np.nan, "contribution": terms}
     )
     shares = np.zeros(len(rated))
     if factors is not None and len(rated):
-        surprise = values[levels] - of_items[1:] - of_user + mean
+        surprise = values[levels] - of_items[1:] - terms[2]
         shares = np.maximum(factors.influence(user, item, rated) * surprise * np.sign(rest), 0.0)
     if shares.sum() > 0:
         own = pd.DataFrame(

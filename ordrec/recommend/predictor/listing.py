@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.ratings import Ratings
+from ordrec.recommend.base import codes_of
 from ordrec.recommend.choice.mixture import ChoiceMixture
 from ordrec.recommend.lists import check_list_length
 from ordrec.recommend.recommender.model import Recommender
@@ -66,11 +67,12 @@ def listed_items(
 class ChoiceStage:
     """A `ChoiceMixture` that is fitted to the training ratings when first needed, and kept.
 
-    Copies of a model share it, so that none of them fits it again.
+    Copies of a model share it, so that none of them fits it again. ``training`` returns the
+    training ratings.
     """
 
-    def __init__(self, n_jobs: int | None = None) -> None:
-        self._n_jobs = n_jobs
+    def __init__(self, training: Callable[[], Ratings], n_jobs: int | None = None) -> None:
+        self._training, self._n_jobs = training, n_jobs
         self._choice: ChoiceMixture | None = None
 
     def recommender(
@@ -92,9 +94,11 @@ class ChoiceStage:
             Distributions of pairs of original ids.
         """
         if self._choice is None:
-            self._choice = ChoiceMixture(n_jobs=self._n_jobs).fit(known)
+            self._choice = ChoiceMixture(n_jobs=self._n_jobs).fit(self._training())
         items, levels = history
         choice = self._choice
+        rated = codes_of(choice.item_ids_, known.item_ids.take(items)) >= 0
+        items, levels = items[rated], levels[rated]  # new items say nothing to a choice model
         if items.size:
             frame = pd.DataFrame(
                 {

@@ -14,7 +14,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel
+from ordrec.recommend.base import IdMappedModel, times_of
 from ordrec.recommend.factors.model import OrdinalFactors
 from ordrec.recommend.lists import check_list_length, item_titles
 from ordrec.recommend.pair_table import predict_pairs
@@ -136,7 +136,7 @@ class RatingPredictor(IdMappedModel):
             self.pool_weights_ = self._learnt_pool(ratings, self.process_model_)
         self.side_columns_ = self.factors_.side_columns_
         self.titles_ = item_titles(ratings.item_table)
-        self.choice_stage_ = ChoiceStage(self.n_jobs)
+        self.choice_stage_ = self._choice_stage()
         return self
 
     def _process(self) -> ProcessPredictor:
@@ -194,17 +194,17 @@ class RatingPredictor(IdMappedModel):
 
     def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
         """One row per pair, one column per scale value in ascending order; rows sum to 1."""
-        self._codes(users, items)  # raises errors in the names of this model
+        codes, _ = self._codes(users, items)
+        times = times_of(timestamps, codes.size)
         if self.factors_ is None:
             assert self.process_model_ is not None
-            return self.process_model_.predict_proba(users, items, timestamps)
-        p = self.factors_.predict_proba(users, items, timestamps)
+            return self.process_model_.predict_proba(users, items, times)
+        p = self.factors_.predict_proba(users, items, times)
         if self.process_model_ is None:
             return p
         users, items = pd.Index(users), pd.Index(items)
         known = np.flatnonzero(np.logical_and(*self.process_model_._known(users, items)))
-        times = None if timestamps is None else np.asarray(timestamps)[known]
-        own = self.process_model_.predict_proba(users[known], items[known], times)
+        own = self.process_model_.predict_proba(users[known], items[known], times[known])
         p[known] = pooled(own, p[known], self.pool_weights_)
         return p
 
@@ -364,6 +364,13 @@ class RatingPredictor(IdMappedModel):
             np.append(known.user_counts > 0, False)[user_codes],
             np.append(known.item_counts > 0, False)[item_codes],
         )
+
+    def _choice_stage(self) -> ChoiceStage:
+        """The choice model behind lists, to be fitted to the training ratings."""
+        if self.process_model_ is not None:
+            return ChoiceStage(self.process_model_.fitted_.training_ratings, self.n_jobs)
+        assert self.factors_ is not None
+        return ChoiceStage(self.factors_.known_ratings, self.n_jobs)
 
     def _known_ratings(self) -> Ratings:
         """The ratings that the model was fitted to, or that were folded in."""

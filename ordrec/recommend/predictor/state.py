@@ -10,7 +10,6 @@ import numpy as np
 from ordrec.errors import ModelFileError
 from ordrec.persistence import model_of, state_of, texts_from_arrays, texts_to_arrays
 from ordrec.recommend.factors.model import OrdinalFactors
-from ordrec.recommend.predictor.listing import ChoiceStage
 from ordrec.recommend.predictor.pool import LIMIT
 from ordrec.recommend.process_model.model import ProcessPredictor
 from ordrec.recommend.thresholds.state import checked_decision, number, plain_decision
@@ -50,7 +49,6 @@ def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any
     model = cls._from_identity(arrays, metadata)
     model.decision = checked_decision(model.decision, model.scale_.n_ranks)
     model._check_parameters()
-    model.choice_stage_ = ChoiceStage(model.n_jobs)
     if "members" not in metadata:
         return _of_version_0_1(model, arrays, metadata)
     for name, kind in MEMBERS.items():
@@ -67,6 +65,8 @@ def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any
     if members == (None, None):
         raise ModelFileError("it has neither a process nor factors")
     if model.factors_ is not None:
+        if model.factors_.version_0_1_ is not None:
+            raise ModelFileError("its factors are of version 0.1, which knew no pool")
         same = (
             model.factors_.user_ids_.equals(model.user_ids_)
             and model.factors_.item_ids_.equals(model.item_ids_)
@@ -79,6 +79,7 @@ def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any
     model.preset_ = preset
     a, b = metadata["pool"]
     model.pool_weights_ = number(a, low=0.0, high=LIMIT), number(b, low=0.0, high=LIMIT)
+    model.choice_stage_ = model._choice_stage()
     model.titles_ = _titles(model, arrays, metadata)
     model.side_columns_ = members[1].side_columns_ if members[1] else members[0].side_columns_
     return model
@@ -90,11 +91,14 @@ def _of_version_0_1(model: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
     model.factors_ = None
     model.preset_ = model.preset
     model.pool_weights_ = 1.0, 0.0
+    model.choice_stage_ = model._choice_stage()
     model.titles_, model.side_columns_ = _titles(model, arrays, metadata), {}
     return model
 
 
 def _titles(model: Any, arrays: Any, metadata: Mapping[str, Any]) -> list[str] | None:
+    if type(metadata["titles"]) is not bool:
+        raise ModelFileError(f"titles is {str(metadata['titles'])[:50]!r}")
     titles = texts_from_arrays("titles", arrays) if metadata["titles"] else None
     if titles is not None and len(titles) != len(model.item_ids_):
         raise ModelFileError(f"{len(titles)} titles for {len(model.item_ids_)} items")

@@ -61,9 +61,11 @@ class FittedPredictor:
         return side.entry[own], self.process.data.levels[own], side.time[own]
 
     def training_ratings(self) -> Ratings:
-        """The ratings that the model was fitted to, by user, without times and side tables."""
+        """The ratings that the model was fitted to, by user, with the times that it used."""
         data = self.process.data
+        times = data.item_side.time.astype(np.int64)
         return Ratings(
             data.users, data.items, data.levels,
             scale=self.scale, user_ids=self.user_ids, item_ids=self.item_ids,
+            timestamps=times if times.any() else None,
         )  # fmt: skip

@@ -14,6 +14,7 @@ from ordrec.ordinal.decisions import Decision, decide
 from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel, codes_of, times_of
+from ordrec.recommend.factors.history import paired_lists
 from ordrec.recommend.process.fitting import Process
 from ordrec.recommend.process_model.explain import ScoreExplanation, explain_pair
 from ordrec.recommend.process_model.fold_in import (
@@ -247,10 +248,17 @@ class ProcessPredictor(IdMappedModel):
                 )
         return model
 
-    def update(
-        self, user: Any, item: Any, rating: float, timestamp: int | None = None
-    ) -> ProcessPredictor:
-        """Return a model with one more rating (or a new one for an item already rated)."""
+    def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> ProcessPredictor:
+        """Return a model with further ratings (or new ones for items already rated).
+
+        Parameters are single ones or sequences, as those of `RatingPredictor.update`.
+        """
+        model = self
+        for row in zip(*paired_lists(user, item, rating, timestamp), strict=True):
+            model = model._with_rating(*row)
+        return model
+
+    def _with_rating(self, user: Any, item: Any, rating: float, timestamp: int) -> ProcessPredictor:
         user_codes, item_codes = self._codes([user], [item])
         code, item_code = int(user_codes[0]), int(item_codes[0])
         level = int(self.scale_.ranks_of([rating])[0]) - 1
@@ -259,7 +267,7 @@ class ProcessPredictor(IdMappedModel):
         known = item_code >= 0
         items = np.append(items[keep], [item_code] * known).astype(np.int64)
         levels = np.append(levels[keep], [level] * known).astype(np.int64)
-        times = np.append(times[keep], times_of([timestamp or 0], 1)[:known])
+        times = np.append(times[keep], [timestamp] * known)
         model = copy.copy(self)
         with one_blas_thread():
             folded = fold_in_user(self.fitted_, code, items, levels, times)
@@ -334,8 +342,8 @@ class ProcessPredictor(IdMappedModel):
         """Whether each user and each item has ratings."""
         pairs = self._resolve(users, items, None)
         known_users = np.append(self.fitted_.known_users, False)[pairs.users]
-        for _, rows in pairs.folded:
-            known_users[rows] = True
+        for folded, rows in pairs.folded:
+            known_users[rows] = folded.items.size > 0
         return known_users, np.append(self.fitted_.known_items, False)[pairs.items]
 
     def _folded_ids(self, users: Any) -> bool:

@@ -11,7 +11,7 @@ from ordrec.errors import DataError
 from ordrec.linalg.lapack import ADDRESSES, inverse_diagonal_factorised
 from ordrec.ratings import Ratings
 from ordrec.recommend import ProcessPredictor
-from ordrec.recommend.predictor import fold_in
+from ordrec.recommend.process_model import fold_in
 
 # In stars, of the expected rating, as the docstring of `fold_in` says: mean and most.
 TOLERANCE = {"full": (0.15, 0.5), "fast": (0.02, 0.1)}
@@ -78,7 +78,7 @@ def test_explanations_of_a_new_user_add_up_with_and_without_a_time(ratings) -> N
     model = model.fold_in(ratings.select(ratings.users == 12))
     user = ratings.user_ids[12]
     rated = ratings.of_user(user)
-    for item in (rated["item"].iloc[0], model.recommend(user, 1)["item"].iloc[0]):
+    for item in (rated["item"].iloc[0], ratings.item_ids[~ratings.item_ids.isin(rated["item"])][0]):
         for time in (None, int(rated["timestamp"].iloc[0])):
             explained = model.explain(user, item, time)
             score = model._scores(model._resolve([user], [item], [time or 0]))
@@ -96,7 +96,7 @@ def test_items_and_ratings_that_the_model_does_not_know(ratings) -> None:
     assert np.allclose(  # nothing is known of him but that he is there
         folded.predict_proba([-5] * 9, items), model.predict_proba([-6] * 9, items), atol=1e-6
     )
-    assert folded.predict_frame(pd.DataFrame({"user": [-5], "item": items[:1]}))["known_user"].all()
+    assert not folded._known([-5], items[:1])[0].any()  # none of the ratings was of use
     with pytest.raises(DataError, match="not on the scale"):
         model.update(-5, items[0], 5.25)
 

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from tasteful_ratings import entropy, ids, log_loss, parts, tasteful
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Ratings, Scale
@@ -14,49 +15,6 @@ from ordrec.recommend.process_model.model import ProcessPredictor
 from ordrec.recommend.process_model.preparation import Preparation, memory_needed, prepare
 from ordrec.recommend.process_model.side_features import SideFeatures
 from ordrec.recommend.units import Units
-
-
-def tasteful(
-    seed: int = 0,
-    n_users: int = 40,
-    n_items: int = 30,
-    share: float = 0.5,
-    scale: Scale | None = None,
-    dated: bool = False,
-) -> Ratings:
-    """Ratings from two tastes, and users with their own use of the scale."""
-    rng = np.random.default_rng(seed)
-    scale = scale or Scale.regular(1, 5)
-    users, items = np.nonzero(rng.random((n_users, n_items)) < share)
-    score = rng.normal(size=(n_users, 2)) @ rng.normal(size=(2, n_items)) / 1.5
-    score = score + rng.normal(0, 0.5, n_users)[:, None] + rng.normal(0, 0.7, n_items)
-    noisy = score[users, items] + 0.4 * rng.normal(size=users.size)
-    levels = np.clip(np.round((noisy + 2) / 4 * (scale.n_ranks - 1)), 0, scale.n_ranks - 1)
-    frame = pd.DataFrame(
-        {"user": users + 100, "item": items + 500, "rating": scale.values[levels.astype(int)]}
-    )
-    if dated:
-        frame["timestamp"] = 10_000 + rng.integers(0, 5_000, users.size)
-    return Ratings.from_frame(frame, scale=scale)
-
-
-def parts(ratings: Ratings, seed: int = 0) -> tuple[Ratings, Ratings]:
-    held = np.random.default_rng(seed).random(ratings.n_ratings) < 0.25
-    return ratings.select(~held), ratings.select(held)
-
-
-def ids(ratings: Ratings) -> tuple[pd.Index, pd.Index]:
-    return ratings.user_ids.take(ratings.users), ratings.item_ids.take(ratings.items)
-
-
-def log_loss(model: ProcessPredictor, test: Ratings) -> float:
-    p = model.predict_proba(*ids(test))
-    return float(-np.log(p[np.arange(test.n_ratings), test.levels]).mean())
-
-
-def entropy(train: Ratings, test: Ratings) -> float:
-    counts = np.bincount(train.levels, minlength=train.scale.n_ranks) + 1.0
-    return float(-np.log(counts / counts.sum())[test.levels].mean())
 
 
 @pytest.fixture(scope="module")
@@ -97,17 +55,18 @@ def test_batch_equals_single(fitted, preset: str) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_unknown_users_and_items_are_flagged_and_get_sensible_predictions(fitted, preset) -> None:
     model = fitted[preset]
-    table = pd.DataFrame({"user": [100, -1, 100, -1], "item": [500, 500, -7, -7]})
-    frame = model.predict_frame(table)
-    assert frame["known_user"].tolist() == [True, False, True, False]
-    assert frame["known_item"].tolist() == [True, True, False, False]
-    assert np.isfinite(frame["expected"]).all()
-    assert frame["rating"].isin([1, 2, 3, 4, 5]).all()
-    assert np.allclose(frame[[f"p_{k}" for k in range(1, 6)]].sum(axis=1), 1.0)
-    everyone = model.predict_frame(pd.DataFrame({"user": [-1] * 30, "item": range(500, 530)}))
+    users, items = [100, -1, 100, -1], [500, 500, -7, -7]
+    known_users, known_items = model._known(users, items)
+    assert known_users.tolist() == [True, False, True, False]
+    assert known_items.tolist() == [True, True, False, False]
+    p = model.predict_proba(users, items)
+    assert np.isfinite(p).all()
+    assert np.allclose(p.sum(axis=1), 1.0)
+    assert set(model.predict(users, items)) <= {1, 2, 3, 4, 5}
+    expected = model.predict_proba([-1] * 30, range(500, 530)) @ model.scale_.values
     train, _ = parts(tasteful())
     mean = np.bincount(train.items, train.values) / np.maximum(train.item_counts, 1)
-    assert np.corrcoef(everyone["expected"], mean)[0, 1] > 0.9  # the pooled model knows the items
+    assert np.corrcoef(expected, mean)[0, 1] > 0.9  # the pooled model knows the items
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -121,27 +80,6 @@ def test_explanations_add_up(fitted, preset: str) -> None:
         assert explained.table["contribution"].sum() == pytest.approx(score, abs=1e-6)
         assert explained.components.sum() == pytest.approx(score, abs=1e-6)
     assert "because you gave" in str(model.explain(100, 500))
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_recommendations(fitted, preset: str) -> None:
-    model = fitted[preset]
-    train, _ = parts(tasteful())
-    rated = set(train.of_user(103)["item"])
-    for by in ("expected", "p_at_least", "lower_quantile"):
-        best = model.recommend(103, 5, by=by)
-        assert len(best) == 5
-        assert not rated & set(best["item"])
-        assert (np.diff(best["value"]) <= 1e-12).all()
-    everything = model.recommend(103, 1000)
-    assert set(everything["item"]) == set(train.item_ids[train.item_counts > 0]) - rated
-    expected = model.predict_proba([103] * len(everything), everything["item"]) @ train.scale.values
-    assert np.allclose(everything["expected"], expected)
-    few = model.recommend(103, 3, candidates=[501, 502])
-    assert set(few["item"]) <= {501, 502}
-    assert len(model.recommend("stranger", 3)) == 3
-    with pytest.raises(ArgumentError, match="by must be"):
-        model.recommend(103, 3, by="magic")
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -175,22 +113,25 @@ def test_folding_in_a_known_user_again_changes_little(preset, refit, most) -> No
     explained = again.explain(105, 507)
     score = again._scores(again._resolve([105], [507], None))
     assert explained.score == pytest.approx(again.units_.outward(score)[0], abs=1e-6)
-    assert not set(again.recommend(105, 100)["item"]) & set(train.of_user(105)["item"])
 
 
 def test_update_moves_the_prediction_towards_the_rating(fitted) -> None:
     model = fitted["full"]
     train, _ = parts(tasteful())
-    item = model.recommend(107, 100)["item"].iloc[-1]
+    expected = pd.Series(model.predict_proba([107] * 30, range(500, 530)) @ train.scale.values)
+    item = 500 + int(expected.idxmin())
     before = model.predict_proba([107], [item]) @ train.scale.values
     after = model.update(107, item, 5.0)
     assert (after.predict_proba([107], [item]) @ train.scale.values) > before
     assert (model.predict_proba([107], [item]) @ train.scale.values) == before
-    assert item not in set(after.recommend(107, 100)["item"])
-    fresh = model.update("newcomer", item, 5.0).update("newcomer", 501, 4.0)
-    assert fresh.predict_frame(pd.DataFrame({"user": ["newcomer"], "item": [502]}))[
-        "known_user"
-    ].all()
+    one_by_one = model.update("newcomer", item, 5.0).update("newcomer", 501, 4.0, 12_000)
+    at_once = model.update(["newcomer"] * 2, [item, 501], [5.0, 4.0], [0, 12_000])
+    for fresh in (one_by_one, at_once):
+        assert fresh._known(["newcomer"], [502])[0].all()
+    pairs = ["newcomer"] * 30, range(500, 530)
+    assert np.array_equal(one_by_one.predict_proba(*pairs), at_once.predict_proba(*pairs))
+    with pytest.raises(ArgumentError, match="must pair up"):
+        model.update("newcomer", [item, 501], 5.0)
 
 
 def test_permuted_targets_cannot_be_predicted() -> None:
@@ -264,9 +205,7 @@ def test_corner_cases(preset: str) -> None:
     assert np.isfinite(p).all()
     assert np.allclose(p.sum(axis=1), 1.0)
     assert p[1] @ ratings.scale.values > p[0] @ ratings.scale.values
-    frame = model.predict_frame(pd.DataFrame({"user": [902], "item": [999]}))
-    assert not frame["known_user"].iloc[0]
-    assert not frame["known_item"].iloc[0]
+    assert not np.any(model._known([902], [999]))
 
 
 @pytest.mark.parametrize("preset", PRESETS)

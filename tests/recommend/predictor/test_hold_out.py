@@ -1,0 +1,148 @@
+"""The exponents of the pool are learnt on ratings that the inner members have not seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tasteful_ratings import ids, parts, tasteful
+
+from ordrec.ratings import Ratings
+from ordrec.recommend import OrdinalFactors, ProcessPredictor, RatingPredictor
+from ordrec.recommend.predictor import model as predictor_model
+from ordrec.recommend.predictor.pool import EQUAL
+
+RATINGS = tasteful(n_users=80, n_items=30, share=0.9)  # enough to learn exponents from
+
+
+def pairs_of(ratings: Ratings) -> set[tuple[Any, Any]]:
+    return set(zip(*(own.tolist() for own in ids(ratings)), strict=True))
+
+
+class Watch:
+    """What the members are fitted to, and what they say about the held-out ratings."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.fitted_to: dict[str, list[Ratings]] = {"process": [], "factors": []}
+        self.asked: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        for name, kind, method in (
+            ("process", ProcessPredictor, "refitted"),
+            ("factors", OrdinalFactors, "fit"),
+        ):
+            self._record(monkeypatch, name, kind, method)
+
+        def learnt(first: np.ndarray, second: np.ndarray, levels: np.ndarray) -> Any:
+            self.asked.append((first.copy(), second.copy(), levels))
+            return EQUAL
+
+        monkeypatch.setattr(predictor_model, "learnt_pool", learnt)
+
+    def _record(self, monkeypatch: pytest.MonkeyPatch, name: str, kind: Any, method: str) -> None:
+        usual = getattr(kind, method)
+
+        def recorded(model: Any, ratings: Ratings) -> Any:
+            self.fitted_to[name].append(ratings)
+            return usual(model, ratings)
+
+        monkeypatch.setattr(kind, method, recorded)
+
+
+@pytest.mark.parametrize("dated", [False, True])
+def test_the_inner_members_do_not_see_what_is_held_out(monkeypatch, dated: bool) -> None:
+    ratings = tasteful(n_users=40, dated=dated)
+    watch = Watch(monkeypatch)
+    model = RatingPredictor(preset="fast").fit(ratings)
+    (inner,) = watch.fitted_to["process"]
+    whole, inner_too = watch.fitted_to["factors"]
+    assert inner_too is inner
+    assert pairs_of(whole) == pairs_of(ratings)
+    held_out = pairs_of(ratings) - pairs_of(inner)
+    assert 0.1 < len(held_out) / ratings.n_ratings < 0.2
+    assert len(watch.asked) == (2 if dated else 1)
+    assert set(model.pool_weights_) == ({"dated", "undated"} if dated else {"undated"})
+    for first, second, levels in watch.asked:
+        assert first.shape == second.shape == (levels.size, 5)
+        assert levels.size <= len(held_out)
+    assert model.factors_._history.items.size == ratings.n_ratings  # the outer members know all
+
+
+def test_a_held_out_rating_does_not_change_what_is_said_about_it(monkeypatch) -> None:
+    """Neither in values nor in times: the members are the same to the last bit."""
+    ratings = tasteful(n_users=40, dated=True)
+    watch = Watch(monkeypatch)
+    RatingPredictor(preset="fast").fit(ratings)
+    held = ~np.isin(
+        np.arange(ratings.n_ratings),
+        np.flatnonzero([pair in pairs_of(watch.fitted_to["process"][0]) for pair in
+                        zip(*(own.tolist() for own in ids(ratings)), strict=True)]),
+    )  # fmt: skip
+    assert held.any()
+    levels = np.where(held, 4 - ratings.levels, ratings.levels)
+    perturbed = ratings._replaced(levels=levels.astype(ratings.levels.dtype))
+    RatingPredictor(preset="fast").fit(perturbed)
+    half = len(watch.asked) // 2
+    for one, two in zip(watch.asked[:half], watch.asked[half:], strict=True):
+        assert np.array_equal(one[0], two[0])
+        assert np.array_equal(one[1], two[1])
+        assert np.array_equal(one[2], 4 - two[2])
+
+
+def test_the_weights_are_used_for_dated_and_undated_pairs() -> None:
+    ratings = tasteful(n_users=40, dated=True)
+    model = RatingPredictor(preset="fast").fit(ratings)
+    users, items = ids(ratings)
+    users, items, times = users[:50], items[:50], np.asarray(ratings.timestamps)[:50]
+    process, factors = model.process_model_, model.factors_
+    model.pool_weights_ = {"undated": (1.0, 0.0), "dated": (0.0, 1.0)}
+    close = {"rtol": 1e-7, "atol": 1e-9}
+    np.testing.assert_allclose(
+        model.predict_proba(users, items), process.predict_proba(users, items), **close
+    )
+    np.testing.assert_allclose(
+        model.predict_proba(users, items, times), factors.predict_proba(users, items, times),
+        **close,
+    )  # fmt: skip
+    some = np.where(np.arange(50) % 2, times, 0)
+    mixed = model.predict_proba(users, items, some)
+    np.testing.assert_allclose(mixed[::2], process.predict_proba(users[::2], items[::2]), **close)
+    np.testing.assert_allclose(
+        mixed[1::2], factors.predict_proba(users[1::2], items[1::2], times[1::2]), **close
+    )
+    unknown = model.predict_proba(users, items, np.full(50, np.nan))
+    np.testing.assert_allclose(unknown, process.predict_proba(users, items), **close)
+
+
+def test_without_times_there_is_one_pool() -> None:
+    dated = tasteful(n_users=30, n_items=20, dated=True)
+    model = RatingPredictor(preset="fast", use_time=False).fit(dated)
+    assert set(model.pool_weights_) == {"undated"}
+    users, items = ids(dated)
+    assert np.array_equal(
+        model.predict_proba(users, items, dated.timestamps), model.predict_proba(users, items)
+    )
+
+
+@pytest.mark.parametrize("n_ratings", [1, 2, 5])
+def test_next_to_no_ratings_are_pooled_equally(n_ratings: int) -> None:
+    few = RATINGS.select(np.arange(RATINGS.n_ratings) < n_ratings)
+    model = RatingPredictor(preset="fast").fit(few)
+    assert model.pool_weights_["undated"] == EQUAL
+    p = model.predict_proba([100, "nobody"], [500, "nothing"])
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (p > 0).all()
+
+
+def test_the_pool_is_about_as_good_as_the_better_member_and_the_same_each_time() -> None:
+    train, test = parts(RATINGS)
+    model = RatingPredictor(preset="fast", n_jobs=1).fit(train)
+    assert model.pool_weights_["undated"] != EQUAL
+    rows = np.arange(test.n_ratings)
+
+    def loss(of: Any) -> float:
+        return float(-np.log(of.predict_proba(*ids(test))[rows, test.levels]).mean())
+
+    assert loss(model) < min(loss(model.process_model_), loss(model.factors_)) + 0.01
+    again = RatingPredictor(preset="fast", n_jobs=2).fit(train)
+    assert again.pool_weights_ == model.pool_weights_
+    assert np.array_equal(again.predict_proba(*ids(test)), model.predict_proba(*ids(test)))

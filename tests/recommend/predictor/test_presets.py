@@ -1,0 +1,142 @@
+"""Which preset is fitted, and that a large model does all that the others do."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from tasteful_ratings import entropy, ids, log_loss, parts, tasteful
+
+from ordrec.errors import ArgumentError
+from ordrec.persistence import load, save
+from ordrec.ratings import Ratings
+from ordrec.recommend import HeldOut, RatingPredictor, make_model, predict_scan
+from ordrec.recommend.predictor import sizes
+from ordrec.recommend.predictor.sizes import chosen_preset
+from ordrec.recommend.process_model.preparation import Preparation, memory_needed
+from ordrec.recommend.process_model.side_features import SideFeatures
+
+RATINGS = tasteful(n_users=30, n_items=20)
+
+
+def gigabytes(*, two_sided: bool) -> float:
+    return memory_needed(RATINGS, SideFeatures(), Preparation(two_sided=two_sided))
+
+
+FULL, FAST = gigabytes(two_sided=True), gigabytes(two_sided=False)
+
+
+@pytest.mark.parametrize(
+    ("preset", "most_ratings", "limit", "chosen", "warned"),
+    [
+        ("auto", 10**9, 8.0, "full", False),
+        ("auto", 100, 8.0, "fast", False),
+        ("auto", 10**9, (FULL + FAST) / 2, "fast", False),
+        ("auto", 10**9, FAST / 2, "large", False),
+        ("auto", 100, FAST / 2, "large", False),
+        ("full", 100, 8.0, "full", False),
+        ("full", 10**9, (FULL + FAST) / 2, "fast", True),
+        ("full", 10**9, FAST / 2, "large", True),
+        ("fast", 10**9, FAST, "fast", False),
+        ("fast", 10**9, FAST / 2, "large", True),
+        ("large", 10**9, FAST / 2, "large", False),
+    ],
+)
+def test_size_and_memory_choose_the_preset(
+    monkeypatch, preset: str, most_ratings: int, limit: float, chosen: str, warned: bool
+) -> None:
+    monkeypatch.setattr(sizes, "FULL_RATINGS", most_ratings)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert chosen_preset(preset, RATINGS, limit) == chosen
+    assert len(said) == warned
+    if warned:
+        message = str(said[0].message)
+        assert f'as preset="{preset}", and max_memory is' in message
+        assert f'fitted as preset="{chosen}"' in message
+
+
+def test_the_warning_names_the_line_of_the_caller() -> None:
+    with pytest.warns(UserWarning, match='fitted as preset="large"') as said:
+        model = RatingPredictor(preset="fast", max_memory=FAST / 2).fit(RATINGS)
+    assert said[0].filename == __file__
+    assert (model.preset_, model.process_model_) == ("large", None)
+    assert model.preset == "fast"  # what was asked for stays
+
+
+def test_wrong_parameters_are_refused() -> None:
+    wrong: dict[str, Any]
+    for wrong in ({"preset": "slow"}, {"learn": "no"}, {"use_time": "yes"}, {"learn_iter": 0}):
+        with pytest.raises(ArgumentError, match=f"{next(iter(wrong))} must be"):
+            RatingPredictor(**wrong).fit(RATINGS)
+
+
+def test_presets_by_their_names() -> None:
+    assert make_model("predictor").preset == "auto"
+    assert make_model("predictor-fast").preset == "fast"
+    assert make_model("predictor", preset="large").preset == "large"
+
+
+# ---- large ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def large() -> RatingPredictor:
+    train, _ = parts(tasteful(dated=True))
+    titles = pd.DataFrame({"title": [f"Film {k}" for k in train.item_ids]}, index=train.item_ids)
+    return RatingPredictor(preset="large").fit(train.with_side_tables(item_table=titles))
+
+
+def test_a_large_model_is_its_factors(large) -> None:
+    train, test = parts(tasteful(dated=True))
+    assert large.process_model_ is None
+    assert large.pool_weights_ == {"undated": (0.0, 1.0)}
+    for times in (None, test.timestamps):
+        assert np.array_equal(
+            large.predict_proba(*ids(test), times), large.factors_.predict_proba(*ids(test), times)
+        )
+    assert log_loss(large, test) < entropy(train, test) - 0.1
+
+
+def test_a_large_model_takes_in_users_and_ratings(large) -> None:
+    new = pd.DataFrame({"user": "me", "item": [501, 502, "fresh"], "rating": [5.0, 1.0, 4.0]})
+    for model in (
+        large.fold_in(Ratings.from_frame(new, scale=large.scale_)),
+        large.update(new["user"], new["item"], new["rating"]),
+    ):
+        expected = model.predict_proba(["me"] * 2, [501, 502]) @ large.scale_.values
+        assert expected[0] > expected[1]
+        table = model.predict_frame(pd.DataFrame({"user": ["me", 100], "item": ["fresh", 500]}))
+        assert table[["known_user", "known_item"]].all(axis=None)
+        assert "fresh" not in set(model.recommend("me", 100)["item"])
+        assert not {501, 502} & set(model.recommend("me", 100)["item"])
+        assert model.explain("me", 503).table["contribution"].sum() == pytest.approx(
+            model.explain("me", 503).expected
+        )
+    assert not large._known(["me"], ["fresh"])[0].any()
+
+
+def test_a_large_model_in_a_file(large, tmp_path) -> None:
+    model = large.update(7, 501, 5.0)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.preset_ == "large"
+    users, items = [7, 100, -1], [503, 504, 505]
+    assert np.array_equal(again.predict_proba(users, items), model.predict_proba(users, items))
+    pd.testing.assert_frame_equal(again.explain(7, 503).table, model.explain(7, 503).table)
+    assert again.titles_ == model.titles_
+    assert len(again.recommend(7, 3)) == 3
+
+
+def test_a_large_model_on_ratings_on_disk(large, tmp_path) -> None:
+    ratings = tasteful(dated=True)
+    ratings.to_partitions(tmp_path / "ratings", rows_per_part=200)
+    held = HeldOut(0.2)
+    found = predict_scan(large, Ratings.scan(tmp_path / "ratings"), held, tmp_path / "out")
+    history, wanted = held.parted(ratings)
+    expected = large.fold_in(history).predict_proba(*ids(wanted)) @ ratings.scale.values
+    table = pd.concat(list(found.frames()))
+    np.testing.assert_allclose(table["expected"], expected, rtol=1e-5)
