@@ -309,8 +309,9 @@ def test_arrays_that_do_not_fit_together_are_refused(name, path, ratings):
     for key, array in arrays.items():
         wrong = {"cut": array[:-1], "missing": None, "retyped": array.astype(np.float32)}
         if array.dtype.kind in "iu" and "ids" not in key:
-            wrong["pointing nowhere"] = np.full_like(array, 10**6)
-            wrong["negative"] = array - 10**6
+            far = min(10**6, np.iinfo(array.dtype).max)
+            wrong["pointing nowhere"] = np.full_like(array, far)
+            wrong["negative"] = array - far
         for how, changed in wrong.items():
             others = {k: v for k, v in arrays.items() if k != key}
             save_arrays(path, others if changed is None else others | {key: changed}, metadata)

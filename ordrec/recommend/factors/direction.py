@@ -119,11 +119,9 @@ class Direction:
     ) -> tuple[RowPosteriors, UserDrift | None]:
         """Posteriors of users with these ratings, the items being as they are, and their drift."""
         system, rows = _Folding(self.user_prior, features), None
-        if self.drift is None:
+        if self.drift is None or times is None:
             return system.solve(ratings, NO_DRIFT, self.items), None
-        drift = UserDrift.of(
-            ratings.start, np.zeros(ratings.levels.size) if times is None else times
-        )
+        drift = UserDrift.of(ratings.start, times)
         for _ in range(DRIFT_STEPS):
             rows = system.solve(ratings, drift.smoothed, self.items, rows)
             drift = drift.updated(ratings, rows, self.items)

@@ -90,12 +90,9 @@ class RatingHistory:
         times: np.ndarray | None,
         n_users: int,
     ) -> RatingHistory:
-        """A history in which the ratings of these users are the given ones."""
+        """A history in which the ratings of these users are the given ones, dated as all are."""
         kept = ~np.isin(self.users, users)
-        both = None
-        if times is not None or self.times.size:
-            own = self.times[kept] if self.times.size else np.zeros(kept.sum(), np.int64)
-            both = np.concatenate([own, np.zeros(users.size, np.int64) if times is None else times])
+        both = None if times is None else np.concatenate([self.times[kept], times])
         return self._grouped(
             np.concatenate([self.users[kept], users]),
             np.concatenate([self.items[kept], items]),
@@ -138,17 +135,18 @@ class RatingHistory:
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the history as arrays of a model file."""
         names = "start", "items", "levels", "times"
-        return {f"history.{name}": getattr(self, name) for name in names}
+        known = names if self.times.size else names[:-1]
+        return {f"history.{name}": getattr(self, name) for name in known}
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, Any], n_users: int, n_items: int, n_ranks: int
+        cls, arrays: Mapping[str, Any], n_users: int, n_items: int, n_ranks: int, dated: bool
     ) -> RatingHistory:
         """Restore the history from the arrays of a model file."""
         items = take(arrays, "history.items", np.int32, (None,), low=0, high=n_items - 1)
-        times = take(arrays, "history.times", np.int64, (None,))
-        if times.size not in (0, items.size):
-            times = take(arrays, "history.times", np.int64, items.shape)  # raises
+        times = np.zeros(0, np.int64)
+        if dated and items.size:
+            times = take(arrays, "history.times", np.int64, items.shape)
         return cls(
             take_starts(arrays, "history.start", n_users, items.size),
             items,

@@ -361,7 +361,10 @@ class OrdinalFactors(IdMappedModel):
         )
         users = codes_of(model.user_ids_, ratings.user_ids)[ratings.users]
         items = codes_of(model.item_ids_, ratings.item_ids)[ratings.items]
-        times = ratings.timestamps if self.dated_ else None
+        times = None
+        if self.dated_:
+            unknown = np.zeros(ratings.n_ratings, np.int64)
+            times = unknown if ratings.timestamps is None else ratings.timestamps
         model._history = self._history.replaced(users, items, levels, times, len(model.user_ids_))
         newcomers = Newcomers.of(
             users, items, levels, times, model._pattern, model._user_side, model._item_side,

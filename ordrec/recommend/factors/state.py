@@ -17,7 +17,7 @@ from ordrec.recommend.factors.version_0_1 import AllThresholdRows
 
 __all__ = ["checked_factor_parameters", "factors_from_state", "factors_to_state"]
 
-FORM = "sequential"  # version 0.1 wrote none
+FORM = "sequential"
 SETS = {"directions_": (1, 2), "dated_": (0, 1, 2)}  # and how many directions each may have
 
 
@@ -29,8 +29,8 @@ def factors_to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]
     if model.side_kinds is not None:
         metadata["parameters"]["side_kinds"] = dict(model.side_kinds)
     arrays |= model._pattern.to_arrays() | model._history.to_arrays()
-    arrays |= {"loss": model.loss_, "side.users": model._user_side, "side.items": model._item_side}
-    metadata["form"], metadata["side"] = FORM, {}
+    arrays |= {"side.users": model._user_side, "side.items": model._item_side}
+    metadata |= {"form": FORM, "loss": model.loss_.tolist(), "side": {}}
     for side, encoder in model._side.items():
         own, metadata["side"][side] = encoder.to_state(f"side.{side}")
         arrays |= own
@@ -69,7 +69,7 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
     n_users, n_items = len(model.user_ids_), len(model.item_ids_)
     n_ranks = model.scale_.n_ranks
     model.version_0_1_ = None
-    if "form" not in metadata:
+    if "users.variance" in arrays:  # as in version 0.1, which had but one form
         model.version_0_1_ = AllThresholdRows.from_arrays(
             arrays, n_users=n_users, n_items=n_items, n_ranks=n_ranks,
             rank=model.rank, n_iter=model.n_iter,
@@ -78,8 +78,9 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
     if metadata["form"] != FORM:
         raise ModelFileError(f"form {str(metadata['form'])[:50]!r} of factors is not known")
     model._pattern = RatingPattern.from_arrays(arrays, n_users, n_items)
-    model._history = RatingHistory.from_arrays(arrays, n_users, n_items, n_ranks)
-    model.loss_ = take(arrays, "loss", np.float64, (None,))
+    dated = bool(metadata["dated_"])
+    model._history = RatingHistory.from_arrays(arrays, n_users, n_items, n_ranks, dated)
+    model.loss_ = np.array([float(loss) for loss in metadata["loss"]])
     stored = metadata["side"]
     if not set(stored) <= {"user", "item"}:
         raise ModelFileError(f"side data of {sorted(stored)[:3]} is of neither users nor items")

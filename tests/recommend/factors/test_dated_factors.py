@@ -165,6 +165,23 @@ def test_an_update_changes_the_mood_of_the_time(moody, dated_model):
     assert times[-1] == now
 
 
+def test_the_history_has_the_times_of_the_drift(moody, dated_model):
+    mine = moody.select(moody.users == 5)
+    bare = dated_model.without_users()
+    for model in (
+        dated_model,
+        dated_model.fold_in(mine),
+        dated_model.fold_in(mine.without_timestamps()),
+        dated_model.update([5, 10**6], [0, 10**6], [1, 2]),
+        bare,
+        bare.fold_in(mine.without_timestamps()),
+        bare.fold_in(mine).update(10**6, 3, 4, LATER),
+    ):
+        drift = model.dated_[1].drift
+        np.testing.assert_array_equal(model._history.start, drift.start)
+        np.testing.assert_array_equal(model._history.times, drift.times)
+
+
 def test_new_items_of_dated_ratings_are_learnt(moody):
     known = moody.select(moody.items >= 5).compact()
     model = OrdinalFactors(**SMALL).fit(known)
