@@ -164,8 +164,12 @@ def test_recommendations_are_those_of_the_model(folder: Path, ratings: Ratings) 
 
 def test_explanations_add_up_and_have_titles(folder: Path) -> None:
     model = str(folder / "fast.ordrec")
-    explained = load(model).explain(3, 52, 15_000)
-    words = ["explain", model, "-u", "3", "-i", "52", "--timestamp", "1970-01-01T04:10:00"]
+    fitted = load(model)
+    of_items = {item: fitted.explain(3, item, 15_000) for item in fitted.item_ids_.tolist()}
+    item, explained = max(of_items.items(), key=lambda entry: len(entry[1].table))
+    assert len(explained.table) > 4  # three rows for all, and two ratings of their own
+    when = "1970-01-01T04:10:00"
+    words = ["explain", model, "-u", "3", "-i", str(item), "--timestamp", when]
     whole = run(*words, "-n", "1000")
     assert len(whole) == len(explained.table)
     short = run(*words, "-n", "1")

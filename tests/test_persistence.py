@@ -307,8 +307,10 @@ def test_arrays_that_do_not_fit_together_are_refused(name, path, ratings):
     save(make_model(name, **STORABLE[name]).fit(ratings), path)
     arrays, metadata = load_arrays(path)
     for key, array in arrays.items():
-        wrong = {"cut": array[:-1], "missing": None, "retyped": array.astype(np.float32)}
-        if array.dtype.kind in "iu" and "ids" not in key:
+        wrong = {"missing": None, "retyped": array.astype(np.float32)}
+        if array.size:
+            wrong["cut"] = array[:-1]
+        if array.size and array.dtype.kind in "iu" and "ids" not in key:
             far = min(10**6, np.iinfo(array.dtype).max)
             wrong["pointing nowhere"] = np.full_like(array, far)
             wrong["negative"] = array - far
@@ -320,6 +322,8 @@ def test_arrays_that_do_not_fit_together_are_refused(name, path, ratings):
                 continue
             if how == "cut" and name in ("mean", "histogram") and "ids" in key:
                 continue  # these two know nothing about single users and items
+            if how == "cut" and key.endswith("loss"):
+                continue  # a fit ends after any number of sweeps
             with pytest.raises(ModelFileError):
                 load(path)
     for key in metadata["state"]:

@@ -170,8 +170,11 @@ def test_titles_and_reasons() -> None:
     assert text.startswith(f"Title {listed['item'][0]} for user 3\n")
     assert f"expected rating {why.expected:.2f}" in text
     table = why.largest(1)
-    assert table["why"].tolist() == ["pick", "pick", "like", "like"]
-    assert table["source"].tolist()[1] == "others"
+    assert table["why"].tolist()[:3] == ["pick", "pick", "like"]
+    assert table["source"].tolist()[1:5] == ["others", "all ratings", "this item", "you"]
+    like = table[table["why"] == "like"]
+    assert like["contribution"].sum() == pytest.approx(why.expected)
+    assert len(like) <= 5  # one rating of their own, and the sum of the others
     with pytest.raises(ArgumentError, match="there is nothing to explain"):
         model.explain(3, "no item")
 

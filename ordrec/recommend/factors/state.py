@@ -95,12 +95,14 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
         count = metadata[name]
         if type(count) is not int or count not in possible:
             raise ModelFileError(f"{name} is {str(count)[:50]}, not one of {possible}")
-        directions = (
+        directions = tuple(
             Direction.from_arrays(
                 f"{name}{number}", arrays, (n_users, n_items), sides,
                 model._pattern.n_features, n_ranks - 1, name == "dated_",
             )
             for number in range(count)
         )  # fmt: skip
-        setattr(model, name, tuple(directions))
+        if any((own.drift is None) == (name == "dated_") for own in directions):
+            raise ModelFileError("its dated directions, and only they, must have a drift")
+        setattr(model, name, directions)
     return model

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ SOURCES = {
     "taste": "your taste as a whole",
 }
 ROUNDING = 1e-9  # below which a term is 0
+SEEN, MOST_REASONS, LINE = 0.005, 5, 80  # of an explanation in words
 Predict = Callable[[Any, Any], np.ndarray]
 
 
@@ -61,14 +63,26 @@ class Explanation:
         return table.fillna({"title": ""}) if "title" in table else table
 
     def __str__(self) -> str:
+        own = self.table["source"] == "own rating"
         lines = [f"expected rating {self.expected:.2f}"]
-        for row in self.largest(5).itertuples():
-            why = SOURCES.get(str(row.source), f"from {row.id!s}")
-            if row.source == "own rating":
-                name = getattr(row, "title", "") or row.id
-                why = f"because you gave {row.rating:g} to {name!s}"
-            lines.append(f"{row.contribution:+.2f} {why}")
-        return "\n".join(lines)
+        for row in self.table[~own].itertuples():
+            lines.append(f"{row.contribution:+.2f} {SOURCES[str(row.source)]}")
+        reasons = largest_contributions(self.table[own], int(own.sum()))
+        told = (reasons["contribution"].abs() >= SEEN) & (reasons.index < MOST_REASONS)
+        for row in reasons[told].itertuples():
+            lines.append(f"{row.contribution:+.2f} because you gave {_rating_in_words(row)}")
+        rest = reasons[~told]
+        if len(rest):
+            line = f"{rest['contribution'].sum():+.2f} from {len(rest)} "
+            line += "more ratings" if told.any() else "of your ratings, such as "
+            if not told.any():
+                line += _rating_in_words(next(rest.itertuples()))
+            lines.append(line)
+        return "\n".join(shorten(line, LINE, placeholder=" ...") for line in lines)
+
+
+def _rating_in_words(row: Any) -> str:
+    return f"{row.rating:g} to {getattr(row, 'title', '') or row.id}"
 
 
 def explain_rating(

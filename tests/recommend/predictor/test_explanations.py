@@ -108,6 +108,32 @@ def test_in_words(models) -> None:
     assert all(len(line) < 80 for line in lines)
 
 
+def test_in_words_many_small_reasons_are_one() -> None:
+    general = [("all ratings", 3.5), ("this item", -0.5), ("you", 0.25)]
+    titles = ["The " + "Very " * 20 + "Long Title", *[f"Film {k}" for k in range(99)]]
+
+    def explanation(own: list[float]) -> str:
+        table = pd.DataFrame({
+            "source": [name for name, _ in general] + ["own rating"] * len(own),
+            "id": [None] * 3 + list(range(len(own))), "title": ["", "", "", *titles[: len(own)]],
+            "rating": [np.nan] * 3 + [4.5] * len(own),
+            "contribution": [size for _, size in general] + own,
+        })  # fmt: skip
+        return str(Explanation(float(table["contribution"].sum()), table))
+
+    small = explanation([0.004] * 50).splitlines()
+    assert small[:3] == ["expected rating 3.45", "+3.50 the mean of all ratings",
+                         "-0.50 what others think of this item"]  # fmt: skip
+    assert len(small) == 5
+    assert small[4].startswith("+0.20 from 50 of your ratings, such as 4.5 to The Very Very")
+    assert small[4].endswith(" ...")
+    mixed = explanation([-0.001, -0.2, *[-0.1] * 6]).splitlines()
+    assert mixed[4] == "-0.20 because you gave 4.5 to Film 0"
+    assert mixed[-1] == "-0.20 from 3 more ratings"
+    assert len(mixed) == 1 + 3 + 5 + 1
+    assert max(map(len, small + mixed)) <= 80
+
+
 def test_the_largest_terms_and_the_rest(models) -> None:
     explained = models["fast"].explain(103, 504)
     some = explained.largest(2)

@@ -125,6 +125,10 @@ def other_users(arrays, _) -> None:
     arrays[name] = arrays[name] + 1
 
 
+def no_drift(arrays, _) -> None:
+    del arrays["factors_.dated_0.drift.times"]
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -156,6 +160,7 @@ def other_users(arrays, _) -> None:
         ("fast", swapped),
         ("fast", fewer_titles),
         ("fast", other_users),
+        ("fast", no_drift),
     ],
 )
 def test_what_does_not_fit_is_refused(folder, tmp_path, name: str, change) -> None:
