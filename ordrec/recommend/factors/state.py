@@ -102,7 +102,5 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
             )
             for number in range(count)
         )  # fmt: skip
-        if any((own.drift is None) == (name == "dated_") for own in directions):
-            raise ModelFileError("its dated directions, and only they, must have a drift")
         setattr(model, name, directions)
     return model
