@@ -19,12 +19,16 @@ DAY = 86_400
 LATER = 1_000_000_000 + 1000 * DAY  # long after all moods
 
 
+def shuffled(ratings: Ratings) -> Ratings:
+    return ratings.select(np.random.default_rng(0).permutation(len(ratings)))
+
+
 def test_moods_of_a_sitting_are_found(moody):
     known, held = split(moody, 0.2)
     model = OrdinalFactors(**SMALL).fit(known)
     assert log_loss(model, held, held.timestamps) < log_loss(model, held) - 0.15
-    shuffled = np.random.default_rng(0).permutation(held.timestamps)
-    assert log_loss(model, held, shuffled) > log_loss(model, held) - 0.02  # the time, not its use
+    wrong = shuffled(held).timestamps
+    assert log_loss(model, held, wrong) > log_loss(model, held) - 0.02  # the time, not its use
 
 
 def test_predictions_without_a_time_are_those_of_a_fit_without_times(moody, dated_model):
@@ -102,6 +106,15 @@ def test_any_number_of_threads_gives_the_same_numbers(moody, dated_model):
     for n_jobs in (1, 3):
         again = OrdinalFactors(**SMALL, n_jobs=n_jobs).fit(moody)
         np.testing.assert_array_equal(again.predict_proba(*pairs, times), expected)
+
+
+def test_the_order_of_the_ratings_does_not_matter(moody, dated_model):
+    """Drift is kept by user: each item must get that of its own ratings."""
+    again = OrdinalFactors(**SMALL).fit(shuffled(moody))
+    pairs, times = pairs_of(moody), moody.timestamps
+    np.testing.assert_allclose(
+        again.predict_proba(*pairs, times), dated_model.predict_proba(*pairs, times), atol=1e-3
+    )
 
 
 # ---- newcomers with and without times ------------------------------------------------------------
@@ -189,6 +202,12 @@ def test_new_items_of_dated_ratings_are_learnt(moody):
     frame = pd.concat([known.to_frame(), rest.to_frame()])
     folded = model.fold_in(Ratings.from_frame(frame, scale=STARS))
     assert log_loss(folded, held, held.timestamps) < log_loss(model, held, held.timestamps) - 0.1
+    again = model.fold_in(shuffled(Ratings.from_frame(frame, scale=STARS)))
+    np.testing.assert_allclose(
+        again.predict_proba(*pairs_of(held), held.timestamps),
+        folded.predict_proba(*pairs_of(held), held.timestamps),
+        atol=1e-4,
+    )
 
 
 # ---- arguments -----------------------------------------------------------------------------------

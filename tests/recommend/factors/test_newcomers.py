@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from factor_worlds import STARS, everything, log_loss
+from factor_worlds import STARS, everything, log_loss, pairs_of
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Ratings, Scale
@@ -110,11 +110,18 @@ def test_new_items_are_folded_in_near_a_fit_that_had_them(with_new_items, before
     best = log_loss(refit, later)
     assert losses["old"] > best + 0.4
     assert losses["new"] < best + 0.05
-    pairs = later.user_ids.take(later.users), later.item_ids.take(later.items)
+    pairs = pairs_of(later)
     change = np.abs(folded.predict_proba(*pairs) - refit.predict_proba(*pairs))
     assert change.mean() < 0.03
     rest = folded.directions_[0].items.mean[: len(before.item_ids_)]
     np.testing.assert_array_equal(rest, before.directions_[0].items.mean[:-1])
+
+
+def test_users_who_rated_new_items_fit_to_them(with_new_items, before):
+    """Folded in again, when the new items are known ones, the users are the same."""
+    _, both, later = with_new_items
+    folded = before.fold_in(both)
+    unchanged(folded, folded.fold_in(both), *pairs_of(later))
 
 
 def test_a_new_item_is_learnt_from_known_and_from_new_users(ratings, model):
@@ -174,6 +181,18 @@ def test_ids_without_ratings_join_by_their_side_rows(described, before):
     pairs = everything(described)
     change = np.abs(joined.predict_proba(*pairs) - refit.predict_proba(*pairs))
     assert change.mean() < 0.005  # not 0: with more items, factors start elsewhere
+
+
+@pytest.mark.parametrize("side", ["user", "item"])
+def test_side_data_help_newcomers_of_few_ratings(described, before, side):
+    """A tenth of their ratings, with their side rows and without."""
+    new_users, new_items = described.users < 20, described.items < 15
+    theirs = new_users & ~new_items if side == "user" else new_items & ~new_users
+    tenth = np.random.default_rng(0).random(len(described)) < 0.1
+    few = described.select((~new_users & ~new_items) | (theirs & tenth))
+    rest = described.select(theirs & ~tenth)
+    bare = Ratings.from_frame(few.to_frame(), scale=STARS)
+    assert log_loss(before.fold_in(few), rest) < log_loss(before.fold_in(bare), rest) - 0.1
 
 
 def test_side_columns_that_newcomers_lack_count_as_missing(before):
