@@ -9,13 +9,14 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ordrec.errors import ArgumentError, OrdrecError, StorageError
+from ordrec.errors import ArgumentError, DataError, OrdrecError, StorageError
 
-__all__ = ["make_folder", "replace_file", "storage_errors", "write_text"]
+__all__ = ["make_folder", "replace_file", "see_folder", "storage_errors", "write_text"]
 
 REMEDIES = {
     errno.ENOSPC: "make room on that disk",
@@ -114,6 +115,15 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
     with replace_file(path) as part:
         part.write_text(text, encoding="utf-8", newline="")
     return Path(path)
+
+
+def see_folder(path: str | os.PathLike[str]) -> None:
+    """Raise an error if this process, which may be a worker elsewhere, does not see a folder."""
+    if not Path(path).is_dir():
+        raise DataError(
+            f"{path}: process {os.getpid()} on {socket.gethostname()} sees no such folder: give "
+            "every worker access to it under the same path, such as a disk that all machines share"
+        )
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:

@@ -1,6 +1,6 @@
 """Time of the item kernels of all users, compared with one dense Gram of the same matrix.
 
-    python pipelines/bench_features.py [folder of MovieLens 1M] [--dtype float32] [--threads 2]
+    python pipelines/bench_features.py [folder of MovieLens 1M] [--dtype float32] [--threads N]
 
 Prints one line per measurement, with wall-clock seconds and (in brackets) CPU seconds, which
 depend less on other programs. The kernels of all users should take less than 3 times one dense
@@ -16,8 +16,8 @@ import time
 import warnings
 
 import numpy as np
+from first_run import first_run
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from ordrec.datasets import load_movielens
 from ordrec.datasets.movielens import genre_flags
@@ -28,7 +28,7 @@ from ordrec.kernels.corating import CoRating
 from ordrec.kernels.items import ItemKernel
 from ordrec.kernels.low_rank import LowRank
 from ordrec.kernels.pearson import Pearson, Residual
-from ordrec.parallel import run_all
+from ordrec.parallel import run_all, worker_count
 
 
 def main() -> None:
@@ -36,14 +36,13 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", nargs="?", default="data/ml-1m")
     options.add_argument("--dtype", default="float64", choices=["float64", "float32"])
-    options.add_argument("--threads", type=int, default=2)
+    options.add_argument("--threads", type=int, help="of the kernels; all cores by default")
     chosen = options.parse_args()
     ratings = load_movielens(chosen.folder)
     matrix = RatingMatrix.from_ratings(ratings)
     print(f"{ratings!r}\nmemory with the data loaded: {peak_memory():.2f} GB")
     low_rank_steps(matrix)
-    with threadpool_limits(chosen.threads, "blas"):
-        gram = dense_gram(matrix, chosen.dtype)
+    gram = dense_gram(matrix, chosen.dtype)
     ratings_only = [Pearson().normalised(50), CoRating().normalised(2)]
     everything = [
         *ratings_only,
@@ -52,7 +51,7 @@ def main() -> None:
         LowRank(8),
     ]
     genres = genre_flags(ratings.item_table).to_numpy()
-    compile_loops(everything, matrix, genres, chosen.dtype)
+    first_run(compile_loops, everything, matrix, genres, chosen.dtype)
     for label, components in (("Pearson, co-rating", ratings_only), ("all five", everything)):
         kernel = ItemKernel(components, dtype=chosen.dtype, n_jobs=chosen.threads)
         fit = seconds(lambda k=kernel: k.fit(matrix, {"genres": genres}))
@@ -71,13 +70,14 @@ def compile_loops(components: list, matrix: RatingMatrix, genres: np.ndarray, dt
 
 
 def low_rank_steps(matrix: RatingMatrix) -> None:
-    """Time ten EM steps at rank 20, after one to compile."""
+    """Time one EM step at rank 20, which compiles or loads the loops, then ten."""
     for steps in (1, 10):
         em = LowRankEM(rank=20, anneal=False, max_iter=steps, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             taken = seconds(lambda em=em: em.fit(matrix.values))
-    print(f"LowRankEM, rank 20, ten steps: {shown(taken)}, peak memory {peak_memory():.2f} GB")
+        print(f"LowRankEM, rank 20, {steps} steps: {shown(taken)}")
+    print(f"peak memory {peak_memory():.2f} GB")
 
 
 def dense_gram(matrix: RatingMatrix, dtype: str) -> tuple[float, float]:
@@ -88,13 +88,13 @@ def dense_gram(matrix: RatingMatrix, dtype: str) -> tuple[float, float]:
     return taken
 
 
-def all_users(kernel: ItemKernel, threads: int) -> None:
+def all_users(kernel: ItemKernel, threads: int | None) -> None:
     """Compute and discard the kernel of each user's own items."""
 
     def of_block(users: np.ndarray) -> float:
         return sum(float(kernel.for_user(int(u))[0, 0]) for u in users if len(kernel.items_of(u)))
 
-    blocks = np.array_split(np.arange(kernel.n_users_), 16 * threads)
+    blocks = np.array_split(np.arange(kernel.n_users_), 16 * worker_count(threads))
     run_all(of_block, blocks, engine="threads", n_jobs=threads)
 
 

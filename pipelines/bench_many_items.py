@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from first_run import first_run
 from topn_measures import Truth, peak_memory, ten_best
 
 from ordrec.datasets import load_dataset, synthetic_ratings
@@ -46,7 +47,7 @@ def main() -> None:
     options.add_argument("--models", nargs="+", default=["ease", "mixture"])
     options.add_argument("--loss", nargs="*", type=int, default=[500, 1000, 2000])
     options.add_argument("--max-memory", type=float, default=EASE().max_memory)
-    options.add_argument("--jobs", type=int, default=-1)
+    options.add_argument("--jobs", type=int, help="threads; all cores by default")
     options.add_argument("--seed", type=int, default=11)
     options.add_argument("--quick", action="store_true", help="few items, invented ratings")
     options.add_argument("--one", help=argparse.SUPPRESS)
@@ -70,8 +71,9 @@ def alone(model: str, n_items: int, chosen: argparse.Namespace) -> None:
     """Measure one size in a new process."""
     command = [
         sys.executable, str(Path(__file__).resolve()), "--one", model, "--items", str(n_items),
-        "--jobs", str(chosen.jobs), "--max-memory", str(chosen.max_memory),
+        "--max-memory", str(chosen.max_memory),
     ]  # fmt: skip
+    command += [] if chosen.jobs is None else ["--jobs", str(chosen.jobs)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     last = (found.stderr.strip().splitlines() or ["no message"])[-1]
     said = found.stdout.rstrip() if found.returncode == 0 else f"failed: {last}"
@@ -81,7 +83,7 @@ def alone(model: str, n_items: int, chosen: argparse.Namespace) -> None:
 def measure(name: str, n_items: int, chosen: argparse.Namespace) -> None:
     """Print the row of one model and size."""
     model = made(name, chosen.max_memory, chosen.jobs)
-    made(name, chosen.max_memory, chosen.jobs).fit(invented(200))  # compiles
+    first_run(made(name, chosen.max_memory, chosen.jobs).fit, invented(200))
     ratings = invented(n_items)
     before = peak_memory()
     warnings.simplefilter("ignore")  # that not all items get weights
@@ -99,7 +101,7 @@ def measure(name: str, n_items: int, chosen: argparse.Namespace) -> None:
     )
 
 
-def made(name: str, max_memory: float, n_jobs: int) -> Any:
+def made(name: str, max_memory: float, n_jobs: int | None) -> Any:
     """Return a model that is not fitted."""
     kind: Any = {"ease": EASE, "mixture": ChoiceMixture}[name]
     return kind(max_memory=max_memory, n_jobs=n_jobs)

@@ -5,11 +5,12 @@ and the paper's own solver compared with the exact one:
 
     python pipelines/bench_npsvor.py --data DATA --rows 2000 10000
 
-DATA is the folder of data sets, with ordinal-regression-frequency inside. Every line is from
-one run; CPU seconds are printed too, because wall-clock time depends on what else runs. SVC uses
-one core; NPSVOR one or, where its line says so, all (``n_jobs=-1``). The
-gap is the relative distance of the primal objective from a solve to a thousandth of the
-tolerance (``--tight``). That and the paper's solver are omitted above 5000 rows.
+DATA is the folder of data sets, with ordinal-regression-frequency inside. Every line is from one
+run; CPU seconds are printed too, because wall-clock time depends on what else runs. Nothing is
+set that a user would not set: SVC uses one core, NPSVOR all of them or, where its line says so,
+one (``n_jobs=1``). Its first fit, which loads compiled code, is on a line of its own. The gap is
+the relative distance of the primal objective from a solve to a thousandth of the tolerance
+(``--tight``). That and the paper's solver are omitted above 5000 rows.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from first_run import first_run
 from sklearn.svm import SVC
-from threadpoolctl import threadpool_limits
 
 from ordrec.ordinal.npsvor import NPSVOR
 
 SLOW_ROWS = 5000
+REPEATS = 5
 
 
 def california(data: Path, rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -38,13 +40,15 @@ def california(data: Path, rows: int, seed: int = 0) -> tuple[np.ndarray, np.nda
 
 
 def timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Return wall-clock and CPU seconds of a fit."""
-    one_core = getattr(model, "n_jobs", None) is None
-    wall, cpu = time.perf_counter(), time.process_time()
-    with warnings.catch_warnings(), threadpool_limits(1 if one_core else None):
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
-    return time.perf_counter() - wall, time.process_time() - cpu
+    """Return the least wall-clock and CPU seconds of a few fits, of one where a fit is long."""
+    found = []
+    for _ in range(REPEATS if len(y) <= SLOW_ROWS else 1):
+        wall, cpu = time.perf_counter(), time.process_time()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+        found.append((time.perf_counter() - wall, time.process_time() - cpu))
+    return min(wall for wall, _ in found), min(cpu for _, cpu in found)
 
 
 def main() -> None:
@@ -54,7 +58,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[2000, 10_000])
     parser.add_argument("--tight", action="store_true")
     options = parser.parse_args()
-    timed(NPSVOR(), *california(options.data, 1600))  # compiles, and starts the threads of BLAS
+    first_run(NPSVOR().fit, *california(options.data, 1600))
 
     print(f"{'rows':>6} {'model':<22} {'wall s':>8} {'ratio':>6} {'CPU s':>8} {'ratio':>6}", end="")
     print(f" {'violation':>10} {'rel. gap':>9} {'from best':>9} {'iterations':>10}")
@@ -70,7 +74,7 @@ def main() -> None:
             best = tight.objective_
         models = {
             "NPSVOR": NPSVOR(C1=100, gamma=1.0),
-            "NPSVOR, all cores": NPSVOR(C1=100, gamma=1.0, n_jobs=-1),
+            "NPSVOR, one core": NPSVOR(C1=100, gamma=1.0, n_jobs=1),
             "NPSVOR tol 1e-2": NPSVOR(C1=100, gamma=1.0, tol=1e-2),
         }
         if rows <= SLOW_ROWS:

@@ -1,14 +1,14 @@
 """The rating predictor compared with Surprise and myFM: same folds, same metrics, same run.
 
     python pipelines/bench_predictor.py --data FOLDER [--set ml-100k] [--folds u1 u2]
-        [--models full fast large factors peers] [--inputs ids side time] [--no-refit] [--jobs 2]
+        [--models full fast large factors peers] [--inputs ids side time] [--no-refit] [--jobs N]
 
 FOLDER holds one unpacked folder per data set. ``ml-100k`` has its official folds,
 ``eachmovie`` its fixed split; ``ml-1m`` is cut 90/10, the others 80/20, at random. ``full`` and
 ``fast`` pool the process with factors, ``large`` is `RatingPredictor` without the process,
 ``factors`` is `OrdinalFactors`. Peers are measured when installed. Seconds are those of fitting
-and predicting, after a fit to a few users that compiles (or loads) the loops; the last column is
-CPU seconds, which are more reliable on a shared machine.
+and predicting, after a fit to a few users that compiles (or loads) the loops and has a line of
+its own; the last column is CPU seconds, which are more reliable on a shared machine.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from first_run import first_run
 from scipy import sparse
 
 from ordrec.datasets import load_movielens
@@ -56,13 +57,13 @@ def main() -> None:
     options.add_argument("--inputs", nargs="+", default=["ids", "side", "time"])
     options.add_argument("--learn", default="auto")
     options.add_argument("--no-refit", dest="refit", action="store_false")
-    options.add_argument("--jobs", type=int, default=-1)
+    options.add_argument("--jobs", type=int, help="threads; all cores by default")
     options.add_argument("--seed", type=int, default=0)
     chosen = options.parse_args()
     load, folder = LOADERS[chosen.set]
     ratings = load(chosen.data / folder)
     print(ratings)
-    warm_up(ratings, chosen.jobs)
+    first_run(warm_up, ratings, chosen.jobs)
     print(f"{'model':28s} {'fold':7s} " + " ".join(f"{name:>8s}" for name in METRICS), end="")
     print(f" {'seconds':>8s} {'cpu':>7s}")
     for fold, train, test in parts(ratings, chosen.set, chosen.folds, chosen.seed):
@@ -205,7 +206,7 @@ def measure(
     print(f"{name:28s} {fold:7s} {line} {seconds:8.1f} {cpu_seconds:7.1f}", flush=True)
 
 
-def warm_up(ratings: Ratings, n_jobs: int) -> None:
+def warm_up(ratings: Ratings, n_jobs: int | None) -> None:
     """Compile, or load, all loops on a few ratings."""
     few = ratings.select(ratings.users < 30).compact()
     for preset in ("full", "fast"):

@@ -108,7 +108,7 @@ def warm_up(california: dict[int, OrdinalTable], rng: np.random.Generator) -> No
     for n in (300, 1100):
         X, y = rows_of(california[5], n, rng)
         spent += sum(seconds(model().fit, X, y)[0] for model in MODELS.values())
-    print(f"warm-up (compilation, or loading it from disk): {spent:.1f} s")
+    print(f"first fits of this process, not in what follows: {spent:.1f} s")
 
 
 def fits(california: dict[int, OrdinalTable], n: int, rng: np.random.Generator) -> dict:

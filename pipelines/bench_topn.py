@@ -34,6 +34,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
+from first_run import first_run
 from topn_measures import METRICS, Fitted, N, Row, Truth, peak_memory, print_differences, ten_best
 from topn_peers import InnerPart, LeftOutEASE, chosen_als, chosen_neighbours
 
@@ -68,7 +69,9 @@ def main() -> None:
     options.add_argument(
         "--without", nargs="+", choices=SLOW, default=[], help="rows to leave out, for time"
     )
-    options.add_argument("--jobs", type=int, default=-1, help="threads of ordrec's models")
+    options.add_argument(
+        "--jobs", type=int, help="threads of ordrec's models; all cores by default"
+    )
     options.add_argument("--cold", action="store_true", help="new users instead of the tables")
     options.add_argument("--speed", action="store_true", help="seconds on ml-1m instead of these")
     options.add_argument("--quick", action="store_true", help="invented ratings, one seed")
@@ -76,7 +79,7 @@ def main() -> None:
     if chosen.quick:
         chosen.sets, chosen.seeds = ["ml-100k-time"], chosen.seeds[:1]
     warnings.filterwarnings("ignore", message=".*BLAS.*")  # implicit's advice about threads
-    warm_up(chosen.jobs)
+    first_run(warm_up, chosen.jobs)
     if chosen.speed:
         speed(loaded("ml-1m", chosen))
     for name in [] if chosen.speed else chosen.sets:
@@ -91,7 +94,7 @@ def loaded(name: str, chosen: argparse.Namespace) -> Ratings:
     return load_dataset(name, folder=chosen.data, offline=True)
 
 
-def warm_up(n_jobs: int) -> None:
+def warm_up(n_jobs: int | None) -> None:
     """Compile the loops, or load them from disk."""
     few = synthetic_ratings(60, 50, n_ratings=900, seed=0)
     choice = ChoiceMixture(n_jobs=n_jobs).fit(few)
@@ -136,7 +139,7 @@ def fitted_models(
             yield name, Fitted(model, choice.seconds + own.seconds)
 
 
-def rating_models(n_jobs: int) -> dict[str, Any]:
+def rating_models(n_jobs: int | None) -> dict[str, Any]:
     """Return the rating models of the recommenders."""
     return {
         BY_PREDICTOR: RatingPredictor(preset="fast", use_time=False, n_jobs=n_jobs),

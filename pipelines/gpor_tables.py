@@ -68,10 +68,8 @@ def run(*, data, trials, jobs, quick, out: Path, sets=(), published="") -> Repro
         )
         results.append(experiment.run(n_jobs=jobs, progress=announce))
 
-    for metric in ("mze", "mae"):
-        measure(
-            {"SVM": CrossValidated(SVORIM(), "svor-paper", metric)}, length + frequency, [metric]
-        )
+    svm = CrossValidated(SVORIM(), "svor-paper", ("mze", "mae"))
+    measure({"SVM": svm}, length + frequency, ["mze", "mae"])
     if frequency:
         measure(GPR, frequency, ["mze", "mae"])
     measure(PROCESSES, length + frequency, ["mze", "mae", "log_loss"])

@@ -48,21 +48,18 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     folder = data_folder(data, "ordinal-survey")
     names = QUICK_SETS if quick else SETS
     problems = [TableProblem(load_table(folder / f"{name}.csv")) for name in names]
-    results = []
-    for metric in ("mze", "mae"):
-        models = {
-            name: CrossValidated(method, grid(method, quick), metric)
-            for name, method in METHODS.items()
-        }
-        experiment = Experiment(
-            models,
-            problems,
-            metrics=[metric],
-            store=out / "cells",
-            max_folds=trials or (2 if quick else None),
-        )
-        results.append(experiment.run(n_jobs=jobs, progress=announce))
-    result = ExperimentResult.joined(results)
+    models = {
+        name: CrossValidated(method, grid(method, quick), ("mze", "mae"))
+        for name, method in METHODS.items()
+    }
+    experiment = Experiment(
+        models,
+        problems,
+        metrics=["mze", "mae"],
+        store=out / "cells",
+        max_folds=trials or (2 if quick else None),
+    )
+    result = experiment.run(n_jobs=jobs, progress=announce)
     findings, sections = [], []
     for metric, claim in (("mze", "second best"), ("mae", "best")):
         means = result.means(metric).dropna(axis=1)

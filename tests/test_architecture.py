@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "ordrec"
 # A room imports only from rooms to its left.
 ROOMS = [
     "errors",
+    "compiling",
     "files",
     "parallel",
     "linalg",

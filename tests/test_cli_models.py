@@ -329,8 +329,8 @@ def test_tables_of_users_and_items_are_used_and_said(folder, ratings, tmp_path) 
     tables = ["--items", str(tmp_path / "items.csv"), "--users", str(tmp_path / "users.csv")]
     words = ["fit", str(folder / "ratings.csv"), "-o", str(tmp_path / "model"), *tables]
     done = CliRunner().invoke(app, [*words, "-m", "predictor-fast"], catch_exceptions=False)
-    assert "ordrec: items: price (numeric), maker (categorical)\n" in done.stderr
-    assert "ordrec: users: plan (categorical)\n" in done.stderr
+    assert "items.csv: 11 rows for 11 items; price (numeric), maker (categorical)\n" in done.stderr
+    assert "users.csv: 14 rows for 14 users; plan (categorical)\n" in done.stderr
     assert load(tmp_path / "model").side_columns_ == {
         "user": {"plan": "categorical"},
         "item": {"price": "numeric", "maker": "categorical"},
@@ -349,4 +349,4 @@ def test_evaluate_takes_tables_of_items(folder, ratings, tmp_path) -> None:
         app, [*words, "--items", str(tmp_path / "items.csv")], catch_exceptions=False
     )
     assert done.exit_code == 0
-    assert "ordrec: items: size (categorical)" in done.stderr
+    assert "items.csv: 11 rows for 11 items; size (categorical)" in done.stderr

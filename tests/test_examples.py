@@ -39,6 +39,8 @@ def test_readme_examples(tmp_path, monkeypatch) -> None:
         "X_new": X[:5],
         "y": np.array(["poor", "fair", "good"])[level],
         "frame": pd.DataFrame({"who": [1, 1, 2], "what": ["a", "b", "a"], "stars": [1, 5, 3]}),
+        "items": pd.DataFrame({"item": ["a", "b"], "tags": ["red|small", "red|large"]}),
+        "users": pd.DataFrame({"user": [1, 2], "likes": ["red|small", "red"]}),
     }
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
     assert blocks

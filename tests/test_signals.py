@@ -68,6 +68,7 @@ class Slow(GlobalMean):
     def fit(self, ratings):
         Path(SIGN).touch()
         time.sleep(300)
+        return super().fit(ratings)
 
 register_model("slow", "__main__:Slow")
 
@@ -105,10 +106,17 @@ def n_finished(store: Path) -> int:
     return sum(not path.name.startswith(".") for path in store.glob("*.json"))
 
 
-def interrupted(run: subprocess.Popen[str]) -> tuple[int, str, list[psutil.Process]]:
-    """Press Ctrl-C; return the exit code, the output, and the processes still running."""
+def interrupted(
+    run: subprocess.Popen[str], number: signal.Signals = signal.SIGINT
+) -> tuple[int, str, list[psutil.Process]]:
+    """Press Ctrl-C, or send a signal as a service manager does; return the exit code, the output,
+    and the processes still running.
+    """
     family = psutil.Process(run.pid).children(recursive=True)
-    os.killpg(run.pid, signal.SIGINT)
+    if number == signal.SIGINT:
+        os.killpg(run.pid, number)
+    else:
+        os.kill(run.pid, number)
     try:
         _, told = run.communicate(timeout=90)
     except subprocess.TimeoutExpired:
@@ -152,18 +160,42 @@ def test_a_fit_stops_and_leaves_no_process(tmp_path: Path, model: str, options: 
 
 
 @pytest.mark.parametrize("engine", ["serial", "processes"])
-def test_evaluate_prints_and_writes_what_was_finished(tmp_path: Path, engine: str) -> None:
-    """One model takes minutes; the others finish at once."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_evaluate_prints_and_writes_what_was_finished(
+    tmp_path: Path, engine: str, number: signal.Signals
+) -> None:
+    """One model takes minutes; the others finish at once, and are not fitted again."""
     results, sign = tmp_path / "results.csv", tmp_path / "fitting"
     code = EVALUATE.replace("SIGN", repr(str(sign)))
     options = ["--jobs", "2", "--engine", engine, "-m", "mean,bias,slow", "--metrics", "mae"]
-    run = started(tmp_path / "command.py", code, "evaluate", *options, "-o", str(results))
+    rows = [(u, i, 1 + (u + i) % 5) for u in range(12) for i in range(10)]
+    table = pd.DataFrame(rows, columns=["user", "item", "rating"])
+    table.to_csv(tmp_path / "ratings.csv", index=False)
+    words = ["evaluate", str(tmp_path / "ratings.csv"), *options, "-o", str(results)]
+    run = started(tmp_path / "command.py", code, *words)
     wait_until(sign.exists, run)
-    time.sleep(5.0)  # for the others, in the other process
-    exit_code, told, alive = interrupted(run)
+    wait_until(lambda: results.exists() and set(written(results)) == {"mean", "bias"}, run)
+    exit_code, told, alive = interrupted(run, number)
     assert (exit_code, alive) == (FINISHED, []), told
     assert "this is what was finished" in told
-    assert set(pd.read_csv(results)["model"]) == {"mean", "bias"}
+    assert set(written(results)) == {"mean", "bias"}
+    seconds = written(results)["mean"]
+    again = started(tmp_path / "quick.py", code.replace("300", "0"), *words)
+    _, told = again.communicate(timeout=90)
+    assert again.returncode == 2
+    assert "left 2 finished parts" in told
+    again = started(tmp_path / "quick.py", code.replace("300", "0"), *words, "--resume")
+    assert again.wait(timeout=90) == 0, again.communicate()
+    again.communicate()
+    assert set(written(results)) == {"mean", "bias", "slow"}
+    assert written(results)["mean"] == seconds  # to the last digit: it was not fitted again
+    assert not list(tmp_path.glob("*.parts"))
+
+
+def written(results: Path) -> dict[str, float]:
+    """Seconds of the fit of each model in a file of results."""
+    frame = pd.read_csv(results)
+    return dict(zip(frame["model"], frame["fit_seconds"], strict=True))
 
 
 def test_workers_do_not_outlive_a_run_that_is_killed(tmp_path: Path) -> None:

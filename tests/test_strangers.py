@@ -280,7 +280,7 @@ def test_deep_long_and_odd_headers(tmp_path, header):
 
 
 def test_a_header_longer_than_the_bound_is_not_read(tmp_path):
-    from ordrec.persistence import MAX_HEADER_BYTES
+    from ordrec.persistence.archive import MAX_HEADER_BYTES
 
     zipped(tmp_path / "m", {"ordrec.json": b" " * (MAX_HEADER_BYTES + 1)}, zipfile.ZIP_STORED)
     with pytest.raises(ModelFileError, match="is longer than"):

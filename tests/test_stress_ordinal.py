@@ -112,11 +112,15 @@ ESTIMATORS = {
     "NPSVOR, huge C": (NPSVOR, {"C1": 1e9}),
     "NPSVOR, tiny C": (NPSVOR, {"C1": 1e-9}),
     "NPSVOR by ADMM": (NPSVOR, {"solver": "admm"}),
-    "NPSVOR of low rank": (NPSVOR, {"exact_rows": 5, "max_rank": 4}),
+    "NPSVOR with landmarks": (NPSVOR, {"n_landmarks": 4, "random_state": 0}),
+    "SVORIM with landmarks": (SVORIM, {"n_landmarks": 4, "random_state": 0}),
+    "SVOREX with landmarks": (SVOREX, {"n_landmarks": 4, "random_state": 0}),
     "GPOR ep": (GPOR, {"inference": "ep"}),
     "GPOR ep linear": (GPOR, {"inference": "ep", "kernel": "linear"}),
     "GPOR unlearnt": (GPOR, {"optimizer": None}),
-    "GPOR with inducing points": (GPOR, {"inducing": 4}),
+    "GPOR with landmarks": (GPOR, {"n_landmarks": 4}),
+    "OrdinalLogistic with landmarks": (OrdinalLogistic, {"kernel": "rbf", "n_landmarks": 4,
+                                                         "random_state": 0}),
     **{f"OrdinalLogistic {threshold} {loss}":
        (OrdinalLogistic, {"threshold": threshold, "loss": loss, "margin": margin})
        for threshold in ("all", "immediate")

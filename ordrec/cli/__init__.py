@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import signal
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
@@ -54,14 +58,24 @@ def _root(
 
 def main() -> None:
     """Run the command line; errors are one line on standard error and exit code 2."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        # a terminal that cannot show a character shows "?" instead
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    sys.stdout = sys.stdout or _ClosedOutput()
+    warnings.showwarning = _say  # type: ignore[assignment]
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()  # here, where an error still has an effect on the exit code
     except OrdrecError as error:
         _refuse(str(error), 2)
     except (KeyboardInterrupt, BrokenPipeError):
         sys.exit(130)
     except OSError as error:  # names that are too long, folders without permission, full disks
-        _refuse(f"{error.filename or 'a file'}: {error.strerror or error}: name another place", 2)
+        _refuse(
+            f"{error.filename or 'the output'}: {error.strerror or error}: name another place", 2
+        )
     except Exception as error:
         # Wrong usage: click and its copy inside typer raise classes without a common base.
         if not hasattr(error, "format_message"):
@@ -73,6 +87,23 @@ def main() -> None:
             _refuse(f"{message}: see 'ordrec --help'", error.exit_code)  # type: ignore[attr-defined]
         code = 2
     sys.exit(code or 0)
+
+
+class _ClosedOutput(io.TextIOBase):
+    """Standard output that the caller has closed: whatever is printed there would be lost."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, "is closed", "standard output")
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """Make a signal to terminate end the work as Ctrl-C does, with what is finished kept."""
+    raise KeyboardInterrupt
+
+
+def _say(message: Warning | str, *_: Any) -> None:
+    """Show a warning as one line, without the place in the source."""
+    print(f"ordrec: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _refuse(message: str, code: int) -> None:

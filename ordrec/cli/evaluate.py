@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordrec.cli.live_table import live_table
 from ordrec.cli.options import (
     DataArgument,
     EngineOption,
@@ -18,12 +18,11 @@ from ordrec.cli.options import (
     SchedulerOption,
     console,
     engine_of,
-    progress_bar,
+    place_of,
     ratings_of,
-    report_writer,
-    result_writer,
     words_of,
 )
+from ordrec.cli.outputs import OverwriteOption, report_writer, result_writer
 from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
 from ordrec.recommend.registry import default_model_names
 
@@ -121,7 +120,15 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Also write the results to FILE.csv or FILE.json.",
+        help="Also write the results to FILE.csv or FILE.json, as far as they are finished.",
+    ),
+]
+ResumeOption = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on with an evaluation that was interrupted: what it finished is kept in a folder "
+        "beside the first --output until all is done.",
     ),
 ]
 ReportOption = Annotated[
@@ -153,6 +160,8 @@ def evaluate(
     report: ReportOption = None,
     items: ItemsOption = None,
     users: UsersOption = None,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
     offline: OfflineOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -160,22 +169,36 @@ def evaluate(
 
     Without arguments: the recommender, the rating predictor, one model per user and the baselines
     on the bundled MovieLens ratings. A model that fails is named and the others go on; the exit
-    code is then 1. Ctrl-C stops the work, prints and writes what was finished, and makes the exit
-    code 130.
+    code is then 1. Ctrl-C or a signal to terminate stops the work, prints and writes what was
+    finished, and makes the exit code 130; the same command with --resume does the rest.
     """
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import DEFAULT_METRICS
     from ordrec.evaluation import evaluate as compare
     from ordrec.evaluation.comparison import EvaluationInterrupted
+    from ordrec.evaluation.finished_folds import clear_folder
 
     if average not in ("micro", "macro", "both"):
         raise ArgumentError(f"--average must be micro, macro or both, got {average!r}")
-    writers = _writers(output or [], report)
+    about: dict[str, Any] = {"inputs": [place_of(data)], "overwrite": overwrite}
+    writers = [result_writer(path, **about) for path in output or []]
+    at_the_end = [*writers] if report is None else [*writers, report_writer(report, **about)]
+    kept = _kept_folds(output, resume, overwrite)
+    averages = ("micro", "macro") if average == "both" else (average,)
     chosen_engine = engine_of(engine, scheduler)
     ratings = with_side_data(ratings_of(data, offline), users, items)
     interrupted = False
     try:
-        with progress_bar(quiet) as progress:
+        with live_table(quiet) as live:
+
+            def show_and_write(so_far: EvaluationResult) -> None:
+                from ordrec.report.tables import summary_table
+
+                for write in writers:
+                    write(so_far)
+                if live.shown:
+                    live.show(summary_table(so_far, averages[0], plain=live.plain))
+
             result = compare(
                 ratings,
                 words_of(models, "--models"),
@@ -190,34 +213,52 @@ def evaluate(
                 n_jobs=_jobs_for(ratings) if jobs is None else jobs,
                 engine=chosen_engine,
                 keep_distributions=report is not None,
-                progress=progress,
+                store=kept,
+                progress=live.progress,
+                finished=show_and_write,
             )
     except EvaluationInterrupted as interruption:
         result, interrupted = interruption.result, True
         print("ordrec: interrupted: this is what was finished", file=sys.stderr)
-    for write in writers:
+    for write in at_the_end:
         write(result)
     if not quiet:
-        _print_tables(result, ("micro", "macro") if average == "both" else (average,))
+        _print_tables(result, averages)
     _print_failures(result)
     if interrupted:
         raise typer.Exit(130)
+    if kept is not None:
+        clear_folder(kept)
     if not result.complete:
         raise typer.Exit(1)
 
 
-def _writers(output: list[Path], report: Path | None) -> list[Callable[[Any], Any]]:
-    """Return the functions that write the result to files, after checking their names."""
-    writers = [result_writer(path) for path in output]
-    return writers if report is None else [*writers, report_writer(report)]
+def _kept_folds(output: list[Path] | None, resume: bool, overwrite: bool) -> Path | None:
+    """Return the folder of what is finished; that of another run is resumed or overwritten."""
+    from ordrec.errors import ArgumentError
+    from ordrec.evaluation.finished_folds import clear_folder, n_finished
+
+    if not output:
+        if resume:
+            raise ArgumentError("--resume: name the results of the interrupted run with -o")
+        return None
+    folder = output[0].absolute().with_name(f"{output[0].name}.parts")
+    if overwrite and not resume:
+        clear_folder(folder)
+    if n_finished(folder) and not resume:
+        raise ArgumentError(
+            f"{output[0]}: an interrupted run left {n_finished(folder)} finished parts beside it: "
+            "go on with --resume, or start again with --overwrite"
+        )
+    return folder
 
 
 def _print_tables(result: EvaluationResult, averages: tuple[str, ...]) -> None:
-    from ordrec.report.tables import summary_table
+    from ordrec.report.tables import print_summary
 
     for users in result.user_groups or ["all"]:
         for average in averages:
-            console().print(summary_table(result, average, users))
+            print_summary(console(), result, average, users)
 
 
 def _print_failures(result: EvaluationResult) -> None:

@@ -11,15 +11,16 @@ import typer
 from ordrec.cli.options import (
     EngineOption,
     JobsOption,
+    MemoryOption,
     ModelArgument,
     NoBarOption,
     SchedulerOption,
     TableOption,
-    check_output,
     engine_of,
+    loaded,
     progress_bar,
-    table_writer,
 )
+from ordrec.cli.outputs import OverwriteOption, check_output, table_writer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +78,9 @@ def recommend(
     include_rated: Annotated[
         bool, typer.Option("--include-rated", help="Also list items that the user has rated.")
     ] = False,
+    max_memory: MemoryOption = None,
     output: TableOption = None,
+    overwrite: OverwriteOption = False,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
     scheduler: SchedulerOption = None,
@@ -91,15 +94,15 @@ def recommend(
     run goes on where it stopped when the same command is given again.
     """
     from ordrec.errors import ArgumentError
-    from ordrec.persistence import load
 
     if bool(users) == bool(many):
         raise ArgumentError("name the users: --user ID for some, or --users all or a file for many")
     if many and (output is None or output.suffix not in (".csv", ".parquet")):
         raise ArgumentError("--users: name a file to write to, -o top.csv or -o top.parquet")
+    inputs = [Path(place) for place in (model, many, exclude, only) if place is not None]
     if output is not None:
-        check_output(output)
-    fitted = load(model)
+        check_output(output, "lists", inputs, overwrite=overwrite)
+    fitted = loaded(model, max_memory)
     _must_have(fitted, "recommend")
     options: dict[str, Any] = {}
     for name, file in (("exclude", exclude), ("only", only)):
@@ -118,7 +121,7 @@ def recommend(
                 n, ids, out=output, engine=where, n_jobs=jobs, progress=progress, **options
             )
             return
-        write = table_writer(output)
+        write = table_writer(output, "lists", inputs=inputs, overwrite=overwrite)
         write(_lists_one_by_one(fitted, users or [], n, by, candidates, options, progress))
 
 
@@ -161,7 +164,9 @@ def explain(
             "-n", metavar="N", help="Number of own ratings; the others are summed in one row."
         ),
     ] = 20,
+    max_memory: MemoryOption = None,
     output: TableOption = None,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Show what a user's expected rating of an item is made of.
 
@@ -172,13 +177,12 @@ def explain(
     (like).
     """
     from ordrec.errors import ArgumentError
-    from ordrec.persistence import load
     from ordrec.recommend.pair_table import seconds_of
 
-    write = table_writer(output)
+    write = table_writer(output, "reasons", inputs=[model], overwrite=overwrite)
     if n < 1:
         raise ArgumentError(f"-n must be at least 1, got {n}")
-    fitted = load(model)
+    fitted = loaded(model, max_memory)
     _must_have(fitted, "explain")
     user_id = _id_of(fitted.user_ids_, user, "--user")
     item_id = _id_of(fitted.item_ids_, item, "--item")

@@ -9,16 +9,19 @@ import typer
 
 from ordrec.cli.options import (
     DataArgument,
+    MemoryOption,
     ModelArgument,
     NoBarOption,
     OfflineOption,
     TableOption,
-    check_output,
+    check_kinds,
+    loaded,
+    place_of,
     progress_bar,
     ratings_of,
     settings_of,
-    table_writer,
 )
+from ordrec.cli.outputs import OverwriteOption, check_output, table_writer
 from ordrec.cli.side_data import ItemsOption, UsersOption, say_if_unused, with_side_data
 from ordrec.recommend.registry import storable_model_names
 
@@ -60,6 +63,7 @@ def fit(
     ] = None,
     items: ItemsOption = None,
     users: UsersOption = None,
+    overwrite: OverwriteOption = False,
     offline: OfflineOption = False,
     quiet: NoBarOption = False,
 ) -> None:
@@ -73,8 +77,11 @@ def fit(
     from ordrec.ratings import Ratings
     from ordrec.recommend import make_model
 
-    check_output(output)
-    unfitted = make_model(model, **settings_of(settings or []))
+    check_output(output, "model", [place_of(data)], overwrite=overwrite)
+    parameters = settings_of(settings or [])
+    unfitted = make_model(model, **parameters)
+    if hasattr(unfitted, "get_params"):
+        check_kinds(parameters, make_model(model).get_params(deep=False))
     if not hasattr(unfitted, "to_state"):
         raise ArgumentError(f"model {model!r} cannot be saved: choose one that can")
     if sample_users is None:
@@ -107,6 +114,8 @@ def predict(
         bool,
         typer.Option("--proba", help="Add the expected rating and the probability of each rating."),
     ] = False,
+    max_memory: MemoryOption = None,
+    overwrite: OverwriteOption = False,
     quiet: NoBarOption = False,
 ) -> None:
     """Predict the ratings of pairs of users and items.
@@ -117,11 +126,10 @@ def predict(
     import pandas as pd
 
     from ordrec.errors import ArgumentError
-    from ordrec.persistence import load
     from ordrec.recommend.pair_table import predict_pairs, read_pairs
 
-    write = table_writer(output)
-    fitted = load(model)
+    write = table_writer(output, "predictions", inputs=[model, pairs], overwrite=overwrite)
+    fitted = loaded(model, max_memory)
     if proba and not hasattr(fitted, "predict_proba"):
         raise ArgumentError(f"--proba: a {type(fitted).__name__} has no probabilities")
     table = read_pairs(pairs, fitted)

@@ -1,8 +1,7 @@
-"""Arguments and helpers shared by the commands: reading, writing, progress, the console."""
+"""Arguments and helpers shared by the commands: reading, settings, progress, the console."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +58,14 @@ SchedulerOption = Annotated[
         "--engine dask. By default a cluster is started on this machine.",
     ),
 ]
+MemoryOption = Annotated[
+    float | None,
+    typer.Option(
+        "--max-memory",
+        metavar="GB",
+        help="Gigabytes that the model may take in memory; 8 by default.",
+    ),
+]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Never use the network.")]
 
 
@@ -72,6 +79,13 @@ def engine_of(engine: str, scheduler: str | None) -> Engine:
     if engine not in ("auto", "dask"):
         raise ArgumentError(f"--scheduler is for --engine dask, not {engine}")
     return Engine("dask", scheduler)
+
+
+def loaded(model: Path, max_memory: float | None) -> Any:
+    """Load a model file within a limit on memory, the usual one if None."""
+    from ordrec.persistence import load
+
+    return load(model) if max_memory is None else load(model, max_memory=max_memory)
 
 
 def ratings_of(data: str, offline: bool) -> Ratings:
@@ -97,6 +111,14 @@ def ratings_of(data: str, offline: bool) -> Ratings:
     return loaded
 
 
+def place_of(data: str) -> Path:
+    """Return the file or folder that DATA stands for, whether or not it exists."""
+    from ordrec.datasets import list_datasets
+    from ordrec.datasets.registry import find_dataset
+
+    return (data in list_datasets() and find_dataset(data)) or Path(data)
+
+
 def words_of(text: str, option: str) -> list[str]:
     """Return the names separated by commas in an option."""
     words = [word.strip() for word in text.split(",") if word.strip()]
@@ -107,76 +129,23 @@ def words_of(text: str, option: str) -> list[str]:
     return words
 
 
-def result_writer(path: Path) -> Callable[[Any], Any]:
-    """Return the function that writes a result, after checking the file name."""
+def check_kinds(settings: dict[str, Any], defaults: dict[str, Any]) -> None:
+    """Raise an error for a parameter that is a number by default and is set to something else."""
     from ordrec.errors import ArgumentError
 
-    if path.suffix not in (".csv", ".json"):
-        raise ArgumentError(f"{path}: results are written as .csv or .json")
-    _check_folder(path)
-    return lambda result: result.to_csv(path) if path.suffix == ".csv" else result.to_json(path)
-
-
-def report_writer(path: Path) -> Callable[[Any], Any]:
-    """Return the function that writes the report of an evaluation, after checking the name."""
-    from ordrec.errors import ArgumentError
-
-    if path.suffix != ".html":
-        raise ArgumentError(f"{path}: a report is written as .html")
-    _check_folder(path)
-
-    def write(result: Any) -> None:
-        from ordrec.files import write_text
-        from ordrec.report.evaluation import evaluation_report
-
-        write_text(path, evaluation_report(result).html())
-
-    return write
-
-
-def _check_folder(path: Path) -> None:
-    if not path.absolute().parent.is_dir():
-        from ordrec.errors import ArgumentError
-
-        raise ArgumentError(f"{path}: the folder {path.absolute().parent} does not exist")
-
-
-def table_writer(path: Path | None) -> Callable[[Any], None]:
-    """Return the function that writes a table as csv, to standard output without a path."""
-    if path is None:
-        return lambda table: _print_csv(table)
-    check_output(path)
-
-    def write(table: Any) -> None:
-        from ordrec.files import write_text
-
-        write_text(path, table.to_csv(index=False, lineterminator="\n"))
-
-    return write
-
-
-def _print_csv(table: Any) -> None:
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(encoding="utf-8")
-    table.to_csv(sys.stdout, index=False, lineterminator="\n")
-
-
-def check_output(path: Path) -> None:
-    """Raise before the work starts if its result could not be written."""
-    from ordrec.errors import ArgumentError
-
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise ArgumentError(f"{path}: the folder {folder} does not exist")
-    if path.exists() and not path.is_file():
-        raise ArgumentError(f"{path}: is not a file: choose another name")
-    if not os.access(folder, os.W_OK):
-        raise ArgumentError(f"{path}: the folder {folder} cannot be written to")
+    for name, value in settings.items():
+        usual = defaults.get(name)
+        number = isinstance(usual, (int, float)) and not isinstance(usual, bool)
+        if number and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            raise ArgumentError(
+                f"--set {name}={value}: {name} is a number, {usual:g} by default: give another one"
+            )
 
 
 def settings_of(assignments: list[str]) -> dict[str, Any]:
     """Return parameters from "name=value"; values are read as json if possible, else as text."""
     import json
+    import math
 
     from ordrec.errors import ArgumentError
 
@@ -187,10 +156,15 @@ def settings_of(assignments: list[str]) -> dict[str, Any]:
             raise ArgumentError(
                 f"--set {assignment!r}: write it as name=value, such as preset=fast"
             )
+        if not text.strip():
+            raise ArgumentError(f"--set {assignment!r}: has no value: name=null sets it to none")
         try:
-            settings[name.strip()] = json.loads(text)
+            value = json.loads(text)
         except (ValueError, RecursionError):
-            settings[name.strip()] = text
+            value = text
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ArgumentError(f"--set {assignment!r}: {text.strip()} is not a finite number")
+        settings[name.strip()] = value
     return settings
 
 

@@ -11,11 +11,13 @@ from ordrec.cli.options import (
     DataArgument,
     EngineOption,
     JobsOption,
+    MemoryOption,
     ModelArgument,
     NoBarOption,
     OfflineOption,
     SchedulerOption,
     engine_of,
+    loaded,
     progress_bar,
     ratings_of,
 )
@@ -57,6 +59,7 @@ def predict_all(
             help="Without --pairs: leave out and predict this share of the ratings.",
         ),
     ] = 0.1,
+    max_memory: MemoryOption = None,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
     scheduler: SchedulerOption = None,
@@ -67,13 +70,12 @@ def predict_all(
     Writes parquet files as they are finished; the same command continues a stopped run.
     """
     from ordrec.errors import ArgumentError
-    from ordrec.persistence import load
     from ordrec.ratings import Ratings
     from ordrec.recommend import HeldOut, predict_scan
     from ordrec.recommend.pair_table import read_pairs
 
     chosen_engine = engine_of(engine, scheduler)
-    fitted = load(model)
+    fitted = loaded(model, max_memory)
     if not hasattr(fitted, "fold_in"):
         raise ArgumentError(
             f"a {type(fitted).__name__} cannot take in new users: fit one that can, "

@@ -38,9 +38,13 @@ def with_side_data(ratings: Ratings, users: Path | None, items: Path | None) -> 
         table = load_side_table(path)
         with prefix_errors(str(path)):
             ratings = ratings.with_side_tables(**{f"{kind}_table": table})
-        columns = SideEncoder().fit(getattr(ratings, f"{kind}_table")).columns_
+        added = getattr(ratings, f"{kind}_table")
+        columns = SideEncoder().fit(added).columns_
         said = [f"{name} ({use})" for name, use in columns.items()]
-        print(f"ordrec: {kind}s: {', '.join(said)}", file=sys.stderr)
+        print(
+            f"ordrec: {path}: {len(table)} rows for {len(added)} {kind}s; {', '.join(said)}",
+            file=sys.stderr,
+        )
     return ratings
 
 

@@ -15,8 +15,8 @@ from typing import BinaryIO, Literal
 
 import numpy as np
 import pandas as pd
-from numba import njit
 
+from ordrec.compiling import compiled
 from ordrec.datasets.archives import Source
 from ordrec.datasets.fields import MAX_DIGITS
 from ordrec.errors import DataError
@@ -258,7 +258,7 @@ def whole_numbers(column: pd.Series, place: str) -> np.ndarray:
 # ---- the compiled loop --------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@compiled
 def _parse(text, decimal, separator, width, integers, floats):  # type: ignore[no-untyped-def]
     """Fill the columns; return rows, lines, fault, and column and start of the faulty line."""
     n, n_fields = text.size, decimal.size

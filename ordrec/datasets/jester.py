@@ -11,6 +11,7 @@ from ordrec.datasets.archives import Source, open_source, prefix_errors
 from ordrec.datasets.delimited import numbers, read_text_table
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Duplicates, Ratings, Scale
+from ordrec.ratings.grid import FINE
 
 __all__ = ["load_jester"]
 
@@ -21,11 +22,11 @@ NOT_RATED = 99.0
 def load_jester(
     path: str | Path,
     *,
-    ranks: int = 5,
+    ranks: int | None = 5,
     duplicates: Duplicates = "error",
     name: str | None = None,
 ) -> Ratings:
-    """Load Jester, and divide its continuous ratings into ranks.
+    """Load Jester, and divide its continuous ratings into ranks or bins.
 
     Parameters
     ----------
@@ -33,14 +34,15 @@ def load_jester(
         Folder, archive or file: ``ratings.csv`` with the columns user, joke, rating, or
         the original matrix as csv (one row per user: the number of rated jokes, then one
         column per joke, 99 where not rated).
-    ranks : int
-        Number of intervals of equal length between -10 and 10. The scale consists of
-        their midpoints: -8, -4, 0, 4, 8 for five.
+    ranks : int or None
+        Number of intervals of equal length between -10 and 10, at most 60. The scale consists of
+        their midpoints, which also replace the ratings: -8, -4, 0, 4, 8 for five. None keeps the
+        ratings, with bins of about equally many of them (see `Scale.binned`).
     duplicates : {"error", "last", "mean"}
         See `Ratings.from_frame`.
     """
-    if not 2 <= ranks <= 100:
-        raise ArgumentError(f"ranks must be 2..100, got {ranks}")
+    if ranks is not None and not 2 <= ranks <= FINE:
+        raise ArgumentError(f"ranks must be 2..{FINE} or None, got {ranks}")
     with open_source(path) as source:
         member = _rating_file(source)
         place = source.place(member)
@@ -55,13 +57,17 @@ def load_jester(
                 f"{place}, line {frame.index[outside[0]]}: rating {values[outside[0]]:g} is "
                 "outside -10..10"
             )
-        width = (HIGH - LOW) / ranks
-        midpoints = LOW + width * (np.arange(ranks) + 0.5)
-        levels = np.clip(np.ceil((values - LOW) / width).astype(np.int64) - 1, 0, ranks - 1)
+        if ranks is None:
+            scale = Scale.binned(values, low=LOW, high=HIGH)
+        else:
+            width = (HIGH - LOW) / ranks
+            scale = Scale(LOW + width * (np.arange(ranks) + 0.5))
+            levels = np.clip(np.ceil((values - LOW) / width).astype(np.int64) - 1, 0, ranks - 1)
+            frame = frame.assign(rating=scale.values[levels])
         with prefix_errors(place):
             return Ratings.from_frame(
-                frame.assign(rating=midpoints[levels]).reset_index(drop=True),
-                scale=Scale(midpoints),
+                frame.reset_index(drop=True),
+                scale=scale,
                 duplicates=duplicates,
                 name=name or source.stem,
             )

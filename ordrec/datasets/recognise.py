@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
-from ordrec.datasets.archives import open_source
+from ordrec.datasets.archives import Source, open_source
 from ordrec.datasets.eachmovie import load_eachmovie
 from ordrec.datasets.generic import load_ratings
+from ordrec.datasets.jester import load_jester
 from ordrec.datasets.movielens import load_movielens
 from ordrec.ratings import Ratings
 
 __all__ = ["load_path"]
 
 MOVIELENS = ({"u.data"}, {"ratings.dat", "movies.dat"}, {"ratings.csv", "movies.csv"})
+JOKES = "user,joke,rating"
 EACHMOVIE = ({"vote.txt"}, {"votes_5055users.csv"}, {"votes_324movies.csv"}, {"eachmovie_triple"})
 
 
 def load_path(path: str | Path) -> Ratings:
-    """Load a MovieLens or EachMovie folder or archive, or any csv or parquet file.
+    """Load a MovieLens, EachMovie or Jester folder or archive, or any csv or parquet file.
 
     Files without characteristic names (a csv with the columns user, item, rating) are read by
     `load_ratings`; call that, or the loader of the format, if columns or options differ.
@@ -34,8 +36,19 @@ def load_path(path: str | Path) -> Ratings:
         names = {
             PurePosixPath(member).name.lower().removesuffix(".gz") for member in source.members
         }
+        jokes = _has_jokes(source)
     if any(marker_files <= names for marker_files in MOVIELENS):
         return load_movielens(path)
     if any(marker_files <= names for marker_files in EACHMOVIE):
         return load_eachmovie(path)
-    return load_ratings(path)
+    return load_jester(path) if jokes else load_ratings(path)
+
+
+def _has_jokes(source: Source) -> bool:
+    """Whether the only table has the columns of Jester's ratings."""
+    tables = [name for name in source.members if name.lower().endswith((".csv", ".csv.gz"))]
+    if len(tables) != 1:
+        return False
+    with source.open(tables[0]) as stream:
+        start = stream.readline(1 << 12)
+    return start.decode("utf-8-sig", "replace").strip().lower().startswith(JOKES)

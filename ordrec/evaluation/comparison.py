@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,8 +11,10 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from ordrec import __version__
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.experiment.manifest import circumstances, ratings_checksum
+from ordrec.evaluation.finished_folds import FinishedFolds
 from ordrec.evaluation.measurement import FoldMeasurement, Protocol, measurable_model, measure_fold
 from ordrec.evaluation.metrics.measures import DEFAULT_METRICS, measure_from_name
 from ordrec.evaluation.result import COLUMNS, EvaluationResult
@@ -51,7 +54,9 @@ def evaluate(
     n_resamples: int = 2000,
     keep_distributions: bool = False,
     on_error: Literal["record", "raise"] = "record",
+    store: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    finished: Callable[[EvaluationResult], Any] | None = None,
 ) -> EvaluationResult:
     """Fit models on the training part of each fold and measure them on the test part.
 
@@ -104,8 +109,14 @@ def evaluate(
     on_error : {"record", "raise"}
         Whether the error of a model that fails is recorded while the others go on, or its
         exception is raised.
+    store : path, optional
+        A folder. Each model and fold is kept there as soon as it is measured, and one that is
+        there is not measured again: a call that was interrupted goes on where it stopped.
     progress : callable, optional
         Called as ``progress(done, total, text)`` when a fit is started and once at the end.
+    finished : callable, optional
+        Called with the result so far, without intervals and tests, whenever a model is done with a
+        fold.
 
     Returns
     -------
@@ -137,41 +148,37 @@ def evaluate(
     ['bias', 'mean']
     """
     named = _named_models(models, seed)
-    if like is not None and not like <= ratings.scale.values[-1]:
+    if like is not None and not like <= ratings.scale.high:
         raise ArgumentError(
-            f"like must not be above the highest rating, {ratings.scale.values[-1]:g}, got {like}"
+            f"like must not be above the highest rating, {ratings.scale.high:g}, got {like}"
         )
     measures = [measure_from_name(name, like=like) for name in dict.fromkeys(metrics)]
     protocol = Protocol(
         measures, decision, candidates, ranking_users, cold_users, keep_distributions, seed
     )
     splitter = split_from_name(split, seed=seed) if isinstance(split, str) else split
-    manifest = circumstances()
-    work = _Work(ratings, named, splitter, protocol, on_error, progress)
-    interrupted = work.measure(engine, n_jobs)
-    measured = [work.measured[number] for number in sorted(work.measured)]
-    if not any(fold.rows or fold.error for fold in measured):
-        raise protocol.none_applies(named)
-    manifest |= {
+    manifest = circumstances() | {
         "models": {name: " ".join(repr(model).split()) for name, model in named.items()},
         "data": {ratings.name: ratings_checksum(ratings)},
+        "scale": repr(ratings.scale),
         "split": repr(splitter),
         "decision": decision,
         "liked": "top fifth of the scale" if like is None else f"from {like:g} on",
         "cold users": f"at most {cold_users} training ratings",
         "seed": seed,
     }
-    result = EvaluationResult(
-        _values_frame(measured, ratings.name, seed),
-        repr(splitter),
-        decision,
-        seed,
-        {name: repr(model) for name, model in named.items()},
-        against_best(measured, n_resamples=n_resamples, seed=seed),
-        _failures_frame(measured, ratings.name),
-        manifest,
-        _joined_distributions(measured),
-    )
+    kept = None
+    if store is not None:
+        options = {"metrics": [measure.name for measure in measures], "candidates": candidates,
+                   "ranking_users": ranking_users, "distributions": keep_distributions}  # fmt: skip
+        about = ("data", "split", "decision", "liked", "cold users", "seed")
+        identity = options | {key: manifest[key] for key in about} | {"ordrec": __version__}
+        kept = FinishedFolds(store, identity, named, (ratings.user_table, ratings.item_table))
+    work = _Work(ratings, named, splitter, protocol, on_error, manifest, progress, finished, kept)
+    interrupted = work.measure(engine, n_jobs)
+    if not any(fold.rows or fold.error for fold in work.measured.values()):
+        raise protocol.none_applies(named)
+    result = work.result(n_resamples)
     if interrupted:
         raise EvaluationInterrupted(result)
     return result
@@ -186,8 +193,17 @@ class _Work:
     splitter: Splitter
     protocol: Protocol
     on_error: str
-    progress: Progress | None
+    manifest: dict[str, Any]
+    progress: Progress | None = None
+    finished: Callable[[EvaluationResult], Any] | None = None
+    kept: FinishedFolds | None = None
     measured: dict[int, FoldMeasurement] = field(default_factory=dict)
+    _started: list[int] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """How many times a model is measured on a fold."""
+        return self.splitter.n_splits * len(self.models)
 
     def measure(self, engine: Engine | str | None, n_jobs: int | None) -> bool:
         """Measure every model on every fold; return whether Ctrl-C ended it early.
@@ -204,7 +220,11 @@ class _Work:
                 n_jobs=n_jobs,
                 label=_label,
             ):
-                self.measured[number] = fold
+                self.measured[self._started[number]] = fold
+                if self.kept is not None:
+                    self.kept.put(fold)
+                if self.finished is not None and (fold.rows or fold.error):
+                    self.finished(self.result(n_resamples=0))
         except KeyboardInterrupt:
             if not self.measured:
                 raise
@@ -213,15 +233,39 @@ class _Work:
         return interrupted
 
     def _tasks(self) -> Iterator[tuple[str, Any, Split]]:
+        number = -1
         for fold in self.splitter.split(self.ratings):
             for name, model in self.models.items():
+                number += 1
+                before = None if self.kept is None else self.kept.get(name, fold.fold)
+                if before is not None:
+                    self.measured[number] = before
+                    continue
+                self._started.append(number)
                 self._tell(f"{name}, fold {fold.fold}")
                 yield name, model, fold
 
     def _tell(self, text: str) -> None:
         if self.progress is not None:
-            total = self.splitter.n_splits * len(self.models)
-            self.progress(len(self.measured), total, text)
+            self.progress(len(self.measured), self.total, text)
+
+    def result(self, n_resamples: int) -> EvaluationResult:
+        """Return the result of what has been measured so far."""
+        measured = [self.measured[number] for number in sorted(self.measured)]
+        data, seed, manifest = self.ratings.name, self.protocol.seed, self.manifest
+        if len(measured) < self.total:
+            manifest = manifest | {"measured": f"{len(measured)} of {self.total}"}
+        return EvaluationResult(
+            _values_frame(measured, data, seed),
+            repr(self.splitter),
+            self.protocol.decision,
+            seed,
+            {name: repr(model) for name, model in self.models.items()},
+            against_best(measured, n_resamples=n_resamples, seed=seed),
+            _failures_frame(measured, data),
+            manifest,
+            _joined_distributions(measured),
+        )
 
 
 def _measure(task: tuple[str, Any, Split], protocol: Protocol, on_error: str) -> FoldMeasurement:

@@ -52,6 +52,7 @@ __all__ = [
 ]
 
 CONTRACT = ("data", "trials", "jobs", "quick", "out")
+WRITTEN = ("results.csv", "comparison.csv", "failures.csv", "manifest.json", "report.html")
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ def reproduce(
     folder = None if given is None else Path(given).expanduser()
     if folder is not None and not folder.is_dir():
         raise DatasetMissing(f"no such folder: {folder}")
-    target = make_folder(out or Path("reproduced") / (f"{name}-quick" if quick else name))
+    target = _results_folder(out or Path("reproduced") / (f"{name}-quick" if quick else name))
     echo(f"{pipeline.title} ({pipeline.source})")
     echo("a quick run: under a minute" if quick else f"the whole run takes {pipeline.time}")
     found = pipeline.load().run(
@@ -269,6 +270,21 @@ def announce(done: int, total: int, text: str) -> None:
     if sys.stderr.isatty():
         end = "\n" if done == total else ""
         print(f"\r{done} of {total} {text[:60]:<60}", end=end, file=sys.stderr, flush=True)
+
+
+def _results_folder(folder: str | Path) -> Path:
+    """Return a folder to write to, made if need be; one whose files are not ours is refused."""
+    folder = Path(folder)
+    report = folder / "report.html"
+    ours = (folder / "cells").is_dir() or (
+        report.is_file() and 'content="ordrec"' in report.read_text(errors="replace")
+    )
+    there = [] if ours else [name for name in WRITTEN if (folder / name).exists()]
+    if there:
+        raise ArgumentError(
+            f"{folder}: holds a {there[0]} that no experiment wrote: name another folder"
+        )
+    return make_folder(folder)
 
 
 def _checked(options: Mapping[str, Any], pipeline: Pipeline) -> dict[str, Any]:

@@ -36,9 +36,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from ordrec.compiling import compiled
 from ordrec.parallel import one_blas_thread
 
 __all__ = ["LowRankFit", "annealing_ranks", "project_rows", "weighted_low_rank"]
@@ -177,7 +177,7 @@ def _residual(
     return R, float(error)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_residual(indptr, indices, values, weights, left, right, out):  # type: ignore[no-untyped-def]
     error = 0.0
     for i in range(len(indptr) - 1):
@@ -230,7 +230,7 @@ def project_rows(
     return centre + coordinates
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _weighted_grams(indptr, indices, weights, right):  # type: ignore[no-untyped-def]
     """V' diag(w) V over each row's observed entries."""
     n_rows, rank = len(indptr) - 1, right.shape[1]

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 from numbers import Number
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["KINDS", "as_numbers", "infer_kind", "is_missing", "labels_of", "separator_of"]
+__all__ = [
+    "KINDS",
+    "as_numbers",
+    "infer_kind",
+    "is_missing",
+    "labels_of",
+    "separator_of",
+    "text_of",
+]
 
 KINDS = ("numeric", "categorical", "labels", "text", "ignore")
 LOOKED_AT = 20_000  # rows, evenly spaced, are enough to see what a column holds
@@ -20,6 +29,7 @@ COMMON_SHARE = 0.5  # of the rows must have a common value, or the column says w
 PARTS_PER_LABEL = 3.0  # occurrences of a label, on average, for "," or ";" to separate labels
 NUMBERING = 1.2  # times the number of rows: whole numbers from 0 or 1 up to it number the rows
 SEPARATORS = "|;,"
+LARGEST = 1e100  # magnitude of a number: squares must stay finite
 SECONDS_PER_YEAR = 365.25 * 86_400
 
 
@@ -44,7 +54,7 @@ def infer_kind(values: pd.Series) -> tuple[str, str]:
     numbers = as_numbers(known)
     if np.isfinite(numbers).all():
         return _kind_of_numbers(numbers, len(values), str(values.name))
-    texts = known.astype(str)
+    texts = pd.Series([text_of(value) for value in known], dtype=object)
     counts = texts.value_counts()
     if len(counts) == 1 and len(known) == len(values):
         return "ignore", "the same value everywhere"
@@ -75,39 +85,58 @@ def _kind_of_numbers(numbers: np.ndarray, n_rows: int, name: str) -> tuple[str, 
 
 
 def is_missing(values: pd.Series) -> np.ndarray:
-    """Mask of the values that are missing: null, or a blank string."""
-    missing = values.isna().to_numpy(bool)
+    """Mask of the values that are missing: null, a blank string, or not a finite number."""
     if pd.api.types.is_numeric_dtype(values):
-        return missing
+        return ~np.isfinite(as_numbers(values))
     blank = [isinstance(value, str) and not value.strip() for value in values]
-    return missing | np.array(blank, dtype=bool)
+    return values.isna().to_numpy(bool) | np.array(blank, dtype=bool)
 
 
 def as_numbers(values: pd.Series) -> np.ndarray:
     """The values as floats, dates (also as ISO 8601 strings) in years; NaN where neither."""
-    if pd.api.types.is_numeric_dtype(values):
-        numbers = values.to_numpy(np.float64, na_value=np.nan)
-        return np.where(np.isinf(numbers), np.nan, numbers)
     if not pd.api.types.is_datetime64_any_dtype(values):
-        plain = values.astype(object).map(lambda value: value if _is_scalar(value) else None)
-        numbers = pd.to_numeric(plain, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-        numbers = np.where(np.isinf(numbers), np.nan, numbers)
-        if np.isfinite(numbers).any():
+        numbers = np.full(len(values), np.nan)
+        if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_complex_dtype(values):
+            numbers = values.to_numpy(np.float64, na_value=np.nan)
+        elif not pd.api.types.is_numeric_dtype(values):
+            numbers = np.array([_float(value) for value in values], dtype=np.float64)
+        numbers = np.where(np.abs(numbers) <= LARGEST, numbers, np.nan)
+        dates = [value if isinstance(value, str | date) else None for value in values]
+        if np.isfinite(numbers).any() or not any(map(_like_a_date, dates)):
             return numbers
-        values = pd.to_datetime(plain, errors="coerce", format="ISO8601", utc=True)
-    dates = pd.DatetimeIndex(values)
-    if dates.tz is not None:
-        dates = dates.tz_convert("UTC").tz_localize(None)
-    seconds = (dates - pd.Timestamp("1970-01-01")).total_seconds()
+        values = pd.to_datetime(
+            pd.Series(dates, dtype=object), errors="coerce", format="ISO8601", utc=True
+        )
+    stamps = pd.DatetimeIndex(values)
+    if stamps.tz is not None:
+        stamps = stamps.tz_convert("UTC").tz_localize(None)
+    seconds = (stamps - pd.Timestamp("1970-01-01")).total_seconds()
     return 1970.0 + seconds.to_numpy(np.float64) / SECONDS_PER_YEAR
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value) if isinstance(value, str | Number) else np.nan  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def _like_a_date(value: Any) -> bool:
+    return isinstance(value, date) or (isinstance(value, str) and value.strip()[:4].isdecimal())
+
+
+def text_of(value: Any) -> str:
+    """The value as text: 3 for 3.0, which a gap in a column makes of 3, and 1 for True."""
+    if isinstance(value, str):
+        return value
+    try:
+        return str(int(value)) if _float(value).is_integer() else str(value)
+    except ValueError:  # Python refuses to print integers of more than 4300 digits
+        return type(value).__name__
 
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple | set | np.ndarray)
-
-
-def _is_scalar(value: Any) -> bool:
-    return isinstance(value, str | Number | np.generic | pd.Timestamp)
 
 
 def separator_of(values: Iterable[Any]) -> str:
@@ -141,6 +170,4 @@ def labels_of(value: Any, separator: str) -> list[str]:
         return [part.strip() for part in parts if part.strip()]
     if value is None or value is pd.NA or value is pd.NaT or value != value:
         return []
-    if isinstance(value, Number | np.generic) and float(value) == int(float(value)):  # type: ignore[arg-type]
-        return [str(int(float(value)))]  # type: ignore[arg-type]  # 3.0 where a gap made 3 a float
-    return [str(value)]
+    return [text_of(value)]

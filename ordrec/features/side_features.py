@@ -21,6 +21,7 @@ from ordrec.features.side_columns import (
     is_missing,
     labels_of,
     separator_of,
+    text_of,
 )
 from ordrec.persistence import take
 
@@ -143,6 +144,10 @@ class SideEncoder:
         """Names of the blocks of numbers; the others are blocks of words."""
         return [name for name, (reader, _) in self._blocks.items() if reader.kind == "numeric"]
 
+    def columns_of(self, block: str) -> list[str]:
+        """The columns that a block is made of."""
+        return list(self._blocks[block][0].columns)
+
     def blocks(self, table: pd.DataFrame) -> dict[str, np.ndarray]:
         """Features of the rows of a table, for each column, or group of columns, that is used.
 
@@ -247,7 +252,8 @@ class _Reader:
         if self.kind == "numeric":
             return as_numbers(column)
         if self.kind == "text":
-            return np.where(is_missing(column), "", column.astype(str)).tolist()
+            missing = is_missing(column)
+            return ["" if gap else text_of(cell) for gap, cell in zip(missing, column, strict=True)]
         cells = column.tolist()
         known = {text: labels_of(text, self.separator) for text in set(filter(_is_text, cells))}
         return [

@@ -37,13 +37,16 @@ place of its formula, 2 % of its single-precision numbers change, by at most 4e-
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ordrec.compiling import compiled
 
 __all__ = [
     "add_diagonal",
     "add_from_block",
     "add_from_table",
+    "column_moments",
     "leaf_vectors",
+    "mirror",
     "reordered",
     "row_moments",
     "table_rows",
@@ -57,7 +60,7 @@ CHUNK, TILE = 128, 32
 NO_SPREAD = 1e-10  # of the raw squares: what is left of them by rounding
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_row(p, limit, slot, item_start, raters, of_item, user_start, rated, of_user, row):  # type: ignore[no-untyped-def]
     """Add the moments of item p with the items that have a slot, numbers up to ``limit``."""
     n_sources = of_item.shape[0]
@@ -78,7 +81,7 @@ def _add_row(p, limit, slot, item_start, raters, of_item, user_start, rated, of_
                 row[k, 3 + 3 * s] += other
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def table_rows(  # type: ignore[no-untyped-def]
     table, first, stop, item_start, raters, of_item, user_start, rated, of_user
 ):
@@ -95,16 +98,19 @@ def table_rows(  # type: ignore[no-untyped-def]
                 table[base + q, m] = row[q, m]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def row_moments(  # type: ignore[no-untyped-def]
-    block, rows, slot, item_start, raters, of_item, user_start, rated, of_user
+    block, rows, half, slot, item_start, raters, of_item, user_start, rated, of_user
 ):
-    """Moments of the given items (rows) with those that have a slot (columns)."""
+    """Moments of the given items (rows) with those that have a slot (columns).
+
+    With ``half``, only those with columns up to the row's own item.
+    """
     last = len(slot) - 1
     for a in range(len(rows)):
         _add_row(
             rows[a],
-            last,
+            rows[a] if half else last,
             slot,
             item_start,
             raters,
@@ -116,7 +122,29 @@ def row_moments(  # type: ignore[no-untyped-def]
         )
 
 
-@njit(cache=True, nogil=True)
+@compiled
+def column_moments(  # type: ignore[no-untyped-def]
+    block, columns, slot, item_start, raters, of_item, user_start, rated, of_user
+):
+    """The same moments, summed over the raters of the columns: ``slot`` is that of the rows."""
+    n_sources = of_item.shape[0]
+    for b in range(len(columns)):
+        p = columns[b]
+        for at in range(item_start[p], item_start[p + 1]):
+            v = raters[at]
+            for c in range(user_start[v], user_start[v + 1]):
+                k = slot[rated[c]]
+                if k < 0:
+                    continue
+                block[k, b, 0] += 1.0
+                for s in range(n_sources):
+                    mine, other = of_user[s, c], of_item[s, at]  # mine is the row's
+                    block[k, b, 1 + 3 * s] += mine * other
+                    block[k, b, 2 + 3 * s] += mine
+                    block[k, b, 3 + 3 * s] += other
+
+
+@compiled
 def leaf_vectors(places, own_places, own_entries, diagonal, factors, layout, numbers):  # type: ignore[no-untyped-def]
     """Means c, downdates e and scales of each leaf at the given items, without the user.
 
@@ -165,7 +193,7 @@ def leaf_vectors(places, own_places, own_entries, diagonal, factors, layout, num
     return c, e, scale
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_from_table(out, table, rows, columns, same, left, right, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
     """Add the kernel of items ``rows`` with items ``columns``, both ascending, to ``out``.
 
@@ -191,24 +219,24 @@ def add_from_table(out, table, rows, columns, same, left, right, A, B, layout, w
             _add_terms(line, table, at, 0, below, 1, a, left, right, A, B, layout, terms, leaves)
             _add_terms(line, table, at, below, end, 2, a, left, right, A, B, layout, terms, leaves)
     if same:
-        _mirror(out)
+        mirror(out)
 
 
-@njit(cache=True, nogil=True)
-def add_from_block(out, block, first, left, right, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
-    """The same for the rows ``first, first + 1, ...``, whose moments are given."""
+@compiled
+def add_from_block(out, block, first, same, left, right, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
+    """The same for the rows ``first, first + 1, ...``, whose moments are given; not mirrored."""
     n_columns = block.shape[1]
     at = np.arange(n_columns).astype(np.uintp)
     leaves = np.empty((len(layout) + 1, CHUNK), out.dtype)
     for k in range(block.shape[0]):
         a = first + k
-        _add_leaves(out[a], block[k], at, 0, n_columns, 1, a, left, right, layout, weights)
-        _add_terms(
-            out[a], block[k], at, 0, n_columns, 1, a, left, right, A, B, layout, terms, leaves
-        )
+        end = a + 1 if same else n_columns
+        _add_leaves(out[a], block[k], at, 0, end, 1, a, left, right, layout, weights)
+        if len(terms[0]) > 0:
+            _add_terms(out[a], block[k], at, 0, end, 1, a, left, right, A, B, layout, terms, leaves)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_diagonal(out, diagonal, places, vectors, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
     """Add the kernel of each item with itself."""
     at = places.astype(np.uintp)
@@ -218,7 +246,7 @@ def add_diagonal(out, diagonal, places, vectors, A, B, layout, weights, terms): 
         _add_terms(out, diagonal, at, a, a + 1, 1, a, vectors, vectors, A, B, layout, terms, leaves)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_leaves(line, table, at, begin, end, own, a, left, right, layout, weights):  # type: ignore[no-untyped-def]
     """Add the weighted single leaves to columns ``begin..end`` of row a, by (1).
 
@@ -258,7 +286,7 @@ def _add_leaves(line, table, at, begin, end, own, a, left, right, layout, weight
                     total[b] += weight * size[b] * table[where[b], P]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_terms(  # type: ignore[no-untyped-def]
     line, table, at, begin, end, own, a, left, right, A, B, layout, terms, leaves
 ):
@@ -298,8 +326,8 @@ def _add_terms(  # type: ignore[no-untyped-def]
                 line[low + b] += product[b]
 
 
-@njit(cache=True, nogil=True)
-def _mirror(out):  # type: ignore[no-untyped-def]
+@compiled
+def mirror(out):  # type: ignore[no-untyped-def]
     """Copy the lower triangle to the upper one, tile by tile."""
     n = len(out)
     for top in range(0, n, TILE):
@@ -309,7 +337,7 @@ def _mirror(out):  # type: ignore[no-untyped-def]
                     out[b, a] = out[a, b]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def reordered(values, row_of, column_of):  # type: ignore[no-untyped-def]
     """``values[row_of][:, column_of]``."""
     out = np.empty((len(row_of), len(column_of)), values.dtype)

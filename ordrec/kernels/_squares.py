@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ordrec.compiling import compiled
 
 
 def pairwise_squares(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -13,7 +14,7 @@ def pairwise_squares(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return D
 
 
-@njit(cache=True)
+@compiled
 def _accumulate(X: np.ndarray, Yt: np.ndarray, D: np.ndarray) -> None:
     # feature by feature along a row, so that the inner loop runs over contiguous memory
     for i in range(X.shape[0]):

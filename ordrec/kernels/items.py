@@ -56,7 +56,7 @@ class ItemKernel:
         those of the items asked for, block by block, at the price of a pass over the ratings of
         these items. The result is the same; the log says which way was taken.
     n_jobs : int, optional
-        Threads of ``fit``; -1 means all cores.
+        Threads of ``fit``; all cores by default.
 
     Examples
     --------
@@ -191,6 +191,9 @@ class ItemKernel:
         self._rated = places[by_user]
         self._of_user = np.ascontiguousarray(self._of_item[:, by_user])
         self._user_start = np.concatenate([[0], np.cumsum(matrix.user_counts)]).astype(np.int64)
+        # how many ratings the raters of each item have together
+        so_far = np.concatenate([[0], np.cumsum(np.diff(self._user_start)[self._raters])])
+        self._reach = np.diff(so_far[self._item_start])
 
     def _read_leaves(
         self, matrix: RatingMatrix, features: Mapping[str, Any], by_popularity: np.ndarray
@@ -262,8 +265,7 @@ class ItemKernel:
                     self._table[base : base + p + 1, n_sums + k] = G[p - first, : p + 1]
 
         starts = range(0, self.n_items_, ROWS_AT_A_TIME)
-        n_threads = worker_count(self.n_jobs)
-        with loop_threads(n_threads, hold_blas=n_threads > 1) as threads:
+        with loop_threads(worker_count(self.n_jobs)) as threads:
             list(threads.map(sum_rows, starts))
 
     def _ratings(self) -> tuple[np.ndarray, ...]:
@@ -348,8 +350,10 @@ class ItemKernel:
                 out, self._table, rows, columns, same, *both, weights, plan.products
             )
         else:
-            for first, block in self._blocks(rows, columns):
-                _pairwise.add_from_block(out, block, first, *both, weights, plan.products)
+            for first, block in self._blocks(rows, columns, same):
+                _pairwise.add_from_block(out, block, first, same, *both, weights, plan.products)
+            if same:
+                _pairwise.mirror(out)
         if row_of is None and column_of is None:
             return out
         row_of = np.arange(len(rows)) if row_of is None else row_of
@@ -359,31 +363,40 @@ class ItemKernel:
     def _cast(self, vectors: Any) -> Any:
         return tuple(v.astype(self.dtype, copy=False) for v in vectors)
 
-    def _blocks(self, rows: np.ndarray, columns: np.ndarray) -> Any:
-        """Moments of the pairs asked for, some rows at a time."""
-        distinct, back = np.unique(columns, return_inverse=True)
-        slot = np.full(self.n_items_, -1, dtype=np.int64)
-        slot[distinct] = np.arange(len(distinct))
+    def _blocks(self, rows: np.ndarray, columns: np.ndarray, same: bool) -> Any:
+        """Moments of the pairs asked for, some rows at a time; half of them if both are the same.
+
+        They are summed over the raters of the rows or of the columns: a user has rated few items,
+        and the catalogue is large.
+        """
         n_moments = self._diagonal.shape[1]
         step = max(1, BLOCK_BYTES // max(1, 8 * n_moments * len(columns)))
         for first in range(0, len(rows), step):
             part = rows[first : first + step]
-            block = np.zeros((len(part), len(distinct), n_moments))
-            _pairwise.row_moments(block, part, slot, *self._ratings())
+            block = np.zeros((len(part), len(columns), n_moments))
+            if same or self._reach[part].sum() <= self._reach[columns].sum():
+                slots = self._slots_of(columns)
+                _pairwise.row_moments(block, part, same, slots, *self._ratings())
+            else:
+                _pairwise.column_moments(block, columns, self._slots_of(part), *self._ratings())
             for k, table in enumerate(self._content):
-                G = products(table[part], table[distinct])
+                G = products(table[part], table[columns])
                 block[:, :, 1 + 3 * len(self._sources) + k] = G
-            yield first, np.ascontiguousarray(block[:, back], dtype=self.dtype)
+            yield first, block.astype(self.dtype, copy=False)
+
+    def _slots_of(self, places: np.ndarray) -> np.ndarray:
+        """The position of each item among these, -1 for all others."""
+        slot = np.full(self.n_items_, -1, dtype=np.int64)
+        slot[places] = np.arange(len(places))
+        return slot
 
 
 def _ascending(places: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """The places sorted, and the new position of each (None if they were sorted already)."""
-    if (places[1:] >= places[:-1]).all():
+    """The distinct places in order, and the position of each given one (None if they are those)."""
+    if (places[1:] > places[:-1]).all():
         return places, None
-    order = np.argsort(places, kind="stable")
-    position = np.empty(len(order), dtype=np.int64)
-    position[order] = np.arange(len(order))
-    return places[order], position
+    distinct, position = np.unique(places, return_inverse=True)
+    return distinct, position
 
 
 def _aligned(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:

@@ -20,8 +20,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import compiled
 from ordrec.errors import ArgumentError
 from ordrec.features.matrix import NO_SPREAD
 from ordrec.kernels.base import Kernel
@@ -138,7 +138,7 @@ def scan_gram(
     rows : int
         Size of the chunks.
     n_jobs : int, optional
-        Threads; -1 means all cores. The result does not depend on it.
+        Threads; all cores by default. The result does not depend on it.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def scan_gram(
     slot[codes] = np.arange(codes.size)
     gram = np.zeros((codes.size, codes.size), dtype=dtype)
     starts = range(0, codes.size, ROWS_AT_A_TIME)
-    with loop_threads(worker_count(n_jobs), hold_blas=False) as threads:
+    with loop_threads(worker_count(n_jobs)) as threads:
         for chunk in scan.chunks(rows):
             part = _rewritten(chunk, leaves, centres, scales, user_shrinkage, slot)
             list(threads.map(partial(_add_rows, gram, ROWS_AT_A_TIME, *part), starts))
@@ -283,7 +283,7 @@ def _rewritten(
 # ---- the loops -------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_rows(gram, n_rows, item_start, raters, of_item, user_start, rated, of_user, first):  # type: ignore[no-untyped-def]
     """Add the products of some rows of the lower triangle, each summed in double precision."""
     n_leaves = of_item.shape[1]
@@ -304,7 +304,7 @@ def _add_rows(gram, n_rows, item_start, raters, of_item, user_start, rated, of_u
             gram[p, q] += row[q]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mirror(gram, n_rows, first):  # type: ignore[no-untyped-def]
     """Copy columns of the lower triangle to rows of the upper one, a square at a time."""
     n = gram.shape[0]

@@ -1,1 +1,1 @@
-"""Linear algebra for compiled loops and threads: the bridge to LAPACK, and small systems."""
+"""Linear algebra for compiled loops and threads: LAPACK, small systems, low-rank kernels."""

@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import config, njit
+from numba import config
 from numba.core import cgutils, types
 from numba.extending import get_cython_function_address, intrinsic
 from scipy.linalg.lapack import get_lapack_funcs
+
+from ordrec.compiling import compiled
 
 __all__ = [
     "ADDRESSES",
@@ -45,7 +47,7 @@ ROUTINES = (
     ("cython_lapack", "strtrs"),
     ("cython_lapack", "dtrtrs"),
 )
-LOWER, NO, YES = 76, 78, 84  # "L", "N", "T"
+LOWER, NO, YES = np.uint8(76), np.uint8(78), np.uint8(84)  # "L", "N", "T"
 
 ADDRESSES = np.array(
     [get_cython_function_address(f"scipy.linalg.{module}", name) for module, name in ROUTINES],
@@ -54,100 +56,102 @@ ADDRESSES = np.array(
 
 
 @intrinsic
-def _call(typingctx: Any, address: Any, arrays: Any) -> Any:
-    """Call the C function at an address with pointers to the data of a tuple of arrays."""
+def _call(typingctx: Any, address: Any, arguments: Any) -> Any:
+    """Call the C function at an address with pointers to a tuple of arrays and numbers.
+
+    Numbers lie on the stack, integers of more than a byte as Fortran's 32 bits: an array for each
+    would take longer to compile than everything else here.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         target, held = values
         pointers = []
-        for position, kind in enumerate(arrays):
+        for position, kind in enumerate(arguments):
             value = builder.extract_value(held, position)
-            data = context.make_array(kind)(context, builder, value=value).data
+            if isinstance(kind, types.Array):
+                data = context.make_array(kind)(context, builder, value=value).data
+            else:
+                wanted = kind if kind == types.uint8 else types.int32
+                number = context.cast(builder, value, kind, wanted)
+                data = cgutils.alloca_once_value(builder, number)
             pointers.append(builder.bitcast(data, cgutils.voidptr_t))
         prototype = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t] * len(pointers))
         builder.call(builder.inttoptr(target, prototype.as_pointer()), pointers)
         return context.get_dummy_value()
 
-    return types.void(address, arrays), codegen
+    return types.void(address, arguments), codegen
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def factorise(A: np.ndarray, addresses: np.ndarray) -> int:
     """Overwrite the upper triangle of a symmetric C-ordered matrix by its Cholesky factor.
 
     Returns 0, or the order of the first leading minor that is not positive.
     """
     # a C-ordered upper triangle is a Fortran-ordered lower one
-    uplo = np.full(1, LOWER, dtype=np.uint8)
-    n = np.full(1, A.shape[0], dtype=np.int32)
-    info = np.zeros(1, dtype=np.int32)
+    n = A.shape[0]
+    info = np.empty(1, dtype=np.int32)
     routine = addresses[0] if A.itemsize == 4 else addresses[1]
-    _call(routine, (uplo, n, A, n, info))  # type: ignore[call-arg]
+    _call(routine, (LOWER, n, A, n, info))  # type: ignore[call-arg]
     return info[0]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def solve_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -> None:
     """Overwrite each row of B, (m, n), by the solution for it, given the factor."""
     if B.shape[0] > 1:
         solve_rows_factorised(factor, B, addresses)
         return
     # one right-hand side: two triangular solves are several times faster for small n
-    uplo = np.full(1, LOWER, dtype=np.uint8)
-    n = np.full(1, factor.shape[0], dtype=np.int32)
-    m = np.full(1, B.shape[0], dtype=np.int32)
-    no, yes = np.full(1, NO, dtype=np.uint8), np.full(1, YES, dtype=np.uint8)
+    n = factor.shape[0]
+    m = B.shape[0]
     routine = addresses[4] if factor.itemsize == 4 else addresses[5]
-    _call(routine, (uplo, no, no, n, factor, n, B, m))  # type: ignore[call-arg]
-    _call(routine, (uplo, yes, no, n, factor, n, B, m))  # type: ignore[call-arg]
+    _call(routine, (LOWER, NO, NO, n, factor, n, B, m))  # type: ignore[call-arg]
+    _call(routine, (LOWER, YES, NO, n, factor, n, B, m))  # type: ignore[call-arg]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def solve_rows_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -> None:
     """As `solve_factorised`, by the routine for several right-hand sides even for one."""
-    uplo = np.full(1, LOWER, dtype=np.uint8)
-    n = np.full(1, factor.shape[0], dtype=np.int32)
-    m = np.full(1, B.shape[0], dtype=np.int32)
-    info = np.zeros(1, dtype=np.int32)
+    n = factor.shape[0]
+    m = B.shape[0]
+    info = np.empty(1, dtype=np.int32)
     routine = addresses[2] if factor.itemsize == 4 else addresses[3]
-    _call(routine, (uplo, n, m, factor, n, B, n, info))  # type: ignore[call-arg]
+    _call(routine, (LOWER, n, m, factor, n, B, n, info))  # type: ignore[call-arg]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def solve_rows_triangular(
     factor: np.ndarray, B: np.ndarray, transposed: bool, addresses: np.ndarray
 ) -> None:
     """Overwrite each row b of B, (m, n), by L^-1 b, or by L'^-1 b."""
-    uplo, no = np.full(1, LOWER, dtype=np.uint8), np.full(1, NO, dtype=np.uint8)
-    trans = np.full(1, YES if transposed else NO, dtype=np.uint8)
-    n = np.full(1, factor.shape[0], dtype=np.int32)
-    m = np.full(1, B.shape[0], dtype=np.int32)
-    info = np.zeros(1, dtype=np.int32)
+    trans = YES if transposed else NO
+    n = factor.shape[0]
+    m = B.shape[0]
+    info = np.empty(1, dtype=np.int32)
     routine = addresses[10] if factor.itemsize == 4 else addresses[11]
-    _call(routine, (uplo, trans, no, n, m, factor, n, B, n, info))  # type: ignore[call-arg]
+    _call(routine, (LOWER, trans, NO, n, m, factor, n, B, n, info))  # type: ignore[call-arg]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def invert_factorised(factor: np.ndarray, addresses: np.ndarray) -> None:
     """Overwrite a factor by the whole inverse of the matrix that was factored."""
-    uplo = np.full(1, LOWER, dtype=np.uint8)
-    n = np.full(1, factor.shape[0], dtype=np.int32)
-    info = np.zeros(1, dtype=np.int32)
+    n = factor.shape[0]
+    info = np.empty(1, dtype=np.int32)
     routine = addresses[6] if factor.itemsize == 4 else addresses[7]
-    _call(routine, (uplo, n, factor, n, info))  # type: ignore[call-arg]
+    _call(routine, (LOWER, n, factor, n, info))  # type: ignore[call-arg]
     for i in range(factor.shape[0]):
         for j in range(i):
             factor[i, j] = factor[j, i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def inverse_diagonal_factorised(factor: np.ndarray, addresses: np.ndarray) -> np.ndarray:
     """Diagonal of the inverse: sums of squares in the inverse of the factor, which is lost."""
-    uplo, no = np.full(1, LOWER, dtype=np.uint8), np.full(1, NO, dtype=np.uint8)
-    n = np.full(1, factor.shape[0], dtype=np.int32)
-    info = np.zeros(1, dtype=np.int32)
+    n = factor.shape[0]
+    info = np.empty(1, dtype=np.int32)
     routine = addresses[8] if factor.itemsize == 4 else addresses[9]
-    _call(routine, (uplo, no, n, factor, n, info))  # type: ignore[call-arg]
+    _call(routine, (LOWER, NO, n, factor, n, info))  # type: ignore[call-arg]
     result = np.zeros(factor.shape[0])
     for j in range(factor.shape[0]):
         for i in range(j, factor.shape[0]):

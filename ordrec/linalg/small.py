@@ -13,16 +13,15 @@ Equations here, with L lower triangular:
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-__all__ = ["factorise_small", "invert_lower", "solve_small"]
+from ordrec.compiling import compiled
+
+__all__ = ["factorise_small", "invert_lower", "invert_small", "solve_small"]
 
 BLOCK = 48  # rows of the triangular inverse that are found together
 
-small = njit(cache=True, nogil=True, error_model="numpy")
 
-
-@small
+@compiled
 def factorise_small(A: np.ndarray, least_pivot: float) -> bool:
     """Overwrite the lower triangle of A by its Cholesky factor, (1).
 
@@ -43,7 +42,7 @@ def factorise_small(A: np.ndarray, least_pivot: float) -> bool:
     return finite
 
 
-@small
+@compiled
 def solve_small(L: np.ndarray, rhs: np.ndarray, x: np.ndarray) -> None:
     """Write the solution of L L' x = rhs into x, (2).
 
@@ -63,7 +62,17 @@ def solve_small(L: np.ndarray, rhs: np.ndarray, x: np.ndarray) -> None:
         x[j] = total / L[j, j]
 
 
-@small
+@compiled
+def invert_small(L: np.ndarray, inverse: np.ndarray) -> None:
+    """Write the inverse of L L' into ``inverse``, column by column of the identity, (2)."""
+    unit = np.zeros(L.shape[0])
+    for j in range(L.shape[0]):
+        unit[j] = 1.0
+        solve_small(L, unit, inverse[j])
+        unit[j] = 0.0
+
+
+@compiled
 def invert_lower(L: np.ndarray) -> np.ndarray:
     """The inverse of a lower triangular matrix, (3)."""
     n = L.shape[0]

@@ -8,24 +8,36 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import lapack
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ordrec.errors import DataError
 from ordrec.kernels import Gaussian, Kernel, Precomputed, kernel_for
+from ordrec.kernels.landmarks import Landmarks
+from ordrec.ordinal.gram_size import check_gram_size
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.thresholds.link import fit_link
 from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.parallel import blas_for, one_blas_thread
 
-__all__ = ["KernelMixin", "OrdinalClassifier", "ProximityModel", "ThresholdModel"]
+__all__ = ["KernelMixin", "OrdinalClassifier", "ProximityModel", "ThresholdModel", "sharing_cores"]
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 LINK_FOLDS = 5
 BLOCK_ENTRIES = 2**22  # entries of a kernel matrix that are computed at a time
+# Negative eigenvalues of a Gram matrix that rounding explains, relative to its trace.
+DOUBLE_ROUNDING, SINGLE_ROUNDING = 1e-8, 1e-6
 SHORT = 100.0  # Gaussian widths up to which single precision resolves coordinates to 1e-5 widths
 
 
@@ -80,7 +92,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
                 f"{solution.violation:.3g} (tol {tol:g}){gap}: "
                 "raise max_iter, or scale the features",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,  # who called fit, which `sharing_cores` has wrapped
             )
 
     def __sklearn_tags__(self) -> Any:
@@ -147,13 +159,17 @@ class ProximityModel(OrdinalClassifier):
 class KernelMixin:
     """Computes Gram matrices in fit and cross-Gram matrices in predict, for any kernel.
 
-    Subclasses have the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0``.
+    Subclasses have the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0``; those that can
+    do with an approximate kernel also ``n_landmarks`` and ``random_state``.
     """
 
     kernel: Any
     gamma: Any
     degree: int
     coef0: float
+    n_landmarks: Any
+    random_state: Any
+    gram_copies: ClassVar[int] = 2  # matrices of the size of K that a fit holds at a time
 
     def _fit_gram(
         self, X: Any, *, rows: np.ndarray | None = None, dtype: Any = np.float64
@@ -161,12 +177,33 @@ class KernelMixin:
         """K(X, X), or that of some rows of X as if there were no others; sets ``kernel_``."""
         part = self._fit_kernel(X, rows)
         if isinstance(self.kernel_, Precomputed):
-            K = check_gram(X)
-            counted = K if rows is None or part is X else K[np.ix_(rows, rows)]
-            return counted.astype(dtype, copy=False)
+            return self._counted_gram(X, rows).astype(dtype, copy=False)
+        check_gram_size(self, part.shape[0], self.gram_copies * np.dtype(dtype).itemsize)
         if dtype == np.float64:
             return self.kernel_(part)
         return _gram_in_blocks(self.kernel_, part, dtype)
+
+    def _counted_gram(self, X: Any, rows: np.ndarray | None) -> np.ndarray:
+        """A precomputed Gram matrix, checked, over some rows or all."""
+        K = check_gram(X)
+        return K if rows is None or rows.size == K.shape[0] else K[np.ix_(rows, rows)]
+
+    def _fit_landmarks(self, X: Any, rows: np.ndarray) -> tuple[np.ndarray, Landmarks]:
+        """Features of some rows of X, and the landmarks that give them; sets ``kernel_``.
+
+        ``left_out_`` is the share of the kernel's trace that the features leave out.
+        """
+        part = self._fit_kernel(X, rows)
+        if isinstance(self.kernel_, Precomputed):
+            part = self._counted_gram(X, rows)
+        random = check_random_state(self.random_state)
+        with one_blas_thread():  # products this narrow only wait for further threads
+            landmarks = Landmarks.chosen(self.kernel_, part, self.n_landmarks, random)
+            Z = landmarks.features(part)
+        trace = float(self.kernel_.diag(part).sum())
+        kept = float(np.einsum("ij,ij->", Z, Z))
+        self.left_out_ = max(0.0, 1.0 - kept / trace) if trace > 0 else 0.0
+        return Z, landmarks
 
     def _fit_kernel(self, X: Any, rows: np.ndarray | None) -> Any:
         """Set ``kernel_`` for some rows of X, or for all; returns them."""
@@ -187,12 +224,33 @@ class KernelMixin:
             return X[:, self._rows]
         return self.kernel_(X, self._inputs)
 
+    def _expanded(self, X: Any, coef: np.ndarray) -> np.ndarray:
+        """K(X, kept training rows) @ coef, in blocks of rows so that memory is bounded."""
+        step = max(1, BLOCK_ENTRIES // max(1, self._rows.size))
+        blocks = [X[first : first + step] for first in range(0, X.shape[0], step)]
+        return np.concatenate([self._cross_gram(block) @ coef for block in blocks])
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
         tags.input_tags.pairwise = pairwise
         tags.input_tags.sparse = not pairwise
         return tags
+
+
+def sharing_cores(fit: Fit) -> Fit:
+    """Make a fit keep to the rules of `ordrec.parallel`, on the threads of BLAS.
+
+    They are held to one, except for large kernel matrices.
+    """
+
+    @wraps(fit)
+    def held(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        has_matrix = isinstance(self, KernelMixin) and self.kernel is not None
+        with blas_for(np.shape(X)[0] if has_matrix and hasattr(X, "ndim") and X.ndim else 0):
+            return fit(self, X, *args, **options)
+
+    return cast(Fit, held)
 
 
 def _gram_in_blocks(kernel: Kernel, X: Any, dtype: Any) -> np.ndarray:
@@ -210,7 +268,10 @@ def _gram_in_blocks(kernel: Kernel, X: Any, dtype: Any) -> np.ndarray:
 
 
 def check_gram(K: Any) -> np.ndarray:
-    """Return a precomputed Gram matrix, checked to be dense, square and symmetric."""
+    """Return a precomputed Gram matrix, checked to be dense, square, symmetric and semidefinite.
+
+    Eigenvalues below 0 by no more than rounding are accepted.
+    """
     if sparse.issparse(K):
         raise TypeError("a precomputed kernel must be a dense matrix: pass K.toarray()")
     if K.shape[0] != K.shape[1]:
@@ -220,6 +281,16 @@ def check_gram(K: Any) -> np.ndarray:
     size = np.abs(K).max(initial=0.0)
     if np.abs(K - K.T).max(initial=0.0) > 1e-8 * size:
         raise ValueError("a precomputed kernel must be symmetric: use (K + K.T) / 2 to make it so")
+    shifted = np.array(K, dtype=np.float64, order="F")
+    rounding = SINGLE_ROUNDING if K.dtype == np.float32 else DOUBLE_ROUNDING
+    shifted[np.diag_indices_from(shifted)] += rounding * np.abs(np.diagonal(K)).sum()
+    if size > 0 and lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)[1]:
+        eigenvalues = np.linalg.eigvalsh(K)
+        raise DataError(
+            "the kernel matrix is not positive semidefinite (its eigenvalues lie between "
+            f"{eigenvalues[0]:.3g} and {eigenvalues[-1]:.3g}): use a valid kernel, or set the "
+            "negative eigenvalues to 0"
+        )
     return K
 
 

@@ -2,15 +2,16 @@
 
 The plain loop builds a Gram matrix for every parameter setting and fold. Here the pairs
 (distances or products) are computed once, a Gram matrix once for each kernel parameter, and
-folds and costs C share it; along C a solver may start from the previous solution.
+folds and costs C share it; along C a solver may start from the previous solution. Several
+metrics are measured on the same fits.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import pandas as pd
@@ -20,13 +21,19 @@ from sklearn.utils.validation import indexable
 
 from ordrec.kernels import Kernel, Precomputed, kernel_for
 from ordrec.ordinal.base import check_gram
-from ordrec.parallel import Engine, run_all, worker_count
+from ordrec.parallel import Engine, run_all
 
 __all__ = ["Tuned", "tune"]
 
 KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
 WITH_GAMMA = ("rbf", "poly", "ard")
+METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "mae": lambda ranks, truth: float(np.abs(ranks - truth).mean()),
+    "mze": lambda ranks, truth: float((ranks != truth).mean()),
+}
 _LOCK = threading.RLock()  # threads wait for a matrix instead of computing it twice
+Metric = Literal["mae", "mze"]
+Progress = Callable[[int, int, str], None]
 FINE_STEPS = 0.2 * np.arange(-4, 5)  # in log10, around the best of the coarse grid
 
 
@@ -52,6 +59,36 @@ class Tuned:
     table: pd.DataFrame
 
 
+@overload
+def tune(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    grid: str | Mapping[str, Any] = ...,
+    *,
+    cv: Any = ...,
+    metric: Metric = ...,
+    n_jobs: int | None = ...,
+    engine: Engine | str | None = ...,
+    progress: Progress | None = ...,
+) -> Tuned: ...
+
+
+@overload
+def tune(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    grid: str | Mapping[str, Any] = ...,
+    *,
+    cv: Any = ...,
+    metric: Sequence[Metric],
+    n_jobs: int | None = ...,
+    engine: Engine | str | None = ...,
+    progress: Progress | None = ...,
+) -> dict[str, Tuned]: ...
+
+
 def tune(
     estimator: Any,
     X: Any,
@@ -59,10 +96,11 @@ def tune(
     grid: str | Mapping[str, Any] = "svor-paper",
     *,
     cv: Any = 5,
-    metric: Literal["mae", "mze"] = "mae",
+    metric: Metric | Sequence[Metric] = "mae",
     n_jobs: int | None = None,
     engine: Engine | str | None = None,
-) -> Tuned:
+    progress: Progress | None = None,
+) -> Tuned | dict[str, Tuned]:
     """Choose parameters of a kernel estimator by cross-validation.
 
     The choice is that of scikit-learn's GridSearchCV on the same folds: the setting with the
@@ -80,13 +118,23 @@ def tune(
         10**-3 .. 10**3. A dict lists values for each parameter.
     cv : int or splitter
         As in scikit-learn; a number means stratified folds.
-    metric : {"mae", "mze"}
-        Mean absolute or mean zero-one error of the ranks.
+    metric : {"mae", "mze"}, or a sequence of them
+        Mean absolute or mean zero-one error of the ranks. For several metrics the fits that
+        they have in common are made once.
     n_jobs : int, optional
-        How many folds and kernels run at the same time; -1 for as many as there are cores.
+        How many folds and kernels run at the same time; all cores by default.
     engine : Engine or str, optional
         Where they run, see `ordrec.parallel`: by default in threads, as the solvers are compiled.
         Workers that are processes build the kernel matrices themselves.
+    progress : callable, optional
+        Called as ``progress(done, total, text)`` after each kernel and fold. The total grows
+        when a finer grid follows, as it depends on the results of the first.
+
+    Returns
+    -------
+    Tuned or dict of str to Tuned
+        For a sequence of metrics, what was found for each of them: the same as in a search of
+        its own.
 
     Examples
     --------
@@ -98,29 +146,75 @@ def tune(
     >>> sorted(found.best_params), len(found.table), round(found.best_score, 2)
     (['C', 'gamma'], 9, 0.05)
     """
-    if metric not in ("mae", "mze"):
-        raise ValueError(f'metric must be "mae" or "mze", got {metric!r}')
-    search = _Search(estimator, X, y, cv, metric)
-    if engine is None:
-        engine = "threads" if worker_count(n_jobs) > 1 else "serial"
-    tables: list[pd.DataFrame] = []
-    for stage, settings in enumerate(_stages(estimator, grid, tables)):
-        errors = np.empty((len(settings), len(search.folds)))
-        tasks = list(search.tasks(settings))
-        found = run_all(_errors_of, tasks, shared=(search,), engine=engine, n_jobs=n_jobs)
-        for task, values in zip(tasks, found, strict=True):
-            errors[task.rows, task.fold] = values
-        table = pd.DataFrame(settings)
-        table["stage"] = stage
-        for fold in range(errors.shape[1]):
-            table[f"fold {fold}"] = errors[:, fold]
-        table["score"] = np.average(errors, axis=1)
-        tables.append(table)
-    winner = int(tables[-1]["score"].to_numpy().argmin())
-    best = settings[winner]
-    fitted = clone(estimator).set_params(**best).fit(X, y)
-    table = pd.concat(tables, ignore_index=True)
-    return Tuned(best, float(tables[-1]["score"].iloc[winner]), fitted, table)
+    metrics = [metric] if isinstance(metric, str) else list(metric)
+    if not metrics or not set(metrics) <= set(METRICS):
+        raise ValueError(f'metric must be "mae" or "mze", or a sequence of them, got {metric!r}')
+    search = _Search(estimator, X, y, cv, metrics)
+    measured = _Measured(search, engine or "threads", n_jobs, progress)
+    fitted: list[tuple[dict[str, Any], Any]] = []  # estimators, by their parameters
+    found: dict[str, Tuned] = {}
+    for name in metrics:
+        tables: list[pd.DataFrame] = []
+        for stage, settings in enumerate(_stages(estimator, grid, tables)):
+            errors = measured.errors(settings)[name]
+            table = pd.DataFrame(settings)
+            table["stage"] = stage
+            for fold in range(errors.shape[1]):
+                table[f"fold {fold}"] = errors[:, fold]
+            table["score"] = np.average(errors, axis=1)
+            tables.append(table)
+        winner = int(tables[-1]["score"].to_numpy().argmin())
+        best = settings[winner]
+        chosen = next((model for params, model in fitted if params == best), None)
+        if chosen is None:
+            chosen = clone(estimator).set_params(**best).fit(X, y)
+            fitted.append((best, chosen))
+        score = float(tables[-1]["score"].iloc[winner])
+        found[name] = Tuned(best, score, chosen, pd.concat(tables, ignore_index=True))
+    return found[metric] if isinstance(metric, str) else found
+
+
+class _Measured:
+    """The errors of lists of settings by all metrics; a list is fitted once."""
+
+    def __init__(
+        self,
+        search: _Search,
+        engine: Engine | str,
+        n_jobs: int | None,
+        progress: Progress | None,
+    ):
+        self.search, self.engine, self.n_jobs, self.progress = search, engine, n_jobs, progress
+        self.done = 0
+        self.known: list[tuple[list[dict[str, Any]], dict[str, np.ndarray]]] = []
+
+    def errors(self, settings: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+        """For each metric, an array of shape (n_settings, n_folds)."""
+        for fitted, errors in self.known:
+            if fitted == settings:
+                return errors
+        shape = len(settings), len(self.search.folds)
+        errors = {metric: np.empty(shape) for metric in self.search.metrics}
+        tasks = list(self.search.tasks(settings))
+        found = run_all(
+            _errors_of,
+            tasks,
+            shared=(self.search,),
+            engine=self.engine,
+            n_jobs=self.n_jobs,
+            progress=None if self.progress is None else self._report,
+            label=repr,
+        )
+        for task, of_metrics in zip(tasks, found, strict=True):
+            for metric, values in of_metrics.items():
+                errors[metric][task.rows, task.fold] = values
+        self.done += len(tasks)
+        self.known.append((settings, errors))
+        return errors
+
+    def _report(self, done: int, total: int, text: str) -> None:
+        assert self.progress is not None
+        self.progress(self.done + done, self.done + total, text)
 
 
 def _stages(
@@ -162,7 +256,7 @@ class _Task(NamedTuple):
 class _Search:
     """The data, their folds, and the pairs that all Gram matrices come from."""
 
-    def __init__(self, estimator: Any, X: Any, y: Any, cv: Any, metric: str):
+    def __init__(self, estimator: Any, X: Any, y: Any, cv: Any, metrics: list[Any]):
         X, y = indexable(X, y)
         self.X = X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
         blank = clone(estimator)
@@ -171,7 +265,7 @@ class _Search:
         self.blank = clone(estimator)
         splitter = check_cv(cv, np.asarray(y), classifier=True)
         self.folds = list(splitter.split(self.X, np.asarray(y)))
-        self.metric = metric
+        self.metrics = metrics
         self._pairs: dict[Any, Any] = {}
         self._full_grams: dict[tuple, np.ndarray] = {}
 
@@ -228,15 +322,20 @@ class _Search:
             return self._pairs[choice]
 
 
-def _errors_of(task: _Task, search: _Search) -> list[float]:
-    """Errors of all settings of one kernel on one fold."""
-    K, held = search.grams(task.kernel, task.fold)
+def _errors_of(task: _Task, search: _Search) -> dict[str, list[float]]:
+    """Errors of all settings of one kernel on one fold, by each metric."""
     train, test = search.folds[task.fold]
-    predicted = _predictions(search.blank, K, search.ranks[train], search.classes, held, task.rest)
+    if getattr(search.blank, "n_landmarks", None) is None and "n_landmarks" not in task.rest[0]:
+        K, held = search.grams(task.kernel, task.fold)
+        predicted = _predictions(
+            search.blank, K, search.ranks[train], search.classes, held, task.rest
+        )
+    else:
+        predicted = _landmark_predictions(search, task)
     truth = search.ranks[test]
-    if search.metric == "mae":
-        return [float(np.abs(ranks - truth).mean()) for ranks in predicted]
-    return [float((ranks != truth).mean()) for ranks in predicted]
+    return {
+        metric: [METRICS[metric](ranks, truth) for ranks in predicted] for metric in search.metrics
+    }
 
 
 def _predictions(
@@ -258,6 +357,20 @@ def _predictions(
     for setting in settings:
         model = clone(blank).set_params(kernel="precomputed", classes=classes, **setting)
         predicted.append(model.fit(K, classes[ranks]).predict_ranks(held))
+    return predicted
+
+
+def _landmark_predictions(search: _Search, task: _Task) -> list[np.ndarray]:
+    """Ranks predicted under each setting where a Gram matrix is to be avoided."""
+    train, test = search.folds[task.fold]
+    pairwise = search.blank.__sklearn_tags__().input_tags.pairwise
+    X, held = search.X[train], search.X[test]
+    if pairwise:
+        X, held = X[:, train], held[:, train]
+    predicted = []
+    for setting in task.rest:
+        model = clone(search.blank).set_params(classes=search.classes, **task.kernel, **setting)
+        predicted.append(model.fit(X, search.classes[search.ranks[train]]).predict_ranks(held))
     return predicted
 
 

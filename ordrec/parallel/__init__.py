@@ -15,20 +15,45 @@ engine      where
 "processes" in processes of this machine; large shared arrays are mapped, not copied
 "dask"      on a Dask cluster, given by its address, or one started for the run
 =========== ============================================================================
+
+How the cores are shared
+------------------------
+Every estimator and every rating model keeps to these rules.
+
+1. ``n_jobs=None`` on a model, on `tune` and on functions that solve many small problems means
+   threads on all cores that the process may use: those of its affinity mask and its container,
+   or fewer where ``OMP_NUM_THREADS``, threadpoolctl or joblib allow BLAS fewer. ``n_jobs=1``
+   means one thread, ``n_jobs=-1`` one for each core.
+2. ``n_jobs=None`` on what runs whole experiments (`run`, ``evaluate``, ``Experiment``,
+   ``predict_scan``, lists for all users) means one task after the other, each model with
+   all cores. More jobs are worker processes.
+3. A worker has one core. In a task, and in a thread of `loop_threads`, whatever asks for
+   threads gets one, and BLAS has one.
+4. While a model is fitted BLAS has one thread, and the threads are ours (`one_blas_thread`). The
+   threads of BLAS spin while they wait: beside other threads, its own from a second copy of the
+   library included, they take the cores from those that work, and small products take a hundred
+   times as long. The exception is a kernel matrix of `LARGE_MATRIX` rows that is factorised as
+   a whole (`blas_for`): SVOREX, SVORIM, GPOR and others without threads of their own.
+5. What threads share does not depend on how many there are, so neither do the numbers.
 """
 
 from __future__ import annotations
 
-from ordrec.parallel.blas import one_blas_thread
+from ordrec.parallel.blas import LARGE_MATRIX, blas_for, one_blas_thread
 from ordrec.parallel.engine import Engine, default_engine, worker_count
+from ordrec.parallel.forks import forked, openmp_that_returns
 from ordrec.parallel.loops import loop_threads
 from ordrec.parallel.running import run, run_all
 
 __all__ = [
+    "LARGE_MATRIX",
     "Engine",
+    "blas_for",
     "default_engine",
+    "forked",
     "loop_threads",
     "one_blas_thread",
+    "openmp_that_returns",
     "run",
     "run_all",
     "worker_count",

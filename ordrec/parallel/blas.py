@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
-__all__ = ["one_blas_thread"]
+from ordrec.parallel.forks import after_fork
+
+__all__ = ["LARGE_MATRIX", "allowed_threads", "blas_for", "one_blas_thread"]
+
+LARGE_MATRIX = 1500  # rows from which the threads of BLAS gain more than they lose by waiting
 
 _lock = threading.Lock()
 _holders = 0
 _before: list[int] = []
+_thread = threading.local()
 
 
 @contextmanager
@@ -30,8 +35,10 @@ def one_blas_thread() -> Iterator[None]:
     """
     global _holders, _before
     of_process, of_thread = _libraries()
-    own = [library.get_num_threads() for library in of_thread]
-    _set(of_thread, [1] * len(of_thread))
+    outermost = not hasattr(_thread, "before")
+    if outermost:
+        _thread.before = [library.get_num_threads() for library in of_thread]
+        _set(of_thread, [1] * len(of_thread))
     with _lock:
         if _holders == 0:
             _before = [library.get_num_threads() for library in of_process]
@@ -44,7 +51,40 @@ def one_blas_thread() -> Iterator[None]:
             _holders -= 1
             if _holders == 0:
                 _set(of_process, _before)
-        _set(of_thread, own)
+        if outermost:
+            _set(of_thread, _thread.before)
+            del _thread.before
+
+
+def blas_for(rows: int) -> AbstractContextManager[None]:
+    """One BLAS thread for work on matrices of so many rows, unless they are large.
+
+    Examples
+    --------
+    >>> with blas_for(rows=300):
+    ...     pass
+    """
+    return one_blas_thread() if rows < LARGE_MATRIX else nullcontext()
+
+
+def allowed_threads(cores: int) -> int:
+    """How many of the cores BLAS would use, were it not held: a limit the user may have set."""
+    of_process, of_thread = _libraries()
+    with _lock:
+        held = _before if _holders else [library.get_num_threads() for library in of_process]
+    own = getattr(_thread, "before", None)
+    if own is None:
+        own = [library.get_num_threads() for library in of_thread]
+    return max(1, min([cores, *held, *own]))
+
+
+def _free_lock() -> None:
+    """Another thread of the parent may have held the lock, and is not there to release it."""
+    global _lock
+    _lock = threading.Lock()
+
+
+after_fork(_free_lock)
 
 
 @cache

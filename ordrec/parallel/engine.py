@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ordrec.errors import ArgumentError
+from ordrec.parallel.blas import allowed_threads
 from ordrec.parallel.tasks import within_task
 
 __all__ = ["ENGINES", "Engine", "default_engine", "worker_count"]
 
 ENGINES = ("auto", "serial", "threads", "processes", "dask")
+NO_JOBS = "n_jobs must not be 0: give 1, more, or -1 for all processors"
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,15 @@ class Engine:
 
     def resolve(self, n_jobs: int | None) -> tuple[str, int]:
         """Name of the engine that is used in the end, and its number of workers."""
-        count = worker_count(n_jobs)
-        if within_task() or self.name == "serial":
+        if n_jobs == 0:
+            raise ArgumentError(NO_JOBS)
+        if within_task() or self.name == "serial" or (self.name == "auto" and n_jobs is None):
             return "serial", 1
+        if self.name == "threads":
+            return self.name, worker_count(n_jobs)
+        count = worker_count(-1 if n_jobs is None else n_jobs)
         if self.name == "auto":
             return ("processes", count) if count > 1 else ("serial", 1)
-        if n_jobs is None:
-            return self.name, worker_count(-1)
         return self.name, count
 
 
@@ -95,21 +99,24 @@ def default_engine(engine: Engine | str | None) -> Iterator[None]:
 
 
 def worker_count(n_jobs: int | None) -> int:
-    """How many workers ``n_jobs`` means: None one, -1 as many as there are cores, -2 one less.
+    """How many threads ``n_jobs`` means: -1 as many as there are cores, -2 one less.
 
-    Within a task it is always one, because a worker has one core.
+    None means all cores, or as many as BLAS is allowed (``OMP_NUM_THREADS``, threadpoolctl,
+    joblib). Within a task it is always one, because a worker has one core.
 
     Examples
     --------
-    >>> worker_count(None), worker_count(3)
-    (1, 3)
+    >>> worker_count(3)
+    3
     """
     if n_jobs == 0:
-        raise ArgumentError("n_jobs must not be 0: give 1, more, or -1 for all processors")
-    if n_jobs is None or within_task():
+        raise ArgumentError(NO_JOBS)
+    if within_task():
         return 1
-    if n_jobs > 0:
+    if n_jobs is not None and n_jobs > 0:
         return int(n_jobs)
     from joblib import cpu_count
 
+    if n_jobs is None:
+        return allowed_threads(cpu_count())
     return max(1, cpu_count() + 1 + int(n_jobs))

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
 from ordrec.parallel.blas import one_blas_thread
+from ordrec.parallel.tasks import become_worker, within_task
 
 __all__ = ["loop_threads"]
 
 
 @contextmanager
-def loop_threads(n_threads: int, *, hold_blas: bool = True) -> Iterator[Executor]:
+def loop_threads(n_threads: int) -> Iterator[Executor]:
     """Open a pool of threads for the block, and hold BLAS to one thread meanwhile.
+
+    The threads are workers: whatever they call runs in one thread. Where one is asked for, or
+    within a task, there are no threads, and the work is done at once where it is submitted.
 
     Parameters
     ----------
     n_threads : int
         See `worker_count` for what ``n_jobs`` means.
-    hold_blas : bool
-        False leaves the threads of BLAS alone, where the loops do not call it, or where one
-        thread calls it and should have all cores.
 
     Examples
     --------
@@ -29,5 +31,22 @@ def loop_threads(n_threads: int, *, hold_blas: bool = True) -> Iterator[Executor
     ...     list(threads.map(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
-    with one_blas_thread() if hold_blas else nullcontext(), ThreadPoolExecutor(n_threads) as pool:
-        yield pool
+    with one_blas_thread():
+        if n_threads == 1 or within_task():
+            yield _Here()
+        else:
+            with ThreadPoolExecutor(n_threads, initializer=become_worker) as pool:
+                yield pool
+
+
+class _Here(Executor):
+    """Runs each call in the thread that submits it."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
+        """Call the function; an error is raised by the future."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*args, **options))
+        except Exception as error:
+            future.set_exception(error)
+        return future

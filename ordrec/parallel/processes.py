@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ordrec.parallel.forks import after_fork
 from ordrec.parallel.tasks import Outcome, attempt
 
 __all__ = ["ProcessPool"]
@@ -93,6 +94,15 @@ def _take_executor(n_workers: int) -> Any:
         if pair[0] != n_workers:
             pair[1].shutdown(wait=False)
     return _new_executor(n_workers) if kept is None else kept[1]
+
+
+def _forget_idle() -> None:
+    """Leave the idle workers to the parent: in a forked process they never answer."""
+    global _idle, _idle_lock
+    _idle, _idle_lock = [], threading.Lock()
+
+
+after_fork(_forget_idle)
 
 
 def _new_executor(n_workers: int) -> Any:

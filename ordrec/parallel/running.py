@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from ordrec.errors import WorkerLost
 from ordrec.parallel.blas import one_blas_thread
 from ordrec.parallel.engine import Engine
+from ordrec.parallel.forks import openmp_that_returns
 from ordrec.parallel.tasks import Outcome
 
 __all__ = ["run", "run_all"]
@@ -160,7 +161,7 @@ def _in_order(
 ) -> Found:
     for number, task in enumerate(tasks):
         try:
-            with one_blas_thread():
+            with one_blas_thread(), openmp_that_returns():
                 result = function(task, *shared)
         except Exception as error:
             error.add_note(_naming(number, task, label))

@@ -18,6 +18,7 @@ from ordrec.parallel.loops import loop_threads
 __all__ = ["over_spans", "spans_of"]
 
 SPANS_PER_JOB = 4  # more spans than threads, so that no thread waits long for the last one
+SMALL = 200_000  # operations that take less time than starting threads
 
 
 def spans_of(costs: np.ndarray, n_spans: int) -> list[tuple[int, int]]:
@@ -39,9 +40,12 @@ def spans_of(costs: np.ndarray, n_spans: int) -> list[tuple[int, int]]:
 def over_spans(
     function: Callable[..., Any], costs: np.ndarray, n_jobs: int, *args: Any
 ) -> list[Any]:
-    """Call ``function(first, stop, *args)`` for spans of owners; the results in their order."""
-    if n_jobs == 1:
+    """Call ``function(first, stop, *args)`` for spans of owners; the results in their order.
+
+    The costs are numbers of operations; where they are few, no threads are started.
+    """
+    if n_jobs == 1 or costs.sum() <= SMALL:
         return [function(first, stop, *args) for first, stop in spans_of(costs, 1)]
     spans = spans_of(costs, SPANS_PER_JOB * n_jobs)
-    with loop_threads(n_jobs, hold_blas=False) as threads:
+    with loop_threads(n_jobs) as threads:
         return list(threads.map(lambda span: function(span[0], span[1], *args), spans))

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ordrec.parallel.blas import one_blas_thread
+from ordrec.parallel.forks import openmp_that_returns
 
-__all__ = ["Outcome", "attempt", "attempt_here", "within_task"]
+__all__ = ["Outcome", "attempt", "attempt_here", "become_worker", "within_task"]
 
 _thread = threading.local()
 
@@ -20,6 +21,11 @@ _thread = threading.local()
 def within_task() -> bool:
     """Whether this thread belongs to a worker and is running a task."""
     return getattr(_thread, "busy", False)
+
+
+def become_worker() -> None:
+    """Make this thread a worker's for as long as it lives."""
+    _thread.busy = True
 
 
 @dataclass
@@ -43,7 +49,7 @@ def attempt_here(function: Callable[..., Any], task: Any, shared: tuple[Any, ...
     """Run a task in a thread of this process."""
     _thread.busy = True
     try:
-        with one_blas_thread():
+        with one_blas_thread(), openmp_that_returns():
             return Outcome(function(task, *shared))
     except Exception as error:
         return Outcome(error=error)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError
+from ordrec.ratings.ids import warn_of_twins
 from ordrec.ratings.scale import Scale
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "as_pandas",
     "as_seconds",
     "encode_ids",
+    "in_seconds",
     "on_scale",
     "plain",
     "require_columns",
@@ -31,6 +33,9 @@ __all__ = [
 
 Duplicates = Literal["error", "last", "mean"]
 TIMESTAMP = "timestamp"  # name of the column of times unless another one is given
+
+UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
+UNIT_LIMITS = (1e11, 1e14, 1e17, 1e20)  # in every unit about the year 5138
 
 
 def plain(key: Any) -> Any:
@@ -129,12 +134,45 @@ def as_seconds(column: pd.Series, name: str) -> np.ndarray:
             stamps = stamps.tz_convert("UTC").tz_localize(None)
         return stamps.to_numpy("datetime64[s]").astype(np.int64)
     if pd.api.types.is_integer_dtype(column) and not column.hasnans:
-        return column.to_numpy(np.int64, copy=True)  # a copy, since the frame may change later
-    values = as_numbers(column, name)
-    outside = np.flatnonzero(np.abs(values) > 2.0**53)
-    if outside.size:
-        raise DataError(f"row {outside[0]}: {name} {values[outside[0]]:g} is not a time in seconds")
-    return values.astype(np.int64)
+        # a copy, since the frame may change later
+        return in_seconds(column.to_numpy(np.int64, copy=True), name)
+    return in_seconds(as_numbers(column, name), name).astype(np.int64)
+
+
+def in_seconds(times: np.ndarray, name: str = "timestamp") -> np.ndarray:
+    """Return times since 1970 in seconds, whether they count seconds or parts of a second.
+
+    Taken for seconds, times in milliseconds would lie in the year 5138 and later. They are
+    recognised by that, as are micro- and nanoseconds, and converted with a warning.
+
+    Raises
+    ------
+    DataError
+        If some of the times are in one unit and some in another, or in none.
+
+    Examples
+    --------
+    >>> in_seconds(np.array([978_300_760, 0])).tolist()
+    [978300760, 0]
+    """
+    size = np.abs(times.astype(np.float64))
+    powers = np.searchsorted(UNIT_LIMITS, size, side="right")
+    counts = np.bincount(powers[size > 0], minlength=len(UNITS) + 1)
+    if not counts[1:].any():
+        return times
+    usual = int(np.argmax(counts[: len(UNITS)]))
+    odd = np.flatnonzero((powers != usual) & (size > 0))
+    if odd.size:
+        raise DataError(
+            f"row {odd[0]}: {name} {times[odd[0]]:g} is not a time in {UNITS[usual]}, as the "
+            "others are: correct it, or set it to 0 for unknown"
+        )
+    warnings.warn(
+        f"{name}: read as {UNITS[usual]} since 1970, such as {times[size > 0][0]:.0f}, and "
+        "converted to seconds",
+        stacklevel=2,
+    )
+    return times // 1000**usual
 
 
 def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
@@ -166,11 +204,20 @@ def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
         return encode_ids(pd.Series(values.astype(np.int64)), name)
     try:
         codes, levels = pd.factorize(column, sort=True)
+        # a string with half of a character can neither be hashed nor written
+        "".join(key for key in levels if isinstance(key, str)).encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"column {name!r}: an id holds {error.object[error.start]!r}, half of a character: "
+            "decode the ids again"
+        ) from None
     except (TypeError, ValueError, OverflowError):
         raise DataError(
             f"column {name!r} mixes ids of different types: turn them all into strings"
         ) from None
-    return codes.astype(np.int32), pd.Index(levels)
+    ids = pd.Index(levels)
+    warn_of_twins(ids, name)
+    return codes.astype(np.int32), ids
 
 
 def on_scale(values: np.ndarray, scale: Scale, name: str) -> np.ndarray:
@@ -195,8 +242,8 @@ def resolve_duplicates(
     duplicates: Duplicates,
     user_ids: pd.Index,
     item_ids: pd.Index,
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the rows to keep and their levels, or None if no pair was rated twice."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return the rows to keep, their levels and values, or None if no pair was rated twice."""
     key = users.astype(np.int64) * len(item_ids) + items
     if _all_distinct(key, len(user_ids) * len(item_ids)):
         return None
@@ -215,9 +262,11 @@ def resolve_duplicates(
     rows = order[last]
     keep = np.argsort(rows, kind="stable")
     if duplicates == "last":
-        return rows[keep], levels[rows[keep]]
-    means = np.add.reduceat(values[order], first) / (last - first + 1)
-    return rows[keep], scale.levels_of(scale.nearest(means[keep]))
+        return rows[keep], levels[rows[keep]], values[rows[keep]]
+    means = (np.add.reduceat(values[order], first) / (last - first + 1))[keep]
+    if scale.edges is None:  # bins hold any value, other scales only their own
+        means = scale.nearest(means)
+    return rows[keep], scale.levels_of(means), means
 
 
 def _all_distinct(key: np.ndarray, n_possible: int) -> bool:

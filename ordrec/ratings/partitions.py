@@ -59,7 +59,7 @@ class Part:
 class Manifest:
     """Description of the contents of a folder."""
 
-    scale: list[float] = field(default_factory=list)
+    scale: Any = None  # as `Scale.to_json` writes it
     dated: bool = False
     name: str = "ratings"
     n_ratings: int = 0
@@ -167,15 +167,15 @@ class _Writer:
         self._manifest.write(self._folder)
 
     def _check(self, chunk: Ratings) -> None:
-        manifest, values = self._manifest, chunk.scale.values.tolist()
-        if not manifest.scale:
-            manifest.scale, manifest.name = values, chunk.name
+        manifest, scale = self._manifest, chunk.scale.to_json()
+        if manifest.scale is None:
+            manifest.scale, manifest.name = scale, chunk.name
             manifest.dated = chunk.timestamps is not None
             self._counts = pd.Series(0, index=chunk.item_ids)
-        if manifest.scale != values:
+        if manifest.scale != scale:
             raise DataError(
                 f"{self._folder}: a chunk has the {chunk.scale}, earlier ones have "
-                f"{Scale(manifest.scale)}: use the same scale for all"
+                f"{Scale.from_json(manifest.scale)}: use the same scale for all"
             )
         if manifest.dated != (chunk.timestamps is not None):
             raise DataError(
@@ -243,8 +243,7 @@ def read_manifest(folder: Path) -> Manifest | None:
             Part(str(p["file"]), int(p["n_ratings"]), int(p["n_users"]), int(p["n_bytes"]))
             for p in header["parts"]
         ]
-        scale = [float(value) for value in header["scale"]]
-        Scale(scale)
+        scale = Scale.from_json(header["scale"]).to_json()
         manifest = Manifest(
             scale, bool(header["dated"]), str(header["name"]),
             n_ratings, n_users, n_items, parts, complete=True,

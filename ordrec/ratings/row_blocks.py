@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import DataError
+from ordrec.files import see_folder
 from ordrec.ratings.columns import as_numbers, as_seconds, on_scale
 from ordrec.ratings.partitions import parquet_engine
 from ordrec.ratings.scale import Scale
@@ -65,6 +66,7 @@ def row_blocks(
     path: Path, columns: tuple[str, str, str, str], dated: bool, scale: Scale | None
 ) -> Iterator[RowBlock]:
     """Yield the row groups of a file, after checking them."""
+    see_folder(path.parent)
     pyarrow, parquet = parquet_engine(path)
     wanted = list(columns if dated else columns[:3])
     names = column_names(path)
@@ -107,9 +109,12 @@ def column_names(path: Path) -> list[str]:
     pyarrow, parquet = parquet_engine(path)
     try:
         return parquet.read_schema(path).names
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file: write the folder again") from None
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise DataError(
-            f"{path}: not a parquet table ({str(error)[:200]}): write it again, or remove it"
+            f"{path}: not a parquet table ({str(error)[:200]}): write it again, or keep it "
+            "elsewhere"
         ) from None
 
 

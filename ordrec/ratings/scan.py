@@ -12,6 +12,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Ratings, Scale
+from ordrec.ratings.chosen_scale import chosen_scale
 from ordrec.ratings.columns import TIMESTAMP, plain
 from ordrec.ratings.partitions import ITEMS, MANIFEST, Manifest, Part, parquet_engine, read_manifest
 from ordrec.ratings.row_blocks import RowBlock, checked_frame, column_names, row_blocks, user_starts
@@ -210,12 +211,14 @@ class RatingsScan:
             item_ids=self.item_ids,
             timestamps=part.times,
             name=self.name,
+            binned_values=None if self.scale.edges is None else part.values,
         )
 
     def _joined(self, chunks: list[Ratings]) -> Ratings:
         first = np.cumsum([0, *(chunk.n_users for chunk in chunks)])
         times = [chunk.timestamps for chunk in chunks if chunk.timestamps is not None]
         users = [chunk.users + np.int32(at) for chunk, at in zip(chunks, first, strict=False)]
+        binned = [chunk.binned_values for chunk in chunks if chunk.binned_values is not None]
         return Ratings(
             np.concatenate(users),
             np.concatenate([chunk.items for chunk in chunks]),
@@ -225,6 +228,7 @@ class RatingsScan:
             item_ids=self.item_ids,
             timestamps=np.concatenate(times) if self.dated else None,
             name=self.name,
+            binned_values=np.concatenate(binned) if binned else None,
         )
 
     def __repr__(self) -> str:
@@ -245,21 +249,22 @@ def scan_ratings(
     scale: Any = None,
 ) -> RatingsScan:
     """See `Ratings.scan`."""
-    folder = Path(path)
+    folder = Path(path).absolute()  # it may travel to workers that are in other folders
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder: name one with parquet files")
+        raise DataError(f"{path}: no such folder: name one with parquet files")
     if scale is not None and not isinstance(scale, Scale):
         scale = Scale(scale)
     manifest = read_manifest(folder)
     if manifest is None:
         return _scan_without_manifest(folder, (user, item, rating, timestamp or ""), scale)
-    if scale is not None and scale != Scale(manifest.scale):
-        raise ArgumentError(f"{folder}: has the {Scale(manifest.scale)}, not {scale}")
+    written = Scale.from_json(manifest.scale)
+    if scale is not None and scale != written:
+        raise ArgumentError(f"{folder}: has the {written}, not {scale}")
     items = _item_table(folder, manifest)
     return RatingsScan(
         folder,
         tuple(manifest.parts),
-        Scale(manifest.scale),
+        written,
         pd.Index(items["item"].to_numpy()),
         items["n_ratings"].to_numpy(np.int64),
         manifest.dated,
@@ -291,7 +296,7 @@ class _FolderContents:
         self.users: list[pd.Index] = []
         self.places: list[str] = []
         self.item_counts = pd.Series(dtype=np.int64)
-        self.values = np.empty(0)
+        self.values = self.value_counts = np.empty(0)
         self._id_types: tuple[Any, Any] | None = None
 
     def add(self, block: RowBlock, continues_user: bool) -> int:
@@ -310,7 +315,10 @@ class _FolderContents:
         codes, distinct = pd.factorize(block.items)
         counts = pd.Series(np.bincount(codes), index=distinct)
         self.item_counts = self.item_counts.add(counts, fill_value=0)
-        self.values = np.union1d(self.values, block.values)
+        values, times_given = np.unique(block.values, return_counts=True)
+        self.values, place = np.unique(np.append(self.values, values), return_inverse=True)
+        given = np.append(self.value_counts, times_given)
+        self.value_counts = np.bincount(place, given).astype(np.float64)
         return len(ids)
 
 
@@ -354,13 +362,27 @@ def _scan_without_manifest(
     return RatingsScan(
         folder,
         tuple(part for part in parts if part.n_ratings),
-        scale or Scale.infer(contents.values),
+        chosen_scale(
+            contents.values,
+            contents.value_counts,
+            scale,
+            lambda value: _place_of(value, files, columns, dated),
+        ),
         pd.Index(counts.index.to_numpy()),
         counts.to_numpy(np.int64),
         dated,
         columns,
         folder.name,
     )
+
+
+def _place_of(
+    value: float, files: list[Path], columns: tuple[str, str, str, str], dated: bool
+) -> str:
+    """File, row group and row of the first rating with this value."""
+    blocks = (block for file in files for block in row_blocks(file, columns, dated, None))
+    block = next(block for block in blocks if (block.values == value).any())
+    return f"{block.place_of(0)}, row {int(np.argmax(block.values == value))}"
 
 
 def _refuse_split_users(users: list[pd.Index], places: list[str]) -> None:
@@ -388,4 +410,5 @@ def _only_users(chunk: Ratings, chosen: np.ndarray) -> Ratings:
         item_ids=chunk.item_ids,
         timestamps=None if chunk.timestamps is None else chunk.timestamps[rows],
         name=chunk.name,
+        binned_values=None if chunk.binned_values is None else chunk.binned_values[rows],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from typing import Any
 
 import pandas as pd
@@ -55,6 +56,12 @@ def side_table(
         raise DataError(
             f"{kind}_table: none of its ids ({_first(table.index)}) is one of the ratings "
             f"({_first(ids)}): index it by id, or call its column of ids {column!r}"
+        )
+    if 2 * found < len(ids) and len(table):
+        warnings.warn(
+            f"{kind}_table: only {found} of {len(ids)} {kind}s have a row, and {len(table)} rows "
+            "are given: check its ids",
+            stacklevel=3,
         )
     log.info(
         "%s_table: %d of %d %ss have a row; %d rows have an id without ratings and are left out",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,8 @@ import pandas as pd
 from scipy import sparse
 
 from ordrec.errors import ArgumentError, DataError
+from ordrec.ratings.arrays import frozen, grouped
+from ordrec.ratings.chosen_scale import scale_for
 from ordrec.ratings.columns import (
     Duplicates,
     as_numbers,
@@ -25,6 +27,7 @@ from ordrec.ratings.columns import (
     resolve_duplicates,
     single_column,
 )
+from ordrec.ratings.ids import codes_of
 from ordrec.ratings.k_core import core_rows
 from ordrec.ratings.scale import Scale
 from ordrec.ratings.side_tables import side_table
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     from ordrec.ratings.scan import RatingsScan
 
 __all__ = ["Duplicates", "Ratings", "Scale"]
+
+_STATE = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
+          "user_table", "item_table", "name", "binned_values")  # fmt: skip
 
 
 class Ratings:
@@ -49,7 +55,7 @@ class Ratings:
         Codes, one per rating.
     levels : ndarray of int16
         Zero-based positions on the scale; ``ranks`` is ``levels + 1`` and ``values``
-        are the ratings themselves.
+        are the ratings themselves (kept in ``binned_values`` where levels are bins of them).
     timestamps : ndarray of int64 or None
         Seconds since 1970; 0 means unknown.
     scale : Scale
@@ -88,17 +94,19 @@ class Ratings:
         item_table: pd.DataFrame | None = None,
         folds: Mapping[str, np.ndarray] | None = None,
         name: str = "ratings",
+        binned_values: np.ndarray | None = None,
     ):
-        self.users = _frozen(users, np.int32)
-        self.items = _frozen(items, np.int32)
-        self.levels = _frozen(levels, np.int16)
-        self.timestamps = None if timestamps is None else _frozen(timestamps, np.int64)
+        self.users = frozen(users, np.int32)
+        self.items = frozen(items, np.int32)
+        self.levels = frozen(levels, np.int16)
+        self.binned_values = None if binned_values is None else frozen(binned_values, np.float64)
+        self.timestamps = None if timestamps is None else frozen(timestamps, np.int64)
         self.scale = scale
         self.user_ids = user_ids
         self.item_ids = item_ids
         self.user_table = user_table
         self.item_table = item_table
-        self.folds = MappingProxyType({k: _frozen(v, np.bool_) for k, v in (folds or {}).items()})
+        self.folds = MappingProxyType({k: frozen(v, np.bool_) for k, v in (folds or {}).items()})
         for fold, mask in self.folds.items():
             if mask.shape != self.users.shape:
                 raise ArgumentError(
@@ -106,6 +114,11 @@ class Ratings:
                     "give one flag per rating"
                 )
         self.name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy by the constructor: arrays come back read-only, caches empty."""
+        state = {key: self.__dict__[key] for key in _STATE} | {"folds": dict(self.folds)}
+        return partial(Ratings, **state), ()
 
     @classmethod
     def from_frame(
@@ -128,12 +141,12 @@ class Ratings:
         Parameters
         ----------
         frame : DataFrame
-            pandas, or anything that offers the Arrow or the dataframe interchange
-            protocol (polars, pyarrow, ...).
+            pandas, or any other with the Arrow or the interchange protocol (polars, pyarrow, ...).
         user, item, rating, timestamp : str
             Column names. A column called "timestamp" may be absent.
         scale : Scale or iterable of float, optional
-            The declared rating values; inferred from the data when omitted.
+            The declared rating values; inferred from the data when omitted. More than 60 of them
+            (0..100, real numbers) are put into bins, with a warning; see `Scale.binned`.
         duplicates : {"error", "last", "mean"}
             What to do if a user rated an item twice: raise an error, keep the last rating
             (by time, then by row), or take the scale value nearest to the mean.
@@ -161,10 +174,7 @@ class Ratings:
         times = None
         if timestamp is not None and timestamp in table.columns:
             times = as_seconds(single_column(table, timestamp), timestamp)
-        if scale is None:
-            scale = Scale.infer(values)
-        elif not isinstance(scale, Scale):
-            scale = Scale(scale)
+        scale = scale_for(values, scale, rating)
         levels = on_scale(values, scale, rating)
         keep = resolve_duplicates(
             users, items, levels, values, times, scale, duplicates, user_ids, item_ids
@@ -172,7 +182,7 @@ class Ratings:
         if keep is not None:
             if folds:
                 raise DataError("duplicated ratings cannot be merged across published folds")
-            rows, levels = keep
+            rows, levels, values = keep
             users, items = users[rows], items[rows]
             times = None if times is None else times[rows]
         return cls(
@@ -187,6 +197,7 @@ class Ratings:
             item_table=side_table(item_table, item_ids, "item", item),
             folds=folds,
             name=name,
+            binned_values=None if scale.edges is None else values,
         )
 
     @staticmethod
@@ -264,8 +275,8 @@ class Ratings:
 
     @property
     def values(self) -> np.ndarray:
-        """The ratings as values of the scale."""
-        return self.scale.values[self.levels]
+        """The ratings, in their own units."""
+        return self.scale.values[self.levels] if self.binned_values is None else self.binned_values
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with original ids: user, item, rating and, if known, timestamp."""
@@ -302,18 +313,11 @@ class Ratings:
     def select(self, rows: np.ndarray) -> Ratings:
         """Return the ratings at the given row numbers or mask, with all ids and codes unchanged."""
         rows = np.asarray(rows)
-        return Ratings(
-            self.users[rows],
-            self.items[rows],
-            self.levels[rows],
-            scale=self.scale,
-            user_ids=self.user_ids,
-            item_ids=self.item_ids,
-            timestamps=None if self.timestamps is None else self.timestamps[rows],
-            user_table=self.user_table,
-            item_table=self.item_table,
+        columns = ("users", "items", "levels", "timestamps", "binned_values")
+        whole = {key: self.__dict__[key] for key in columns if self.__dict__[key] is not None}
+        return self._replaced(
+            **{key: column[rows] for key, column in whole.items()},
             folds={key: mask[rows] for key, mask in self.folds.items()},
-            name=self.name,
         )
 
     def compact(self) -> Ratings:
@@ -321,18 +325,13 @@ class Ratings:
         user_codes, item_codes = np.flatnonzero(self.user_counts), np.flatnonzero(self.item_counts)
         users = (np.cumsum(self.user_counts > 0) - 1)[self.users]
         items = (np.cumsum(self.item_counts > 0) - 1)[self.items]
-        return Ratings(
-            users,
-            items,
-            self.levels,
-            scale=self.scale,
+        return self._replaced(
+            users=users,
+            items=items,
             user_ids=self.user_ids.take(user_codes),
             item_ids=self.item_ids.take(item_codes),
-            timestamps=self.timestamps,
             user_table=None if self.user_table is None else self.user_table.iloc[user_codes],
             item_table=None if self.item_table is None else self.item_table.iloc[item_codes],
-            folds=self.folds,
-            name=self.name,
         )
 
     def core(self, k: int) -> Ratings:
@@ -363,14 +362,27 @@ class Ratings:
         items = side_table(item_table, self.item_ids, "item", "item", self.item_table)
         return self._replaced(user_table=users, item_table=items)
 
+    def on_scale(self, scale: Scale) -> Ratings:
+        """Return the same ratings on another scale, by value; all of them must be on it.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"user": 1, "item": [1, 2, 3], "rating": [3, 4, 5]})
+        >>> Ratings.from_frame(frame).on_scale(Scale.regular(1, 5)).ranks
+        array([3, 4, 5], dtype=int16)
+        """
+        if scale == self.scale:
+            return self
+        levels = on_scale(self.values, scale, "rating")
+        binned = None if scale.edges is None else self.values
+        return self._replaced(scale=scale, levels=levels, binned_values=binned)
+
     def renamed(self, name: str) -> Ratings:
         """Return the same ratings with another name."""
         return self._replaced(name=name)
 
     def _replaced(self, **changes: Any) -> Ratings:
-        fields = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
-                  "user_table", "item_table", "folds", "name")  # fmt: skip
-        return Ratings(**{field: getattr(self, field) for field in fields} | changes)
+        return Ratings(**{key: self.__dict__[key] for key in (*_STATE, "folds")} | changes)
 
     def rows_of_user(self, code: int) -> np.ndarray:
         """Return the row numbers of one user's ratings, by user code, in ascending order."""
@@ -392,11 +404,11 @@ class Ratings:
 
     def user_codes(self, ids: Any) -> np.ndarray:
         """Return the codes of original user ids, -1 for unknown ones."""
-        return np.asarray(self.user_ids.get_indexer(pd.Index(np.asarray(ids))), dtype=np.int64)
+        return codes_of(self.user_ids, ids)
 
     def item_codes(self, ids: Any) -> np.ndarray:
         """Return the codes of original item ids, -1 for unknown ones."""
-        return np.asarray(self.item_ids.get_indexer(pd.Index(np.asarray(ids))), dtype=np.int64)
+        return codes_of(self.item_ids, ids)
 
     @cached_property
     def user_counts(self) -> np.ndarray:
@@ -410,15 +422,15 @@ class Ratings:
 
     @cached_property
     def _by_user(self) -> tuple[np.ndarray, np.ndarray]:
-        return _grouped(self.users, self.user_counts)
+        return grouped(self.users, self.user_counts)
 
     @cached_property
     def _by_item(self) -> tuple[np.ndarray, np.ndarray]:
-        return _grouped(self.items, self.item_counts)
+        return grouped(self.items, self.item_counts)
 
     @staticmethod
     def _code(ids: pd.Index, key: Any, kind: str) -> int:
-        found = ids.get_indexer(pd.Index([key]))[0]
+        found = codes_of(ids, [key])[0]
         if found < 0:
             raise ArgumentError(f"unknown {kind} {key!r} (known ids look like {plain(ids[0])!r})")
         return int(found)
@@ -432,15 +444,3 @@ class Ratings:
             f"{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{bars}|"
             f"{'' if self.timestamps is None else ', dated'}>"
         )
-
-
-def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
-    array = np.ascontiguousarray(array, dtype=dtype).view()
-    array.setflags(write=False)
-    return array
-
-
-def _grouped(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers sorted by code, and where each code starts among them (as in a CSR matrix)."""
-    start = np.concatenate([[0], np.cumsum(counts)])
-    return np.argsort(codes, kind="stable"), start

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
-from ordrec.files import replace_file
+from ordrec.files import replace_file, see_folder
 from ordrec.parallel import Engine, run
+from ordrec.ratings.ids import warn_of_other_type
 from ordrec.ratings.partitions import parquet_engine
 from ordrec.recommend.base import IdMappedModel, codes_of
 from ordrec.recommend.lists import ItemFilter, check_list_length
@@ -81,7 +82,9 @@ class ListingModel(IdMappedModel):
         check_list_length(n)
         self._check_fitted()
         options = self.item_filter(exclude, only, include_rated)
-        best, columns = self.lists(codes_of(self.user_ids_, [user]), n, options)
+        codes = codes_of(self.user_ids_, [user])
+        warn_of_other_type(self.user_ids_, [user], codes)
+        best, columns = self.lists(codes, n, options)
         return pd.DataFrame(_item_columns(self, best, columns))
 
     def recommend_all(
@@ -236,6 +239,7 @@ def _write_block(
     task: tuple[Path, np.ndarray], model: ListingModel, n: int, options: ItemFilter
 ) -> None:
     path, codes = task
+    see_folder(path.parent)
     frame = list_frame(model, codes, n, options)
     with replace_file(path) as file:
         if path.suffix == ".csv":

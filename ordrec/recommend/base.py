@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -11,15 +11,10 @@ import pandas as pd
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.persistence import LARGEST, ids_from_arrays, ids_to_arrays
 from ordrec.ratings import Ratings, Scale
+from ordrec.ratings.columns import in_seconds
+from ordrec.ratings.ids import codes_of, warn_of_other_type
 
-__all__ = ["IdMappedModel", "codes_of", "codes_of_pairs", "times_of_pairs"]
-
-
-def codes_of(index: pd.Index, ids: Any) -> np.ndarray:
-    """Position of each original id in the index, -1 for the unknown."""
-    if isinstance(ids, str) or not hasattr(ids, "__len__"):
-        raise ArgumentError(f"users and items must be sequences of ids, got {ids!r}")
-    return np.asarray(index.get_indexer(pd.Index(ids)), dtype=np.int64)
+__all__ = ["IdMappedModel", "codes_of", "codes_of_pairs", "times_of"]
 
 
 def codes_of_pairs(
@@ -34,24 +29,80 @@ def codes_of_pairs(
     return user_codes, item_codes
 
 
-def times_of_pairs(timestamps: Any, n_pairs: int) -> np.ndarray:
-    """Seconds since 1970 of each pair, 0 where unknown, all 0 without timestamps."""
+def times_of(timestamps: Any, n_pairs: int) -> np.ndarray:
+    """Seconds since 1970 of each pair, 0 where unknown; from one time per pair, or None."""
     if timestamps is None:
         return np.zeros(n_pairs)
-    times = np.nan_to_num(np.asarray(timestamps, dtype=np.float64))
+    times = in_seconds(np.nan_to_num(np.asarray(timestamps, dtype=np.float64)))
     if times.shape != (n_pairs,):
-        raise ArgumentError(
-            f"timestamps must pair up with users, got {times.size} for {n_pairs} users"
-        )
+        raise ArgumentError(f"timestamps must pair up with users, got {times.size} for {n_pairs}")
     return times
 
 
 class IdMappedModel:
-    """A model that keeps the scale and the ids of its training ratings."""
+    """A model that keeps the scale and the ids of its training ratings.
+
+    Models are dataclasses, whose fields are their parameters. `get_params` and `set_params` do what
+    they do in scikit-learn, so that `sklearn.base.clone` and tools that search parameters work.
+
+    Examples
+    --------
+    >>> from ordrec.recommend import BiasModel, PersonalThresholds
+    >>> model = PersonalThresholds(BiasModel())
+    >>> model.set_params(scorer__user_damping=3.0, n_splits=4).scorer.user_damping
+    3.0
+    >>> model.get_params(deep=False)["n_splits"]
+    4
+    """
 
     scale_: Scale
     user_ids_: pd.Index
     item_ids_: pd.Index
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether parameters of parameters are added, as ``name__their_name``.
+        """
+        params = self._parameters()
+        if not deep:
+            return params
+        inner = {
+            f"{name}__{key}": each
+            for name, value in params.items()
+            if hasattr(value, "get_params") and not isinstance(value, type)
+            for key, each in value.get_params().items()
+        }
+        return params | inner
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, those of parameters as ``name__their_name``; return the model.
+
+        What was fitted before stays as it is until the next `fit`.
+        """
+        known = self._parameters()
+        inner: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            name, nested, key_of_inner = key.partition("__")
+            if name not in known:
+                raise ArgumentError(
+                    f"{type(self).__name__} has no parameter {name!r}: "
+                    f"choose from {', '.join(known) or 'none'}"
+                )
+            if nested:
+                inner.setdefault(name, {})[key_of_inner] = value
+            else:
+                setattr(self, name, value)
+        for name, theirs in inner.items():
+            if not hasattr(getattr(self, name), "set_params"):
+                raise ArgumentError(
+                    f"{name} is {getattr(self, name)!r}, which has no parameters: set {name} first"
+                )
+            getattr(self, name).set_params(**theirs)
+        return self
 
     def _remember(self, ratings: Ratings) -> None:
         if ratings.n_ratings == 0:
@@ -69,19 +120,20 @@ class IdMappedModel:
     def _codes(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         """Codes of users and items given by original ids, -1 for the unknown."""
         self._check_fitted()
-        return codes_of_pairs(self.user_ids_, self.item_ids_, users, items)
+        user_codes, item_codes = codes_of_pairs(self.user_ids_, self.item_ids_, users, items)
+        if not self._folded_ids(users):
+            warn_of_other_type(self.user_ids_, users, user_codes)
+        warn_of_other_type(self.item_ids_, items, item_codes)
+        return user_codes, item_codes
+
+    def _folded_ids(self, users: Any) -> bool:
+        """Whether any of the users is known beside ``user_ids_``."""
+        return False
 
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         """Whether each user and each item was in training."""
         user_codes, item_codes = self._codes(users, items)
         return user_codes >= 0, item_codes >= 0
-
-    def _levels_on_scale(self, ratings: Ratings) -> np.ndarray:
-        """Levels of ratings by their values on the model's scale; others are refused."""
-        self._check_fitted()
-        if ratings.scale == self.scale_:
-            return ratings.levels
-        return (self.scale_.ranks_of(ratings.values) - 1).astype(ratings.levels.dtype)
 
     def _with_users_of(self, ratings: Ratings) -> tuple[pd.Index, np.ndarray, np.ndarray]:
         """The known user ids followed by the new ones, and the ratings' codes in them."""
@@ -97,7 +149,7 @@ class IdMappedModel:
         self._check_fitted()
         arrays = ids_to_arrays("user_ids", self.user_ids_)
         arrays |= ids_to_arrays("item_ids", self.item_ids_)
-        return arrays, {"parameters": self._parameters(), "scale": self.scale_.values.tolist()}
+        return arrays, {"parameters": self._parameters(), "scale": self.scale_.to_json()}
 
     def _parameters(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -106,7 +158,7 @@ class IdMappedModel:
     def _from_identity(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """A model with the ids, the scale and the parameters read from a file."""
         model = cls(**cls._checked(metadata["parameters"]))
-        model.scale_ = Scale([float(value) for value in metadata["scale"]])
+        model.scale_ = Scale.from_json(metadata["scale"])
         model.user_ids_ = ids_from_arrays("user_ids", arrays)
         model.item_ids_ = ids_from_arrays("item_ids", arrays)
         return model
@@ -132,4 +184,4 @@ class IdMappedModel:
         return checked
 
     def _clipped(self, values: np.ndarray) -> np.ndarray:
-        return np.clip(values, self.scale_.values[0], self.scale_.values[-1])
+        return np.clip(values, self.scale_.low, self.scale_.high)

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError, StorageError
-from ordrec.files import replace_file
+from ordrec.files import replace_file, see_folder
 from ordrec.parallel import Engine, run
 from ordrec.ratings import Ratings
 from ordrec.ratings.columns import as_pandas
@@ -153,7 +153,8 @@ def predict_scan(
     if not isinstance(model, FoldInModel):
         raise ArgumentError(f"{type(model).__name__} has no fold_in: it only knows its own users")
     targets = pairs if isinstance(pairs, HeldOut) else _Pairs.of(pairs)
-    folder = PartFolder(Path(out), MANIFEST, FORMAT, VERSION, _identity(model, scan, targets))
+    place = Path(out).absolute()  # it may travel to workers that are in other folders
+    folder = PartFolder(place, MANIFEST, FORMAT, VERSION, _identity(model, scan, targets))
     if hasattr(model, "without_users"):
         model = model.without_users()  # less to send, and quicker id lookups
     waiting = folder.waiting(len(scan.parts))
@@ -186,6 +187,7 @@ def _predict_part(
     rows: int,
 ) -> None:
     """Write the predictions of one part."""
+    see_folder(folder.path)
     pyarrow, parquet = parquet_engine(folder.path)
     try:
         with replace_file(folder.file(number)) as file:
@@ -221,8 +223,9 @@ def _predictions(model: Any, chunk: Ratings, targets: HeldOut | _Pairs) -> pd.Da
     columns["rating"] = known.predict(users, items)
     if isinstance(known, ProbabilityModel):
         p = known.predict_proba(users, items)
-        columns["expected"] = p @ chunk.scale.values
-        for k, value in enumerate(chunk.scale.values):
+        scale = getattr(known, "scale_", chunk.scale)
+        columns["expected"] = p @ scale.values
+        for k, value in enumerate(scale.values):
             columns[f"p_{value:g}"] = p[:, k].astype(np.float32)
     return pd.DataFrame(columns)
 
@@ -279,8 +282,9 @@ def _identity(model: Any, scan: RatingsScan, targets: HeldOut | _Pairs) -> dict[
     predicted = model.predict(np.repeat(_stranger(scan), len(items)), items)
     if isinstance(model, ProbabilityModel):
         predicted = model.predict_proba(np.repeat(_stranger(scan), len(items)), items)
+    scale = [each.tobytes() for each in (scan.scale.values, scan.scale.edges) if each is not None]
     return {
-        "ratings": checksum(json.dumps(parts).encode(), scan.scale.values.tobytes()),
+        "ratings": checksum(json.dumps(parts).encode(), *scale),
         "pairs": pairs,
         "model": f"{type(model).__name__} {checksum(np.round(predicted, 6).tobytes())}",
     }

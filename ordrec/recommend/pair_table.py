@@ -12,7 +12,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ordinal.decisions import decide
-from ordrec.ratings.columns import as_seconds
+from ordrec.ratings.columns import as_seconds, in_seconds
 
 __all__ = ["ids_like", "predict_pairs", "read_pairs", "seconds_of"]
 
@@ -142,6 +142,8 @@ def ids_like(known: pd.Index, written: Any, name: str) -> np.ndarray:
 def seconds_of(written: Any) -> np.ndarray:
     """Convert texts, either seconds since 1970 or dates, to seconds since 1970; 0 where empty.
 
+    Numbers may also count parts of a second, see `in_seconds`.
+
     Examples
     --------
     >>> seconds_of(["86400", "1970-01-03", ""]).tolist()
@@ -149,14 +151,14 @@ def seconds_of(written: Any) -> np.ndarray:
     """
     texts = pd.Series(written, dtype=object).map(str.strip)
     numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64, copy=True)
-    numbers[~(np.abs(numbers) <= 2.0**53)] = np.nan
+    numbers[~np.isfinite(numbers)] = np.nan
     dates = pd.to_datetime(
         texts.where(np.isnan(numbers)), format="ISO8601", errors="coerce", utc=True
     )
     empty = (texts == "").to_numpy()
     bad = np.isnan(numbers) & dates.isna().to_numpy() & ~empty
     _refuse(texts, bad, "timestamp", "seconds since 1970 or a date like 2020-12-31")
-    seconds = np.where(np.isnan(numbers), 0.0, numbers).astype(np.int64)
+    seconds = in_seconds(np.where(np.isnan(numbers), 0.0, numbers)).astype(np.int64)
     dated = dates.notna().to_numpy()
     seconds[dated] = as_seconds(dates[dated], "timestamp")
     return seconds

@@ -7,27 +7,39 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich.console import Console
 from rich.table import Table
 
 from ordrec.evaluation.metrics.measures import as_losses
 from ordrec.evaluation.result import EvaluationResult, Standing
 
-__all__ = ["dataset_table", "pipeline_table", "summary_table"]
+__all__ = ["dataset_table", "pipeline_table", "print_summary", "summary_table"]
+
+SIGNS = {"±": "+-"}  # for terminals that can show ASCII only
 
 
-def summary_table(result: EvaluationResult, average: str = "micro", users: str = "all") -> Table:
+def print_summary(
+    console: Console, result: EvaluationResult, average: str = "micro", users: str = "all"
+) -> None:
+    """Print a `summary_table`, and what it shows in footnotes as wide as the terminal."""
+    plain = not _shows(console, "".join(SIGNS))
+    console.print(summary_table(result, average, users, plain=plain))
+    notes = " ".join(filter(None, [result.caption(average, users), result.test_caption()]))
+    console.print(_spelt(notes, plain), style="dim", highlight=False, markup=False)
+
+
+def summary_table(
+    result: EvaluationResult, average: str = "micro", users: str = "all", *, plain: bool = False
+) -> Table:
     """Return one row per model and one column per metric, half the interval below each value.
 
     The best value of a column is bold; ``~`` follows those that are not significantly worse.
+    With ``plain`` the table consists of ASCII characters.
     """
     summary, standings = result.summary(average, users), result.standings(average, users)
-    captions = [result.caption(average, users), result.test_caption()]
     table = Table(
         title=None if result.user_groups == ["all"] else f"{users} users, {average}",
         title_justify="left",
-        caption=" ".join(text for text in captions if text),
-        caption_justify="left",
-        caption_style="dim",
     )
     table.add_column("model", no_wrap=True)
     for column in summary.columns:
@@ -39,8 +51,24 @@ def summary_table(result: EvaluationResult, average: str = "micro", users: str =
             _cell(str(column), row[column], best[column], standings.get((str(column), str(model))))
             for column in summary.columns
         ]
-        table.add_row(f"{model} (failed)" if model in failed else str(model), *cells)
+        name = f"{model} (failed)" if model in failed else str(model)
+        table.add_row(name, *(_spelt(cell, plain) for cell in cells))
     return table
+
+
+def _shows(console: Console, text: str) -> bool:
+    """Whether a console can show a text."""
+    try:
+        text.encode(console.encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _spelt(text: str, plain: bool) -> str:
+    for sign, spelling in SIGNS.items() if plain else ():
+        text = text.replace(sign, spelling)
+    return text
 
 
 def dataset_table(rows: list[tuple[str, str, str, str]]) -> Table:

@@ -29,6 +29,15 @@ def test_jester_is_cut_into_ranks(samples):
     assert ten.ranks.tolist() == [1, 8, 5, 10, 4]
 
 
+def test_jester_keeps_its_ratings_in_bins(samples):
+    ratings = load_jester(samples / "jester", ranks=None)
+    frame = pd.read_csv(samples / "jester" / "ratings.csv")
+    assert ratings.values.tolist() == frame["rating"].tolist()
+    assert (ratings.scale.low, ratings.scale.high) == (-10, 10)
+    with pytest.raises(ArgumentError, match=r"ranks must be 2\.\.60 or None"):
+        load_jester(samples / "jester", ranks=61)
+
+
 def test_jester_matrix_equals_triples(samples):
     triples = load_jester(samples / "jester")
     matrix = load_jester(samples / "jester-matrix")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ordrec.datasets import load_eachmovie, load_movielens, load_path
+from ordrec.datasets import load_eachmovie, load_jester, load_movielens, load_path
 from ordrec.errors import OrdrecError
 
 
@@ -24,6 +24,14 @@ def test_movielens_folders_and_archives(samples: Path, tmp_path: Path, sample: s
 @pytest.mark.parametrize("sample", ["eachmovie", "eachmovie-csv", "eachmovie-triple"])
 def test_eachmovie_folders(samples: Path, sample: str) -> None:
     assert load_path(samples / sample).n_ratings == load_eachmovie(samples / sample).n_ratings
+
+
+def test_jester_by_its_column_of_jokes(samples: Path, tmp_path: Path) -> None:
+    expected = load_jester(samples / "jester")
+    copied = shutil.copy(samples / "jester" / "ratings.csv", tmp_path / "jokes.csv")
+    for path in (samples / "jester", samples / "jester" / "ratings.csv", copied):
+        assert load_path(path).to_frame().equals(expected.to_frame())
+        assert load_path(path).scale == expected.scale
 
 
 def test_a_folder_of_something_else_is_a_clear_error(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -185,6 +188,32 @@ def test_kind_of_a_column(values, kind):
 def test_dates_are_years():
     dates = as_numbers(pd.Series(["1970-01-01", "2000-01-01T00:00:00Z", "soon", None]))
     np.testing.assert_allclose(dates, [1970.0, 2000.0, np.nan, np.nan], atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("values", "use"),
+    [
+        (np.arange(30) * (1 + 2j), "ignored: no values"),
+        ([10**400] * 15 + [10**5000] * 15, "categorical"),
+        (np.append(np.linspace(0, 1, 27), [np.inf, 1e308, -1e308]), "numeric"),
+        (["\ud800", "x\0"] * 15, "categorical"),
+        ([1, "a", 2.5, None, True, b"a"] * 5, "categorical"),
+        ([{"a": 1}, {}] * 15, "categorical"),
+        ([["a", ["b"]], [], None] * 10, "labels"),
+        ([datetime.date(2000, 1, 1 + k) for k in range(30)], "numeric"),
+        ([Decimal(2 + k) for k in range(30)], "numeric"),
+        (pd.array([True, None, False] * 10, dtype="boolean"), "categorical"),
+        (pd.Categorical([1, 2, 3, 4, 5, 6] * 5), "categorical"),
+        (pd.to_timedelta(np.arange(30), unit="D"), "ignored: nearly every value is different"),
+        (1e15 + np.arange(30) % 7 / 4, "ignored: the same number everywhere"),
+    ],
+)
+def test_odd_columns_are_used_or_ignored_and_never_an_error(values, use):
+    dtype = object if isinstance(values, list) else None
+    table = pd.DataFrame({"x": pd.Series(values, dtype=dtype)})
+    encoder = SideEncoder().fit(table)
+    assert encoder.columns_ == {"x": use}
+    assert np.isfinite(encoder.matrix(table)).all()
 
 
 def test_a_column_twice_is_refused():

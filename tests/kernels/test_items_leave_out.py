@@ -106,6 +106,19 @@ def test_equals_rebuilding_without_the_user(name: str, bound: int) -> None:
                                    atol=1e-10)  # fmt: skip
 
 
+@pytest.mark.parametrize("name", COMPONENTS)
+@pytest.mark.parametrize("items", [[2, 9, 2, 4], list(range(30))], ids=["few", "many"])
+def test_blocks_are_summed_over_either_side(name: str, items: list[int]) -> None:
+    dense = sample()
+    others = [11, 6, 6, 20, 1]
+    found = []
+    for bound in (1 << 30, 0):
+        kernel = ItemKernel(COMPONENTS[name][0], memory_bound=bound, user_shrinkage=SHRINKAGE)
+        kernel.fit(matrix_of(dense), {"content": FEATURES})
+        found.append(kernel.for_user(4, items, others))
+    np.testing.assert_allclose(found[1], found[0], atol=1e-10)
+
+
 def test_the_downdate_matters() -> None:
     dense = sample()
     kernel = ItemKernel(Pearson()).fit(matrix_of(dense))

@@ -11,6 +11,8 @@ from ordrec.ordinal.logistic.model import OrdinalLogistic
 from ordrec.ordinal.svor.model import SVOREX, SVORIM
 from ordrec.ordinal.tuning import tune
 
+METRICS = ("mze", "mae")
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -99,8 +101,42 @@ def test_threads_change_nothing(data):
     assert np.array_equal(one.table["score"], two.table["score"])
 
 
+def test_several_metrics_are_tuned_by_the_same_fits(data, monkeypatch):
+    X, y = data
+    rank_path, fits = SVORIM.rank_path, []
+
+    def counted(self, K, ranks, n_ranks, held, settings):
+        fits.append(len(settings))
+        return rank_path(self, K, ranks, n_ranks, held, settings)
+
+    monkeypatch.setattr(SVORIM, "rank_path", counted)
+    alone = {metric: tune(SVORIM(), X, y, cv=3, metric=metric, n_jobs=1) for metric in METRICS}
+    separately = sum(fits)
+    fits.clear()
+    found = tune(SVORIM(), X, y, cv=3, metric=METRICS, n_jobs=1)
+    assert list(found) == list(METRICS)
+    for metric in METRICS:
+        assert found[metric].best_params == alone[metric].best_params
+        assert found[metric].best_score == alone[metric].best_score
+        assert found[metric].table.equals(alone[metric].table)
+    assert alone["mze"].best_params != alone["mae"].best_params  # else this test shows little
+    assert sum(fits) == separately // 2  # here both coarse searches end at the same centre
+
+
+def test_progress_counts_kernels_and_folds(data):
+    X, y = data
+    reports = []
+    tune(SVORIM(), X, y, cv=3, n_jobs=1, progress=lambda *report: reports.append(report))
+    assert [done for done, _, _ in reports] == list(range(1, 3 * (7 + 9) + 1))
+    assert {total for _, total, _ in reports} == {3 * 7, 3 * (7 + 9)}
+    assert reports[0][2].startswith("fold 0 of {'gamma'")
+
+
 def test_mistakes(data):
     X, y = data
+    for metric in ((), ("mae", "rmse")):
+        with pytest.raises(ValueError, match="metric must be"):
+            tune(SVORIM(), X, y, metric=metric)
     with pytest.raises(ValueError, match="metric must be"):
         tune(SVORIM(), X, y, metric="rmse")
     with pytest.raises(ValueError, match="grid must be"):

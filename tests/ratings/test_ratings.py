@@ -329,6 +329,14 @@ def test_a_side_table_of_other_ids_is_an_error_that_names_both():
         Ratings.from_frame(frame, item_table=table)
 
 
+def test_a_side_table_with_few_of_the_ids_is_warned_of():
+    frame = pd.DataFrame({"user": [5, 2], "item": ["a", "b"], "rating": [1.0, 2.0]})
+    more = pd.concat([frame, frame.assign(item=["c", "d"]), frame.assign(item=["e", "f"])])
+    table = pd.DataFrame({"year": [1, 2, 3]}, index=["a", "x", "y"])
+    with pytest.warns(UserWarning, match="only 1 of 6 items have a row, and 3 rows are given"):
+        Ratings.from_frame(more, item_table=table)
+
+
 def test_side_tables_can_be_added_later():
     frame = pd.DataFrame({"user": [5, 2], "item": ["a", "b"], "rating": [1.0, 2.0]})
     table = pd.DataFrame({"title": ["A", "B"], "year": [1, 2]}, index=["a", "b"])

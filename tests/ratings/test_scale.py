@@ -75,8 +75,12 @@ def test_inference_of_the_usual_scales():
 def test_inference_refuses():
     with pytest.raises(DataError, match=r"single rating value \[3.0\]: pass scale"):
         Scale.infer(np.array([3.0, 3.0]))
-    with pytest.raises(DataError, match=r"distinct values between .*discretise"):
-        Scale.infer(np.random.default_rng(0).random(200))
+
+
+def test_inference_of_many_values_makes_bins():
+    scale = Scale.infer(np.random.default_rng(0).random(200))
+    assert scale.edges is not None
+    assert scale.n_ranks == 10
 
 
 @pytest.mark.parametrize("values", [[], [1], [1, 1], [1, np.nan], [1, np.inf]])

@@ -36,6 +36,7 @@ PER_USER = {
     "usual": PerUserPredictor(),
     "explicit": PerUserPredictor(SVOREX(C=3.0, probability=True), min_ratings=15),
     "costs": PerUserPredictor(SVORIM(costs=DISTANCE)),
+    "landmarks": PerUserPredictor(SVORIM(n_landmarks=4, random_state=0)),
     "logistic": PerUserPredictor(OrdinalLogistic("immediate", alpha=0.3), n_jobs=2),
 }
 

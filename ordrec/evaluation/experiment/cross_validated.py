@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from ordrec.ordinal.tuning import tune
+from ordrec.ordinal.tuning import Metric, tune
 
 __all__ = ["CrossValidated"]
 
@@ -25,7 +27,9 @@ class CrossValidated(ClassifierMixin, BaseEstimator):
     estimator : kernel estimator
     grid : str or dict
         As in `tune`.
-    metric : {"mae", "mze"}
+    metric : {"mae", "mze"}, or a sequence of them
+        For several metrics there is an estimator for each (`for_metric`), chosen by one search;
+        predictions are those of the first. An experiment measures each metric on its own.
     n_folds : int
         At most the number of rows; a label with fewer rows than folds is in only some of them.
     standardise : bool
@@ -35,8 +39,12 @@ class CrossValidated(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
+    tuned_ : dict of str to Tuned
+        What was found for each metric.
     estimator_ : estimator
+        That of the first metric.
     best_params_ : dict
+        Those of the first metric.
 
     Examples
     --------
@@ -52,7 +60,7 @@ class CrossValidated(ClassifierMixin, BaseEstimator):
         self,
         estimator: Any,
         grid: Any = "svor-paper",
-        metric: Literal["mae", "mze"] = "mae",
+        metric: Metric | Sequence[Metric] = "mae",
         *,
         n_folds: int = 5,
         standardise: bool = True,
@@ -79,9 +87,19 @@ class CrossValidated(ClassifierMixin, BaseEstimator):
         fold_of_row[order] = np.arange(y.size) % min(self.n_folds, y.size)
         rows = np.arange(y.size)
         folds = [(rows[fold_of_row != k], rows[fold_of_row == k]) for k in np.unique(fold_of_row)]
-        found = tune(
-            estimator, self.scaler_.transform(X), y, self.grid, cv=folds, metric=self.metric
+        metrics = [self.metric] if isinstance(self.metric, str) else list(self.metric)
+        self.tuned_ = tune(
+            estimator, self.scaler_.transform(X), y, self.grid, cv=folds, metric=metrics
         )
+        return self._choose(metrics[0])
+
+    def for_metric(self, metric: str) -> CrossValidated:
+        """Return the fitted estimator for a metric; the first one for a metric not searched for."""
+        check_is_fitted(self)
+        return copy(self)._choose(metric) if metric in self.tuned_ else self
+
+    def _choose(self, metric: str) -> CrossValidated:
+        found = self.tuned_[metric]
         self.estimator_, self.best_params_ = found.estimator, found.best_params
         self.classes_ = self.estimator_.classes_
         return self

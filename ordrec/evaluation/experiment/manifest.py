@@ -55,13 +55,19 @@ def ratings_checksum(ratings: Ratings) -> str:
     """
     digest = hashlib.sha256()
     for ids in (ratings.user_ids, ratings.item_ids):
-        digest.update("\0".join(map(str, ids)).encode())
+        digest.update("\0".join(map(str, ids)).encode("utf-8", "surrogatepass"))
     times = np.zeros(0) if ratings.timestamps is None else ratings.timestamps
     for codes in (ratings.users, ratings.items, ratings.levels):
         digest.update(np.ascontiguousarray(codes, dtype="<i8").tobytes())
-    for numbers in (ratings.scale.values, times):
+    for numbers in (ratings.scale.values, times, *_of_bins(ratings)):
         digest.update(np.ascontiguousarray(numbers, dtype="<f8").tobytes())
     return digest.hexdigest()
+
+
+def _of_bins(ratings: Ratings) -> tuple[np.ndarray, ...]:
+    """The edges of bins, and the ratings in them."""
+    edges = ratings.scale.edges
+    return () if edges is None else (edges, ratings.values)
 
 
 def _program() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import joblib
@@ -41,7 +42,8 @@ class TableProblem(Problem):
     """A table with ordinal labels; models are scikit-learn classifiers or regressors.
 
     A model with a parameter ``classes`` is given all ranks of the table. The prediction of a
-    regressor is rounded to the nearest rank.
+    regressor is rounded to the nearest rank. A model with a method ``for_metric`` is measured by
+    what that returns for each metric (`CrossValidated`).
 
     Parameters
     ----------
@@ -121,13 +123,18 @@ class TableProblem(Problem):
         X, y, n_ranks = self.table.X, self.table.y, self.table.n_ranks
         model = seeded(model, seed, classes=np.arange(1, n_ranks + 1))
         fitted, fit_seconds = timed(lambda: model.fit(X[train], y[train]))
-        predicted, predict_seconds = timed(lambda: np.asarray(fitted.predict(X[test]), dtype=float))
-        ranks = np.clip(np.floor(predicted + 0.5), 1, n_ranks).astype(np.int64)
         distribution = None
         if set(metrics) & set(_PROBABILITY_METRICS):
             distribution = _distribution(fitted, X[test], n_ranks)
-        rows = []
+        rows: list[Row] = []
+        measured = None
         for metric in metrics:
+            chosen = fitted.for_metric(metric) if hasattr(fitted, "for_metric") else fitted
+            if chosen is not measured:
+                measured = chosen
+                predicted, predict_seconds = timed(partial(chosen.predict, X[test]))
+                nearest = np.floor(np.asarray(predicted, dtype=float) + 0.5)
+                ranks = np.clip(nearest, 1, n_ranks).astype(np.int64)
             if metric in _RANK_METRICS:
                 value = _RANK_METRICS[metric](y[test], ranks)
             elif distribution is not None:

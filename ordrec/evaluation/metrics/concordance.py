@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import compiled
 from ordrec.evaluation.metrics.averaging import segment_of_rows
 
 __all__ = ["concordant_pairs"]
@@ -27,7 +27,7 @@ def concordant_pairs(
     return right, (sizes * (sizes - 1.0) - tied) / 2.0
 
 
-@njit(cache=True)
+@compiled
 def _count_right(
     codes: np.ndarray, scores: np.ndarray, start: np.ndarray, n_levels: int
 ) -> np.ndarray:
@@ -54,7 +54,7 @@ def _count_right(
     return right
 
 
-@njit(cache=True)
+@compiled
 def _below(tree: np.ndarray, level: int) -> float:
     """Return how many entries have a smaller level."""
     total = 0.0
@@ -64,7 +64,7 @@ def _below(tree: np.ndarray, level: int) -> float:
     return total
 
 
-@njit(cache=True)
+@compiled
 def _add(tree: np.ndarray, level: int, amount: float) -> None:
     level += 1
     while level < tree.size:

@@ -43,6 +43,10 @@ the relevance is ``4 (rank - 1) / (r - 1)``, so that scales of any length can be
 stars: 0 to 4), with gain ``2^rel - 1``; for the other ranking metrics an item is relevant from
 relevance 3 on (4 stars of 5). Items without a test rating have no relevance.
 
+Where the scale is made of bins (see `Scale.binned`), ``rmse``, ``mae``, ``tau`` and ``int_mae`` are
+measured against the ratings themselves. For all other metrics a rank is a bin, so that their
+values depend on the bins; a number has the rank of the bin that it falls into.
+
 Whether a list has what a user goes on to pick, and whether they like it, is measured with other
 gains of the test items:
 

@@ -75,6 +75,9 @@ class Split:
         times = None
         if train.timestamps is not None and given.timestamps is not None:
             times = np.concatenate([train.timestamps, given.timestamps])
+        values = None
+        if train.scale.edges is not None:
+            values = np.concatenate([train.values, given.values])
         return Ratings(
             np.concatenate([train.users, given.users]),
             np.concatenate([train.items, given.items]),
@@ -86,6 +89,7 @@ class Split:
             user_table=train.user_table,
             item_table=train.item_table,
             name=train.name,
+            binned_values=values,
         )
 
     def __repr__(self) -> str:
@@ -165,7 +169,10 @@ def part_ratings(
     fold: str = "1",
     given: np.ndarray | None = None,
 ) -> Split:
-    """Return the split with the given masks of test ratings and ratings for fold-in."""
+    """Return the split with the given masks of test ratings and ratings for fold-in.
+
+    The values of a scale of bins become the means of the training ratings in them.
+    """
     train = ~test if given is None else ~(test | given)
     for part, mask in (("training", train), ("test", test)):
         if not mask.any():
@@ -173,6 +180,8 @@ def part_ratings(
                 f"split {name!r} leaves no {part} ratings of {ratings.name} "
                 f"({ratings.n_ratings} ratings): choose another size or another split"
             )
+    scale = ratings.scale.recentred(ratings.values[train], ratings.levels[train])
+    ratings = ratings.on_scale(scale)
     return Split(
         ratings.select(train),
         ratings.select(test),

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 from sklearn.gaussian_process.kernels import WhiteKernel
 
 from ordrec.kernels import Kernel, Precomputed, Scaled, kernel_for
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram, sharing_cores
 from ordrec.ordinal.baselines.svr import half_way_thresholds
 
 __all__ = ["GPRanks"]
@@ -72,6 +72,7 @@ class GPRanks(KernelMixin, ThresholdModel):
         self.random_state = random_state
         self.classes = classes
 
+    @sharing_cores
     def fit(self, X: Any, y: Any) -> GPRanks:
         """Maximise the marginal likelihood and condition on the ranks."""
         if not (np.isfinite(self.noise) and self.noise > 0):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from ordrec.ordinal.base import KernelMixin, OrdinalClassifier
+from ordrec.ordinal.base import KernelMixin, OrdinalClassifier, sharing_cores
 
 __all__ = ["MAX_STEPS", "KernelBaseline", "decision_values"]
 
@@ -62,6 +62,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         self.max_iter = max_iter
         self.classes = classes
 
+    @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machines.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from sklearn.utils import check_random_state
 
-from ordrec.ordinal.base import KernelMixin, ThresholdModel
+from ordrec.compiling import compiled
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, sharing_cores
 
 __all__ = ["PRank"]
 
@@ -64,6 +64,7 @@ class PRank(KernelMixin, ThresholdModel):
         self.random_state = random_state
         self.classes = classes
 
+    @sharing_cores
     def fit(self, X: Any, y: Any) -> PRank:
         """Pass over the samples ``n_epochs`` times."""
         if self.n_epochs < 1:
@@ -90,7 +91,7 @@ class PRank(KernelMixin, ThresholdModel):
         return tags
 
 
-@njit(cache=True)
+@compiled
 def _passes(
     K: np.ndarray, ranks: np.ndarray, n_ranks: int, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:

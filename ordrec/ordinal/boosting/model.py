@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from ordrec.ordinal.base import ThresholdModel
+from ordrec.ordinal.base import ThresholdModel, sharing_cores
 from ordrec.ordinal.boosting.ensemble import Learner, Member, OrdinalLoss, boost
 from ordrec.ordinal.boosting.margins import Margins
 from ordrec.ordinal.boosting.orboost import MarginLoss
@@ -56,6 +56,7 @@ class _Boosted(ThresholdModel):
     def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:
         """The loss on a training set."""
 
+    @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the ensemble and the thresholds.
 

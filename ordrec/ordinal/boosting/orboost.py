@@ -19,8 +19,8 @@ problem), alpha = 1/2 ln(W- / W+) and theta_k = 1/2 ln(B_k / A_k) are ratios.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import compiled
 from ordrec.ordinal.losses import Reach
 from ordrec.ordinal.thresholds.pav import pooled_thresholds
 
@@ -72,7 +72,7 @@ def bounded_ratio(w_minus: float, w_plus: float) -> float:
     return float(np.clip(ratio, -2.0 * LONGEST, 2.0 * LONGEST))
 
 
-@njit(cache=True)
+@compiled
 def log_sums(
     H: np.ndarray, ranks: np.ndarray, n_ranks: int, log_weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +95,7 @@ def log_sums(
     return up, down
 
 
-@njit(cache=True)
+@compiled
 def pulls(
     H: np.ndarray,
     ranks: np.ndarray,

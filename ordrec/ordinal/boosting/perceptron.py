@@ -13,8 +13,8 @@ import copy
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import compiled
 from ordrec.ordinal.boosting.sorting import ascending
 
 __all__ = ["Perceptron", "PerceptronRCD", "Sigmoid", "SigmoidRCD"]
@@ -100,7 +100,7 @@ class SigmoidRCD(PerceptronRCD):
         return f"SigmoidRCD(gamma={self.gamma:g}, n_steps={self.n_steps})"
 
 
-@njit(cache=True)
+@compiled
 def _descend(s: np.ndarray, U: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, float]:
     """Step along each direction, and the bias; s = X w at the start, U[j] = X d_j."""
     n = s.size
@@ -124,7 +124,7 @@ def _descend(s: np.ndarray, U: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, f
     return steps, bias
 
 
-@njit(cache=True)
+@compiled
 def _line_search(
     s: np.ndarray,
     u: np.ndarray,

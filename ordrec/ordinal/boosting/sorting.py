@@ -9,7 +9,8 @@ At a thousand numbers and more this takes a fifth of the time of a comparison so
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ordrec.compiling import compiled
 
 __all__ = ["ascending"]
 
@@ -17,7 +18,7 @@ ONE, SIGN, DIGIT = np.uint64(1), np.uint64(1 << 63), np.uint64(2047)
 LOW, MIDDLE, HIGH = np.uint64(31), np.uint64(42), np.uint64(53)
 
 
-@njit(cache=True)
+@compiled
 def ascending(
     values: np.ndarray, keys: np.ndarray, spare: np.ndarray, order: np.ndarray
 ) -> np.ndarray:

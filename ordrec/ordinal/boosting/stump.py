@@ -6,7 +6,8 @@ import copy
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
+
+from ordrec.compiling import compiled
 
 __all__ = ["Stump", "StumpSearch"]
 
@@ -44,7 +45,7 @@ class StumpSearch:
         return Stump(int(feature), float(cut), float(polarity))
 
 
-@njit(cache=True)
+@compiled
 def _search(order: np.ndarray, values: np.ndarray, g: np.ndarray) -> tuple[int, float, float]:
     """With L the sum of g left of a cut, ``sum g h = polarity (total - 2 L)``."""
     total = g.sum()

@@ -7,8 +7,8 @@ K = sum_j weight_j K_j, in one call that any number of threads may make at once.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import compiled
 from ordrec.linalg.small import invert_lower, solve_small
 from ordrec.ordinal.gpor.likelihood import interval_cumulants
 
@@ -22,7 +22,7 @@ FLAT = 1e-12
 FAINT = 1e-12
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def problem_evidence(
     stack: np.ndarray,
     ranks: np.ndarray,
@@ -82,7 +82,7 @@ def problem_evidence(
     return value, by_log_noise, violation, converged
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _newton(K, ranks, edges, noise, coef, f, terms, energy, precision):  # type: ignore[no-untyped-def]
     n = ranks.size
     trial_terms = np.empty_like(terms)
@@ -127,7 +127,7 @@ def _newton(K, ranks, edges, noise, coef, f, terms, energy, precision):  # type:
         n_iter += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _slopes(K, stack, weights, ranks, noise, edges, coef, f, terms, L, by_weights, by_edges):  # type: ignore[no-untyped-def]
     """Add to by_weights and by_edges; return the slope with respect to ln(sigma)."""
     n = ranks.size
@@ -176,7 +176,7 @@ def _slopes(K, stack, weights, ranks, noise, edges, coef, f, terms, L, by_weight
     return by_log_noise
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _evaluate(f, ranks, edges, noise, terms):  # type: ignore[no-untyped-def]
     """Fill in the cumulants of all samples; return the sum of l."""
     loss = 0.0
@@ -190,7 +190,7 @@ def _evaluate(f, ranks, edges, noise, terms):  # type: ignore[no-untyped-def]
     return loss
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _remainder(K, L, root, v):  # type: ignore[no-untyped-def]
     """v - R K v, see `DenseFactor.remainder`."""
     scaled, faint = np.zeros(v.size), np.zeros(v.size)
@@ -207,7 +207,7 @@ def _remainder(K, L, root, v):  # type: ignore[no-untyped-def]
     return rest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _solve(L, x):  # type: ignore[no-untyped-def]
     """(L L')^-1 x."""
     y = np.empty_like(x)

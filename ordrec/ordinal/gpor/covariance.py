@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 from scipy.linalg import lapack
+
+from ordrec.compiling import compiled
 
 __all__ = ["Covariance", "DenseCovariance", "DenseFactor", "DensePredictor", "Factor", "Predictor"]
 
@@ -170,7 +171,7 @@ class DensePredictor:
         return np.einsum("ij,ij->j", half, half)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _balance(K: np.ndarray, root: np.ndarray, upper: np.ndarray) -> None:
     """B = I + W^1/2 K W^1/2 into the upper triangle: the lower one for column-major LAPACK."""
     for i in range(root.size):
@@ -179,7 +180,7 @@ def _balance(K: np.ndarray, root: np.ndarray, upper: np.ndarray) -> None:
         upper[i, i] += 1.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _column_squares(upper: np.ndarray) -> np.ndarray:
     """Sum of squares along each row of the transposed lower triangle."""
     squares = np.zeros(upper.shape[0])
@@ -189,7 +190,7 @@ def _column_squares(upper: np.ndarray) -> np.ndarray:
     return squares
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _slope_weights(
     upper: np.ndarray, root: np.ndarray, left: np.ndarray, right: np.ndarray, weights: np.ndarray
 ) -> None:

@@ -38,7 +38,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ordrec.compiling import compiled
 
 __all__ = ["Terms", "interval_cumulants", "likelihood_terms", "threshold_edges"]
 
@@ -52,7 +53,7 @@ LONG_NODES, LONG_WEIGHTS = np.polynomial.legendre.leggauss(36)
 SHORT_FALL = 6.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def interval_cumulants(
     lower: float, upper: float
 ) -> tuple[float, float, float, float, float, float, float, float]:
@@ -85,7 +86,7 @@ def interval_cumulants(
     return log_mass, mean, deficit, variance, third, fourth, near, far
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _closed(a, b, mass):  # type: ignore[no-untyped-def]
     """Moments by partial integration."""
     near = math.exp(-0.5 * a * a - LOG_ROOT_2_PI) / mass
@@ -102,7 +103,7 @@ def _closed(a, b, mass):  # type: ignore[no-untyped-def]
     return math.log(mass), mean, deficit, 1.0 - deficit, k3, k4, near, far
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _one_sided(a, fall):  # type: ignore[no-untyped-def]
     """[a, inf) for a > 1: the hazard lambda = phi(a) / Phi(-a) and its excess over a."""
     if a < FRACTION_FROM:
@@ -129,7 +130,7 @@ def _one_sided(a, fall):  # type: ignore[no-untyped-def]
     return log_mass, hazard, deficit, variance, k3, k4, hazard, hazard * math.exp(-fall)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _quadrature(a, width, fall):  # type: ignore[no-untyped-def]
     """Central moments by integration, the density taken relative to its value at a."""
     nodes, weights = (
@@ -244,7 +245,7 @@ def likelihood_terms(
     return Terms(*(*table, lower, upper, noise))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill(lower: np.ndarray, upper: np.ndarray, table: np.ndarray) -> None:
     for i in range(lower.size):
         terms = interval_cumulants(lower[i], upper[i])

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
 
 from ordrec.kernels import Kernel
+from ordrec.linalg.low_rank import Woodbury
 
 __all__ = ["InducingPairs", "LowRankCovariance", "LowRankFactor", "LowRankPredictor"]
 
@@ -77,26 +78,24 @@ class LowRankFactor:
         self.precision = precision
         self.shrink = 1.0 / (1.0 + covariance.Lambda * precision)
         self.V = precision * self.shrink
-        scaled = covariance.Phi * np.sqrt(self.V)[:, None]
-        C = scaled.T @ scaled
-        C[np.diag_indices_from(C)] += 1.0
-        self.C = cho_factor(C, lower=True, overwrite_a=True, check_finite=False)
-        self.log_det = 2.0 * float(np.log(np.diagonal(self.C[0])).sum())
+        self.system = Woodbury(covariance.Phi, self.V)
+        self.log_det = 2.0 * float(np.log(np.diagonal(self.system.C)).sum())
         self.log_det -= float(np.log(self.shrink).sum())
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """R v."""
-        Phi, Vv = self.covariance.Phi, self.V * v
-        return Vv - self.V * (Phi @ cho_solve(self.C, Phi.T @ Vv, check_finite=False))
+        return self.system.solve(v)
 
     def remainder(self, v: np.ndarray) -> np.ndarray:
         """v - R K v as R W^-1 v, in which nothing of the size of K v cancels."""
-        Phi, shrunk = self.covariance.Phi, self.shrink * v
-        return shrunk - self.V * (Phi @ cho_solve(self.C, Phi.T @ shrunk, check_finite=False))
+        shrunk = self.shrink * v
+        return shrunk - self.system.explained(shrunk)
 
     def _explained(self) -> np.ndarray:
         """phi_i' C^-1 phi_i."""
-        half = solve_triangular(self.C[0], self.covariance.Phi.T, lower=True, check_finite=False)
+        half = solve_triangular(
+            self.system.C, self.covariance.Phi.T, lower=True, check_finite=False
+        )
         return np.einsum("ij,ij->j", half, half)
 
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +116,7 @@ class LowRankFactor:
         weighted = 0.5 * (np.outer(left, right @ T) + np.outer(right, left @ T))
         VT = self.V[:, None] * T
         weighted -= 0.5 * VT
-        inner = cho_solve(self.C, cov.Phi.T @ VT, check_finite=False)
+        inner = self.system.solve_inner(cov.Phi.T @ VT)
         weighted += 0.5 * self.V[:, None] * (cov.Phi @ inner)
         weighted -= on_diagonal[:, None] * T
         slope = 2.0 * kernel.gradient_trace(cov.pairs.cross, weighted)
@@ -128,7 +127,7 @@ class LowRankFactor:
         """Return a predictor over the inducing rows: k' coef = phi' Phi' coef with k = phi L'."""
         cov = self.covariance
         over_inducing = solve_triangular(cov.L.T, cov.Phi.T @ coef, lower=False)
-        return LowRankPredictor(over_inducing, cov.L, self.C[0])
+        return LowRankPredictor(over_inducing, cov.L, self.system.C)
 
 
 @dataclass(frozen=True)

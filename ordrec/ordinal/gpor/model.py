@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ordrec.kernels import ARDLinear, Kernel, Precomputed, kernel_for
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
+from ordrec.kernels.landmarks import Landmarks, rows_named
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram, sharing_cores
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.ordinal.gpor.ep import expectation_propagation
 from ordrec.ordinal.gpor.evidence import (
@@ -27,6 +28,7 @@ from ordrec.ordinal.gpor.evidence import (
 from ordrec.ordinal.gpor.laplace import LaplacePosterior
 from ordrec.ordinal.gpor.lowrank import InducingPairs
 from ordrec.ordinal.gpor.parameters import GapPrior, pack, paper_start, unpack
+from ordrec.ordinal.gram_size import check_gram_size
 from ordrec.ordinal.thresholds.probabilities import rank_probabilities
 
 __all__ = ["GPOR"]
@@ -73,11 +75,11 @@ class GPOR(KernelMixin, ThresholdModel):
         units of the root of the mean k(x, x).
     noise_bounds, offset_bounds, gap_bounds : (low, high) or "fixed"
         Where sigma, the first threshold and the gaps between thresholds may move.
-    inducing : int or array of int, optional
-        Number of inducing rows (chosen by k-means++ seeding, at random for precomputed
-        kernels), or their row numbers. Time falls from n^3 to n m^2. None is exact; on 2000
-        rows of 8 features the probabilities with 50, 100, 200 and 400 inducing rows were off
-        by 0.05, 0.04, 0.01 and 0.004 on average.
+    n_landmarks : int or array of int, optional
+        Number of inducing rows (chosen by k-means++ seeding, as the kernel is still to be learnt;
+        a precomputed one as in `SVORIM`), or their row numbers. Time falls from n^3 to n m^2. None
+        is exact; on 2000 rows of 8 features the probabilities with 50, 100, 200 and 400 inducing
+        rows were off by 0.05, 0.04, 0.01 and 0.004 on average.
     tol : float, default=1e-7
         Relative change of the evidence at which the optimiser stops.
     max_iter : int, default=100
@@ -102,7 +104,7 @@ class GPOR(KernelMixin, ThresholdModel):
     log_evidence_ : float
     n_iter_ : int
         Iterations of the best ascent.
-    inducing_ : ndarray of int or None
+    landmarks_ : ndarray of int or None
         Row numbers of the inducing inputs.
     relevance_ : DataFrame
         Relevance of each feature, for ARD kernels.
@@ -134,6 +136,8 @@ class GPOR(KernelMixin, ThresholdModel):
     array([[0. , 0.1, 0.9]])
     """
 
+    gram_copies: ClassVar[int] = 4
+
     def __init__(
         self,
         kernel: str | Kernel = "rbf",
@@ -150,7 +154,7 @@ class GPOR(KernelMixin, ThresholdModel):
         noise_bounds: Any = (1e-3, 1e3),
         offset_bounds: Any = (-1e3, 1e3),
         gap_bounds: Any = (1e-4, 1e3),
-        inducing: Any = None,
+        n_landmarks: Any = None,
         tol: float = 1e-7,
         max_iter: int = 100,
         classes: Any = None,
@@ -169,7 +173,7 @@ class GPOR(KernelMixin, ThresholdModel):
         self.noise_bounds = noise_bounds
         self.offset_bounds = offset_bounds
         self.gap_bounds = gap_bounds
-        self.inducing = inducing
+        self.n_landmarks = n_landmarks
         self.tol = tol
         self.max_iter = max_iter
         self.classes = classes
@@ -177,6 +181,7 @@ class GPOR(KernelMixin, ThresholdModel):
 
     # ---- fitting -------------------------------------------------------------------------
 
+    @sharing_cores
     def fit(self, X: Any, y: Any) -> GPOR:
         """Maximise the evidence and keep the posterior."""
         self._check_parameters()
@@ -185,7 +190,7 @@ class GPOR(KernelMixin, ThresholdModel):
             check_gram(X)
         random = check_random_state(self.random_state)
         start_kernel = self._start_kernel(X)
-        self.inducing_ = self._choose_inducing(X, random)
+        self.landmarks_ = self._choose_landmarks(start_kernel, X, random)
         self._train_inputs, self._train_ranks = X, ranks
         prior_variance = start_kernel.diag(X)
         self._prior_variance = float(prior_variance.mean())
@@ -240,34 +245,32 @@ class GPOR(KernelMixin, ThresholdModel):
                 )
         return pack(noise, thresholds)
 
-    def _choose_inducing(self, X: Any, random: np.random.RandomState) -> np.ndarray | None:
-        if self.inducing is None:
+    def _choose_landmarks(
+        self, kernel: Kernel, X: Any, random: np.random.RandomState
+    ) -> np.ndarray | None:
+        if self.n_landmarks is None:
+            if not self._pairwise:
+                check_gram_size(self, X.shape[0], self.gram_copies * 8)
             return None
-        if np.ndim(self.inducing):
-            rows = np.asarray(self.inducing)
-            if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
-                raise ValueError("inducing must be a number of rows or an array of row numbers")
-            if not rows.size or rows.min() < 0 or rows.max() >= X.shape[0]:
-                raise ValueError(f"inducing rows must lie between 0 and {X.shape[0] - 1}")
-            return np.unique(rows)
-        if int(self.inducing) != self.inducing or self.inducing < 1:
-            raise ValueError(f"inducing must be a whole number from 1, got {self.inducing!r}")
-        count = min(int(self.inducing), X.shape[0])
+        rows = rows_named(self.n_landmarks, X.shape[0])
+        if rows is not None:
+            return rows
         if self._pairwise:
-            return np.sort(random.permutation(X.shape[0])[:count])
+            return Landmarks.chosen(kernel, X, self.n_landmarks, random).rows
+        count = min(int(self.n_landmarks), X.shape[0])
         return np.unique(kmeans_plusplus(X, count, random_state=random)[1])
 
     def _evidence(self, kernel: Kernel) -> Evidence:
         """The evidence of the training data as a function of theta."""
         X = self._train_inputs
         pairs: Any
-        if self.inducing_ is None:
+        if self.landmarks_ is None:
             pairs = kernel.pairs(X)
         elif self._pairwise:
-            block = X[:, self.inducing_]
-            pairs = InducingPairs(X, block, block[self.inducing_])
+            block = X[:, self.landmarks_]
+            pairs = InducingPairs(X, block, block[self.landmarks_])
         else:
-            pairs = InducingPairs.of(kernel, X, self.inducing_)
+            pairs = InducingPairs.of(kernel, X, self.landmarks_)
         return Evidence(kernel, pairs, self._train_ranks, self._rho, self._free, self.inference)
 
     def _ascend(
@@ -318,7 +321,7 @@ class GPOR(KernelMixin, ThresholdModel):
         self.theta_names_ = [f"log {name}" for name in self.kernel_.theta_names] + free
         self._predictor = found.factor.predictor(found.coef)
         X = self._train_inputs
-        rows = np.arange(X.shape[0]) if self.inducing_ is None else self.inducing_
+        rows = np.arange(X.shape[0]) if self.landmarks_ is None else self.landmarks_
         self._keep_rows(X, rows)
 
     def _compare_with_ep(self, found: LaplacePosterior) -> None:
@@ -338,11 +341,11 @@ class GPOR(KernelMixin, ThresholdModel):
                 f"they (noise {self.noise_:.3g}) may be far from the best: use inference="
                 '"ep", or bound the noise from below',
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _warn(self, message: str) -> None:
-        warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=4)
+        warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=5)
 
     # ---- predicting ----------------------------------------------------------------------
 

@@ -24,11 +24,12 @@ from ordrec.ordinal.gpor.evidence import LikelihoodBounds, maximise
 from ordrec.ordinal.gpor.likelihood import threshold_edges
 from ordrec.ordinal.gpor.parameters import GapPrior, chain, pack, paper_start, unpack
 from ordrec.ordinal.thresholds.probabilities import rank_probabilities
-from ordrec.parallel import loop_threads
+from ordrec.parallel import loop_threads, worker_count
 
 __all__ = ["PooledEvidence", "PooledFit", "fit_many"]
 
 WEIGHT_BOUNDS = (1e-5, 1e5)
+SHARES = 8  # of the problems, which the threads take one after the other
 
 
 class PooledEvidence:
@@ -41,11 +42,13 @@ class PooledEvidence:
         float32; y_u are the zero-based ranks.
     n_ranks : int
         Number of ranks of the scale, whether or not all occur.
-    n_jobs : int
-        Threads.
+    n_jobs : int, optional
+        Threads, see `ordrec.parallel`.
     """
 
-    def __init__(self, problems: Iterable[tuple[Any, Any]], n_ranks: int, n_jobs: int = 2):
+    def __init__(
+        self, problems: Iterable[tuple[Any, Any]], n_ranks: int, n_jobs: int | None = None
+    ):
         self.stacks, self.ranks = [], []
         for number, (K, y) in enumerate(problems):
             stack, ranks = _checked(number, K, y, n_ranks)
@@ -56,14 +59,12 @@ class PooledEvidence:
         self.n_kernels = self.stacks[0].shape[0]
         if any(stack.shape[0] != self.n_kernels for stack in self.stacks):
             raise DataError("fit_many: all problems must have the same number of Gram matrices")
-        if n_jobs < 1:
-            raise ArgumentError(f"n_jobs must be at least 1, got {n_jobs}")
-        self.n_ranks = n_ranks
+        self.n_ranks, self.n_threads = n_ranks, worker_count(n_jobs)
         self.coefs = [np.zeros(y.size) for y in self.ranks]
         self.precisions = [np.zeros(y.size) for y in self.ranks]
         self.n_unconverged = 0
         self.violation = 0.0
-        self._shares = _even_shares([y.size for y in self.ranks], n_jobs)
+        self._shares = _even_shares([y.size for y in self.ranks])
 
     @property
     def counts(self) -> np.ndarray:
@@ -97,7 +98,7 @@ class PooledEvidence:
                 worst = max(worst, 0.0 if converged else violation)
             return np.concatenate([[total, unconverged, by_noise], by_weights, by_edges, [worst]])
 
-        with loop_threads(len(self._shares)) as threads:
+        with loop_threads(self.n_threads) as threads:
             parts = np.array(list(threads.map(work, self._shares)))
         sums = parts[:, :-1].sum(axis=0)
         self.n_unconverged, self.violation = int(sums[1]), float(parts[:, -1].max())
@@ -186,7 +187,7 @@ def fit_many(
     optimizer: str | None = "l-bfgs-b",
     tol: float = 1e-7,
     max_iter: int = 100,
-    n_jobs: int = 2,
+    n_jobs: int | None = None,
 ) -> PooledFit:
     """Maximise the summed Laplace evidence of problems that share their parameters.
 
@@ -207,8 +208,8 @@ def fit_many(
     tol : float
         Relative change of the evidence at which the optimiser stops.
     max_iter : int
-    n_jobs : int
-        Threads; BLAS is held to one thread in each.
+    n_jobs : int, optional
+        Threads, see `ordrec.parallel`; BLAS is held to one thread in each.
 
     Examples
     --------
@@ -331,9 +332,12 @@ def _limits(
     return np.vstack([rows, limits_rho]), free
 
 
-def _even_shares(sizes: list[int], n_jobs: int) -> list[np.ndarray]:
-    """Problem numbers for each thread: the most expensive first, each to the least loaded."""
-    shares: list[list[int]] = [[] for _ in range(min(n_jobs, len(sizes)))]
+def _even_shares(sizes: list[int]) -> list[np.ndarray]:
+    """Problem numbers of shares of about equal cost: the most expensive problems first.
+
+    There are as many shares for any number of threads, so that the sums have the same digits.
+    """
+    shares: list[list[int]] = [[] for _ in range(min(SHARES, len(sizes)))]
     load = np.zeros(len(shares))
     for u in np.argsort(sizes)[::-1]:
         lightest = int(load.argmin())

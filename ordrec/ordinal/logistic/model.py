@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
 
-from ordrec.ordinal.base import KernelMixin, ThresholdModel
+from ordrec.errors import ArgumentError
+from ordrec.linalg.low_rank import coordinates, expansion
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, sharing_cores
 from ordrec.ordinal.logistic.newton import solve
-from ordrec.ordinal.logistic.representer import coordinates, expansion
 from ordrec.ordinal.losses import Loss, Reach, reach_of
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.probabilities import log_interval
@@ -54,6 +57,11 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
     tol : float
         Relative decrease of the objective below which Newton's method stops.
     max_iter : int
+    n_landmarks : int or array of int, optional
+        For a kernel and many rows: it is approximated through that many of them, or through the
+        rows with these numbers, as in `SVORIM`. None, the default, is the exact kernel.
+    random_state : int, RandomState or None
+        Draws the landmarks.
 
     Attributes
     ----------
@@ -63,6 +71,9 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         Linear form only.
     dual_coef_ : ndarray
         Kernel form only: coefficients of the training rows ``support_``.
+    left_out_ : float
+        Kernel form only: share of the kernel's trace that the landmarks leave out; 0 for the
+        exact kernel.
     objective_ : float
     n_iter_ : int
 
@@ -84,6 +95,8 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
+    gram_copies: ClassVar[int] = 3
+
     def __init__(
         self,
         threshold: str = "all",
@@ -100,6 +113,8 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         classes: Any = None,
         tol: float = 1e-8,
         max_iter: int = 200,
+        n_landmarks: Any = None,
+        random_state: Any = None,
     ):
         self.threshold = threshold
         self.loss = loss
@@ -114,7 +129,10 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         self.classes = classes
         self.tol = tol
         self.max_iter = max_iter
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
 
+    @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OrdinalLogistic:
         """Fit weights and thresholds.
 
@@ -131,13 +149,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         ranks, weight = ranks[counted], weight[counted]
         features = X if counted.size == X.shape[0] else X[counted]
         if self.kernel is not None:
-            pairwise = self.__sklearn_tags__().input_tags.pairwise
-            K = (
-                self._fit_gram(X)[np.ix_(counted, counted)]
-                if pairwise
-                else self._fit_gram(features)
-            )
-            features, pivots = coordinates(K)
+            features, pivots, expand = self._kernel_features(X, counted)
         part = PresentRanks(ranks, self.n_ranks_, inner=reach == "adjacent")
         solution = solve(
             features,
@@ -162,18 +174,34 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
             self.coef_ = solution.coef
         else:
             self.support_ = counted[pivots]
-            self.dual_coef_ = expansion(features, pivots, solution.coef)
+            self.dual_coef_ = expand(solution.coef)
             self._keep_rows(X, self.support_)
         self.objective_ = solution.objective
         self.n_iter_ = solution.n_iter
         return self
+
+    def _kernel_features(
+        self, X: Any, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """The kernel form as a linear one, by the representer theorem.
+
+        w lies in the span of the mapped samples. The rows of L, K = L L', are coordinates in that
+        span: f = L w, and |w| is the norm in feature space. Returned are L, the rows that span
+        everything, and the map from w to their coefficients.
+        """
+        if self.n_landmarks is not None:
+            Z, landmarks = self._fit_landmarks(X, rows)
+            return Z, landmarks.rows, landmarks.coefficients
+        self.left_out_ = 0.0
+        L, pivots = coordinates(self._fit_gram(X, rows=rows))
+        return L, pivots, partial(expansion, L[pivots])
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """Return the score f(x), on the scale of ``thresholds_``."""
         X = self._validate_predict(X)
         if self.kernel is None:
             return X @ self.coef_
-        return self._cross_gram(X) @ self.dual_coef_
+        return self._expanded(X, self.dual_coef_)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return P(rank), one column for each of ``classes_``."""
@@ -196,5 +224,10 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
             raise ValueError(f"alpha must be a finite number, not negative, got {self.alpha!r}")
         if not self.max_iter >= 1:
             raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
+        if self.kernel is None and self.n_landmarks is not None:
+            raise ArgumentError(
+                "n_landmarks approximates a kernel, and OrdinalLogistic has none unless kernel is "
+                'given, such as kernel="rbf"'
+            )
         loss = Loss(self.loss, margin=self.margin, sharpness=self.sharpness)
         return loss, reach_of(self.threshold)

@@ -28,6 +28,7 @@ __all__ = ["solve"]
 
 ACCEPT, SHRINK, GROW = 1e-4, 0.25, 0.75  # actual over predicted decrease
 SHARPEN = 2.0  # a sharp loss is approached from blunter ones, by this factor
+TINY = float(np.finfo(np.float64).tiny)
 ROUNDING = 1e-14  # relative decreases of the objective below this are noise
 
 
@@ -80,9 +81,9 @@ def solve(
 
 def _quantile_thresholds(ranks: np.ndarray, n_ranks: int, weight: np.ndarray) -> np.ndarray:
     """Log-odds of a rank below each threshold: the all-threshold optimum at w = 0."""
-    count = np.bincount(ranks, weight, n_ranks)
-    below = np.cumsum(count)[:-1]
-    return np.log(below) - np.log(count.sum() - below)
+    count = np.maximum(np.bincount(ranks, weight / weight.max(), n_ranks), TINY)
+    below, above = np.cumsum(count)[:-1], np.cumsum(count[::-1])[-2::-1]  # differences may be 0
+    return np.log(below) - np.log(above)
 
 
 def _approach(

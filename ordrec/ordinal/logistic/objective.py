@@ -31,9 +31,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from ordrec.compiling import compiled
 from ordrec.ordinal.losses import Loss, Reach
 from ordrec.parallel import run_all
 
@@ -90,7 +90,7 @@ class Objective:
 
         groups = self._groups()
         if len(groups) > 1:
-            parts = run_all(sums, groups, engine="threads", n_jobs=-1)
+            parts = run_all(sums, groups, engine="threads")
         else:
             parts = [sums(groups[0])]
         total = _Sums._make(map(sum, zip(*parts, strict=True)))  # in a fixed order: reproducible
@@ -209,7 +209,7 @@ def _add_products(X: Any, C: np.ndarray, square: np.ndarray, cross: np.ndarray) 
     cross -= products[:d, d:]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pair_pass(
     f: np.ndarray,
     b: np.ndarray,
@@ -271,7 +271,7 @@ def _pair_pass(
     return total / sharpness
 
 
-@njit(cache=True)
+@compiled
 def _curvature_pass(
     step: np.ndarray, v_b: np.ndarray, C: np.ndarray, pull: np.ndarray, out_b: np.ndarray
 ) -> None:

@@ -7,7 +7,8 @@ multiplier that left its place (a free one outside its interval, a fixed one who
 has the wrong sign) and solves again (Judice and Pires 1994, block principal pivoting). When
 no exchange is left the point is optimal. When the number of exchanges stops falling, ADMM
 goes on with twice the iterations and guesses again; as ADMM converges, so does the whole.
-For a large problem, the first guess comes from ADMM on parts of the rows (`parts`).
+For a large problem, the first guess comes from ADMM on parts of the rows (`parts`), for a
+factored kernel from an interior-point method (`interior`), which is nearly exact.
 Rounds without exchange refine the solution by conjugate gradients; the factored block, which
 has a ridge and may be in single precision, is their preconditioner.
 
@@ -25,6 +26,8 @@ import numpy as np
 from ordrec.ordinal.npsvor.admm import ADMM, Gram, balanced
 from ordrec.ordinal.npsvor.bias import bias, violation
 from ordrec.ordinal.npsvor.gram import DenseGram, NotPositiveDefiniteError
+from ordrec.ordinal.npsvor.interior import InteriorPoint
+from ordrec.ordinal.npsvor.lowrank import FactoredGram
 from ordrec.ordinal.npsvor.parts import PartedADMM
 from ordrec.ordinal.npsvor.problem import Planes, dual_objective, primal_objective
 from ordrec.ordinal.solution import Solution
@@ -34,6 +37,7 @@ __all__ = ["solve"]
 
 LOWER, NEGATIVE, KINK, POSITIVE, UPPER = -2, -1, 0, 1, 2
 FIRST_GUESS = 12  # ADMM iterations before the first pivoting
+NEWTON_STEPS = 40  # of the interior-point method, which mostly stands still after twenty
 LARGE = 1500  # rows from which the first guess is made in two parts
 PATIENCE = 4  # rounds without progress
 MAX_ROUNDS = 40
@@ -69,8 +73,7 @@ def solve(
         ``coef`` (n, r) and the biases as ``thresholds``; ``violation`` is that of `bias`,
         the largest of all ranks; the objective and the gap are sums over the ranks.
     """
-    n_threads = worker_count(n_jobs)
-    with loop_threads(n_threads, hold_blas=n_threads > 1) as threads:
+    with loop_threads(worker_count(n_jobs)) as threads:
         return _solve(gram, planes, eta, tol, max_iter, threads)
 
 
@@ -81,12 +84,15 @@ def _solve(
     n_ranks = planes.side.shape[1]
     coef, F = np.zeros_like(planes.side), np.zeros_like(planes.side)
     reached = np.full(n_ranks, np.inf)
-    admm: ADMM | PartedADMM
-    if isinstance(gram, DenseGram) and gram.n >= LARGE:
+    admm: ADMM | PartedADMM | InteriorPoint
+    guess = min(FIRST_GUESS, max_iter)
+    if isinstance(gram, FactoredGram):
+        admm, guess = InteriorPoint(gram, planes, threads), min(NEWTON_STEPS, max_iter)
+    elif isinstance(gram, DenseGram) and gram.n >= LARGE:
         admm = PartedADMM(gram, planes, eta, size=(gram.n + 1) // 2, threads=threads)
     else:
         admm = ADMM(gram, planes, eta)
-    open_ranks, guess = np.arange(n_ranks), min(FIRST_GUESS, max_iter)
+    open_ranks = np.arange(n_ranks)
     while True:
         residual = np.full(open_ranks.size, np.inf)
         while admm.n_iter < guess and residual.max() > STANDSTILL:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import compiled
 from ordrec.linalg.lapack import (
     ADDRESSES,
     factorise,
@@ -177,7 +177,7 @@ def ridge_for(K: np.ndarray) -> float:
     return scale * (1e-3 if K.dtype == np.float32 else 1e-8)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _upper_block(K, rows):  # type: ignore[no-untyped-def]
     """The upper triangle of K over some rows; what lies below it is not written."""
     n = rows.size
@@ -189,7 +189,7 @@ def _upper_block(K, rows):  # type: ignore[no-untyped-def]
     return block
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _taken(K, rows, columns):  # type: ignore[no-untyped-def]
     """K over some rows and some columns."""
     block = np.empty((rows.size, columns.size), K.dtype)

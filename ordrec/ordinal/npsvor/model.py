@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.kernels import kernel_for
 from ordrec.ordinal.base import KernelMixin, ProximityModel
 from ordrec.ordinal.npsvor import active_set, admm
 from ordrec.ordinal.npsvor.gram import DenseGram
-from ordrec.ordinal.npsvor.lowrank import FactoredGram, incomplete_cholesky
+from ordrec.ordinal.npsvor.lowrank import FactoredGram
 from ordrec.ordinal.npsvor.problem import Planes, planes_for
 from ordrec.ordinal.solution import Solution
+from ordrec.parallel import one_blas_thread
 
 __all__ = ["NPSVOR"]
 
@@ -49,12 +49,13 @@ class NPSVOR(KernelMixin, ProximityModel):
         "admm" both tolerances of the residuals (the paper's are 1e-2).
     max_iter : int
         Limit of ADMM iterations.
-    exact_rows : int
-        With more training rows than this, the kernel matrix is replaced by an incomplete
-        Cholesky factor of at most ``max_rank`` columns. A precomputed one never is.
-    max_rank : int
     n_jobs : int, optional
-        Threads; each works on one rank at a time.
+        Threads, all cores by default; each works on one rank at a time.
+    n_landmarks : int or array of int, optional
+        For many rows: the kernel is approximated through that many of them, or through the rows
+        with these numbers, as in `SVORIM`. None, the default, is the exact kernel.
+    random_state : int, RandomState or None
+        Draws the landmarks.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training. A rank without samples has no plane and never wins.
@@ -63,17 +64,17 @@ class NPSVOR(KernelMixin, ProximityModel):
     ----------
     classes_ : ndarray of shape (n_ranks,)
     dual_coef_ : ndarray of shape (n_support, n_ranks)
-        Multipliers rho, one column per rank (over the pivots, where the kernel is factored).
+        Multipliers rho, one column per rank (coefficients, where there are landmarks).
     intercept_ : ndarray of shape (n_ranks,)
         The biases; NaN for a rank without samples.
     support_ : ndarray of shape (n_support,)
-        Training rows with a multiplier that is not zero.
+        Training rows with a multiplier that is not zero, or the landmarks.
     objective_, dual_gap_, violation_ : float
         Primal objective and duality gap, summed over the ranks; largest violation.
     n_iter_ : int
     converged_ : bool
     left_out_ : float
-        Share of the kernel's trace that the incomplete factor leaves out; 0 when exact.
+        Share of the kernel's trace that the landmarks leave out; 0 for the exact kernel.
 
     Examples
     --------
@@ -99,9 +100,9 @@ class NPSVOR(KernelMixin, ProximityModel):
         solver: str = "active-set",
         tol: float = 1e-3,
         max_iter: int = 5000,
-        exact_rows: int = 20_000,
-        max_rank: int = 1000,
         n_jobs: int | None = None,
+        n_landmarks: Any = None,
+        random_state: Any = None,
         classes: Any = None,
     ):
         self.C1 = C1
@@ -115,11 +116,12 @@ class NPSVOR(KernelMixin, ProximityModel):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.exact_rows = exact_rows
-        self.max_rank = max_rank
         self.n_jobs = n_jobs
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
         self.classes = classes
 
+    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NPSVOR:
         """Fit one plane per rank.
 
@@ -137,10 +139,8 @@ class NPSVOR(KernelMixin, ProximityModel):
         ranks, weight = ranks[rows], weight[rows]
         present = np.unique(ranks)
         planes = planes_for(ranks, present, C1 * weight, C2 * weight, float(self.epsilon))
-        if rows.size > self.exact_rows and not self.__sklearn_tags__().input_tags.pairwise:
-            solution, coef, carriers = self._solve_factored(X, rows, planes)
-        else:
-            solution, coef, carriers = self._solve_exact(X, rows, planes)
+        solve = self._solve_exact if self.n_landmarks is None else self._solve_factored
+        solution, coef, carriers = solve(X, rows, planes)
         self._warn_unless_converged(solution, self.tol)
         self.dual_coef_ = np.zeros((carriers.size, self.n_ranks_))
         self.dual_coef_[:, present] = coef
@@ -170,19 +170,10 @@ class NPSVOR(KernelMixin, ProximityModel):
     def _solve_factored(
         self, X: Any, rows: np.ndarray, planes: Planes
     ) -> tuple[Solution, np.ndarray, np.ndarray]:
-        """With an incomplete Cholesky factor of the kernel."""
-        part = X[rows]
-        self.kernel_ = kernel_for(
-            self.kernel, part, gamma=self.gamma, degree=self.degree, coef0=self.coef0
-        )
-        low = incomplete_cholesky(
-            self.kernel_.diag(part),
-            lambda i: self.kernel_(part, part[[i]])[:, 0],
-            max_rank=self.max_rank,
-        )
-        self.left_out_ = low.left_out
-        solution = self._solve(FactoredGram(low.G), planes, last=True)
-        return solution, low.on_pivots(solution.coef), rows[low.pivots]
+        """With the features that landmarks give."""
+        Z, landmarks = self._fit_landmarks(X, rows)
+        solution = self._solve(FactoredGram(Z), planes, last=True)
+        return solution, landmarks.coefficients(Z.T @ solution.coef), rows[landmarks.rows]
 
     def _solve(self, gram: Any, planes: Planes, *, last: bool) -> Solution:
         if self.solver == "admm":
@@ -201,7 +192,7 @@ class NPSVOR(KernelMixin, ProximityModel):
     def predict_distances(self, X: Any) -> np.ndarray:
         """|f_k(x)| for every rank k, shape (n_samples, n_ranks); inf for a rank without plane."""
         X = self._validate_predict(X)
-        values = self._cross_gram(X) @ self.dual_coef_ + self.intercept_
+        values = self._expanded(X, self.dual_coef_) + self.intercept_
         return np.where(np.isnan(self.intercept_), np.inf, np.abs(values))
 
     def _check_parameters(self) -> tuple[float, float]:

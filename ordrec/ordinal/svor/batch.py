@@ -39,7 +39,7 @@ def solve_many(
     implicit : bool
         Implicit constraints, or explicit ones.
     n_jobs : int, optional
-        Threads; by default one per core.
+        Threads; all cores by default.
     **options
         As in `solve_implicit` or `solve_explicit`: C, costs or ordered, tol, max_iter, method.
 
@@ -58,5 +58,5 @@ def solve_many(
     def one(K: np.ndarray, y: np.ndarray) -> Solution:
         return solve(K, y, n_ranks, **options)
 
-    with loop_threads(worker_count(-1 if n_jobs is None else n_jobs)) as threads:
+    with loop_threads(worker_count(n_jobs)) as threads:
         return list(threads.map(one, grams, ranks))

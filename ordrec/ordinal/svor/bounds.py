@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.ordinal.svor.compiled import compiled
+from ordrec.compiling import compiled, inner
 from ordrec.ordinal.svor.pairs import Pairs
 
-__all__ = ["Bounds", "bounds_of", "implied_thresholds"]
+__all__ = ["Bounds", "bounds_of", "implied_thresholds", "room_for_bounds", "set_bounds"]
 
 
 class Bounds(NamedTuple):
@@ -36,21 +36,48 @@ class Bounds(NamedTuple):
     up_pair: np.ndarray  # (T,) the pair p with F_p = B_up
 
 
-@compiled
 def bounds_of(
     pairs: Pairs, alpha: np.ndarray, mu: np.ndarray, f: np.ndarray, ordered: bool
 ) -> Bounds:
     """B_low and B_up of every threshold, (16) and (18)."""
+    bounds = room_for_bounds(mu.size)
+    set_bounds(*pairs, alpha, mu, f, ordered, *bounds)
+    return bounds
+
+
+def room_for_bounds(n_thresholds: int) -> Bounds:
+    """Empty bounds, which `set_bounds` fills."""
+    low, up = np.empty(n_thresholds), np.empty(n_thresholds)
+    low_pair, up_pair = np.empty((2, n_thresholds), dtype=np.int64)
+    return Bounds(low, up, low_pair, up_pair)
+
+
+@compiled
+def set_bounds(
+    start: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    mu: np.ndarray,
+    f: np.ndarray,
+    ordered: bool,
+    low: np.ndarray,
+    up: np.ndarray,
+    low_pair: np.ndarray,
+    up_pair: np.ndarray,
+) -> None:
+    """(16) and (18), into the last four."""
     T = mu.size
-    low, up = np.full(T, -np.inf), np.full(T, np.inf)
-    low_pair, up_pair = np.full(T, -1), np.full(T, -1)
+    for j in range(T):
+        low[j], up[j], low_pair[j], up_pair[j] = -np.inf, np.inf, -1, -1
     for i in range(f.size):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            j, above = pairs.threshold[p], pairs.sign[p] > 0
-            F = f[i] - pairs.sign[p]
-            if up[j] > F and (alpha[p] < pairs.cap[p] if above else alpha[p] > 0.0):
+        for p in range(start[i], start[i + 1]):
+            j, above = threshold[p], sign[p] > 0
+            F = f[i] - sign[p]
+            if up[j] > F and (alpha[p] < cap[p] if above else alpha[p] > 0.0):
                 up[j], up_pair[j] = F, p  # I_0, I_1, I_3
-            if low[j] < F and (alpha[p] > 0.0 if above else alpha[p] < pairs.cap[p]):
+            if low[j] < F and (alpha[p] > 0.0 if above else alpha[p] < cap[p]):
                 low[j], low_pair[j] = F, p  # I_0, I_2, I_4
     if ordered:
         for j in range(1, T):
@@ -65,16 +92,14 @@ def bounds_of(
         for j in range(1, T):
             if mu[j] > 0.0:
                 up[j], up_pair[j] = up[j - 1], up_pair[j - 1]
-    return Bounds(low, up, low_pair, up_pair)
 
 
-@compiled
-def implied_thresholds(bounds: Bounds) -> np.ndarray:
-    """The middle of the interval that the conditions leave, or its one finite end."""
-    b = 0.5 * (bounds.low + bounds.up)
+@inner
+def implied_thresholds(low: np.ndarray, up: np.ndarray, b: np.ndarray) -> None:
+    """The middle of the interval that the conditions leave, or its one finite end, into b."""
     for j in range(b.size):
-        if not np.isfinite(bounds.low[j]):
-            b[j] = bounds.up[j]
-        elif not np.isfinite(bounds.up[j]):
-            b[j] = bounds.low[j]
-    return b
+        b[j] = 0.5 * (low[j] + up[j])
+        if not np.isfinite(low[j]):
+            b[j] = up[j]
+        elif not np.isfinite(up[j]):
+            b[j] = low[j]

@@ -9,79 +9,84 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.ordinal.svor.compiled import compiled
-from ordrec.ordinal.svor.pairs import Pairs
+from ordrec.compiling import inner
 
 __all__ = ["restore_balance", "snap"]
 
 
-@compiled
-def snap(pairs: Pairs, alpha: np.ndarray, fraction: float) -> None:
+@inner
+def snap(cap: np.ndarray, alpha: np.ndarray, fraction: float) -> None:
     """Move multipliers within a fraction of their cap of a bound onto it, in place."""
     for p in range(alpha.size):
-        cap = pairs.cap[p]
-        if alpha[p] < fraction * cap:
+        if alpha[p] < fraction * cap[p]:
             alpha[p] = 0.0
-        elif alpha[p] > (1.0 - fraction) * cap:
-            alpha[p] = cap
+        elif alpha[p] > (1.0 - fraction) * cap[p]:
+            alpha[p] = cap[p]
 
 
-@compiled
+@inner
 def restore_balance(
-    pairs: Pairs, alpha: np.ndarray, mu: np.ndarray, f: np.ndarray, b: np.ndarray, ordered: bool
+    start: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    mu: np.ndarray,
+    f: np.ndarray,
+    b: np.ndarray,
+    ordered: bool,
+    free: np.ndarray,
+    sums: np.ndarray,
 ) -> None:
-    """Make the balance of every threshold zero by small changes of alpha and mu, in place."""
-    T = b.size
-    tied = np.zeros(T, dtype=np.bool_)  # to the threshold before
-    if ordered:
-        for j in range(1, T):
-            tied[j] = mu[j] > 0.0
-    while True:
+    """Make the balance of every threshold zero by small changes of alpha and mu, in place.
+
+    ``free``, with an entry per pair, and ``sums``, with one per threshold, are room to work in.
+    Where mu is positive, a threshold is tied to the one before.
+    """
+    cut = True
+    while cut:  # at most T times
         first = 0
-        while first < T:
-            last = first
-            while last + 1 < T and tied[last + 1]:
-                last += 1
-            _give_back(pairs, alpha, f, b, first, last)
-            first = last + 1
-        if not ordered or _solve_mu(pairs, alpha, mu, tied):
-            return  # otherwise a run of ties was cut: at most T times
+        for j in range(b.size):
+            if j + 1 == b.size or not (ordered and mu[j + 1] > 0.0):
+                _give_back(start, threshold, sign, cap, alpha, f, b, first, j, free)
+                first = j + 1
+        cut = False
+        if ordered:
+            for j in range(b.size):
+                sums[j] = 0.0
+            for p in range(alpha.size):
+                sums[threshold[p]] += sign[p] * alpha[p]
+            for j in range(1, b.size):
+                if mu[j] > 0.0:  # mu follows from the sums; where it would be negative, cut the tie
+                    mu[j] = mu[j - 1] - sums[j - 1]
+                    if mu[j] <= 0.0:
+                        mu[j] = 0.0
+                        cut = True
 
 
-@compiled
-def _solve_mu(pairs: Pairs, alpha: np.ndarray, mu: np.ndarray, tied: np.ndarray) -> bool:
-    """Set mu from the sums; where it would be negative, cut the tie and return False."""
-    T = mu.size
-    sums = np.zeros(T)
-    for p in range(alpha.size):
-        sums[pairs.threshold[p]] += pairs.sign[p] * alpha[p]
-    fine = True
-    for j in range(1, T):
-        mu[j] = 0.0
-        if tied[j]:
-            mu[j] = mu[j - 1] - sums[j - 1]
-            if mu[j] <= 0.0:
-                mu[j] = 0.0
-                tied[j] = False
-                fine = False
-    return fine
-
-
-@compiled
+@inner
 def _give_back(
-    pairs: Pairs, alpha: np.ndarray, f: np.ndarray, b: np.ndarray, first: int, last: int
+    start: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    f: np.ndarray,
+    b: np.ndarray,
+    first: int,
+    last: int,
+    free: np.ndarray,
 ) -> None:
     """Remove the surplus of the thresholds first..last, from the free multipliers if they can.
 
     Otherwise from those at a bound, nearest to their margin first, which hurts (14) least.
     """
-    free = np.empty(alpha.size, dtype=np.int64)
     n_free, surplus, scale = 0, 0.0, 0.0
     for p in range(alpha.size):
-        if first <= pairs.threshold[p] <= last:
-            surplus += pairs.sign[p] * alpha[p]
-            scale += pairs.cap[p]
-            if 0.0 < alpha[p] < pairs.cap[p]:
+        if first <= threshold[p] <= last:
+            surplus += sign[p] * alpha[p]
+            scale += cap[p]
+            if 0.0 < alpha[p] < cap[p]:
                 free[n_free] = p
                 n_free += 1
     negligible = 1e-15 * scale
@@ -89,7 +94,7 @@ def _give_back(
         part, still = surplus / n_free, 0
         for k in range(n_free):
             p = free[k]
-            taken = _take(pairs, alpha, p, part)
+            taken = _take(sign, cap, alpha, p, part)
             surplus -= taken
             if taken == part:
                 free[still] = p
@@ -97,28 +102,30 @@ def _give_back(
         if still == n_free:  # no multiplier met a bound: what is left is rounding
             return
         n_free = still
-    if abs(surplus) <= negligible:
-        return
-    distance = np.empty(alpha.size)
-    for i in range(f.size):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            j = pairs.threshold[p]
-            inside = first <= j <= last
-            distance[p] = abs(f[i] - pairs.sign[p] - b[j]) if inside else np.inf
-    for p in np.argsort(distance):
-        if abs(surplus) <= negligible or distance[p] == np.inf:
-            return
-        surplus -= _take(pairs, alpha, p, surplus)
+    beyond = -1.0
+    while abs(surplus) > negligible and beyond < np.inf:
+        nearest = np.inf  # beyond those that gave already
+        for i in range(f.size):
+            for p in range(start[i], start[i + 1]):
+                distance = abs(f[i] - sign[p] - b[threshold[p]])
+                if first <= threshold[p] <= last and beyond < distance < nearest:
+                    nearest = distance
+        beyond = nearest
+        for i in range(f.size):
+            for p in range(start[i], start[i + 1]):
+                distance = abs(f[i] - sign[p] - b[threshold[p]])
+                if first <= threshold[p] <= last and distance == nearest:
+                    surplus -= _take(sign, cap, alpha, p, surplus)
 
 
-@compiled
-def _take(pairs: Pairs, alpha: np.ndarray, p: int, amount: float) -> float:
+@inner
+def _take(sign: np.ndarray, cap: np.ndarray, alpha: np.ndarray, p: int, amount: float) -> float:
     """Reduce the signed multiplier of a pair by up to amount; return by how much."""
-    wanted = alpha[p] - pairs.sign[p] * amount
-    if 0.0 < wanted < pairs.cap[p]:
+    wanted = alpha[p] - sign[p] * amount
+    if 0.0 < wanted < cap[p]:
         alpha[p] = wanted
         return amount
-    bound = 0.0 if wanted <= 0.0 else pairs.cap[p]
-    taken = pairs.sign[p] * (alpha[p] - bound)
+    bound = 0.0 if wanted <= 0.0 else cap[p]
+    taken = sign[p] * (alpha[p] - bound)
     alpha[p] = bound
     return taken

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordrec.compiling import compiled, inner
 from ordrec.linalg.lapack import factorise, solve_factorised
-from ordrec.ordinal.svor.compiled import compiled
 
 __all__ = [
     "Gram",
@@ -45,6 +45,14 @@ class Gram(NamedTuple):
     values: np.ndarray  # K, (n, n), or Z, (n, p), with K = Z Z'
     factored: bool  # whether ``values`` is Z
 
+    @property
+    def form(self) -> tuple[np.ndarray, bool | None]:
+        """What the compiled functions take: the values, and None or True for ``factored``.
+
+        Code that tests whether an argument is None is compiled for one of the two cases only.
+        """
+        return self.values, True if self.factored else None
+
 
 def factored_gram(Z: np.ndarray) -> Gram:
     """The Gram matrix Z Z' of a factor Z of shape (n, p), which is never formed."""
@@ -67,20 +75,20 @@ def as_gram(K: np.ndarray | Gram) -> Gram:
 
 
 @compiled
-def gram_times(K: Gram, beta: np.ndarray, f: np.ndarray) -> None:
+def gram_times(values: np.ndarray, factored: bool | None, beta: np.ndarray, f: np.ndarray) -> None:
     """f = K beta, (13), accumulated in float64 whatever the precision of K."""
-    values = K.values
-    if K.factored:
+    if factored is not None:
         _factor_times(values, _transpose_times(values, beta), f)
-        return
-    f[:] = 0.0
-    for i in range(values.shape[0]):  # by rows of the symmetric K: contiguous, and vectorised
-        if beta[i] != 0.0:
-            for k in range(f.size):
-                f[k] += values[i, k] * beta[i]
+    else:
+        for k in range(f.size):
+            f[k] = 0.0
+        for i in range(f.size):  # by rows of the symmetric K: contiguous, and vectorised
+            if beta[i] != 0.0:
+                for k in range(f.size):
+                    f[k] += values[i, k] * beta[i]
 
 
-@compiled
+@inner
 def _transpose_times(Z: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Z' x."""
     total = np.zeros(Z.shape[1])
@@ -91,7 +99,7 @@ def _transpose_times(Z: np.ndarray, x: np.ndarray) -> np.ndarray:
     return total
 
 
-@compiled
+@inner
 def _factor_times(Z: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
     """out = Z u."""
     for i in range(Z.shape[0]):
@@ -100,11 +108,10 @@ def _factor_times(Z: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
             out[i] += Z[i, a] * u[a]
 
 
-@compiled
-def entry(K: Gram, i: int, k: int) -> float:
+@inner
+def entry(values: np.ndarray, factored: bool | None, i: int, k: int) -> float:
     """K_ik."""
-    values = K.values
-    if not K.factored:
+    if factored is None:
         return float(values[i, k])
     total = 0.0
     for a in range(values.shape[1]):
@@ -112,28 +119,22 @@ def entry(K: Gram, i: int, k: int) -> float:
     return total
 
 
-@compiled
-def add_row(K: Gram, i: int, amount: float, f: np.ndarray) -> None:
+@inner
+def add_row(
+    values: np.ndarray, factored: bool | None, i: int, amount: float, f: np.ndarray
+) -> None:
     """Add a multiple of a row of the Gram matrix to f."""
-    if K.factored:
-        for k in range(f.size):
-            f[k] += amount * entry(K, i, k)
-        return
-    values = K.values
     for k in range(f.size):
-        f[k] += amount * values[i, k]
+        f[k] += amount * entry(values, factored, i, k)
 
 
-@compiled
 def largest_entry(K: Gram) -> float:
     """The largest K_ii, which bounds all entries."""
-    largest = 0.0
-    for i in range(K.values.shape[0]):
-        largest = max(largest, entry(K, i, i))
-    return largest
+    if K.factored:
+        return float(np.max(np.einsum("ij,ij->i", K.values, K.values)))
+    return float(np.max(np.diagonal(K.values)))
 
 
-@compiled
 def room_for_factor(K: Gram, size: int) -> np.ndarray:
     """An empty matrix for the Cholesky factor of a system over ``size`` rows."""
     side = K.values.shape[1] if K.factored else size
@@ -142,7 +143,8 @@ def room_for_factor(K: Gram, size: int) -> np.ndarray:
 
 @compiled
 def factorise_shifted(
-    K: Gram,
+    values: np.ndarray,
+    factored: bool | None,
     rows: np.ndarray,
     shift: np.ndarray,
     ridge: float,
@@ -153,19 +155,18 @@ def factorise_shifted(
 
     ``rows`` must ascend: as many rows as K has are then all of them, in order.
     """
-    values = K.values
-    if K.factored:
-        _woodbury_matrix(_rows_of(values, rows), shift, factor)
+    if factored is not None:
+        _woodbury_matrix(values, rows, shift, factor)
         return factorise(factor, lapack) == 0
-    all_rows = rows.size == values.shape[0]
     for _ in range(RIDGES):
         for k in range(rows.size):
-            source = values[rows[k]]
-            if all_rows:
-                factor[k, k:] = source[k:]
+            if rows.size == values.shape[0]:
+                source, target = values[k, k:], factor[k, k:]
+                for o in range(target.size):  # from 0: then these are vector instructions
+                    target[o] = source[o]
             else:
                 for o in range(k, rows.size):
-                    factor[k, o] = source[rows[o]]
+                    factor[k, o] = values[rows[k], rows[o]]
             factor[k, k] += ridge + shift[k]
         if factorise(factor, lapack) == 0:
             return True
@@ -173,61 +174,83 @@ def factorise_shifted(
     return False
 
 
-@compiled
-def _rows_of(Z: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Some rows of Z, without a copy if they are all of them."""
-    return Z if rows.size == Z.shape[0] else Z[rows]
-
-
-@compiled
-def _woodbury_matrix(Z: np.ndarray, shift: np.ndarray, out: np.ndarray) -> None:
+@inner
+def _woodbury_matrix(
+    values: np.ndarray, rows: np.ndarray, shift: np.ndarray, out: np.ndarray
+) -> None:
     """The upper triangle of I + Z' W Z, (G1)."""
-    p = Z.shape[1]
-    out[:] = 0.0
-    for k in range(Z.shape[0]):
-        for a in range(p):
-            weighted = Z[k, a] / shift[k]
-            for c in range(a, p):
-                out[a, c] += weighted * Z[k, c]
+    p = values.shape[1]
     for a in range(p):
-        out[a, a] += 1.0
+        for c in range(p):
+            out[a, c] = 1.0 if a == c else 0.0
+    for k in range(rows.size):
+        for a in range(p):
+            weighted = values[rows[k], a] / shift[k]
+            for c in range(a, p):
+                out[a, c] += weighted * values[rows[k], c]
 
 
 @compiled
 def solve_shifted(
-    K: Gram,
+    values: np.ndarray,
+    factored: bool | None,
     rows: np.ndarray,
     shift: np.ndarray,
     factor: np.ndarray,
     B: np.ndarray,
     lapack: np.ndarray,
 ) -> None:
-    """Overwrite each row of B, (m, number of rows), by the solution for it."""
-    if not K.factored:
+    """Overwrite each row of B, (m, number of rows), by the solution for it.
+
+    B has the precision of the factor.
+    """
+    if factored is None:
         solve_factorised(factor, B, lapack)
-        return
-    Z = _rows_of(K.values, rows)
-    remainder = B.copy()
-    _woodbury(Z, shift, factor, B, lapack)
-    product = np.empty(rows.size)
-    for j in range(B.shape[0]):  # (G2): what (K + D) x leaves of the right-hand side
-        _factor_times(Z, _transpose_times(Z, B[j]), product)
-        for k in range(rows.size):
-            remainder[j, k] -= product[k] + shift[k] * B[j, k]
-    _woodbury(Z, shift, factor, remainder, lapack)
-    B += remainder  # (G2)
+    else:
+        remainder = B.copy()
+        _woodbury(values, rows, shift, factor, B, lapack)
+        product, x = np.empty(values.shape[0]), np.empty(values.shape[0])
+        for j in range(B.shape[0]):  # (G2): what (K + D) x leaves of the right-hand side
+            _scatter(rows, B[j], x)
+            _factor_times(values, _transpose_times(values, x), product)
+            for k in range(rows.size):
+                remainder[j, k] -= product[rows[k]] + shift[k] * B[j, k]
+        _woodbury(values, rows, shift, factor, remainder, lapack)
+        for j in range(B.shape[0]):
+            for k in range(rows.size):
+                B[j, k] += remainder[j, k]  # (G2)
 
 
-@compiled
+@inner
+def _scatter(rows: np.ndarray, entries: np.ndarray, x: np.ndarray) -> None:
+    """Put entries into the places ``rows`` of x, zero elsewhere."""
+    for k in range(x.size):
+        x[k] = 0.0
+    for k in range(rows.size):
+        x[rows[k]] = entries[k]
+
+
+@inner
 def _woodbury(
-    Z: np.ndarray, shift: np.ndarray, factor: np.ndarray, B: np.ndarray, lapack: np.ndarray
+    values: np.ndarray,
+    rows: np.ndarray,
+    shift: np.ndarray,
+    factor: np.ndarray,
+    B: np.ndarray,
+    lapack: np.ndarray,
 ) -> None:
     """Overwrite each row of B by the solution for it, (G1), without refinement."""
-    U, product = np.empty((B.shape[0], Z.shape[1])), np.empty(Z.shape[0])
+    U = np.empty((B.shape[0], values.shape[1]))
+    x, product = np.empty(values.shape[0]), np.empty(values.shape[0])
     for j in range(B.shape[0]):
-        B[j] /= shift  # W B
-        U[j] = _transpose_times(Z, B[j])
+        for k in range(rows.size):
+            B[j, k] /= shift[k]  # W B
+        _scatter(rows, B[j], x)
+        total = _transpose_times(values, x)
+        for a in range(total.size):
+            U[j, a] = total[a]
     solve_factorised(factor, U, lapack)
     for j in range(B.shape[0]):
-        _factor_times(Z, U[j], product)
-        B[j] -= product / shift
+        _factor_times(values, U[j], product)
+        for k in range(rows.size):
+            B[j, k] -= product[rows[k]] / shift[k]

@@ -22,7 +22,8 @@ Equations here
     length = the largest t <= 1 that leaves alpha, cap - alpha, z, w, mu, v >= 0    (I8)
     gap = (primal - dual) / |primal|                                                (I9)
 
-(I5) and (I6) are Mehrotra's predictor and corrector, (I7) Gondzio's centrality correctors. They
+(I5) and (I6) are Mehrotra's predictor and corrector (his power is 3: the others restore what less
+centring spoils), (I7) Gondzio's centrality correctors. They
 use the one factor of M again and again, at O(n^2) each beside its O(n^3 / 3).
 
 The matrix K and the factor may be float32. Everything else is float64, f = K beta
@@ -32,27 +33,27 @@ error of a single-precision solve goes into ``residual`` and the next step remov
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.ordinal.svor.compiled import compiled
+from ordrec.compiling import compiled, inner
+from ordrec.linalg.lapack import ADDRESSES
 from ordrec.ordinal.svor.gram import Gram, gram_times
 from ordrec.ordinal.svor.newton_system import (
     Point,
-    System,
     Targets,
     direction,
     prepare,
     room_for_system,
 )
-from ordrec.ordinal.svor.objective import dual_objective, primal_objective, signed_sums
+from ordrec.ordinal.svor.objective import signed_sums
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["Interior", "cold_start", "interior_point"]
 
 START = 0.2  # of the cap: all multipliers start here
-CENTRING_POWER = 4  # of (I5); Mehrotra's is 3: the correctors restore what less centring spoils
 LEAST_CENTRING = 1e-3  # goal / m is never smaller
 LONG_ENOUGH = 0.999  # steps longer than this need no further corrector
 LOOK_AHEAD = 0.3  # a corrector aims at a step this much longer
@@ -74,90 +75,74 @@ class Interior(NamedTuple):
     converged: bool
 
 
-@compiled
 def interior_point(
     K: Gram,
     pairs: Pairs,
-    n_thresholds: int,
     ordered: bool,
     gap_tol: float,
     max_iter: int,
     n_correctors: int,
     ridge: float,
-    lapack: np.ndarray,
     start: Point,
 ) -> Interior:
     """Minimise to a relative duality gap of gap_tol, in at most max_iter factorisations."""
-    point, early, best, step = _like(start), _like(start), _like(start), _like(start)
-    _copy(start, point)
-    trial = _like(point)
-    targets = Targets(np.empty_like(point.z), np.empty_like(point.z), np.zeros(n_thresholds))
-    system = room_for_system(K, pairs, n_thresholds, lapack)
-    f = np.empty(K.values.shape[0])
+    T = start.b.size
+    here, soon, nearest_one, *steps = np.zeros((5, sum(each.size for each in start)))
+    here[:] = np.concatenate(start)
+    point, step, trial = (Point.within(buffer, T) for buffer in (here, *steps))
+    targets = Targets(np.empty_like(point.z), np.empty_like(point.z), np.zeros_like(point.v))
+    system = room_for_system(K, pairs, T)
+    beta, f = np.empty((2, K.values.shape[0]))
+    residual, balance = np.empty_like(point.z), np.empty_like(point.b)
+    # all arrays are overwritten in place, so that the arguments are the same in each iteration
+    to_survey = *K.form, *pairs, *point, beta, f, ordered, residual, balance
+    to_prepare = *K.form, ADDRESSES, ridge, *pairs, *point, ordered, *system
+    to_solve = *K.form, ADDRESSES, *pairs, *point, residual, balance, *targets, ordered, *system
     smallest, nearest, since = np.inf, np.inf, 0
     for iteration in range(max_iter + 1):
-        beta = signed_sums(pairs, point.alpha)
-        gram_times(K, beta, f)
-        balance = _balance(pairs, point, ordered)
-        primal = primal_objective(pairs, beta, f, point.b)
-        gap = _relative_gap(pairs, point, primal, beta, f, balance, ordered)
+        primal, gap, m = _survey(*to_survey)
         if gap <= gap_tol:
-            return Interior(point.alpha, point.b, point.mu, early, iteration, True)
+            return _ended(here, soon, T, iteration, True)
         if gap <= EARLY_GAP < smallest:
-            _copy(point, early)
+            soon[:] = here
         smallest = min(gap, smallest)
         # far from the solution the objective falls by decades while the relative gap stays at 1
         distance = gap * abs(primal)
         since = 0 if distance < 0.9 * nearest else since + 1
         if distance < nearest:
             nearest = distance
-            _copy(point, best)
-        if iteration == max_iter or since > PATIENCE or not np.isfinite(gap):
+            nearest_one[:] = here
+        if iteration == max_iter or since > PATIENCE or not isfinite(gap):
             break
-        residual = _residual(pairs, point, f)
-        if not prepare(K, pairs, point, ordered, ridge, system):
+        if not prepare(*to_prepare):
             break
-        length, goal = _mehrotra(K, pairs, point, residual, balance, targets, system, ordered, step)
+        # the pure Newton step: where does it lead, and how much centring does it need?
+        _aim(pairs.cap, *point, *step, 0.0, False, *targets, ordered)
+        _, ahead = direction(*to_solve, *step)
+        squared = (ahead / m) * (ahead / m)
+        goal = m * max(squared * squared, LEAST_CENTRING)  # (I5)
+        _aim(pairs.cap, *point, *step, goal, True, *targets, ordered)
+        length, _ = direction(*to_solve, *step)
         for _ in range(n_correctors):  # Gondzio: pull back what a longer step would spoil
             if length >= LONG_ENOUGH:
                 break
-            _correct(pairs, point, step, min(1.0, length + LOOK_AHEAD), goal, targets, ordered)
-            direction(K, pairs, point, residual, balance, targets, system, ordered, trial)
-            longer = _longest(pairs, point, trial, system, ordered)
+            further = min(1.0, length + LOOK_AHEAD)
+            _correct(pairs.cap, *point, *step, further, goal, *targets, ordered)
+            longer, _ = direction(*to_solve, *trial)
             if longer < length + WORTH:
                 break
             step, trial = trial, step
             length = longer
-        _move(point, step, BACK_OFF * length)
-    return Interior(best.alpha, best.b, best.mu, early, iteration, False)
+        _move(*point, *step, BACK_OFF * length)
+    return _ended(nearest_one, soon, T, iteration, False)
 
 
-@compiled
-def _mehrotra(
-    K: Gram,
-    pairs: Pairs,
-    point: Point,
-    residual: np.ndarray,
-    balance: np.ndarray,
-    targets: Targets,
-    system: System,
-    ordered: bool,
-    step: Point,
-) -> tuple[float, float]:
-    """Predictor and corrector, into ``step``; returns its length (I8) and the goal (I5)."""
-    m = _mean_product(pairs, point, point, 0.0, ordered)
-    # the pure Newton step: where does it lead, and how much centring does it need?
-    _aim(pairs, point, step, 0.0, False, targets, ordered)
-    direction(K, pairs, point, residual, balance, targets, system, ordered, step)
-    length = _longest(pairs, point, step, system, ordered)
-    ahead = _mean_product(pairs, point, step, length, ordered)
-    goal = m * max((ahead / m) ** CENTRING_POWER, LEAST_CENTRING)  # (I5)
-    _aim(pairs, point, step, goal, True, targets, ordered)
-    direction(K, pairs, point, residual, balance, targets, system, ordered, step)
-    return _longest(pairs, point, step, system, ordered), goal
+def _ended(end: np.ndarray, early: np.ndarray, T: int, n_iter: int, converged: bool) -> Interior:
+    """What the buffers of two points hold."""
+    last, first = Point.within(end.copy(), T), Point.within(early.copy(), T)
+    return Interior(last.alpha, last.b, last.mu, first, n_iter, converged)
 
 
-@compiled
 def cold_start(pairs: Pairs, n_thresholds: int) -> Point:
     """A uniform point: equal products (I4) matter more than a good guess of the solution.
 
@@ -173,124 +158,131 @@ def cold_start(pairs: Pairs, n_thresholds: int) -> Point:
 
 
 @compiled
-def _like(point: Point) -> Point:
-    """Zeros of the same shapes."""
-    return Point(
-        np.zeros_like(point.alpha),
-        np.zeros_like(point.z),
-        np.zeros_like(point.w),
-        np.zeros_like(point.b),
-        np.zeros_like(point.mu),
-        np.zeros_like(point.v),
-    )
-
-
-@compiled
-def _residual(pairs: Pairs, point: Point, f: np.ndarray) -> np.ndarray:
-    """How far each pair is from (14), (I1)."""
-    residual = np.empty_like(point.alpha)
-    for i in range(f.size):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            margin = pairs.sign[p] * (f[i] - point.b[pairs.threshold[p]])
-            residual[p] = margin - 1.0 - point.z[p] + point.w[p]  # (I1)
-    return residual
-
-
-@compiled
-def _balance(pairs: Pairs, point: Point, ordered: bool) -> np.ndarray:
-    """How far the multipliers are from the equality of each threshold, (12) or (25): (I2)."""
-    balance = np.zeros(point.b.size)
-    for p in range(pairs.cap.size):
-        balance[pairs.threshold[p]] += pairs.sign[p] * point.alpha[p]
-    if ordered:
-        for j in range(1, balance.size):
-            balance[j] -= point.mu[j]
-            balance[j - 1] += point.mu[j]
-    return balance
-
-
-@compiled
-def _relative_gap(
-    pairs: Pairs,
-    point: Point,
-    primal: float,
+def _survey(
+    values: np.ndarray,
+    factored: bool | None,
+    start: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    z: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray,
+    mu: np.ndarray,
+    v: np.ndarray,
     beta: np.ndarray,
     f: np.ndarray,
-    balance: np.ndarray,
     ordered: bool,
-) -> float:
-    """The largest of the duality gap, the balance and the disorder of b, all relative."""
-    dual = dual_objective(point.alpha, beta, f)
-    gap = (primal - dual) / abs(primal)  # (I9)
-    gap = max(gap, np.max(np.abs(balance)) / np.max(pairs.cap))
-    if ordered:
-        for j in range(1, point.b.size):
-            gap = max(gap, point.b[j - 1] - point.b[j])
-    return gap
+    residual: np.ndarray,
+    balance: np.ndarray,
+) -> tuple[float, float, float]:
+    """The primal objective, how far the point is from a solution, and the mean m of (I4).
 
-
-@compiled
-def _mean_product(pairs: Pairs, point: Point, step: Point, length: float, ordered: bool) -> float:
-    """The mean m of the products (I4) after a step of some length."""
-    n_products = 2 * pairs.cap.size + (point.b.size - 1 if ordered else 0)
-    total = 0.0
-    for p in range(pairs.cap.size):
-        alpha = point.alpha[p] + length * step.alpha[p]
-        total += alpha * (point.z[p] + length * step.z[p])
-        total += (pairs.cap[p] - alpha) * (point.w[p] + length * step.w[p])
-    if ordered:
-        for j in range(1, point.b.size):
-            total += (point.mu[j] + length * step.mu[j]) * (point.v[j] + length * step.v[j])
-    return total / n_products
+    How far is the largest of the duality gap, the balance and the disorder of b, all relative;
+    ``residual`` and ``balance`` are how far each pair is from (14), (I1), and the multipliers
+    from the equality of each threshold, (12) or (25): (I2).
+    """
+    signed_sums(start, sign, alpha, beta)
+    gram_times(values, factored, beta, f)
+    for j in range(b.size):
+        balance[j] = 0.0
+    loss, total, half_norm, products, largest = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(f.size):
+        half_norm += 0.5 * beta[i] * f[i]
+        for p in range(start[i], start[i + 1]):
+            j = threshold[p]
+            short = 1.0 - sign[p] * (f[i] - b[j])
+            if short > 0.0:
+                loss += cap[p] * short
+            residual[p] = w[p] - z[p] - short  # (I1)
+            total += alpha[p]
+            largest = max(largest, cap[p])
+            products += alpha[p] * z[p] + (cap[p] - alpha[p]) * w[p]
+            balance[j] += sign[p] * alpha[p]
+    primal = half_norm + loss
+    gap = (primal - (total - half_norm)) / abs(primal)  # (I9)
+    for j in range(b.size):
+        if ordered and j > 0:
+            balance[j] -= mu[j]
+            balance[j - 1] += mu[j]
+            products += mu[j] * v[j]
+            gap = max(gap, b[j - 1] - b[j])
+    for j in range(b.size):
+        gap = max(gap, abs(balance[j]) / largest)
+    return primal, gap, products / (2 * cap.size + (b.size - 1 if ordered else 0))
 
 
 @compiled
 def _aim(
-    pairs: Pairs,
-    point: Point,
-    step: Point,
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    z: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray,
+    mu: np.ndarray,
+    v: np.ndarray,
+    step_alpha: np.ndarray,
+    step_z: np.ndarray,
+    step_w: np.ndarray,
+    step_b: np.ndarray,
+    step_mu: np.ndarray,
+    step_v: np.ndarray,
     goal: float,
     second_order: bool,
-    targets: Targets,
+    target_z: np.ndarray,
+    target_w: np.ndarray,
+    target_v: np.ndarray,
     ordered: bool,
 ) -> None:
     """Targets that bring all products to the goal, (I6), with or without the products of steps."""
-    for p in range(pairs.cap.size):
-        targets.z[p] = goal - point.alpha[p] * point.z[p]
-        targets.w[p] = goal - (pairs.cap[p] - point.alpha[p]) * point.w[p]  # (I6)
+    for p in range(cap.size):
+        target_z[p] = goal - alpha[p] * z[p]
+        target_w[p] = goal - (cap[p] - alpha[p]) * w[p]  # (I6)
         if second_order:
-            targets.z[p] -= step.alpha[p] * step.z[p]
-            targets.w[p] += step.alpha[p] * step.w[p]
+            target_z[p] -= step_alpha[p] * step_z[p]
+            target_w[p] += step_alpha[p] * step_w[p]
     if ordered:
-        for j in range(1, point.b.size):
-            targets.v[j] = goal - point.mu[j] * point.v[j]
+        for j in range(1, b.size):
+            target_v[j] = goal - mu[j] * v[j]
             if second_order:
-                targets.v[j] -= step.mu[j] * step.v[j]
+                target_v[j] -= step_mu[j] * step_v[j]
 
 
 @compiled
 def _correct(
-    pairs: Pairs,
-    point: Point,
-    step: Point,
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    z: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray,
+    mu: np.ndarray,
+    v: np.ndarray,
+    step_alpha: np.ndarray,
+    step_z: np.ndarray,
+    step_w: np.ndarray,
+    step_b: np.ndarray,
+    step_mu: np.ndarray,
+    step_v: np.ndarray,
     length: float,
     goal: float,
-    targets: Targets,
+    target_z: np.ndarray,
+    target_w: np.ndarray,
+    target_v: np.ndarray,
     ordered: bool,
 ) -> None:
     """Shift the targets of products that would leave [NEAR, FAR] times the goal, (I7)."""
-    for p in range(pairs.cap.size):
-        alpha = point.alpha[p] + length * step.alpha[p]
-        targets.z[p] += _pull(alpha * (point.z[p] + length * step.z[p]), goal)
-        room = pairs.cap[p] - alpha
-        targets.w[p] += _pull(room * (point.w[p] + length * step.w[p]), goal)
+    for p in range(cap.size):
+        moved = alpha[p] + length * step_alpha[p]
+        target_z[p] += _pull(moved * (z[p] + length * step_z[p]), goal)
+        target_w[p] += _pull((cap[p] - moved) * (w[p] + length * step_w[p]), goal)
     if ordered:
-        for j in range(1, point.b.size):
-            mu, v = point.mu[j] + length * step.mu[j], point.v[j] + length * step.v[j]
-            targets.v[j] += _pull(mu * v, goal)
+        for j in range(1, b.size):
+            product = (mu[j] + length * step_mu[j]) * (v[j] + length * step_v[j])
+            target_v[j] += _pull(product, goal)
 
 
-@compiled
+@inner
 def _pull(product: float, goal: float) -> float:
     """What brings a product into [NEAR, FAR] times the goal, bounded from below, (I7)."""
     if product < NEAR * goal:
@@ -301,41 +293,27 @@ def _pull(product: float, goal: float) -> float:
 
 
 @compiled
-def _longest(pairs: Pairs, point: Point, step: Point, system: System, ordered: bool) -> float:
-    """The longest step, at most 1, that keeps everything non-negative, (I8)."""
-    # one maximum for each kind of variable: a single one would be a chain of dependent steps
-    alpha, room, z, w = 1.0, 1.0, 1.0, 1.0
-    for p in range(pairs.cap.size):
-        alpha = max(alpha, -step.alpha[p] * system.per_alpha[p])
-        room = max(room, step.alpha[p] * system.per_room[p])
-        if -step.z[p] > z * point.z[p]:
-            z = -step.z[p] / point.z[p]
-        if -step.w[p] > w * point.w[p]:
-            w = -step.w[p] / point.w[p]
-    steepest = max(alpha, room, z, w)
-    if ordered:
-        for j in range(1, point.b.size):
-            steepest = max(steepest, -step.mu[j] / point.mu[j], -step.v[j] / point.v[j])
-    return 1.0 / steepest
-
-
-@compiled
-def _copy(source: Point, target: Point) -> None:
-    """target = source, in place."""
-    target.alpha[:] = source.alpha
-    target.z[:] = source.z
-    target.w[:] = source.w
-    target.b[:] = source.b
-    target.mu[:] = source.mu
-    target.v[:] = source.v
-
-
-@compiled
-def _move(point: Point, step: Point, length: float) -> None:
+def _move(
+    alpha: np.ndarray,
+    z: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray,
+    mu: np.ndarray,
+    v: np.ndarray,
+    step_alpha: np.ndarray,
+    step_z: np.ndarray,
+    step_w: np.ndarray,
+    step_b: np.ndarray,
+    step_mu: np.ndarray,
+    step_v: np.ndarray,
+    length: float,
+) -> None:
     """point += length * step, in place."""
-    point.alpha[:] += length * step.alpha
-    point.z[:] += length * step.z
-    point.w[:] += length * step.w
-    point.b[:] += length * step.b
-    point.mu[:] += length * step.mu
-    point.v[:] += length * step.v
+    for p in range(alpha.size):
+        alpha[p] += length * step_alpha[p]
+        z[p] += length * step_z[p]
+        w[p] += length * step_w[p]
+    for j in range(b.size):
+        b[j] += length * step_b[j]
+        mu[j] += length * step_mu[j]
+        v[j] += length * step_v[j]

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ordrec.ordinal.base import BLOCK_ENTRIES, KernelMixin, ThresholdModel
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, sharing_cores
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.gram import Gram, factored_gram
@@ -49,6 +49,7 @@ class _SVOR(KernelMixin, ThresholdModel):
     ) -> Solution:
         """Solve the problem of the class."""
 
+    @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the expansion and the thresholds.
 
@@ -63,17 +64,31 @@ class _SVOR(KernelMixin, ThresholdModel):
         self._check_parameters()
         X, ranks, weight = self._validate_fit(X, y, sample_weight)
         counted = np.flatnonzero(weight > 0)
-        solution = self._solve_rows(X, ranks[counted], weight[counted], counted)
-        self._warn_unless_converged(solution, self.tol)
-        self._keep(X, counted, solution)
+        found = self._solve_rows(X, ranks[counted], weight[counted], counted)
+        self._warn_unless_converged(found[0], self.tol)
+        self._keep(X, *found)
         if self.probability:
             self._fit_link(X, ranks, weight)
         return self
 
     def _solve_rows(
         self, X: Any, ranks: np.ndarray, weight: np.ndarray, rows: np.ndarray
+    ) -> tuple[Solution, np.ndarray, np.ndarray]:
+        """The solution for the samples that count, and its expansion: coefficients and rows."""
+        if self.n_landmarks is not None:
+            Z, landmarks = self._fit_landmarks(X, rows)
+            solution = self._solve_gram(factored_gram(Z), ranks, weight)
+            coef = landmarks.coefficients(Z.T @ solution.coef)
+            return solution, coef, rows[landmarks.rows]
+        self.left_out_ = 0.0
+        solution = self._solve_exact(X, ranks, weight, rows)
+        support = np.flatnonzero(solution.coef)
+        return solution, solution.coef[support], rows[support]
+
+    def _solve_exact(
+        self, X: Any, ranks: np.ndarray, weight: np.ndarray, rows: np.ndarray
     ) -> Solution:
-        """Solve for the samples that count, by the features of a linear kernel if these are few."""
+        """By the features of a linear kernel if these are few, else by the Gram matrix."""
         if self.solver == "interior" and NARROW * X.shape[1] <= rows.size:
             part = self._fit_kernel(X, rows)
             Z = self.kernel_.factor(part)
@@ -142,18 +157,17 @@ class _SVOR(KernelMixin, ThresholdModel):
             )
         return predicted
 
-    def _keep(self, X: Any, rows: np.ndarray, solution: Solution) -> None:
-        """Fitted attributes; only rows with a coefficient stay."""
-        support = np.flatnonzero(solution.coef)
-        self.support_ = rows[support]
-        self.dual_coef_ = solution.coef[support]
+    def _keep(self, X: Any, solution: Solution, coef: np.ndarray, rows: np.ndarray) -> None:
+        """Fitted attributes; only the rows of the expansion stay."""
+        self.support_ = rows
+        self.dual_coef_ = coef
         self.thresholds_ = solution.thresholds
         self.objective_ = solution.objective
         self.dual_gap_ = solution.gap
         self.violation_ = solution.violation
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged
-        self._keep_rows(X, self.support_)
+        self._keep_rows(X, rows)
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """The latent score f(x), (13), on the scale of ``thresholds_``."""
@@ -162,9 +176,7 @@ class _SVOR(KernelMixin, ThresholdModel):
             Z, kept = self.kernel_.factor(X), self.kernel_.factor(self._inputs)
             if Z is not None and kept is not None:
                 return Z @ (kept.T @ self.dual_coef_)
-        step = max(1, BLOCK_ENTRIES // max(1, self.support_.size))
-        blocks = [X[first : first + step] for first in range(0, X.shape[0], step)]
-        return np.concatenate([self._cross_gram(block) @ self.dual_coef_ for block in blocks])
+        return self._expanded(X, self.dual_coef_)
 
     @available_if(_wants_probability)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -223,13 +235,20 @@ class SVORIM(_SVOR):
     max_iter : int, optional
         Factorisations of "interior" (default 200) or steps of "smo" (default at least a
         million).
+    n_landmarks : int or array of int, optional
+        For many rows: the kernel is approximated through that many of them (drawn at random,
+        those less alike more often), or through the rows with these numbers. Time and memory
+        are then linear in the rows, and the solution is the exact optimum of the approximated
+        problem. None, the default, is the exact kernel.
+    random_state : int, RandomState or None
+        Draws the landmarks.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_ranks,)
     thresholds_ : ndarray of shape (n_ranks - 1,)
     support_ : ndarray
-        Training rows with a nonzero coefficient.
+        Training rows with a nonzero coefficient, or the landmarks.
     dual_coef_ : ndarray
         Their coefficients, the beta of (8).
     objective_ : float
@@ -242,6 +261,8 @@ class SVORIM(_SVOR):
     converged_ : bool
         Whether violation and gap are within their bounds; if not, a ConvergenceWarning is issued.
     kernel_ : Kernel
+    left_out_ : float
+        Share of the kernel's trace that the landmarks leave out; 0 for the exact kernel.
 
     Examples
     --------
@@ -269,6 +290,8 @@ class SVORIM(_SVOR):
         classes: Any = None,
         solver: str = "interior",
         max_iter: int | None = None,
+        n_landmarks: Any = None,
+        random_state: Any = None,
     ):
         self.C = C
         self.kernel = kernel
@@ -281,6 +304,8 @@ class SVORIM(_SVOR):
         self.classes = classes
         self.solver = solver
         self.max_iter = max_iter
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
 
     def _solve(
         self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any
@@ -318,6 +343,8 @@ class SVOREX(_SVOR):
         classes: Any = None,
         solver: str = "interior",
         max_iter: int | None = None,
+        n_landmarks: Any = None,
+        random_state: Any = None,
     ):
         self.C = C
         self.kernel = kernel
@@ -329,6 +356,8 @@ class SVOREX(_SVOR):
         self.classes = classes
         self.solver = solver
         self.max_iter = max_iter
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
 
     def _solve(
         self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any

@@ -37,24 +37,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.linalg.small import factorise_small, solve_small
-from ordrec.ordinal.svor.compiled import compiled
+from ordrec.compiling import compiled, inner
 from ordrec.ordinal.svor.gram import Gram, factorise_shifted, room_for_factor, solve_shifted
 from ordrec.ordinal.svor.pairs import Pairs
+from ordrec.ordinal.svor.threshold_system import move_thresholds, set_shares, set_thresholds
 
 __all__ = [
     "Point",
     "System",
     "Targets",
-    "add_sample",
     "direction",
-    "least_pivot",
     "prepare",
     "room_for_system",
 ]
 
 NO_PAIRS = 1e-30  # the q of a sample that pays nowhere: 1/q keeps its beta at zero
-LEAST_PIVOT = 1e-14  # of the largest diagonal entry of H: smaller pivots are raised to it
 
 
 class Point(NamedTuple):
@@ -66,6 +63,13 @@ class Point(NamedTuple):
     b: np.ndarray
     mu: np.ndarray
     v: np.ndarray
+
+    @classmethod
+    def within(cls, buffer: np.ndarray, n_thresholds: int) -> Point:
+        """Views into a vector, so that all of a point is copied at once."""
+        size = (buffer.size - 3 * n_thresholds) // 3
+        of_pairs = buffer[: 3 * size].reshape(3, size)
+        return cls(*of_pairs, *buffer[3 * size :].reshape(3, n_thresholds))
 
 
 class Targets(NamedTuple):
@@ -89,181 +93,277 @@ class System(NamedTuple):
     q: np.ndarray  # (n,) (N2)
     per_alpha: np.ndarray  # (p,) 1 / alpha
     per_room: np.ndarray  # (p,) 1 / (cap - alpha)
-    lapack: np.ndarray  # addresses of LAPACK's routines
+    h: np.ndarray  # (p,) (N3), of the last right-hand side
+    force: np.ndarray  # (p,) sign g h
+    pull: np.ndarray  # (n,) (N6)
+    x0: np.ndarray  # (1, n) (N9)
+    rhs: np.ndarray  # (T,) (N11)
 
 
-@compiled
-def room_for_system(K: Gram, pairs: Pairs, n_thresholds: int, lapack: np.ndarray) -> System:
+def room_for_system(K: Gram, pairs: Pairs, n_thresholds: int) -> System:
     """An empty system of the right shapes, in the precision of K."""
-    n, size = K.values.shape[0], pairs.cap.size
+    n, T, size = K.values.shape[0], n_thresholds, pairs.cap.size
+    g, share, per_alpha, per_room, h, force = np.empty((6, size))
+    shift, q, pull = np.empty((3, n))
     return System(
-        room_for_factor(K, n),
-        np.arange(n),
-        np.empty(n),
-        np.empty((n_thresholds, n), dtype=K.values.dtype),
-        np.empty((n_thresholds, n_thresholds)),
-        np.empty(size),
-        np.empty(size),
-        np.empty(n),
-        np.empty(size),
-        np.empty(size),
-        lapack,
+        factor=room_for_factor(K, n),
+        rows=np.arange(n),
+        shift=shift,
+        X=np.empty((T, n), dtype=K.values.dtype),
+        H=np.empty((T, T)),
+        g=g,
+        share=share,
+        q=q,
+        per_alpha=per_alpha,
+        per_room=per_room,
+        h=h,
+        force=force,
+        pull=pull,
+        x0=np.empty((1, n), dtype=K.values.dtype),
+        rhs=np.empty(T),
     )
 
 
 @compiled
 def prepare(
-    K: Gram, pairs: Pairs, point: Point, ordered: bool, ridge: float, system: System
+    values: np.ndarray,
+    factored: bool | None,
+    lapack: np.ndarray,
+    ridge: float,
+    start: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    z: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray,
+    mu: np.ndarray,
+    v: np.ndarray,
+    ordered: bool,
+    factor: np.ndarray,
+    rows: np.ndarray,
+    shift: np.ndarray,
+    X: np.ndarray,
+    H: np.ndarray,
+    g: np.ndarray,
+    share: np.ndarray,
+    q: np.ndarray,
+    per_alpha: np.ndarray,
+    per_room: np.ndarray,
+    h: np.ndarray,
+    force: np.ndarray,
+    pull: np.ndarray,
+    x0: np.ndarray,
+    rhs: np.ndarray,
 ) -> bool:
     """Fill the system at this point; False if no ridge makes it positive definite."""
-    _set_weights(pairs, point, system)
-    lapack = system.lapack
-    if not factorise_shifted(K, system.rows, system.shift, ridge, system.factor, lapack):
+    _set_weights(start, alpha, z, w, cap, g, share, q, shift, per_alpha, per_room)
+    if not factorise_shifted(values, factored, rows, shift, ridge, factor, lapack):
         return False
-
-    n = system.q.size
-    system.X[:] = 0.0
-    for i in range(n):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            system.X[pairs.threshold[p], i] = system.share[p]
-    solve_shifted(K, system.rows, system.shift, system.factor, system.X, lapack)  # (N9)
-
-    H = system.H
-    H[:] = 0.0
-    row = np.empty(point.b.size)
-    for i in range(n):
-        add_sample(pairs, i, system.q[i], system.share, system.X, i, row, H)
-    if ordered:
-        for j in range(1, point.b.size):  # (N13) with (N12), the part in db
-            weight = point.mu[j] / point.v[j]
-            H[j, j] += weight
-            H[j - 1, j - 1] += weight
-            H[j, j - 1] -= weight
-    return factorise_small(H, least_pivot(H))
+    set_shares(start, threshold, rows, share, X)
+    solve_shifted(values, factored, rows, shift, factor, X, lapack)  # (N9)
+    return set_thresholds(start, threshold, rows, q, share, X, mu, v, ordered, 0.0, rhs, H)
 
 
-@compiled
-def _set_weights(pairs: Pairs, point: Point, system: System) -> None:
-    """g, q, share and 1/q at a point, (N1) and (N2)."""
-    for p in range(pairs.cap.size):  # loops over all pairs at once become vector instructions
-        system.per_alpha[p] = 1.0 / point.alpha[p]
-        system.per_room[p] = 1.0 / (pairs.cap[p] - point.alpha[p])
-        curvature = point.z[p] * system.per_alpha[p] + point.w[p] * system.per_room[p]
-        system.g[p] = 1.0 / curvature  # (N1)
-    for i in range(system.q.size):
-        q = NO_PAIRS
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            q += system.g[p]
-        system.q[i] = q
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            system.share[p] = system.g[p] / q  # (N2)
-        system.shift[i] = 1.0 / q
-
-
-@compiled
-def least_pivot(H: np.ndarray) -> float:
-    """The value to which smaller squared pivots of H are raised."""
-    return LEAST_PIVOT * max(np.max(np.diag(H)), 1e-300)
-
-
-@compiled
-def add_sample(
-    pairs: Pairs,
-    i: int,
-    q: float,
+@inner
+def _set_weights(
+    start: np.ndarray,
+    alpha: np.ndarray,
+    z: np.ndarray,
+    w: np.ndarray,
+    cap: np.ndarray,
+    g: np.ndarray,
     share: np.ndarray,
-    X: np.ndarray,
-    column: int,
-    row: np.ndarray,
-    H: np.ndarray,
+    q: np.ndarray,
+    shift: np.ndarray,
+    per_alpha: np.ndarray,
+    per_room: np.ndarray,
 ) -> None:
-    """Add to H what sample i, a column of X, contributes to (N10).
-
-    With g = q share this is q diag(share) + share (X - q share)'; the lower triangle is enough.
-    """
-    first, end = pairs.start[i], pairs.start[i + 1]
-    for k in range(row.size):
-        row[k] = X[k, column]
-    for p in range(first, end):
-        row[pairs.threshold[p]] -= q * share[p]
-    for p in range(first, end):
-        j = pairs.threshold[p]
-        for k in range(j + 1):
-            H[j, k] += share[p] * row[k]
-        H[j, j] += q * share[p]
+    """g, q, share and 1/q at a point, (N1) and (N2)."""
+    for p in range(cap.size):  # loops over all pairs at once become vector instructions
+        per_alpha[p] = 1.0 / alpha[p]
+        per_room[p] = 1.0 / (cap[p] - alpha[p])
+        g[p] = 1.0 / (z[p] * per_alpha[p] + w[p] * per_room[p])  # (N1)
+    for i in range(q.size):
+        total = NO_PAIRS
+        for p in range(start[i], start[i + 1]):
+            total += g[p]
+        q[i] = total
+        shift[i] = 1.0 / total
+        for p in range(start[i], start[i + 1]):
+            share[p] = g[p] / total  # (N2)
 
 
 @compiled
 def direction(
-    K: Gram,
-    pairs: Pairs,
-    point: Point,
+    values: np.ndarray,
+    factored: bool | None,
+    lapack: np.ndarray,
+    start: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    z: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray,
+    mu: np.ndarray,
+    v: np.ndarray,
     residual: np.ndarray,
     balance: np.ndarray,
-    targets: Targets,
-    system: System,
+    target_z: np.ndarray,
+    target_w: np.ndarray,
+    target_v: np.ndarray,
     ordered: bool,
-    step: Point,
-) -> None:
-    """Solve the Newton system for one set of targets; the solution is written into ``step``."""
-    n = system.q.size
-    h, force = np.empty_like(residual), np.empty_like(residual)
-    for p in range(h.size):
-        h[p] = targets.z[p] * system.per_alpha[p] - targets.w[p] * system.per_room[p]
-        h[p] -= residual[p]  # (N3)
-        force[p] = pairs.sign[p] * system.g[p] * h[p]
-    pull = np.zeros(n)
-    x0 = np.empty((1, n), dtype=system.factor.dtype)
-    for i in range(n):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            pull[i] += force[p]  # (N6)
-        x0[0, i] = pull[i] / system.q[i]
-    solve_shifted(K, system.rows, system.shift, system.factor, x0, system.lapack)  # (N9)
-    rhs = -balance
-    for i in range(n):
-        excess = pull[i] - x0[0, i]
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            rhs[pairs.threshold[p]] += system.share[p] * excess - force[p]  # (N11)
-    if ordered:
-        for j in range(1, point.b.size):  # (N13) with (N12), the part without db
-            apart = point.b[j] - point.b[j - 1] - point.v[j]
-            push = (targets.v[j] - point.mu[j] * apart) / point.v[j]
-            rhs[j] += push
-            rhs[j - 1] -= push
-    solve_small(system.H, rhs, step.b)
-    _substitute_back(pairs, point, targets, system, ordered, pull, x0[0], h, step)
-
-
-@compiled
-def _substitute_back(
-    pairs: Pairs,
-    point: Point,
-    targets: Targets,
-    system: System,
-    ordered: bool,
+    factor: np.ndarray,
+    rows: np.ndarray,
+    shift: np.ndarray,
+    X: np.ndarray,
+    H: np.ndarray,
+    g: np.ndarray,
+    share: np.ndarray,
+    q: np.ndarray,
+    per_alpha: np.ndarray,
+    per_room: np.ndarray,
+    h: np.ndarray,
+    force: np.ndarray,
     pull: np.ndarray,
     x0: np.ndarray,
-    h: np.ndarray,
-    step: Point,
-) -> None:
-    """The eliminated parts of a step, given its db."""
-    T = point.b.size
-    for i in range(system.q.size):
-        dbeta = float(x0[i])
-        for j in range(T):
-            dbeta += system.X[j, i] * step.b[j]  # (N9)
-        # (N7) keeps sum(sign dalpha) = dbeta exact whatever the error of the solve
-        df = (pull[i] - dbeta) / system.q[i]
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            df += system.share[p] * step.b[pairs.threshold[p]]
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            margin = pairs.sign[p] * (step.b[pairs.threshold[p]] - df)
-            step.alpha[p] = system.g[p] * (h[p] + margin)  # (N4)
+    rhs: np.ndarray,
+    step_alpha: np.ndarray,
+    step_z: np.ndarray,
+    step_w: np.ndarray,
+    step_b: np.ndarray,
+    step_mu: np.ndarray,
+    step_v: np.ndarray,
+) -> tuple[float, float]:
+    """Solve the Newton system for one set of targets; the solution is written into the step.
+
+    Returns the longest step, at most 1, that keeps everything non-negative, (I8), and the mean
+    product (I4) after it.
+    """
     for p in range(h.size):
-        step.z[p] = (targets.z[p] - point.z[p] * step.alpha[p]) * system.per_alpha[p]  # (N5)
-        step.w[p] = (targets.w[p] + point.w[p] * step.alpha[p]) * system.per_room[p]
+        h[p] = target_z[p] * per_alpha[p] - target_w[p] * per_room[p] - residual[p]  # (N3)
+        force[p] = sign[p] * g[p] * h[p]
+    for i in range(q.size):
+        total = 0.0
+        for p in range(start[i], start[i + 1]):
+            total += force[p]  # (N6)
+        pull[i] = total
+        x0[0, i] = total / q[i]
+    solve_shifted(values, factored, rows, shift, factor, x0, lapack)  # (N9)
+    for j in range(b.size):
+        rhs[j] = -balance[j]
+    if ordered:
+        for j in range(1, b.size):  # (N13) with (N12), the part without db
+            apart = b[j] - b[j - 1] - v[j]
+            push = (target_v[j] - mu[j] * apart) / v[j]
+            rhs[j] += push
+            rhs[j - 1] -= push
+    move_thresholds(start, threshold, rows, share, force, pull, x0, 0, H, rhs, step_b)
+    return _substitute_back(
+        start,
+        threshold,
+        sign,
+        cap,
+        alpha,
+        z,
+        w,
+        b,
+        mu,
+        v,
+        target_z,
+        target_w,
+        target_v,
+        ordered,
+        X,
+        g,
+        share,
+        q,
+        per_alpha,
+        per_room,
+        h,
+        pull,
+        x0,
+        step_alpha,
+        step_z,
+        step_w,
+        step_b,
+        step_mu,
+        step_v,
+    )
+
+
+@inner
+def _substitute_back(
+    start: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    z: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray,
+    mu: np.ndarray,
+    v: np.ndarray,
+    target_z: np.ndarray,
+    target_w: np.ndarray,
+    target_v: np.ndarray,
+    ordered: bool,
+    X: np.ndarray,
+    g: np.ndarray,
+    share: np.ndarray,
+    q: np.ndarray,
+    per_alpha: np.ndarray,
+    per_room: np.ndarray,
+    h: np.ndarray,
+    pull: np.ndarray,
+    x0: np.ndarray,
+    step_alpha: np.ndarray,
+    step_z: np.ndarray,
+    step_w: np.ndarray,
+    step_b: np.ndarray,
+    step_mu: np.ndarray,
+    step_v: np.ndarray,
+) -> tuple[float, float]:
+    """The eliminated parts of a step, given its db; its length and the mean product after it."""
+    T = b.size
+    for i in range(q.size):
+        dbeta = float(x0[0, i])
+        for j in range(T):
+            dbeta += X[j, i] * step_b[j]  # (N9)
+        # (N7) keeps sum(sign dalpha) = dbeta exact whatever the error of the solve
+        df = (pull[i] - dbeta) / q[i]
+        for p in range(start[i], start[i + 1]):
+            df += share[p] * step_b[threshold[p]]
+        for p in range(start[i], start[i + 1]):
+            step_alpha[p] = g[p] * (h[p] + sign[p] * (step_b[threshold[p]] - df))  # (N4)
+    for p in range(h.size):
+        step_z[p] = (target_z[p] - z[p] * step_alpha[p]) * per_alpha[p]  # (N5)
+        step_w[p] = (target_w[p] + w[p] * step_alpha[p]) * per_room[p]
+    # one maximum for each kind of variable: a single one would be a chain of dependent steps
+    low, high, least_z, least_w = 1.0, 1.0, 1.0, 1.0
+    for p in range(h.size):
+        low = max(low, -step_alpha[p] * per_alpha[p])
+        high = max(high, step_alpha[p] * per_room[p])
+        if -step_z[p] > least_z * z[p]:
+            least_z = -step_z[p] / z[p]
+        if -step_w[p] > least_w * w[p]:
+            least_w = -step_w[p] / w[p]
+    steepest = max(max(low, high), max(least_z, least_w))
     if ordered:
         for j in range(1, T):
-            apart = point.b[j] - point.b[j - 1] - point.v[j]
-            step.v[j] = step.b[j] - step.b[j - 1] + apart  # (N12)
-            step.mu[j] = (targets.v[j] - point.mu[j] * step.v[j]) / point.v[j]  # (N13)
+            apart = b[j] - b[j - 1] - v[j]
+            step_v[j] = step_b[j] - step_b[j - 1] + apart  # (N12)
+            step_mu[j] = (target_v[j] - mu[j] * step_v[j]) / v[j]  # (N13)
+            steepest = max(steepest, max(-step_mu[j] / mu[j], -step_v[j] / v[j]))
+    length, total = 1.0 / steepest, 0.0  # (I8)
+    for p in range(h.size):
+        moved = alpha[p] + length * step_alpha[p]
+        total += moved * (z[p] + length * step_z[p])
+        total += (cap[p] - moved) * (w[p] + length * step_w[p])
+    if ordered:
+        for j in range(1, T):
+            total += (mu[j] + length * step_mu[j]) * (v[j] + length * step_v[j])
+    return length, total / (2 * h.size + (T - 1 if ordered else 0))

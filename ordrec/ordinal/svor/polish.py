@@ -33,8 +33,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.linalg.small import factorise_small, solve_small
-from ordrec.ordinal.svor.compiled import compiled
+from ordrec.compiling import compiled, inner
+from ordrec.linalg.lapack import ADDRESSES
 from ordrec.ordinal.svor.gram import (
     Gram,
     factorise_shifted,
@@ -43,9 +43,9 @@ from ordrec.ordinal.svor.gram import (
     room_for_factor,
     solve_shifted,
 )
-from ordrec.ordinal.svor.newton_system import add_sample, least_pivot
 from ordrec.ordinal.svor.objective import signed_sums
 from ordrec.ordinal.svor.pairs import Pairs
+from ordrec.ordinal.svor.threshold_system import move_thresholds, set_shares, set_thresholds
 
 __all__ = ["newton_steps"]
 
@@ -59,11 +59,9 @@ class _Proximal(NamedTuple):
     alpha: np.ndarray  # (p,) centre
     mu: np.ndarray  # (T,) centre
     sigma: float  # in units of the caps
-    sigma_mu: float
-    ordered: bool
+    sigma_mu: float  # zero without ordering constraints
 
 
-@compiled
 def newton_steps(
     K: Gram,
     coarse: Gram,
@@ -73,7 +71,6 @@ def newton_steps(
     accuracy: float,
     max_steps: int,
     ridge: float,
-    lapack: np.ndarray,
     alpha: np.ndarray,
     b: np.ndarray,
     mu: np.ndarray,
@@ -86,172 +83,193 @@ def newton_steps(
     took, or -1 if more than max_steps would be needed: then the multipliers belong to no
     solution, and a new centre there would lead away.
     """
-    proximal = _Proximal(alpha.copy(), mu.copy(), sigma, sigma * np.max(pairs.cap), ordered)
-    beta = signed_sums(pairs, alpha)
-    n, T = f.size, b.size
+    sigma_mu = sigma * float(pairs.cap.max()) if ordered else 0.0
+    proximal = _Proximal(alpha.copy(), mu.copy(), sigma, sigma_mu)
+    n, T, dtype = f.size, b.size, coarse.values.dtype
+    beta, gap, q, dbeta, df = np.empty((5, n))
+    balance, db, rhs, row = np.empty((4, T))
+    H, share, force = np.empty((T, T)), np.empty_like(alpha), np.zeros_like(alpha)
+    signed_sums(pairs.start, pairs.sign, alpha, beta)
     largest = largest_entry(K)
-    share = np.empty_like(alpha)
-    dbeta, df, db = np.empty(n), np.empty(n), np.empty(T)
+    here = *pairs, *proximal, beta, f, b
+    to_look = *K.form, *here, alpha, mu, gap, balance, share, q, df
+    to_solve = *here, mu, gap, balance, share, q, H, rhs, row, force, dbeta, df, db
     for step in range(max_steps + 1):
-        _multipliers(pairs, proximal, f, b, alpha, mu)
-        gap = signed_sums(pairs, alpha) - beta  # (S3)
-        negligible = ROUNDING * np.max(alpha)
-        for i in range(n):
-            if abs(gap[i]) <= negligible:
-                gap[i] = 0.0  # exact zeros make the products below cheaper
-        balance = _balance(pairs, alpha, mu, T)
-        gram_times(K, gap, df)  # what f would change by if beta were made to fit alpha
-        error = max(np.max(np.abs(df)), largest * np.max(np.abs(balance)))
-        if error <= max(accuracy, largest * negligible):
+        negligible, of_f, of_balance = _look(*to_look)
+        if max(of_f, largest * of_balance) <= max(accuracy, largest * negligible):
             return step
         if step == max_steps:
             break
-        q = _free_weights(pairs, alpha, sigma, share)
-        if not _direction(
-            K, coarse, pairs, proximal, q, share, gap, balance, mu, ridge, lapack, dbeta, db
-        ):
+        free = np.flatnonzero(q)
+        solved = np.empty((T + 1, free.size), dtype=dtype)
+        factor, shift = room_for_factor(coarse, free.size), 1.0 / q[free]
+        room = free, shift, factor, solved, ridge, ADDRESSES
+        if not _step(*K.form, coarse.values, *to_solve, *room):
             break
-        gram_times(K, dbeta, df)
-        length = _line_search(pairs, proximal, beta, f, b, dbeta, df, db)
-        beta += length * dbeta
-        f += length * df
-        b += length * db
     return -1
 
 
 @compiled
-def _multipliers(
-    pairs: Pairs,
-    proximal: _Proximal,
+def _look(
+    values: np.ndarray,
+    factored: bool | None,
+    start: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    centre: np.ndarray,
+    mu_centre: np.ndarray,
+    sigma: float,
+    sigma_mu: float,
+    beta: np.ndarray,
     f: np.ndarray,
     b: np.ndarray,
     alpha: np.ndarray,
     mu: np.ndarray,
-) -> None:
-    """The multipliers that f and b imply, exactly on their bounds where they reach them."""
-    for i in range(f.size):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            cap = pairs.cap[p]
-            slack = 1.0 - pairs.sign[p] * (f[i] - b[pairs.threshold[p]])
-            alpha[p] = min(max(proximal.alpha[p] + proximal.sigma * cap * slack, 0.0), cap)  # (S1)
-    if proximal.ordered:
-        for j in range(1, b.size):
-            mu[j] = max(0.0, proximal.mu[j] + proximal.sigma_mu * (b[j - 1] - b[j]))  # (S2)
+    gap: np.ndarray,
+    balance: np.ndarray,
+    share: np.ndarray,
+    q: np.ndarray,
+    df: np.ndarray,
+) -> tuple[float, float, float]:
+    """The multipliers that f and b imply, exactly on their bounds where they reach them.
 
-
-@compiled
-def _balance(pairs: Pairs, alpha: np.ndarray, mu: np.ndarray, T: int) -> np.ndarray:
-    """How far the multipliers are from the equality of each threshold, (S4)."""
-    balance = np.zeros(T)
-    for p in range(alpha.size):
-        balance[pairs.threshold[p]] += pairs.sign[p] * alpha[p]
+    Then what must vanish, (S3) and (S4), and the weights q of the samples with share = g / q,
+    (S5). Returns the gap that counts as zero, and the largest entries of K gap, which is what f
+    would change by if beta were made to fit alpha, and of the balance.
+    """
+    T, largest = b.size, 0.0
+    for j in range(T):
+        balance[j] = 0.0
+    if sigma_mu > 0.0:
+        for j in range(1, T):
+            mu[j] = max(0.0, mu_centre[j] + sigma_mu * (b[j - 1] - b[j]))  # (S2)
     for j in range(1, T):
         balance[j] -= mu[j]
         balance[j - 1] += mu[j]
-    return balance
-
-
-@compiled
-def _free_weights(pairs: Pairs, alpha: np.ndarray, sigma: float, share: np.ndarray) -> np.ndarray:
-    """The sums q of g over the samples, (S5), and share = g / q."""
-    q = np.zeros(pairs.start.size - 1)
     for i in range(q.size):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            share[p] = sigma * pairs.cap[p] if 0.0 < alpha[p] < pairs.cap[p] else 0.0
-            q[i] += share[p]
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            share[p] = share[p] / q[i] if q[i] > 0.0 else 0.0
-    return q
+        total, weight = 0.0, 0.0
+        for p in range(start[i], start[i + 1]):
+            slack = 1.0 - sign[p] * (f[i] - b[threshold[p]])
+            alpha[p] = min(max(centre[p] + sigma * cap[p] * slack, 0.0), cap[p])  # (S1)
+            largest = max(largest, alpha[p])
+            total += sign[p] * alpha[p]
+            balance[threshold[p]] += sign[p] * alpha[p]
+            share[p] = sigma * cap[p] if 0.0 < alpha[p] < cap[p] else 0.0
+            weight += share[p]
+        for p in range(start[i], start[i + 1]):
+            share[p] = share[p] / weight if weight > 0.0 else 0.0
+        q[i] = weight
+        gap[i] = total - beta[i]
+    for i in range(q.size):
+        if abs(gap[i]) <= ROUNDING * largest:
+            gap[i] = 0.0  # exact zeros make the products with K cheaper
+    gram_times(values, factored, gap, df)
+    of_f, of_balance = 0.0, 0.0
+    for i in range(q.size):
+        of_f = max(of_f, abs(df[i]))
+    for j in range(T):
+        of_balance = max(of_balance, abs(balance[j]))
+    return ROUNDING * largest, of_f, of_balance
 
 
 @compiled
-def _direction(
-    K: Gram,
-    coarse: Gram,
-    pairs: Pairs,
-    proximal: _Proximal,
-    q: np.ndarray,
-    share: np.ndarray,
+def _step(
+    values: np.ndarray,
+    factored: bool | None,
+    coarse: np.ndarray,
+    start: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    centre: np.ndarray,
+    mu_centre: np.ndarray,
+    sigma: float,
+    sigma_mu: float,
+    beta: np.ndarray,
+    f: np.ndarray,
+    b: np.ndarray,
+    mu: np.ndarray,
     gap: np.ndarray,
     balance: np.ndarray,
-    mu: np.ndarray,
+    share: np.ndarray,
+    q: np.ndarray,
+    H: np.ndarray,
+    rhs: np.ndarray,
+    row: np.ndarray,
+    force: np.ndarray,
+    dbeta: np.ndarray,
+    df: np.ndarray,
+    db: np.ndarray,
+    free: np.ndarray,
+    shift: np.ndarray,
+    factor: np.ndarray,
+    solved: np.ndarray,
     ridge: float,
     lapack: np.ndarray,
-    dbeta: np.ndarray,
-    db: np.ndarray,
 ) -> bool:
-    """The Newton step of beta and b; False if its matrices have no factor."""
-    n, T = q.size, db.size
-    free = np.flatnonzero(q > 0.0)
-    settled = np.where(q > 0.0, 0.0, gap)  # samples on their bounds move by their gap alone
-    f_settled = np.zeros(n)
-    gram_times(K, settled, f_settled)
-
-    # one row per threshold for X, then x0, of (S7)
-    solved = np.zeros((T + 1, free.size), dtype=coarse.values.dtype)
+    """One Newton step of beta, f and b; False if its matrices have no factor."""
+    T = db.size
+    for i in range(q.size):
+        dbeta[i] = 0.0 if q[i] > 0.0 else gap[i]  # on their bounds: they move by their gap alone
+    gram_times(values, factored, dbeta, df)
+    set_shares(start, threshold, free, share, solved)  # one row per threshold for X, then x0
     for k in range(free.size):
         i = free[k]
-        solved[T, k] = gap[i] / q[i] - f_settled[i]  # (S6)
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            solved[pairs.threshold[p], k] = share[p]
+        solved[T, k] = gap[i] / q[i] - df[i]  # (S6)
     if free.size > 0:
-        shift, factor = 1.0 / q[free], room_for_factor(coarse, free.size)
-        if not factorise_shifted(coarse, free, shift, ridge, factor, lapack):
+        if not factorise_shifted(coarse, factored, free, shift, ridge, factor, lapack):
             return False
-        solve_shifted(coarse, free, shift, factor, solved, lapack)
-    if not _threshold_step(pairs, proximal, free, q, share, gap, balance, mu, solved, db):
+        solve_shifted(coarse, factored, free, shift, factor, solved, lapack)
+    for j in range(T):
+        db[j] = sigma_mu if mu[j] > 0.0 else 0.0  # the weights of ties
+        rhs[j] = 1.0
+    tied = sigma_mu > 0.0
+    if not set_thresholds(start, threshold, free, q, share, solved, db, rhs, tied, LIFT, row, H):
         return False
-
-    dbeta[:] = settled
+    for j in range(T):
+        rhs[j] = -balance[j]
+    move_thresholds(start, threshold, free, share, force, gap, solved, T, H, rhs, db)  # (S8)
     for k in range(free.size):
         step = float(solved[T, k])
         for j in range(T):
             step += solved[j, k] * db[j]
         dbeta[free[k]] = step  # (S7)
-    return True
-
-
-@compiled
-def _threshold_step(
-    pairs: Pairs,
-    proximal: _Proximal,
-    free: np.ndarray,
-    q: np.ndarray,
-    share: np.ndarray,
-    gap: np.ndarray,
-    balance: np.ndarray,
-    mu: np.ndarray,
-    solved: np.ndarray,
-    db: np.ndarray,
-) -> bool:
-    """The Newton step of b, (S8); False if H has no factor."""
-    T = db.size
-    H, row = np.zeros((T, T)), np.empty(T)
-    rhs = -balance
-    for k in range(free.size):
-        i = free[k]
-        add_sample(pairs, i, q[i], share, solved, k, row, H)  # (N10)
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            rhs[pairs.threshold[p]] += share[p] * (gap[i] - solved[T, k])  # (S8)
-    if proximal.ordered:
-        for j in range(1, T):
-            if mu[j] > 0.0:
-                H[j, j] += proximal.sigma_mu
-                H[j - 1, j - 1] += proximal.sigma_mu
-                H[j, j - 1] -= proximal.sigma_mu
-    lift = LIFT * max(1.0, np.max(np.diag(H)))
+    gram_times(values, factored, dbeta, df)
+    length = _line_search(
+        start,
+        threshold,
+        sign,
+        cap,
+        centre,
+        mu_centre,
+        sigma,
+        sigma_mu,
+        beta,
+        f,
+        b,
+        dbeta,
+        df,
+        db,
+    )
+    for i in range(f.size):
+        beta[i] += length * dbeta[i]
+        f[i] += length * df[i]
     for j in range(T):
-        H[j, j] += lift
-    if not factorise_small(H, least_pivot(H)):
-        return False
-    solve_small(H, rhs, db)
+        b[j] += length * db[j]
     return True
 
 
-@compiled
+@inner
 def _line_search(
-    pairs: Pairs,
-    proximal: _Proximal,
+    start: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    centre: np.ndarray,
+    mu_centre: np.ndarray,
+    sigma: float,
+    sigma_mu: float,
     beta: np.ndarray,
     f: np.ndarray,
     b: np.ndarray,
@@ -260,45 +278,31 @@ def _line_search(
     db: np.ndarray,
 ) -> float:
     """The length at which the slope (S9), which only grows, is a tenth of what it was or less."""
-    slope, curvature = np.dot(df, beta), np.dot(df, dbeta)
-    at_zero = slope + _slope(pairs, proximal, f, b, df, db, 0.0)
-    if at_zero >= 0.0:  # not a descent direction, by rounding: the solution is near
-        return 1.0
-    below, above, length = 0.0, np.inf, 1.0
-    for _ in range(40):
-        here = slope + length * curvature
-        here += _slope(pairs, proximal, f, b, df, db, length)
-        if abs(here) <= 0.1 * abs(at_zero):
+    at_zero, below, above, length = 0.0, 0.0, np.inf, 0.0
+    for attempt in range(41):
+        slope = 0.0
+        for i in range(f.size):
+            slope += df[i] * (beta[i] + length * dbeta[i])  # (S9), its quadratic term
+            for p in range(start[i], start[i + 1]):
+                j = threshold[p]
+                rate = sign[p] * (df[i] - db[j])
+                slack = 1.0 - sign[p] * (f[i] - b[j]) - length * rate
+                slope -= min(max(centre[p] + sigma * cap[p] * slack, 0.0), cap[p]) * rate
+        if sigma_mu > 0.0:
+            for j in range(1, b.size):
+                rate = db[j - 1] - db[j]
+                apart = b[j - 1] - b[j] + length * rate
+                slope += max(0.0, mu_centre[j] + sigma_mu * apart) * rate
+        if attempt == 0:
+            at_zero, length = slope, 1.0
+            if slope >= 0.0:  # not a descent direction, by rounding: the solution is near
+                return 1.0
+            continue
+        if abs(slope) <= 0.1 * abs(at_zero):
             break
-        if here < 0.0:
+        if slope < 0.0:
             below = length
         else:
             above = length
         length = 4.0 * length if above == np.inf else 0.5 * (below + above)
     return length
-
-
-@compiled
-def _slope(
-    pairs: Pairs,
-    proximal: _Proximal,
-    f: np.ndarray,
-    b: np.ndarray,
-    df: np.ndarray,
-    db: np.ndarray,
-    length: float,
-) -> float:
-    """Derivative of the losses, without the quadratic term, at a length along the step, (S9)."""
-    slope, sigma = 0.0, proximal.sigma
-    for i in range(f.size):
-        for p in range(pairs.start[i], pairs.start[i + 1]):
-            j, cap = pairs.threshold[p], pairs.cap[p]
-            rate = pairs.sign[p] * (df[i] - db[j])
-            slack = 1.0 - pairs.sign[p] * (f[i] - b[j]) - length * rate
-            slope -= min(max(proximal.alpha[p] + sigma * cap * slack, 0.0), cap) * rate
-    if proximal.ordered:
-        for j in range(1, b.size):
-            rate = db[j - 1] - db[j]
-            apart = b[j - 1] - b[j] + length * rate
-            slope += max(0.0, proximal.mu[j] + proximal.sigma_mu * apart) * rate
-    return slope

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.ordinal.svor.bounds import bounds_of
-from ordrec.ordinal.svor.compiled import compiled
+from ordrec.compiling import compiled, inner
+from ordrec.ordinal.svor.bounds import room_for_bounds, set_bounds
 from ordrec.ordinal.svor.gram import Gram, add_row, entry
 from ordrec.ordinal.svor.pairs import Pairs
 
@@ -25,11 +25,9 @@ __all__ = ["smo"]
 FLAT = 1e-12  # curvature below this, relative to the kernel, counts as none
 
 
-@compiled
 def smo(
     K: Gram,
     pairs: Pairs,
-    sample: np.ndarray,
     ordered: bool,
     tol: float,
     max_iter: int,
@@ -38,58 +36,90 @@ def smo(
     f: np.ndarray,
 ) -> int:
     """Lower the violation (19) to tol, in place, from any balanced point; returns the steps."""
-    for iteration in range(max_iter):
-        bounds = bounds_of(pairs, alpha, mu, f, ordered)
-        J = np.argmax(bounds.low - bounds.up)  # the active threshold
-        if not bounds.low[J] - bounds.up[J] > tol:
-            return iteration
-        _take_step(K, pairs, sample, bounds.low_pair[J], bounds.up_pair[J], alpha, mu, f)
-    return max_iter
+    bounds = room_for_bounds(mu.size)
+    return _smo(*K.form, *pairs, pairs.sample, ordered, tol, max_iter, alpha, mu, f, *bounds)
 
 
 @compiled
+def _smo(
+    values: np.ndarray,
+    factored: bool | None,
+    start: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    sample: np.ndarray,
+    ordered: bool,
+    tol: float,
+    max_iter: int,
+    alpha: np.ndarray,
+    mu: np.ndarray,
+    f: np.ndarray,
+    low: np.ndarray,
+    up: np.ndarray,
+    low_pair: np.ndarray,
+    up_pair: np.ndarray,
+) -> int:
+    for iteration in range(max_iter):
+        set_bounds(start, threshold, sign, cap, alpha, mu, f, ordered, low, up, low_pair, up_pair)
+        J = 0  # the active threshold
+        for j in range(1, mu.size):
+            if low[j] - up[j] > low[J] - up[J]:
+                J = j
+        if not low[J] - up[J] > tol:
+            return iteration
+        o, u = low_pair[J], up_pair[J]
+        length = _take_step(values, factored, threshold, sign, cap, sample, o, u, alpha, mu, f)
+        if sample[o] != sample[u]:
+            add_row(values, factored, sample[u], length, f)
+            add_row(values, factored, sample[o], -length, f)
+    return max_iter
+
+
+@inner
 def _take_step(
-    K: Gram,
-    pairs: Pairs,
+    values: np.ndarray,
+    factored: bool | None,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
     sample: np.ndarray,
     o: int,
     u: int,
     alpha: np.ndarray,
     mu: np.ndarray,
     f: np.ndarray,
-) -> None:
-    """Optimise alpha_o, alpha_u and the mu between their thresholds, (29)."""
+) -> float:
+    """Optimise alpha_o, alpha_u and the mu between their thresholds, (29); return the length."""
     i_o, i_u = sample[o], sample[u]
-    s_o, s_u = pairs.sign[o], pairs.sign[u]  # (30)
-    j_o, j_u = pairs.threshold[o], pairs.threshold[u]
+    s_o, s_u = sign[o], sign[u]  # (30)
+    j_o, j_u = threshold[o], threshold[u]
     slope = (f[i_o] - s_o) - (f[i_u] - s_u)  # b_low - b_up > 0
-    scale = entry(K, i_o, i_o) + entry(K, i_u, i_u)
-    curvature = scale - 2.0 * entry(K, i_o, i_u)
+    scale = entry(values, factored, i_o, i_o) + entry(values, factored, i_u, i_u)
+    curvature = scale - 2.0 * entry(values, factored, i_o, i_u)
     length = slope / curvature if curvature > FLAT * scale else np.inf  # -Delta mu of (33)
 
     # s_o alpha_o falls and s_u alpha_u rises by the length; each has a bound to meet
-    length = min(length, alpha[o] if s_o > 0 else pairs.cap[o] - alpha[o])
-    length = min(length, pairs.cap[u] - alpha[u] if s_u > 0 else alpha[u])
+    length = min(length, alpha[o] if s_o > 0 else cap[o] - alpha[o])
+    length = min(length, cap[u] - alpha[u] if s_u > 0 else alpha[u])
     for j in range(j_u + 1, j_o + 1):  # mu falls when the upper threshold gives, (32)
         length = min(length, mu[j])
 
-    _shift(pairs, alpha, o, -s_o * length)  # (31)
-    _shift(pairs, alpha, u, s_u * length)
+    alpha[o] = _shifted(alpha[o], -s_o * length, cap[o])  # (31)
+    alpha[u] = _shifted(alpha[u], s_u * length, cap[u])
     for j in range(j_u + 1, j_o + 1):
         mu[j] = max(0.0, mu[j] - length)
     for j in range(j_o + 1, j_u + 1):
         mu[j] += length
-    if i_o != i_u:
-        add_row(K, i_u, length, f)
-        add_row(K, i_o, -length, f)
+    return length
 
 
-@compiled
-def _shift(pairs: Pairs, alpha: np.ndarray, p: int, amount: float) -> None:
-    """Add to a multiplier; a step to a bound ends exactly on it."""
-    moved, cap = alpha[p] + amount, pairs.cap[p]
+@inner
+def _shifted(alpha: float, amount: float, cap: float) -> float:
+    """A multiplier plus an amount; a step to a bound ends exactly on it."""
+    moved = alpha + amount
     if amount < 0.0 and moved <= 1e-14 * cap:
-        moved = 0.0
-    elif amount > 0.0 and moved >= cap * (1.0 - 1e-14):
-        moved = cap
-    alpha[p] = moved
+        return 0.0
+    if amount > 0.0 and moved >= cap * (1.0 - 1e-14):
+        return cap
+    return moved

@@ -7,24 +7,22 @@ at most ``tol`` and the gap at most ``tol / 10`` of the objective.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.linalg.lapack import ADDRESSES
+from ordrec.compiling import compiled
 from ordrec.ordinal.solution import Solution
-from ordrec.ordinal.svor.bounds import bounds_of, implied_thresholds
-from ordrec.ordinal.svor.compiled import compiled
+from ordrec.ordinal.svor.bounds import implied_thresholds, room_for_bounds, set_bounds
 from ordrec.ordinal.svor.feasible import restore_balance, snap
 from ordrec.ordinal.svor.gram import Gram, as_gram, gram_times
-from ordrec.ordinal.svor.interior import cold_start, interior_point
+from ordrec.ordinal.svor.interior import Interior, cold_start, interior_point
 from ordrec.ordinal.svor.newton_system import Point
-from ordrec.ordinal.svor.objective import dual_objective, primal_objective, signed_sums
+from ordrec.ordinal.svor.objective import primal_and_dual, signed_sums
 from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
 from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
-from ordrec.parallel import one_blas_thread
+from ordrec.parallel import blas_for
 
 __all__ = ["GAP_PER_TOL", "Warm", "solve_pairs"]
 
@@ -139,7 +137,7 @@ def _run(
     if method == "smo":
         steps = max(1_000_000, 1000 * K.values.shape[0]) if max_iter is None else max_iter
         alpha, mu = np.zeros(pairs.cap.size), np.zeros(T)
-        end = _finish(K, pairs, pairs.sample, alpha, mu, np.zeros(T), ordered, tol, steps, 0)
+        end = _finish(K, pairs, alpha, mu, np.zeros(T), ordered, tol, steps, 0)
         return end, cold, 0.0
     if start is not None and np.array_equal(start.pairs.threshold, pairs.threshold):
         if np.all(start.alpha <= pairs.cap) and np.all(start.alpha < start.pairs.cap):
@@ -175,31 +173,14 @@ def _interior(
     steps = 200 if max_iter is None else max_iter
     small = K.values.shape[0] <= SMALL_PROBLEM
     correctors = 2 if small else 6
-    gap, T = INTERIOR_PER_GAP * GAP_PER_TOL * tol, start.b.size
+    gap = INTERIOR_PER_GAP * GAP_PER_TOL * tol
     as_it_is = K.values.dtype == np.float32 or tol < SINGLE_TOL or K.factored
     precisions = [K] if as_it_is else [Gram(K.values.astype(np.float32), False), K]
-    # in small problems a second BLAS thread doubles the time
-    with one_blas_thread() if small or K.factored else nullcontext():
+    with blas_for(0 if K.factored else K.values.shape[0]):
         for coarse in precisions:
             ridge = _ridge(coarse)
-            end = interior_point(
-                coarse, pairs, T, ordered, gap, steps, correctors, ridge, ADDRESSES, start
-            )
-            outcome = _polish(
-                K,
-                coarse,
-                pairs,
-                pairs.sample,
-                end.alpha,
-                end.b,
-                end.mu,
-                end.n_iter,
-                ordered,
-                tol,
-                steps,
-                ridge,
-                ADDRESSES,
-            )
+            end = interior_point(coarse, pairs, ordered, gap, steps, correctors, ridge, start)
+            outcome = _polish(K, coarse, pairs, end, ordered, tol, steps, ridge)
             if _good(outcome, tol, pairs.cap.sum()):
                 break
     return outcome, end.early
@@ -213,49 +194,33 @@ def _ridge(K: Gram) -> float:
     return (1e-6 if K.values.dtype == np.float32 else 1e-12) * (scale or 1.0)
 
 
-@compiled
 def _polish(
     K: Gram,
     coarse: Gram,
     pairs: Pairs,
-    sample: np.ndarray,
-    alpha: np.ndarray,
-    b: np.ndarray,
-    mu: np.ndarray,
-    n_iter: int,
+    end: Interior,
     ordered: bool,
     tol: float,
     max_iter: int,
     ridge: float,
-    lapack: np.ndarray,
 ) -> _Outcome:
     """Newton steps at growing sigma, and steps of SMO if they do not suffice."""
-    if not np.isfinite(np.sum(alpha)):
+    alpha, b, mu, n_iter = end.alpha, end.b, end.mu, end.n_iter
+    if not np.isfinite(alpha.sum()):
         alpha[:], b[:], mu[:] = 0.0, 0.0, 0.0
     if not ordered:
         mu[:] = 0.0
     f = np.empty(K.values.shape[0])
-    gram_times(K, signed_sums(pairs, alpha), f)
+    gram_times(*K.form, _beta(pairs, alpha), f)
 
-    sigma = FIRST_SIGMA
+    sigma, accuracy = FIRST_SIGMA, NEWTON_PER_TOL * tol
+    total_cap = float(pairs.cap.sum())
     best = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter)
     for _ in range(LEVELS):
         budget = min(STEPS_PER_LEVEL, max_iter - n_iter)
         before = (alpha.copy(), b.copy(), mu.copy(), f.copy())
         steps = newton_steps(
-            K,
-            coarse,
-            pairs,
-            ordered,
-            sigma,
-            NEWTON_PER_TOL * tol,
-            budget,
-            ridge,
-            lapack,
-            alpha,
-            b,
-            mu,
-            f,
+            K, coarse, pairs, ordered, sigma, accuracy, budget, ridge, alpha, b, mu, f
         )
         if steps < 0:  # a smaller sigma stays closer to where it starts from
             n_iter += budget
@@ -266,23 +231,20 @@ def _polish(
         outcome = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter)
         if outcome.violation <= best.violation:
             best = outcome
-        if _good(outcome, tol, np.sum(pairs.cap)):
+        if _good(outcome, tol, total_cap):
             return outcome
         sigma *= 10.0
-    if (
-        n_iter >= max_iter or coarse.values.itemsize < K.values.itemsize
-    ):  # double precision comes next
+    in_double_next = coarse.values.itemsize < K.values.itemsize
+    if n_iter >= max_iter or in_double_next:
         return best
     budget = SMO_STEPS_PER_SAMPLE * K.values.shape[0]
     alpha, mu = best.alpha.copy(), best.mu.copy()
-    return _finish(K, pairs, sample, alpha, mu, best.b, ordered, tol, budget, n_iter)
+    return _finish(K, pairs, alpha, mu, best.b, ordered, tol, budget, n_iter)
 
 
-@compiled
 def _finish(
     K: Gram,
     pairs: Pairs,
-    sample: np.ndarray,
     alpha: np.ndarray,
     mu: np.ndarray,
     b: np.ndarray,
@@ -295,15 +257,14 @@ def _finish(
     f = np.empty(K.values.shape[0])
     stop, used = tol, 0
     while True:
-        gram_times(K, signed_sums(pairs, alpha), f)  # afresh: updates accumulate rounding
-        used += smo(K, pairs, sample, ordered, stop, max_steps - used, alpha, mu, f)
+        gram_times(*K.form, _beta(pairs, alpha), f)  # afresh: updates accumulate rounding
+        used += smo(K, pairs, ordered, stop, max_steps - used, alpha, mu, f)
         outcome = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter + used)
-        if _good(outcome, tol, np.sum(pairs.cap)) or used >= max_steps or stop < 1e-6 * tol:
+        if _good(outcome, tol, float(pairs.cap.sum())) or used >= max_steps or stop < 1e-6 * tol:
             return outcome
         stop *= 0.2
 
 
-@compiled
 def _measure(
     K: Gram,
     pairs: Pairs,
@@ -316,20 +277,71 @@ def _measure(
 ) -> _Outcome:
     """Make the multipliers exactly feasible; violation, thresholds and objectives from scratch."""
     alpha, mu = alpha.copy(), mu.copy()
-    snap(pairs, alpha, 1e-13)
-    restore_balance(pairs, alpha, mu, f, b, ordered)
-    beta = signed_sums(pairs, alpha)
-    scores = np.empty(f.size)
-    gram_times(K, beta, scores)
-    bounds = bounds_of(pairs, alpha, mu, scores, ordered)
-    violation = max(0.0, np.max(bounds.low - bounds.up))
-    thresholds = implied_thresholds(bounds)
-    primal = primal_objective(pairs, beta, scores, thresholds)
-    dual = dual_objective(alpha, beta, scores)
+    beta, scores = np.empty((2, f.size))
+    thresholds, sums = np.empty((2, mu.size))
+    free, bounds = np.empty(alpha.size, dtype=np.int64), room_for_bounds(mu.size)
+    violation, primal, dual = _measured(
+        *K.form,
+        *pairs,
+        alpha,
+        mu,
+        f,
+        b,
+        ordered,
+        beta,
+        scores,
+        *bounds,
+        thresholds,
+        free,
+        sums,
+    )
     return _Outcome(alpha, mu, beta, scores, thresholds, violation, primal, dual, n_iter)
 
 
 @compiled
+def _measured(
+    values: np.ndarray,
+    factored: bool | None,
+    start: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    mu: np.ndarray,
+    f: np.ndarray,
+    b: np.ndarray,
+    ordered: bool,
+    beta: np.ndarray,
+    scores: np.ndarray,
+    low: np.ndarray,
+    up: np.ndarray,
+    low_pair: np.ndarray,
+    up_pair: np.ndarray,
+    thresholds: np.ndarray,
+    free: np.ndarray,
+    sums: np.ndarray,
+) -> tuple[float, float, float]:
+    """Violation, primal and dual objective; the rest is overwritten."""
+    snap(cap, alpha, 1e-13)
+    restore_balance(start, threshold, sign, cap, alpha, mu, f, b, ordered, free, sums)
+    signed_sums(start, sign, alpha, beta)
+    gram_times(values, factored, beta, scores)
+    set_bounds(start, threshold, sign, cap, alpha, mu, scores, ordered, low, up, low_pair, up_pair)
+    implied_thresholds(low, up, thresholds)
+    violation = 0.0
+    for j in range(mu.size):
+        violation = max(violation, low[j] - up[j])
+    primal, dual = primal_and_dual(start, threshold, sign, cap, alpha, beta, scores, thresholds)
+    return violation, primal, dual
+
+
+def _beta(pairs: Pairs, alpha: np.ndarray) -> np.ndarray:
+    """The signed sums of the multipliers, (8)."""
+    beta = np.empty(pairs.start.size - 1)
+    signed_sums(pairs.start, pairs.sign, alpha, beta)
+    return beta
+
+
 def _good(outcome: _Outcome, tol: float, total_cap: float) -> bool:
     """Whether violation and gap are within their bounds."""
     gap = outcome.primal - outcome.dual

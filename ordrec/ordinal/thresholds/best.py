@@ -13,7 +13,8 @@ scores are never separated. Where several cuts are equally good, the middle one 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ordrec.compiling import compiled
 
 __all__ = ["best_thresholds"]
 
@@ -54,7 +55,7 @@ def best_thresholds(
     return 0.5 * (edges[cuts] + edges[cuts + 1])
 
 
-@njit(cache=True)
+@compiled
 def _best_cuts(cost: np.ndarray) -> np.ndarray:
     """How many of the sorted values lie below each threshold; cost is (n values, n_ranks)."""
     n, n_ranks = cost.shape

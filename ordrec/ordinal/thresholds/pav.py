@@ -10,12 +10,13 @@ do not overflow.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ordrec.compiling import compiled
 
 __all__ = ["pooled_thresholds"]
 
 
-@njit(cache=True)
+@compiled
 def pooled_thresholds(log_below: np.ndarray, log_above: np.ndarray) -> np.ndarray:
     """Return ordered t from ``log_below = ln B`` and ``log_above = ln A``, both finite.
 

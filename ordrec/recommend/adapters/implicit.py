@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ordrec.errors import ArgumentError
-from ordrec.parallel import one_blas_thread
+from ordrec.parallel import forked, one_blas_thread
 from ordrec.ratings import Ratings
 from ordrec.recommend.adapters.peers import import_peer
 from ordrec.recommend.base import IdMappedModel, codes_of
@@ -45,8 +45,14 @@ class ImplicitModel(IdMappedModel):
         self._rated = sparse.csr_matrix(ratings.matrix(self.entries).T)
         self.model_ = copy.deepcopy(self.model)
         with one_blas_thread():
-            self.model_.fit(self._rated, show_progress=False)
+            self._peer().fit(self._rated, show_progress=False)
         return self
+
+    def _peer(self) -> Any:
+        """The recommender; in a forked process its threads would wait for ever, so it has one."""
+        if forked() and hasattr(self.model_, "num_threads"):
+            self.model_.num_threads = 1
+        return self.model_
 
     def scores(self, users: Any, items: Any) -> np.ndarray:
         """Return the recommender's scores, one per pair; pairs without one score below the rest."""
@@ -57,7 +63,7 @@ class ImplicitModel(IdMappedModel):
             wanted = np.unique(item_codes[mine])
             if not wanted.size:
                 continue
-            ids, values = self.model_.recommend(
+            ids, values = self._peer().recommend(
                 user, self._rated[user], N=wanted.size, filter_already_liked_items=False,
                 items=wanted,
             )  # fmt: skip
@@ -78,7 +84,7 @@ class ImplicitModel(IdMappedModel):
         known = np.flatnonzero(codes >= 0)
         scores = np.full((codes.size, len(self.item_ids_)), -np.inf)
         if known.size:
-            ids, values = self.model_.recommend(
+            ids, values = self._peer().recommend(
                 codes[known], self._rated[codes[known]], N=scores.shape[1],
                 filter_already_liked_items=False,
             )  # fmt: skip

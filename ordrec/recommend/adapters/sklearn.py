@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
 from ordrec.errors import ArgumentError
+from ordrec.parallel import openmp_that_returns
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel
 
@@ -59,7 +60,8 @@ class SklearnModel(IdMappedModel):
         self._sides = [self._side(*side) for side in zip(counts, tables, strict=True)]
         self._classifies = is_classifier(self.estimator)
         y = ratings.levels.astype(np.int64) if self._classifies else ratings.values
-        self.model_ = clone(self.estimator).fit(self._pairs(ratings.users, ratings.items), y)
+        with openmp_that_returns():
+            self.model_ = clone(self.estimator).fit(self._pairs(ratings.users, ratings.items), y)
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
@@ -67,7 +69,8 @@ class SklearnModel(IdMappedModel):
         codes = self._codes(users, items)
         if not codes[0].size:
             return np.zeros(0)
-        predicted = self.model_.predict(self._pairs(*codes))
+        with openmp_that_returns():
+            predicted = self.model_.predict(self._pairs(*codes))
         return self.scale_.values[predicted] if self._classifies else self._clipped(predicted)
 
     @available_if(lambda model: hasattr(model.estimator, "predict_proba"))
@@ -76,7 +79,8 @@ class SklearnModel(IdMappedModel):
         codes = self._codes(users, items)
         p = np.zeros((codes[0].size, self.scale_.n_ranks))
         if codes[0].size:
-            p[:, self.model_.classes_] = self.model_.predict_proba(self._pairs(*codes))
+            with openmp_that_returns():
+                p[:, self.model_.classes_] = self.model_.predict_proba(self._pairs(*codes))
         return p
 
     def _side(self, n_rows: int, table: pd.DataFrame | None) -> sparse.csr_matrix:

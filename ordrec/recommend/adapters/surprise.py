@@ -52,7 +52,7 @@ class SurpriseModel(IdMappedModel):
         frame = pd.DataFrame(
             {"user": ratings.users, "item": ratings.items, "rating": ratings.values}
         )
-        low, high = ratings.scale.values[[0, -1]].tolist()
+        low, high = ratings.scale.low, ratings.scale.high
         table = surprise.Dataset.load_from_df(frame, surprise.Reader(rating_scale=(low, high)))
         self.model_.verbose = False
         self.model_.fit(table.build_full_trainset())

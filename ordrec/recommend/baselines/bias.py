@@ -84,7 +84,8 @@ class BiasModel(IdMappedModel):
 
     def fold_in(self, ratings: Ratings) -> BiasModel:
         """Return a model with new biases for these users; the item biases are kept."""
-        self._levels_on_scale(ratings)  # refuses ratings off the scale
+        self._check_fitted()
+        ratings = ratings.on_scale(self.scale_)
         user_ids, users, items = self._with_users_of(ratings)
         model = copy.copy(self)
         model.user_ids_ = user_ids

@@ -45,7 +45,7 @@ class GlobalMean(IdMappedModel):
 def mean_on(scale: Scale, metadata: dict[str, Any]) -> float:
     """Return the mean rating in a file's metadata, checked to be a number within the scale."""
     mean = float(metadata["mean"])
-    low, high = scale.values[[0, -1]]
+    low, high = scale.low, scale.high
     if not low <= mean <= high:
         raise ModelFileError(f"the mean rating {mean:g} is not on the scale {scale}")
     return mean

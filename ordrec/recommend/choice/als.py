@@ -45,7 +45,7 @@ class ImplicitALS(FactorModel):
     iterations : int
         Sweeps over items and users.
     n_jobs : int, optional
-        Threads; -1 means all cores. The result is the same for any number.
+        Threads; all cores by default. The result is the same for any number.
     random_state : int
         Of the starting factors.
 

@@ -26,6 +26,8 @@ CHOOSING_ITEMS = 2500  # the ridge is chosen among these, as a solution takes n_
 FEW_USERS = 20  # fewer users than this cannot choose anything
 LARGEST_IN_DOUBLE = 2_000  # items; more are solved in single precision
 
+MOST_POWER = 2  # of numbers of ratings: beyond it they overflow single precision
+
 
 @dataclass(eq=False)
 class EASE(ChoiceModel):
@@ -53,7 +55,7 @@ class EASE(ChoiceModel):
         up to 0.2 more. Where all items take more, only those with the most
         ratings get weights, with a warning.
     n_jobs : int, optional
-        Threads that sum up the Gram matrices; -1 means all cores.
+        Threads that sum up the Gram matrices; all cores by default.
 
     Attributes
     ----------
@@ -97,8 +99,7 @@ class EASE(ChoiceModel):
         self, history: sparse.csr_array, n_ranks: int, rng: np.random.Generator
     ) -> None:
         """Learn the weights from histories alone; ``rng`` draws users to choose the ridge by."""
-        if self.regularization is not None and not self.regularization > 0:
-            raise ArgumentError(f"regularization must be above 0, got {self.regularization}")
+        self._check_parameters()
         inputs, n_jobs = self.inputs(history), worker_count(self.n_jobs)
         problem = inputs.problem(n_jobs)
         self.tried_: dict[float, float] = {}
@@ -110,6 +111,16 @@ class EASE(ChoiceModel):
         self.kept_items_, self.mean_count_ = inputs.kept, inputs.mean_count
         B = problem.solve(inputs.ridges(ridge)).weights()
         self.weights_ = np.ascontiguousarray(B, dtype=np.float32)
+
+    def _check_parameters(self) -> None:
+        if self.regularization is not None and not self.regularization > 0:
+            raise ArgumentError(f"regularization must be above 0, got {self.regularization}")
+        for name in ("user_power", "item_power"):
+            if not abs(getattr(self, name)) <= MOST_POWER:
+                raise ArgumentError(
+                    f"{name} must lie between -{MOST_POWER} and {MOST_POWER}, "
+                    f"got {getattr(self, name)}"
+                )
 
     def inputs(self, history: sparse.csr_array) -> EaseInputs:
         """Return what the regressions on these histories are made of."""
@@ -170,6 +181,7 @@ class EASE(ChoiceModel):
         return arrays, {"mean_count": self.mean_count_, "regularization": self.regularization_}
 
     def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
+        self._check_parameters()
         n_items = len(self.item_ids_)
         self.kept_items_ = take(arrays, "kept_items", np.int64, (None,), low=0, high=n_items - 1)
         n_kept = self.kept_items_.size

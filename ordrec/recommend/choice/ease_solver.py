@@ -25,9 +25,9 @@ from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 from scipy import linalg, sparse
 
+from ordrec.compiling import compiled
 from ordrec.parallel.spans import over_spans
 
 __all__ = ["EaseProblem", "EaseSolution"]
@@ -157,7 +157,7 @@ def _inverse(A: np.ndarray) -> np.ndarray:
     return inverse.T
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mirror(A):  # type: ignore[no-untyped-def]
     """Copy the upper triangle to the lower one, tile by tile."""
     n, tile = A.shape[0], 64
@@ -185,7 +185,7 @@ def _gram_matrices(
     return ZZ, ZY
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sum_rows(first, stop, item_start, users, user_values, start, items, values, factors, ZZ, ZY):  # type: ignore[no-untyped-def]
     """Rows ``first..stop`` of both Gram matrices."""
     n_items = ZZ.shape[0]

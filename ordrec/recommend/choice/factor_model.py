@@ -15,9 +15,9 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from ordrec.compiling import compiled
 from ordrec.linalg.lapack import ADDRESSES, factorise, solve_factorised
 from ordrec.parallel import one_blas_thread
 from ordrec.parallel.spans import over_spans
@@ -117,7 +117,7 @@ def solve_rows(
     return X
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _solve_span(first, stop, start, index, extra, pull, Q, base, ridge, addresses, X):  # type: ignore[no-untyped-def]
     rank = Q.shape[1]
     A, right = np.empty((rank, rank), Q.dtype), np.empty((1, rank), Q.dtype)

@@ -73,7 +73,7 @@ class ChoiceMixture(ChoiceModel):
     max_memory : float
         Gigabytes, see `EASE`. Items without weights in EASE are scored by ALS alone.
     n_jobs : int, optional
-        Threads; -1 means all cores.
+        Threads; all cores by default.
     random_state : int
 
     Attributes

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from ordrec.compiling import compiled
 from ordrec.ratings import Ratings
 from ordrec.recommend.lists import rank_gains
 
@@ -65,7 +65,7 @@ def left_out_quality(scores: np.ndarray, history: sparse.csr_array, n_ranks: int
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mean_discounts(scores, start, items, gains, depth, result):  # type: ignore[no-untyped-def]
     for row in range(start.size - 1):
         seen = np.zeros(scores.shape[1], np.bool_)

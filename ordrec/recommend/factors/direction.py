@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
+from ordrec.errors import ModelFileError
 from ordrec.linalg.lapack import ADDRESSES
 from ordrec.persistence import take, take_covariance
 from ordrec.recommend.factors.row_priors import (
@@ -30,6 +31,9 @@ BOUND_SWEEPS = 3  # at the start, with the weights of the bound (4) in full
 FLOOR = 0.5  # of the weights afterwards, in units of those of the bound
 START_STEP_VARIANCE = 0.1
 FOLD_IN_STEPS = 8
+FEW = 3  # ratings up to which a row takes part in every third sweep: it moves little by itself
+EVERY = 3
+ANY = 2**62
 DRIFT_STEPS = 3  # of a new user's drift, each with that many steps of the row
 NO_DRIFT = np.zeros((0, 2), np.float32)
 
@@ -157,11 +161,14 @@ class Direction:
         sides: tuple[int, int],
         n_pattern: int,
         n_steps: int,
+        dated: bool,
     ) -> Direction:
         """Restore a direction: numbers of users and items, of side columns, of other features."""
         parts: list[Any] = []
         width = take(arrays, f"{name}.users.mean", np.float32, (None, None)).shape[1]
         rank = width - n_steps
+        if rank < 1:
+            raise ModelFileError(f"array '{name}.users.mean' has {width} columns, too few")
         for side, n_rows in zip(("users", "items"), rows, strict=True):
             place = f"{name}.{side}"
             parts.append(RowPosteriors.from_arrays(place, arrays, n_rows + 1, rank, n_steps))
@@ -171,9 +178,7 @@ class Direction:
         for side, n_side in zip(("users", "items"), sides, strict=True):
             place = f"{name}.cold_{side}"
             parts.append(ColdPrior.from_arrays(place, arrays, n_side, rank, n_steps))
-        drift = None
-        if f"{name}.drift.times" in arrays:
-            drift = UserDrift.from_arrays(f"{name}.drift", arrays, rows[0])
+        drift = UserDrift.from_arrays(f"{name}.drift", arrays, rows[0]) if dated else None
         users, items, user_prior, item_prior, cold_users, cold_items = parts
         return cls(users, items, user_prior, item_prior, cold_users, cold_items, drift)
 
@@ -213,25 +218,29 @@ class Fit:
         """A copy that goes on with drift, (7)."""
         fit = copy.copy(self)
         fit._users, fit._items = self._users.copy(), self._items.copy()
-        fit._user_prior, fit._item_prior = copy.copy(self._user_prior), copy.copy(self._item_prior)
+        fit._user_prior, fit._item_prior = self._user_prior.copy(), self._item_prior.copy()
         assert self._task.times is not None
         fit._drift = UserDrift.of(self._task.by_user.start, self._task.times)
         return fit
 
     def sweep(self) -> None:
         """Update the users, the items, their priors and the drift."""
-        by_user, by_item = NO_DRIFT, NO_DRIFT
         if self._drift is not None:
             self._drift = self._drift.updated(
                 self._task.by_user, self._users, self._items, self._threads
             )
-            by_user = self._drift.smoothed
-            by_item = by_user[self._task.item_order]
+        by_user, by_item = self._drifts()
         # the first factors are too small to learn a prior from
         learn = self._n_sweeps > 0
         self._update(self._task.by_user, by_user, self._items, self._user_prior, self._users, learn)
         self._update(self._task.by_item, by_item, self._users, self._item_prior, self._items, learn)
         self._n_sweeps += 1
+
+    def _drifts(self) -> tuple[np.ndarray, np.ndarray]:
+        """The drift of each rating, by user and by item."""
+        if self._drift is None:
+            return NO_DRIFT, NO_DRIFT
+        return self._drift.smoothed, self._drift.smoothed[self._task.item_order]
 
     def _update(
         self,
@@ -242,19 +251,37 @@ class Fit:
         rows: RowPosteriors,
         learn: bool,
     ) -> None:
+        """Update rows and learn their prior, or update all of them once with the prior as it is."""
+        spans = [(FEW + 1, ANY)]
+        if not learn or self._n_sweeps % EVERY == 1:
+            spans.append((1, FEW))
+        for span in spans:
+            prior.covariances[span] = self._solve(span, ratings, drift, others, prior, rows)
+        if learn:
+            prior.learn(rows.mean)
+
+    def _solve(
+        self,
+        span: tuple[int, int],
+        ratings: GroupedRatings,
+        drift: np.ndarray,
+        others: RowPosteriors,
+        prior: RowPrior,
+        rows: RowPosteriors,
+    ) -> np.ndarray:
+        """New posteriors of the rows with so many ratings; return the sum of the covariances."""
         pieces = ratings.pieces()
         P, floor = prior.P.astype(np.float32), 1.0 if self._n_sweeps < BOUND_SWEEPS else FLOOR
         covariances = np.zeros((len(pieces), *P.shape))
 
         def update(piece: int) -> None:
             update_rows(
-                *pieces[piece], *ratings.arrays, drift, *others.arrays, prior.pulls, P, floor,
-                *rows.arrays, covariances[piece], ADDRESSES,
+                *pieces[piece], *span, *ratings.arrays, drift, *others.arrays, prior.pulls, P,
+                floor, *rows.arrays, covariances[piece], ADDRESSES,
             )  # fmt: skip
 
         list(self._threads.map(update, range(len(pieces))))  # raises what the threads raise
-        if learn:
-            prior.learn(rows.mean, covariances.sum(axis=0))
+        return covariances.sum(axis=0)
 
     def training_losses(self, sample: np.ndarray) -> np.ndarray:
         """Negative log-likelihoods of some of the ratings, by their numbers in ``by_user``."""
@@ -269,7 +296,8 @@ class Fit:
     def direction(self) -> Direction:
         """The result: users solved once more, rows without ratings from their side data."""
         task = self._task
-        by_user = NO_DRIFT if self._drift is None else self._drift.smoothed
+        by_user, by_item = self._drifts()
+        self._update(task.by_item, by_item, self._users, self._item_prior, self._items, False)
         self._update(task.by_user, by_user, self._items, self._user_prior, self._users, False)
         drift = self._drift
         if drift is not None:
@@ -313,8 +341,9 @@ class _Folding:
         covariances = np.zeros(self._P.shape)
         for step in range(FOLD_IN_STEPS):
             update_rows(
-                0, len(rows.mean), *ratings.arrays, drift, *others.arrays, self._pulls, self._P,
-                1.0 if step < BOUND_SWEEPS else FLOOR, *rows.arrays, covariances, ADDRESSES,
+                0, len(rows.mean), 1, ANY, *ratings.arrays, drift, *others.arrays, self._pulls,
+                self._P, 1.0 if step < BOUND_SWEEPS else FLOOR, *rows.arrays, covariances,
+                ADDRESSES,
             )  # fmt: skip
         return rows
 

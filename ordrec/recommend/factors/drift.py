@@ -38,7 +38,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from ordrec.compiling import compiled
 
 __all__ = ["STATIONARY_VARIANCE", "at", "by_time", "smooth"]
 
@@ -47,8 +48,6 @@ TIME_SCALES = (20.0, 10 * MINUTE, 2 * HOUR, 30 * DAY)  # tau_j of (1)
 VARIANCES = (0.2, 0.15, 0.3, 0.2)  # v_j of (1)
 STATIONARY_VARIANCE = sum(VARIANCES)  # of g_u(t) before any rating is seen
 N = len(TIME_SCALES)
-
-compiled = njit(cache=True, nogil=True, error_model="numpy")
 
 
 def by_time(users: np.ndarray, times: np.ndarray, n_users: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError
 from ordrec.persistence import take, take_starts
 from ordrec.ratings import Ratings, Scale
+from ordrec.ratings.columns import in_seconds
 
 __all__ = ["RatingHistory", "paired_lists"]
 
@@ -35,9 +36,8 @@ class RatingHistory:
     times: np.ndarray
 
     @classmethod
-    def of(cls, ratings: Ratings, keep_times: bool) -> RatingHistory:
-        """The history of these ratings."""
-        times = ratings.timestamps if keep_times else None
+    def of(cls, ratings: Ratings, times: np.ndarray | None) -> RatingHistory:
+        """The history of these ratings, with these times."""
         return cls._grouped(ratings.users, ratings.items, ratings.levels, times, ratings.n_users)
 
     @classmethod
@@ -90,12 +90,9 @@ class RatingHistory:
         times: np.ndarray | None,
         n_users: int,
     ) -> RatingHistory:
-        """A history in which the ratings of these users are the given ones."""
+        """A history in which the ratings of these users are the given ones, dated as all are."""
         kept = ~np.isin(self.users, users)
-        both = None
-        if times is not None or self.times.size:
-            own = self.times[kept] if self.times.size else np.zeros(kept.sum(), np.int64)
-            both = np.concatenate([own, np.zeros(users.size, np.int64) if times is None else times])
+        both = None if times is None else np.concatenate([self.times[kept], times])
         return self._grouped(
             np.concatenate([self.users[kept], users]),
             np.concatenate([self.items[kept], items]),
@@ -129,7 +126,7 @@ class RatingHistory:
                 "timestamp": self.times[rows] if self.times.size else 0,
             }
         )
-        known = [part for part in (old, new) if len(part)]
+        known = [part for part in (old, new) if len(part)] or [new]
         both = pd.concat(known).drop_duplicates(["user", "item"], keep="last")
         if timestamp is None and not self.times.size:
             both = both.drop(columns="timestamp")
@@ -138,17 +135,18 @@ class RatingHistory:
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the history as arrays of a model file."""
         names = "start", "items", "levels", "times"
-        return {f"history.{name}": getattr(self, name) for name in names}
+        known = names if self.times.size else names[:-1]
+        return {f"history.{name}": getattr(self, name) for name in known}
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, Any], n_users: int, n_items: int, n_ranks: int
+        cls, arrays: Mapping[str, Any], n_users: int, n_items: int, n_ranks: int, dated: bool
     ) -> RatingHistory:
         """Restore the history from the arrays of a model file."""
         items = take(arrays, "history.items", np.int32, (None,), low=0, high=n_items - 1)
-        times = take(arrays, "history.times", np.int64, (None,))
-        if times.size not in (0, items.size):
-            times = take(arrays, "history.times", np.int64, items.shape)  # raises
+        times = np.zeros(0, np.int64)
+        if dated and items.size:
+            times = take(arrays, "history.times", np.int64, items.shape)
         return cls(
             take_starts(arrays, "history.start", n_users, items.size),
             items,
@@ -166,7 +164,9 @@ def paired_lists(user: Any, item: Any, rating: Any, timestamp: Any) -> tuple[lis
     (['ann'], [3], [4.5], [0])
     """
     users, items, ratings = _as_list(user), _as_list(item), _as_list(rating)
-    times = [0] * len(users) if timestamp is None else _as_list(timestamp)
+    times = [0] * len(users)
+    if timestamp is not None:
+        times = in_seconds(np.asarray(_as_list(timestamp), np.float64)).astype(int).tolist()
     if not len(users) == len(items) == len(ratings) == len(times):
         raise ArgumentError(
             f"users, items, ratings and times must pair up, got {len(users)}, {len(items)}, "

@@ -49,7 +49,7 @@ from ordrec.features.side_features import SideEncoder, side_encoders
 from ordrec.ordinal.decisions import decide
 from ordrec.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel, codes_of, times_of_pairs
+from ordrec.recommend.base import IdMappedModel, codes_of, times_of
 from ordrec.recommend.factors.direction import Direction, Fit, Task
 from ordrec.recommend.factors.history import RatingHistory
 from ordrec.recommend.factors.newcomers import Newcomers
@@ -148,13 +148,12 @@ class OrdinalFactors(IdMappedModel):
     def fit(self, ratings: Ratings) -> OrdinalFactors:
         """Learn factors, steps and priors."""
         self._check_parameters()
-        if self.use_time is True and ratings.timestamps is None:
-            raise ArgumentError('use_time=True, but the ratings have no times: use "auto"')
+        times = self._times(ratings)
         self._remember(ratings)
         self._side = self._encoders(ratings)
         self._pattern = RatingPattern.of(ratings, self.pattern)
-        self._history = RatingHistory.of(ratings, keep_times=bool(self.use_time))
-        task = self._task(ratings)
+        self._history = RatingHistory.of(ratings, times)
+        task = self._task(ratings, times)
         rank = self.rank or (LARGER_RANK if MANY <= ratings.n_ratings <= TOO_MANY else RANK)
         tasks = [task, task.reversed()] if self.symmetric else [task]
         fitted, dated, losses = [], [], []
@@ -188,7 +187,16 @@ class OrdinalFactors(IdMappedModel):
             before = now
         return losses
 
-    def _task(self, ratings: Ratings) -> Task:
+    def _times(self, ratings: Ratings) -> np.ndarray | None:
+        """The times to fit a drift to, or None."""
+        times = ratings.timestamps if self.use_time else None
+        if times is not None and (times > 0).any():
+            return times
+        if self.use_time is True:
+            raise ArgumentError('use_time=True, but the ratings have no times: use "auto"')
+        return None
+
+    def _task(self, ratings: Ratings, times: np.ndarray | None) -> Task:
         """The ratings grouped by user and by item, with the features of the priors."""
         by_user = GroupedRatings.of(ratings.users, ratings.items, ratings.levels, ratings.n_users)
         by_item = GroupedRatings.of(ratings.items, ratings.users, ratings.levels, ratings.n_items)
@@ -197,9 +205,8 @@ class OrdinalFactors(IdMappedModel):
         pairs = ratings.users, ratings.items
         of_users = self._pattern.user_features(*pairs, ratings.n_users)
         of_items = self._pattern.item_features(*pairs[::-1], ratings.n_items)
-        times = None
-        if self.use_time and ratings.timestamps is not None:
-            times = ratings.timestamps[by_user.order]
+        if times is not None:
+            times = times[by_user.order]
         return Task(
             by_user, by_item,
             np.hstack([of_users, self._user_side]), np.hstack([of_items, self._item_side]),
@@ -216,14 +223,18 @@ class OrdinalFactors(IdMappedModel):
         if side not in self._side:
             return np.zeros((len(ids), 0))
         encoder = self._side[side]
-        rows = encoder.matrix(pd.DataFrame(index=ids) if table is None else table.reindex(ids))
-        return rows
+        return encoder.matrix(pd.DataFrame(index=ids) if table is None else table.reindex(ids))
 
     def _check_parameters(self) -> None:
         for name, least in (("rank", 1), ("pattern", 0), ("n_iter", 1)):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ArgumentError(f"{name} must be at least {least}, got {value}")
+        for name in ("use_time", "use_side"):
+            if getattr(self, name) not in ("auto", True, False):
+                raise ArgumentError(
+                    f'{name} must be "auto", True or False, got {getattr(self, name)!r}'
+                )
         if self.decision not in ("median", "mode", "mean"):
             raise ArgumentError(
                 f'decision must be "median", "mode" or "mean", got {self.decision!r}'
@@ -242,9 +253,9 @@ class OrdinalFactors(IdMappedModel):
         ``timestamps`` are in seconds since 1970, 0 where unknown.
         """
         user_codes, item_codes = self._codes(users, items)
+        times = times_of(timestamps, user_codes.size)
         if self.version_0_1_ is not None:
             return self.version_0_1_.probabilities(user_codes, item_codes)
-        times = times_of_pairs(timestamps, user_codes.size)
         order = np.argsort(user_codes, kind="stable")  # pairs of one user stand together
         user_codes, item_codes = user_codes[order], item_codes[order]
         p = self._pooled(self.directions_, user_codes, item_codes, None)
@@ -317,9 +328,9 @@ class OrdinalFactors(IdMappedModel):
     def fold_in(self, ratings: Ratings) -> OrdinalFactors:
         """Return a model that also knows the users and items of these ratings.
 
-        Their rows are fitted, (6), and all others are kept. Ids without ratings are predicted
-        from their rows of the ratings' side tables. The ratings of a known user are replaced by
-        these; `update` adds to them.
+        The rows of the users who rated and of new items are fitted, (6), and all others are kept.
+        Ids without ratings are predicted from their rows of the ratings' side tables. The ratings
+        of a known user are replaced by these; `update` adds to them.
 
         Examples
         --------
@@ -331,9 +342,11 @@ class OrdinalFactors(IdMappedModel):
         >>> bool(model.predict_proba(["you"], [3]) @ ratings.scale.values > 3)
         True
         """
-        levels = self._levels_on_scale(ratings)
+        self._check_fitted()
+        ratings = ratings.on_scale(self.scale_)
+        levels = ratings.levels
         if self.version_0_1_ is not None:
-            return self._fold_in_0_1(ratings, levels)
+            return self._fold_in_0_1(ratings)
         new_users = ratings.user_ids[codes_of(self.user_ids_, ratings.user_ids) < 0]
         new_items = ratings.item_ids[codes_of(self.item_ids_, ratings.item_ids) < 0]
         model = copy.copy(self)
@@ -348,11 +361,15 @@ class OrdinalFactors(IdMappedModel):
         )
         users = codes_of(model.user_ids_, ratings.user_ids)[ratings.users]
         items = codes_of(model.item_ids_, ratings.item_ids)[ratings.items]
-        times = ratings.timestamps
+        times = None
+        if self.dated_:
+            unknown = np.zeros(ratings.n_ratings, np.int64)
+            times = unknown if ratings.timestamps is None else ratings.timestamps
         model._history = self._history.replaced(users, items, levels, times, len(model.user_ids_))
-        newcomers = model._newcomers(
-            users, items, levels, times, len(self.user_ids_), len(self.item_ids_)
-        )
+        newcomers = Newcomers.of(
+            users, items, levels, times, model._pattern, model._user_side, model._item_side,
+            (len(self.user_ids_), len(self.item_ids_)), self.scale_.n_ranks - 1,
+        )  # fmt: skip
         with one_blas_thread():
             for name in ("directions_", "dated_"):
                 sides = newcomers, newcomers.reversed()
@@ -361,37 +378,14 @@ class OrdinalFactors(IdMappedModel):
                 setattr(model, name, joined)
         return model
 
-    def _fold_in_0_1(self, ratings: Ratings, levels: np.ndarray) -> OrdinalFactors:
+    def _fold_in_0_1(self, ratings: Ratings) -> OrdinalFactors:
         """A model that version 0.1 saved, with the users of these ratings."""
         model = copy.copy(self)
         model.user_ids_, users, items = self._with_users_of(ratings)
         assert self.version_0_1_ is not None
         n_users = len(model.user_ids_)
-        model.version_0_1_ = self.version_0_1_.fold_in(users, items, levels, n_users)
+        model.version_0_1_ = self.version_0_1_.fold_in(users, items, ratings.levels, n_users)
         return model
-
-    def _newcomers(
-        self,
-        users: np.ndarray,
-        items: np.ndarray,
-        levels: np.ndarray,
-        times: np.ndarray | None,
-        n_users: int,
-        n_items: int,
-    ) -> Newcomers:
-        """Ratings to fold in, with features; from ``n_users`` and ``n_items`` on, ids are new."""
-        raters, own = np.unique(users, return_inverse=True)
-        fresh = items >= n_items
-        rated, which = np.unique(items[fresh], return_inverse=True)
-        of_users = self._pattern.user_features(own, items, raters.size)
-        of_items = self._pattern.item_features(which, users[fresh], rated.size)
-        return Newcomers(
-            users, items, levels, times,
-            np.arange(n_users, len(self.user_ids_)), np.arange(n_items, len(self.item_ids_)),
-            self._user_side[n_users:], self._item_side[n_items:],
-            np.hstack([of_users, self._user_side[raters]]),
-            np.hstack([of_items, self._item_side[rated]]), self.scale_.n_ranks - 1,
-        )  # fmt: skip
 
     def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> OrdinalFactors:
         """Return a model with further ratings (or new ones for items already rated).

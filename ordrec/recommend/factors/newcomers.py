@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ordrec.recommend.factors.direction import NO_DRIFT, Direction
+from ordrec.recommend.factors.row_priors import RatingPattern
 from ordrec.recommend.factors.rows import GroupedRatings
 
 __all__ = ["Newcomers"]
@@ -45,6 +46,34 @@ class Newcomers:
     item_features: np.ndarray
     n_steps: int
 
+    @classmethod
+    def of(
+        cls,
+        users: np.ndarray,
+        items: np.ndarray,
+        levels: np.ndarray,
+        times: np.ndarray | None,
+        pattern: RatingPattern,
+        user_side: np.ndarray,
+        item_side: np.ndarray,
+        known: tuple[int, int],
+        n_steps: int,
+    ) -> Newcomers:
+        """Ratings with their features; ``known`` numbers of users and items come first."""
+        n_users, n_items = known
+        raters, own = np.unique(users, return_inverse=True)
+        fresh = items >= n_items
+        rated, which = np.unique(items[fresh], return_inverse=True)
+        of_users = pattern.user_features(own, items, raters.size)
+        of_items = pattern.item_features(which, users[fresh], rated.size)
+        return cls(
+            users, items, levels, times,
+            np.arange(n_users, len(user_side)), np.arange(n_items, len(item_side)),
+            user_side[n_users:], item_side[n_items:],
+            np.hstack([of_users, user_side[raters]]), np.hstack([of_items, item_side[rated]]),
+            n_steps,
+        )  # fmt: skip
+
     def reversed(self) -> Newcomers:
         """The same ratings on the reversed scale."""
         return replace(self, levels=self.n_steps - self.levels)
@@ -60,6 +89,9 @@ class Newcomers:
                 self.new_items, direction.cold_items.rows(self.item_side)
             ),
         )
+        if direction.drift is not None:
+            n_users = len(direction.users.mean) - 1
+            direction = replace(direction, drift=direction.drift.extended(n_users))
         if self.users.size == 0:
             return direction
         raters, own = np.unique(self.users, return_inverse=True)

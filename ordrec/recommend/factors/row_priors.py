@@ -14,6 +14,7 @@ predict worse than nothing. `ColdPrior` is a regression on side columns alone.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,6 +54,11 @@ class RowPrior:
         Starting mean of all rows.
     S : ndarray
         Starting covariance.
+
+    Attributes
+    ----------
+    covariances : dict
+        Sums of the posterior covariances of rows, by how many ratings these have.
     """
 
     def __init__(
@@ -71,19 +77,30 @@ class RowPrior:
         self._system = F.T @ F + np.diag(self._ridge)
         self.B = np.zeros((F.shape[1], mean.size))
         self.B[0] = mean
+        self.covariances: dict[tuple[int, int], np.ndarray] = {}
         self._set(S)
+
+    def copy(self) -> RowPrior:
+        """A prior that learns by itself from here on."""
+        prior = copy.copy(self)
+        prior.covariances = dict(self.covariances)
+        return prior
 
     def _set(self, S: np.ndarray) -> None:
         self.S = S
         self.P = precision_of(S)
         self.pulls = (self._features @ (self.B @ self.P)).astype(np.float32)
 
-    def learn(self, mean: np.ndarray, covariances: np.ndarray) -> None:
-        """Set B and S to their best values for the posteriors of the rows."""
+    def learn(self, mean: np.ndarray) -> None:
+        """Set B and S to their best values for rows of these means and the latest covariances."""
         F, M = self._features[self._seen], mean[self._seen].astype(np.float64)
         self.B = np.linalg.solve(self._system, F.T @ M)  # (1)
         rest = M - F @ self.B
-        total = rest.T @ rest + covariances + self.B.T @ (self._ridge[:, None] * self.B)
+        total = (
+            rest.T @ rest
+            + sum(self.covariances.values())
+            + self.B.T @ (self._ridge[:, None] * self.B)
+        )
         total[np.diag_indices_from(total)] += PRIOR_ROWS * PRIOR_VARIANCE
         self._set(total / (len(M) + PRIOR_ROWS))  # (2)
 

@@ -37,6 +37,8 @@ fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "c
 def update_rows(
     first: int,
     stop: int,
+    least: int,
+    most: int,
     start: np.ndarray,
     others: np.ndarray,
     levels: np.ndarray,
@@ -53,7 +55,7 @@ def update_rows(
     covariances: np.ndarray,
     addresses: np.ndarray,
 ) -> None:
-    """New posteriors of the rows ``first..stop-1`` that have ratings, (6).
+    """New posteriors of the rows ``first..stop-1`` with ``least..most`` ratings, (6).
 
     ``drift`` has the mean and variance of each rating's drift, or no rows where there is none.
     The posterior covariances are added to ``covariances``.
@@ -67,7 +69,7 @@ def update_rows(
     gathered = np.empty(moments.shape[1], np.float32)
     crossed = np.empty((n_steps, rank), np.float32)
     for row in range(first, stop):
-        if start[row] == start[row + 1]:
+        if not least <= start[row + 1] - start[row] <= most:
             continue
         _begin(A, g, P, pulls[row], crossed, gathered)
         _doubled(moments[row], rank, own)

@@ -108,7 +108,7 @@ class GroupedRatings:
     ) -> GroupedRatings:
         """Group ratings by row, in the order in which they stand."""
         start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))])
-        order = np.argsort(rows, kind="stable")
+        order = np.argsort(rows, kind="stable").astype(np.int32 if rows.size < 2**31 else np.int64)
         return cls(start, others[order].astype(np.int32), levels[order].astype(np.int16), order)
 
     @property

@@ -17,9 +17,8 @@ from ordrec.recommend.factors.version_0_1 import AllThresholdRows
 
 __all__ = ["checked_factor_parameters", "factors_from_state", "factors_to_state"]
 
-FORM = "sequential"  # version 0.1 wrote none
-SETS = ("directions_", "dated_")
-MOST_DIRECTIONS = 2
+FORM = "sequential"
+SETS = {"directions_": (1, 2), "dated_": (0, 1, 2)}  # and how many directions each may have
 
 
 def factors_to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -27,9 +26,11 @@ def factors_to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]
     arrays, metadata = model._identity()
     if model.version_0_1_ is not None:
         return arrays | model.version_0_1_.to_arrays(), metadata
+    if model.side_kinds is not None:
+        metadata["parameters"]["side_kinds"] = dict(model.side_kinds)
     arrays |= model._pattern.to_arrays() | model._history.to_arrays()
-    arrays |= {"loss": model.loss_, "side.users": model._user_side, "side.items": model._item_side}
-    metadata["form"], metadata["side"] = FORM, {}
+    arrays |= {"side.users": model._user_side, "side.items": model._item_side}
+    metadata |= {"form": FORM, "loss": model.loss_.tolist(), "side": {}}
     for side, encoder in model._side.items():
         own, metadata["side"][side] = encoder.to_state(f"side.{side}")
         arrays |= own
@@ -57,8 +58,6 @@ def checked_factor_parameters(
     for name, value in parameters.items():
         if name not in kinds or type(value) not in kinds[name]:
             raise ModelFileError(f"parameter {name[:50]} is {str(value)[:50]!r}")
-        if name in ("use_time", "use_side") and isinstance(value, str) and value != "auto":
-            raise ModelFileError(f"parameter {name} is {value[:50]!r}")
         checked[name] = value
     return checked
 
@@ -70,7 +69,7 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
     n_users, n_items = len(model.user_ids_), len(model.item_ids_)
     n_ranks = model.scale_.n_ranks
     model.version_0_1_ = None
-    if "form" not in metadata:
+    if "users.variance" in arrays:  # as in version 0.1, which had but one form
         model.version_0_1_ = AllThresholdRows.from_arrays(
             arrays, n_users=n_users, n_items=n_items, n_ranks=n_ranks,
             rank=model.rank, n_iter=model.n_iter,
@@ -79,8 +78,9 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
     if metadata["form"] != FORM:
         raise ModelFileError(f"form {str(metadata['form'])[:50]!r} of factors is not known")
     model._pattern = RatingPattern.from_arrays(arrays, n_users, n_items)
-    model._history = RatingHistory.from_arrays(arrays, n_users, n_items, n_ranks)
-    model.loss_ = take(arrays, "loss", np.float64, (None,))
+    dated = bool(metadata["dated_"])
+    model._history = RatingHistory.from_arrays(arrays, n_users, n_items, n_ranks, dated)
+    model.loss_ = np.array([float(loss) for loss in metadata["loss"]])
     stored = metadata["side"]
     if not set(stored) <= {"user", "item"}:
         raise ModelFileError(f"side data of {sorted(stored)[:3]} is of neither users nor items")
@@ -91,18 +91,16 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
     model._user_side = take(arrays, "side.users", np.float64, (n_users, None))
     model._item_side = take(arrays, "side.items", np.float64, (n_items, None))
     sides = model._user_side.shape[1], model._item_side.shape[1]
-    for name in SETS:
+    for name, possible in SETS.items():
         count = metadata[name]
-        if type(count) is not int or not (name == "dated_" or count) or count > MOST_DIRECTIONS:
-            raise ModelFileError(f"{count!r} directions, not 1 or 2")
+        if type(count) is not int or count not in possible:
+            raise ModelFileError(f"{name} is {str(count)[:50]}, not one of {possible}")
         directions = tuple(
             Direction.from_arrays(
                 f"{name}{number}", arrays, (n_users, n_items), sides,
-                model._pattern.n_features, n_ranks - 1,
+                model._pattern.n_features, n_ranks - 1, name == "dated_",
             )
             for number in range(count)
         )  # fmt: skip
-        if any((own.drift is None) == (name == "dated_") for own in directions):
-            raise ModelFileError("its dated directions, and only they, must have a drift")
         setattr(model, name, directions)
     return model

@@ -81,22 +81,26 @@ class UserDrift:
 
     def at(self, users: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Posterior mean and variance of the drift of any users at any times."""
-        known = np.where(users < self.start.size - 1, users, -1)  # others have no ratings
         sites = self.times, self.weights, self.pulls
-        return np.column_stack(at(known, times, self.start, self._order, *sites))
+        return np.column_stack(at(users, times, self.start, self._order, *sites))
+
+    def extended(self, n_users: int) -> UserDrift:
+        """The drift with further users, up to this number, who have no ratings."""
+        n_new = n_users - (self.start.size - 1)
+        return replace(self, start=np.pad(self.start, (0, n_new), mode="edge"))
 
     def with_users(self, codes: np.ndarray, other: UserDrift) -> UserDrift:
-        """A copy in which some users, perhaps new ones, are those of another drift."""
+        """A copy in which some users are those of another drift."""
         kept = ~np.isin(self.users, codes)
         rows = [(self, np.flatnonzero(kept)), (other, np.arange(other.times.size))]
         users = np.concatenate([self.users[kept], codes[other.users]])
         order = np.argsort(users, kind="stable")
-        n_users = max(self.start.size - 1, int(codes.max(initial=-1)) + 1)
 
         def joined(name: str) -> np.ndarray:
             return np.concatenate([getattr(part, name)[own] for part, own in rows])[order]
 
-        start = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=n_users))])
+        counts = np.bincount(users, minlength=self.start.size - 1)
+        start = np.concatenate([[0], np.cumsum(counts)])
         names = "times", "weights", "pulls", "smoothed"
         return UserDrift(start, *(joined(name) for name in names))
 

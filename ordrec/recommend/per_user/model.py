@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.parallel import run_all, worker_count
+from ordrec.parallel import one_blas_thread, run_all
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel
 from ordrec.recommend.baselines.bias import BiasModel
@@ -58,7 +58,8 @@ class PerUserPredictor(IdMappedModel):
     min_ratings : int
         A user with fewer ratings has no model of their own.
     n_jobs : int, optional
-        Workers that fit the users' models and predict with them, -1 for all cores.
+        Workers that fit the users' models and predict with them; all cores by default, see
+        `ordrec.parallel`.
     engine : Engine or str, optional
         Where the workers run, see `ordrec.parallel`: in threads by default, as the solvers are
         compiled. The results depend neither on it nor on ``n_jobs``; it is not saved with the
@@ -96,6 +97,7 @@ class PerUserPredictor(IdMappedModel):
     n_jobs: int | None = None
     engine: Any = None
 
+    @one_blas_thread()
     def fit(self, ratings: Ratings, users: Any = None) -> PerUserPredictor:
         """Build the shared table and fit every user's model.
 
@@ -208,7 +210,7 @@ class PerUserPredictor(IdMappedModel):
             function,
             chunks,
             shared=(self._source, *shared),
-            engine=self.engine or ("threads" if worker_count(self.n_jobs) > 1 else "serial"),
+            engine=self.engine or "threads",
             n_jobs=self.n_jobs,
             label=lambda chunk: f"users {chunk[0][0]} to {chunk[-1][0]}",
         )

@@ -16,7 +16,7 @@ from ordrec import ordinal
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.kernels import Precomputed
 from ordrec.ordinal.thresholds.link import OrdinalLink
-from ordrec.persistence import take, take_starts
+from ordrec.persistence import claim_memory, take, take_starts
 from ordrec.ratings import Ratings
 from ordrec.recommend.baselines.bias import BiasModel
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["restore_per_user", "restored_solver", "state_of_per_user"]
 
+SINCE_02 = ("n_landmarks", "random_state")  # parameters that files of version 0.1 do not have
 SOLVERS = ("SVORIM", "SVOREX", "SVORSLA", "OrdinalLogistic")
+BYTES_PER_PAIR = 32.0  # of items: the moments of the Pearson kernel
+MOST_KERNEL_BYTES = float(1 << 30)  # from which on `ItemKernel` stores no pairs
 INHERITED = ("classes", "kernel")  # set by the PerUserPredictor, equal for all users
 
 
@@ -40,6 +43,8 @@ def state_of_per_user(
         "ratings.items": ratings.items,
         "ratings.levels": ratings.levels,
     }
+    if ratings.binned_values is not None:
+        arrays["ratings.values"] = ratings.binned_values
     bias, of_bias = model._bias.to_state()
     arrays |= {f"bias.{name}": bias[name] for name in ("user_bias", "item_bias")}
     fitted = [model.models_[user] for user in users]
@@ -80,15 +85,22 @@ def restore_per_user(
     pairs = users.astype(np.int64) * n_items + items
     if users.size == 0 or np.unique(pairs).size < pairs.size:
         raise ModelFileError("it has no ratings, or two for the same pair")
+    values = None
+    if model.scale_.edges is not None:
+        low, high = model.scale_.low, model.scale_.high
+        values = take(arrays, "ratings.values", np.float64, users.shape, low=low, high=high)
     ratings = Ratings(
         users, items, levels,
         scale=model.scale_, user_ids=model.user_ids_, item_ids=model.item_ids_,
+        binned_values=values,
     )  # fmt: skip
     biases = {name: arrays[f"bias.{name}"] for name in ("user_bias", "item_bias")}
     ids = {
         name: array for name, array in arrays.items() if name.startswith(("user_ids", "item_ids"))
     }
     bias = BiasModel.from_state(ids | biases, metadata["bias"])
+    claim_memory(8.0 * n_users * n_ranks, f"the counts of {n_ranks} ratings of {n_users} users")
+    claim_memory(min(BYTES_PER_PAIR * n_items**2 / 2, MOST_KERNEL_BYTES), "the items' kernel")
     model._describe(ratings, bias)
     coef = take(arrays, "models.coef", np.float64, (None,))
     codes = take(arrays, "models.users", np.int64, (None,), low=0, high=n_users - 1)
@@ -124,7 +136,8 @@ def restored_solver(state: Any) -> Any:
     if name not in SOLVERS:
         raise ModelFileError(f"{str(name)[:50]!r} is not one of {', '.join(SOLVERS)}")
     solver = getattr(ordinal, name)(kernel="precomputed")
-    if set(parameters) != set(solver.get_params(deep=False)) - set(INHERITED):
+    known = set(solver.get_params(deep=False)) - set(INHERITED)
+    if not known - set(SINCE_02) <= set(parameters) <= known:
         raise ModelFileError(f"the parameters are not those of {name}")
     solver.set_params(**parameters)
     solver._check_parameters()

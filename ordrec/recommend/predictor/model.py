@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel, times_of_pairs
+from ordrec.recommend.base import IdMappedModel, times_of
 from ordrec.recommend.factors.model import OrdinalFactors
 from ordrec.recommend.lists import check_list_length, item_titles
 from ordrec.recommend.pair_table import predict_pairs
@@ -75,7 +75,7 @@ class RatingPredictor(IdMappedModel):
         Whether "full" is solved once more under the ordinal likelihood (Laplace's method):
         somewhat more accurate, for a few seconds more on 100 000 ratings.
     n_jobs : int or None
-        Threads; -1 for all cores. The results do not depend on it.
+        Threads; all cores by default. The results do not depend on it.
     random_state : int
         Seed of the folds, the hold-out and the probes.
     max_memory : float
@@ -90,8 +90,8 @@ class RatingPredictor(IdMappedModel):
     process_model_ : ProcessPredictor or None
     factors_ : OrdinalFactors or None
         None only in models that version 0.1 saved.
-    pool_weights_ : dict
-        Exponents of process and factors in the pool, for predictions "undated" and "dated".
+    pool_weights_ : (float, float)
+        Exponents of process and factors in the pool.
     side_columns_ : dict
         For "user" and "item": what each side column is used as, or why it is ignored.
     titles_ : list of str or None
@@ -129,7 +129,7 @@ class RatingPredictor(IdMappedModel):
         self._remember(ratings)
         self.preset_ = chosen_preset(self.preset, ratings, self.max_memory)
         log.info("preset %s for %d ratings", self.preset_, ratings.n_ratings)
-        self.process_model_, self.pool_weights_ = None, {"undated": (0.0, 1.0)}
+        self.process_model_, self.pool_weights_ = None, (0.0, 1.0)
         self.factors_ = self._factors().fit(ratings)
         if self.preset_ != "large":
             self.process_model_ = self._process().fit(ratings)
@@ -156,8 +156,11 @@ class RatingPredictor(IdMappedModel):
             n_jobs=self.n_jobs, random_state=self.random_state,
         )  # fmt: skip
 
-    def _learnt_pool(self, ratings: Ratings, process: ProcessPredictor) -> dict[str, PoolWeights]:
-        """Exponents of the pool, from fits to a part of the ratings."""
+    def _learnt_pool(self, ratings: Ratings, process: ProcessPredictor) -> PoolWeights:
+        """Exponents of the pool, from fits to a part of the ratings.
+
+        They are those of predictions without a time; for given times, others were hardly better.
+        """
         # the split on which the process learns its weights
         held = np.random.default_rng(self.random_state).random(ratings.n_ratings) < HELD_OUT
         inner, outer = ratings.select(~held), ratings.select(held)
@@ -165,15 +168,14 @@ class RatingPredictor(IdMappedModel):
         seen = (inner.user_counts[outer.users] > 0) & (inner.item_counts[outer.items] > 0)
         outer = outer.select(seen)
         if min(inner.n_ratings, outer.n_ratings) < 2:
-            return {"undated": EQUAL}
-        members = process.refitted(inner), self._factors().fit(inner)
+            return EQUAL
+        # one direction is enough to learn a weight, at half the time
+        factors = replace(self._factors(), use_time=False, symmetric=False).fit(inner)
+        members = process.refitted(inner), factors
         pairs = outer.user_ids.take(outer.users), outer.item_ids.take(outer.items)
-        weights = {}
-        for name, times in (("undated", None), ("dated", outer.timestamps)):
-            if name == "undated" or (times is not None and self.use_time):
-                first, second = (model.predict_proba(*pairs, times) for model in members)
-                weights[name] = learnt_pool(first, second, outer.levels)
-        log.info("weights of process and factors: %s", weights)
+        first, second = (model.predict_proba(*pairs) for model in members)
+        weights = learnt_pool(first, second, outer.levels)
+        log.info("weights of process and factors: %.3f and %.3f", *weights)
         return weights
 
     # ---- predictions -------------------------------------------------------------------------
@@ -195,22 +197,17 @@ class RatingPredictor(IdMappedModel):
     def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
         """One row per pair, one column per scale value in ascending order; rows sum to 1."""
         codes, _ = self._codes(users, items)
-        times = times_of_pairs(timestamps, codes.size)
+        times = times_of(timestamps, codes.size)
         if self.factors_ is None:
             assert self.process_model_ is not None
-            return self.process_model_.predict_proba(users, items, timestamps)
-        p = self.factors_.predict_proba(users, items, timestamps)
+            return self.process_model_.predict_proba(users, items, times)
+        p = self.factors_.predict_proba(users, items, times)
         if self.process_model_ is None:
             return p
         users, items = pd.Index(users), pd.Index(items)
-        known = np.logical_and(*self.process_model_._known(users, items))
-        dated = (times > 0) & ("dated" in self.pool_weights_)
-        for name, rows in (("undated", known & ~dated), ("dated", known & dated)):
-            if rows.any():
-                own = self.process_model_.predict_proba(
-                    users[rows], items[rows], np.where(dated, times, 0.0)[rows]
-                )
-                p[rows] = pooled(own, p[rows], self.pool_weights_[name])
+        known = np.flatnonzero(np.logical_and(*self.process_model_._known(users, items)))
+        own = self.process_model_.predict_proba(users[known], items[known], times[known])
+        p[known] = pooled(own, p[known], self.pool_weights_)
         return p
 
     def predict_frame(self, pairs: pd.DataFrame) -> pd.DataFrame:
@@ -295,10 +292,12 @@ class RatingPredictor(IdMappedModel):
 
         Nothing else changes. Each user's own part of both models is solved for, in milliseconds
         per user; new items, and users and items of whom only side data are known, join the
-        factors. The ratings of a known user are replaced by these; `update` adds to them.
+        factors. The ratings of a known user are replaced by these; `update` adds to them. Ratings
+        are read by value on the model's scale.
         """
-        self._levels_on_scale(ratings)  # refuses ratings off the scale before anything is done
-        return self._joined(lambda model: model.fold_in(ratings))
+        self._check_fitted()
+        own = ratings.on_scale(self.scale_)
+        return self._joined(lambda model: model.fold_in(own))
 
     def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> RatingPredictor:
         """Return a model with further ratings (or new ones for items already rated).
@@ -351,6 +350,10 @@ class RatingPredictor(IdMappedModel):
             raise ArgumentError(f"preset must be one of {presets}, got {self.preset!r}")
         self.preset_ = "full"
         self._process()._check_parameters()
+
+    def _folded_ids(self, users: Any) -> bool:
+        process = self.process_model_
+        return self.factors_ is None and process is not None and process._folded_ids(users)
 
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         """Whether each user and each item has ratings."""

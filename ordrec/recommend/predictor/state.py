@@ -10,7 +10,7 @@ import numpy as np
 from ordrec.errors import ModelFileError
 from ordrec.persistence import model_of, state_of, texts_from_arrays, texts_to_arrays
 from ordrec.recommend.factors.model import OrdinalFactors
-from ordrec.recommend.predictor.pool import LIMIT, PoolWeights
+from ordrec.recommend.predictor.pool import LIMIT
 from ordrec.recommend.process_model.model import ProcessPredictor
 from ordrec.recommend.thresholds.state import checked_decision, number, plain_decision
 
@@ -39,7 +39,7 @@ def predictor_to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any
     return arrays, metadata | {
         "members": members,
         "preset": model.preset_,
-        "pool": {name: list(weights) for name, weights in model.pool_weights_.items()},
+        "pool": list(model.pool_weights_),
         "titles": model.titles_ is not None,
     }
 
@@ -77,7 +77,8 @@ def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any
     if preset not in ("full", "fast", "large") or (preset == "large") != (members[0] is None):
         raise ModelFileError(f"preset {str(preset)[:50]!r} does not fit its models")
     model.preset_ = preset
-    model.pool_weights_ = _pool_weights(metadata["pool"])
+    a, b = metadata["pool"]
+    model.pool_weights_ = number(a, low=0.0, high=LIMIT), number(b, low=0.0, high=LIMIT)
     model.choice_stage_ = model._choice_stage()
     model.titles_ = _titles(model, arrays, metadata)
     model.side_columns_ = members[1].side_columns_ if members[1] else members[0].side_columns_
@@ -89,20 +90,10 @@ def _of_version_0_1(model: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
     model.process_model_ = ProcessPredictor.from_state(arrays, metadata)
     model.factors_ = None
     model.preset_ = model.preset
-    model.pool_weights_ = {"undated": (1.0, 0.0)}
+    model.pool_weights_ = 1.0, 0.0
     model.choice_stage_ = model._choice_stage()
     model.titles_, model.side_columns_ = _titles(model, arrays, metadata), {}
     return model
-
-
-def _pool_weights(stored: Mapping[str, Any]) -> dict[str, PoolWeights]:
-    if not {"undated"} <= set(stored) <= {"undated", "dated"}:
-        raise ModelFileError("the weights of its pool are incomplete")
-    weights = {}
-    for name, pair in stored.items():
-        a, b = pair
-        weights[name] = number(a, low=0.0, high=LIMIT), number(b, low=0.0, high=LIMIT)
-    return weights
 
 
 def _titles(model: Any, arrays: Any, metadata: Mapping[str, Any]) -> list[str] | None:

@@ -37,8 +37,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import inner
 from ordrec.recommend.process.pair_sums import (
     ACTIVITY_SUM,
     COMMON_SUM,
@@ -165,7 +165,7 @@ class OwnerView(NamedTuple):
     unknown_time: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@inner
 def view_owner(side, w, o):  # type: ignore[no-untyped-def]
     """The view of one owner, for all rows of their block."""
     own = slice(side.start[o], side.start[o + 1])
@@ -175,7 +175,7 @@ def view_owner(side, w, o):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True, nogil=True)
+@inner
 def view_entries(side, w, entry, x, seen, time, activity, fold):  # type: ignore[no-untyped-def]
     """The view of any entries; the kernel leaves out the ratings ``x``, given where ``seen``."""
     stats = np.empty((N_STATS, entry.size))
@@ -191,44 +191,69 @@ def view_entries(side, w, entry, x, seen, time, activity, fold):  # type: ignore
     return OwnerView(entry, time, stats, loadings, activity, _unknown_time(time, w.scales))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _unknown_time(time, scales):  # type: ignore[no-untyped-def]
     """(12) between each time and an unknown one: the kernel's mean over the known times.
 
     The sums of exponentials run along the sorted times, once forwards and once backwards.
     """
     result = np.zeros((scales.size, time.size))
-    if scales.size == 0 or not (time > 0.0).any():
+    order, n = np.empty(time.size, dtype=np.int64), 0
+    for b in range(time.size):
+        if time[b] > 0.0:
+            order[n] = b
+            n += 1
+    if scales.size == 0 or n == 0:
         return result
-    order = np.argsort(time)
-    order = order[time[order] > 0.0]
+    _sort_by(time, order, n)
     for k in range(scales.size):
-        before = 0.0
-        for a in range(order.size):
+        before, total = 0.0, 0.0
+        for a in range(n):
             if a > 0:
                 before *= np.exp(-(time[order[a]] - time[order[a - 1]]) / scales[k])
             before += 1.0
             result[k, order[a]] = before
         after = 0.0
-        for a in range(order.size - 2, -1, -1):
+        for a in range(n - 2, -1, -1):
             after = (after + 1.0) * np.exp(-(time[order[a + 1]] - time[order[a]]) / scales[k])
             result[k, order[a]] += after
-        result[k] /= order.size
-        both_unknown = result[k].sum() / order.size
+        for a in range(n):
+            result[k, order[a]] /= n
+            total += result[k, order[a]]
         for b in range(time.size):
             if not time[b] > 0.0:
-                result[k, b] = both_unknown
+                result[k, b] = total / n  # both unknown
     return result
 
 
-@njit(cache=True, nogil=True)
+@inner
+def _sort_by(key, order, n):  # type: ignore[no-untyped-def]
+    """Sort the first n of ``order`` by their keys: a heap, which compiles ten times faster than
+    `np.argsort`."""
+    for built in range(2 * n):
+        if built < n:  # the largest key moves to the front
+            root, end = n - 1 - built, n
+        else:  # and from there to the end
+            root, end = 0, 2 * n - 1 - built
+            order[0], order[end] = order[end], order[0]
+        child = 2 * root + 1
+        while child < end:
+            if child + 1 < end and key[order[child + 1]] > key[order[child]]:
+                child += 1
+            if key[order[child]] <= key[order[root]]:
+                break
+            order[root], order[child] = order[child], order[root]
+            root, child = child, 2 * child + 1
+
+
+@inner
 def _kernel_of_times(time, other, scale):  # type: ignore[no-untyped-def]
     """``exp(-|t_e - t_f| / tau)`` of (12)."""
     apart = abs(time - other) / scale
     return np.exp(-apart) if apart < FAR else 0.0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def entry_stats(diag, x, seen, activity, w, out):  # type: ignore[no-untyped-def]
     """Statistics of one entry that (3) to (9) need, without the owner's own rating (x, seen).
 
@@ -253,7 +278,7 @@ def entry_stats(diag, x, seen, activity, w, out):  # type: ignore[no-untyped-def
     out[SHRINKAGE + S_ACTIVITY] = s_2 / (weight + s_2)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def row_components(sums, own, loadings, time, owner, n, w, out):  # type: ignore[no-untyped-def]
     """Fill ``out[c, b]`` with components (3) to (12) of one entry and the owner's first n.
 
@@ -301,7 +326,7 @@ def row_components(sums, own, loadings, time, owner, n, w, out):  # type: ignore
                 out[c, b] = here
 
 
-@njit(cache=True, nogil=True)
+@inner
 def entry_components(side, w, view, fold, e, time, x, seen, own, out):  # type: ignore[no-untyped-def]
     """Fill ``out`` with the components of any entry e with a view, ``own`` with its statistics.
 
@@ -312,7 +337,7 @@ def entry_components(side, w, view, fold, e, time, x, seen, own, out):  # type: 
     row_components(side.gram[e], own, side.loadings[fold, e], time, view, n, w, out)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _mean_kernel(time, times, scale):  # type: ignore[no-untyped-def]
     """Mean of the time kernel between a time and all known ones."""
     total, count = 0.0, 0

@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ordrec.parallel.spans import over_spans
+from ordrec.parallel import loop_threads
 from ordrec.recommend.process.conjugate_gradients import (
     inverse_diagonal,
     smoothed_diagonal,
@@ -154,19 +154,19 @@ def cross_fitted_likelihood(process: Process, n_ranks: int, seed: int) -> Likeli
     fold = np.random.default_rng(seed).permutation(n) % PROBIT_FOLDS
     thresholds, scale = np.empty((n, n_ranks - 1)), np.empty(n)
 
-    def fit(first: int, stop: int) -> None:
-        for k in range(first, stop):
-            rest, own = fold != k, fold == k
-            if not own.any():
-                continue
-            probit = fit_ordered_probit(
-                process.left_out[rest], levels[rest], data.users[rest], data.items[rest],
-                n_ranks, data.n_users, data.n_items,
-            )  # fmt: skip
-            thresholds[own] = probit.thresholds_of(data.users[own])
-            scale[own] = probit.scale_of(data.users[own], data.items[own])
+    def fit(k: int) -> None:
+        rest, own = fold != k, fold == k
+        if not own.any():
+            return
+        probit = fit_ordered_probit(
+            process.left_out[rest], levels[rest], data.users[rest], data.items[rest],
+            n_ranks, data.n_users, data.n_items,
+        )  # fmt: skip
+        thresholds[own] = probit.thresholds_of(data.users[own])
+        scale[own] = probit.scale_of(data.users[own], data.items[own])
 
-    over_spans(fit, np.ones(PROBIT_FOLDS), process.K.n_jobs)
+    with loop_threads(process.K.n_jobs) as threads:
+        list(threads.map(fit, range(PROBIT_FOLDS)))
     return Likelihood(thresholds, scale, float(np.exp(np.mean(np.log(scale)))))
 
 

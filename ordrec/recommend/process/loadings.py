@@ -13,9 +13,10 @@ Equations here, with ``v`` the noise variance:
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from ordrec.parallel.spans import over_spans
+from ordrec.compiling import compiled
+from ordrec.linalg.small import factorise_small, invert_small, solve_small
+from ordrec.parallel import loop_threads
 
 __all__ = ["cross_fitted_loadings", "factor_loadings"]
 
@@ -43,15 +44,15 @@ def cross_fitted_loadings(
     first = 0.1 * rng.standard_normal((n_entries, rank))
     loadings = np.zeros((n_folds, n_entries, rank))
 
-    def fit(begin: int, stop: int) -> None:
-        for k in range(begin, stop):
-            rows = fold[owner] != k
-            loadings[k] = factor_loadings(
-                owner[rows], entry[rows], x[rows], n_owners, first, n_rounds, ridge
-            )
+    def fit(k: int) -> None:
+        rows = fold[owner] != k
+        loadings[k] = factor_loadings(
+            owner[rows], entry[rows], x[rows], n_owners, first, n_rounds, ridge
+        )
 
     if rank:
-        over_spans(fit, np.ones(n_folds), n_jobs)
+        with loop_threads(n_jobs) as threads:
+            list(threads.map(fit, range(n_folds)))
     return fold.astype(np.int64), loadings
 
 
@@ -74,30 +75,33 @@ def factor_loadings(
     return q
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _round(start, entry, x, q, variance, ridge):  # type: ignore[no-untyped-def]
     """The loadings and the noise variance after one E and one M step."""
     n_entries, rank = q.shape
     second = np.zeros((n_entries, rank, rank))
     first = np.zeros((n_entries, rank))
-    squares = 0.0
+    precision, moment = np.empty((rank, rank)), np.empty((rank, rank))
+    right, m, squares = np.empty(rank), np.empty(rank), 0.0
     for o in range(start.size - 1):
         if start[o] == start[o + 1]:
             continue
-        precision = np.eye(rank)
-        right = np.zeros(rank)
+        for a in range(rank):
+            right[a] = 0.0
+            for b in range(rank):
+                precision[a, b] = 1.0 if a == b else 0.0
         for k in range(start[o], start[o + 1]):
             q_e = q[entry[k]]
             for a in range(rank):
                 right[a] += q_e[a] * x[k] / variance
                 for b in range(a + 1):
                     precision[a, b] += q_e[a] * q_e[b] / variance
+        factorise_small(precision, 0.0)
+        solve_small(precision, right, m)  # (1)
+        invert_small(precision, moment)  # V of (1)
         for a in range(rank):
-            for b in range(a):
-                precision[b, a] = precision[a, b]
-        V = np.linalg.inv(precision)  # (1)
-        m = np.dot(V, right)  # (1)
-        moment = V + np.outer(m, m)
+            for b in range(rank):
+                moment[a, b] += m[a] * m[b]
         for k in range(start[o], start[o + 1]):
             e = entry[k]
             q_e, x_k = q[e], x[k]
@@ -111,5 +115,8 @@ def _round(start, entry, x, q, variance, ridge):  # type: ignore[no-untyped-def]
                 first[e, a] += m[a] * x_k
     fitted = np.zeros_like(q)
     for e in range(n_entries):
-        fitted[e] = np.linalg.solve(second[e] + ridge * np.eye(rank), first[e])  # (2)
+        for a in range(rank):
+            second[e, a, a] += ridge
+        factorise_small(second[e], 0.0)
+        solve_small(second[e], first[e], fitted[e])  # (2)
     return fitted, max(squares / x.size, 1e-6)

@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import compiled, inner
 from ordrec.linalg.lapack import (
     ADDRESSES,
     factorise,
@@ -133,6 +133,10 @@ def invert(blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, n_jobs: int
     base = np.concatenate([[0], np.cumsum(sizes * sizes)])
     result = np.empty_like(blocks)
     over_spans(_invert, sizes**3, n_jobs, blocks, base, start, noise, ADDRESSES, result)
+    owners = np.flatnonzero(sizes)
+    for o in owners[np.isnan(result[base[owners]])]:  # rounding has made it indefinite
+        inverse = np.linalg.inv(_with_noise(blocks, base, start, noise, o))
+        result[base[o] : base[o + 1]] = inverse.ravel()
     return result
 
 
@@ -146,6 +150,10 @@ def diagonal_of_inverses(
     over_spans(
         _diagonal_of_inverses, sizes**3, n_jobs, blocks, base, start, noise, ADDRESSES, result
     )
+    owners = np.flatnonzero(sizes)
+    for o in owners[np.isnan(result[start[owners]])]:  # rounding has made it indefinite
+        inverse = np.linalg.inv(_with_noise(blocks, base, start, noise, o))
+        result[start[o] : start[o + 1]] = np.diagonal(inverse)
     return result
 
 
@@ -190,7 +198,7 @@ def cross_adjoint(
 # ---- the loops -------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _own_row(side, w, owner, o, a, n, out):  # type: ignore[no-untyped-def]
     """Components of training entry ``a`` of owner o with the owner's first n entries."""
     e = owner.entry[a]
@@ -201,7 +209,7 @@ def _own_row(side, w, owner, o, a, n, out):  # type: ignore[no-untyped-def]
             out[out.shape[0] - 1 - c, a] += 1.0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _query_row(side, w, owner, o, queries, q, own, out):  # type: ignore[no-untyped-def]
     """Components of query q with all entries of its owner o; also its statistics ``own``."""
     entry_components(
@@ -210,7 +218,7 @@ def _query_row(side, w, owner, o, queries, q, own, out):  # type: ignore[no-unty
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _assemble(first, stop, side, w, base, blocks):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
         owner = view_owner(side, w, o)
@@ -220,7 +228,8 @@ def _assemble(first, stop, side, w, base, blocks):  # type: ignore[no-untyped-de
         block = blocks[base[o] : base[o + 1]].reshape((n, n))
         for a in range(n):
             _own_row(side, w, owner, o, a, a + 1, part)
-            row[: a + 1] = 0.0
+            for b in range(a + 1):
+                row[b] = 0.0
             for c in range(w.weights.size):
                 weight = w.weights[c]
                 if weight != 0.0:
@@ -231,23 +240,28 @@ def _assemble(first, stop, side, w, base, blocks):  # type: ignore[no-untyped-de
                 block[b, a] = row[b]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _multiply_one(first, stop, blocks, base, start, vector, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
         n = start[o + 1] - start[o]
         block = blocks[base[o] : base[o + 1]].reshape((n, n))
-        result[start[o] : start[o + 1]] = np.dot(block, vector[start[o] : start[o + 1]])
+        x, product = vector[start[o] : start[o + 1]], result[start[o] : start[o + 1]]
+        for b in range(n):
+            product[b] = 0.0
+        for a in range(n):  # by rows of the symmetric block: contiguous, and vectorised
+            for b in range(n):
+                product[b] += x[a] * block[a, b]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _multiply_many(first, stop, blocks, base, start, vectors, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
         n = start[o + 1] - start[o]
         block = blocks[base[o] : base[o + 1]].reshape((n, n))
-        result[start[o] : start[o + 1]] = np.dot(block, vectors[start[o] : start[o + 1]])
+        np.dot(block, vectors[start[o] : start[o + 1]], result[start[o] : start[o + 1]])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _with_noise(blocks, base, start, noise, o):  # type: ignore[no-untyped-def]
     """A copy of owner o's block with the noise added to its diagonal."""
     n = start[o + 1] - start[o]
@@ -257,32 +271,35 @@ def _with_noise(blocks, base, start, noise, o):  # type: ignore[no-untyped-def]
     return block
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _invert(first, stop, blocks, base, start, noise, addresses, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
         if start[o] < start[o + 1]:
             inverse = _with_noise(blocks, base, start, noise, o)
             if factorise(inverse, addresses) == 0:
                 invert_factorised(inverse, addresses)
-            else:  # rounding has made it indefinite
-                inverse = np.linalg.inv(_with_noise(blocks, base, start, noise, o))
-            result[base[o] : base[o + 1]] = inverse.ravel()
+            else:
+                inverse[0, 0] = np.nan
+            n = inverse.shape[0]
+            for a in range(n):
+                for b in range(n):
+                    result[base[o] + a * n + b] = inverse[a, b]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _diagonal_of_inverses(first, stop, blocks, base, start, noise, addresses, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
         if start[o] < start[o + 1]:
             factor = _with_noise(blocks, base, start, noise, o)
             if factorise(factor, addresses) == 0:
                 diag = inverse_diagonal_factorised(factor, addresses)
+                for a in range(diag.size):
+                    result[start[o] + a] = diag[a]
             else:
-                inverse = np.linalg.inv(_with_noise(blocks, base, start, noise, o))
-                diag = np.diag(inverse).astype(np.float64)
-            result[start[o] : start[o + 1]] = diag
+                result[start[o]] = np.nan
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _add_quadratic_forms(part, n, own, stats, share, result):  # type: ignore[no-untyped-def]
     """Add ``part @ share`` for each component, (2) or (4), and (3) for each smoothing count."""
     n_components = part.shape[0]
@@ -299,7 +316,7 @@ def _add_quadratic_forms(part, n, own, stats, share, result):  # type: ignore[no
         result[n_components + s] += total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _quadratic_forms(first, stop, side, w, left, right, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
         owner = view_owner(side, w, o)
@@ -315,12 +332,12 @@ def _quadratic_forms(first, stop, side, w, left, right, result):  # type: ignore
             _add_quadratic_forms(part, a + 1, owner.stats[:, a], owner.stats, share, result[o])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _parts_of_query(side, w, o, queries, part):  # type: ignore[no-untyped-def]
     _query_row(side, w, view_owner(side, w, o), o, queries, 0, np.empty(N_STATS), part)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _cross(first, stop, side, w, queries, right, result):  # type: ignore[no-untyped-def]
     own = np.empty(N_STATS)
     for o in range(first, stop):
@@ -335,7 +352,7 @@ def _cross(first, stop, side, w, queries, right, result):  # type: ignore[no-unt
             _add_quadratic_forms(part, n, own, owner.stats, share, result[queries.order[q]])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _cross_adjoint(first, stop, side, w, queries, left, result):  # type: ignore[no-untyped-def]
     own = np.empty(N_STATS)
     for o in range(first, stop):

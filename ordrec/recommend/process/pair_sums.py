@@ -23,8 +23,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import compiled
 from ordrec.parallel.spans import over_spans
 
 __all__ = [
@@ -124,7 +124,7 @@ def empty_side(n_owners: int) -> OwnerSide:
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_pair(row, f, x_e, x_f, weight):  # type: ignore[no-untyped-def]
     """Add one owner's ratings of entries e and f to the five sums ``row[f]`` of entry e."""
     row[f, CROSS_SUM] += x_e * x_f
@@ -134,7 +134,7 @@ def add_pair(row, f, x_e, x_f, weight):  # type: ignore[no-untyped-def]
     row[f, ACTIVITY_SUM] += weight
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sum_rows(first, stop, by_entry, owner, x_by_entry, start, entry, x, activity, gram):  # type: ignore[no-untyped-def]
     """Rows ``first..stop`` of the five sums, accumulated in double precision."""
     n_entries = gram.shape[0]

@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
+from ordrec.compiling import compiled
 from ordrec.parallel.spans import over_spans
 
 __all__ = ["USER_SMOOTHING", "SharedFeatures", "implicit_features"]
@@ -88,7 +88,7 @@ class SharedFeatures:
         n_users, n_vectors = self.start.size - 1, vectors.shape[1]
         sums = np.zeros((n_users, n_vectors, self.phi.shape[1]), dtype=np.float32)
         over_spans(
-            _sums_by_user, np.diff(self.start), n_jobs, self.start, self.items, self.phi,
+            _sums_by_user, self._operations(n_vectors), n_jobs, self.start, self.items, self.phi,
             vectors.astype(np.float32), sums,
         )  # fmt: skip
         table = self.psi.T @ sums.reshape(n_users, -1)  # (4)
@@ -103,10 +103,14 @@ class SharedFeatures:
         sums = (self.psi @ flat).reshape(n_users, n_vectors, self.phi.shape[1])
         result = np.empty((self.items.size, n_vectors), dtype=np.float32)
         over_spans(
-            _apply_by_user, np.diff(self.start), n_jobs, self.start, self.items, self.phi,
+            _apply_by_user, self._operations(n_vectors), n_jobs, self.start, self.items, self.phi,
             sums, result,
         )  # fmt: skip
         return result[:, 0] if table.ndim == 2 else result
+
+    def _operations(self, n_vectors: int) -> np.ndarray:
+        """Numbers of operations for the ratings of each user."""
+        return np.diff(self.start) * n_vectors * self.phi.shape[1]
 
     def apply_at(self, table: np.ndarray, users: np.ndarray, items: np.ndarray) -> np.ndarray:
         """``psi_u' table phi_i`` at any pairs, (3)."""
@@ -149,17 +153,17 @@ def implicit_features(
     return left * singular, right.T.copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sums_by_user(first, stop, start, items, phi, vectors, sums):  # type: ignore[no-untyped-def]
     for u in range(first, stop):
         if start[u] < start[u + 1]:
             own = phi[items[start[u] : start[u + 1]]]
-            sums[u] = np.dot(vectors[start[u] : start[u + 1]].T, own)
+            np.dot(vectors[start[u] : start[u + 1]].T, own, sums[u])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _apply_by_user(first, stop, start, items, phi, sums, result):  # type: ignore[no-untyped-def]
     for u in range(first, stop):
         if start[u] < start[u + 1]:
             own = phi[items[start[u] : start[u + 1]]]
-            result[start[u] : start[u + 1]] = np.dot(own, sums[u].T)
+            np.dot(own, sums[u].T, result[start[u] : start[u + 1]])

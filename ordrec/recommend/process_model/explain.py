@@ -66,7 +66,7 @@ def explain_pair(
     fitted: FittedPredictor,
     user_code: int,
     item_code: int,
-    timestamp: int | None,
+    timestamp: float,
     folded: FoldedUser | None = None,
 ) -> ScoreExplanation:
     """Take the score of one pair apart; codes are -1 for the unknown.
@@ -78,7 +78,7 @@ def explain_pair(
         process = process.without_times
     u = user_code if user_code >= 0 else data.n_users - 1
     i = item_code if item_code >= 0 else data.n_items - 1
-    time = np.array([float(timestamp or 0)])
+    time = np.array([timestamp])
     terms = _Terms(fitted, process)
     pairs = new_pairs(data, np.array([u]), np.array([i]), time)
     prior = data.prior_mean(pairs.by_user.entry, pairs.by_user.x, pairs.by_user.seen)[0]

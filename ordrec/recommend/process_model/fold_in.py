@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numba import njit
 
+from ordrec.compiling import compiled
 from ordrec.errors import DataError
 from ordrec.linalg.lapack import ADDRESSES, factorise, inverse_diagonal_factorised, solve_factorised
 from ordrec.recommend.process.components import (
@@ -370,7 +370,7 @@ def _user_loadings(process: Process, code: int) -> np.ndarray:
 # ---- the loops -------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _item_rows(
     side, w, own_items, own_x, own_seen, own_time, activity, fold, items, time, x, seen, rows
 ):  # type: ignore[no-untyped-def]
@@ -381,7 +381,7 @@ def _item_rows(
         entry_components(side, w, view, fold, items[q], time[q], x[q], seen[q], own, rows[q])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sum_row(side, items, x, row, diag):  # type: ignore[no-untyped-def]
     """Add the pair sums of the user with every other user, and with themselves."""
     for k in range(items.size):
@@ -391,7 +391,7 @@ def _sum_row(side, items, x, row, diag):  # type: ignore[no-untyped-def]
         add_pair(diag, 0, x[k], x[k], side.activity[j])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _user_row(side, w, row, diag, loadings, i, x, seen, part, alone):  # type: ignore[no-untyped-def]
     """Components of the user with the raters of item i, and with themselves."""
     own = np.empty(N_STATS)
@@ -405,7 +405,7 @@ def _user_row(side, w, row, diag, loadings, i, x, seen, part, alone):  # type: i
     row_components(row, own, q_u, 0.0, view, view.entry.size, w, part)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _user_part(side, w, row, diag, loadings, items, x, seen, code, a, means, variances):  # type: ignore[no-untyped-def]
     """Means from the ratings of each item by others, and variances of the user side."""
     alone = np.empty((w.weights.size, 1))

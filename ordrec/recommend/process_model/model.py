@@ -13,7 +13,7 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel, codes_of, times_of_pairs
+from ordrec.recommend.base import IdMappedModel, codes_of, times_of
 from ordrec.recommend.factors.history import paired_lists
 from ordrec.recommend.process.fitting import Process
 from ordrec.recommend.process_model.explain import ScoreExplanation, explain_pair
@@ -219,8 +219,9 @@ class ProcessPredictor(IdMappedModel):
         """Explain the score of a user for an item by a signed sum; see `ScoreExplanation`."""
         user_codes, item_codes = self._codes([user], [item])
         u, i, folded = int(user_codes[0]), int(item_codes[0]), self.folded_.get(user)
+        time = times_of([timestamp or 0], 1)[0]
         with one_blas_thread():
-            return explain_pair(self.fitted_, u, i, timestamp, folded)
+            return explain_pair(self.fitted_, u, i, time, folded)
 
     def fold_in(self, ratings: Ratings) -> ProcessPredictor:
         """Return a model that also knows the users of these ratings; nothing else changes.
@@ -234,10 +235,8 @@ class ProcessPredictor(IdMappedModel):
         self._check_fitted()
         model = copy.copy(self)
         model.folded_ = dict(self.folded_)
-        items, levels = (
-            codes_of(self.item_ids_, ratings.item_ids)[ratings.items],
-            self._levels_on_scale(ratings),
-        )
+        ratings = ratings.on_scale(self.scale_)
+        items = codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
         user_codes = codes_of(self.user_ids_, ratings.user_ids)
         for code in np.unique(ratings.users):
             rows = ratings.rows_of_user(int(code))
@@ -245,7 +244,7 @@ class ProcessPredictor(IdMappedModel):
             times = None if ratings.timestamps is None else ratings.timestamps[rows]
             with one_blas_thread():
                 model.folded_[ratings.user_ids[code]] = fold_in_user(
-                    self.fitted_, int(user_codes[code]), items[rows], levels[rows], times
+                    self.fitted_, int(user_codes[code]), items[rows], ratings.levels[rows], times
                 )
         return model
 
@@ -347,10 +346,13 @@ class ProcessPredictor(IdMappedModel):
             known_users[rows] = folded.items.size > 0
         return known_users, np.append(self.fitted_.known_items, False)[pairs.items]
 
+    def _folded_ids(self, users: Any) -> bool:
+        return any(user in self.folded_ for user in users) if self.folded_ else False
+
     def _resolve(self, users: Any, items: Any, timestamps: Any) -> ResolvedPairs:
         """The arguments of a prediction, checked, with codes in place of ids."""
         user_codes, item_codes = self._codes(users, items)
-        times = times_of_pairs(timestamps, user_codes.size)
+        times = times_of(timestamps, user_codes.size)
         return ResolvedPairs(user_codes, item_codes, times, folded_among(self.folded_, users))
 
     def _scores(self, pairs: ResolvedPairs) -> np.ndarray:

@@ -14,10 +14,10 @@ import numpy as np
 
 from ordrec.errors import ModelFileError
 from ordrec.features.matrix import Biases
-from ordrec.persistence import take, take_rows
+from ordrec.persistence import claim_memory, take, take_rows
 from ordrec.recommend.process.covariance import Covariance, JointData
 from ordrec.recommend.process.fitting import Process
-from ordrec.recommend.process.pair_sums import OwnerSide, build_side, empty_side
+from ordrec.recommend.process.pair_sums import N_SUMS, OwnerSide, build_side, empty_side
 from ordrec.recommend.process.shared_features import SharedFeatures
 from ordrec.recommend.process.weights import TIME_SCALES, Layout, Weights
 from ordrec.recommend.process_model.side_features import current_name
@@ -27,6 +27,9 @@ __all__ = ["process_from_arrays", "process_to_arrays"]
 
 Arrays = Mapping[str, np.ndarray]
 TINY = float(np.finfo(np.float64).tiny)
+# Magnitudes in units of `Units`, in which ratings are standard scores: far beyond what a fit gives,
+# and small enough that covariances are finite in single precision.
+MOST_SCORE, MOST_WEIGHT, MOST_COEFFICIENT = 1e6, 1e6, 1e9
 
 
 def process_to_arrays(process: Process) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -80,7 +83,8 @@ def process_from_arrays(
     products = tuple(f"{a}*{b}" for a, b in data.products.names)
     scales, chosen = _texts(state["scales"]), frozenset(_components(state["chosen"]))
     layout = Layout(data.item_kernels, data.user_kernels, scales, products, chosen)
-    values = take(arrays, "weights", np.float64, (len(layout.names),), low=0)
+    shape = (len(layout.names),)
+    values = take(arrays, "weights", np.float64, shape, low=0, high=MOST_WEIGHT)
     smoothing = [name.startswith("smooth.") for name in layout.names]
     known = set(scales) <= set(TIME_SCALES) and chosen <= set(layout.names)
     if not known or (values[smoothing] <= 0).any():
@@ -88,11 +92,11 @@ def process_from_arrays(
     n = data.y.size
     return Process(
         Covariance(data, Weights(layout, values), n_jobs),
-        take(arrays, "process.a", np.float64, (n,)),
-        take(arrays, "process.left_out", np.float64, (n,)),
+        _within(MOST_COEFFICIENT, arrays, "process.a", (n,)),
+        _within(MOST_COEFFICIENT, arrays, "process.left_out", (n,)),
         take(arrays, "process.noise", np.float64, (n,), low=TINY),
         int(state["n_iter"]),
-        take(arrays, "process.undated", np.float64, (n,)) if scales else None,
+        _within(MOST_COEFFICIENT, arrays, "process.undated", (n,)) if scales else None,
     )
 
 
@@ -101,7 +105,7 @@ def _data(
 ) -> JointData:
     n_ranks, n_users, n_items = sizes
     start, items = take_rows(arrays, "ratings.start", "ratings.items", n_users, n_items - 1)
-    y = take(arrays, "ratings.y", np.float64, items.shape)
+    y = _within(MOST_SCORE, arrays, "ratings.y", items.shape)
     levels = take(arrays, "ratings.levels", np.int64, y.shape, low=0, high=n_ranks - 1)
     if y.size == 0 or start[-1] != start[-2]:
         raise ModelFileError("array 'ratings.start' has ratings of the unknown user, or none")
@@ -132,8 +136,8 @@ def _data(
         (popularity[0], popularity[1]),
         Biases(
             number(bias["mean"]),
-            take(arrays, "bias.user", np.float64, (n_users,)),
-            take(arrays, "bias.item", np.float64, (n_items,)),
+            _within(MOST_SCORE, arrays, "bias.user", (n_users,)),
+            _within(MOST_SCORE, arrays, "bias.item", (n_items,)),
             int(bias["n_iter"]), number(bias["change"]), bool(bias["converged"]),
         ),
         kernels[0], kernels[1], two_sided,
@@ -150,10 +154,13 @@ def _side(
     features: list[np.ndarray],
     n_jobs: int,
 ) -> OwnerSide:
-    loadings = take(arrays, f"{name}.loadings", np.float64, (None, n_entries, None))
+    entries = name.removesuffix("_side") + "s"
+    loadings = _within(MOST_SCORE, arrays, f"{name}.loadings", (None, n_entries, None))
     last = loadings.shape[0] - 1
     fold = take(arrays, f"{name}.fold", np.int64, (start.size - 1,), low=0, high=last)
-    x = take(arrays, f"{name}.x", np.float64, entry.shape)
+    x = _within(MOST_SCORE, arrays, f"{name}.x", entry.shape)
+    slots = N_SUMS + len(features)
+    claim_memory(4.0 * n_entries**2 * slots, f"the sums over pairs of {n_entries} {entries}")
     return build_side(start, entry, x, times, n_entries, features, fold, loadings, n_jobs)
 
 
@@ -165,14 +172,21 @@ def _products(
     n_users: int,
     n_items: int,
 ) -> SharedFeatures:
-    psi = take(arrays, "products.psi", np.float32, (n_users, None))
-    phi = take(arrays, "products.phi", np.float32, (n_items, None))
+    psi = _within(MOST_SCORE, arrays, "products.psi", (n_users, None), np.float32)
+    phi = _within(MOST_SCORE, arrays, "products.phi", (n_items, None), np.float32)
     user_groups = _slices(state["user_groups"], psi.shape[1])
     item_groups = _slices(state["item_groups"], phi.shape[1])
     implicit = user_groups.get("implicit", slice(0, 0))
     rank = implicit.stop - implicit.start
-    projection = take(arrays, "products.projection", np.float64, (n_items, rank))
+    projection = _within(MOST_SCORE, arrays, "products.projection", (n_items, rank))
     return SharedFeatures(psi, phi, user_groups, item_groups, start, items, projection)
+
+
+def _within(
+    most: float, arrays: Arrays, name: str, shape: tuple[int | None, ...], dtype: Any = np.float64
+) -> np.ndarray:
+    """An array of floats of at most this magnitude."""
+    return take(arrays, name, dtype, shape, low=-most, high=most)
 
 
 def _widths(groups: Mapping[str, slice]) -> list[list[Any]]:

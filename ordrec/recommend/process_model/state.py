@@ -16,6 +16,7 @@ import pandas as pd
 from ordrec.errors import ModelFileError
 from ordrec.parallel import one_blas_thread
 from ordrec.persistence import (
+    claim_memory,
     ids_from_arrays,
     ids_to_arrays,
     take,
@@ -25,7 +26,11 @@ from ordrec.ratings import Scale
 from ordrec.recommend.base import codes_of
 from ordrec.recommend.process_model.fitted import FittedPredictor
 from ordrec.recommend.process_model.fold_in import FoldedUser, unsolved_user
-from ordrec.recommend.process_model.process_arrays import process_from_arrays, process_to_arrays
+from ordrec.recommend.process_model.process_arrays import (
+    MOST_COEFFICIENT,
+    process_from_arrays,
+    process_to_arrays,
+)
 from ordrec.recommend.process_model.side_features import current_name
 from ordrec.recommend.thresholds.state import (
     number,
@@ -153,13 +158,18 @@ def folded_from_arrays(fitted: FittedPredictor, arrays: Arrays) -> dict[Any, Fol
     start, items = take_rows(
         arrays, "folded.start", "folded.items", len(ids), len(fitted.item_ids)
     )  # fmt: skip
-    a = take(arrays, "folded.a", np.float64, items.shape)
-    undated = take(arrays, "folded.undated", np.float64, a.shape)
+    most = MOST_COEFFICIENT
+    a, undated = (
+        take(arrays, f"folded.{name}", np.float64, items.shape, low=-most, high=most)
+        for name in ("a", "undated")
+    )
     levels = take(arrays, "folded.levels", np.int64, a.shape, low=0, high=n_ranks - 1)
     times = take(arrays, "folded.times", np.float64, a.shape)
     shifts = take(arrays, "folded.shifts", np.float64, (len(ids), n_ranks - 1))
     scale = take(arrays, "folded.scale", np.float64, (len(ids),), low=-50, high=50)
     codes = codes_of(fitted.user_ids, ids)
+    row = fitted.process.data.user_side.gram[:1]  # each of them has one like it, in float64
+    claim_memory(8.0 * len(ids) * row.size, f"what {len(ids)} folded-in users share with others")
     folded = {}
     for k, user in enumerate(ids):
         own = slice(start[k], start[k + 1])

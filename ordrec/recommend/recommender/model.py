@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.parallel import one_blas_thread
 from ordrec.persistence import model_of, state_of, texts_from_arrays, texts_to_arrays
 from ordrec.ratings import Ratings
 from ordrec.recommend.all_lists import ListingModel
@@ -68,7 +69,7 @@ class Recommender(ListingModel):
     n_candidates : int
         How many items, the likeliest to be picked, are ordered by (1).
     n_jobs : int, optional
-        Threads of the models that are made by "auto"; -1 means all cores.
+        Threads of the models that are made by "auto"; all cores by default.
     random_state : int
         Of the models that are made by "auto".
 
@@ -97,6 +98,7 @@ class Recommender(ListingModel):
 
     # ---- learning -------------------------------------------------------------------------
 
+    @one_blas_thread()
     def fit(self, ratings: Ratings) -> Self:
         """Fit both models; return the recommender."""
         self._check_parameters()
@@ -281,9 +283,11 @@ class Recommender(ListingModel):
     def fold_in(self, ratings: Ratings) -> Self:
         """Return a recommender that also knows the users of these ratings.
 
-        The ratings of a known user are replaced by these. Nothing else changes.
+        The ratings of a known user are replaced by these. Nothing else changes. Ratings are read by
+        value on the model's scale.
         """
         self._check_fitted()
+        ratings = ratings.on_scale(self.scale_)
         model = copy.copy(self)
         model.choice_ = self.choice_.fold_in(ratings)
         model.user_ids_ = model.choice_.user_ids_

@@ -38,6 +38,8 @@ class Taste:
 def liked_from(scale: Scale, like: float | None) -> float:
     """The lowest rating that counts as liked: as given, or the fifth of the scale below the top.
 
+    Where the scale is made of bins, whole bins are liked: this is the end of one.
+
     Examples
     --------
     >>> liked_from(Scale.regular(1, 5), None), liked_from(Scale.regular(0.5, 5, 0.5), None)
@@ -45,7 +47,8 @@ def liked_from(scale: Scale, like: float | None) -> float:
     """
     if like is not None:
         return float(like)
-    return float(scale.values[int(np.ceil(LIKED_SHARE * scale.n_ranks)) - 1])
+    level = int(np.ceil(LIKED_SHARE * scale.n_ranks)) - 1
+    return float(scale.values[level] if scale.edges is None else scale.edges[level])
 
 
 def taste_of(model: Any, users: Any, items: Any, scale: Scale, like: float) -> Taste:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ordinal.decisions import Decision, decide
+from ordrec.parallel import one_blas_thread
 from ordrec.persistence import model_of, state_of
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel
@@ -72,6 +73,7 @@ class PersonalThresholds(IdMappedModel):
     item_sd: float = 0.15
     random_state: int = 0
 
+    @one_blas_thread()
     def fit(self, ratings: Ratings, scores: np.ndarray | None = None) -> PersonalThresholds:
         """Fit the scorer and the ordered probit.
 

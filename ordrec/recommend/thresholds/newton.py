@@ -18,7 +18,9 @@ from __future__ import annotations
 from math import erfc, exp, log, pi, sqrt
 
 import numpy as np
-from numba import njit
+
+from ordrec.compiling import compiled, inner
+from ordrec.linalg.small import factorise_small, invert_small, solve_small
 
 __all__ = ["curvatures", "interval_terms", "item_steps", "thresholds_from", "user_steps"]
 
@@ -27,9 +29,10 @@ LEAST_WIDTH = 1e-12
 LONGEST_STEP = 2.0
 LONGEST_ITEM_STEP = 0.5
 HALVINGS = 6
+LEAST_PIVOT = 1e-14  # of a curvature, which is positive but for rounding
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def interval_terms(low, high):  # type: ignore[no-untyped-def]
     """Return ``log(Phi(high) - Phi(low))``, its slopes at both ends, and H of (2): ll, hh, lh.
 
@@ -63,7 +66,7 @@ def interval_terms(low, high):  # type: ignore[no-untyped-def]
     return logp, by_low, by_high, ll, hh, by_low * by_high
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _mills(x):  # type: ignore[no-untyped-def]
     """Upper tail over density for x >= 5, by the continued fraction."""
     value = x
@@ -72,7 +75,7 @@ def _mills(x):  # type: ignore[no-untyped-def]
     return 1.0 / value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def thresholds_from(eta, anchor, t):  # type: ignore[no-untyped-def]
     """Write the thresholds (1) into t."""
     t[anchor] = eta[0]
@@ -82,26 +85,28 @@ def thresholds_from(eta, anchor, t):  # type: ignore[no-untyped-def]
         t[k] = t[k + 1] - exp(eta[k + 1])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _ends(t, f, inverse, k):  # type: ignore[no-untyped-def]
     low = (t[k - 1] - f) * inverse if k > 0 else -np.inf
     high = (t[k] - f) * inverse if k < t.size else np.inf
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _loss(eta, mean, precision, anchor, scores, levels, offset, t):  # type: ignore[no-untyped-def]
     """Negative log-posterior of one user's parameters."""
     thresholds_from(eta, anchor, t)
-    away = eta - mean
-    total = 0.5 * np.dot(away, np.dot(precision, away))
+    total = 0.0
+    for a in range(eta.size):
+        for b in range(eta.size):
+            total += 0.5 * (eta[a] - mean[a]) * precision[a, b] * (eta[b] - mean[b])
     for n in range(scores.size):
         low, high = _ends(t, scores[n], exp(-eta[t.size] - offset[n]), levels[n])
         total -= interval_terms(low, high)[0]
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _derivatives(eta, anchor, scores, levels, offset, t):  # type: ignore[no-untyped-def]
     """Log-likelihood of one user's ratings; its slope and (2) without P, in terms of eta."""
     m = t.size
@@ -134,49 +139,85 @@ def _derivatives(eta, anchor, scores, levels, offset, t):  # type: ignore[no-unt
             H[a, b] = H[b, a]
     J = np.zeros((m + 1, m + 1))
     J[m, m] = 1.0
-    J[:m, 0] = 1.0
-    for j in range(1, m):
-        if j > anchor:
-            J[j:m, j] = exp(eta[j])
-        else:
-            J[:j, j] = -exp(eta[j])
-    return total, np.dot(J.T, slope), np.dot(J.T, np.dot(H, J))  # (2)
+    for k in range(m):
+        J[k, 0] = 1.0
+        for j in range(1, m):
+            if k >= j > anchor:
+                J[k, j] = exp(eta[j])
+            elif k < j <= anchor:
+                J[k, j] = -exp(eta[j])
+    HJ, of_eta, bend = np.zeros((m + 1, m + 1)), np.zeros(m + 1), np.zeros((m + 1, m + 1))
+    for k in range(m + 1):
+        for a in range(m + 1):
+            of_eta[a] += J[k, a] * slope[k]
+            for j in range(m + 1):
+                HJ[k, j] += H[k, a] * J[a, j]
+    for k in range(m + 1):
+        for a in range(m + 1):
+            for j in range(m + 1):
+                bend[a, j] += J[k, a] * HJ[k, j]
+    return total, of_eta, bend  # (2)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def user_steps(eta, covariance, mean, precision, anchor, scores, levels, offset, start, n_steps):  # type: ignore[no-untyped-def]
     """Newton steps for each user, and (3) after the last; returns the sum of log p.
 
     ``offset`` is the part of each rating's log-scale that is not the user's; ``start`` is where
     the ratings of each user begin. Users without ratings get their prior.
     """
-    t, sum_of_logs = np.empty(eta.shape[1] - 1), 0.0
+    size = eta.shape[1]
+    t, sum_of_logs = np.empty(size - 1), 0.0
+    step, trial, force = np.empty(size), np.empty(size), np.empty(size)
     for u in range(start.size - 1):
         own = slice(start[u], start[u + 1])
         f, k, more = scores[own], levels[own], offset[own]
         if f.size == 0:
-            eta[u] = mean[u]
-            covariance[u] = np.linalg.inv(precision)
+            _set_inverse(np.zeros((size, size)), precision, covariance[u])
+            for a in range(size):
+                eta[u, a] = mean[u, a]
             continue
         for _ in range(n_steps):
             total, slope, H = _derivatives(eta[u], anchor, f, k, more, t)
-            away = eta[u] - mean[u]
-            pull = np.dot(precision, away)
-            step = np.linalg.solve(H + precision, slope - pull)
-            step *= min(1.0, LONGEST_STEP / max(np.abs(step).max(), LONGEST_STEP))
-            now = 0.5 * np.dot(away, pull) - total
+            now = -total
+            for a in range(size):
+                pull = 0.0
+                for b in range(size):
+                    pull += precision[a, b] * (eta[u, b] - mean[u, b])
+                    H[a, b] += precision[a, b]
+                now += 0.5 * (eta[u, a] - mean[u, a]) * pull
+                force[a] = slope[a] - pull
+            factorise_small(H, LEAST_PIVOT)
+            solve_small(H, force, step)
+            longest = LONGEST_STEP
+            for a in range(size):
+                longest = max(longest, abs(step[a]))
+            share = LONGEST_STEP / longest
             for _ in range(HALVINGS):
-                if _loss(eta[u] + step, mean[u], precision, anchor, f, k, more, t) <= now:
-                    eta[u] += step
+                for a in range(size):
+                    trial[a] = eta[u, a] + share * step[a]
+                if _loss(trial, mean[u], precision, anchor, f, k, more, t) <= now:
+                    for a in range(size):
+                        eta[u, a] = trial[a]
                     break
-                step *= 0.5
+                share *= 0.5
         total, _, H = _derivatives(eta[u], anchor, f, k, more, t)
-        covariance[u] = np.linalg.inv(H + precision)  # (3)
+        _set_inverse(H, precision, covariance[u])  # (3)
         sum_of_logs += total
     return sum_of_logs
 
 
-@njit(cache=True, nogil=True)
+@inner
+def _set_inverse(H, precision, inverse):  # type: ignore[no-untyped-def]
+    """Write the inverse of H plus the precision into ``inverse``; H is lost."""
+    for a in range(H.shape[0]):
+        for b in range(H.shape[0]):
+            H[a, b] += precision[a, b]
+    factorise_small(H, LEAST_PIVOT)
+    invert_small(H, inverse)
+
+
+@compiled
 def item_steps(q, variance, mean, precision, eta, anchor, scores, levels, users, order, start):  # type: ignore[no-untyped-def]
     """One Newton step for the log-scale q of each item, and its posterior variance.
 
@@ -202,7 +243,7 @@ def item_steps(q, variance, mean, precision, eta, anchor, scores, levels, users,
         variance[i] = 1.0 / bend
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def curvatures(scores, t, scale, levels, slope, bend):  # type: ignore[no-untyped-def]
     """First and negative second derivative of each rating's log p with respect to its score."""
     for n in range(scores.size):

@@ -431,3 +431,22 @@ def test_cross_validated_sees_the_training_part_only_and_declares_ranks() -> Non
     # Scaling by the training part: the same rows among others give the same answer.
     assert fitted.predict(table.X[:5]).tolist() == fitted.predict(table.X)[:5].tolist()
     assert fitted.scaler_.n_samples_seen_ == 25
+
+
+def test_each_metric_is_measured_on_the_model_tuned_for_it() -> None:
+    from ordrec.ordinal import SVORIM
+
+    table = striped_table()
+    parts = [(np.arange(0, 40), np.arange(40, table.y.size))]
+    grid = {"C": [0.01, 1.0, 100.0], "gamma": [0.01, 1.0]}
+    both = CrossValidated(SVORIM(), grid, ("mze", "mae"), n_folds=3)
+    problem = TableProblem(table, parts)
+    result = Experiment({"both": both}, [problem], metrics=["mze", "mae"]).run()
+    for metric in ("mze", "mae"):
+        alone = CrossValidated(SVORIM(), grid, metric, n_folds=3)  # type: ignore[arg-type]
+        single = Experiment({"alone": alone}, [problem], metrics=[metric]).run()
+        assert result.means(metric)["both"].tolist() == single.means(metric)["alone"].tolist()
+        alone.fit(table.X[:40], table.y[:40])
+        assert both.fit(table.X[:40], table.y[:40]).for_metric(metric).best_params_ == (
+            alone.best_params_
+        )

@@ -17,7 +17,7 @@ class TestGPORContract(OrdinalContract):
         GPOR(),
         GPOR(inference="ep"),
         GPOR("ard", max_iter=20),
-        GPOR(inducing=20, random_state=0),
+        GPOR(n_landmarks=20, random_state=0),
     ]
 
 

@@ -89,7 +89,7 @@ def test_the_error_falls_with_the_number_of_inducing_rows():
     exact = GPOR(noise=0.3, optimizer=None).fit(X, y)
     errors = []
     for m in (5, 20, 80):
-        sparse = GPOR(noise=0.3, optimizer=None, inducing=m, random_state=0).fit(X, y)
+        sparse = GPOR(noise=0.3, optimizer=None, n_landmarks=m, random_state=0).fit(X, y)
         errors.append(np.abs(sparse.predict_proba(test) - exact.predict_proba(test)).max())
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 1e-2
@@ -98,7 +98,7 @@ def test_the_error_falls_with_the_number_of_inducing_rows():
 def test_it_learns_the_same_parameters():
     X, y = problem(300, seed=4)
     exact = GPOR().fit(X, y)
-    sparse = GPOR(inducing=60, random_state=0).fit(X, y)
+    sparse = GPOR(n_landmarks=60, random_state=0).fit(X, y)
     assert sparse.log_evidence_ == pytest.approx(exact.log_evidence_, abs=2.0)
     assert sparse.kernel_.gamma == pytest.approx(exact.kernel_.gamma, rel=0.2)
     assert sparse.noise_ == pytest.approx(exact.noise_, rel=0.1)
@@ -108,15 +108,15 @@ def test_a_precomputed_kernel_and_chosen_rows():
     X, y = problem(80)
     K = Gaussian(0.25)(X)
     rows = np.arange(0, 80, 4)
-    named = GPOR(Gaussian(0.25, bounds="fixed"), inducing=rows).fit(X, y)
-    given = GPOR("precomputed", inducing=rows).fit(K, y)
+    named = GPOR(Gaussian(0.25, bounds="fixed"), n_landmarks=rows).fit(X, y)
+    given = GPOR("precomputed", n_landmarks=rows).fit(K, y)
     assert given.log_evidence_ == pytest.approx(named.log_evidence_, abs=1e-6)
     assert given.predict_proba(K) == pytest.approx(named.predict_proba(X), abs=1e-5)
-    assert given.inducing_.tolist() == rows.tolist()
+    assert given.landmarks_.tolist() == rows.tolist()
 
 
-@pytest.mark.parametrize("inducing", [0, 2.5, -3, [0, 500], [[1, 2]], [0.5]])
-def test_nonsense_is_refused(inducing):
+@pytest.mark.parametrize("n_landmarks", [0, 2.5, -3, [0, 500], [[1, 2]], [0.5]])
+def test_nonsense_is_refused(n_landmarks):
     X, y = problem(30)
-    with pytest.raises(ValueError, match="inducing"):
-        GPOR(inducing=inducing).fit(X, y)
+    with pytest.raises(ValueError, match="n_landmarks"):
+        GPOR(n_landmarks=n_landmarks).fit(X, y)

@@ -222,7 +222,7 @@ def test_a_precomputed_kernel_takes_the_own_variance_of_new_samples():
 
 def test_it_survives_pickling():
     X, y = problem()
-    for model in (GPOR(), GPOR(inducing=10, random_state=0)):
+    for model in (GPOR(), GPOR(n_landmarks=10, random_state=0)):
         model.fit(X, y)
         again = pickle.loads(pickle.dumps(model))
         assert again.predict_proba(X) == pytest.approx(model.predict_proba(X))

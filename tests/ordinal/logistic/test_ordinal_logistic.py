@@ -288,3 +288,19 @@ def test_the_sharp_limit_is_svor_with_the_same_kernel(threshold, solver, loss, r
     np.testing.assert_allclose(model.thresholds_ / unit, hinge.thresholds_, atol=0.02)
     # the objectives, in the terms of SVOR: C sum of hinges + 1/2 |w|^2
     assert C * model.objective_ / unit == pytest.approx(hinge.objective_, rel=2e-3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("threshold", ["all", "immediate"])
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+@pytest.mark.parametrize("weights", [(1e20, 1.0), (1e308, 1.0), (1e100, 1e-100), (1e300, 1e-300)])
+def test_one_weight_may_be_larger_than_all_others(threshold, kernel, weights) -> None:
+    """Its rank has nearly all of the weight, and the others still have finite thresholds."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=40), [-0.5, 0.5])
+    weight = np.r_[weights[0], np.full(39, weights[1])]
+    model = OrdinalLogistic(threshold, kernel=kernel).fit(X, y, sample_weight=weight)
+    assert np.isfinite(model.thresholds_).all()
+    assert np.isfinite(model.predict_proba(X)).all()
+    assert model.predict(X[:1])[0] == y[0]

@@ -14,7 +14,7 @@ from ordrec.kernels import Gaussian, Linear, Polynomial
 from ordrec.ordinal.npsvor import active_set, admm
 from ordrec.ordinal.npsvor.bias import bias, bias_bounds, violation
 from ordrec.ordinal.npsvor.gram import DenseGram, FreeBlock, NotPositiveDefiniteError, cholesky
-from ordrec.ordinal.npsvor.lowrank import FactoredGram, incomplete_cholesky
+from ordrec.ordinal.npsvor.lowrank import FactoredGram
 from ordrec.ordinal.npsvor.parts import PartedADMM, alike
 from ordrec.ordinal.npsvor.problem import dual_objective, planes_for, primal_objective
 
@@ -219,29 +219,6 @@ def test_products_are_the_same_in_threads(dtype):
 def test_a_block_that_is_not_positive_definite_is_reported():
     with pytest.raises(NotPositiveDefiniteError):
         cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0)
-
-
-@given(st.integers(0, 1000), st.integers(1, 12))
-@settings(max_examples=20)
-def test_incomplete_cholesky_is_exact_where_the_kernel_has_low_rank(seed, rank):
-    rng = np.random.default_rng(seed)
-    A = rng.normal(size=(30, rank))
-    K = A @ A.T
-    low = incomplete_cholesky(np.diag(K), lambda i: K[:, i], tol=1e-12)
-    assert low.G.shape[1] <= rank + 1
-    np.testing.assert_allclose(low.G @ low.G.T, K, atol=1e-6 * np.abs(K).max())
-    rho = rng.normal(size=(30, 2))
-    np.testing.assert_allclose(
-        K[:, low.pivots] @ low.on_pivots(rho), K @ rho, atol=1e-5 * np.abs(K).max() * 30
-    )
-
-
-def test_incomplete_cholesky_leaves_out_what_it_says():
-    K = Gaussian(3.0)(np.random.default_rng(0).normal(size=(60, 3)))
-    low = incomplete_cholesky(np.diag(K), lambda i: K[:, i], max_rank=15)
-    left = np.trace(K - low.G @ low.G.T) / np.trace(K)
-    assert low.left_out == pytest.approx(left, abs=1e-9)
-    assert np.linalg.eigvalsh(K - low.G @ low.G.T).min() > -1e-9
 
 
 def test_factored_and_dense_kernels_have_the_same_solution():

@@ -9,6 +9,7 @@ import pytest
 from ordrec.errors import ArgumentError
 from ordrec.persistence import load, load_arrays, save, save_arrays
 from ordrec.ratings import Ratings
+from ordrec.recommend.process_model import side_features
 from ordrec.recommend.process_model.model import ProcessPredictor
 from ordrec.recommend.process_model.side_features import SideFeatures
 
@@ -95,14 +96,24 @@ def test_a_table_of_which_nothing_can_be_used_is_warned_of() -> None:
         SideFeatures.of(ratings._replaced(item_table=useless))
 
 
-def test_several_columns_make_a_mean_of_kernels() -> None:
-    side = SideFeatures.of(shop().with_side_tables(
-        item_table=pd.DataFrame({"size": np.tile(["S", "L"], 20)})
-    ))  # fmt: skip
+def test_columns_count_by_what_they_have_to_do_with_the_ratings() -> None:
+    rng = np.random.default_rng(2)
+    noise = pd.DataFrame({f"noise {k}": rng.choice(["S", "L"], N_ITEMS) for k in range(6)})
+    ratings = shop().with_side_tables(item_table=noise)
+    plain, side = SideFeatures.of(shop()), SideFeatures.of(ratings)
     labels = side.item["labels"] @ side.item["labels"].T
-    assert sorted(np.unique(labels.round(9))) == [0.0, 0.5, 1.0]
-    numbers = np.linalg.norm(side.item["numbers"], axis=1)
-    np.testing.assert_allclose(numbers, 1.0, atol=2e-3)
+    np.testing.assert_allclose(np.diag(labels), 1.0)
+    maker = plain.item["labels"] @ plain.item["labels"].T
+    assert sorted(np.unique(maker.round(9))) == [0.0, 1.0]
+    assert labels[maker > 0.5].min() > 2 * labels[maker < 0.5].mean()
+
+
+def test_a_column_without_weight_is_left_out_and_said(monkeypatch) -> None:
+    monkeypatch.setattr(side_features, "block_weights", lambda *given: np.eye(len(given[-1]))[0])
+    side = SideFeatures.of(shop())
+    assert set(side.item) == {"labels"}  # maker comes first, price second
+    assert side.columns["item"]["maker"] == "categorical"
+    assert side.columns["item"]["price"] == "ignored: nothing to do with the ratings"
 
 
 def test_former_names_in_files_are_understood(tmp_path) -> None:

@@ -1,0 +1,156 @@
+"""Where a command may write: never over its inputs, over a stranger's file only when told to."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ordrec.errors import ArgumentError
+
+__all__ = ["OverwriteOption", "check_output", "report_writer", "result_writer", "table_writer"]
+
+OverwriteOption = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace an output file even if this command did not write it. Inputs are never "
+        "replaced.",
+    ),
+]
+
+START = 4096  # bytes from which an earlier output is recognised
+
+
+def check_output(
+    path: Path, kind: str, inputs: Iterable[str | Path] = (), *, overwrite: bool = False
+) -> None:
+    """Raise before the work starts if its result could not, or should not, be written.
+
+    Parameters
+    ----------
+    path : Path
+    kind : {"model", "predictions", "lists", "reasons", "results", "report"}
+        An existing file of this kind is replaced; any other only with ``overwrite``.
+    inputs : iterable of paths
+        What the command reads; names that are no files or folders are ignored. They are never
+        replaced.
+    overwrite : bool
+    """
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ArgumentError(f"{path}: the folder {folder} does not exist")
+    if path.exists() and not path.is_file():
+        raise ArgumentError(f"{path}: is not a file: choose another name")
+    if not os.access(folder, os.W_OK):
+        raise ArgumentError(f"{path}: the folder {folder} cannot be written to")
+    if not path.exists():
+        return
+    ours = path.stat().st_size == 0 or _is_earlier_output(path, kind)
+    for source in map(Path, inputs):
+        if source.is_file() and source.samefile(path):
+            raise ArgumentError(f"{path}: is also the input {source}: choose another name")
+        inside = source.is_dir() and path.resolve().is_relative_to(source.resolve())
+        if inside and not ours:
+            raise ArgumentError(f"{path}: is a file of the input {source}: choose another name")
+    if not (ours or overwrite):
+        raise ArgumentError(
+            f"{path}: exists and does not look like earlier {kind} of ordrec: choose another "
+            "name, or replace it with --overwrite"
+        )
+
+
+def result_writer(path: Path, **about: Any) -> Callable[[Any], Any]:
+    """Return the function that writes a result; the other arguments are those of `check_output`."""
+    if path.suffix not in (".csv", ".json"):
+        raise ArgumentError(f"{path}: results are written as .csv or .json")
+    check_output(path, "results", **about)
+    return lambda result: result.to_csv(path) if path.suffix == ".csv" else result.to_json(path)
+
+
+def report_writer(path: Path, **about: Any) -> Callable[[Any], Any]:
+    """Return the function that writes the report of an evaluation, after checking the name."""
+    if path.suffix != ".html":
+        raise ArgumentError(f"{path}: a report is written as .html")
+    check_output(path, "report", **about)
+
+    def write(result: Any) -> None:
+        from ordrec.files import write_text
+        from ordrec.report.evaluation import evaluation_report
+
+        write_text(path, evaluation_report(result).html())
+
+    return write
+
+
+def table_writer(path: Path | None, kind: str, **about: Any) -> Callable[[Any], None]:
+    """Return the function that writes a table as csv, to standard output without a path."""
+    if path is None:
+        return _print_csv
+    check_output(path, kind, **about)
+
+    def write(table: Any) -> None:
+        from ordrec.files import write_text
+
+        write_text(path, table.to_csv(index=False, lineterminator="\n"))
+
+    return write
+
+
+def _print_csv(table: Any) -> None:
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
+    table.to_csv(sys.stdout, index=False, lineterminator="\n")
+
+
+# ---- what earlier runs wrote -------------------------------------------------------------------
+
+
+def _is_earlier_output(path: Path, kind: str) -> bool:
+    """Whether a file begins as this kind of output does."""
+    with open(path, "rb") as stream:
+        start = stream.read(START)
+    if kind == "model":
+        return _is_model(path)
+    if kind == "report":
+        return b'<meta name="generator" content="ordrec">' in start
+    if kind == "results" and path.suffix == ".json":
+        return start.startswith(b'{\n "ordrec": ')
+    if kind == "lists" and start.startswith(b"PAR1"):
+        return _columns_of_parquet(path)[:3] == ["user", "place", "item"]
+    columns = start.split(b"\n", 1)[0].decode("utf-8", "replace").strip().split(",")
+    if kind == "results":
+        from ordrec.evaluation.result import COLUMNS
+
+        return columns == COLUMNS
+    if kind == "predictions":
+        return columns[-2:] == ["known_user", "known_item"]
+    if kind == "lists":
+        return columns[:3] == ["user", "place", "item"]
+    return columns[-1] == "contribution"
+
+
+def _is_model(path: Path) -> bool:
+    import zipfile
+
+    from ordrec.persistence import HEADER
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return HEADER in archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return False
+
+
+def _columns_of_parquet(path: Path) -> list[str]:
+    from ordrec.errors import DataError
+    from ordrec.ratings.row_blocks import column_names
+
+    try:
+        return column_names(path)
+    except DataError:
+        return []

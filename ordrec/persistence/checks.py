@@ -1,0 +1,105 @@
+"""Checks of the arrays of a file, for the ``from_state`` of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ordrec.errors import ModelFileError
+
+__all__ = ["LARGEST", "take", "take_covariance", "take_rows", "take_starts"]
+
+LARGEST = 1e100  # magnitude of a stored float: sums of products must stay finite
+LARGEST_SINGLE = 1e15  # the same, where the numbers are used in single precision
+LEAST_VARIANCE = 1e-14  # smallest eigenvalue of a covariance, relative to the largest
+
+
+def take(
+    arrays: Mapping[str, np.ndarray],
+    name: str,
+    dtype: Any,
+    shape: tuple[int | None, ...],
+    *,
+    low: float | None = None,
+    high: float | None = None,
+) -> np.ndarray:
+    """Return an array of a loaded file after checking its type, shape and range.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+    name : str
+    dtype : data type
+        Data type of the result; the stored one must be of the same kind, and no wider.
+    shape : tuple
+        None means any length.
+    low, high : float, optional
+        Bounds of the entries, both inclusive. Floats must always be finite, and so small that
+        the product of two of them is finite too.
+
+    Examples
+    --------
+    >>> take({"start": np.array([0, 2, 5])}, "start", np.int64, (3,), low=0, high=5)
+    array([0, 2, 5])
+    """
+    if name not in arrays:
+        raise ModelFileError(f"array {name!r} is missing")
+    array, wanted = arrays[name], np.dtype(dtype)
+    fits = len(array.shape) == len(shape) and all(
+        want is None or side == want for side, want in zip(array.shape, shape, strict=True)
+    )
+    if array.dtype.kind != wanted.kind or array.dtype.itemsize > wanted.itemsize or not fits:
+        raise ModelFileError(
+            f"array {name!r} has type {array.dtype} and shape {array.shape}, not {wanted} and "
+            f"{str(shape).replace('None', 'any')}"
+        )
+    if wanted.kind == "f":
+        largest = LARGEST if wanted.itemsize > 4 else LARGEST_SINGLE
+        if not (np.abs(array, dtype=np.float64) <= largest).all():
+            raise ModelFileError(
+                f"array {name!r} holds NaN, infinity, or numbers beyond {largest:g}"
+            )
+    if array.size and (
+        (low is not None and array.min() < low) or (high is not None and array.max() > high)
+    ):
+        raise ModelFileError(f"array {name!r} has entries outside {low}..{high}")
+    return np.ascontiguousarray(array, dtype=wanted)
+
+
+def take_covariance(arrays: Mapping[str, np.ndarray], name: str, n: int) -> np.ndarray:
+    """Return a symmetric n x n matrix after checking that it can safely be inverted."""
+    matrix = take(arrays, name, np.float64, (n, n))
+    variances = np.linalg.eigvalsh(matrix)
+    singular = n > 0 and variances[0] <= LEAST_VARIANCE * max(variances[-1], LEAST_VARIANCE)
+    if singular or not np.allclose(matrix, matrix.T, rtol=1e-6, atol=0.0):
+        raise ModelFileError(f"array {name!r} is not a covariance matrix")
+    return matrix
+
+
+def take_starts(
+    arrays: Mapping[str, np.ndarray], name: str, n_rows: int, n_entries: int
+) -> np.ndarray:
+    """Return the checked row pointer of a CSR matrix of n_rows rows and n_entries entries."""
+    start = take(arrays, name, np.int64, (n_rows + 1,), low=0, high=n_entries)
+    if start[0] != 0 or start[-1] != n_entries or (np.diff(start) < 0).any():
+        raise ModelFileError(f"array {name!r} does not divide {n_entries} entries into rows")
+    return start
+
+
+def take_rows(
+    arrays: Mapping[str, np.ndarray],
+    start: str,
+    columns: str,
+    n_rows: int,
+    n_columns: int,
+    dtype: Any = np.int64,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return row pointer and column numbers of a CSR matrix: within bounds, none twice in a row."""
+    held = take(arrays, columns, dtype, (None,), low=0, high=n_columns - 1)
+    starts = take_starts(arrays, start, n_rows, held.size)
+    cells = np.repeat(np.arange(n_rows), np.diff(starts)) * n_columns + held
+    if np.unique(cells).size < cells.size:
+        raise ModelFileError(f"array {columns!r} names a column twice in a row")
+    return starts, held

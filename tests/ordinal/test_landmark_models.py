@@ -1,0 +1,189 @@
+"""Every kernel method with landmarks, against the same method with the exact kernel."""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from contracts.sklearn_contract import expected_failures
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ordrec.errors import ArgumentError
+from ordrec.kernels import Gaussian
+from ordrec.ordinal import (
+    GPOR,
+    NPSVOR,
+    SVOREX,
+    SVORIM,
+    OrdinalLogistic,
+    PRank,
+    base,
+    gram_size,
+    tune,
+)
+
+MODELS = [
+    SVORIM(C=2.0, gamma=0.3, tol=1e-5),
+    SVORIM(C=2.0, gamma=0.3, tol=1e-5, solver="smo"),
+    SVOREX(C=2.0, gamma=0.3, tol=1e-5),
+    OrdinalLogistic(kernel="rbf", gamma=0.3, alpha=0.5),
+    NPSVOR(C1=2.0, gamma=0.3, tol=1e-5),
+    NPSVOR(C1=2.0, gamma=0.3, solver="admm", tol=1e-6, max_iter=50_000),
+]
+each_model = pytest.mark.parametrize("model", MODELS, ids=repr)
+
+
+def sample(n=90, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    score = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n)
+    return X, np.digitize(score, [-0.8, 0.0, 0.8])
+
+
+def scores(model, X):
+    return model.predict_distances(X) if isinstance(model, NPSVOR) else model.predict_latent(X)
+
+
+def with_landmarks(model, m, **others):
+    return clone(model).set_params(n_landmarks=m, random_state=0, **others)
+
+
+@each_model
+def test_enough_landmarks_give_the_exact_solution(model):
+    X, y = sample(40)
+    X, y = np.tile(X, (2, 1)), np.concatenate([y, y[::-1]])  # 40 distinct rows
+    exact, near = clone(model).fit(X, y), with_landmarks(model, 40).fit(X, y)
+    assert near.left_out_ == pytest.approx(0.0, abs=1e-9)
+    assert near.support_.size == 40
+    assert near.objective_ == pytest.approx(exact.objective_, rel=1e-5)
+    new, _ = sample(50, seed=1)
+    np.testing.assert_allclose(scores(near, new), scores(exact, new), atol=0.01)
+
+
+@each_model
+def test_more_landmarks_come_closer(model):
+    X, y = sample()
+    exact = clone(model).fit(X, y)
+    objectives = [with_landmarks(model, m).fit(X, y).objective_ for m in (2, 8, 30, 89)]
+    assert all(after <= before for before, after in pairwise(objectives))
+    assert objectives[0] > 1.05 * exact.objective_
+    assert objectives[-1] >= exact.objective_ * (1 - 1e-4)
+    assert objectives[-1] == pytest.approx(exact.objective_, rel=0.01)
+
+
+@each_model
+def test_a_precomputed_kernel_uses_its_columns(model):
+    X, y = sample()
+    weight = np.ones(90)
+    weight[::7] = 0.0
+    named = with_landmarks(model, 15).fit(X, y, sample_weight=weight)
+    K = Gaussian(0.3)(X)
+    given = with_landmarks(model, 15, kernel="precomputed").fit(K, y, sample_weight=weight)
+    assert given.support_.tolist() == named.support_.tolist()
+    assert not np.isin(given.support_, np.flatnonzero(weight == 0)).any()
+    np.testing.assert_allclose(scores(given, K), scores(named, X), atol=1e-3)
+
+
+@each_model
+def test_the_random_state_and_named_rows_decide(model):
+    X, y = sample()
+    first, again = (with_landmarks(model, 10).fit(X, y) for _ in range(2))
+    assert np.array_equal(scores(first, X), scores(again, X))
+    named = clone(model).set_params(n_landmarks=np.array([3, 1, 7])).fit(X, y)
+    assert sorted(named.support_.tolist()) == [1, 3, 7]
+
+
+@each_model
+@pytest.mark.parametrize(("kernel", "value"), [("rbf", 1.0), ("linear", 1.0), ("linear", 0.0)])
+def test_rows_that_are_all_equal(model, kernel, value):
+    X, y = np.full((12, 2), value), np.repeat([0, 1, 2], 4)
+    fitted = with_landmarks(model, 5, kernel=kernel).fit(X, y)
+    assert fitted.support_.size == 1
+    assert np.isfinite(scores(fitted, X)).all()
+
+
+@pytest.mark.parametrize("model", [SVORIM(), SVOREX(), NPSVOR()], ids=repr)
+def test_the_gap_of_the_approximated_problem_is_measured(model):
+    fitted = with_landmarks(model, 12).fit(*sample())
+    assert fitted.converged_
+    assert 0.0 <= fitted.dual_gap_ + 1e-9 <= 1e-4 * fitted.objective_
+
+
+def test_probabilities_go_through_landmarks_too():
+    X, y = sample()
+    fitted = with_landmarks(SVORIM(probability=True), 20).fit(X, y)
+    assert fitted.predict_proba(X).sum(axis=1) == pytest.approx(np.ones(90))
+
+
+@each_model
+def test_predictions_are_made_in_blocks(model, monkeypatch):
+    X, y = sample()
+    fitted = with_landmarks(model, 10).fit(X, y)
+    many = np.tile(X, (2000, 1))
+    expected = scores(fitted, X)
+    monkeypatch.setattr(base, "BLOCK_ENTRIES", 2**14)
+    tracemalloc.start()
+    found = scores(fitted, many)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(found[:90], expected, atol=1e-10)
+    assert peak < 5 * found.nbytes + 10 * 2**17 + 3 * many.nbytes  # the kernel has 14 MB
+
+
+def test_tune_takes_landmarks():
+    X, y = sample()
+    grid = {"C": [0.1, 10.0], "gamma": [0.01, 0.3]}
+    model = SVORIM(n_landmarks=15, random_state=0)
+    found = tune(model, X, y, grid, cv=3)
+    assert found.estimator.support_.size == 15
+    counts = tune(SVORIM(gamma=0.3, random_state=0), X, y, {"n_landmarks": [2, 30]}, cv=3)
+    assert counts.best_params == {"n_landmarks": 30}
+
+
+def test_a_linear_form_has_no_kernel_to_approximate():
+    with pytest.raises(ArgumentError, match="n_landmarks approximates a kernel"):
+        OrdinalLogistic(n_landmarks=5).fit(*sample())
+
+
+@pytest.mark.parametrize("model", [*MODELS[::2], GPOR(), PRank()], ids=repr)
+def test_too_many_rows_are_refused_before_memory_runs_out(model, monkeypatch):
+    monkeypatch.setattr(gram_size, "memory_limit", lambda: 50_000.0)
+    with pytest.raises(ArgumentError, match=r"on 90 rows needs .* n_landmarks"):
+        clone(model).fit(*sample())
+
+
+def test_many_rows_are_warned_of(monkeypatch):
+    monkeypatch.setattr(gram_size, "MANY", 80)
+    with pytest.warns(UserWarning, match=r"90 x 90 entries.*set n_landmarks"):
+        SVORIM().fit(*sample())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SVORIM(n_landmarks=10).fit(*sample())
+        SVORIM(kernel="linear").fit(*sample())
+
+
+def test_the_memory_limit_is_that_of_the_container(monkeypatch, tmp_path):
+    file = tmp_path / "memory.max"
+    file.write_text("4096\n")
+    monkeypatch.setattr(gram_size, "CONTAINER_LIMITS", (str(file), str(tmp_path / "none")))
+    assert gram_size.memory_limit() == 4096.0
+    file.write_text("max\n")
+    assert gram_size.memory_limit() > 2**20
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [
+        SVORIM(n_landmarks=30, random_state=0),
+        SVOREX(n_landmarks=30, random_state=0),
+        OrdinalLogistic("immediate", kernel="rbf", n_landmarks=30, random_state=0),
+        NPSVOR(n_landmarks=30, random_state=0),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_accepts_them(estimator, check):
+    check(estimator)

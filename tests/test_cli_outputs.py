@@ -1,0 +1,137 @@
+"""No command writes over its inputs, nor over a file that is not its own unless told to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from ordrec.cli import app
+from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.experiments.runner import reproduce
+
+
+def run(*words: str | Path):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def refusal(*words: str | Path) -> str:
+    done = run(*words)
+    assert isinstance(done.exception, ArgumentError), (done.exception, done.output)
+    return str(done.exception)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """Ratings and models that no test changes."""
+    folder = tmp_path_factory.mktemp("made")
+    rows = [(u, i, 1 + (u + i) % 5) for u in range(12) for i in range(10) if (u * i) % 3]
+    pd.DataFrame(rows, columns=["user", "item", "rating"]).to_csv(folder / "r.csv", index=False)
+    for model in ("bias", "popularity", "predictor-fast"):
+        done = run("fit", folder / "r.csv", "-o", folder / f"{model}.ordrec", "-m", model)
+        assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    for file in made.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "pairs.csv").write_text("user,item\n1,2\n")
+    (tmp_path / "items.csv").write_text("item\n2\n")
+    (tmp_path / "users.csv").write_text("user\n2\n")
+    return tmp_path
+
+
+OVER_INPUT = [
+    ["fit", "r.csv", "-m", "mean", "-o", "r.csv"],
+    ["predict", "bias.ordrec", "pairs.csv", "-o", "pairs.csv"],
+    ["predict", "bias.ordrec", "pairs.csv", "-o", "bias.ordrec"],
+    ["evaluate", "r.csv", "-m", "mean", "-o", "r.csv"],
+    ["recommend", "popularity.ordrec", "-u", "1", "--only", "items.csv", "-o", "items.csv"],
+    ["recommend", "popularity.ordrec", "-u", "1", "--exclude", "items.csv", "-o", "items.csv"],
+    ["recommend", "popularity.ordrec", "--users", "users.csv", "-o", "users.csv"],
+    ["explain", "predictor-fast.ordrec", "-u", "1", "-i", "2", "-o", "predictor-fast.ordrec"],
+]
+
+
+@pytest.mark.parametrize("way", ["plain", "symbolic link", "hard link"])
+@pytest.mark.parametrize("words", OVER_INPUT, ids=lambda words: f"{words[0]} {words[-1]}")
+def test_an_input_is_never_replaced(folder: Path, monkeypatch, words: list[str], way: str) -> None:
+    monkeypatch.chdir(folder)
+    source = Path(words[-1])
+    before, target = source.read_bytes(), source
+    if way != "plain":
+        target = Path(f"other{source.suffix}")
+        (os.symlink if way == "symbolic link" else os.link)(source, target)
+    says = refusal(*words[:-1], target, "--overwrite")
+    assert "is also the input" in says
+    assert source.read_bytes() == before
+
+
+def test_a_file_of_an_input_folder_is_never_replaced(folder: Path) -> None:
+    data = folder / "data"
+    assert run("data", "partition", folder / "r.csv", data).exit_code == 0
+    part = next(data.glob("part-*"))
+    before = part.read_bytes()
+    says = refusal("fit", data, "-m", "mean", "-o", part, "--overwrite")
+    assert "is a file of the input" in says
+    assert part.read_bytes() == before
+    assert run("fit", data, "-m", "mean", "-o", data / "new.ordrec").exit_code == 0
+
+
+COMMANDS = {
+    "m.ordrec": ["fit", "r.csv", "-m", "mean", "-o"],
+    "p.csv": ["predict", "bias.ordrec", "pairs.csv", "-o"],
+    "e.csv": ["evaluate", "r.csv", "-m", "mean", "--metrics", "mae", "-q", "-o"],
+    "e.json": ["evaluate", "r.csv", "-m", "mean", "--metrics", "mae", "-q", "-o"],
+    "e.html": ["evaluate", "r.csv", "-m", "mean", "--metrics", "mae", "-q", "--report"],
+    "l.csv": ["recommend", "popularity.ordrec", "-u", "1", "-o"],
+    "all.csv": ["recommend", "popularity.ordrec", "--users", "all", "-o"],
+    "all.parquet": ["recommend", "popularity.ordrec", "--users", "all", "-o"],
+    "x.csv": ["explain", "predictor-fast.ordrec", "-u", "1", "-i", "2", "-o"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_strangers_file_is_replaced_only_when_asked(folder: Path, monkeypatch, name: str) -> None:
+    """Here ratings stand under the name of the output; the own output is replaced without ado."""
+    monkeypatch.chdir(folder)
+    Path(name).write_bytes(Path("r.csv").read_bytes())
+    assert "--overwrite" in refusal(*COMMANDS[name], name)
+    assert Path(name).read_bytes() == Path("r.csv").read_bytes()
+    for words in (["--overwrite"], []):
+        done = run(*COMMANDS[name], name, *words)
+        assert done.exit_code == 0, (done.output, done.exception)
+        assert Path(name).read_bytes() != Path("r.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["predict", "bias.ordrec", "pairs.csv"],
+        ["recommend", "popularity.ordrec", "-u", "1"],
+        ["explain", "predictor-fast.ordrec", "-u", "1", "-i", "2"],
+        ["predict-all", "bias.ordrec", "parts", "-o", "out"],
+    ],
+)
+def test_memory_for_models_is_bounded(folder: Path, monkeypatch, words: list[str]) -> None:
+    monkeypatch.chdir(folder)
+    done = run(*words, "--max-memory", "0.0000001")
+    assert isinstance(done.exception, ModelFileError)
+    assert "max_memory is 1e-07" in str(done.exception)
+
+
+def test_an_empty_file_is_nobodys(folder: Path) -> None:
+    (folder / "m.ordrec").touch()
+    assert run("fit", folder / "r.csv", "-m", "mean", "-o", folder / "m.ordrec").exit_code == 0
+
+
+def test_a_reproduction_does_not_write_over_other_peoples_results(tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text("mine")
+    with pytest.raises(ArgumentError, match=r"results\.csv that no experiment wrote"):
+        reproduce("gpor-synthetic", quick=True, out=tmp_path)
+    assert (tmp_path / "results.csv").read_text() == "mine"

@@ -1,0 +1,94 @@
+"""Terminals that show ASCII only, narrow ones, and outputs that are closed or full."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from ordrec.cli import app
+from ordrec.datasets import synthetic_ratings
+from ordrec.errors import ArgumentError
+from ordrec.evaluation import evaluate
+from ordrec.report.tables import print_summary
+
+COMMAND = [sys.executable, "-m", "ordrec.cli"]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("terminal") / "ratings.csv"
+    rows = [(u, i, 1 + (u + i) % 5) for u in range(12) for i in range(10) if (u * i) % 3]
+    pd.DataFrame(rows, columns=["user", "item", "rating"]).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"PYTHONIOENCODING": "ascii"},
+     {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
+    ids=["PYTHONIOENCODING", "LC_ALL"],
+)  # fmt: skip
+def test_an_ascii_terminal_gets_ascii(table: Path, environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [*COMMAND, "evaluate", str(table), "-m", "mean,bias", "--metrics", "mae"],
+        capture_output=True, env=os.environ | environment,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    shown = done.stdout.decode("ascii")
+    assert "+-0." in shown
+    assert "+-: half the 95 % interval" in shown
+
+
+def test_footnotes_are_as_wide_as_the_terminal() -> None:
+    result = evaluate(synthetic_ratings(20, 15, n_ratings=200), ["mean", "bias"], metrics=["mae"])
+    for width in (50, 90):
+        stream = io.StringIO()
+        print_summary(Console(file=stream, width=width), result)
+        lines = stream.getvalue().splitlines()
+        assert "±0." in stream.getvalue()
+        assert max(map(len, lines)) <= width
+        notes = lines[next(k for k, line in enumerate(lines) if line.startswith("synthetic")) :]
+        assert all(len(line) > width - 20 for line in notes[:-1]), notes
+
+
+def test_output_that_nobody_can_read_is_an_error(table: Path) -> None:
+    words = [*COMMAND, "evaluate", str(table), "-m", "mean", "--metrics", "mae"]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(1))
+    assert done.returncode == 2
+    assert done.stderr == "ordrec: standard output: is closed: name another place\n"
+    quiet = subprocess.run([*words, "--quiet"], stderr=subprocess.PIPE,
+                           preexec_fn=lambda: os.close(1))  # fmt: skip
+    assert (quiet.returncode, quiet.stderr) == (0, b"")  # nothing to print, nothing lost
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 2
+        assert "No space left" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("user_damping=", "has no value"),
+        ("user_damping=1e999", "1e999 is not a finite number"),
+        ("user_damping=NaN", "NaN is not a finite number"),
+        ("user_damping=abc", "user_damping is a number, 15 by default"),
+        ("max_iter=true", "max_iter is a number, 200 by default"),
+        ("max_iter=[1]", "max_iter is a number"),
+    ],
+)
+def test_settings_that_are_no_values_are_refused_in_words(
+    table: Path, tmp_path: Path, setting: str, says: str
+) -> None:
+    words = ["fit", str(table), "-m", "bias", "-o", str(tmp_path / "m.ordrec"), "--set", setting]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, ArgumentError), done.exception
+    assert says in str(done.exception)
