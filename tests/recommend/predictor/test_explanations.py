@@ -32,7 +32,7 @@ def models() -> dict[str, RatingPredictor]:
     fitted = {}
     for preset in PRESETS:
         model = RatingPredictor(preset=preset, learn="defaults").fit(RATINGS)  # type: ignore[arg-type]
-        fitted[preset] = model.update(["new"] * 3, [501, 502, 900], [5.0, 1.0, 4.0])
+        fitted[preset] = model.update([7] * 3, [501, 502, 900], [5.0, 1.0, 4.0])
     return fitted
 
 
@@ -51,8 +51,8 @@ def check(model: RatingPredictor, explained: Explanation, user, item, time=None)
 
 @given(
     preset=st.sampled_from(PRESETS),
-    user=st.sampled_from([*RATINGS.user_ids.tolist(), "new", "stranger"]),
-    item=st.sampled_from([*RATINGS.item_ids.tolist(), 900, "nothing"]),
+    user=st.sampled_from([*RATINGS.user_ids.tolist(), 7, -1]),
+    item=st.sampled_from([*RATINGS.item_ids.tolist(), 900, -7]),
     time=st.sampled_from([None, 12_000]),
 )
 @settings(max_examples=40)
@@ -77,7 +77,7 @@ def test_the_terms_of_a_known_user(models) -> None:
 def test_what_is_said_of_the_item_and_of_the_user_is_that_of_strangers(models) -> None:
     model, values = models["fast"], RATINGS.scale.values
     table = model.explain(103, 504).table
-    users, items = ["nobody", 103, "nobody"], [504, "nothing", "nothing"]
+    users, items = [-1, 103, -1], [504, -7, -7]
     of_item, of_user, of_nobody = model.predict_proba(users, items) @ values
     mean = table["contribution"][0]
     assert table["contribution"][1] == pytest.approx(of_item - mean)
@@ -87,13 +87,13 @@ def test_what_is_said_of_the_item_and_of_the_user_is_that_of_strangers(models) -
 @pytest.mark.parametrize("preset", PRESETS)
 def test_strangers_are_explained_too(models, preset: str) -> None:
     model = models[preset]
-    for user, item in (("stranger", 504), ("stranger", "nothing"), (103, "nothing")):
+    for user, item in ((-1, 504), (-1, -7), (103, -7)):
         table = model.explain(user, item).table
         assert table["source"].tolist() == ["all ratings", "this item", "you", "taste"]
         assert table["contribution"][3] == pytest.approx(0.0, abs=1e-9)
-        if user == "stranger":
+        if user == -1:
             assert table["contribution"][2] == pytest.approx(0.0, abs=1e-9)
-    assert "your taste as a whole" in str(model.explain("stranger", 504))
+    assert "your taste as a whole" in str(model.explain(-1, 504))
 
 
 def test_in_words(models) -> None:
@@ -160,7 +160,7 @@ def test_without_titles_ids_are_named() -> None:
 def test_any_scale(scale: Scale) -> None:
     ratings = tasteful(8, n_users=25, n_items=15, scale=scale)
     model = RatingPredictor(preset="fast").fit(ratings)
-    for user, item in ((100, 500), (103, 507), ("stranger", 503), (101, "nothing")):
+    for user, item in ((100, 500), (103, 507), (-1, 503), (101, -7)):
         explained = model.explain(user, item)
         expected = float((model.predict_proba([user], [item]) @ scale.values)[0])
         assert explained.table["contribution"].sum() == pytest.approx(expected, abs=1e-9)

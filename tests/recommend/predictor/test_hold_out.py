@@ -11,7 +11,7 @@ from tasteful_ratings import ids, parts, tasteful
 from ordrec.ratings import Ratings
 from ordrec.recommend import OrdinalFactors, ProcessPredictor, RatingPredictor
 from ordrec.recommend.predictor import model as predictor_model
-from ordrec.recommend.predictor.pool import EQUAL
+from ordrec.recommend.predictor.pool import EQUAL, pooled
 
 RATINGS = tasteful(n_users=80, n_items=30, share=0.9)  # enough to learn exponents from
 
@@ -59,11 +59,9 @@ def test_the_inner_members_do_not_see_what_is_held_out(monkeypatch, dated: bool)
     assert pairs_of(whole) == pairs_of(ratings)
     held_out = pairs_of(ratings) - pairs_of(inner)
     assert 0.1 < len(held_out) / ratings.n_ratings < 0.2
-    assert len(watch.asked) == (2 if dated else 1)
-    assert set(model.pool_weights_) == ({"dated", "undated"} if dated else {"undated"})
-    for first, second, levels in watch.asked:
-        assert first.shape == second.shape == (levels.size, 5)
-        assert levels.size <= len(held_out)
+    ((first, second, levels),) = watch.asked
+    assert first.shape == second.shape == (levels.size, 5)
+    assert 0.8 * len(held_out) < levels.size <= len(held_out)
     assert model.factors_._history.items.size == ratings.n_ratings  # the outer members know all
 
 
@@ -88,35 +86,34 @@ def test_a_held_out_rating_does_not_change_what_is_said_about_it(monkeypatch) ->
         assert np.array_equal(one[2], 4 - two[2])
 
 
-def test_the_weights_are_used_for_dated_and_undated_pairs() -> None:
+def test_the_weights_are_those_of_the_members_with_times_and_without() -> None:
     ratings = tasteful(n_users=40, dated=True)
     model = RatingPredictor(preset="fast").fit(ratings)
     users, items = ids(ratings)
     users, items, times = users[:50], items[:50], np.asarray(ratings.timestamps)[:50]
     process, factors = model.process_model_, model.factors_
-    model.pool_weights_ = {"undated": (1.0, 0.0), "dated": (0.0, 1.0)}
-    close = {"rtol": 1e-7, "atol": 1e-9}
-    np.testing.assert_allclose(
-        model.predict_proba(users, items), process.predict_proba(users, items), **close
-    )
-    np.testing.assert_allclose(
-        model.predict_proba(users, items, times), factors.predict_proba(users, items, times),
-        **close,
-    )  # fmt: skip
-    some = np.where(np.arange(50) % 2, times, 0)
-    mixed = model.predict_proba(users, items, some)
-    np.testing.assert_allclose(mixed[::2], process.predict_proba(users[::2], items[::2]), **close)
-    np.testing.assert_allclose(
-        mixed[1::2], factors.predict_proba(users[1::2], items[1::2], times[1::2]), **close
-    )
-    unknown = model.predict_proba(users, items, np.full(50, np.nan))
-    np.testing.assert_allclose(unknown, process.predict_proba(users, items), **close)
+    for weights, member in (((1.0, 0.0), process), ((0.0, 1.0), factors)):
+        model.pool_weights_ = weights
+        for when in (None, times, np.where(np.arange(50) % 2, times, 0), np.full(50, np.nan)):
+            np.testing.assert_allclose(
+                model.predict_proba(users, items, when),
+                member.predict_proba(users, items, when),
+                rtol=1e-7, atol=1e-9,
+            )  # fmt: skip
+    model.pool_weights_ = (0.3, 0.6)
+    for when in (None, times):
+        members = (member.predict_proba(users, items, when) for member in (process, factors))
+        assert np.array_equal(model.predict_proba(users, items, when), pooled(*members, (0.3, 0.6)))
+    dated, undated = model.predict_proba(users, items, times), model.predict_proba(users, items)
+    assert not np.allclose(dated, undated)
+    some = model.predict_proba(users, items, np.where(np.arange(50) % 2, times, 0))
+    np.testing.assert_allclose(some[1::2], dated[1::2], rtol=1e-9)
+    np.testing.assert_allclose(some[::2], undated[::2], rtol=1e-9)
 
 
-def test_without_times_there_is_one_pool() -> None:
+def test_times_that_are_not_to_be_used_make_no_difference() -> None:
     dated = tasteful(n_users=30, n_items=20, dated=True)
     model = RatingPredictor(preset="fast", use_time=False).fit(dated)
-    assert set(model.pool_weights_) == {"undated"}
     users, items = ids(dated)
     assert np.array_equal(
         model.predict_proba(users, items, dated.timestamps), model.predict_proba(users, items)
@@ -127,8 +124,8 @@ def test_without_times_there_is_one_pool() -> None:
 def test_next_to_no_ratings_are_pooled_equally(n_ratings: int) -> None:
     few = RATINGS.select(np.arange(RATINGS.n_ratings) < n_ratings)
     model = RatingPredictor(preset="fast").fit(few)
-    assert model.pool_weights_["undated"] == EQUAL
-    p = model.predict_proba([100, "nobody"], [500, "nothing"])
+    assert model.pool_weights_ == EQUAL
+    p = model.predict_proba([100, -1], [500, -7])
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert (p > 0).all()
 
@@ -136,7 +133,7 @@ def test_next_to_no_ratings_are_pooled_equally(n_ratings: int) -> None:
 def test_the_pool_is_about_as_good_as_the_better_member_and_the_same_each_time() -> None:
     train, test = parts(RATINGS)
     model = RatingPredictor(preset="fast", n_jobs=1).fit(train)
-    assert model.pool_weights_["undated"] != EQUAL
+    assert model.pool_weights_ != EQUAL
     rows = np.arange(test.n_ratings)
 
     def loss(of: Any) -> float:
@@ -144,7 +141,7 @@ def test_the_pool_is_about_as_good_as_the_better_member_and_the_same_each_time()
 
     learnt = loss(model)
     assert learnt < min(loss(model.process_model_), loss(model.factors_)) + 0.03
-    weights, model.pool_weights_ = model.pool_weights_, {"undated": EQUAL}
+    weights, model.pool_weights_ = model.pool_weights_, EQUAL
     assert learnt < loss(model)
     model.pool_weights_ = weights
     again = RatingPredictor(preset="fast", n_jobs=2).fit(train)
