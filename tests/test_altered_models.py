@@ -14,7 +14,7 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.persistence import load, load_arrays, save, save_arrays
 from ordrec.ratings import Ratings
-from ordrec.recommend import BiasModel, PersonalThresholds, make_model
+from ordrec.recommend import BiasModel, PersonalThresholds, ProcessPredictor, make_model
 from ordrec.recommend.registry import storable_model_names
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -47,7 +47,10 @@ ITEMS = [*range(10), 99] * 14
 def fitted(name: str) -> Any:
     if name == "thresholds":
         return PersonalThresholds(BiasModel(), n_splits=2).fit(RATINGS)
-    model = make_model(name, **SMALL.get(name, {})).fit(RATINGS)
+    if name.startswith("process"):
+        model = ProcessPredictor(preset="fast" if name == "process-fast" else "full").fit(RATINGS)
+    else:
+        model = make_model(name, **SMALL.get(name, {})).fit(RATINGS)
     if hasattr(model, "update"):
         model = model.update(77, 3, 5.0)
     return model
@@ -145,7 +148,8 @@ def padded(array: np.ndarray) -> np.ndarray:
 
 def test_a_small_file_of_a_huge_model_is_refused_before_anything_is_allocated(tmp_path) -> None:
     path = tmp_path / "padded"
-    save(make_model("predictor-fast").fit(synthetic_ratings(12, N_ITEMS, n_ratings=150)), path)
+    model = ProcessPredictor(preset="fast").fit(synthetic_ratings(12, N_ITEMS, n_ratings=150))
+    save(model, path)
     arrays, metadata = load_arrays(path)
     arrays = {name: padded(array) for name, array in arrays.items()}
     arrays["item_ids"] = np.arange(N_ITEMS + MANY)
@@ -166,8 +170,8 @@ def test_a_small_file_of_a_huge_model_is_refused_before_anything_is_allocated(tm
     ("name", "what"),
     [
         ("bias", "its arrays"),
-        ("predictor-fast", "pairs of 11 items"),
-        ("predictor", "pairs of 13 users"),
+        ("process-fast", "pairs of 11 items"),
+        ("process", "pairs of 13 users"),
         ("folded", "folded-in users"),
         ("per-user-svor", "counts of 5 ratings of 12 users"),
     ],
@@ -175,7 +179,7 @@ def test_a_small_file_of_a_huge_model_is_refused_before_anything_is_allocated(tm
 def test_what_is_recomputed_counts(name: str, what: str, tmp_path) -> None:
     """The limit is raised until the next thing is refused, and in the end the model loads."""
     path = tmp_path / "model"
-    save(fitted("predictor" if name == "folded" else name), path)
+    save(fitted("process" if name == "folded" else name), path)
     said, limit = [], path.stat().st_size / 2e9
     for _ in range(60):
         try:

@@ -45,7 +45,14 @@ from ordrec.evaluation import (
     UserTime,
     evaluate,
 )
-from ordrec.features import DocumentTfidf, LowRankEM, MeanImputer, RatingMatrix, damped_biases
+from ordrec.features import (
+    DocumentTfidf,
+    LowRankEM,
+    MeanImputer,
+    RatingMatrix,
+    SideEncoder,
+    damped_biases,
+)
 from ordrec.parallel import run_all
 from ordrec.ratings import Ratings
 from ordrec.recommend import (
@@ -53,6 +60,7 @@ from ordrec.recommend import (
     ChoiceModel,
     HeldOut,
     PersonalThresholds,
+    ProcessPredictor,
     Recommender,
     RelevanceRanker,
     SklearnModel,
@@ -219,6 +227,7 @@ def public_objects(samples, folder) -> list[Any]:
         RatingsProblem(RATINGS, HoldOut(0.2)), TableProblem(table), QueryProblem.from_letor(letor),
         Candidates({"a": ordinal.PRank()}, "mae"),
         table, letor, load_ohsumed(samples / "ohsumed"), describe_dataset("ml-1m"),
+        ProcessPredictor("fast"), SideEncoder(), SideEncoder().fit(pd.DataFrame({"age": [20, 30, 40, 45, 50, 61]})),
         latent_model(5, 5), LowRankEM(2), matrix, MeanImputer(), DocumentTfidf(),
         damped_biases(RATINGS.users, RATINGS.items, RATINGS.values, 30, 25),
         *ranked, *(model.fit(X, y) for model in map(clone, ranked)),

@@ -25,7 +25,13 @@ from sklearn.exceptions import ConvergenceWarning
 from ordrec import persistence
 from ordrec.datasets import synthetic_ratings
 from ordrec.persistence import load, load_arrays, save
-from ordrec.recommend import BiasModel, PersonalThresholds, make_model, model_names
+from ordrec.recommend import (
+    BiasModel,
+    PersonalThresholds,
+    ProcessPredictor,
+    make_model,
+    model_names,
+)
 from ordrec.recommend.registry import storable_kinds
 
 SMALL = {
@@ -43,6 +49,7 @@ def stored() -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.ordrec"
         makers = {name: functools.partial(make_model, name) for name in model_names()}
+        makers["process"] = functools.partial(ProcessPredictor, preset="fast")
         makers["thresholds"] = functools.partial(PersonalThresholds, BiasModel())
         for name, make in makers.items():
             try:

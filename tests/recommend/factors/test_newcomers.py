@@ -75,7 +75,7 @@ def test_a_scale_of_its_own_is_converted_by_value(ratings, model):
     unchanged(whole, part, np.repeat("new", 60), ratings.item_ids)
     low = model.fold_in(rated("new", items, [1, 2, 3]))
     assert np.abs(of_user(low, "new", items) - of_user(part, "new", items)).max() > 0.1
-    with pytest.raises(DataError, match=r"value 3\.5 is not on the scale"):
+    with pytest.raises(DataError, match=r"row 0: rating 3\.5 is not on the declared scale"):
         model.fold_in(rated("new", items, [3.5, 4, 5], scale=Scale([3.5, 4, 5])))
 
 

@@ -14,7 +14,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import expit
 
 from ordrec.linalg.lapack import ADDRESSES
-from ordrec.recommend.factors.direction import NO_DRIFT
+from ordrec.recommend.factors.direction import ANY, NO_DRIFT
 from ordrec.recommend.factors.row_updates import UNIFORM, drift_sites, probabilities, update_rows
 from ordrec.recommend.factors.rows import GroupedRatings, RowPosteriors, packed_outer
 
@@ -55,7 +55,7 @@ class Problem(NamedTuple):
         width = self.prior.shape[1]
         rows, covariances = posteriors(self.rows, self.n_steps), np.zeros((width, width))
         update_rows(
-            0, len(self.rows), *self.ratings.arrays, self.drift,
+            0, len(self.rows), 1, ANY, *self.ratings.arrays, self.drift,
             *posteriors(self.others, self.n_steps).arrays,
             (self.prior @ self.P).astype(np.float32), self.P.astype(np.float32), floor,
             *rows.arrays, covariances, ADDRESSES,
@@ -126,7 +126,8 @@ def test_rows_without_ratings_and_outside_the_range_are_left_alone(kind):
     part = before.copy()
     covariances = np.ones((width, width))
     update_rows(
-        1, 2, *case.ratings.arrays, case.drift, *posteriors(case.others, case.n_steps).arrays,
+        1, 2, 1, ANY, *case.ratings.arrays, case.drift,
+        *posteriors(case.others, case.n_steps).arrays,
         (case.prior @ case.P).astype(np.float32), case.P.astype(np.float32), 0.5,
         *part.arrays, covariances, ADDRESSES,
     )  # fmt: skip
@@ -146,8 +147,8 @@ def test_without_variance_updates_end_at_the_mode_of_the_posterior(floor):
     others, rows = posteriors(case.others, 4), posteriors(case.rows, 4)
     for _ in range(60):
         update_rows(
-            0, 4, *case.ratings.arrays, NO_DRIFT, *others.arrays, pulls, P, floor, *rows.arrays,
-            np.zeros((width, width)), ADDRESSES,
+            0, 4, 1, ANY, *case.ratings.arrays, NO_DRIFT, *others.arrays, pulls, P, floor,
+            *rows.arrays, np.zeros((width, width)), ADDRESSES,
         )  # fmt: skip
         # the row is known exactly too: its second moments are those of its mean
         rows.moments[:], rows.variances[:] = packed_outer(rows.mean[:, :3]), 0.0
@@ -180,7 +181,7 @@ def test_one_rating_on_two_ranks_weighs_what_the_quadratic_says(m, v, onward, fl
     rows, covariances = posteriors([step], 1), np.zeros((2, 2))
     nobody = posteriors([Row(np.zeros(2), np.zeros((2, 2)))], 1)
     update_rows(
-        0, 1, *ratings.arrays, NO_DRIFT, *nobody.arrays, np.zeros((1, 2), np.float32),
+        0, 1, 1, ANY, *ratings.arrays, NO_DRIFT, *nobody.arrays, np.zeros((1, 2), np.float32),
         np.eye(2, dtype=np.float32), floor, *rows.arrays, covariances, ADDRESSES,
     )  # fmt: skip
     w, h = naive_factors.quadratic(m, v, onward, floor)
