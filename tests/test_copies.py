@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 import ordrec.kernels as kernels
 import ordrec.ordinal as ordinal
+import ordrec.recommend.registry as registry
 from ordrec.datasets import (
     describe_dataset,
     latent_model,
@@ -65,7 +66,6 @@ from ordrec.recommend import (
     RelevanceRanker,
     SklearnModel,
     make_model,
-    model_names,
     predict_scan,
 )
 
@@ -89,7 +89,11 @@ SMALL = {
     "myfm": {"n_iter": 4, "rank": 2},
 }
 MODELS = {
-    **{name: (name, SMALL.get(name, {})) for name in model_names()},
+    **{
+        entry.name: (entry.name, SMALL.get(entry.name, {}))
+        for entry in registry.MODELS
+        if entry.name and entry.home.startswith("ordrec.")  # not those of other tests
+    },
     "thresholds": (PersonalThresholds, {"scorer": BiasModel(), "n_splits": 2}),
     "nested": (Recommender, {"rating": PersonalThresholds(BiasModel(), n_splits=2)}),
     "classifier": (SklearnModel, {"estimator": LogisticRegression(max_iter=500)}),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,12 @@ ESTIMATORS = [
 
 
 def blas_threads() -> set[int]:
-    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+    """Numbers of threads of the BLAS libraries that have any; solvers may bring others along."""
+    return {
+        pool["num_threads"]
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas" and pool.get("threading_layer") != "disabled"
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +55,18 @@ def test_by_default_a_model_has_all_cores_that_blas_may_use() -> None:
         assert (worker_count(None), worker_count(-1), worker_count(2)) == (1, 3, 2)
     with threadpool_limits(8, "blas"):
         assert worker_count(None) == 3
+
+
+def test_a_blas_without_threads_takes_none_from_the_model() -> None:
+    pytest.importorskip("scs")  # brings such a library along
+    code = (
+        "import scipy.linalg, scs\nfrom ordrec.parallel import worker_count\n"
+        "from threadpoolctl import threadpool_info, threadpool_limits\n"
+        "import joblib\njoblib.cpu_count = lambda: 3\n"
+        "with threadpool_limits(3, 'blas'):\n    print(worker_count(None))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["3"]
 
 
 def test_holding_blas_takes_no_threads_from_the_model() -> None:

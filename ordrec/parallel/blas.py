@@ -97,6 +97,8 @@ def _libraries() -> tuple[list[Any], list[Any]]:
     from threadpoolctl import ThreadpoolController
 
     found = ThreadpoolController().select(user_api="blas").lib_controllers
+    # builds without threads, which some solvers bring along, say nothing about the others
+    found = [each for each in found if getattr(each, "threading_layer", "") != "disabled"]
     of_thread = [each for each in found if getattr(each, "threading_layer", "") == "openmp"]
     return [each for each in found if each not in of_thread], of_thread
 
