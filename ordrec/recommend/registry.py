@@ -70,8 +70,9 @@ MODELS: list[ModelEntry] = [
         "per-user-logistic", f"{_HERE}.per_user.model:per_user_logistic", "PerUserPredictor", True
     ),
     ModelEntry("predictor", f"{_HERE}.predictor.model:RatingPredictor", "RatingPredictor"),
-    # not by default: the recommender beside it has the same rating model
-    ModelEntry("predictor-fast", f"{_HERE}.predictor.model:fast_predictor", "RatingPredictor"),
+    ModelEntry(
+        "predictor-fast", f"{_HERE}.predictor.model:fast_predictor", "RatingPredictor", True
+    ),
     ModelEntry("", f"{_HERE}.process_model.model:ProcessPredictor", "ProcessPredictor"),
     ModelEntry("", f"{_HERE}.thresholds.model:PersonalThresholds", "PersonalThresholds"),
     ModelEntry("surprise-svd", f"{_HERE}.adapters.surprise:SurpriseModel"),
