@@ -7,6 +7,7 @@ import inspect
 import pickle
 import re
 from importlib import import_module
+from operator import methodcaller
 from typing import Any
 
 import joblib
@@ -154,7 +155,9 @@ def test_a_fitted_model_can_be_copied(name: str, fitted: dict[str, Any], tmp_pat
 
 def test_fitted_models_go_to_other_processes(fitted: dict[str, Any]) -> None:
     models = [model_of(name, fitted) for name in ("bias", "per-user-logistic", "predictor-fast")]
-    found = run_all(predicted, models, engine="processes", n_jobs=2)
+    # a function of the standard library: workers need not know the folder of the tests
+    predict = methodcaller("predict", USERS, ITEMS)
+    found = run_all(predict, models, engine="processes", n_jobs=2)
     for model, elsewhere in zip(models, found, strict=True):
         np.testing.assert_array_equal(predicted(model), elsewhere)
 
