@@ -6,9 +6,10 @@
 FOLDER holds one unpacked folder per data set. ``ml-100k`` has its official folds,
 ``eachmovie`` its fixed split; ``ml-1m`` is cut 90/10, the others 80/20, at random. ``full`` and
 ``fast`` pool the process with factors, ``large`` is `RatingPredictor` without the process,
-``factors`` is `OrdinalFactors`. Peers are measured when installed. Seconds are those of fitting
-and predicting, after a fit to a few users that compiles (or loads) the loops and has a line of
-its own; the last column is CPU seconds, which are more reliable on a shared machine.
+``factors`` is `OrdinalFactors`, ``process-full`` and ``process-fast`` are `ProcessPredictor`. Peers
+are measured when installed. Seconds are those of fitting and predicting, after a fit to a few users
+that compiles (or loads) the loops and has a line of its own; the last column is CPU seconds, which
+are more reliable on a shared machine.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ from ordrec.evaluation.metrics.measures import Outcome, measure_from_name
 from ordrec.ratings import Ratings
 from ordrec.recommend.factors.model import OrdinalFactors
 from ordrec.recommend.predictor.model import RatingPredictor
+from ordrec.recommend.process_model.model import ProcessPredictor
 
 METRICS = ("rmse", "mae", "int_mae", "mze", "log_loss", "ece")
 MODELS = ("full", "fast", "large", "factors")
+PROCESSES = ("process-full", "process-fast")
 LOADERS: dict[str, tuple[Callable[..., Ratings], str]] = {
     "ml-100k": (load_movielens, "ml-100k"),
     "ml-1m": (load_movielens, "ml-1m"),
@@ -93,7 +96,7 @@ def parts(
 
 def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Callable[..., np.ndarray]]]:
     """Yield names, and functions from training and test parts to ratings or distributions."""
-    for model in MODELS:
+    for model in (*MODELS, *PROCESSES):
         if model in chosen.models:
             for inputs in chosen.inputs:
                 plain = model == "full" and not chosen.refit
@@ -113,10 +116,9 @@ def predictor(name: str, inputs: str, chosen: argparse.Namespace) -> Callable[..
     def run(train: Ratings, test: Ratings) -> np.ndarray:
         model: Any = OrdinalFactors(**shared)
         if name != "factors":
-            model = RatingPredictor(
-                preset=name,  # type: ignore[arg-type]
-                learn=chosen.learn, refit=chosen.refit, **shared,
-            )  # fmt: skip
+            kind: Any = ProcessPredictor if name.startswith("process-") else RatingPredictor
+            preset = name.removeprefix("process-")
+            model = kind(preset=preset, learn=chosen.learn, refit=chosen.refit, **shared)
         model.fit(train)
         users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
         return model.predict_proba(users, items, test.timestamps if inputs == "time" else None)
