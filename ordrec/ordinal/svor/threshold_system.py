@@ -1,109 +1,70 @@
 """The thresholds' part of a Newton step, which `newton_system` and `polish` share.
 
-Equations (N8), (N10), (N11) and (N13) of `newton_system`. The samples that take part are ``rows``:
-all of them there, those with a free multiplier in `polish`.
+Equations (N10) and (N13) of `newton_system`, over the samples that take part: all of them there,
+those with a free multiplier in `polish`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ordrec.compiling import inner
-from ordrec.linalg.small import factorise_small, solve_small
+__all__ = ["ThresholdSystem"]
 
-__all__ = ["move_thresholds", "set_shares", "set_thresholds"]
-
-LEAST_PIVOT = 1e-14  # of the largest diagonal entry of H: smaller pivots are raised to it
+LEAST_PIVOT = 1e-14  # of the largest diagonal entry of H, added where H has no factor without it
+ATTEMPTS = 4  # each a hundred times the last
 
 
-@inner
-def set_shares(
-    start: np.ndarray, threshold: np.ndarray, rows: np.ndarray, share: np.ndarray, S: np.ndarray
-) -> None:
-    """S of (N8), transposed: the shares of some samples, one row per threshold."""
-    for j in range(S.shape[0]):
-        for k in range(rows.size):
-            S[j, k] = 0.0
-    for k in range(rows.size):
-        for p in range(start[rows[k]], start[rows[k] + 1]):
-            S[threshold[p], k] = share[p]
+class ThresholdSystem:
+    """Systems with the H of (N10), (T, T).
 
-
-@inner
-def set_thresholds(
-    start: np.ndarray,
-    threshold: np.ndarray,
-    rows: np.ndarray,
-    q: np.ndarray,
-    share: np.ndarray,
-    X: np.ndarray,
-    mu: np.ndarray,
-    v: np.ndarray,
-    ordered: bool,
-    lift: float,
-    row: np.ndarray,
-    H: np.ndarray,
-) -> bool:
-    """Overwrite H by its factor, (N10) with (N13); False if it has none.
-
-    X has a column for each of the ``rows``. With g = q share a sample adds q diag(share) + share
-    (X - q share)'; the lower triangle is enough. ``lift`` of the largest entry is added to the
-    diagonal; ``row`` is room to work in.
+    Parameters
+    ----------
+    q : ndarray of shape (n,)
+    S, X : ndarray of shape (T, n)
+        The shares and M^-1 of them, transposed, (N8) and (N9).
+    ties : ndarray of shape (T,), optional
+        The weight of each b_j - b_{j-1}, zero for the first: mu / v of (N13).
+    lift : float
+        This much of the largest diagonal entry is added to the diagonal.
     """
-    T = mu.size
-    for j in range(T):
-        for k in range(T):
-            H[j, k] = 0.0
-    for k in range(rows.size):
-        i = rows[k]
-        for j in range(T):
-            row[j] = X[j, k]
-        for p in range(start[i], start[i + 1]):
-            row[threshold[p]] -= q[i] * share[p]
-        for p in range(start[i], start[i + 1]):
-            j = threshold[p]
-            for o in range(j + 1):
-                H[j, o] += share[p] * row[o]
-            H[j, j] += q[i] * share[p]
-    if ordered:
-        for j in range(1, T):  # (N13) with (N12), the part in db
-            weight = mu[j] / v[j]
-            H[j, j] += weight
-            H[j - 1, j - 1] += weight
-            H[j, j - 1] -= weight
-    largest = 1e-300
-    for j in range(T):
-        if H[j, j] > largest:
-            largest = H[j, j]
-    if lift > 0.0:
-        if largest < 1.0:
-            largest = 1.0
-        for j in range(T):
-            H[j, j] += lift * largest
-    return factorise_small(H, LEAST_PIVOT * largest)
 
+    def __init__(
+        self,
+        q: np.ndarray,
+        S: np.ndarray,
+        X: np.ndarray,
+        ties: np.ndarray | None = None,
+        lift: float = 0.0,
+    ):
+        g = q * S
+        H = S @ (X - g).T  # small numbers first: what is left of g after the samples moved
+        H = 0.5 * (H + H.T)
+        diagonal = H.reshape(-1)[:: H.shape[0] + 1]
+        diagonal += g.sum(axis=1)
+        if ties is not None:
+            diagonal += ties
+            diagonal[:-1] += ties[1:]
+            H.reshape(-1)[1 :: H.shape[0] + 1] -= ties[1:]
+            H.reshape(-1)[H.shape[0] :: H.shape[0] + 1] -= ties[1:]
+        largest = max(1e-300, float(diagonal.max()))
+        if lift > 0.0:
+            diagonal += lift * max(1.0, largest)
+        self._inverse: np.ndarray | None = None  # of the lower triangular factor
+        added = LEAST_PIVOT * largest
+        for _ in range(ATTEMPTS):
+            try:
+                self._inverse = np.linalg.inv(np.linalg.cholesky(H))
+                break
+            except np.linalg.LinAlgError:
+                diagonal += added
+                added *= 100.0
 
-@inner
-def move_thresholds(
-    start: np.ndarray,
-    threshold: np.ndarray,
-    rows: np.ndarray,
-    share: np.ndarray,
-    force: np.ndarray,
-    pull: np.ndarray,
-    solved: np.ndarray,
-    place: int,
-    H: np.ndarray,
-    rhs: np.ndarray,
-    step_b: np.ndarray,
-) -> None:
-    """The db of a step, (N11), ``rhs`` being the rest of it before.
+    @property
+    def solvable(self) -> bool:
+        """Whether H has a factor."""
+        return self._inverse is not None and bool(np.isfinite(self._inverse).all())
 
-    The row ``place`` of ``solved`` is x0, with an entry for each of the ``rows``.
-    """
-    for k in range(rows.size):
-        i = rows[k]
-        excess = pull[i] - solved[place, k]
-        for p in range(start[i], start[i + 1]):
-            rhs[threshold[p]] += share[p] * excess - force[p]  # (N11)
-    solve_small(H, rhs, step_b)
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """H^-1 rhs."""
+        assert self._inverse is not None
+        return (self._inverse @ rhs) @ self._inverse

@@ -8,18 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.naive_svor import oracle, primal, violation_by_loops
 
-from ordrec.linalg.lapack import ADDRESSES
 from ordrec.ordinal.svor.batch import solve_many
 from ordrec.ordinal.svor.bounds import bounds_of
 from ordrec.ordinal.svor.explicit import solve_explicit
-from ordrec.ordinal.svor.gram import (
-    as_gram,
-    factored_gram,
-    factorise_shifted,
-    gram_times,
-    room_for_factor,
-    solve_shifted,
-)
+from ordrec.ordinal.svor.gram import ShiftedGram, as_gram, factored_gram
 from ordrec.ordinal.svor.implicit import solve_implicit
 from ordrec.ordinal.svor.pairs import adjacent_pairs, all_pairs, anchored_thresholds
 from ordrec.ordinal.svor.solver import solve_pairs
@@ -216,8 +208,7 @@ def test_float32_products_are_summed_in_double_precision():
     K = rng.normal(size=(200, 200)).astype(np.float32)
     K += K.T
     beta = 1e4 * rng.normal(size=200)
-    f = np.empty(200)
-    gram_times(*as_gram(K).form, beta, f)
+    f = as_gram(K).times(beta)
     assert f == pytest.approx(K.astype(np.float64) @ beta, rel=1e-12, abs=1e-8)
 
 
@@ -360,10 +351,8 @@ def test_systems_with_a_factor():
     Z, rows = rng.normal(size=(40, 4)), np.sort(rng.choice(40, 25, replace=False))
     shift = 10.0 ** rng.uniform(-9, 3, size=25)
     B = rng.normal(size=(3, 25))
-    K = factored_gram(Z)
-    factor = room_for_factor(K, 25)
-    assert factorise_shifted(*K.form, rows, shift, 0.0, factor, ADDRESSES)
-    X = B.copy()
-    solve_shifted(*K.form, rows, shift, factor, X, ADDRESSES)
+    system = ShiftedGram(factored_gram(Z), 0.0)
+    assert system.factorise(shift, rows)
+    X = system.solve(B.copy())
     M = Z[rows] @ Z[rows].T + np.diag(shift)
     assert pytest.approx(B, abs=1e-8) == X @ M
