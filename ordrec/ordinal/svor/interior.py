@@ -38,6 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordrec.compiling import compiled
 from ordrec.ordinal.svor.gram import Gram
 from ordrec.ordinal.svor.newton_system import NewtonSystem, Point, Targets
 from ordrec.ordinal.svor.pairs import Pairs
@@ -74,6 +75,7 @@ class _Survey(NamedTuple):
     residual: np.ndarray  # (I1)
     balance: np.ndarray  # (I2)
     products: Targets  # alpha z, (cap - alpha) w and mu v, (I4)
+    total: float  # of the products
 
 
 def interior_point(
@@ -96,7 +98,7 @@ def interior_point(
     n_products = 2 * pairs.cap.size + (T - 1 if ordered else 0)
     smallest, nearest, since = np.inf, np.inf, 0
     for iteration in range(max_iter + 1):
-        primal, gap, residual, balance, products = _survey(K, pairs, point, ordered)
+        primal, gap, residual, balance, products, total = _survey(K, pairs, point, ordered)
         if gap <= gap_tol:
             return _ended(here, early, T, iteration, True)
         if gap <= EARLY_GAP < smallest:
@@ -113,7 +115,7 @@ def interior_point(
         if not system.prepare(point):
             break
         # the pure Newton step: where does it lead, and how much centring does it need?
-        m = sum(float(each.sum()) for each in products) / n_products
+        m = total / n_products
         targets = Targets(*(-each for each in products))
         length = system.direction(point, residual, balance, targets, step)
         alpha, z, w, _, mu, v = _moved(point, step, length)
@@ -159,21 +161,63 @@ def cold_start(pairs: Pairs, n: int, n_thresholds: int) -> Point:
 def _survey(K: Gram, pairs: Pairs, point: Point, ordered: bool) -> _Survey:
     """The objectives and how far the point is from a solution."""
     alpha, z, w, b, mu, v = point
-    signed = pairs.sign * alpha
-    beta = pairs.sums(signed, K.values.shape[0])
+    beta, balance = np.zeros(K.values.shape[0]), np.zeros(b.size)
+    _sum_signed(*pairs[:3], alpha, beta, balance)
     f = K.times(beta)
-    short = pairs.shortfall(f, b)
+    residual, products = np.empty_like(z), Targets(np.empty_like(z), np.empty_like(z), mu * v)
+    loss, m = _look(*pairs, alpha, z, w, f, b, residual, *products[:2])
     half_norm = 0.5 * float(beta @ f)
-    primal = half_norm + float(pairs.cap @ np.maximum(short, 0.0))
+    primal = half_norm + loss
     gap = (primal - (float(alpha.sum()) - half_norm)) / abs(primal)  # (I9)
-    balance = pairs.threshold_sums(signed, b.size)
     if ordered:
         balance -= mu
         balance[:-1] += mu[1:]
         gap = max(gap, float(np.max(b[:-1] - b[1:], initial=-np.inf)))
+        m += float(mu @ v)
     gap = max(gap, float(np.abs(balance).max() / pairs.cap.max()))
-    products = Targets(alpha * z, (pairs.cap - alpha) * w, mu * v if ordered else 0.0 * mu)
-    return _Survey(primal, gap, w - z - short, balance, products)
+    return _Survey(primal, gap, residual, balance, products, m)
+
+
+@compiled
+def _sum_signed(
+    sample: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    alpha: np.ndarray,
+    beta: np.ndarray,
+    balance: np.ndarray,
+) -> None:
+    """Add the signed multipliers to beta and to the balance."""
+    for p in range(alpha.size):
+        beta[sample[p]] += sign[p] * alpha[p]
+        balance[threshold[p]] += sign[p] * alpha[p]
+
+
+@compiled
+def _look(
+    sample: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    z: np.ndarray,
+    w: np.ndarray,
+    f: np.ndarray,
+    b: np.ndarray,
+    residual: np.ndarray,
+    product_z: np.ndarray,
+    product_w: np.ndarray,
+) -> tuple[float, float]:
+    """The loss and the sum of the products (I4) of the pairs; (I1) and the products themselves."""
+    loss, total = 0.0, 0.0
+    for p in range(alpha.size):
+        short = 1.0 - sign[p] * (f[sample[p]] - b[threshold[p]])
+        loss += cap[p] * max(short, 0.0)
+        residual[p] = w[p] - z[p] - short  # (I1)
+        product_z[p] = alpha[p] * z[p]
+        product_w[p] = (cap[p] - alpha[p]) * w[p]
+        total += product_z[p] + product_w[p]
+    return loss, total
 
 
 def _moved(point: Point, step: Point, length: float) -> list[np.ndarray]:
@@ -192,13 +236,33 @@ def _correct(
     cap: np.ndarray, point: Point, step: Point, length: float, goal: float, targets: Targets
 ) -> None:
     """Shift the targets of products that would leave [NEAR, FAR] times the goal, (I7)."""
-    alpha, z, w, _, mu, v = _moved(point, step, length)
-    targets.z[:] += _pull(alpha * z, goal)
-    targets.w[:] += _pull((cap - alpha) * w, goal)
-    targets.v[:] += _pull(mu * v, goal)
+    low, high = NEAR * goal, FAR * goal
+    _pull_pairs(cap, *point[:3], *step[:3], length, low, high, *targets[:2])
+    mu, v = point.mu + length * step.mu, point.v + length * step.v
+    product = mu * v
+    inside = np.minimum(np.maximum(product, low), high)
+    targets.v[:] += np.maximum(inside - product, -high)
 
 
-def _pull(product: np.ndarray, goal: float) -> np.ndarray:
-    """What brings a product into [NEAR, FAR] times the goal, bounded from below, (I7)."""
-    inside = np.minimum(np.maximum(product, NEAR * goal), FAR * goal)
-    return np.maximum(inside - product, -FAR * goal)
+@compiled
+def _pull_pairs(
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    z: np.ndarray,
+    w: np.ndarray,
+    step_alpha: np.ndarray,
+    step_z: np.ndarray,
+    step_w: np.ndarray,
+    length: float,
+    low: float,
+    high: float,
+    target_z: np.ndarray,
+    target_w: np.ndarray,
+) -> None:
+    """Add what brings the products of the pairs into [low, high], but at least -high, (I7)."""
+    for p in range(cap.size):
+        moved = alpha[p] + length * step_alpha[p]
+        product = moved * (z[p] + length * step_z[p])
+        target_z[p] += max(min(max(product, low), high) - product, -high)
+        product = (cap[p] - moved) * (w[p] + length * step_w[p])
+        target_w[p] += max(min(max(product, low), high) - product, -high)

@@ -38,9 +38,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.compiling import compiled
+from ordrec.linalg.small import solve_small
 from ordrec.ordinal.svor.gram import Gram, ShiftedGram
 from ordrec.ordinal.svor.pairs import Pairs
-from ordrec.ordinal.svor.threshold_system import ThresholdSystem
+from ordrec.ordinal.svor.threshold_system import factorise_thresholds
 
 __all__ = ["NewtonSystem", "Point", "Targets"]
 
@@ -80,22 +81,20 @@ class NewtonSystem:
         self.pairs = pairs
         self.ordered = ordered
         self.M = ShiftedGram(K, ridge)
+        self.weights = np.empty((3, pairs.cap.size))  # g of (N1), 1 / alpha and 1 / room
+        self.h = np.empty(pairs.cap.size)  # (N3), of the last right-hand side
+        self.q = np.empty(K.values.shape[0])  # (N2)
         self.S = np.zeros((n_thresholds, K.values.shape[0]))  # the shares, (N8)
+        self.H = np.empty((n_thresholds, n_thresholds))  # the factor of H, (N10)
 
     def prepare(self, point: Point) -> bool:
         """Factorise at this point; False if no ridge makes its matrices positive definite."""
-        pairs, S = self.pairs, self.S
-        self.per_alpha = 1.0 / point.alpha
-        self.per_room = 1.0 / (pairs.cap - point.alpha)
-        self.g = 1.0 / (point.z * self.per_alpha + point.w * self.per_room)  # (N1)
-        self.q = pairs.sums(self.g, S.shape[1]) + NO_PAIRS
-        S[pairs.threshold, pairs.sample] = self.g / self.q[pairs.sample]  # (N2)
+        _set_weights(*self.pairs, *point[:3], *self.weights, self.q, self.S)
         if not self.M.factorise(1.0 / self.q):
             return False
-        self.X = self.M.solve(S.copy())  # (N9)
-        ties = point.mu / point.v if self.ordered else None
-        self.H = ThresholdSystem(self.q, S, self.X, ties)
-        return self.H.solvable
+        self.X = self.M.solve(self.S.copy())  # (N9)
+        ties = point.mu / point.v if self.ordered else np.zeros(point.b.size)
+        return factorise_thresholds(self.q, self.S, self.X, ties, 0.0, self.H)
 
     def direction(
         self,
@@ -109,28 +108,22 @@ class NewtonSystem:
 
         Returns the longest step, at most 1, that keeps everything non-negative, (I8).
         """
-        pairs, S, X, q = self.pairs, self.S, self.X, self.q
-        n_thresholds, n = S.shape
-        h = targets.z * self.per_alpha - targets.w * self.per_room - residual  # (N3)
-        force = pairs.sign * self.g * h
-        pull = pairs.sums(force, n)  # (N6)
+        pairs, q, h = self.pairs, self.q, self.h
+        pull, rhs = np.zeros(q.size), -balance
+        _load(*pairs[:3], *targets[:2], residual, *self.weights, h, pull, rhs)
         x0 = self.M.solve((pull / q)[None])[0]  # (N9)
-        rhs = S @ (pull - x0) - pairs.threshold_sums(force, n_thresholds) - balance  # (N11)
         if self.ordered:  # (N13) with (N12), the part without db
             apart = point.b[1:] - point.b[:-1] - point.v[1:]
             push = (targets.v[1:] - point.mu[1:] * apart) / point.v[1:]
             rhs[1:] += push
             rhs[:-1] -= push
-        db = self.H.solve(rhs)
-        step.b[:] = db
-        # (N7) keeps sum(sign dalpha) = dbeta exact whatever the error of the solve
-        df = (pull - (x0 + db @ X)) / q + db @ S
+        df = np.empty(q.size)
+        _move_scores(q, self.S, self.X, self.H, pull, x0, rhs, step.b, df)
         steepest = _substitute_back(
-            *pairs, *point[:3], *targets[:2], self.g, self.per_alpha, self.per_room, h, db, df,
-            *step[:3],
-        )  # fmt: skip
+            *pairs[:3], *point[1:3], *targets[:2], *self.weights, h, step.b, df, *step[:3]
+        )
         if self.ordered:
-            step.v[1:] = db[1:] - db[:-1] + apart  # (N12)
+            step.v[1:] = step.b[1:] - step.b[:-1] + apart  # (N12)
             step.mu[1:] = (targets.v[1:] - point.mu[1:] * step.v[1:]) / point.v[1:]  # (N13)
             steepest = max(
                 steepest,
@@ -141,12 +134,87 @@ class NewtonSystem:
 
 
 @compiled
-def _substitute_back(
+def _set_weights(
     sample: np.ndarray,
     threshold: np.ndarray,
     sign: np.ndarray,
     cap: np.ndarray,
     alpha: np.ndarray,
+    z: np.ndarray,
+    w: np.ndarray,
+    g: np.ndarray,
+    per_alpha: np.ndarray,
+    per_room: np.ndarray,
+    q: np.ndarray,
+    S: np.ndarray,
+) -> None:
+    """g, 1 / alpha, 1 / room, q and the shares at a point, (N1) and (N2)."""
+    for p in range(cap.size):  # loops over all pairs at once become vector instructions
+        per_alpha[p] = 1.0 / alpha[p]
+        per_room[p] = 1.0 / (cap[p] - alpha[p])
+        g[p] = 1.0 / (z[p] * per_alpha[p] + w[p] * per_room[p])  # (N1)
+    for i in range(q.size):
+        q[i] = NO_PAIRS
+    for p in range(cap.size):
+        q[sample[p]] += g[p]
+    for p in range(cap.size):
+        S[threshold[p], sample[p]] = g[p] / q[sample[p]]  # (N2)
+
+
+@compiled
+def _load(
+    sample: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    target_z: np.ndarray,
+    target_w: np.ndarray,
+    residual: np.ndarray,
+    g: np.ndarray,
+    per_alpha: np.ndarray,
+    per_room: np.ndarray,
+    h: np.ndarray,
+    pull: np.ndarray,
+    rhs: np.ndarray,
+) -> None:
+    """h, (N3), the sums of sign g h over samples, (N6), and minus those over thresholds, (N11)."""
+    for p in range(h.size):
+        h[p] = target_z[p] * per_alpha[p] - target_w[p] * per_room[p] - residual[p]
+    for p in range(h.size):
+        force = sign[p] * g[p] * h[p]
+        pull[sample[p]] += force
+        rhs[threshold[p]] -= force
+
+
+@compiled
+def _move_scores(
+    q: np.ndarray,
+    S: np.ndarray,
+    X: np.ndarray,
+    H: np.ndarray,
+    pull: np.ndarray,
+    x0: np.ndarray,
+    rhs: np.ndarray,
+    db: np.ndarray,
+    df: np.ndarray,
+) -> None:
+    """db, (N11), ``rhs`` being the rest of it before, and df."""
+    for j in range(db.size):
+        for i in range(q.size):
+            rhs[j] += S[j, i] * (pull[i] - x0[i])  # (N11)
+    solve_small(H, rhs, db)
+    for i in range(q.size):
+        # (N7) keeps sum(sign dalpha) = dbeta exact whatever the error of the solve
+        df[i] = (pull[i] - x0[i]) / q[i]
+    for j in range(db.size):
+        for i in range(q.size):
+            df[i] += db[j] * (S[j, i] - X[j, i] / q[i])
+
+
+@compiled
+def _substitute_back(
+    sample: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
     z: np.ndarray,
     w: np.ndarray,
     target_z: np.ndarray,

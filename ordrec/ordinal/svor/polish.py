@@ -33,9 +33,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordrec.linalg.small import solve_small
 from ordrec.ordinal.svor.gram import Gram, ShiftedGram
 from ordrec.ordinal.svor.pairs import Pairs
-from ordrec.ordinal.svor.threshold_system import ThresholdSystem
+from ordrec.ordinal.svor.threshold_system import factorise_thresholds
 
 __all__ = ["newton_steps"]
 
@@ -149,16 +150,16 @@ def _newton_step(
     dbeta = np.where(q > 0.0, 0.0, place.gap)  # on their bounds: they move by their gap alone
     S = np.zeros((T, n))
     S[pairs.threshold[inside], pairs.sample[inside]] = g / q[pairs.sample[inside]]
-    q, S, gap = q[free], S[:, free], place.gap[free]
+    q, S, gap = q[free], np.take(S, free, axis=1), place.gap[free]
     if free.size > 0 and not M.factorise(1.0 / q, free if free.size < n else None):
         return None
     rhs = np.concatenate([S, (gap / q - K.times(dbeta)[free])[None]])  # (S6)
     X = M.solve(rhs) if free.size > 0 else rhs
-    tied = np.where(place.mu > 0.0, proximal.sigma_mu, 0.0) if proximal.sigma_mu > 0.0 else None
-    H = ThresholdSystem(q, S, X[:T], tied, LIFT)
-    if not H.solvable:
+    ties = np.where(place.mu > 0.0, proximal.sigma_mu, 0.0)
+    H, db = np.empty((T, T)), np.empty(T)
+    if not factorise_thresholds(q, S, X[:T], ties, LIFT, H):
         return None
-    db = H.solve(S @ (gap - X[T]) - place.balance)  # (S8)
+    solve_small(H, S @ (gap - X[T]) - place.balance, db)  # (S8)
     dbeta[free] = X[T] + db @ X[:T]  # (S7)
     return dbeta, db
 

@@ -8,63 +8,42 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["ThresholdSystem"]
+from ordrec.compiling import compiled
+from ordrec.linalg.small import factorise_small
 
-LEAST_PIVOT = 1e-14  # of the largest diagonal entry of H, added where H has no factor without it
-ATTEMPTS = 4  # each a hundred times the last
+__all__ = ["factorise_thresholds"]
+
+LEAST_PIVOT = 1e-14  # of the largest diagonal entry of H: smaller pivots are raised to it
 
 
-class ThresholdSystem:
-    """Systems with the H of (N10), (T, T).
+@compiled
+def factorise_thresholds(
+    q: np.ndarray, S: np.ndarray, X: np.ndarray, ties: np.ndarray, lift: float, H: np.ndarray
+) -> bool:
+    """Overwrite H by its factor, (N10) with (N13); False if it has none.
 
-    Parameters
-    ----------
-    q : ndarray of shape (n,)
-    S, X : ndarray of shape (T, n)
-        The shares and M^-1 of them, transposed, (N8) and (N9).
-    ties : ndarray of shape (T,), optional
-        The weight of each b_j - b_{j-1}, zero for the first: mu / v of (N13).
-    lift : float
-        This much of the largest diagonal entry is added to the diagonal.
+    ``S`` holds the shares, ``X`` M^-1 of them, both (T, n), and ``ties`` the weight of each
+    b_j - b_{j-1}, zero for the first. With g = q share a sample adds q diag(share) + share
+    (X - q share)'; the lower triangle is enough. ``lift`` of the largest diagonal entry, at least
+    of 1, is added to the diagonal.
     """
-
-    def __init__(
-        self,
-        q: np.ndarray,
-        S: np.ndarray,
-        X: np.ndarray,
-        ties: np.ndarray | None = None,
-        lift: float = 0.0,
-    ):
-        g = q * S
-        H = S @ (X - g).T  # small numbers first: what is left of g after the samples moved
-        H = 0.5 * (H + H.T)
-        diagonal = H.reshape(-1)[:: H.shape[0] + 1]
-        diagonal += g.sum(axis=1)
-        if ties is not None:
-            diagonal += ties
-            diagonal[:-1] += ties[1:]
-            H.reshape(-1)[1 :: H.shape[0] + 1] -= ties[1:]
-            H.reshape(-1)[H.shape[0] :: H.shape[0] + 1] -= ties[1:]
-        largest = max(1e-300, float(diagonal.max()))
-        if lift > 0.0:
-            diagonal += lift * max(1.0, largest)
-        self._inverse: np.ndarray | None = None  # of the lower triangular factor
-        added = LEAST_PIVOT * largest
-        for _ in range(ATTEMPTS):
-            try:
-                self._inverse = np.linalg.inv(np.linalg.cholesky(H))
-                break
-            except np.linalg.LinAlgError:
-                diagonal += added
-                added *= 100.0
-
-    @property
-    def solvable(self) -> bool:
-        """Whether H has a factor."""
-        return self._inverse is not None and bool(np.isfinite(self._inverse).all())
-
-    def solve(self, rhs: np.ndarray) -> np.ndarray:
-        """H^-1 rhs."""
-        assert self._inverse is not None
-        return (self._inverse @ rhs) @ self._inverse
+    T = S.shape[0]
+    largest = 1e-300
+    for j in range(T):
+        for o in range(j + 1):
+            total = 0.0
+            for i in range(q.size):
+                total += S[j, i] * (X[o, i] - q[i] * S[o, i])
+            H[j, o] = total
+        for i in range(q.size):
+            H[j, j] += q[i] * S[j, i]
+    for j in range(1, T):
+        H[j, j] += ties[j]
+        H[j - 1, j - 1] += ties[j]
+        H[j, j - 1] -= ties[j]
+    for j in range(T):
+        largest = max(largest, H[j, j])
+    if lift > 0.0:
+        for j in range(T):
+            H[j, j] += lift * max(1.0, largest)
+    return factorise_small(H, LEAST_PIVOT * largest)
