@@ -39,7 +39,7 @@ ROOMS_OF_RECOMMEND = [
     ["all_lists"],
     ["baselines", "adapters", "thresholds", "choice"],
     ["process", "factors", "recommender"],
-    ["process_model"],
+    ["process_model", "factor_scan"],
     ["predictor", "per_user"],
     ["relevance", "bulk"],
 ]

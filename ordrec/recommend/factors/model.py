@@ -154,7 +154,7 @@ class OrdinalFactors(IdMappedModel):
         self._pattern = RatingPattern.of(ratings, self.pattern)
         self._history = RatingHistory.of(ratings, times)
         task = self._task(ratings, times)
-        rank = self.rank or (LARGER_RANK if MANY <= ratings.n_ratings <= TOO_MANY else RANK)
+        rank = self.rank_for(ratings.n_ratings)
         tasks = [task, task.reversed()] if self.symmetric else [task]
         fitted, dated, losses = [], [], []
         with loop_threads(worker_count(self.n_jobs)) as threads:
@@ -171,6 +171,10 @@ class OrdinalFactors(IdMappedModel):
         self.version_0_1_: AllThresholdRows | None = None
         self.loss_ = np.array(losses[0])
         return self
+
+    def rank_for(self, n_ratings: int) -> int:
+        """The number of factors for so many ratings."""
+        return self.rank or (LARGER_RANK if MANY <= n_ratings <= TOO_MANY else RANK)
 
     def _converge(self, fit: Fit, n_ratings: int) -> list[float]:
         """Sweep until the predictions change little; return the loss after each sweep."""
