@@ -494,6 +494,21 @@ def test_a_model_as_good_as_the_best_is_tied_and_a_worse_one_is_not(ratings):
     assert "Holm" in result.test_caption()
 
 
+def test_p_values_are_two_sided_and_exact_on_three_users():
+    """Worse for two users, better for one: of three draws, two or three fall on the one user
+    with a chance of 7/27, and the p-value is twice that."""
+    key, users, ones = ("all", "mae", "macro"), np.arange(3), np.ones(3)
+    losses = {"best": np.array([1.0, 0.0, 0.0]), "other": np.array([0.0, 1.0, 1.0])}
+    measured = [
+        FoldMeasurement(name, "s", "1", sums={key: UserSums(users, loss, ones)})
+        for name, loss in losses.items()
+    ]
+    table = against_best(measured, n_resamples=20_000).set_index("model")
+    assert table.loc["other", "p"] == pytest.approx(2 * 7 / 27, abs=0.02)
+    assert table.loc["other", "difference"] == pytest.approx(1 / 3)
+    assert np.isnan(table.loc["best", "p"])
+
+
 def test_chance_alone_is_seldom_significant():
     """Two models that are random in the same way differ significantly in about 5 % of cases."""
     rng = np.random.default_rng(0)

@@ -152,6 +152,17 @@ def test_leave_out_takes_n_of_those_who_have_more(seed, n):
     np.testing.assert_array_equal(fold.test.user_counts, np.where(ratings.user_counts > n, n, 0))
 
 
+@pytest.mark.parametrize(("given_share", "shown"), [(0.01, 1), (0.5, 2), (0.99, 4)])
+def test_a_held_out_user_shows_at_least_one_rating_and_not_all(given_share, shown):
+    frame = pd.DataFrame({"user": np.repeat(np.arange(6), 5), "item": np.tile(np.arange(5), 6)})
+    ratings = Ratings.from_frame(frame.assign(rating=3), scale=Scale.regular(1, 5))
+    [fold] = StrongGeneralisation(0.5, given=given_share).split(ratings)
+    out = fold.test.user_counts > 0
+    assert out.sum() == 3
+    assert fold.given.user_counts[out].tolist() == [shown] * 3
+    assert fold.test.user_counts[out].tolist() == [5 - shown] * 3
+
+
 @given(seed=st.integers(0, 10**6))
 def test_strong_generalisation_never_trains_on_test_users(seed):
     [fold] = StrongGeneralisation(0.3, given=0.6, seed=seed).split(invented(seed))
