@@ -12,7 +12,8 @@ import pytest
 
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.persistence import load, load_arrays, save, save_arrays
+from ordrec.persistence import claim_memory, load, load_arrays, save, save_arrays
+from ordrec.persistence.limits import TooLarge, memory_limit
 from ordrec.ratings import Ratings
 from ordrec.recommend import BiasModel, PersonalThresholds, ProcessPredictor, make_model
 from ordrec.recommend.registry import storable_model_names
@@ -194,3 +195,12 @@ def test_what_is_recomputed_counts(name: str, what: str, tmp_path) -> None:
     assert any(what in message for message in said), said
     with pytest.raises(ArgumentError, match="max_memory must be above 0"):
         load(path, max_memory=0)
+
+
+def test_claims_add_up() -> None:
+    with memory_limit(1.0):
+        claim_memory(0.6e9, "the first part")
+        claim_memory(0.4e9, "exactly the rest")
+        with pytest.raises(TooLarge, match=r"1\.6 GB or more \(a third part\)"):
+            claim_memory(0.6e9, "a third part")
+    claim_memory(1e12, "no limit outside the block")

@@ -509,6 +509,16 @@ def test_p_values_are_two_sided_and_exact_on_three_users():
     assert np.isnan(table.loc["best", "p"])
 
 
+def test_intervals_have_the_level_asked_for():
+    """Of two users, draws have the mean 0, 0.5 or 1, with chances of 1/4, 1/2 and 1/4."""
+    key = ("all", "mae", "macro")
+    sums = UserSums(np.arange(2), np.array([0.0, 1.0]), np.ones(2))
+    measured = [FoldMeasurement("a", "s", "1", sums={key: sums})]
+    for level, ends in ((0.05, (0.0, 1.0)), (0.7, (0.5, 0.5))):
+        [row] = against_best(measured, level=level).to_dict("records")
+        assert (row["low"], row["high"]) == ends
+
+
 def test_chance_alone_is_seldom_significant():
     """Two models that are random in the same way differ significantly in about 5 % of cases."""
     rng = np.random.default_rng(0)

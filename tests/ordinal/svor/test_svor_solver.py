@@ -343,6 +343,20 @@ def test_the_interior_point_is_far_while_multipliers_are_out_of_balance(ordered)
     assert 0 < gap < 0.2
 
 
+def test_bounds_are_passed_on_by_hand():
+    """An ordered threshold is bounded by those before it, and by those after it, (18)."""
+    pairs = adjacent_pairs(np.array([0, 1, 2]), 3, np.ones(3))  # thresholds 0 0 1 1, - + - +
+    alpha, mu, f = np.full(4, 0.5), np.zeros(2), np.array([5.0, 0.0, -5.0])
+    free = bounds_of(pairs, alpha, mu, f, ordered=False)
+    assert (free.low.tolist(), free.up.tolist()) == ([6.0, 1.0], [-1.0, -6.0])
+    bound = bounds_of(pairs, alpha, mu, f, ordered=True)
+    assert (bound.low.tolist(), bound.up.tolist()) == ([6.0, 6.0], [-6.0, -6.0])
+    tied = bounds_of(pairs, alpha, np.array([0.0, 1.0]), -f, ordered=True)
+    loose = bounds_of(pairs, alpha, mu, -f, ordered=True)
+    assert (loose.low.tolist(), loose.up.tolist()) == ([-1.0, 4.0], [-4.0, 1.0])
+    assert (tied.low.tolist(), tied.up.tolist()) == ([4.0, 4.0], [-4.0, -4.0])  # mu holds them
+
+
 def test_no_threshold_to_place():
     pairs = adjacent_pairs(np.array([0, 0]), 2, np.ones(2))
     solution = solve_pairs(np.eye(2), pairs, 1, ordered=True)

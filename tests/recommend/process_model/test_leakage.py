@@ -9,12 +9,13 @@ import pytest
 from tasteful_ratings import tasteful
 
 from ordrec.recommend.process.covariance import Covariance
-from ordrec.recommend.process.fitting import cross_fitted_likelihood, fit_process
+from ordrec.recommend.process.fitting import Likelihood, cross_fitted_likelihood, fit_process
 from ordrec.recommend.process.loadings import cross_fitted_loadings
 from ordrec.recommend.process.weights import DEFAULTS, FAST_DEFAULTS
 from ordrec.recommend.process_model.learning import HELD_OUT, learnt_weights, weighted_data
 from ordrec.recommend.process_model.preparation import Preparation
 from ordrec.recommend.process_model.side_features import SideFeatures
+from ordrec.recommend.thresholds.ordered_probit import curvature
 from ordrec.recommend.units import Units
 
 RATINGS = tasteful(n_users=25, n_items=20)
@@ -85,3 +86,14 @@ def test_left_out_scores_do_not_see_their_own_rating() -> None:
         assert again.left_out[row] == pytest.approx(process.left_out[row], abs=2e-4)
         same_user = process.data.users == process.data.users[row]
         assert np.abs(again.left_out - process.left_out)[same_user].max() > 0.01
+
+
+def test_newton_targets_by_hand() -> None:
+    """Target f + l' / W and noise 1 / (W s^2), with the curvature W at least 0.05."""
+    thresholds = np.array([[-1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0]])
+    f, levels, scale = np.array([0.3, -2.0, 9.0]), np.array([1, 2, 2]), np.array([0.5, 2.0, 1.0])
+    slope, W = curvature(f, thresholds, scale, levels)
+    W = np.array([W[0], W[1], 0.05])  # far on the right side, next to nothing is left of it
+    target, noise = Likelihood(thresholds, scale, typical=1.7).newton_target(f, levels)
+    np.testing.assert_allclose(target, f + slope / W)
+    np.testing.assert_allclose(noise, 1.0 / (W * 1.7 * 1.7))

@@ -313,3 +313,19 @@ def test_the_deviation_of_items_bounds_their_scales() -> None:
         spread.append(layer.item_scale.std())
     assert spread[0] < 0.01
     assert spread[0] < spread[1] < spread[2]
+
+
+def test_scores_of_the_layer_come_from_fits_without_the_rating() -> None:
+    """One rating is flipped: its own out-of-fold score stays, others move."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"user": np.repeat(np.arange(8), 6), "item": np.tile(np.arange(6), 8)})
+    frame["rating"] = rng.integers(1, 6, 48)
+    model = PersonalThresholds(BiasModel(), n_splits=4)
+    whole = Ratings.from_frame(frame, scale=Scale.regular(1, 5))
+    before = model._out_of_fold(whole)
+    for row in (0, 20, 47):
+        levels = whole.levels.copy()
+        levels[row] = 4 if levels[row] < 2 else 0
+        after = model._out_of_fold(whole._replaced(levels=levels))
+        assert after[row] == before[row]
+        assert not np.array_equal(after, before)
