@@ -520,15 +520,18 @@ def test_intervals_have_the_level_asked_for():
 
 
 def test_chance_alone_is_seldom_significant():
-    """Two models that are random in the same way differ significantly in about 5 % of cases."""
+    """Two models that are random in the same way differ significantly in about 5 % of cases.
+
+    Of 400 cases, 20 are expected, with a deviation of 4.4; one-sided p-values would find 40.
+    """
     rng = np.random.default_rng(0)
     found, key, users = [], ("all", "mae", "macro"), np.arange(60)
-    for seed in range(100):
+    for seed in range(400):
         sums = {name: UserSums(users, rng.random(60), np.ones(60)) for name in ("a", "b")}
         measured = [FoldMeasurement(name, "s", "1", sums={key: sums[name]}) for name in sums]
         table = against_best(measured, n_resamples=400, seed=seed)
         found.append((table["verdict"] == "worse").any())
-    assert 0 <= np.mean(found) <= 0.13
+    assert 8 <= sum(found) <= 32
 
 
 def test_metrics_with_a_cut_carry_it():

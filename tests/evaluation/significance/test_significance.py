@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import significance as sig
@@ -144,6 +145,11 @@ def test_holm_against_the_best() -> None:
     order = np.argsort(p)
     adjusted = np.maximum.accumulate(np.array(p)[order] * [3, 2, 1]).clip(max=1)
     assert table["adjusted_p"].to_numpy()[order] == pytest.approx(adjusted)
+
+
+@pytest.mark.parametrize("p", [[0.04], [0.01, 0.04, 0.03], [0.3, 0.0, 0.02, 0.02, 1.0, 0.6]])
+def test_holm_is_that_of_statsmodels(p: list[float]) -> None:
+    np.testing.assert_allclose(sig.holm(p), multipletests(p, method="holm")[1], atol=1e-12)
 
 
 def test_win_draw_loss_counts_each_data_set_once() -> None:

@@ -161,9 +161,14 @@ def test_learns_better_than_the_middle_rank(model, ratings):
 
 def test_permuted_labels_predict_nothing(ratings):
     X, y = ratings
-    y = np.random.default_rng(9).permutation(y)
-    latent = clone(MODELS[4]).fit(X[:150], y[:150]).predict_latent(X[150:])
-    assert abs(np.corrcoef(latent, y[150:])[0, 1]) < 0.25
+
+    def correlation(y: np.ndarray) -> float:
+        latent = clone(MODELS[4]).fit(X[:150], y[:150]).predict_latent(X[150:])
+        return abs(float(np.corrcoef(latent, y[150:])[0, 1]))
+
+    rng = np.random.default_rng(9)
+    assert np.mean([correlation(rng.permutation(y)) for _ in range(4)]) < 0.12
+    assert correlation(y) > 0.5
 
 
 def test_early_stopping_keeps_the_best_round(ratings):
