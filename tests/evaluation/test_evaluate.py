@@ -22,7 +22,7 @@ from ordrec.evaluation.metrics.measures import UserSums
 from ordrec.evaluation.significance import bootstrap_interval
 from ordrec.evaluation.significance.against_best import against_best
 from ordrec.ratings import Ratings, Scale
-from ordrec.recommend import BiasModel
+from ordrec.recommend import BiasModel, make_model
 
 COLUMNS = [
     "data", "model", "split", "fold", "n_test", "n_cold_users", "n_cold_items", "n_cold_ratings",
@@ -180,6 +180,19 @@ def test_given_models_stay_unfitted_and_get_their_own_names(ratings):
     result = evaluate(ratings, [model, "mean"], metrics=["mae"])
     assert list(result.summary().index) == ["BiasModel", "mean"]
     assert not hasattr(model, "mean_")
+
+
+def test_distributions_are_kept_on_request(ratings):
+    models = {"histogram": "histogram", "bias": "bias"}
+    result = evaluate(ratings, models, "kfold:2", metrics=["mae"], keep_distributions=True)
+    assert list(result.distributions) == ["histogram"]  # the other has none
+    levels, p = result.distributions["histogram"]
+    folds = list(split_from_name("kfold:2").split(ratings))
+    assert levels.tolist() == [level for fold in folds for level in fold.test.levels.tolist()]
+    first = make_model("histogram").fit(folds[0].train).distribution_
+    np.testing.assert_allclose(p[: folds[0].test.n_ratings], [first] * folds[0].test.n_ratings)
+    assert p.shape == (ratings.n_ratings, ratings.scale.n_ranks)
+    assert not evaluate(ratings, ["histogram"], metrics=["mae"]).distributions
 
 
 def test_seed_reaches_split_and_model(ratings):

@@ -307,9 +307,10 @@ def test_starting_deviations_of_users_count_as_twenty_users(parameter: str, entr
 def test_the_deviation_of_items_bounds_their_scales() -> None:
     scores, levels, users, items, _, _ = made_up()
     spread = []
+    frame = pd.DataFrame({"user": users, "item": items, "rating": levels + 1})
+    ratings = Ratings.from_frame(frame, scale=Scale.regular(1, 5))
     for sd in (0.01, 0.15, 1.0):
-        priors = ProbitPriors(item_sd=sd)
-        layer = fit_ordered_probit(scores, levels, users, items, 5, 40, 60, priors)
+        layer = PersonalThresholds(item_sd=sd).fit(ratings, scores).layer_
         spread.append(layer.item_scale.std())
     assert spread[0] < 0.01
     assert spread[0] < spread[1] < spread[2]
