@@ -21,8 +21,8 @@ work and are done eight at a time. Tests hold the rows to a plain double-precisi
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import kept
 from ordrec.linalg.lapack import factorise, invert_factorised
 
 __all__ = ["add_rows", "drift_sites", "probabilities", "solve_rows", "update_rows"]
@@ -30,7 +30,7 @@ __all__ = ["add_rows", "drift_sites", "probabilities", "solve_rows", "update_row
 UNIFORM = 1e-3  # share of the uniform distribution in every prediction
 
 # Sums may be reordered, so that they are done in vectors; there is no NaN or infinity to lose.
-fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+fast = kept(fastmath={"reassoc", "contract", "nsz"})
 
 
 @fast

@@ -13,6 +13,7 @@ from ordrec.ordinal.svor.bounds import bounds_of
 from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.gram import ShiftedGram, as_gram, factored_gram
 from ordrec.ordinal.svor.implicit import solve_implicit
+from ordrec.ordinal.svor.interior import _survey
 from ordrec.ordinal.svor.pairs import adjacent_pairs, all_pairs, anchored_thresholds
 from ordrec.ordinal.svor.solver import solve_pairs
 
@@ -307,6 +308,44 @@ def test_pairs_of_both_forms():
     assert every.cap.size == 9
     assert anchored_thresholds(every, 3, ordered=False).tolist() == [True, True, False]
     assert anchored_thresholds(near, 3, ordered=True).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_the_interior_point_is_far_while_multipliers_are_out_of_balance(ordered):
+    """The stage alone: multipliers of 2 and 1 do not balance, however small the gap."""
+    ranks = np.array([0, 1, 2])
+    pairs = adjacent_pairs(ranks, 3, np.full(3, 2.0))  # signs -1, +1, -1, +1
+    alpha = np.array([1.9, 1.9, 1.0, 2.0])
+    b, mu, v = np.array([0.0, 0.5]), np.array([0.0, 0.1]), np.ones(2)
+    z, w = np.ones(4), np.ones(4)
+    beta, f, residual, balance = np.empty(3), np.empty(3), np.empty(4), np.empty(2)
+    K = as_gram(np.diag([0.01, 0.01, 0.01]))
+    primal, far, _ = _survey(
+        *K.form, *pairs, alpha, z, w, b, mu, v, beta, f, ordered, residual, balance
+    )
+    by_hand = np.array([0.0, 1.0]) + ordered * np.array([0.1, -0.1])
+    np.testing.assert_allclose(balance, by_hand)
+    score, half = 0.01 * beta, 0.5 * beta @ (0.01 * beta)
+    np.testing.assert_allclose(beta, [-1.9, 0.9, 2.0])
+    short = np.maximum(1 - pairs.sign * (score[pairs.sample] - b[pairs.threshold]), 0)
+    assert primal == pytest.approx(half + 2.0 * short.sum())
+    gap = (primal - (alpha.sum() - half)) / abs(primal)
+    assert far == pytest.approx(max(gap, np.abs(by_hand).max() / 2.0))
+    assert 0 < gap < 0.2
+
+
+def test_bounds_are_passed_on_by_hand():
+    """An ordered threshold is bounded by those before it, and by those after it, (18)."""
+    pairs = adjacent_pairs(np.array([0, 1, 2]), 3, np.ones(3))  # thresholds 0 0 1 1, - + - +
+    alpha, mu, f = np.full(4, 0.5), np.zeros(2), np.array([5.0, 0.0, -5.0])
+    free = bounds_of(pairs, alpha, mu, f, ordered=False)
+    assert (free.low.tolist(), free.up.tolist()) == ([6.0, 1.0], [-1.0, -6.0])
+    bound = bounds_of(pairs, alpha, mu, f, ordered=True)
+    assert (bound.low.tolist(), bound.up.tolist()) == ([6.0, 6.0], [-6.0, -6.0])
+    tied = bounds_of(pairs, alpha, np.array([0.0, 1.0]), -f, ordered=True)
+    loose = bounds_of(pairs, alpha, mu, -f, ordered=True)
+    assert (loose.low.tolist(), loose.up.tolist()) == ([-1.0, 4.0], [-4.0, 1.0])
+    assert (tied.low.tolist(), tied.up.tolist()) == ([4.0, 4.0], [-4.0, -4.0])  # mu holds them
 
 
 def test_no_threshold_to_place():
