@@ -17,6 +17,8 @@ from ordrec.cli.lists import explain, recommend
 from ordrec.cli.models import fit, predict
 from ordrec.cli.reproduce import reproduce
 from ordrec.cli.scan import partition, predict_all
+from ordrec.cli.update import update
+from ordrec.cli.wording import in_options
 from ordrec.errors import OrdrecError, shortened
 
 __all__ = ["app", "main"]
@@ -36,6 +38,7 @@ app.command()(predict)
 app.command("predict-all")(predict_all)
 app.command()(recommend)
 app.command()(explain)
+app.command()(update)
 app.command()(evaluate)
 app.command()(reproduce)
 data_app.command("list")(list_data)
@@ -56,8 +59,14 @@ def _root(
         raise typer.Exit
 
 
-def main() -> None:
-    """Run the command line; errors are one line on standard error and exit code 2."""
+def main(words: list[str] | None = None) -> None:
+    """Run the command line; errors are one line on standard error and exit code 2.
+
+    Parameters
+    ----------
+    words : list of str, optional
+        The words after ``ordrec``; by default those that the program was started with.
+    """
     signal.signal(signal.SIGTERM, _interrupt)
     for stream in (sys.stdout, sys.stderr):
         # a terminal that cannot show a character shows "?" instead
@@ -66,7 +75,7 @@ def main() -> None:
     sys.stdout = sys.stdout or _ClosedOutput()
     warnings.showwarning = _say  # type: ignore[assignment]
     try:
-        code = app(standalone_mode=False)
+        code = app(words, standalone_mode=False)
         sys.stdout.flush()  # here, where an error still has an effect on the exit code
     except OrdrecError as error:
         _refuse(str(error), 2)
@@ -103,10 +112,10 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _say(message: Warning | str, *_: Any) -> None:
     """Show a warning as one line, without the place in the source."""
-    print(f"ordrec: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"ordrec: {in_options(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 def _refuse(message: str, code: int) -> None:
-    line = " ".join(message.split())
+    line = in_options(" ".join(message.split()))
     print(f"ordrec: {shortened(line)}", file=sys.stderr)
     sys.exit(code)

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordrec.cli.chosen_models import made_models
 from ordrec.cli.live_table import live_table
 from ordrec.cli.options import (
     DataArgument,
     EngineOption,
     JobsOption,
-    OfflineOption,
     QuietOption,
     SchedulerOption,
     console,
     engine_of,
     place_of,
-    ratings_of,
     words_of,
 )
 from ordrec.cli.outputs import OverwriteOption, report_writer, result_writer
+from ordrec.cli.reading import USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
 from ordrec.recommend.registry import default_model_names
 
@@ -40,7 +40,15 @@ ModelsOption = Annotated[
         "--model",
         "-m",
         metavar="NAMES",
-        help="Models to compare, separated by commas.",
+        help="Models to compare, separated by commas: names, or package.module:Class for your own.",
+    ),
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="MODEL.NAME=VALUE",
+        help="A parameter of one of the models, such as factors.rank=8. Can be repeated.",
     ),
 ]
 SplitOption = Annotated[
@@ -141,9 +149,11 @@ ReportOption = Annotated[
 ]
 
 
+@options_of_reading()
 def evaluate(
     data: DataArgument = BUNDLED,
     models: ModelsOption = DEFAULT_MODELS,
+    settings: SettingsOption = None,
     split: SplitOption = "holdout:0.2",
     metrics: MetricsOption = "",
     decision: DecisionOption = "auto",
@@ -158,11 +168,11 @@ def evaluate(
     seed: SeedOption = 0,
     output: OutputOption = None,
     report: ReportOption = None,
+    reading: Reading = USUAL,
     items: ItemsOption = None,
     users: UsersOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
-    offline: OfflineOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Compare rating models on held-out ratings.
@@ -186,7 +196,8 @@ def evaluate(
     kept = _kept_folds(output, resume, overwrite)
     averages = ("micro", "macro") if average == "both" else (average,)
     chosen_engine = engine_of(engine, scheduler)
-    ratings = with_side_data(ratings_of(data, offline), users, items)
+    compared = made_models(words_of(models, "--models"), settings or [], seed)
+    ratings = with_side_data(reading.ratings(data), reading, users, items)
     interrupted = False
     try:
         with live_table(quiet) as live:
@@ -201,7 +212,7 @@ def evaluate(
 
             result = compare(
                 ratings,
-                words_of(models, "--models"),
+                compared,
                 split,
                 metrics=words_of(metrics, "--metrics") if metrics else DEFAULT_METRICS,
                 decision=decision,

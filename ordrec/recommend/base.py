@@ -11,8 +11,8 @@ import pandas as pd
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.persistence import LARGEST, ids_from_arrays, ids_to_arrays
 from ordrec.ratings import Ratings, Scale
-from ordrec.ratings.columns import in_seconds
 from ordrec.ratings.ids import codes_of, warn_of_other_type
+from ordrec.ratings.times import seconds_of
 
 __all__ = ["IdMappedModel", "codes_of", "codes_of_pairs", "times_of"]
 
@@ -30,10 +30,10 @@ def codes_of_pairs(
 
 
 def times_of(timestamps: Any, n_pairs: int) -> np.ndarray:
-    """Seconds since 1970 of each pair, 0 where unknown; from one time per pair, or None."""
+    """Seconds since 1970 of each pair, 0 where unknown; from a time or date per pair, or None."""
     if timestamps is None:
         return np.zeros(n_pairs)
-    times = in_seconds(np.nan_to_num(np.asarray(timestamps, dtype=np.float64)))
+    times = seconds_of(timestamps).astype(np.float64)
     if times.shape != (n_pairs,):
         raise ArgumentError(f"timestamps must pair up with users, got {times.size} for {n_pairs}")
     return times
