@@ -21,7 +21,11 @@ import pytest
 
 from ordrec.cli import main
 from ordrec.datasets import load_ratings
+from ordrec.errors import ArgumentError, DataError
+from ordrec.evaluation import Candidates, evaluate
 from ordrec.persistence import load, models
+from ordrec.ratings import Ratings
+from ordrec.recommend import OrdinalFactors, make_model
 
 HEADER = "Customer ID;article;stars;bought on;note;branch"
 COLUMNS = ["--item-col", "article", "--time-col", "bought on"]
@@ -285,3 +289,72 @@ def test_evaluate_with_settings_and_a_model_of_ones_own(ordrec) -> None:
     }.items():
         said = ordrec(*words, "--set", setting)
         assert (said.code, says in said.err) == (2, True), said.err
+
+
+# ---- from Python -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def frame(shop: Path) -> pd.DataFrame:
+    """The shop's table as pandas reads it, with usual names of its columns."""
+    table = pd.read_csv(shop / "shop.csv", sep=";")
+    return table.rename(columns={"article": "product", "bought on": "timestamp"})
+
+
+@pytest.mark.parametrize("name", ["bias", "factors", "ease", "predictor-fast"])
+def test_fit_takes_a_data_frame(frame: pd.DataFrame, name: str) -> None:
+    """Once an AttributeError: 'DataFrame' object has no attribute 'n_ratings'."""
+    ratings = Ratings.from_frame(frame)
+    one, two = make_model(name).fit(frame), make_model(name).fit(ratings)
+    asked = ["001-X", "002-X", "nobody"], ["A-01", "A-04", "A-01"]
+    predict = "predict" if hasattr(one, "predict") else "scores"
+    np.testing.assert_array_equal(getattr(one, predict)(*asked), getattr(two, predict)(*asked))
+    with pytest.raises(ArgumentError, match="ratings must be Ratings or a data frame with the col"):
+        make_model(name).fit(ratings.matrix())
+    with pytest.raises(DataError, match="no column 'rating' in the table"):
+        make_model(name).fit(frame.drop(columns="stars"))
+
+
+def test_fold_in_takes_a_data_frame_on_the_scale_of_the_model(frame: pd.DataFrame) -> None:
+    model = make_model("factors", rank=2).fit(frame)
+    mine = pd.DataFrame({"user": "me", "item": ["A-01", "A-02"], "rating": 4})  # one value alone
+    assert "me" in model.fold_in(mine).user_ids_
+
+
+def test_evaluate_takes_a_data_frame(frame: pd.DataFrame) -> None:
+    assert len(evaluate(frame, "bias", metrics=["mae"]).summary()) == 1
+
+
+def test_dates_are_dates_everywhere(frame: pd.DataFrame) -> None:
+    """Once: row 0: timestamp '2024-01-01' is not a number."""
+    assert frame["timestamp"].iloc[0].startswith("2024-")
+    ratings = Ratings.from_frame(frame)
+    parsed = Ratings.from_frame(frame.assign(timestamp=pd.to_datetime(frame["timestamp"])))
+    np.testing.assert_array_equal(ratings.timestamps, parsed.timestamps)
+    model = make_model("predictor-fast").fit(ratings)
+    seconds = int(pd.Timestamp("2024-06-01", tz="UTC").timestamp())
+    pair = ["001-X"], ["A-04"]
+    for day in ("2024-06-01", pd.Timestamp("2024-06-01"), "2024-06-01T00:00:00Z"):
+        np.testing.assert_array_equal(
+            model.predict_proba(*pair, [day]), model.predict_proba(*pair, [seconds])
+        )
+    updated = model.update("001-X", "A-04", 5, "2025-01-01")
+    assert updated.factors_.known_ratings().timestamps.max() == 1_735_689_600
+    with pytest.raises(DataError, match="row 1: timestamp 'soon' is neither seconds since 1970"):
+        model.predict(["001-X"] * 2, ["A-04"] * 2, ["2024-06-01", "soon"])
+
+
+@pytest.mark.parametrize("name", ["popularity", "predictor-fast"])
+def test_lists_are_for_one_user(frame: pd.DataFrame, name: str) -> None:
+    """Once a traceback of pandas."""
+    model = make_model(name).fit(frame)
+    with pytest.raises(ArgumentError, match=r"one id, got 2 of them: recommend_all\(n, users\)"):
+        model.recommend(["001-X", "002-X"])
+
+
+def test_candidates_of_a_rating_model(frame: pd.DataFrame) -> None:
+    """Once a TypeError of scikit-learn's clone."""
+    grid = Candidates.grid(OrdinalFactors(), {"rank": [1, 2]}, "mae", n_folds=2)
+    assert [model.rank for model in grid.models.values()] == [1, 2]
+    with pytest.raises(ArgumentError, match="has no parameter 'ranks'"):
+        Candidates.grid(OrdinalFactors(), {"ranks": [1, 2]}, "mae")

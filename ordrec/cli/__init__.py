@@ -80,13 +80,15 @@ def main(words: list[str] | None = None) -> None:
     except OrdrecError as error:
         _refuse(str(error), 2)
     except (KeyboardInterrupt, BrokenPipeError):
-        sys.exit(130)
+        _leave_interrupted()
     except OSError as error:  # names that are too long, folders without permission, full disks
         _refuse(
             f"{error.filename or 'the output'}: {error.strerror or error}: name another place", 2
         )
     except Exception as error:
         # Wrong usage: click and its copy inside typer raise classes without a common base.
+        if type(error).__name__ == "Abort":  # Ctrl-C in the words of earlier versions of typer
+            _leave_interrupted()
         if not hasattr(error, "format_message"):
             raise
         if "NoArgsIsHelp" in type(error).__name__:
@@ -95,6 +97,8 @@ def main(words: list[str] | None = None) -> None:
             message = error.format_message().rstrip(". ")  # type: ignore[attr-defined]
             _refuse(f"{message}: see 'ordrec --help'", error.exit_code)  # type: ignore[attr-defined]
         code = 2
+    if code == 130:
+        _leave_interrupted()
     sys.exit(code or 0)
 
 
@@ -103,6 +107,13 @@ class _ClosedOutput(io.TextIOBase):
 
     def write(self, text: str) -> int:
         raise OSError(errno.EBADF, "is closed", "standard output")
+
+
+def _leave_interrupted() -> None:
+    from ordrec.parallel.interrupts import forget_interrupt
+
+    forget_interrupt()
+    sys.exit(130)
 
 
 def _interrupt(number: int, frame: object) -> None:

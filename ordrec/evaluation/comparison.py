@@ -23,6 +23,7 @@ from ordrec.evaluation.splits.base import Split, Splitter
 from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.parallel import Engine, run
 from ordrec.ratings import Ratings
+from ordrec.ratings.frames import as_ratings
 
 __all__ = ["EvaluationInterrupted", "evaluate"]
 
@@ -38,7 +39,7 @@ class EvaluationInterrupted(KeyboardInterrupt):
 
 
 def evaluate(
-    ratings: Ratings,
+    ratings: Ratings | pd.DataFrame,
     models: str | Iterable[Any] | Mapping[str, Any],
     split: str | Splitter = "holdout:0.2",
     *,
@@ -62,7 +63,8 @@ def evaluate(
 
     Parameters
     ----------
-    ratings : Ratings
+    ratings : Ratings or DataFrame
+        A frame is read as by `Ratings.from_frame`.
     models : str, iterable or mapping
         Names for `ordrec.recommend.make_model`, or unfitted models (each fold fits a copy);
         the keys of a mapping name the models in the result.
@@ -147,6 +149,7 @@ def evaluate(
     >>> sorted(result.frame["model"].unique())
     ['bias', 'mean']
     """
+    ratings = as_ratings(ratings)
     named = _named_models(models, seed)
     if like is not None and not like <= ratings.scale.high:
         raise ArgumentError(
