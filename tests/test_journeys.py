@@ -272,6 +272,15 @@ def test_a_model_file_cannot_name_code(ordrec, monkeypatch) -> None:
     assert "my_models" not in sys.modules
 
 
+def test_evaluate_says_what_is_known_of_times(ordrec) -> None:
+    """Once models saw the dates of the test ratings without a word."""
+    words = ["evaluate", "shop.csv", *COLUMNS, "-m", "bias", "--metrics", "mae"]
+    assert "test ratings are unknown to the models" in " ".join(ordrec(*words).out.split())
+    known = ordrec(*words, "--times", "known")
+    assert "test ratings are known to the models" in " ".join(known.out.split())
+    assert "--times must be" in ordrec(*words, "--times", "soon").err
+
+
 def test_evaluate_with_settings_and_a_model_of_ones_own(ordrec) -> None:
     words = ["evaluate", "shop.csv", *COLUMNS, "-m", "bias,my_models:Flat", "--metrics", "mae"]
     said = ordrec(*words, "--set", "my_models:Flat.level=4", "--set", "bias.user_damping=2",

@@ -110,6 +110,15 @@ LikeOption = Annotated[
         "mrr and hit_rate; by default the top fifth of the scale (4 of 5 stars).",
     ),
 ]
+TimesOption = Annotated[
+    str,
+    typer.Option(
+        "--times",
+        metavar="WHICH",
+        help="Whether models may use the time of each test rating: unknown, as when predicting "
+        "the future, or known.",
+    ),
+]
 ColdOption = Annotated[
     int,
     typer.Option(
@@ -161,6 +170,7 @@ def evaluate(
     candidates: CandidatesOption = "catalogue",
     ranking_users: RankingUsersOption = "auto",
     like: LikeOption = None,
+    times: TimesOption = "unknown",
     cold: ColdOption = 0,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
@@ -219,6 +229,7 @@ def evaluate(
                 candidates=candidates,  # type: ignore[arg-type]
                 ranking_users=int(ranking_users) if ranking_users.isdecimal() else ranking_users,  # type: ignore[arg-type]
                 like=like,
+                times=times,  # type: ignore[arg-type]
                 cold_users=cold,
                 seed=seed,
                 n_jobs=_jobs_for(ratings) if jobs is None else jobs,
