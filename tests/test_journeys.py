@@ -8,6 +8,7 @@ silence or a traceback.
 from __future__ import annotations
 
 import io
+import shlex
 import signal
 import sys
 import warnings
@@ -298,6 +299,44 @@ def test_evaluate_with_settings_and_a_model_of_ones_own(ordrec) -> None:
     }.items():
         said = ordrec(*words, "--set", setting)
         assert (said.code, says in said.err) == (2, True), said.err
+
+
+def test_tune_saves_the_winner_and_says_how_to_fit_it(ordrec) -> None:
+    words = ["tune", "shop.csv", *COLUMNS, "-m", "bias", "--search", "user_damping=1,15,60",
+             "--search", "item_damping=1..30:log", "--trials", "4"]  # fmt: skip
+    said = ordrec(*words, "-o", "tuned.ordrec")
+    assert said.code == 0, said.err
+    assert "default" in said.out
+    assert "4 settings by" in said.out
+    last = said.out.strip().splitlines()[-1]
+    assert last.startswith("ordrec fit shop.csv --item-col article --time-col 'bought on' --model")
+    again = shlex.split(last)[1:-1]
+    assert ordrec(*again, "again.ordrec").code == 0
+    np.testing.assert_array_equal(
+        load("tuned.ordrec").predict(["001-X"], ["A-01"]),
+        load("again.ordrec").predict(["001-X"], ["A-01"]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["-m", "mean"], "give the values to try with --search"),
+        (["-m", "bias", "--search", "rank"], "write it as rank=4,8,16 or mix=0..1"),
+        (["-m", "bias", "--search", "user_damping=9..1"], "from a number to a higher one"),
+        (
+            ["-m", "bias", "--search", "user_damping=few..1"],
+            "--search 'user_damping=few..1': could",
+        ),
+        (["-m", "bias", "--trials", "0"], "--trials must be at least 1"),
+        (["-m", "bias", "--method", "luck"], "--method must be one of"),
+        (["-m", "my_models:Flat", "-o", "m.ordrec"], "cannot be saved"),
+        (["-m", "my_models:Flat"], "Flat has no get_params and set_params"),
+    ],
+)
+def test_tune_answers_mistakes(ordrec, options: list[str], says: str) -> None:
+    said = ordrec("tune", "shop.csv", *COLUMNS, *options)
+    assert (said.code, says in said.err) == (2, True), said.err
 
 
 # ---- from Python -------------------------------------------------------------------------------

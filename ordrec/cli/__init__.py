@@ -17,6 +17,7 @@ from ordrec.cli.lists import explain, recommend
 from ordrec.cli.models import fit, predict
 from ordrec.cli.reproduce import reproduce
 from ordrec.cli.scan import partition, predict_all
+from ordrec.cli.tune import tune
 from ordrec.cli.update import update
 from ordrec.cli.wording import in_options
 from ordrec.errors import OrdrecError, shortened
@@ -40,6 +41,7 @@ app.command()(recommend)
 app.command()(explain)
 app.command()(update)
 app.command()(evaluate)
+app.command()(tune)
 app.command()(reproduce)
 data_app.command("list")(list_data)
 data_app.command("describe")(describe_data)

@@ -119,6 +119,15 @@ class Reading:
 
         return read_pairs(path, model, **self._table_options())
 
+    def words(self) -> list[str]:
+        """The options that are given, as they are typed."""
+        given = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        words: list[str] = []
+        for name, value in given:
+            if value not in (None, False):
+                words += [f"--{name.replace('_', '-')}", *([] if value is True else [value])]
+        return words
+
     def _table_options(self) -> dict[str, Any]:
         """The options that are given, as `load_ratings` calls them."""
         options: dict[str, Any] = {

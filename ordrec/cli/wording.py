@@ -21,6 +21,8 @@ WORDS = (
     (r"\b(user|item)_table: ", lambda found: f"--{found[1]}s: "),
     (r"index it by id, or call its column", "call its column"),
     (r"a class of your own that is registered", "a class of your own that is named by --class"),
+    (r"give the values to try as space=", "give the values to try with --search"),
+    (r"^(n_trials|method|metric) must", lambda found: f"--{found[1].removeprefix('n_')} must"),
     (r"fit one with rating=", "fit one with --set rating=factors"),
 )  # fmt: skip
 
