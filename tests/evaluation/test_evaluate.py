@@ -23,6 +23,7 @@ from ordrec.evaluation.significance import bootstrap_interval
 from ordrec.evaluation.significance.against_best import against_best
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import BiasModel, make_model
+from ordrec.report.evaluation import evaluation_report
 
 COLUMNS = [
     "data", "model", "split", "fold", "n_test", "n_cold_users", "n_cold_items", "n_cold_ratings",
@@ -165,14 +166,25 @@ def test_held_out_users_are_folded_in_or_trained_on_and_the_table_says_which(rat
     assert value(result, "bias", "mae").n_cold_users > 0
 
 
-def test_models_that_ask_for_times_get_them(ratings):
+@pytest.mark.parametrize("times", ["unknown", "known"])
+def test_the_times_of_test_ratings_are_told_only_if_asked(ratings, times, tmp_path):
     class Clock(Oracle):
         def predict_proba(self, users, items, timestamps=None):
-            assert timestamps is not None
-            assert len(timestamps) == len(users)
+            assert (timestamps is None) == (times == "unknown")
+            assert times == "unknown" or len(timestamps) == len(users)
             return super().predict_proba(users, items)
 
-    evaluate(ratings, {"clock": Clock(np.full(5, 0.2))}, metrics=["mae"])
+    models = {"clock": Clock(np.full(5, 0.2))}
+    asked = {} if times == "unknown" else {"times": times}
+    result = evaluate(ratings, models, metrics=["mae"], on_error="raise", **asked)
+    words = f"Times: those of the test ratings are {times} to the models."
+    assert words in result.caption()
+    assert words in evaluation_report(result).html()
+    assert json.loads(result.to_json(tmp_path / "r.json").read_text())["times"] == times
+    undated = evaluate(ratings.without_timestamps(), models, metrics=["mae"], **asked)
+    assert "Times:" not in undated.caption()
+    with pytest.raises(ArgumentError, match='times must be "unknown" or "known"'):
+        evaluate(ratings, models, times="soon")
 
 
 def test_given_models_stay_unfitted_and_get_their_own_names(ratings):

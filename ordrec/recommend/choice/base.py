@@ -187,19 +187,34 @@ class ChoiceModel(ListingModel):
         model._on_fold_in(np.unique(users))
         return model
 
-    def update(self, user: Any, item: Any, rating: float) -> Self:
-        """Return a model that knows one rating more (or another one for the same item)."""
+    def update(self, user: Any, item: Any, rating: Any) -> Self:
+        """Return a model that knows further ratings (or other ones for the same items).
+
+        A rating, or sequences of users, items and ratings.
+        """
         return self.fold_in(self.ratings_with(user, item, rating))
 
-    def ratings_with(self, user: Any, item: Any, rating: float) -> Ratings:
-        """Return all ratings of a user and one more (or another one for the same item)."""
+    def ratings_with(self, user: Any, item: Any, rating: Any) -> Ratings:
+        """Return all ratings of these users: the known ones, replaced by those given."""
         self._check_fitted()
-        row = self.history_of(codes_of(self.user_ids_, [user]))
-        rated = pd.Series(row.data * self.scale_.n_ranks, self.item_ids_.take(row.indices))
-        rated.loc[item] = float(self.scale_.ranks_of([rating])[0])
-        values = self.scale_.values_of(np.rint(rated.to_numpy()).astype(np.int64))
-        frame = pd.DataFrame({"user": [user] * len(rated), "item": rated.index, "rating": values})
-        return Ratings.from_frame(frame, scale=self.scale_)
+        columns = [[each] if np.ndim(each) == 0 else list(each) for each in (user, item, rating)]
+        new = pd.DataFrame(dict(zip(("user", "item", "rating"), columns, strict=True)))
+        new["rating"] = self.scale_.values_of(self.scale_.ranks_of(new["rating"].to_numpy()))
+        codes = codes_of(self.user_ids_, new["user"].unique())
+        codes = codes[codes >= 0]
+        rows = self._history[codes]
+        old = pd.DataFrame(
+            {
+                "user": self.user_ids_.take(np.repeat(codes, np.diff(rows.indptr))),
+                "item": self.item_ids_.take(rows.indices),
+                "rating": self.scale_.values[
+                    np.rint(rows.data * self.scale_.n_ranks).astype(int) - 1
+                ],
+            }
+        )
+        both = pd.concat([old, new]) if len(old) else new
+        both = both.drop_duplicates(["user", "item"], keep="last")
+        return Ratings.from_frame(both, scale=self.scale_)
 
     def reasons(self, user: Any, item: Any) -> pd.DataFrame:
         """Return which of a user's ratings speak for an item, the weightiest first.

@@ -16,7 +16,7 @@ from ordrec.ordinal.decisions import Decision, decide
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel, times_of
 from ordrec.recommend.factors.model import OrdinalFactors
-from ordrec.recommend.lists import check_list_length, item_titles
+from ordrec.recommend.lists import check_list_length, check_one_user, item_titles
 from ordrec.recommend.pair_table import predict_pairs
 from ordrec.recommend.predictor.explain import Explanation, explain_rating
 from ordrec.recommend.predictor.listing import ChoiceStage, ListRequest, listed_items
@@ -264,6 +264,7 @@ class RatingPredictor(IdMappedModel):
         The choice model behind "recommended" and "likely" is fitted on the first such call.
         """
         check_list_length(n)
+        check_one_user(user)
         self._check_fitted()
         request = ListRequest(user, n, Order(by, at_least, quantile), candidates, n_candidates)
         return listed_items(

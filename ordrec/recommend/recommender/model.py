@@ -303,8 +303,11 @@ class Recommender(ListingModel):
             )
         return self.rating_
 
-    def update(self, user: Any, item: Any, rating: float, timestamp: int | None = None) -> Self:
-        """Return a recommender that knows one rating more (or another one for the same item)."""
+    def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Self:
+        """Return a recommender that knows further ratings (or other ones for the same items).
+
+        A rating, or sequences of users, items, ratings and times.
+        """
         self._check_fitted()
         model = copy.copy(self)
         model.choice_ = self.choice_.update(user, item, rating)
