@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.linalg import lapack
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -25,16 +25,26 @@ from ordrec.errors import DataError
 from ordrec.kernels import Gaussian, Kernel, Precomputed, kernel_for
 from ordrec.kernels.landmarks import Landmarks
 from ordrec.ordinal.gram_size import check_gram_size
+from ordrec.ordinal.scaling import Standardisation, scaling_for
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.thresholds.link import fit_link
 from ordrec.ordinal.thresholds.order import ranks_between
 from ordrec.parallel import blas_for, one_blas_thread
 
-__all__ = ["KernelMixin", "OrdinalClassifier", "ProximityModel", "ThresholdModel", "sharing_cores"]
+__all__ = [
+    "KernelMixin",
+    "OrdinalClassifier",
+    "ProximityModel",
+    "ThresholdModel",
+    "noticing_constants",
+    "sharing_cores",
+]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 LINK_FOLDS = 5
+ONE_LABEL = 0.95  # share of the samples from which on a constant prediction is to be expected
+PROBES = 500  # samples that are predicted to see whether a fit is constant
 BLOCK_ENTRIES = 2**22  # entries of a kernel matrix that are computed at a time
 # Negative eigenvalues of a Gram matrix that rounding explains, relative to its trace.
 DOUBLE_ROUNDING, SINGLE_ROUNDING = 1e-8, 1e-6
@@ -92,7 +102,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
                 f"{solution.violation:.3g} (tol {tol:g}){gap}: "
                 "raise max_iter, or scale the features",
                 ConvergenceWarning,
-                stacklevel=4,  # who called fit, which `sharing_cores` has wrapped
+                stacklevel=5,  # who called fit, which two decorators have wrapped
             )
 
     def __sklearn_tags__(self) -> Any:
@@ -159,17 +169,33 @@ class ProximityModel(OrdinalClassifier):
 class KernelMixin:
     """Computes Gram matrices in fit and cross-Gram matrices in predict, for any kernel.
 
-    Subclasses have the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0``; those that can
-    do with an approximate kernel also ``n_landmarks`` and ``random_state``.
+    Subclasses have the parameters ``kernel``, ``gamma``, ``degree``, ``coef0`` and ``scale``;
+    those that can do with an approximate kernel also ``n_landmarks`` and ``random_state``.
     """
 
+    scale: Any
+    scaling_: Standardisation | None
     kernel: Any
     gamma: Any
     degree: int
     coef0: float
     n_landmarks: Any
     random_state: Any
+    remedy_of_constants: ClassVar[str] = "raise C"
     gram_copies: ClassVar[int] = 2  # matrices of the size of K that a fit holds at a time
+
+    def _validate_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, dtype: Any = np.float64
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """As of `OrdinalClassifier`, with the features scaled; sets ``scaling_``."""
+        X, ranks, weight = super()._validate_fit(X, y, sample_weight, dtype=dtype)  # type: ignore[misc]
+        counted = X if (weight > 0).all() else X[weight > 0]
+        self.scaling_ = scaling_for(self.scale, counted, kernel=self.kernel, gamma=self.gamma)
+        return X if self.scaling_ is None else self.scaling_(X), ranks, weight
+
+    def _validate_predict(self, X: Any, *, dtype: Any = np.float64) -> Any:
+        X = super()._validate_predict(X, dtype=dtype)  # type: ignore[misc]
+        return X if self.scaling_ is None else self.scaling_(X)
 
     def _fit_gram(
         self, X: Any, *, rows: np.ndarray | None = None, dtype: Any = np.float64
@@ -236,6 +262,51 @@ class KernelMixin:
         tags.input_tags.pairwise = pairwise
         tags.input_tags.sparse = not pairwise
         return tags
+
+
+def noticing_constants(fit: Fit) -> Fit:
+    """Make a fit warn if the model predicts one and the same label for all training samples.
+
+    It does not where nearly all samples have that label, so that little else can be expected.
+    """
+
+    @wraps(fit)
+    def noticed(self: Any, X: Any, y: Any, *weights: Any, **options: Any) -> Any:
+        fitted = fit(self, X, y, *weights, **options)
+        weight = weights[0] if weights else options.get("sample_weight")
+        if self.__sklearn_tags__().input_tags.pairwise or _has_one_label(y, weight):
+            return fitted
+        if _is_constant(self, X):
+            advice = self.remedy_of_constants
+            if self.scaling_ is None:
+                advice = f'standardise the features (scale="standard"), or {advice}'
+            warnings.warn(
+                f"{type(self).__name__} predicts one label for all training samples, so it has "
+                f"learnt nothing from the features: {advice}",
+                UserWarning,
+                stacklevel=2,
+            )
+        return fitted
+
+    return cast(Fit, noticed)
+
+
+def _has_one_label(y: Any, weight: Any) -> bool:
+    codes = np.unique(np.asarray(y), return_inverse=True)[1].ravel()
+    weight = np.asarray(1.0 if weight is None else weight, dtype=np.float64)
+    shares = np.bincount(codes, np.broadcast_to(weight / weight.max(), codes.shape))
+    return bool(shares.max() >= ONE_LABEL * shares.sum())
+
+
+def _is_constant(model: Any, X: Any) -> bool:
+    """Whether all rows get the same rank; if a few of them do not, the others are not needed."""
+    X = X.tocsr() if sparse.issparse(X) else X if hasattr(X, "iloc") else np.asarray(X)
+    every = np.arange(X.shape[0])
+    some = np.unique(np.linspace(0, every.size - 1, PROBES).astype(np.int64))
+    return all(
+        np.unique(model.predict_ranks(_safe_indexing(X, rows))).size == 1
+        for rows in ([some, every] if some.size < every.size else [every])
+    )
 
 
 def sharing_cores(fit: Fit) -> Fit:
@@ -307,6 +378,8 @@ def out_of_fold_latent(
     blank = clone(model).set_params(classes=model.classes_)
     if "probability" in blank.get_params():
         blank.set_params(probability=False)
+    if "scale" in blank.get_params():
+        blank.set_params(scale=None)  # X is scaled already
     pairwise = model.__sklearn_tags__().input_tags.pairwise
     scores = np.empty(ranks.size)
     for part in range(LINK_FOLDS):

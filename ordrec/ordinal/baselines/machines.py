@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from ordrec.ordinal.base import KernelMixin, OrdinalClassifier, sharing_cores
+from ordrec.ordinal.base import KernelMixin, OrdinalClassifier, noticing_constants, sharing_cores
 
 __all__ = ["MAX_STEPS", "KernelBaseline", "decision_values"]
 
@@ -31,6 +31,8 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
+    scale : {"auto", "standard", None}
+        Whether features are standardised first, as in `SVORIM`.
     tol : float
         Stopping tolerance of LIBSVM.
     max_iter : int
@@ -49,6 +51,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         tol: float = 1e-3,
         max_iter: int = MAX_STEPS,
         classes: Any = None,
@@ -58,10 +61,12 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
         self.classes = classes
 
+    @noticing_constants
     @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machines.

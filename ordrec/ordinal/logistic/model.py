@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from ordrec.errors import ArgumentError
 from ordrec.linalg.low_rank import coordinates, expansion
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, sharing_cores
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, noticing_constants, sharing_cores
 from ordrec.ordinal.logistic.newton import solve
 from ordrec.ordinal.losses import Loss, Reach, reach_of
 from ordrec.ordinal.thresholds.absent import PresentRanks
@@ -48,6 +48,8 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         None for the linear form; else a name or object as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
+    scale : {"auto", "standard", None}
+        Whether features are standardised first, as in `SVORIM`.
     ordered : bool
         Whether the thresholds of "immediate" are constrained to be in order. Those of "all"
         always are.
@@ -68,7 +70,10 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
     classes_ : ndarray of shape (n_ranks,)
     thresholds_ : ndarray of shape (n_ranks - 1,)
     coef_ : ndarray of shape (n_features,)
-        Linear form only.
+        Linear form only. In the units of the features given, like ``thresholds_``, whether or
+        not they were standardised for the fit.
+    scaling_ : Standardisation or None
+        What was done to the features.
     dual_coef_ : ndarray
         Kernel form only: coefficients of the training rows ``support_``.
     left_out_ : float
@@ -96,6 +101,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
     """
 
     gram_copies: ClassVar[int] = 3
+    remedy_of_constants: ClassVar[str] = "lower alpha"
 
     def __init__(
         self,
@@ -109,6 +115,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         ordered: bool = True,
         classes: Any = None,
         tol: float = 1e-8,
@@ -125,6 +132,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.ordered = ordered
         self.classes = classes
         self.tol = tol
@@ -132,6 +140,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
+    @noticing_constants
     @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OrdinalLogistic:
         """Fit weights and thresholds.
@@ -172,6 +181,8 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         )
         if self.kernel is None:
             self.coef_ = solution.coef
+            if self.scaling_ is not None:
+                self.coef_, self.thresholds_ = self.scaling_.undo(self.coef_, self.thresholds_)
         else:
             self.support_ = counted[pivots]
             self.dual_coef_ = expand(solution.coef)
@@ -198,10 +209,9 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """Return the score f(x), on the scale of ``thresholds_``."""
-        X = self._validate_predict(X)
         if self.kernel is None:
-            return X @ self.coef_
-        return self._expanded(X, self.dual_coef_)
+            return ThresholdModel._validate_predict(self, X) @ self.coef_  # in their own units
+        return self._expanded(self._validate_predict(X), self.dual_coef_)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return P(rank), one column for each of ``classes_``."""

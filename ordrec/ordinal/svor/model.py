@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, sharing_cores
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, noticing_constants, sharing_cores
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.gram import Gram, factored_gram
@@ -49,6 +49,7 @@ class _SVOR(KernelMixin, ThresholdModel):
     ) -> Solution:
         """Solve the problem of the class."""
 
+    @noticing_constants
     @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the expansion and the thresholds.
@@ -215,6 +216,11 @@ class SVORIM(_SVOR):
         Of "rbf" and "poly", as in scikit-learn. The paper's kappa is 2 gamma.
     degree, coef0 :
         Of "poly".
+    scale : {"auto", "standard", None}
+        Whether features are standardised first. "auto" does so where their units hide most of
+        them: where a quarter of the features is ten times smaller than the largest one, or the
+        default width does not fit them. Features that were scaled before are left as they are,
+        and so are those of kernel objects and of precomputed kernels.
     tol : float
         Bound on the violation of the optimality conditions, the paper's tau in (19). The
         relative duality gap must be at most a tenth of it.
@@ -261,6 +267,8 @@ class SVORIM(_SVOR):
     converged_ : bool
         Whether violation and gap are within their bounds; if not, a ConvergenceWarning is issued.
     kernel_ : Kernel
+    scaling_ : Standardisation or None
+        What was done to the features.
     left_out_ : float
         Share of the kernel's trace that the landmarks leave out; 0 for the exact kernel.
 
@@ -284,6 +292,7 @@ class SVORIM(_SVOR):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         tol: float = 1e-3,
         costs: Any = None,
         probability: bool = False,
@@ -298,6 +307,7 @@ class SVORIM(_SVOR):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.tol = tol
         self.costs = costs
         self.probability = probability
@@ -338,6 +348,7 @@ class SVOREX(_SVOR):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         tol: float = 1e-3,
         probability: bool = False,
         classes: Any = None,
@@ -351,6 +362,7 @@ class SVOREX(_SVOR):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.tol = tol
         self.probability = probability
         self.classes = classes
