@@ -264,7 +264,7 @@ class _Search:
         # where the estimator scales features, by all rows: the labels play no part in it
         self.X, self.ranks, _ = blank._validate_fit(self.X, y)
         self.classes, self.n_ranks = blank.classes_, blank.n_ranks_
-        self.blank = clone(estimator).set_params(scale=None)
+        self.blank = clone(estimator).set_params(scale=None, classes=self.classes)
         splitter = check_cv(cv, np.asarray(y), classifier=True)
         self.folds = list(splitter.split(self.X, np.asarray(y)))
         self.metrics = metrics

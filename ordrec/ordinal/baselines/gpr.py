@@ -11,14 +11,9 @@ from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 from sklearn.gaussian_process.kernels import WhiteKernel
 
 from ordrec.kernels import Kernel, Precomputed, Scaled, kernel_for
-from ordrec.ordinal.base import (
-    KernelMixin,
-    ThresholdModel,
-    check_gram,
-    noticing_constants,
-    sharing_cores,
-)
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
 from ordrec.ordinal.baselines.svr import half_way_thresholds
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 
 __all__ = ["GPRanks"]
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from ordrec.ordinal.base import KernelMixin, OrdinalClassifier, noticing_constants, sharing_cores
+from ordrec.ordinal.base import KernelMixin, OrdinalClassifier
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 
 __all__ = ["MAX_STEPS", "KernelBaseline", "decision_values"]
 
@@ -38,6 +39,8 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
     max_iter : int
         Maximum number of LIBSVM's steps: without a limit it would never stop on features of
         size 1e12. (The machines of OPBE are SVORIM, which has its own limit.)
+    class_weight : None, "balanced" or dict, optional
+        Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training.
@@ -54,6 +57,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         scale: str | None = "auto",
         tol: float = 1e-3,
         max_iter: int = MAX_STEPS,
+        class_weight: Any = None,
         classes: Any = None,
     ):
         self.C = C
@@ -64,6 +68,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
+        self.class_weight = class_weight
         self.classes = classes
 
     @noticing_constants

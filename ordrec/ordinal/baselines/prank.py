@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ordrec.compiling import compiled
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, noticing_constants, sharing_cores
+from ordrec.ordinal.base import KernelMixin, ThresholdModel
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 
 __all__ = ["PRank"]
 

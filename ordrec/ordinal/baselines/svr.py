@@ -21,7 +21,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
     C : float
     epsilon : float
         Half width of the insensitive band; the papers use 0.1.
-    kernel, gamma, degree, coef0, scale, tol, max_iter, classes :
+    kernel, gamma, degree, coef0, scale, tol, max_iter, class_weight, classes :
         See `ordrec.ordinal.baselines.machines.KernelBaseline`.
 
     Attributes
@@ -49,6 +49,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
         scale: str | None = "auto",
         tol: float = 1e-3,
         max_iter: int = MAX_STEPS,
+        class_weight: Any = None,
         classes: Any = None,
     ):
         super().__init__(
@@ -60,6 +61,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
             scale=scale,
             tol=tol,
             max_iter=max_iter,
+            class_weight=class_weight,
             classes=classes,
         )
         self.epsilon = epsilon

@@ -14,14 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordrec.kernels import ARDLinear, Kernel, Precomputed, kernel_for
 from ordrec.kernels.landmarks import Landmarks, rows_named
-from ordrec.ordinal.base import (
-    KernelMixin,
-    ThresholdModel,
-    check_gram,
-    noticing_constants,
-    sharing_cores,
-)
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
 from ordrec.ordinal.decisions import Decision, decide
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 from ordrec.ordinal.gpor.evidence import (
     INFERENCES,
     Evidence,

@@ -11,7 +11,8 @@ from scipy.special import log_softmax
 
 from ordrec.errors import ArgumentError
 from ordrec.linalg.low_rank import coordinates, expansion
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, noticing_constants, sharing_cores
+from ordrec.ordinal.base import KernelMixin, ThresholdModel
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 from ordrec.ordinal.logistic.newton import solve
 from ordrec.ordinal.losses import Loss, Reach, reach_of
 from ordrec.ordinal.thresholds.absent import PresentRanks
@@ -53,6 +54,8 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
     ordered : bool
         Whether the thresholds of "immediate" are constrained to be in order. Those of "all"
         always are.
+    class_weight : None, "balanced" or dict, optional
+        Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training.
@@ -117,6 +120,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         coef0: float = 0.0,
         scale: str | None = "auto",
         ordered: bool = True,
+        class_weight: Any = None,
         classes: Any = None,
         tol: float = 1e-8,
         max_iter: int = 200,
@@ -134,6 +138,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         self.coef0 = coef0
         self.scale = scale
         self.ordered = ordered
+        self.class_weight = class_weight
         self.classes = classes
         self.tol = tol
         self.max_iter = max_iter

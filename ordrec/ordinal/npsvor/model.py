@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ordrec.ordinal.base import KernelMixin, ProximityModel, noticing_constants
+from ordrec.ordinal.base import KernelMixin, ProximityModel
+from ordrec.ordinal.fitting import noticing_constants
 from ordrec.ordinal.npsvor import active_set, admm
 from ordrec.ordinal.npsvor.gram import DenseGram
 from ordrec.ordinal.npsvor.lowrank import FactoredGram
@@ -58,6 +59,8 @@ class NPSVOR(KernelMixin, ProximityModel):
         with these numbers, as in `SVORIM`. None, the default, is the exact kernel.
     random_state : int, RandomState or None
         Draws the landmarks.
+    class_weight : None, "balanced" or dict, optional
+        Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training. A rank without samples has no plane and never wins.
@@ -110,6 +113,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         n_jobs: int | None = None,
         n_landmarks: Any = None,
         random_state: Any = None,
+        class_weight: Any = None,
         classes: Any = None,
     ):
         self.C1 = C1
@@ -127,6 +131,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         self.n_jobs = n_jobs
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.class_weight = class_weight
         self.classes = classes
 
     @noticing_constants
