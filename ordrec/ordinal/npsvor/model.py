@@ -60,7 +60,8 @@ class NPSVOR(KernelMixin, ProximityModel):
     random_state : int, RandomState or None
         Draws the landmarks.
     class_weight : None, "balanced" or dict, optional
-        Weights of the classes, as in `SVORIM`.
+        Weights of the classes, as in `SVORIM`. They decide how closely planes follow the samples
+        of a class, not how often its plane is the nearest.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training. A rank without samples has no plane and never wins.
