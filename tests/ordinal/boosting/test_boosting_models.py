@@ -223,7 +223,7 @@ def test_calibrated_probabilities(model, ratings):
     assert not hasattr(plain, "predict_proba")
     with pytest.raises(AttributeError) as raised:
         plain.predict_proba(X)
-    assert "needs probability=True" in str(raised.value.__cause__)
+    assert "needs probability=True" in str(raised.value)
 
 
 def test_normalised_margins_and_errors(ratings):
