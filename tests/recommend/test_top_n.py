@@ -41,7 +41,7 @@ def test_the_default_is_the_list_of_a_recommender(model, choice) -> None:
     for user in [*RATINGS.user_ids[:5], "nobody"]:
         found, expected = model.recommend(user, 6), whole.recommend(user, 6)
         assert found["item"].tolist() == expected["item"].tolist()
-        for ours, theirs in (("value", "score"), ("p_pick", "p_pick"), ("p_like", "p_like")):
+        for ours, theirs in (("score", "score"), ("p_pick", "p_pick"), ("p_like", "p_like")):
             np.testing.assert_allclose(found[ours], expected[theirs], rtol=1e-4)
     few = RATINGS.item_ids[:6].tolist()
     assert set(model.recommend("nobody", 10, candidates=few)["item"]) == set(few)
@@ -59,7 +59,7 @@ def test_likely_candidates_are_those_of_the_choice_model(model, choice, name: st
             found.sort_values("item", ignore_index=True),
             given.sort_values("item", ignore_index=True),
         )
-        assert (np.diff(found["value"]) <= 0).all()
+        assert (np.diff(found["score"]) <= 0).all()
 
 
 def test_enough_candidates_are_all_items(model) -> None:
@@ -125,6 +125,6 @@ def test_nothing_left_to_recommend(model) -> None:
     user = RATINGS.user_ids[0]
     rated = RATINGS.of_user(user)["item"]
     empty = model.recommend(user, 5, by="expected", candidates=rated)
-    assert empty.columns.tolist() == ["item", "value", "expected"]
+    assert empty.columns.tolist() == ["item", "score", "expected"]
     assert len(empty) == 0
     assert len(model.recommend(user, 5, candidates=rated)) == 0

@@ -17,8 +17,10 @@ from ordrec.ratings.scan import ROWS, RatingsScan
 from ordrec.recommend.factor_scan.block_pattern import block_pattern
 from ordrec.recommend.factor_scan.blocks import Block, write_blocks
 from ordrec.recommend.factor_scan.sweeps import LaneSums, ScanFit, Visit, visit_lane
+from ordrec.recommend.factors.direction import SAMPLE, TOLERANCE
 from ordrec.recommend.factors.history import RatingHistory
-from ordrec.recommend.factors.model import SAMPLE, TOLERANCE, OrdinalFactors
+from ordrec.recommend.factors.model import OrdinalFactors
+from ordrec.recommend.lists import item_titles
 
 __all__ = ["fit_scan"]
 
@@ -140,6 +142,9 @@ class _Fit:
             features = np.hstack([block.load("features"), side])
             block.save("features", features)
             n_user_side, FF = side.shape[1], features.T @ features + (FF if FF.size else 0.0)
+        model.titles_ = item_titles(
+            None if item_table is None else item_table.reindex(scan.item_ids)
+        )
         model.scale_, model.item_ids_, model.user_ids_ = scan.scale, scan.item_ids, ids[0][:0]
         model._user_side, model._item_side = np.zeros((0, n_user_side)), item_side
         self._report(2, "pattern of who rated what")
@@ -186,6 +191,7 @@ class _Fit:
         self.model.dated_ = ()
         self.model.version_0_1_ = None
         self.model._history = RatingHistory.empty(0)
+        self.model.choice_stage_ = self.model._choice_stage()
         self._report(self.total, "users")
 
     def _visit(self, visits: list[Visit]) -> list[list[LaneSums]]:

@@ -38,11 +38,14 @@ START_SD = 0.6  # standard deviation of the random item factors at the start
 BOUND_SWEEPS = 3  # at the start, with the weights of the bound (4) in full
 FLOOR = 0.5  # of the weights afterwards, in units of those of the bound
 START_STEP_VARIANCE = 0.1
+SAMPLE = 20_000  # ratings by which convergence is judged
+TOLERANCE = 3e-3  # mean change of a rating's log-likelihood in a sweep that is small enough
 FOLD_IN_STEPS = 8
 FEW = 3  # ratings up to which a row takes part in every third sweep: it moves little by itself
 EVERY = 3
 ANY = 2**62
 DRIFT_STEPS = 3  # of a new user's drift, each with that many steps of the row
+TINY = 1e-12  # least variance of a score
 NO_DRIFT = np.zeros((0, 2), np.float32)
 
 
@@ -121,6 +124,25 @@ class Direction:
             drift = self.drift.at(users, times)
         probabilities(users, items, drift, *self.users.arrays, *self.items.arrays, out)
         return out
+
+    def influence(self, user: int, item: int, others: np.ndarray) -> np.ndarray:
+        """``q_i' Cov[p_u] q_a`` for other items a, by codes; see `answers.explanation`."""
+        factors = self.items.mean[:, : self.items.rank].astype(np.float64)
+        return factors[others] @ self.users.covariance(user) @ factors[item]
+
+    def alike(self, item: int) -> np.ndarray:
+        """How users' scores of all items correlate with those of one, ``q_i' S q_j`` scaled.
+
+        S is the covariance of the factors over users, that of somebody unknown. The variances are
+        expected ones, ``tr(S E[q q'])``: uncertain factors are similar to nothing.
+        """
+        rank = self.items.rank
+        S = self.users.covariance(-1)
+        lower = np.tril_indices(rank)
+        weights = np.where(lower[0] == lower[1], 1.0, 2.0) * S[lower]
+        sizes = np.sqrt(np.maximum(self.items.moments[:-1] @ weights, TINY))
+        factors = self.items.mean[:-1, :rank].astype(np.float64)
+        return factors @ (S @ factors[item]) / (sizes * sizes[item])
 
     def folded_users(
         self, ratings: GroupedRatings, features: np.ndarray, times: np.ndarray | None
@@ -230,6 +252,22 @@ class Fit:
         assert self._task.times is not None
         fit._drift = UserDrift.of(self._task.by_user.start, self._task.times)
         return fit
+
+    def converge(self, n_iter: int) -> list[float]:
+        """Sweep until the predictions change little; return the loss after each sweep."""
+        n_ratings = self._task.by_user.levels.size
+        sample = np.sort(np.random.default_rng(0).choice(n_ratings, min(n_ratings, SAMPLE), False))
+        losses: list[float] = []
+        before = np.full(sample.size, np.inf)
+        for _ in range(n_iter):
+            self.sweep()
+            now = self.training_losses(sample)
+            losses.append(float(now.mean()))
+            # not the change of the mean, which is small wherever the loss turns
+            if np.abs(now - before).mean() < TOLERANCE:
+                break
+            before = now
+        return losses
 
     def sweep(self) -> None:
         """Update the users, the items, their priors and the drift."""
