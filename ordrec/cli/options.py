@@ -90,25 +90,9 @@ def loaded(model: Path, max_memory: float | None) -> Any:
 
 def ratings_of(data: str, offline: bool) -> Ratings:
     """Load ratings by the name of a data set or by path."""
-    from ordrec.datasets import list_datasets, load_dataset, load_path
-    from ordrec.errors import ArgumentError, DataError, DatasetMissing
-    from ordrec.ratings import Ratings
-    from ordrec.ratings.partitions import MANIFEST
+    from ordrec.datasets import read_ratings
 
-    if data in list_datasets():
-        loaded = load_dataset(data, offline=offline)
-    elif (Path(data) / MANIFEST).is_file():
-        loaded = Ratings.scan(data).collect()
-    elif Path(data).exists():
-        loaded = load_path(data)
-    elif any(mark in data for mark in "/\\.") or not data:
-        raise DatasetMissing(f"{data!r}: no such file or folder")
-    else:
-        load_dataset(data)  # raises the message with the nearest names
-        raise ArgumentError(f"unknown data set {data!r}")
-    if not isinstance(loaded, Ratings):
-        raise DataError(f"{data} holds a {type(loaded).__name__}, not ratings")
-    return loaded
+    return read_ratings(data, offline=offline)
 
 
 def place_of(data: str) -> Path:

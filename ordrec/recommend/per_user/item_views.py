@@ -7,7 +7,7 @@ item code of -1 is an item without ratings, whose kernel with all others is zero
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from sklearn.base import clone
@@ -17,14 +17,14 @@ from ordrec.features.low_rank import LowRankEM
 from ordrec.features.matrix import RatingMatrix
 from ordrec.kernels import Kernel
 from ordrec.kernels.items import ItemKernel
-from ordrec.kernels.pearson import Pearson
 from ordrec.ratings import Ratings
 
-__all__ = ["ItemSource", "LowRankSource", "MeanSource", "source_of"]
+__all__ = ["ItemSource", "LowRankSource", "MeanSource", "filled_source", "takes_kernels"]
 
 N_FOLDS = 5
 
 
+@runtime_checkable
 class ItemSource(Protocol):
     """Kernels and features of items, computed without the ratings of a given user."""
 
@@ -37,12 +37,13 @@ class ItemSource(Protocol):
         ...
 
 
-def source_of(features: Any, kernel: Any, ratings: Ratings) -> ItemSource:
-    """Return the item source for the parameters of a `PerUserPredictor`."""
-    if kernel == "pearson":
-        kernel = Pearson().normalised()
-    if not isinstance(kernel, Kernel):
-        raise ArgumentError(f'kernel must be "pearson" or a kernel of items, got {kernel!r}')
+def takes_kernels(solver: Any) -> bool:
+    """Whether a solver works on the items' kernel; any other works on their rows of features."""
+    return "kernel" in solver.get_params()
+
+
+def filled_source(features: Any, kernel: Kernel, ratings: Ratings) -> ItemSource:
+    """Return the item source for a way to fill in missing ratings, and a kernel."""
     if features == "mean":
         return MeanSource(ratings, kernel)
     if isinstance(features, LowRankEM):

@@ -190,7 +190,7 @@ def test_wrong_parameters(ratings):
         PerUserPredictor(min_ratings=1).fit(ratings)
     with pytest.raises(ArgumentError, match='features must be "mean" or a LowRankEM'):
         PerUserPredictor(features="median").fit(ratings)
-    with pytest.raises(ArgumentError, match='kernel must be "pearson" or a kernel'):
+    with pytest.raises(ArgumentError, match='kernel must be "pearson", "pooled" or a kernel'):
         PerUserPredictor(kernel="rbf").fit(ratings)
     with pytest.raises(ArgumentError, match="leave target=None"):
         PerUserPredictor(features=LowRankEM(2, target=1)).fit(ratings)
