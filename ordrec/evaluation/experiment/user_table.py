@@ -52,15 +52,17 @@ def user_table(
     n_users: int,
     *,
     imputation: Literal["mean", "low-rank"] = "mean",
+    features: Literal["z-scores", "ratings"] = "z-scores",
     rank: int = 20,
     seed: int = 0,
 ) -> OrdinalTable:
-    """Return a user's items as a table with z-scores of other users' ratings as features.
+    """Return a user's items as a table with other users' ratings as features.
 
-    The products of rows, divided by the number of users, are Pearson's correlation kernel. A
-    missing rating has z-score 0 ("mean"), or is first filled by the weighted low-rank estimate
-    of `ordrec.features.low_rank.LowRankEM`. An item whose ratings do not differ is a row of
-    zeros.
+    A missing rating is the item's mean ("mean"), or is filled by the weighted low-rank estimate of
+    `ordrec.features.low_rank.LowRankEM`. The features are these ratings as they are ("ratings",
+    ranks from 1), or their z-scores within each item, divided by the root of the number of users,
+    so that products of rows are Pearson's correlation kernel; z-scores do not contain the item's
+    mean. The z-scores of an item whose ratings do not differ are zero.
 
     Examples
     --------
@@ -79,14 +81,20 @@ def user_table(
     elif imputation != "mean":
         raise ArgumentError(f'imputation must be "mean" or "low-rank", got {imputation!r}')
     count = np.maximum((~np.isnan(matrix)).sum(axis=1, keepdims=True), 1)
-    centred = matrix - np.nansum(matrix, axis=1, keepdims=True) / count
-    deviation = np.sqrt(np.nansum(centred**2, axis=1, keepdims=True) / count)
-    scores = np.nan_to_num(centred / np.where(deviation > 1e-12, deviation, np.inf))
+    mean = np.nansum(matrix, axis=1, keepdims=True) / count
+    if features == "ratings":
+        X = np.where(np.isnan(matrix), mean, matrix)
+    elif features == "z-scores":
+        deviation = np.sqrt(np.nansum((matrix - mean) ** 2, axis=1, keepdims=True) / count)
+        scores = np.nan_to_num((matrix - mean) / np.where(deviation > 1e-12, deviation, np.inf))
+        X = scores / np.sqrt(scores.shape[1])
+    else:
+        raise ArgumentError(f'features must be "z-scores" or "ratings", got {features!r}')
     rows = ratings.rows_of_user(int(ratings.user_codes([user])[0]))
     return OrdinalTable(
-        scores / np.sqrt(scores.shape[1]),
+        X,
         ratings.levels[rows].astype(np.int64) + 1,
-        [f"user {number}" for number in range(scores.shape[1])],
+        [f"user {number}" for number in range(X.shape[1])],
         ratings.scale.n_ranks,
         name=f"{ratings.name}, {imputation}",
     )
