@@ -6,8 +6,8 @@ ratings, missing ones set to the movie's mean. Gaussian kernel, parameters by fi
 cross-validation; 100 to 400 training movies, 20 draws of each size, box plots.
 
 The squared distances of such rows are about 1300, so that the best gamma is at or below the edge of
-the paper's grid, 1e-3: the grid is continued down to 1e-6. The digits of figure 8 are not in the scan
-of the paper; what it says in words is compared.
+the paper's grid, 1e-3: the grid is continued down to 1e-6. The digits of figure 8 are not in the
+scan of the paper; what it says in words is compared.
 """
 
 from __future__ import annotations

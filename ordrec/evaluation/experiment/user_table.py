@@ -32,18 +32,22 @@ def observed_matrix(ratings: Ratings, user: Any, n_users: int) -> np.ndarray:
     -------
     ndarray of shape (n_items, n_users)
     """
+    items, most = _items_and_others(ratings, user, n_users)
+    # Ranks start at 1, so that 0 means that there is no rating.
+    ranks = ratings.matrix("rank")[items][:, most].toarray()
+    return np.where(ranks > 0, ranks, np.nan)
+
+
+def _items_and_others(ratings: Ratings, user: Any, n_users: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of the user's items, and of the other users who rated most of them."""
     code = int(ratings.user_codes([user])[0])
     if code < 0:
         raise ArgumentError(f"{ratings.name} has no user {user!r}")
     items = ratings.items[ratings.rows_of_user(code)]
-    rated = ratings.matrix("one")[items]
-    counts = np.asarray(rated.sum(axis=0)).ravel()
+    counts = np.asarray(ratings.matrix("one")[items].sum(axis=0)).ravel()
     counts[code] = -1
     most = np.argsort(-counts, kind="stable")[:n_users]
-    most = np.sort(most[counts[most] > 0])
-    # Ranks start at 1, so that 0 means that there is no rating.
-    ranks = ratings.matrix("rank")[items][:, most].toarray()
-    return np.where(ranks > 0, ranks.astype(np.float64), np.nan)
+    return items, np.sort(most[counts[most] > 0])
 
 
 def user_table(
@@ -76,7 +80,11 @@ def user_table(
     if imputation == "low-rank":
         from ordrec.features.low_rank import LowRankEM
 
-        fill = LowRankEM(min(rank, *matrix.shape), random_state=seed)
+        weights = None
+        if ratings.weights is not None:
+            items, most = _items_and_others(ratings, user, n_users)
+            weights = ratings.matrix("weight")[items][:, most]
+        fill = LowRankEM(min(rank, *matrix.shape), weights=weights, random_state=seed)
         matrix = fill.fit(matrix).transform(matrix)
     elif imputation != "mean":
         raise ArgumentError(f'imputation must be "mean" or "low-rank", got {imputation!r}')

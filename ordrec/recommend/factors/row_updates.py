@@ -42,6 +42,7 @@ def update_rows(
     start: np.ndarray,
     others: np.ndarray,
     levels: np.ndarray,
+    shares: np.ndarray,
     drift: np.ndarray,
     their_mean: np.ndarray,
     their_moments: np.ndarray,
@@ -57,8 +58,9 @@ def update_rows(
 ) -> None:
     """New posteriors of the rows ``first..stop-1`` with ``least..most`` ratings, (6).
 
-    ``drift`` has the mean and variance of each rating's drift, or no rows where there is none.
-    The posterior covariances are added to ``covariances``.
+    ``drift`` has the mean and variance of each rating's drift, or no rows where there is none;
+    ``shares`` has how much each rating counts, or nothing where all count as one. The posterior
+    covariances are added to ``covariances``.
     """
     n_steps = variances.shape[1]
     rank = mean.shape[1] - n_steps
@@ -88,6 +90,8 @@ def update_rows(
                     levels[a] > k,
                     floor,
                 )
+                if shares.size:
+                    w, h = shares[a] * w, shares[a] * h
                 h -= w * fixed
                 weights += w
                 pull += h
@@ -112,6 +116,7 @@ def drift_sites(
     start: np.ndarray,
     items: np.ndarray,
     levels: np.ndarray,
+    shares: np.ndarray,
     drift: np.ndarray,
     mean: np.ndarray,
     moments: np.ndarray,
@@ -143,7 +148,8 @@ def drift_sites(
                 )
                 total += w
                 pull += h - w * fixed
-            weights[a], pulls[a] = total, pull
+            share = shares[a] if shares.size else np.float32(1.0)
+            weights[a], pulls[a] = share * total, share * pull
 
 
 @fast

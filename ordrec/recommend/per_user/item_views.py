@@ -19,7 +19,18 @@ from ordrec.kernels import Kernel
 from ordrec.kernels.items import ItemKernel
 from ordrec.ratings import Ratings
 
-__all__ = ["ItemSource", "LowRankSource", "MeanSource", "filled_source", "takes_kernels"]
+__all__ = [
+    "ItemSource",
+    "LowRankSource",
+    "MeanSource",
+    "UserSample",
+    "filled_source",
+    "fitted",
+    "takes_kernels",
+]
+
+# code, rated items, their levels, and how much each rating counts if they differ in that
+UserSample = tuple[int, np.ndarray, np.ndarray, np.ndarray | None]
 
 N_FOLDS = 5
 
@@ -40,6 +51,11 @@ class ItemSource(Protocol):
 def takes_kernels(solver: Any) -> bool:
     """Whether a solver works on the items' kernel; any other works on their rows of features."""
     return "kernel" in solver.get_params()
+
+
+def fitted(solver: Any, X: np.ndarray, levels: np.ndarray, weights: np.ndarray | None) -> Any:
+    """Fit a solver to a user's ratings, with weights if there are any."""
+    return solver.fit(X, levels) if weights is None else solver.fit(X, levels, weights)
 
 
 def filled_source(features: Any, kernel: Kernel, ratings: Ratings) -> ItemSource:
@@ -99,6 +115,8 @@ class LowRankSource:
                 "features: leave target=None, each user's column is left out anyway"
             )
         values = RatingMatrix.from_ratings(ratings).values
+        if ratings.weights is not None:
+            features = clone(features).set_params(weights=ratings.matrix("weight"))
         self._n_folds = min(N_FOLDS, ratings.n_users)
         if self._n_folds < 2:
             raise ArgumentError("low-rank features need the ratings of at least two users")

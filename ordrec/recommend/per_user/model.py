@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import has_fit_parameter
 
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.kernels import Kernel
@@ -18,7 +19,13 @@ from ordrec.parallel import one_blas_thread, run_all
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel
 from ordrec.recommend.baselines.bias import BiasModel
-from ordrec.recommend.per_user.item_views import ItemSource, filled_source, takes_kernels
+from ordrec.recommend.per_user.item_views import (
+    ItemSource,
+    UserSample,
+    filled_source,
+    fitted,
+    takes_kernels,
+)
 from ordrec.recommend.per_user.pooled import PARTS, SMOOTH, PooledSource
 from ordrec.recommend.per_user.shared_settings import absolute_errors
 from ordrec.recommend.per_user.state import (
@@ -142,10 +149,24 @@ class PerUserPredictor(IdMappedModel):
             wanted &= np.isin(np.arange(ratings.n_users), ratings.user_codes(users))
         rows = {u: ratings.rows_of_user(u) for u in np.flatnonzero(wanted).tolist()}
         self._items = {u: ratings.items[rows[u]].astype(np.int64) for u in rows}
-        samples = [(u, self._items[u], ratings.levels[rows[u]].astype(np.int64)) for u in rows]
+        weights = ratings.weights
+        samples = [
+            (
+                u,
+                self._items[u],
+                ratings.levels[rows[u]].astype(np.int64),
+                None if weights is None else weights[rows[u]],
+            )
+            for u in rows
+        ]
         solver = self._solver()
         if "classes" in solver.get_params():
             solver.set_params(classes=np.arange(ratings.scale.n_ranks))
+        if weights is not None and not has_fit_parameter(solver, "sample_weight"):
+            raise ArgumentError(
+                f"{type(solver).__name__} takes no weights, and these ratings have some: pass "
+                "ratings.without_weights(), or use another solver"
+            )
         if isinstance(self.source_, PooledSource) and samples:
             self._weigh(self.source_, samples, solver)
         if self.grid and samples:
@@ -225,19 +246,19 @@ class PerUserPredictor(IdMappedModel):
         source = filled_source(self.features, kernel, ratings)
         return PooledSource(ratings, source) if pooled else source
 
-    def _weigh(self, source: PooledSource, samples: list[Any], solver: Any) -> None:
+    def _weigh(self, source: PooledSource, samples: list[UserSample], solver: Any) -> None:
         """Learn the weights of the kernel's parts; a GPOR gets the shared parameters, too."""
         shared = source.learn(samples, self.scale_.n_ranks)
         self.kernel_weights_ = dict(zip(PARTS, shared.weights.tolist(), strict=True))
         if {"noise", "thresholds", "optimizer"} <= set(solver.get_params()):
             solver.set_params(noise=shared.noise, thresholds=shared.thresholds, optimizer=None)
 
-    def _choose(self, samples: list[Any], solver: Any) -> None:
+    def _choose(self, samples: list[UserSample], solver: Any) -> None:
         """Set the parameters of the solver to those of the grid with the smallest error."""
         settings = list(ParameterGrid(self.grid))
         solvers = [clone(solver).set_params(**setting) for setting in settings]
         totals, tested = zip(*self._over_users(absolute_errors, samples, solvers), strict=True)
-        errors = np.sum(totals, axis=0) / max(sum(tested), 1)
+        errors = np.sum(totals, axis=0) / (sum(tested) or 1.0)
         self.grid_errors_ = list(zip(settings, errors.tolist(), strict=True))
         self.setting_ = settings[int(errors.argmin())]
         solver.set_params(**self.setting_)
@@ -279,12 +300,13 @@ class PerUserPredictor(IdMappedModel):
         return [each for chunk in found for each in chunk]
 
 
-def _fit_users(
-    users: list[tuple[int, np.ndarray, np.ndarray]], source: ItemSource, solver: Any
-) -> list[Any]:
-    """Fit a model for each user, given as code, rated items and their levels."""
+def _fit_users(users: list[UserSample], source: ItemSource, solver: Any) -> list[Any]:
+    """Fit a model for each user."""
     describe = source.gram if takes_kernels(solver) else source.rows
-    return [clone(solver).fit(describe(user, items), levels) for user, items, levels in users]
+    return [
+        fitted(clone(solver), describe(user, items), levels, weights)
+        for user, items, levels, weights in users
+    ]
 
 
 def _predict_users(

@@ -28,7 +28,7 @@ from ordrec.kernels.low_rank import LowRank
 from ordrec.ordinal.gpor.evidence import LikelihoodBounds
 from ordrec.ordinal.gpor.pooled import PooledFit, fit_many
 from ordrec.ratings import Ratings
-from ordrec.recommend.per_user.item_views import ItemSource
+from ordrec.recommend.per_user.item_views import ItemSource, UserSample
 
 __all__ = ["PARTS", "SMOOTH", "ItemMeans", "PooledSource"]
 
@@ -97,13 +97,14 @@ class PooledSource:
         """The filled ratings of other users and, last, the item means."""
         return np.column_stack([self._filled.rows(user, items), self._means(user, items)])
 
-    def learn(self, users: Sequence[tuple[int, np.ndarray, np.ndarray]], n_ranks: int) -> PooledFit:
+    def learn(self, users: Sequence[UserSample], n_ranks: int) -> PooledFit:
         """Set the weights, with noise and thresholds, to maximise the summed evidence of users.
 
         Parameters
         ----------
-        users : sequence of (code, items, levels)
-            At most 200 of them, evenly spaced, are used, and of each at most 100 ratings.
+        users : sequence of UserSample
+            At most 200 of them, evenly spaced, are used, and of each at most 100 ratings, which
+            all count as 1.
         n_ranks : int
         """
         if self._learnt is None:
@@ -111,7 +112,7 @@ class PooledSource:
             n_used = min(len(users), MOST_USERS)
             problems = []
             for k in np.linspace(0, len(users) - 1, n_used).astype(int):
-                user, items, levels = users[k]
+                user, items, levels, _ = users[k]
                 part = np.sort(random.permutation(items.size)[:MOST_RATINGS])
                 problems.append((self.parts(user, items[part]), levels[part]))
             self._learnt = fit_many(problems, n_ranks, bounds=BOUNDS)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ordrec.recommend.per_user.item_views import ItemSource, takes_kernels
+from ordrec.recommend.per_user.item_views import ItemSource, UserSample, fitted, takes_kernels
 
 __all__ = ["absolute_errors"]
 
@@ -16,30 +16,33 @@ N_FOLDS = 5
 
 
 def absolute_errors(
-    users: Sequence[tuple[int, np.ndarray, np.ndarray]], source: ItemSource, solvers: Sequence[Any]
-) -> list[tuple[np.ndarray, int]]:
-    """For each user, given as code, items and levels: each solver's error, and the ratings tested.
+    users: Sequence[UserSample], source: ItemSource, solvers: Sequence[Any]
+) -> list[tuple[np.ndarray, float]]:
+    """For each user: the error of each solver, and the weight of the ratings tested.
 
     The error is the sum of ``|predicted - true|``, in ranks, over five folds of the user's ratings
     with equal shares of every level. A fold with one level in its training part is left out.
+    Weights count in both.
     """
     errors = []
-    for user, items, levels in users:
+    for user, items, levels, weights in users:
         takes = takes_kernels(solvers[0])
         X = source.gram(user, items) if takes else source.rows(user, items)
         fold = _folds(levels, seed=user)
-        total, n_tested = np.zeros(len(solvers)), 0
+        counts = np.ones(levels.size) if weights is None else weights
+        total, tested = np.zeros(len(solvers)), 0.0
         for k in range(N_FOLDS):
             train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            if test.size == 0 or np.unique(levels[train]).size < 2:
+            if test.size == 0 or np.unique(levels[train[counts[train] > 0]]).size < 2:
                 continue
-            n_tested += test.size
+            tested += counts[test].sum()
             block = X[np.ix_(train, train)] if takes else X[train]
             new = X[np.ix_(test, train)] if takes else X[test]
+            own = None if weights is None else weights[train]
             for s, solver in enumerate(solvers):
-                predicted = clone(solver).fit(block, levels[train]).predict(new)
-                total[s] += np.abs(predicted - levels[test]).sum()
-        errors.append((total, n_tested))
+                predicted = fitted(clone(solver), block, levels[train], own).predict(new)
+                total[s] += counts[test] @ np.abs(predicted - levels[test])
+        errors.append((total, tested))
     return errors
 
 
