@@ -17,6 +17,7 @@ from ordrec.cli.lists import explain, recommend
 from ordrec.cli.models import fit, predict
 from ordrec.cli.reproduce import reproduce
 from ordrec.cli.scan import partition, predict_all
+from ordrec.cli.serve import serve
 from ordrec.errors import OrdrecError, shortened
 
 __all__ = ["app", "main"]
@@ -36,6 +37,7 @@ app.command()(predict)
 app.command("predict-all")(predict_all)
 app.command()(recommend)
 app.command()(explain)
+app.command()(serve)
 app.command()(evaluate)
 app.command()(reproduce)
 data_app.command("list")(list_data)
