@@ -17,6 +17,7 @@ from ordrec.cli.lists import explain, recommend, similar
 from ordrec.cli.models import fit, predict
 from ordrec.cli.reproduce import reproduce
 from ordrec.cli.scan import partition, predict_all
+from ordrec.cli.serve import serve
 from ordrec.cli.tune import tune
 from ordrec.cli.update import update
 from ordrec.cli.wording import in_options
@@ -41,6 +42,7 @@ app.command()(recommend)
 app.command()(explain)
 app.command()(update)
 app.command()(similar)
+app.command()(serve)
 app.command()(evaluate)
 app.command()(tune)
 app.command()(reproduce)
