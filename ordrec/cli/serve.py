@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ordrec.cli.options import MemoryOption, ModelArgument, loaded
+from ordrec.cli.chosen_models import loaded
+from ordrec.cli.options import MemoryOption, ModelArgument
 
 if TYPE_CHECKING:
     import socket
