@@ -41,10 +41,10 @@ ROOMS_OF_RECOMMEND = [
     ["all_lists", "answers"],
     ["baselines", "adapters", "thresholds", "choice"],
     ["recommender"],
-    ["process", "factors"],
+    ["process", "factors", "scans"],
     ["process_model", "factor_scan"],
     ["predictor", "per_user"],
-    ["relevance", "bulk"],
+    ["relevance"],
 ]
 MOST_FILES = 12  # in a folder of `recommend`
 FAMILIES = ["svor", "npsvor", "gpor", "boosting", "logistic"]
