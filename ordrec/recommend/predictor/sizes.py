@@ -8,7 +8,7 @@ from ordrec.ratings import Ratings
 from ordrec.recommend.process_model.preparation import Preparation, memory_needed
 from ordrec.recommend.process_model.side_features import SideFeatures
 
-__all__ = ["chosen_preset"]
+__all__ = ["chosen_preset", "gigabytes"]
 
 FULL_RATINGS = 300_000  # up to which "full" takes a minute or two
 SMALLER = {"full": "fast", "fast": "large"}
@@ -27,17 +27,17 @@ def chosen_preset(preset: str, ratings: Ratings, limit: float) -> str:
     if preset == "auto":
         wanted = "full" if ratings.n_ratings <= FULL_RATINGS else "fast"
     fitting = wanted
-    while fitting in SMALLER and _gigabytes(fitting, ratings) > limit:
+    while fitting in SMALLER and gigabytes(fitting, ratings) > limit:
         fitting = SMALLER[fitting]
     if fitting != wanted and preset != "auto":
         warnings.warn(
             f"RatingPredictor: {ratings.n_users} users x {ratings.n_items} items take "
-            f'{_gigabytes(wanted, ratings):.1f} GB as preset="{wanted}", and max_memory is '
+            f'{gigabytes(wanted, ratings):.1f} GB as preset="{wanted}", and max_memory is '
             f'{limit:g}: fitted as preset="{fitting}"',
             stacklevel=3,
         )
     return fitting
 
 
-def _gigabytes(preset: str, ratings: Ratings) -> float:
+def gigabytes(preset: str, ratings: Ratings) -> float:
     return memory_needed(ratings, SideFeatures(), Preparation(two_sided=preset == "full"))
