@@ -62,7 +62,7 @@ from ordrec.recommend.factors.state import (
 )
 from ordrec.recommend.factors.version_0_1 import AllThresholdRows
 
-__all__ = ["OrdinalFactors"]
+__all__ = ["OrdinalFactors", "usual_rank"]
 
 RANK, LARGER_RANK = 32, 64
 MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger rank pays
@@ -154,7 +154,7 @@ class OrdinalFactors(IdMappedModel):
         self._pattern = RatingPattern.of(ratings, self.pattern)
         self._history = RatingHistory.of(ratings, times)
         task = self._task(ratings, times)
-        rank = self.rank or (LARGER_RANK if MANY <= ratings.n_ratings <= TOO_MANY else RANK)
+        rank = self.rank or usual_rank(ratings.n_ratings)
         tasks = [task, task.reversed()] if self.symmetric else [task]
         fitted, dated, losses = [], [], []
         with loop_threads(worker_count(self.n_jobs)) as threads:
@@ -440,3 +440,8 @@ class OrdinalFactors(IdMappedModel):
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """Restore a model from the arrays and the metadata of a file."""
         return factors_from_state(cls, arrays, metadata)
+
+
+def usual_rank(n_ratings: int) -> int:
+    """Number of factors for this many ratings."""
+    return LARGER_RANK if MANY <= n_ratings <= TOO_MANY else RANK

@@ -20,7 +20,7 @@ from ordrec.recommend.lists import check_list_length, item_titles
 from ordrec.recommend.pair_table import predict_pairs
 from ordrec.recommend.predictor.explain import Explanation, explain_rating
 from ordrec.recommend.predictor.listing import ChoiceStage, ListRequest, listed_items
-from ordrec.recommend.predictor.pool import EQUAL, PoolWeights, learnt_pool, pooled
+from ordrec.recommend.predictor.pool import EQUAL, HELD_OUT, PoolWeights, learnt_pool, pooled
 from ordrec.recommend.predictor.sizes import chosen_preset
 from ordrec.recommend.predictor.state import predictor_from_state, predictor_to_state
 from ordrec.recommend.process_model.model import ProcessPredictor
@@ -32,7 +32,6 @@ __all__ = ["RatingPredictor", "fast_predictor"]
 log = logging.getLogger(__name__)
 
 UNLIMITED = 1e6  # gigabytes
-HELD_OUT = 0.15  # of the ratings, on which the pool is learnt
 
 
 @dataclass(eq=False)
@@ -79,9 +78,10 @@ class RatingPredictor(IdMappedModel):
     random_state : int
         Seed of the folds, the hold-out and the probes.
     max_memory : float
-        Gigabytes that the matrices of the process may take, by an estimate that grows with the
-        squares of the numbers of items and users; the Python process as a whole takes a tenth to
-        a quarter more. A preset that would take more is replaced by a smaller one, with a warning.
+        Gigabytes that a fit may take beside the ratings, by an estimate that grows with the
+        squares of the numbers of items and users; measured (``pipelines/bench_memory.py``), it is
+        right to about a tenth. A preset that would take more is replaced by a smaller one, with a
+        warning; "large" takes what it takes.
 
     Attributes
     ----------
