@@ -21,7 +21,7 @@ from ordrec.recommend.factor_scan.blocks import Block, write_blocks
 from ordrec.recommend.factor_scan.sweeps import LaneSums, ScanFit, Visit, visit_lane
 from ordrec.recommend.factors.direction import SAMPLE, TOLERANCE
 from ordrec.recommend.factors.history import RatingHistory
-from ordrec.recommend.factors.model import OrdinalFactors
+from ordrec.recommend.factors.model import OrdinalFactors, usual_rank
 from ordrec.recommend.lists import item_titles
 from ordrec.recommend.scans.held_out import HeldOut
 
@@ -155,7 +155,7 @@ class _Fit:
             ScanFit(
                 name, reversed_from, self.blocks, level_counts, item_counts,
                 np.hstack([item_features, item_side]), FF, (n_user_side, item_side.shape[1]),
-                model.rank_for(n_ratings), model.random_state, max(1, n_ratings // SAMPLE),
+                model.rank or usual_rank(n_ratings), model.random_state, max(1, n_ratings // SAMPLE),
             )
             for name, reversed_from in (("up", None), ("down", last))[: 1 + model.symmetric]
         ]  # fmt: skip
