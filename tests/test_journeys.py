@@ -235,6 +235,23 @@ def test_fit_predict_recommend_explain_update(ordrec, model: list[str]) -> None:
     assert "A-01" in reasons.out
 
 
+def test_new_items_come_with_what_is_known_of_them(ordrec, shop: Path) -> None:
+    write(shop / "new_articles.csv", ["article,price", "A-77,1e3", "A-01,1.5"])
+    fit = ["fit", "shop.csv", *COLUMNS, "--items", "articles.csv", "-o", "side.ordrec"]
+    assert ordrec(*fit, "-m", "factors", "--set", "rank=2").code == 0
+    update = ["update", "side.ordrec", "new.csv", *NEW]
+    assert ordrec(*update, "-o", "without.ordrec").code == 0
+    said = ordrec(*update, "-o", "with.ordrec", "--items", "new_articles.csv")
+    assert said.code == 0, said.err
+    assert "new: 1 of 2 users, 1 of 2 items" in said.err
+    plain, priced = load("without.ordrec"), load("with.ordrec")
+    assert plain.known_ratings().n_ratings == priced.known_ratings().n_ratings == 273
+    pair = ["002-X"], ["A-77"]
+    assert not np.allclose(plain.predict_proba(*pair), priced.predict_proba(*pair))
+    known = ["005-X"], ["A-01"]
+    np.testing.assert_allclose(plain.predict_proba(*known), priced.predict_proba(*known))
+
+
 def test_columns_of_pairs(ordrec) -> None:
     assert ordrec("fit", "shop.csv", *COLUMNS, "-m", "bias", "-o", "bias.ordrec").code == 0
     said = ordrec("predict", "bias.ordrec", *PAIRS, "--user-col", "who")

@@ -87,8 +87,8 @@ def tune(
         typer.Option(
             "--method",
             metavar="NAME",
-            help="grid, random, optuna (pip install 'ordrec[tune]'), or auto for the first of "
-            "them that is possible: a grid if it is small, optuna if it is installed.",
+            help="grid (all settings), optuna (pip install 'ordrec[tune]') or random; auto takes a "
+            "grid if it is small, else optuna if it is installed.",
         ),
     ] = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Seed of splits, models and draws.")] = 0,
