@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "ordrec"
 # A room imports only from rooms to its left.
 ROOMS = [
     "errors",
+    "progress",
     "compiling",
     "files",
     "parallel",
@@ -36,10 +37,11 @@ ROOMS = [
 ROOMS_OF_RECOMMEND = [
     ["protocols", "base", "registry", "units", "pair_table", "top_n"],
     ["lists", "part_folder"],
-    ["all_lists"],
+    ["all_lists", "answers"],
     ["baselines", "adapters", "thresholds", "choice"],
-    ["process", "factors", "recommender"],
-    ["process_model"],
+    ["recommender"],
+    ["process", "factors"],
+    ["process_model", "factor_scan"],
     ["predictor", "per_user"],
     ["relevance", "bulk"],
 ]

@@ -13,7 +13,7 @@ import typer
 
 from ordrec.cli.data import describe_data, fetch_data, list_data
 from ordrec.cli.evaluate import evaluate
-from ordrec.cli.lists import explain, recommend
+from ordrec.cli.lists import explain, recommend, similar
 from ordrec.cli.models import fit, predict
 from ordrec.cli.reproduce import reproduce
 from ordrec.cli.scan import partition, predict_all
@@ -40,6 +40,7 @@ app.command("predict-all")(predict_all)
 app.command()(recommend)
 app.command()(explain)
 app.command()(update)
+app.command()(similar)
 app.command()(evaluate)
 app.command()(tune)
 app.command()(reproduce)

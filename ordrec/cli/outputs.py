@@ -34,7 +34,7 @@ def check_output(
     Parameters
     ----------
     path : Path
-    kind : {"model", "predictions", "lists", "reasons", "results", "report"}
+    kind : {"model", "predictions", "lists", "reasons", "similar items", "results", "report"}
         An existing file of this kind is replaced; any other only with ``overwrite``.
     inputs : iterable of paths
         What the command reads; names that are no files or folders are ignored. They are never
@@ -131,7 +131,7 @@ def _is_earlier_output(path: Path, kind: str) -> bool:
         return columns[-2:] == ["known_user", "known_item"]
     if kind == "lists":
         return columns[:3] == ["user", "place", "item"]
-    return columns[-1] == "contribution"
+    return columns[-1] == ("similarity" if kind == "similar items" else "contribution")
 
 
 def _is_model(path: Path) -> bool:

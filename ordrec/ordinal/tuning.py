@@ -107,7 +107,8 @@ def tune(
     """Choose parameters of a kernel estimator by cross-validation.
 
     The choice is that of scikit-learn's GridSearchCV on the same folds: the setting with the
-    lowest mean error over the folds and, among equals, the first in the order of the grid.
+    lowest mean error over the folds and, among equals, the first in the order of the grid. Where
+    the estimator standardises features (``scale``), this is done once for all folds.
 
     Parameters
     ----------
@@ -299,9 +300,10 @@ class _Search:
         X, y = indexable(X, y)
         self.X = X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
         blank = clone(estimator)
-        _, self.ranks, _ = blank._validate_fit(self.X, y)
+        # where the estimator scales features, by all rows: the labels play no part in it
+        self.X, self.ranks, _ = blank._validate_fit(self.X, y)
         self.classes, self.n_ranks = blank.classes_, blank.n_ranks_
-        self.blank = clone(estimator)
+        self.blank = clone(estimator).set_params(scale=None, classes=self.classes)
         splitter = check_cv(cv, np.asarray(y), classifier=True)
         self.folds = list(splitter.split(self.X, np.asarray(y)))
         self.metrics = metrics

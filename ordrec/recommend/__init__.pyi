@@ -3,6 +3,7 @@ from .adapters.myfm import MyFMModel as MyFMModel
 from .adapters.sklearn import SklearnModel as SklearnModel
 from .adapters.surprise import SurpriseModel as SurpriseModel
 from .all_lists import recommend_all as recommend_all
+from .answers.explanation import Explanation as Explanation
 from .baselines.bias import BiasModel as BiasModel
 from .baselines.histogram import RatingHistogram as RatingHistogram
 from .baselines.item_knn import ItemKNN as ItemKNN
@@ -16,9 +17,9 @@ from .choice.base import ChoiceModel as ChoiceModel
 from .choice.ease import EASE as EASE
 from .choice.mixture import ChoiceMixture as ChoiceMixture
 from .choice.popularity import Popularity as Popularity
+from .factor_scan.fitting import fit_scan as fit_scan
 from .factors.model import OrdinalFactors as OrdinalFactors
 from .per_user.model import PerUserPredictor as PerUserPredictor
-from .predictor.explain import Explanation as Explanation
 from .predictor.model import RatingPredictor as RatingPredictor
 from .process_model.model import ProcessPredictor as ProcessPredictor
 from .protocols import FoldInModel as FoldInModel

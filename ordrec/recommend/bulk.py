@@ -27,6 +27,7 @@ from ordrec.ratings.scan import ROWS, RatingsScan
 from ordrec.recommend.base import codes_of
 from ordrec.recommend.part_folder import PartFolder, checksum
 from ordrec.recommend.protocols import FoldInModel, ProbabilityModel
+from ordrec.recommend.recommender.model import Recommender
 
 __all__ = ["HeldOut", "ScanPredictions", "predict_scan"]
 
@@ -118,7 +119,8 @@ def predict_scan(
     ----------
     model : FoldInModel
         Fitted, for example on ``scan.sample_users(50_000)``. `OrdinalFactors` takes a few
-        microseconds per rating, `RatingPredictor` some ten milliseconds per user.
+        microseconds per rating, `RatingPredictor` some ten milliseconds per user. A `Recommender`
+        predicts by its rating model.
     scan : RatingsScan
     pairs : HeldOut or frame with the columns user and item
         Ratings to leave out and predict, or pairs to predict from all ratings.
@@ -150,6 +152,8 @@ def predict_scan(
     ...     list(next(found.frames()))[:5]
     ['user', 'item', 'actual', 'rating', 'expected']
     """
+    if isinstance(model, Recommender):
+        model = model.rating_model()  # its choice model predicts nothing
     if not isinstance(model, FoldInModel):
         raise ArgumentError(f"{type(model).__name__} has no fold_in: it only knows its own users")
     targets = pairs if isinstance(pairs, HeldOut) else _Pairs.of(pairs)

@@ -22,6 +22,7 @@ __all__ = [
     "largest_contributions",
     "pair_scores",
     "rank_gains",
+    "with_new_titles",
 ]
 
 CELLS_AT_ONCE = 4_000_000  # scores held at the same time: 32 MB in double precision
@@ -176,6 +177,23 @@ def check_one_user(user: Any) -> None:
             f"user must be one id, got {len(user)} of them: recommend_all(n, users) lists for "
             "many, or call recommend for each"
         )
+
+
+def with_new_titles(
+    titles: list[str] | None, known: pd.Index, table: pd.DataFrame | None, new: pd.Index
+) -> list[str] | None:
+    """The titles of known items, followed by those of new ones, which the table may have.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"title": ["Alien", "Brazil"]}, index=["a", "b"])
+    >>> with_new_titles(["Alien"], pd.Index(["a"]), table, pd.Index(["b", "c"]))
+    ['Alien', 'Brazil', '']
+    """
+    added = item_titles(None if table is None else table.reindex(new))
+    if titles is None and added is None:
+        return None
+    return (titles or [""] * len(known)) + (added or [""] * len(new))
 
 
 def check_list_length(n: int, name: str = "n") -> None:

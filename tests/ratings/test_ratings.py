@@ -144,6 +144,7 @@ def test_select_and_compact(frame, data):
     assert part.folds["t"].all()
     small = part.compact()
     assert small.to_frame().equals(part.to_frame())
+    assert small.folds["t"].tolist() == [True] * part.n_ratings
     assert small.n_users == len(set(part.users.tolist()))
     assert small.user_table.index.tolist() == small.user_ids.tolist()
     assert (small.user_counts > 0).all()

@@ -20,6 +20,7 @@ from scipy import sparse
 from ordrec.persistence import take, take_rows
 from ordrec.ratings import Ratings
 from ordrec.recommend.all_lists import ListingModel
+from ordrec.recommend.answers.further_ratings import with_further_ratings
 from ordrec.recommend.base import codes_of
 from ordrec.recommend.lists import (
     CELLS_AT_ONCE,
@@ -188,33 +189,42 @@ class ChoiceModel(ListingModel):
         return model
 
     def update(self, user: Any, item: Any, rating: Any) -> Self:
-        """Return a model that knows further ratings (or other ones for the same items).
+        """Return a model with further ratings (or new ones for items already rated).
 
-        A rating, or sequences of users, items and ratings.
+        Parameters
+        ----------
+        user, item : id, or sequence of ids
+        rating : float or sequence of floats
         """
         return self.fold_in(self.ratings_with(user, item, rating))
 
     def ratings_with(self, user: Any, item: Any, rating: Any) -> Ratings:
-        """Return all ratings of these users: the known ones, replaced by those given."""
+        """Return all ratings of these users, with further ones."""
         self._check_fitted()
-        columns = [[each] if np.ndim(each) == 0 else list(each) for each in (user, item, rating)]
-        new = pd.DataFrame(dict(zip(("user", "item", "rating"), columns, strict=True)))
-        new["rating"] = self.scale_.values_of(self.scale_.ranks_of(new["rating"].to_numpy()))
-        codes = codes_of(self.user_ids_, new["user"].unique())
-        codes = codes[codes >= 0]
-        rows = self._history[codes]
-        old = pd.DataFrame(
-            {
-                "user": self.user_ids_.take(np.repeat(codes, np.diff(rows.indptr))),
-                "item": self.item_ids_.take(rows.indices),
-                "rating": self.scale_.values[
-                    np.rint(rows.data * self.scale_.n_ranks).astype(int) - 1
-                ],
-            }
-        )
-        both = pd.concat([old, new]) if len(old) else new
-        both = both.drop_duplicates(["user", "item"], keep="last")
-        return Ratings.from_frame(both, scale=self.scale_)
+        return with_further_ratings(self._ratings_of, user, item, rating, None, self.scale_)
+
+    def _ratings_of(self, users: pd.Index) -> pd.DataFrame:
+        """The ratings of users by id: user, item and rating."""
+        codes = codes_of(self.user_ids_, users)
+        known = self.history_of(codes[codes >= 0])
+        raters = users[codes >= 0].repeat(np.diff(known.indptr))
+        items = self.item_ids_.take(known.indices)
+        return pd.DataFrame({"user": raters, "item": items, "rating": self._values(known.data)})
+
+    def known_ratings(self) -> Ratings:
+        """The ratings of training, and those that were folded in, without side tables."""
+        self._check_fitted()
+        history = self._history
+        users = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
+        levels = np.rint(history.data * self.scale_.n_ranks).astype(np.int64) - 1
+        return Ratings(
+            users, history.indices.astype(np.int64), levels,
+            scale=self.scale_, user_ids=self.user_ids_, item_ids=self.item_ids_,
+        )  # fmt: skip
+
+    def _values(self, interest: np.ndarray) -> np.ndarray:
+        """The ratings behind the entries of histories."""
+        return self.scale_.values_of(np.rint(interest * self.scale_.n_ranks).astype(np.int64))
 
     def reasons(self, user: Any, item: Any) -> pd.DataFrame:
         """Return which of a user's ratings speak for an item, the weightiest first.
@@ -233,11 +243,10 @@ class ChoiceModel(ListingModel):
         if parts is None:
             row, parts = row[:, :0], np.zeros(0)
         order = np.argsort(-np.abs(parts), kind="stable")
-        ranks = np.rint(row.data * self.scale_.n_ranks).astype(np.int64)
         return pd.DataFrame(
             {
                 "item": self.item_ids_.take(row.indices[order]),
-                "rating": self.scale_.values[ranks[order] - 1],
+                "rating": self._values(row.data[order]),
                 "contribution": parts[order],
             }
         )

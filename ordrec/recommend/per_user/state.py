@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["restore_per_user", "restored_solver", "state_of_per_user"]
 
-SINCE_02 = ("n_landmarks", "random_state")  # parameters that files of version 0.1 do not have
+# parameters that files of version 0.1 do not have
+SINCE_02 = ("n_landmarks", "random_state", "scale", "class_weight")
 SOLVERS = ("SVORIM", "SVOREX", "SVORSLA", "OrdinalLogistic")
 BYTES_PER_PAIR = 32.0  # of items: the moments of the Pearson kernel
 MOST_KERNEL_BYTES = float(1 << 30)  # from which on `ItemKernel` stores no pairs
@@ -123,6 +124,7 @@ def restore_per_user(
         fitted = model._solver().set_params(classes=np.arange(n_ranks))
         fitted.classes_, fitted.n_features_in_ = np.arange(n_ranks), rated.size
         fitted.kernel_, fitted._rows, fitted._inputs = Precomputed(), support[own], None
+        fitted.scaling_ = None
         fitted.support_, fitted.dual_coef_ = support[own], coef[own]
         fitted.thresholds_ = thresholds[k]
         if links is not None:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.ratings import Ratings
+from ordrec.recommend.answers.further_ratings import paired_lists
 from ordrec.recommend.base import IdMappedModel, codes_of, times_of
-from ordrec.recommend.factors.history import paired_lists
 from ordrec.recommend.process.fitting import Process
 from ordrec.recommend.process_model.explain import ScoreExplanation, explain_pair
 from ordrec.recommend.process_model.fold_in import (
@@ -365,6 +366,27 @@ class ProcessPredictor(IdMappedModel):
         for folded, rows in pairs.folded:
             scores[rows] = folded.scores(process, items[rows], pairs.times[rows])
         return scores
+
+    def known_ratings(self) -> Ratings:
+        """The ratings of training, and those that were folded in, without side tables."""
+        self._check_fitted()
+        training = self.fitted_.training_ratings()
+        if not self.folded_:
+            return training
+        folded_ids = pd.Index(list(self.folded_))
+        kept = training.select(~np.isin(training.users, codes_of(training.user_ids, folded_ids)))
+        frames = [kept.to_frame()[["user", "item", "rating"]]]
+        for user, folded in self.folded_.items():
+            items = training.item_ids.take(folded.items)
+            values = training.scale.values[folded.levels]
+            frames.append(pd.DataFrame({"user": user, "item": items, "rating": values}))
+        both = pd.concat([frame for frame in frames if len(frame)])
+        user_ids = training.user_ids.append(folded_ids.difference(training.user_ids, sort=False))
+        return Ratings(
+            codes_of(user_ids, both["user"]), codes_of(training.item_ids, both["item"]),
+            training.scale.ranks_of(both["rating"].to_numpy()) - 1,
+            scale=training.scale, user_ids=user_ids, item_ids=training.item_ids,
+        )  # fmt: skip
 
     def _history(self, user: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Item codes, levels and times of a user's ratings."""

@@ -178,6 +178,23 @@ def test_fallbacks_by_hand():
     assert model.predict_proba([], []).shape == (0, 5)
 
 
+def test_exactly_min_ratings_are_enough():
+    frame = pd.DataFrame(
+        {
+            "user": ["four"] * 4 + ["three"] * 3 + ["fives"] * 4 + ["fewer fives"] * 3,
+            "item": [0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2],
+            "rating": [1, 2, 4, 5, 1, 3, 4, 5, 5, 5, 5, 5, 5, 5],
+        }
+    )
+    ratings = Ratings.from_frame(frame, scale=STARS)
+    model = PerUserPredictor(OrdinalLogistic(kernel="linear"), min_ratings=4).fit(ratings)
+    assert [ratings.user_ids[code] for code in model.models_] == ["four"]
+    users, items = ["fives", "fewer fives"], [99, 99]
+    bias = STARS.nearest(BiasModel().fit(ratings).predict(users, items))
+    assert bias[1] != 5  # the prediction of someone with too few ratings
+    assert model.predict(users, items).tolist() == [5, bias[1]]
+
+
 def test_probabilities_are_there_only_where_the_solver_has_them():
     assert not hasattr(PerUserPredictor(), "predict_proba")
     assert not hasattr(PerUserPredictor(SVORIM()), "predict_proba")
