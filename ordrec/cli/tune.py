@@ -102,10 +102,11 @@ def tune(
 
     The defaults are tried first. The table shows the best settings, and the line below it how to
     fit the winner. Its value is the best of many and a little too good: hold ratings back to know
-    how good it is.
+    how good it is. Ctrl-C shows what was tried until then, and makes the exit code 130.
     """
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import tune_model
+    from ordrec.evaluation.tuning.model import TuningInterrupted
     from ordrec.persistence import save
 
     unfitted = made_model(model, settings or [])
@@ -117,21 +118,26 @@ def tune(
             remember_class(type(unfitted), model)
     space = _space_of(search, unfitted) if search else None
     ratings = with_side_data(reading.ratings(data), reading, users, items)
-    with progress_bar(quiet) as progress:
-        found = tune_model(
-            ratings,
-            unfitted,
-            space,
-            metric=metric,
-            split=split,
-            n_trials=trials,
-            seconds=seconds,
-            method=method,  # type: ignore[arg-type]
-            refit=output is not None,
-            seed=seed,
-            progress=progress,
-        )
-    if output is not None:
+    interrupted = False
+    try:
+        with progress_bar(quiet) as progress:
+            found = tune_model(
+                ratings,
+                unfitted,
+                space,
+                metric=metric,
+                split=split,
+                n_trials=trials,
+                seconds=seconds,
+                method=method,  # type: ignore[arg-type]
+                refit=output is not None,
+                seed=seed,
+                progress=progress,
+            )
+    except TuningInterrupted as interruption:
+        found, interrupted = interruption.result, True
+        print("ordrec: interrupted: this is what was tried", file=sys.stderr)
+    if output is not None and not interrupted:
         save(found.model, output)
     if not quiet:
         _print(found, split)
@@ -141,6 +147,8 @@ def tune(
         for setting in (*(settings or []), *_as_settings(found.best_params)):
             words += ["--set", setting]
         print(shlex.join([*words, "-o", "FILE"]))
+    if interrupted:
+        raise typer.Exit(130)
 
 
 def _space_of(search: list[str], model: Any) -> dict[str, Any]:

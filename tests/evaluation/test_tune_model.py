@@ -14,6 +14,7 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import Between, evaluate, tune_model
 from ordrec.evaluation.tuning import proposals
+from ordrec.evaluation.tuning.model import TuningInterrupted
 from ordrec.evaluation.tuning.spaces import SPACES, default_space, drawn
 from ordrec.recommend import BiasModel, GlobalMean, OrdinalFactors, make_model, model_names
 from ordrec.recommend.registry import storable_kinds
@@ -108,6 +109,16 @@ def test_settings_that_fail_are_recorded_and_never_win(ratings):
     assert found.best_params == {}
     with pytest.raises(ArithmeticError):
         tune_model(ratings, Fragile(strength=2), {"strength": [1, 2]})
+
+
+def test_ctrl_c_keeps_what_was_tried(ratings):
+    def press(done: int, total: int, text: str) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(TuningInterrupted) as interrupted:
+        tune_model(ratings, "bias", DAMPINGS, progress=press)
+    assert len(interrupted.value.result.table) == 3
 
 
 class Bare:
