@@ -23,10 +23,10 @@ import pytest
 from ordrec.cli import main
 from ordrec.datasets import load_ratings
 from ordrec.errors import ArgumentError, DataError
-from ordrec.evaluation import Candidates, evaluate
+from ordrec.evaluation import Candidates, evaluate, tune_model
 from ordrec.persistence import load, models
 from ordrec.ratings import Ratings
-from ordrec.recommend import OrdinalFactors, make_model
+from ordrec.recommend import OrdinalFactors, Recommender, make_model
 
 HEADER = "Customer ID;article;stars;bought on;note;branch"
 COLUMNS = ["--item-col", "article", "--time-col", "bought on"]
@@ -155,7 +155,7 @@ def test_a_missing_column_is_answered_with_options(ordrec) -> None:
         ("blank.csv", "row 270: stars is nan (1 such rows)"),
         ("typo.csv", "row 270: rating 55 is unlike the others"),
         ("typo.csv", "declare the scale with --scale if it is right"),
-        ("sheet.xlsx", "is a spreadsheet: open it and save the sheet with the ratings as csv"),
+        ("sheet.xlsx", "is a spreadsheet: open it and save the sheet as csv"),
         ("no_header.csv", "holds numbers and no names"),
     ],
 )
@@ -423,3 +423,25 @@ def test_candidates_of_a_rating_model(frame: pd.DataFrame) -> None:
     assert [model.rank for model in grid.models.values()] == [1, 2]
     with pytest.raises(ArgumentError, match="has no parameter 'ranks'"):
         Candidates.grid(OrdinalFactors(), {"ranks": [1, 2]}, "mae")
+
+
+def test_the_same_way_from_python(frame: pd.DataFrame) -> None:
+    """Check, fit, predict, recommend, explain, update, evaluate, tune, without a file."""
+    with pytest.raises(DataError, match=r'user .000-X. rated item .* pass duplicates="last"'):
+        Ratings.from_frame(pd.concat([frame, frame.iloc[:1]]))
+    titles = pd.DataFrame({"product": frame["product"].unique()})
+    titles["title"] = "Thing " + titles["product"].str[2:]
+    ratings = Ratings.from_frame(frame, item_table=titles, scale=range(1, 6))
+    model = Recommender(rating="factors").fit(ratings)
+    assert model.predict(["001-X"], ["A-01"], ["2024-12-24"]).shape == (1,)
+    assert model.recommend("001-X", n=3)["title"].str.startswith("Thing").all()
+    item = model.recommend("001-X", n=1)["item"].iloc[0]
+    assert "Thing" in str(model.explain("001-X", item))
+    mine = model.update(["me", "me"], ["A-01", "A-02"], [5, 1], ["2025-01-01", "2025-01-02"])
+    assert not {"A-01", "A-02"} & set(mine.recommend("me", n=20)["item"])
+    result = evaluate(ratings, {"mine": Recommender(rating="bias"), "bias": "bias"},
+                      metrics=["rmse"], n_resamples=50)  # fmt: skip
+    assert result.complete
+    found = tune_model(ratings, "item-knn", n_trials=3, split="holdout:0.2", method="random")
+    assert found.best_score <= found.default_score
+    assert len(found.model.predict(["001-X"], ["A-01"])) == 1

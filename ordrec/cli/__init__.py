@@ -16,7 +16,8 @@ from ordrec.cli.evaluate import evaluate
 from ordrec.cli.lists import explain, recommend, similar
 from ordrec.cli.models import fit, predict
 from ordrec.cli.reproduce import reproduce
-from ordrec.cli.scan import partition, predict_all
+from ordrec.cli.scan import fit_all, partition, predict_all
+from ordrec.cli.serve import serve
 from ordrec.cli.tune import tune
 from ordrec.cli.update import update
 from ordrec.cli.wording import in_options
@@ -36,11 +37,13 @@ data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_he
 
 app.command()(fit)
 app.command()(predict)
+app.command("fit-all")(fit_all)
 app.command("predict-all")(predict_all)
 app.command()(recommend)
 app.command()(explain)
 app.command()(update)
 app.command()(similar)
+app.command()(serve)
 app.command()(evaluate)
 app.command()(tune)
 app.command()(reproduce)

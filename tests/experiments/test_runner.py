@@ -125,8 +125,22 @@ def test_a_pipeline_may_have_options_of_its_own(
         module.main("invented")
     assert left.value.code == 0
     assert "('a', 'b') 3 'f' sum 5" in capsys.readouterr().out
+    ran = CliRunner().invoke(app, ["reproduce", "invented", "--set", "sets=20", *options[2:]])
+    assert "('20',) 3 '' sum 5" in ran.output
     with pytest.raises(ArgumentError, match="no data set is called 'c'"):
         module.among(["a", "c"], ["a", "b"])
+
+
+def test_an_option_named_ratings_is_the_argument_of_the_script(
+    invented: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    text = INVENTED.replace("quick, out):", "quick, out, ratings='bundled'):")
+    (invented / "invented.py").write_text(text.replace('[f"sum', '[f"{ratings} sum'))
+    for given, expected in (["mine.csv"], "mine.csv sum 5"), ([], "bundled sum 5"):
+        monkeypatch.setattr(sys, "argv", ["x", *given, "--out", str(tmp_path / "o")])
+        with pytest.raises(SystemExit):
+            module.main("invented")
+        assert expected in capsys.readouterr().out
 
 
 def test_means_are_printed_by_size_where_there_are_several() -> None:

@@ -15,7 +15,12 @@ from ordrec.ratings import Ratings
 from ordrec.ratings.ids import warn_of_other_type
 from ordrec.recommend.answers.similar import alike_by_raters
 from ordrec.recommend.base import IdMappedModel, codes_of
-from ordrec.recommend.lists import ItemFilter, best_columns, check_list_length, check_one_user
+from ordrec.recommend.lists import (
+    ItemFilter,
+    best_columns,
+    check_list_length,
+    check_one_user,
+)
 from ordrec.recommend.pair_table import predict_pairs
 from ordrec.recommend.top_n import Order, best_items, candidate_items, check_candidates
 

@@ -14,6 +14,7 @@ from ordrec.recommend.factors.rows import GroupedRatings, RowPosteriors
 
 __all__ = ["Block", "write_blocks"]
 
+PARTS = "start", "others", "levels", "weights"
 NO_ORDER = np.zeros(0, np.int32)
 
 
@@ -46,17 +47,15 @@ class Block:
 
     def save_ratings(self, name: str, ratings: GroupedRatings) -> None:
         """Write ratings, as grouped by "user" or "item"."""
-        for part, array in zip(("start", "others", "levels"), ratings.arrays, strict=True):
+        for part, array in zip(PARTS, ratings.arrays, strict=True):
             self.save(f"{name}.{part}", array)
 
     def ratings(self, name: str, reversed_from: int | None = None) -> GroupedRatings:
         """The ratings grouped by "user" or "item", their ranks reversed from the last one."""
-        start, others, levels = (
-            self.load(f"{name}.{part}") for part in ("start", "others", "levels")
-        )
+        start, others, levels, weights = (self.load(f"{name}.{part}") for part in PARTS)
         if reversed_from is not None:
             levels = np.asarray(reversed_from - levels, np.int16)
-        return GroupedRatings(start, others, levels, NO_ORDER)
+        return GroupedRatings(start, others, levels, weights, NO_ORDER)
 
     def save_rows(self, name: str, rows: RowPosteriors) -> None:
         """Write posteriors of the users."""

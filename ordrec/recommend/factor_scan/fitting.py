@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from ordrec.features.side_features import side_encoders
 from ordrec.files import make_folder
 from ordrec.parallel import Engine, loop_threads, run_all, worker_count
 from ordrec.ratings.scan import ROWS, RatingsScan
+from ordrec.ratings.side_tables import side_table
 from ordrec.recommend.factor_scan.block_pattern import block_pattern
 from ordrec.recommend.factor_scan.blocks import Block, write_blocks
 from ordrec.recommend.factor_scan.sweeps import LaneSums, ScanFit, Visit, visit_lane
@@ -32,8 +34,8 @@ def fit_scan(
     model: OrdinalFactors,
     scan: RatingsScan,
     *,
-    user_table: pd.DataFrame | None = None,
-    item_table: pd.DataFrame | None = None,
+    user_table: Any = None,
+    item_table: Any = None,
     folder: str | Path | None = None,
     rows: int = ROWS,
     engine: Engine | str | None = None,
@@ -52,7 +54,7 @@ def fit_scan(
         Its parameters are used; it is fitted and returned.
     scan : RatingsScan
     user_table, item_table : DataFrame, optional
-        Side data, indexed by user or item id.
+        Side data, as `Ratings.from_frame` takes it.
     folder : str or Path, optional
         Where the blocks are kept while this runs, in a folder that is removed afterwards: about
         12 bytes per rating and 4.6 kB per user (at rank 32). On a cluster, all workers need
@@ -116,12 +118,9 @@ class _Fit:
         self.total = 2 + model.n_iter + 2  # ratings, pattern, sweeps, the last items and users
         self.blocks: list[Block] = []
 
-    def prepare(self, user_table: pd.DataFrame | None, item_table: pd.DataFrame | None) -> None:
+    def prepare(self, user_table: Any, item_table: Any) -> None:
         """Write the blocks with the features of their users, and begin the fits."""
         model, scan = self.model, self.scan
-        model._side = (
-            side_encoders(user_table, item_table, model.side_kinds) if model.use_side else {}
-        )
         level_counts = np.zeros(scan.scale.n_ranks, np.int64)
         ids, counts = [], []
         for block, user_ids in write_blocks(scan, self.folder, self.rows):
@@ -134,17 +133,12 @@ class _Fit:
         model._pattern, item_features = block_pattern(
             self.blocks, np.concatenate(counts), scan.item_counts, model.pattern
         )
-        item_side = model._side_rows("item", item_table, scan.item_ids)
-        n_user_side = 0
-        FF = np.zeros((0, 0))
-        for block, user_ids in zip(self.blocks, ids, strict=True):
-            side = model._side_rows("user", user_table, user_ids)
-            features = np.hstack([block.load("features"), side])
-            block.save("features", features)
-            n_user_side, FF = side.shape[1], features.T @ features + (FF if FF.size else 0.0)
-        model.titles_ = item_titles(
-            None if item_table is None else item_table.reindex(scan.item_ids)
-        )
+        users = side_table(user_table, ids[0].append(ids[1:]), "user", "user")
+        items = side_table(item_table, scan.item_ids, "item", "item")
+        model._side = side_encoders(users, items, model.side_kinds) if model.use_side else {}
+        item_side = model._side_rows("item", items, scan.item_ids)
+        n_user_side, FF = self._add_side(ids, users)
+        model.titles_ = item_titles(items)
         model.scale_, model.item_ids_, model.user_ids_ = scan.scale, scan.item_ids, ids[0][:0]
         model._user_side, model._item_side = np.zeros((0, n_user_side)), item_side
         self._report(2, "pattern of who rated what")
@@ -158,6 +152,16 @@ class _Fit:
             )
             for name, reversed_from in (("up", None), ("down", last))[: 1 + model.symmetric]
         ]  # fmt: skip
+
+    def _add_side(self, ids: list[pd.Index], table: pd.DataFrame | None) -> tuple[int, np.ndarray]:
+        """Add the users' side data to their features; its number of columns, and F'F."""
+        products = []
+        for block, user_ids in zip(self.blocks, ids, strict=True):
+            side = self.model._side_rows("user", table, user_ids)
+            features = np.hstack([block.load("features"), side])
+            block.save("features", features)
+            products.append(features.T @ features)
+        return side.shape[1], np.sum(products, axis=0)
 
     def converge(self) -> None:
         """Sweep until the predictions change little."""

@@ -151,7 +151,7 @@ class OrdinalFactors(RatingAnswers):
     random_state: int = 0
 
     def fit(self, ratings: Ratings) -> OrdinalFactors:
-        """Learn factors, steps and priors."""
+        """Learn factors, steps and priors. Weights of ratings count here; folded in, each is 1."""
         self._check_parameters()
         times = self._times(ratings)
         self._remember(ratings)
@@ -194,8 +194,9 @@ class OrdinalFactors(RatingAnswers):
 
     def _task(self, ratings: Ratings, times: np.ndarray | None) -> Task:
         """The ratings grouped by user and by item, with the features of the priors."""
-        by_user = GroupedRatings.of(ratings.users, ratings.items, ratings.levels, ratings.n_users)
-        by_item = GroupedRatings.of(ratings.items, ratings.users, ratings.levels, ratings.n_items)
+        users, items, levels = ratings.users, ratings.items, ratings.levels
+        by_user = GroupedRatings.of(users, items, levels, ratings.n_users, ratings.weights)
+        by_item = GroupedRatings.of(items, users, levels, ratings.n_items, ratings.weights)
         self._user_side = self._side_rows("user", ratings.user_table, ratings.user_ids)
         self._item_side = self._side_rows("item", ratings.item_table, ratings.item_ids)
         pairs = ratings.users, ratings.items

@@ -42,6 +42,7 @@ def update_rows(
     start: np.ndarray,
     others: np.ndarray,
     levels: np.ndarray,
+    shares: np.ndarray,
     drift: np.ndarray,
     their_mean: np.ndarray,
     their_moments: np.ndarray,
@@ -57,8 +58,9 @@ def update_rows(
 ) -> None:
     """New posteriors of the rows ``first..stop-1`` with ``least..most`` ratings, (6).
 
-    ``drift`` has the mean and variance of each rating's drift, or no rows where there is none.
-    The posterior covariances are added to ``covariances``.
+    ``drift`` has the mean and variance of each rating's drift, or no rows where there is none;
+    ``shares`` has how much each rating counts, or nothing where all count as one. The posterior
+    covariances are added to ``covariances``.
     """
     n_steps = variances.shape[1]
     rank = mean.shape[1] - n_steps
@@ -74,7 +76,7 @@ def update_rows(
             continue
         g[:], stepped[:], crossed[:], gathered[:] = 0.0, 0.0, 0.0, 0.0
         _gather(
-            start[row], start[row + 1], others, levels, drift, their_mean, their_moments,
+            start[row], start[row + 1], others, levels, shares, drift, their_mean, their_moments,
             their_variances, floor, mean[row], moments[row], variances[row], own,
             g, stepped, crossed, gathered,
         )  # fmt: skip
@@ -91,6 +93,7 @@ def add_rows(
     start: np.ndarray,
     others: np.ndarray,
     levels: np.ndarray,
+    shares: np.ndarray,
     drift: np.ndarray,
     their_mean: np.ndarray,
     their_moments: np.ndarray,
@@ -109,8 +112,8 @@ def add_rows(
     for row in range(first, stop):
         if start[row] < start[row + 1]:
             _gather(
-                start[row], start[row + 1], others, levels, drift, their_mean, their_moments,
-                their_variances, floor, mean[row], moments[row], variances[row], own,
+                start[row], start[row + 1], others, levels, shares, drift, their_mean,
+                their_moments, their_variances, floor, mean[row], moments[row], variances[row], own,
                 g[row], stepped[row], crossed[row], gathered[row],
             )  # fmt: skip
 
@@ -151,6 +154,7 @@ def drift_sites(
     start: np.ndarray,
     items: np.ndarray,
     levels: np.ndarray,
+    shares: np.ndarray,
     drift: np.ndarray,
     mean: np.ndarray,
     moments: np.ndarray,
@@ -182,7 +186,8 @@ def drift_sites(
                 )
                 total += w
                 pull += h - w * fixed
-            weights[a], pulls[a] = total, pull
+            share = shares[a] if shares.size else np.float32(1.0)
+            weights[a], pulls[a] = share * total, share * pull
 
 
 @fast
@@ -277,6 +282,7 @@ def _gather(
     end: int,
     others: np.ndarray,
     levels: np.ndarray,
+    shares: np.ndarray,
     drift: np.ndarray,
     their_mean: np.ndarray,
     their_moments: np.ndarray,
@@ -314,6 +320,8 @@ def _gather(
                 levels[a] > k,
                 floor,
             )
+            if shares.size:
+                w, h = shares[a] * w, shares[a] * h
             h -= w * fixed
             weights += w
             pull += h
