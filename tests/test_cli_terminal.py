@@ -14,6 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from ordrec.cli import app
+from ordrec.cli.outputs import table_writer
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import evaluate
@@ -107,3 +108,11 @@ def test_no_number_is_cut_off(width: int) -> None:
     for value in result.summary().loc["histogram"].dropna().iloc[:-2]:
         assert f"{value:.4f}" in text
     assert text.count("histogram") == {60: 3, 80: 2, 200: 1}[width]
+
+
+def test_a_person_gets_fewer_digits_than_a_file(monkeypatch, capsys) -> None:
+    table = pd.DataFrame({"item": ["a"], "expected": [3.760519821884435]})
+    table_writer(None, "lists")(table)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    table_writer(None, "lists")(table)
+    assert capsys.readouterr().out.splitlines()[1::2] == ["a,3.760519821884435", "a,3.7605"]

@@ -98,11 +98,12 @@ def tune(
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Search the parameters of a model on inner splits of the ratings.
+    """Search the parameters of a model.
 
-    The defaults are tried first. The table shows the best settings, and the line below it how to
-    fit the winner. Its value is the best of many and a little too good: hold ratings back to know
-    how good it is. Ctrl-C shows what was tried until then, and makes the exit code 130.
+    They are compared on inner splits of the ratings, the defaults first. The table shows the best
+    settings, and the line below it how to fit the winner. Its value is the best of many and a
+    little too good: hold ratings back to know how good it is. Ctrl-C shows what was tried until
+    then, and makes the exit code 130.
     """
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import tune_model

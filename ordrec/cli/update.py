@@ -36,7 +36,7 @@ def update(
     max_memory: MemoryOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Take further ratings into a model, in seconds, and save the result.
+    """Take further ratings into a model.
 
     The ratings may be by users and of items that the model does not know yet. A rating of an item
     that the user has rated before replaces the old one. What the model learnt from everybody stays
