@@ -139,6 +139,7 @@ class Bare:
         ("bias", {"method": "grid"}, "a grid needs lists of values: user_damping is a range"),
         ("bias", {"n_trials": 0}, "n_trials must be at least 1"),
         ("bias", {"metric": "log_loss"}, "none of the metrics log_loss applies to BiasModel"),
+        (BiasModel, {}, r"model 'BiasModel' is a class: make a model of it with \(\)"),
         (Bare(), {}, "Bare has no get_params and set_params"),
     ],
 )

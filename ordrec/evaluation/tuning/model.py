@@ -127,7 +127,8 @@ def tune_model(
     (3, True)
     """
     ratings = as_ratings(ratings)
-    blank = measurable_model(str(model), model, seed)
+    name = getattr(model, "__name__", type(model).__name__)
+    blank = measurable_model(name, model, seed)
     if not (hasattr(blank, "get_params") and hasattr(blank, "set_params")):
         raise ArgumentError(
             f"{type(blank).__name__} has no get_params and set_params, by which parameters are "
