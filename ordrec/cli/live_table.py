@@ -37,12 +37,17 @@ class live_table:
             self._task, completed=done, total=total, description=text
         )
 
-    def show(self, table: Any) -> None:
-        """Show a table below the bar, in place of the one before."""
+    def show(self, *tables: Any) -> None:
+        """Show tables below the bar, in place of those before."""
         if self.shown:
             from rich.console import Group
 
-            self._live.update(Group(self._bar, table))
+            self._live.update(Group(self._bar, *tables))
+
+    @property
+    def width(self) -> int:
+        """Characters in a line of the terminal."""
+        return self._live.console.width
 
     @property
     def plain(self) -> bool:

@@ -130,6 +130,8 @@ def measurable_model(name: str, model: Any, seed: int) -> Any:
             model = make_model(model, random_state=seed)
         except ArgumentError:  # it has no random_state
             model = make_model(model)
+    if isinstance(model, type):
+        raise ArgumentError(f"model {name!r} is a class: make a model of it with ()")
     if not hasattr(model, "predict") and not hasattr(model, "scores"):
         raise ArgumentError(
             f"model {name!r} has neither predict(users, items) nor scores(users, items)"
