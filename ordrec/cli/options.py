@@ -83,9 +83,17 @@ def engine_of(engine: str, scheduler: str | None) -> Engine:
 
 def loaded(model: Path, max_memory: float | None) -> Any:
     """Load a model file within a limit on memory, the usual one if None."""
+    from ordrec.errors import ArgumentError
+    from ordrec.ordinal.storable import storable_kinds
     from ordrec.persistence import load
 
-    return load(model) if max_memory is None else load(model, max_memory=max_memory)
+    found = load(model) if max_memory is None else load(model, max_memory=max_memory)
+    if type(found).__name__ in storable_kinds():
+        raise ArgumentError(
+            f"{model}: a {type(found).__name__} predicts from features, not for users and items: "
+            "use it from Python, by ordrec.persistence.load"
+        )
+    return found
 
 
 def ratings_of(data: str, offline: bool) -> Ratings:
