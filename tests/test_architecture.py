@@ -35,7 +35,7 @@ ROOMS = [
 # predictor's own methods use them.
 ROOMS_OF_RECOMMEND = [
     ["protocols", "base", "registry", "units", "pair_table", "top_n"],
-    ["lists", "part_folder"],
+    ["lists", "part_folder", "uncertainty"],
     ["all_lists"],
     ["baselines", "adapters", "thresholds", "choice"],
     ["process", "factors", "recommender"],

@@ -31,3 +31,4 @@ from .registry import model_names as model_names
 from .registry import register_model as register_model
 from .relevance import RelevanceRanker as RelevanceRanker
 from .thresholds.model import PersonalThresholds as PersonalThresholds
+from .uncertainty.conformal import ConformalRatings as ConformalRatings

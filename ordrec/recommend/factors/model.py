@@ -61,6 +61,7 @@ from ordrec.recommend.factors.state import (
     factors_to_state,
 )
 from ordrec.recommend.factors.version_0_1 import AllThresholdRows
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["OrdinalFactors"]
 
@@ -72,7 +73,7 @@ DATED_SWEEPS = 8
 
 
 @dataclass(eq=False)
-class OrdinalFactors(IdMappedModel):
+class OrdinalFactors(IdMappedModel, DistributionModel):
     """Ordinal matrix factorisation: a sequential logit with factors and personal steps.
 
     For data of any size: memory and time grow with the number of ratings. Fits in a few

@@ -26,6 +26,7 @@ from ordrec.recommend.predictor.state import predictor_from_state, predictor_to_
 from ordrec.recommend.process_model.model import ProcessPredictor
 from ordrec.recommend.process_model.state import checked_parameters
 from ordrec.recommend.top_n import Order
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["RatingPredictor", "fast_predictor"]
 
@@ -36,7 +37,7 @@ HELD_OUT = 0.15  # of the ratings, on which the pool is learnt
 
 
 @dataclass(eq=False)
-class RatingPredictor(IdMappedModel):
+class RatingPredictor(IdMappedModel, DistributionModel):
     """Predict rating distributions: a Gaussian process pooled with ordinal factors.
 
     The process (`ProcessPredictor`) knows each rating of a user and of an item; the factors

@@ -38,6 +38,7 @@ from ordrec.recommend.recommender.members import new_choice_model, new_rating_mo
 from ordrec.recommend.recommender.pick_calibration import calibrated_picks
 from ordrec.recommend.recommender.reasons import RecommendationReasons
 from ordrec.recommend.recommender.taste import Taste, liked_from, taste_of
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["Recommender"]
 
@@ -47,7 +48,7 @@ CHOICE, RATING = "choice.", "rating."  # prefixes of arrays in a file
 
 
 @dataclass(eq=False)
-class Recommender(ListingModel):
+class Recommender(ListingModel, DistributionModel):
     """Recommends items by what users pick and how they will rate it.
 
     A choice model says which items a user is likely to pick, a rating model how they would rate
