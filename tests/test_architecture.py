@@ -37,7 +37,7 @@ ROOMS = [
 # predictor's own methods use them.
 ROOMS_OF_RECOMMEND = [
     ["protocols", "base", "registry", "units", "pair_table", "top_n"],
-    ["lists", "part_folder"],
+    ["lists", "part_folder", "uncertainty"],
     ["all_lists", "answers"],
     ["baselines", "adapters", "thresholds", "choice"],
     ["recommender"],

@@ -32,3 +32,4 @@ from .scans.held_out import HeldOut as HeldOut
 from .scans.predictions import ScanPredictions as ScanPredictions
 from .scans.predictions import predict_scan as predict_scan
 from .thresholds.model import PersonalThresholds as PersonalThresholds
+from .uncertainty.conformal import ConformalRatings as ConformalRatings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -94,6 +95,16 @@ class NPSVOR(KernelMixin, ProximityModel):
     array([1, 2, 3])
     """
 
+    stored: ClassVar = {
+        "dual_coef_": "nr",
+        "intercept_": "r",
+        "objective_": "",
+        "dual_gap_": "",
+        "violation_": "",
+        "n_iter_": "",
+        "converged_": "",
+        "left_out_": "",
+    }
     remedy_of_constants: ClassVar[str] = "raise C1"
 
     def __init__(
@@ -209,6 +220,9 @@ class NPSVOR(KernelMixin, ProximityModel):
         X = self._validate_predict(X)
         values = self._expanded(X, self.dual_coef_) + self.intercept_
         return np.where(np.isnan(self.intercept_), np.inf, np.abs(values))
+
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        self.support_ = self._rows
 
     def _check_parameters(self) -> tuple[float, float]:
         C2 = self.C1 if self.C2 is None else self.C2

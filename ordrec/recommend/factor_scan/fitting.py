@@ -155,7 +155,8 @@ class _Fit:
             ScanFit(
                 name, reversed_from, self.blocks, level_counts, item_counts,
                 np.hstack([item_features, item_side]), FF, (n_user_side, item_side.shape[1]),
-                model.rank or usual_rank(n_ratings), model.random_state, max(1, n_ratings // SAMPLE),
+                model.rank or usual_rank(n_ratings), model.random_state,
+                max(1, n_ratings // SAMPLE),
             )
             for name, reversed_from in (("up", None), ("down", last))[: 1 + model.symmetric]
         ]  # fmt: skip

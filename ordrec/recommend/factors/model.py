@@ -66,6 +66,7 @@ from ordrec.recommend.factors.state import (
 from ordrec.recommend.factors.version_0_1 import AllThresholdRows
 from ordrec.recommend.lists import item_titles, with_new_titles
 from ordrec.recommend.recommender.choice_stage import ChoiceStage, RatingAnswers
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["OrdinalFactors", "usual_rank"]
 
@@ -75,7 +76,7 @@ DATED_SWEEPS = 8
 
 
 @dataclass(eq=False)
-class OrdinalFactors(RatingAnswers):
+class OrdinalFactors(RatingAnswers, DistributionModel):
     """Ordinal matrix factorisation: a sequential logit with factors and personal steps.
 
     For data of any size: memory and time grow with the number of ratings. Fits in a few

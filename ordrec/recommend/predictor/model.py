@@ -23,6 +23,7 @@ from ordrec.recommend.predictor.state import predictor_from_state, predictor_to_
 from ordrec.recommend.process_model.model import ProcessPredictor
 from ordrec.recommend.process_model.state import checked_parameters
 from ordrec.recommend.recommender.choice_stage import ChoiceStage, RatingAnswers
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["RatingPredictor", "fast_predictor"]
 
@@ -32,7 +33,7 @@ UNLIMITED = 1e6  # gigabytes
 
 
 @dataclass(eq=False)
-class RatingPredictor(RatingAnswers):
+class RatingPredictor(RatingAnswers, DistributionModel):
     """Predict rating distributions: a Gaussian process pooled with ordinal factors.
 
     The process (`ProcessPredictor`) knows each rating of a user and of an item; the factors
