@@ -183,9 +183,10 @@ class ORBoost(_Boosted):
         absolute errors, or at the two ends of its rank, which aims at few errors.
     base : {"sigmoid", "perceptron", "stump"}, learner or classifier
         The members of the ensemble. Sigmoids and perceptrons are trained by random coordinate
-        descent and need features of comparable scale; pass a `PerceptronRCD` or `SigmoidRCD`
-        to set the number of steps. A scikit-learn classifier is trained on two classes with
-        sample weights.
+        descent and need features of comparable scale; the search is not quite that of the
+        authors' program, which ``PerceptronRCD(published=True)`` and
+        ``SigmoidRCD(published=True)`` have. A scikit-learn classifier is trained on two classes
+        with sample weights.
     n_estimators : int
         Number of rounds, the paper's T.
     gamma : float
