@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
+from ordrec.evaluation.example_users import ExampleUser
 from ordrec.evaluation.significance.against_best import COLUMNS as COMPARISON_COLUMNS
 from ordrec.evaluation.tidy_result import TidyResult
 from ordrec.files import write_text
@@ -69,6 +70,8 @@ class EvaluationResult(TidyResult):
     distributions : dict of str
         Levels and predicted distributions of the test ratings, for each model that has them, if
         ``keep_distributions`` was set.
+    examples : dict of str
+        Five users as each model sees them, in its first fold (`ExampleUser`), likewise.
     """
 
     frame: pd.DataFrame
@@ -82,6 +85,7 @@ class EvaluationResult(TidyResult):
     failures: pd.DataFrame = field(default_factory=pd.DataFrame)
     manifest: dict[str, Any] = field(default_factory=dict)
     distributions: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    examples: dict[str, list[ExampleUser]] = field(default_factory=dict)
 
     @property
     def user_groups(self) -> list[str]:
@@ -123,6 +127,24 @@ class EvaluationResult(TidyResult):
         keys = zip(chosen["metric"].astype(str), chosen["model"].astype(str), strict=True)
         found = zip(half.tolist(), tied.tolist(), strict=True)
         return {key: Standing(*each) for key, each in zip(keys, found, strict=True)}
+
+    def intervals(self, average: str = "micro", users: str = "all") -> pd.DataFrame:
+        """Return the values of `summary`, one row each, with their intervals and verdicts.
+
+        Returns
+        -------
+        DataFrame
+            ``metric``, ``model``, ``value``, ``low``, ``high`` and ``verdict`` ("best", "tied",
+            "worse"); the last three are empty where nothing was tested.
+        """
+        averages = self.averages(average)
+        means = self.summary(average, users)[list(averages)].rename_axis("model").reset_index()
+        values = means.melt("model", var_name="metric", value_name="value").dropna()
+        tested = self.comparison[self.comparison["users"] == users]
+        tested = tested[tested["average"] == tested["metric"].map(averages)]
+        columns = ["metric", "model", "low", "high", "verdict"]
+        joined = values.merge(tested[columns], how="left", on=["metric", "model"])
+        return joined.astype({"low": float, "high": float}).fillna({"verdict": ""})
 
     def caption(self, average: str = "micro", users: str = "all") -> str:
         """Return a text about `summary`: data, split, cold counts, decisions, averages."""
