@@ -40,7 +40,7 @@ def verdict(result: EvaluationResult) -> list[str]:
     >>> from ordrec.evaluation import evaluate
     >>> result = evaluate(synthetic_ratings(60, 40, n_ratings=1200, seed=0), ["mean", "bias"])
     >>> print(verdict(result)[0])  # doctest: +ELLIPSIS
-    bias predicts ratings best: its rmse of 0... is 0... below that of mean, the next best, which
+    bias predicts ratings best: its rmse of ... is ... below that of mean, the next best, which
     is more than chance can explain.
     """
     metrics = main_metrics(result)
