@@ -123,6 +123,7 @@ __all__ = [
     "UserSums",
     "as_losses",
     "decide",
+    "direction",
     "higher_is_better",
     "measure_from_name",
     "metric_names",
@@ -339,6 +340,20 @@ def higher_is_better(metric: str) -> bool:
     """
     measure = _known(metric)
     return measure is not None and measure.higher_is_better
+
+
+def direction(metric: str) -> str:
+    """Return an arrow that says where better values of a metric are: "↑", "↓", or "→ 1".
+
+    Examples
+    --------
+    >>> direction("rmse"), direction("ndcg@10"), direction("pick_calibration@10")
+    ('↓', '↑', '→ 1')
+    """
+    measure = _known(metric)
+    if measure is not None and measure.ideal is not None:
+        return f"→ {measure.ideal:g}"
+    return "↑" if higher_is_better(metric) else "↓"
 
 
 def as_losses(metric: str, values: Any) -> Any:
