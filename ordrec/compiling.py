@@ -9,6 +9,9 @@ once more together with it. A call from Python costs half a microsecond.
 numba keeps compiled code beside the source or in the user's cache folder. Where it can write to
 neither (a read-only install and no writable home), it refuses to compile anything that is to be
 kept; here a temporary folder takes their place.
+
+numba tells when it compiles (and not when it only loads what it kept); `ordrec.progress` shows it,
+and does not count it as work.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from numba import config, njit
+from numba.core import event
+
+from ordrec.progress import compiling_began, compiling_ended
 
 __all__ = ["compiled", "inner"]
 
@@ -51,7 +57,19 @@ def _private_folder(parent: Path) -> Path:
     return folder
 
 
+class _Told(event.Listener):
+    """Hands on when compiling begins and ends."""
+
+    def on_start(self, event: event.Event) -> None:
+        function = getattr(event.data.get("dispatcher"), "py_func", None)
+        compiling_began(getattr(function, "__name__", "a function"))
+
+    def on_end(self, event: event.Event) -> None:
+        compiling_ended()
+
+
 _use_a_writable_cache()
+event.register("numba:compile", _Told())
 
 # The wrapper for C, which nothing here needs, takes a fifth of the time of a small function.
 _WITHOUT_C: Any = {"no_cfunc_wrapper": True}

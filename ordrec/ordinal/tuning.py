@@ -22,6 +22,8 @@ from sklearn.utils.validation import indexable
 from ordrec.kernels import Kernel, Precomputed, kernel_for
 from ordrec.ordinal.base import check_gram
 from ordrec.parallel import Engine, run_all
+from ordrec.progress import progress as showing
+from ordrec.progress import report
 
 __all__ = ["Tuned", "tune"]
 
@@ -71,6 +73,7 @@ def tune(
     n_jobs: int | None = ...,
     engine: Engine | str | None = ...,
     progress: Progress | None = ...,
+    verbose: bool | None = ...,
 ) -> Tuned: ...
 
 
@@ -86,6 +89,7 @@ def tune(
     n_jobs: int | None = ...,
     engine: Engine | str | None = ...,
     progress: Progress | None = ...,
+    verbose: bool | None = ...,
 ) -> dict[str, Tuned]: ...
 
 
@@ -100,6 +104,7 @@ def tune(
     n_jobs: int | None = None,
     engine: Engine | str | None = None,
     progress: Progress | None = None,
+    verbose: bool | None = None,
 ) -> Tuned | dict[str, Tuned]:
     """Choose parameters of a kernel estimator by cross-validation.
 
@@ -129,6 +134,8 @@ def tune(
     progress : callable, optional
         Called as ``progress(done, total, text)`` after each kernel and fold. The total grows
         when a finer grid follows, as it depends on the results of the first.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Returns
     -------
@@ -151,9 +158,18 @@ def tune(
         raise ValueError(f'metric must be "mae" or "mze", or a sequence of them, got {metric!r}')
     search = _Search(estimator, X, y, cv, metrics)
     measured = _Measured(search, engine or "threads", n_jobs, progress)
+    with showing("tune", verbose):
+        found = _found(measured, estimator, grid, X, y)
+    return found[metric] if isinstance(metric, str) else found
+
+
+def _found(
+    measured: _Measured, estimator: Any, grid: str | Mapping[str, Any], X: Any, y: Any
+) -> dict[str, Tuned]:
+    """What the search finds, by metric."""
     fitted: list[tuple[dict[str, Any], Any]] = []  # estimators, by their parameters
     found: dict[str, Tuned] = {}
-    for name in metrics:
+    for name in measured.search.metrics:
         tables: list[pd.DataFrame] = []
         for stage, settings in enumerate(_stages(estimator, grid, tables)):
             errors = measured.errors(settings)[name]
@@ -171,7 +187,7 @@ def tune(
             fitted.append((best, chosen))
         score = float(tables[-1]["score"].iloc[winner])
         found[name] = Tuned(best, score, chosen, pd.concat(tables, ignore_index=True))
-    return found[metric] if isinstance(metric, str) else found
+    return found
 
 
 class _Measured:
@@ -202,7 +218,7 @@ class _Measured:
             shared=(self.search,),
             engine=self.engine,
             n_jobs=self.n_jobs,
-            progress=None if self.progress is None else self._report,
+            progress=self._report,
             label=repr,
         )
         for task, of_metrics in zip(tasks, found, strict=True):
@@ -213,8 +229,9 @@ class _Measured:
         return errors
 
     def _report(self, done: int, total: int, text: str) -> None:
-        assert self.progress is not None
-        self.progress(self.done + done, self.done + total, text)
+        report(self.done + done, self.done + total, text)
+        if self.progress is not None:
+            self.progress(self.done + done, self.done + total, text)
 
 
 def _stages(

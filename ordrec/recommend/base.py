@@ -149,7 +149,9 @@ class IdMappedModel:
         self._check_fitted()
         arrays = ids_to_arrays("user_ids", self.user_ids_)
         arrays |= ids_to_arrays("item_ids", self.item_ids_)
-        return arrays, {"parameters": self._parameters(), "scale": self.scale_.to_json()}
+        parameters = self._parameters()
+        parameters.pop("verbose", None)  # how it was fitted, not what
+        return arrays, {"parameters": parameters, "scale": self.scale_.to_json()}
 
     def _parameters(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -171,6 +173,8 @@ class IdMappedModel:
         """
         checked = {}
         for field in fields(cls):  # type: ignore[arg-type]
+            if field.name == "verbose":
+                continue
             value: Any = parameters[field.name]
             kind: Any = type(field.default)
             if field.default is None and type(value) in (int, float):

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -49,6 +49,7 @@ from ordrec.errors import ArgumentError
 from ordrec.features.side_features import SideEncoder, side_encoders
 from ordrec.ordinal.decisions import decide
 from ordrec.parallel import loop_threads, one_blas_thread, worker_count
+from ordrec.progress import report, shows_progress
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.explanation import Influence
 from ordrec.recommend.answers.further_ratings import with_further_ratings
@@ -72,6 +73,7 @@ __all__ = ["OrdinalFactors"]
 RANK, LARGER_RANK = 32, 64
 MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger rank pays
 DATED_SWEEPS = 8
+UNDATED = 0.5  # about which share of the time the other sweeps take
 
 
 @dataclass(eq=False)
@@ -110,6 +112,8 @@ class OrdinalFactors(RatingAnswers):
         Threads; -1 means all cores.
     random_state : int
         Seed of the starting factors.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -149,7 +153,9 @@ class OrdinalFactors(RatingAnswers):
     decision: Literal["median", "mode", "mean"] = "median"
     n_jobs: int | None = None
     random_state: int = 0
+    verbose: bool | None = field(default=None, repr=False)
 
+    @shows_progress
     def fit(self, ratings: Ratings) -> OrdinalFactors:
         """Learn factors, steps and priors."""
         self._check_parameters()
@@ -163,12 +169,15 @@ class OrdinalFactors(RatingAnswers):
         tasks = [task, task.reversed()] if self.symmetric else [task]
         fitted, dated, losses = [], [], []
         with loop_threads(worker_count(self.n_jobs)) as threads:
-            for own in tasks:
+            for number, own in enumerate(tasks):
                 fit = Fit(own, rank, self.random_state, threads)
+                report(number, len(tasks), span=1.0 if own.times is None else UNDATED)
                 losses.append(fit.converge(self.n_iter))
                 if own.times is not None:
                     later = fit.dated()
-                    for _ in range(DATED_SWEEPS):
+                    for sweep in range(DATED_SWEEPS):
+                        done = number + UNDATED + (1.0 - UNDATED) * sweep / DATED_SWEEPS
+                        report(done, len(tasks), f"dated sweep {sweep + 1}")
                         later.sweep()
                     dated.append(later.direction())
                 fitted.append(fit.direction())
@@ -405,9 +414,8 @@ class OrdinalFactors(RatingAnswers):
         def known_of(users: pd.Index) -> pd.DataFrame:
             return self._history.frame_of(users, self.user_ids_, self.item_ids_, self.scale_)
 
-        return self.fold_in(
-            with_further_ratings(known_of, user, item, rating, timestamp, self.scale_)
-        )
+        more = with_further_ratings(known_of, user, item, rating, timestamp, self.scale_)
+        return self.fold_in(more)
 
     def without_users(self) -> OrdinalFactors:
         """Return a model without its training users, small and quick, to fold others in."""
@@ -433,7 +441,7 @@ class OrdinalFactors(RatingAnswers):
 
     @classmethod
     def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        defaults = {field.name: field.default for field in fields(cls)}
+        defaults = {own.name: own.default for own in fields(cls)}
         return checked_factor_parameters(parameters, defaults)
 
     @classmethod

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.parallel import one_blas_thread, run_all
+from ordrec.progress import report, shows_progress
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel
 from ordrec.recommend.baselines.bias import BiasModel
@@ -98,6 +99,7 @@ class PerUserPredictor(IdMappedModel):
     engine: Any = None
 
     @one_blas_thread()
+    @shows_progress
     def fit(self, ratings: Ratings, users: Any = None) -> PerUserPredictor:
         """Build the shared table and fit every user's model.
 
@@ -212,6 +214,7 @@ class PerUserPredictor(IdMappedModel):
             shared=(self._source, *shared),
             engine=self.engine or "threads",
             n_jobs=self.n_jobs,
+            progress=lambda done, total, _: report(done, total, "models of users"),
             label=lambda chunk: f"users {chunk[0][0]} to {chunk[-1][0]}",
         )
         return [each for chunk in found for each in chunk]
