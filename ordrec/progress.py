@@ -22,12 +22,12 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
-__all__ = ["Stage", "progress", "report", "shows_progress", "work_clock"]
+__all__ = ["Stage", "progress", "report", "shows_progress", "tracked", "work_clock"]
 
 DELAY = 2.0  # seconds before anything is shown
 REWRITTEN = 0.25  # seconds between two lines on a terminal
@@ -38,6 +38,7 @@ CLEAR = "\r\x1b[K"
 
 clock = time.perf_counter
 Show = Callable[[str], None]
+Thing = TypeVar("Thing")
 
 
 # ---- what is reported ------------------------------------------------------------------------
@@ -78,7 +79,7 @@ def progress(name: str, verbose: bool | None = None, show: Show | None = None) -
     try:
         yield stage
     finally:
-        line.leave()
+        line.leave(stage)
         _Line.current = before
         if own:
             line.close()
@@ -100,6 +101,20 @@ def report(done: float, total: float | None = None, text: str = "", *, span: flo
     if line is not None and line.shown and _may_show():
         line.stages[-1].set(done, total, text, span)
         line.draw()
+
+
+def tracked(things: Sequence[Thing], text: str) -> Iterator[Thing]:
+    """Yield things one after the other, as a stage in which each takes the same time.
+
+    Examples
+    --------
+    >>> sum(tracked(range(4), "number"))
+    6
+    """
+    with progress(""):
+        for number, thing in enumerate(things):
+            report(number, len(things), f"{text} {number + 1}")
+            yield thing
 
 
 def shows_progress(fit: Any) -> Any:
@@ -214,10 +229,11 @@ class _Line:
             self.stages.append(Stage(name))
         return self.stages[-1]
 
-    def leave(self) -> None:
-        """End the innermost stage."""
+    def leave(self, stage: Stage) -> None:
+        """End a stage, and those within it that an error left open."""
         with self._lock:
-            self.stages.pop()
+            if stage in self.stages:
+                del self.stages[self.stages.index(stage) :]
 
     def draw(self) -> None:
         """Show the line if it is time to."""

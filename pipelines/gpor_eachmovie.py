@@ -4,8 +4,9 @@ The ratings of user 52647 (449 movies) are the labels, those of the 1500 users w
 the same movies the features, compared by Pearson's correlation. Missing ratings are the movie's
 mean, or the weighted low-rank estimate of rank 20. SVORIM (C by five-fold cross-validation)
 against GPOR with Laplace's approximation and with EP; 50 to 300 training movies, 20 draws, box
-plots. The digits are missing in the scan of the paper: user, sizes and draws are not checked
-against the print, and only its conclusions in words can be compared.
+plots. The paper predicts the most probable rank; the median, which is better for absolute errors,
+stands beside it. The digits are missing in the scan of the paper: user, sizes and draws are not
+checked against the print, and only its conclusions in words can be compared.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from ordrec.report.html import FigureSection
 NAME = "gpor-eachmovie"
 TITLE = "A user's ratings on EachMovie: mean imputation against a low-rank estimate"
 SOURCE = "Chu and Ghahramani 2005, section 6.3"
-TIME = "about three minutes"
+TIME = "about six minutes"
 
 USER, N_USERS = 52647, 1500
 SIZES = [50, 100, 150, 200, 250, 300]
 GRID = {"C": 10.0 ** np.arange(-3, 4)}
+INFERENCES = [("Laplace", "laplace"), ("EP", "ep")]
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
@@ -47,10 +49,12 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     ]
     models = {
         "SVM": CrossValidated(SVORIM(kernel="linear"), GRID, "mae", standardise=False),
-        "Laplace": GPOR(kernel="linear", inference="laplace", decision="median"),
+        **{
+            f"{name}, {decision}": GPOR(kernel="linear", inference=inference, decision=decision)
+            for name, inference in INFERENCES[: 1 if quick else None]
+            for decision in ("mode", "median")
+        },
     }
-    if not quick:
-        models["EP"] = GPOR(kernel="linear", inference="ep", decision="median")
     result = Experiment(models, problems, store=out / "cells").run(n_jobs=jobs)
     share = float(np.mean(~np.isnan(observed_matrix(ratings, USER, N_USERS))))
     findings = [f"observed: {share:.2%} of the {problems[0].table.y.size} x {N_USERS} matrix"]
@@ -62,6 +66,11 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
             f"{model}: MAE {mean[model]:.4f} with means, {low_rank[model]:.4f} with the low-rank "
             f"estimate, {low_rank[model] / mean[model] - 1:+.1%} (published: an improvement)"
         )
+    best = mean.filter(like="mode").min()
+    findings.append(
+        f"with means: SVM {mean['SVM']:.4f}, the better process with its mode {best:.4f} "
+        "(published: SVM a bit more accurate)"
+    )
     sections = [
         FigureSection(
             f"{metric}, {problem.name}",

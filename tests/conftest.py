@@ -1,4 +1,8 @@
-"""What all tests share: where the real data sets are, and reproducible hypothesis runs."""
+"""What all tests share: where the real data sets are, and how hypothesis draws its examples.
+
+Runs are reproducible, except with ORDREC_HYPOTHESIS=explore, which draws other and more examples
+each time and prints how to repeat a failure. "first failure" does not look for a smaller one.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -18,7 +22,11 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("ordrec")
+settings.register_profile("explore", settings.get_profile("ordrec"), derandomize=False,
+                          max_examples=500, print_blob=True)  # fmt: skip
+settings.register_profile("first failure", settings.get_profile("ordrec"),
+                          phases=[Phase.explicit, Phase.generate])  # fmt: skip
+settings.load_profile(os.environ.get("ORDREC_HYPOTHESIS", "ordrec"))
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ ROOMS = [
     "recommend",
     "evaluation",
     "report",
+    "serve",
     "experiments",
     "cli",
 ]
@@ -41,7 +42,7 @@ ROOMS_OF_RECOMMEND = [
     ["baselines", "adapters", "thresholds", "choice"],
     ["recommender"],
     ["process", "factors"],
-    ["process_model"],
+    ["process_model", "factor_scan"],
     ["predictor", "per_user"],
     ["relevance", "bulk"],
 ]
@@ -118,7 +119,7 @@ def test_no_file_is_named_after_nothing() -> None:
 
 
 def test_import_is_light() -> None:
-    heavy = ["numba", "sklearn", "matplotlib", "implicit", "pandas", "dask"]
+    heavy = ["numba", "sklearn", "matplotlib", "implicit", "pandas", "dask", "fastapi"]
     code = f"import ordrec, ordrec.cli, sys; print([m for m in {heavy!r} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -17,6 +17,10 @@ from ordrec.cli.lists import explain, recommend, similar
 from ordrec.cli.models import fit, predict
 from ordrec.cli.reproduce import reproduce
 from ordrec.cli.scan import partition, predict_all
+from ordrec.cli.serve import serve
+from ordrec.cli.tune import tune
+from ordrec.cli.update import update
+from ordrec.cli.wording import in_options
 from ordrec.errors import OrdrecError, shortened
 
 __all__ = ["app", "main"]
@@ -36,8 +40,11 @@ app.command()(predict)
 app.command("predict-all")(predict_all)
 app.command()(recommend)
 app.command()(explain)
+app.command()(update)
 app.command()(similar)
+app.command()(serve)
 app.command()(evaluate)
+app.command()(tune)
 app.command()(reproduce)
 data_app.command("list")(list_data)
 data_app.command("describe")(describe_data)
@@ -57,8 +64,14 @@ def _root(
         raise typer.Exit
 
 
-def main() -> None:
-    """Run the command line; errors are one line on standard error and exit code 2."""
+def main(words: list[str] | None = None) -> None:
+    """Run the command line; errors are one line on standard error and exit code 2.
+
+    Parameters
+    ----------
+    words : list of str, optional
+        The words after ``ordrec``; by default those that the program was started with.
+    """
     signal.signal(signal.SIGTERM, _interrupt)
     for stream in (sys.stdout, sys.stderr):
         # a terminal that cannot show a character shows "?" instead
@@ -67,18 +80,20 @@ def main() -> None:
     sys.stdout = sys.stdout or _ClosedOutput()
     warnings.showwarning = _say  # type: ignore[assignment]
     try:
-        code = app(standalone_mode=False)
+        code = app(words, standalone_mode=False)
         sys.stdout.flush()  # here, where an error still has an effect on the exit code
     except OrdrecError as error:
         _refuse(str(error), 2)
     except (KeyboardInterrupt, BrokenPipeError):
-        sys.exit(130)
+        _leave_interrupted()
     except OSError as error:  # names that are too long, folders without permission, full disks
         _refuse(
             f"{error.filename or 'the output'}: {error.strerror or error}: name another place", 2
         )
     except Exception as error:
         # Wrong usage: click and its copy inside typer raise classes without a common base.
+        if type(error).__name__ == "Abort":  # Ctrl-C in the words of earlier versions of typer
+            _leave_interrupted()
         if not hasattr(error, "format_message"):
             raise
         if "NoArgsIsHelp" in type(error).__name__:
@@ -87,6 +102,8 @@ def main() -> None:
             message = error.format_message().rstrip(". ")  # type: ignore[attr-defined]
             _refuse(f"{message}: see 'ordrec --help'", error.exit_code)  # type: ignore[attr-defined]
         code = 2
+    if code == 130:
+        _leave_interrupted()
     sys.exit(code or 0)
 
 
@@ -97,6 +114,13 @@ class _ClosedOutput(io.TextIOBase):
         raise OSError(errno.EBADF, "is closed", "standard output")
 
 
+def _leave_interrupted() -> None:
+    from ordrec.parallel.interrupts import forget_interrupt
+
+    forget_interrupt()
+    sys.exit(130)
+
+
 def _interrupt(number: int, frame: object) -> None:
     """Make a signal to terminate end the work as Ctrl-C does, with what is finished kept."""
     raise KeyboardInterrupt
@@ -104,10 +128,10 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _say(message: Warning | str, *_: Any) -> None:
     """Show a warning as one line, without the place in the source."""
-    print(f"ordrec: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"ordrec: {in_options(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 def _refuse(message: str, code: int) -> None:
-    line = " ".join(message.split())
+    line = in_options(" ".join(message.split()))
     print(f"ordrec: {shortened(line)}", file=sys.stderr)
     sys.exit(code)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordrec.cli.chosen_models import ClassOption, loaded
 from ordrec.cli.options import (
     EngineOption,
     JobsOption,
@@ -17,7 +18,6 @@ from ordrec.cli.options import (
     SchedulerOption,
     TableOption,
     engine_of,
-    loaded,
     progress_bar,
 )
 from ordrec.cli.outputs import OverwriteOption, check_output, table_writer
@@ -78,6 +78,7 @@ def recommend(
     include_rated: Annotated[
         bool, typer.Option("--include-rated", help="Also list items that the user has rated.")
     ] = False,
+    own_class: ClassOption = None,
     max_memory: MemoryOption = None,
     output: TableOption = None,
     overwrite: OverwriteOption = False,
@@ -102,7 +103,7 @@ def recommend(
     inputs = [Path(place) for place in (model, many, exclude, only) if place is not None]
     if output is not None:
         check_output(output, "lists", inputs, overwrite=overwrite)
-    fitted = loaded(model, max_memory)
+    fitted = loaded(model, max_memory, own_class)
     _must_have(fitted, "recommend")
     options: dict[str, Any] = {}
     for name, file in (("exclude", exclude), ("only", only)):
@@ -162,6 +163,7 @@ def explain(
             "-n", metavar="N", help="Number of own ratings; the others are summed in one row."
         ),
     ] = 20,
+    own_class: ClassOption = None,
     max_memory: MemoryOption = None,
     output: TableOption = None,
     overwrite: OverwriteOption = False,
@@ -175,12 +177,12 @@ def explain(
     (like).
     """
     from ordrec.errors import ArgumentError
-    from ordrec.recommend.pair_table import seconds_of
+    from ordrec.ratings.times import seconds_of
 
     write = table_writer(output, "reasons", inputs=[model], overwrite=overwrite)
     if n < 1:
         raise ArgumentError(f"-n must be at least 1, got {n}")
-    fitted = loaded(model, max_memory)
+    fitted = loaded(model, max_memory, own_class)
     _must_have(fitted, "explain")
     user_id = _id_of(fitted.user_ids_, user, "--user")
     item_id = _id_of(fitted.item_ids_, item, "--item")

@@ -1,4 +1,4 @@
-"""Arguments and helpers shared by the commands: reading, settings, progress, the console."""
+"""Arguments and helpers shared by the commands: settings, progress, the console."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ordrec.progress import Stage, progress, report
 
 if TYPE_CHECKING:
     from ordrec.parallel import Engine
-    from ordrec.ratings import Ratings
 
 DataArgument = Annotated[
     str,
@@ -82,36 +81,6 @@ def engine_of(engine: str, scheduler: str | None) -> Engine:
     if engine not in ("auto", "dask"):
         raise ArgumentError(f"--scheduler is for --engine dask, not {engine}")
     return Engine("dask", scheduler)
-
-
-def loaded(model: Path, max_memory: float | None) -> Any:
-    """Load a model file within a limit on memory, the usual one if None."""
-    from ordrec.persistence import load
-
-    return load(model) if max_memory is None else load(model, max_memory=max_memory)
-
-
-def ratings_of(data: str, offline: bool) -> Ratings:
-    """Load ratings by the name of a data set or by path."""
-    from ordrec.datasets import list_datasets, load_dataset, load_path
-    from ordrec.errors import ArgumentError, DataError, DatasetMissing
-    from ordrec.ratings import Ratings
-    from ordrec.ratings.partitions import MANIFEST
-
-    if data in list_datasets():
-        loaded = load_dataset(data, offline=offline)
-    elif (Path(data) / MANIFEST).is_file():
-        loaded = Ratings.scan(data).collect()
-    elif Path(data).exists():
-        loaded = load_path(data)
-    elif any(mark in data for mark in "/\\.") or not data:
-        raise DatasetMissing(f"{data!r}: no such file or folder")
-    else:
-        load_dataset(data)  # raises the message with the nearest names
-        raise ArgumentError(f"unknown data set {data!r}")
-    if not isinstance(loaded, Ratings):
-        raise DataError(f"{data} holds a {type(loaded).__name__}, not ratings")
-    return loaded
 
 
 def place_of(data: str) -> Path:

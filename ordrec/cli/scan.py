@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ordrec.cli.chosen_models import ClassOption, loaded
 from ordrec.cli.options import (
     DataArgument,
     EngineOption,
@@ -14,31 +15,31 @@ from ordrec.cli.options import (
     MemoryOption,
     ModelArgument,
     NoBarOption,
-    OfflineOption,
     SchedulerOption,
     engine_of,
-    loaded,
     progress_bar,
-    ratings_of,
 )
+from ordrec.cli.reading import PAIRS, USUAL, Reading, options_of_reading
 
 
+@options_of_reading()
 def partition(
     data: DataArgument,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder.")],
     rows: Annotated[
         int, typer.Option("--rows", metavar="N", help="Approximate number of ratings per file.")
     ] = 1_000_000,
-    offline: OfflineOption = False,
+    reading: Reading = USUAL,
 ) -> None:
     """Write ratings as parquet files, each with all ratings of its users.
 
     Such a folder can be larger than memory: 'ordrec fit FOLDER --sample-users N' and
     'ordrec predict-all' read it file by file.
     """
-    ratings_of(data, offline).to_partitions(folder, rows_per_part=rows)
+    reading.ratings(data).to_partitions(folder, rows_per_part=rows)
 
 
+@options_of_reading(*PAIRS)
 def predict_all(
     model: ModelArgument,
     folder: Annotated[
@@ -59,6 +60,8 @@ def predict_all(
             help="Without --pairs: leave out and predict this share of the ratings.",
         ),
     ] = 0.1,
+    reading: Reading = USUAL,
+    own_class: ClassOption = None,
     max_memory: MemoryOption = None,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
@@ -72,16 +75,15 @@ def predict_all(
     from ordrec.errors import ArgumentError
     from ordrec.ratings import Ratings
     from ordrec.recommend import HeldOut, predict_scan
-    from ordrec.recommend.pair_table import read_pairs
 
     chosen_engine = engine_of(engine, scheduler)
-    fitted = loaded(model, max_memory)
+    fitted = loaded(model, max_memory, own_class)
     if not hasattr(fitted, "fold_in"):
         raise ArgumentError(
             f"a {type(fitted).__name__} cannot take in new users: fit one that can, "
             "such as --model factors"
         )
-    wanted = HeldOut(hold_out) if pairs is None else read_pairs(pairs, fitted)
+    wanted = HeldOut(hold_out) if pairs is None else reading.pairs(pairs, fitted)
     with progress_bar(quiet) as progress:
         found = predict_scan(
             fitted,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordrec.cli.reading import Reading
+
 if TYPE_CHECKING:
     from ordrec.ratings import Ratings
 
@@ -26,16 +28,26 @@ UsersOption = Annotated[
 ]
 
 
-def with_side_data(ratings: Ratings, users: Path | None, items: Path | None) -> Ratings:
-    """Add the tables in these files to ratings, and say on standard error what they hold."""
+def with_side_data(
+    ratings: Ratings, reading: Reading, users: Path | None, items: Path | None
+) -> Ratings:
+    """Add the tables in these files to ratings, and say on standard error what they hold.
+
+    A column of ids may be called as in the table of ratings.
+    """
     from ordrec.datasets import load_side_table
     from ordrec.datasets.archives import prefix_errors
     from ordrec.features import SideEncoder
 
-    for kind, path in (("user", users), ("item", items)):
+    for kind, path, column in (
+        ("user", users, reading.user_col),
+        ("item", items, reading.item_col),
+    ):
         if path is None:
             continue
         table = load_side_table(path)
+        if column in table and kind not in table:
+            table = table.rename(columns={column: kind})
         with prefix_errors(str(path)):
             ratings = ratings.with_side_tables(**{f"{kind}_table": table})
         added = getattr(ratings, f"{kind}_table")

@@ -11,6 +11,7 @@ from .movietweetings import load_movietweetings as load_movietweetings
 from .ohsumed import Ohsumed as Ohsumed
 from .ohsumed import load_ohsumed as load_ohsumed
 from .recognise import load_path as load_path
+from .recognise import read_ratings as read_ratings
 from .registry import describe_dataset as describe_dataset
 from .registry import fetch_dataset as fetch_dataset
 from .registry import find_dataset as find_dataset

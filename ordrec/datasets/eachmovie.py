@@ -48,7 +48,7 @@ def load_eachmovie(
     min_weight : float
         Votes of smaller weight are left out; in the original file a weight below 1 marks
         a film that the person had not seen. A missing weight counts as 1. The other
-        formats have no weights.
+        formats have no weights. Below 1, the ratings have ``weights``.
     duplicates : {"error", "last", "mean"}
         See `Ratings.from_frame`.
 
@@ -64,7 +64,7 @@ def load_eachmovie(
         read = {"vote": _read_votes, "csv": _read_csv, "triple": _read_triples}[file_format]
         frame = read(source, member)
         if file_format == "vote":
-            frame = frame[frame.pop("weight").to_numpy() >= min_weight]
+            frame = frame[frame["weight"] >= min_weight]
         folds = {"set": frame.pop("test").to_numpy()} if "test" in frame else None
         with prefix_errors(source.place(member)):
             return Ratings.from_frame(
@@ -75,6 +75,7 @@ def load_eachmovie(
                 item_table=_movies(source),
                 user_table=_persons(source),
                 name=name or source.stem,
+                weight="weight" if file_format == "vote" and min_weight < 1 else None,
             )
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ordrec.datasets.archives import Source, open_source
 from ordrec.datasets.eachmovie import load_eachmovie
 from ordrec.datasets.generic import load_ratings
 from ordrec.datasets.jester import load_jester
 from ordrec.datasets.movielens import load_movielens
+from ordrec.datasets.registry import list_datasets, load_dataset
+from ordrec.errors import DataError, DatasetMissing
 from ordrec.ratings import Ratings
+from ordrec.ratings.partitions import MANIFEST
 
-__all__ = ["load_path"]
+__all__ = ["load_path", "read_ratings"]
 
 MOVIELENS = ({"u.data"}, {"ratings.dat", "movies.dat"}, {"ratings.csv", "movies.csv"})
 JOKES = "user,joke,rating"
@@ -42,6 +46,42 @@ def load_path(path: str | Path) -> Ratings:
     if any(marker_files <= names for marker_files in EACHMOVIE):
         return load_eachmovie(path)
     return load_jester(path) if jokes else load_ratings(path)
+
+
+def read_ratings(
+    data: str | Path, *, folder: str | Path | None = None, offline: bool = False
+) -> Ratings:
+    """Load ratings by the name of a data set or by path, as every command does.
+
+    Parameters
+    ----------
+    data : str or path
+        One of `list_datasets`; or a folder or file for `load_path`, or a folder of partitions.
+    folder : path, optional
+        A folder of data sets, where names are searched for first.
+    offline : bool
+        Whether to stay off the network.
+
+    Examples
+    --------
+    >>> read_ratings("ml-latest-small-2016", offline=True).n_users
+    671
+    """
+    name = str(data)
+    loaded: Any
+    if name in list_datasets():
+        loaded = load_dataset(name, folder=folder, offline=offline)
+    elif (Path(data) / MANIFEST).is_file():
+        loaded = Ratings.scan(data).collect()
+    elif Path(data).exists():
+        loaded = load_path(data)
+    elif any(mark in name for mark in "/\\.") or not name:
+        raise DatasetMissing(f"{name!r}: no such file or folder")
+    else:
+        loaded = load_dataset(name)  # raises the message with the nearest names
+    if not isinstance(loaded, Ratings):
+        raise DataError(f"{data} holds a {type(loaded).__name__}, not ratings")
+    return loaded
 
 
 def _has_jokes(source: Source) -> bool:

@@ -25,6 +25,7 @@ from ordrec.parallel import Engine, run
 from ordrec.progress import progress as showing
 from ordrec.progress import report
 from ordrec.ratings import Ratings
+from ordrec.ratings.frames import as_ratings
 
 __all__ = ["EvaluationInterrupted", "evaluate"]
 
@@ -40,7 +41,7 @@ class EvaluationInterrupted(KeyboardInterrupt):
 
 
 def evaluate(
-    ratings: Ratings,
+    ratings: Ratings | pd.DataFrame,
     models: str | Iterable[Any] | Mapping[str, Any],
     split: str | Splitter = "holdout:0.2",
     *,
@@ -49,6 +50,7 @@ def evaluate(
     candidates: Literal["catalogue", "rated"] = "catalogue",
     ranking_users: int | Literal["auto", "all"] = "auto",
     like: float | None = None,
+    times: Literal["unknown", "known"] = "unknown",
     cold_users: int = 0,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -65,7 +67,8 @@ def evaluate(
 
     Parameters
     ----------
-    ratings : Ratings
+    ratings : Ratings or DataFrame
+        A frame is read as by `Ratings.from_frame`.
     models : str, iterable or mapping
         Names for `ordrec.recommend.make_model`, or unfitted models (each fold fits a copy);
         the keys of a mapping name the models in the result.
@@ -93,6 +96,10 @@ def evaluate(
         The lowest rating that counts as liked, and as relevant for ``precision``, ``recall``,
         ``map``, ``mrr`` and ``hit_rate``. By default liked ratings are those in the top fifth of
         the scale, and relevant ones those in its top quarter (both from 4 stars of 5 on).
+    times : {"unknown", "known"}
+        Whether models that can use it are given the time of each test rating. By default they are
+        not, as nobody knows beforehand when a rating will be given; the times of the training
+        ratings are there in any case.
     cold_users : int
         A user with at most this many training ratings, including those given for fold-in,
         counts as cold. Where a test part has such users, warm and cold users are also
@@ -137,8 +144,8 @@ def evaluate(
     Where the split holds out whole users and gives some of their ratings, a model with
     ``fold_in`` is fitted without those users and then folds them in; any other model is
     fitted on the training and the given ratings together. The column ``given`` says which.
-    A model whose method has a parameter ``timestamps`` receives the times of the test ratings,
-    where they are known.
+    With ``times="known"``, a model whose method has a parameter ``timestamps`` receives the times
+    of the test ratings.
 
     A model with ``predict_proba`` and ``scores_block``, such as `Recommender`, is measured on
     ratings by its distributions and on the catalogue by its scores. Where only the test items are
@@ -152,6 +159,7 @@ def evaluate(
     >>> sorted(result.frame["model"].unique())
     ['bias', 'mean']
     """
+    ratings = as_ratings(ratings)
     named = _named_models(models, seed)
     if like is not None and not like <= ratings.scale.high:
         raise ArgumentError(
@@ -159,7 +167,7 @@ def evaluate(
         )
     measures = [measure_from_name(name, like=like) for name in dict.fromkeys(metrics)]
     protocol = Protocol(
-        measures, decision, candidates, ranking_users, cold_users, keep_distributions, seed
+        measures, decision, candidates, ranking_users, cold_users, keep_distributions, seed, times
     )
     splitter = split_from_name(split, seed=seed) if isinstance(split, str) else split
     manifest = circumstances() | {
@@ -169,6 +177,7 @@ def evaluate(
         "split": repr(splitter),
         "decision": decision,
         "liked": "top fifth of the scale" if like is None else f"from {like:g} on",
+        "times": _about_times(ratings, times),
         "cold users": f"at most {cold_users} training ratings",
         "seed": seed,
     }
@@ -176,7 +185,7 @@ def evaluate(
     if store is not None:
         options = {"metrics": [measure.name for measure in measures], "candidates": candidates,
                    "ranking_users": ranking_users, "distributions": keep_distributions}  # fmt: skip
-        about = ("data", "split", "decision", "liked", "cold users", "seed")
+        about = ("data", "split", "decision", "liked", "times", "cold users", "seed")
         identity = options | {key: manifest[key] for key in about} | {"ordrec": __version__}
         kept = FinishedFolds(store, identity, named, (ratings.user_table, ratings.item_table))
     work = _Work(ratings, named, splitter, protocol, on_error, manifest, progress, finished, kept)
@@ -188,6 +197,13 @@ def evaluate(
     if interrupted:
         raise EvaluationInterrupted(result)
     return result
+
+
+def _about_times(ratings: Ratings, times: str) -> str:
+    """What models know of the times of the test ratings."""
+    if ratings.timestamps is None:
+        return "the ratings have none"
+    return f"those of the test ratings are {times} to the models"
 
 
 @dataclass

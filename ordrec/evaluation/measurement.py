@@ -40,6 +40,7 @@ class Protocol:
     cold_users: int = 0
     keep_distributions: bool = False
     seed: int = 0
+    times: str = "unknown"
 
     def __post_init__(self) -> None:
         if not self.measures:
@@ -58,6 +59,8 @@ class Protocol:
             raise ArgumentError(
                 f'ranking_users must be "auto", "all" or a number, got {self.ranking_users!r}'
             )
+        if self.times not in ("unknown", "known"):
+            raise ArgumentError(f'times must be "unknown" or "known", got {self.times!r}')
         if self.cold_users < 0:
             raise ArgumentError(f"cold_users must not be negative, got {self.cold_users}")
 
@@ -221,8 +224,9 @@ def _outcome(name: str, model: Any, split: Split, protocol: Protocol) -> Outcome
     users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
     method, kind = _method_of(model)
     row_shape = (scale.n_ranks,) if kind == "probabilities" else ()
-    dated = "timestamps" in inspect.signature(method).parameters and test.timestamps is not None
-    times = {"timestamps": test.timestamps} if dated else {}
+    told = protocol.times == "known" and test.timestamps is not None
+    takes = "timestamps" in inspect.signature(method).parameters
+    times = {"timestamps": test.timestamps} if told and takes else {}
     predictions = {kind: _predictions(name, method, users, items, row_shape, **times)}
     if not protocol.ranks_catalogue:
         return Outcome(test, **predictions)  # type: ignore[arg-type]

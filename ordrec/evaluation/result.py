@@ -84,6 +84,15 @@ class EvaluationResult(TidyResult):
     distributions: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     @property
+    def times(self) -> str:
+        """Whether models saw the times of the test ratings, "known" or "unknown"; "none" without.
+
+        Results of earlier versions, which do not say, have "none" too.
+        """
+        about = str(self.manifest.get("times", "")).split()
+        return next((word for word in ("known", "unknown") if word in about), "none")
+
+    @property
     def user_groups(self) -> list[str]:
         """The groups of users that were measured: "all" and, if present, "warm" and "cold"."""
         return [group for group in ("all", "warm", "cold") if (self.frame["users"] == group).any()]
@@ -145,6 +154,8 @@ class EvaluationResult(TidyResult):
             text += f" Decision {self.decision!r}: {by_decision}."
         if (self.frame["decision"] == "point").any():
             text += " Models without probabilities: their number, rounded where a rank is needed."
+        if self.times != "none":
+            text += f" Times: {self.manifest['times']}."
         ranked = self.frame[self.frame["candidates"] == "catalogue"]
         if len(ranked):
             macro = ranked[ranked["average"] == "macro"]
@@ -181,6 +192,7 @@ class EvaluationResult(TidyResult):
             "ordrec": __version__,
             "split": self.split,
             "decision": self.decision,
+            "times": self.times,
             "seed": self.seed,
             "models": self.models,
             "circumstances": self.manifest,

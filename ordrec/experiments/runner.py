@@ -10,7 +10,8 @@ A pipeline is a file in the folder ``pipelines`` with
   number of processes, ``quick`` whether to run a part of about a minute, ``out`` the folder
   for results (an experiment keeps its cells in ``out / "cells"``, so that a stopped run continues).
   Further keyword arguments with defaults (a tuple of texts, a text or a number) are options of
-  the file run as a script: with ``sets=()`` it takes ``--sets pyrim,machine``.
+  the file run as a script: with ``sets=()`` it takes ``--sets pyrim,machine``. An option named
+  ``ratings`` is its argument, as in ``per_user.py ml-1m``: a name, a folder or a file.
 
 The names are read without running the files. In a checkout the folder is beside the
 package, in an installed ordrec inside it.
@@ -223,6 +224,10 @@ def main(name: str) -> None:
     )
     options.add_argument("--out", help="folder for the results")
     for option, default in pipeline.options().items():
+        if option == "ratings":
+            about = f"a data set by name, or a folder or file of ratings (default: {default})"
+            options.add_argument(option, nargs="?", default=default, metavar="DATA", help=about)
+            continue
         several = isinstance(default, tuple)
         options.add_argument(
             f"--{option}",
@@ -289,8 +294,8 @@ def _checked(options: Mapping[str, Any], pipeline: Pipeline) -> dict[str, Any]:
             known = f"it has {', '.join(defaults)}" if defaults else "it has none"
             raise ArgumentError(f"{pipeline.name} has no option {name}: {known}")
         several = isinstance(defaults[name], tuple)
-        if several and isinstance(value, str):
-            value = _texts(value)
+        if several and isinstance(value, str | int | float):
+            value = _texts(str(value))  # the command line reads a single number as such
         if not isinstance(value, (tuple, list) if several else type(defaults[name])):
             wanted = "names separated by commas" if several else type(defaults[name]).__name__
             raise ArgumentError(f"{pipeline.name}: the option {name} takes {wanted}, not {value!r}")

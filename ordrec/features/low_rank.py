@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from typing import Any, Literal
 
@@ -45,7 +46,7 @@ class LowRankEM(TransformerMixin, BaseEstimator):
         Rank k of the approximation, at most the smaller side of the matrix.
     weights : array or sparse matrix of the shape of X, optional
         Weights in [0, 1] of the training entries; 1 for every observed entry when omitted.
-        The weight of a missing entry is always 0.
+        The weight of a missing entry is always 0. `transform` has weights of its own.
     init : {"mean", "zero"}
         Start from the row means, or from zero.
     anneal : bool
@@ -127,12 +128,22 @@ class LowRankEM(TransformerMixin, BaseEstimator):
         self._fit(X)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the features of new rows, from their observed entries and the fitted subspace."""
+    def transform(self, X: Any, weights: Any = None) -> np.ndarray:
+        """Return the features of rows, from their observed entries and the fitted subspace.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+        weights : array or sparse matrix of the shape of X, optional
+            Weights in [0, 1] of the entries. When omitted they are those of the fit if X is the
+            matrix of the fit, and 1 otherwise.
+        """
         check_is_fitted(self)
-        entries = observed_entries(self, X, reset=False)[:, self.columns_]
-        weights = np.ones(entries.nnz)
-        return self._features(entries, weights, self.components_.T, self.mean_, self.n_iter_)
+        entries = observed_entries(self, X, reset=False)
+        if weights is None and self.weights is not None and _digest(entries) == self._fitted_to:
+            weights = self.weights
+        entries, of_entries = _columns(entries, _entry_weights(weights, entries), self.columns_)
+        return self._features(entries, of_entries, self.components_.T, self.mean_, self.n_iter_)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit to all rows, and return their out-of-fold features (see the class)."""
@@ -174,6 +185,7 @@ class LowRankEM(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_splits must be a whole number of at least 2, got {self.n_splits}")
         entries = observed_entries(self, X, reset=True)
         weights = _entry_weights(self.weights, entries)
+        self._fitted_to = None if self.weights is None else _digest(entries)
         self.columns_ = feature_columns(self.target, entries.shape[1])
         entries, weights = _columns(entries, weights, self.columns_)
         fitted, self.mean_ = self._solve(entries, weights, check_random_state(self.random_state))
@@ -256,6 +268,18 @@ def _entry_weights(weights: Any, entries: sparse.csr_array) -> np.ndarray:
             f"column {entries.indices[at]}"
         )
     return chosen
+
+
+def _digest(entries: sparse.csr_array) -> str:
+    """A text that is equal for equal matrices."""
+    digest = hashlib.sha256(str(entries.shape).encode())
+    for array, dtype in (
+        (entries.indptr, np.int64),
+        (entries.indices, np.int64),
+        (entries.data, np.float64),
+    ):
+        digest.update(np.ascontiguousarray(array, dtype=dtype).tobytes())
+    return digest.hexdigest()
 
 
 def _rows(

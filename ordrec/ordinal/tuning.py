@@ -17,10 +17,13 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import indexable
 
+from ordrec.errors import ArgumentError
 from ordrec.kernels import Kernel, Precomputed, kernel_for
-from ordrec.ordinal.base import check_gram
+from ordrec.ordinal.base import KernelMixin, check_gram
 from ordrec.parallel import Engine, run_all
 from ordrec.progress import progress as showing
 from ordrec.progress import report
@@ -109,12 +112,15 @@ def tune(
     """Choose parameters of a kernel estimator by cross-validation.
 
     The choice is that of scikit-learn's GridSearchCV on the same folds: the setting with the
-    lowest mean error over the folds and, among equals, the first in the order of the grid.
+    lowest mean error over the folds and, among equals, the first in the order of the grid. Where
+    the estimator standardises features (``scale``), this is done once for all folds.
 
     Parameters
     ----------
-    estimator : KernelMixin
-        SVORIM, SVOREX, SVORSLA, NPSVOR or any other with a ``kernel`` parameter.
+    estimator : KernelMixin or Pipeline
+        SVORIM, SVOREX, SVORSLA, NPSVOR or any other with a ``kernel`` parameter; or a
+        scikit-learn Pipeline that ends in one, whose other steps are fitted to the training part
+        of each fold. Parameters then have the names of the pipeline, such as ``svorim__C``.
     X : array or CSR matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
     grid : "svor-paper", "npsvor-paper" or dict
@@ -156,7 +162,14 @@ def tune(
     metrics = [metric] if isinstance(metric, str) else list(metric)
     if not metrics or not set(metrics) <= set(METRICS):
         raise ValueError(f'metric must be "mae" or "mze", or a sequence of them, got {metric!r}')
-    search = _Search(estimator, X, y, cv, metrics)
+    model, prefix = _last_step(estimator)
+    if isinstance(grid, Mapping):
+        grid = _without_prefix(grid, prefix)
+    search: Any = (
+        _PipelineSearch(estimator, X, y, cv, metrics)
+        if prefix
+        else _Search(model, X, y, cv, metrics)
+    )
     measured = _Measured(search, engine or "threads", n_jobs, progress)
     with showing("tune", verbose):
         found = _found(measured, estimator, grid, X, y)
@@ -167,11 +180,12 @@ def _found(
     measured: _Measured, estimator: Any, grid: str | Mapping[str, Any], X: Any, y: Any
 ) -> dict[str, Tuned]:
     """What the search finds, by metric."""
+    model, prefix = _last_step(estimator)
     fitted: list[tuple[dict[str, Any], Any]] = []  # estimators, by their parameters
     found: dict[str, Tuned] = {}
     for name in measured.search.metrics:
         tables: list[pd.DataFrame] = []
-        for stage, settings in enumerate(_stages(estimator, grid, tables)):
+        for stage, settings in enumerate(_stages(model, grid, tables)):
             errors = measured.errors(settings)[name]
             table = pd.DataFrame(settings)
             table["stage"] = stage
@@ -180,14 +194,41 @@ def _found(
             table["score"] = np.average(errors, axis=1)
             tables.append(table)
         winner = int(tables[-1]["score"].to_numpy().argmin())
-        best = settings[winner]
+        best = {prefix + name: value for name, value in settings[winner].items()}
         chosen = next((model for params, model in fitted if params == best), None)
         if chosen is None:
             chosen = clone(estimator).set_params(**best).fit(X, y)
             fitted.append((best, chosen))
         score = float(tables[-1]["score"].iloc[winner])
-        found[name] = Tuned(best, score, chosen, pd.concat(tables, ignore_index=True))
+        table = pd.concat(tables, ignore_index=True)
+        named = {each: prefix + each for each in settings[winner]}
+        found[name] = Tuned(best, score, chosen, table.rename(columns=named))
     return found
+
+
+def _last_step(estimator: Any) -> tuple[Any, str]:
+    """The estimator whose parameters are searched, and what their names begin with."""
+    model, prefix = estimator, ""
+    if isinstance(estimator, Pipeline):
+        name, model = estimator.steps[-1]
+        prefix = f"{name}__"
+    if not isinstance(model, KernelMixin):
+        raise ArgumentError(
+            f"tune searches the parameters of a kernel estimator, such as SVORIM(), or of a "
+            f"Pipeline that ends in one, got {type(model).__name__}: for others use scikit-learn's "
+            "GridSearchCV"
+        )
+    return model, prefix
+
+
+def _without_prefix(grid: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    for name in grid:
+        if not name.startswith(prefix):
+            raise ArgumentError(
+                f"grid: {name!r} is no parameter of the last step of the pipeline: its parameters "
+                f"are called {prefix}C and so on"
+            )
+    return {name.removeprefix(prefix): values for name, values in grid.items()}
 
 
 class _Measured:
@@ -195,7 +236,7 @@ class _Measured:
 
     def __init__(
         self,
-        search: _Search,
+        search: _Search | _PipelineSearch,
         engine: Engine | str,
         n_jobs: int | None,
         progress: Progress | None,
@@ -277,9 +318,10 @@ class _Search:
         X, y = indexable(X, y)
         self.X = X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
         blank = clone(estimator)
-        _, self.ranks, _ = blank._validate_fit(self.X, y)
+        # where the estimator scales features, by all rows: the labels play no part in it
+        self.X, self.ranks, _ = blank._validate_fit(self.X, y)
         self.classes, self.n_ranks = blank.classes_, blank.n_ranks_
-        self.blank = clone(estimator)
+        self.blank = clone(estimator).set_params(scale=None, classes=self.classes)
         splitter = check_cv(cv, np.asarray(y), classifier=True)
         self.folds = list(splitter.split(self.X, np.asarray(y)))
         self.metrics = metrics
@@ -339,8 +381,31 @@ class _Search:
             return self._pairs[choice]
 
 
-def _errors_of(task: _Task, search: _Search) -> dict[str, list[float]]:
+class _PipelineSearch:
+    """A search for each fold, in the features that the earlier steps make of its training part."""
+
+    def __init__(self, pipeline: Pipeline, X: Any, y: Any, cv: Any, metrics: list[Any]):
+        X, y = indexable(X, np.asarray(y))
+        self.metrics = metrics
+        self.folds = list(check_cv(cv, y, classifier=True).split(X, y))
+        self.searches = []
+        for train, test in self.folds:
+            features = X
+            if len(pipeline.steps) > 1:
+                steps = clone(pipeline[:-1]).fit(_safe_indexing(X, train), y[train])
+                features = steps.transform(X)
+            self.searches.append(_Search(pipeline[-1], features, y, [(train, test)], metrics))
+
+    def tasks(self, settings: list[dict[str, Any]]) -> Iterator[_Task]:
+        """For each kernel and fold, the settings that share it."""
+        for fold, search in enumerate(self.searches):
+            yield from (task._replace(fold=fold) for task in search.tasks(settings))
+
+
+def _errors_of(task: _Task, search: _Search | _PipelineSearch) -> dict[str, list[float]]:
     """Errors of all settings of one kernel on one fold, by each metric."""
+    if isinstance(search, _PipelineSearch):
+        return _errors_of(task._replace(fold=0), search.searches[task.fold])
     train, test = search.folds[task.fold]
     if getattr(search.blank, "n_landmarks", None) is None and "n_landmarks" not in task.rest[0]:
         K, held = search.grams(task.kernel, task.fold)

@@ -109,7 +109,10 @@ def model_of(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> A
     """Rebuild a model from the result of `state_of`; errors of ``from_state`` are passed on."""
     kind, state, homes = metadata.get("kind"), metadata.get("state"), _homes()
     if not isinstance(kind, str) or kind not in homes or not isinstance(state, dict):
-        raise ModelFileError(f"holds a {str(kind)[:50]!r}, not one of {', '.join(sorted(homes))}")
+        raise ModelFileError(
+            f"holds a {str(kind)[:50]!r}, not one of {', '.join(sorted(homes))}, nor a class of "
+            "your own that is registered"
+        )
     module, _, name = homes[kind].partition(":")
     return getattr(import_module(module), name).from_state(arrays, state)
 

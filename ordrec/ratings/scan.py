@@ -248,7 +248,25 @@ def scan_ratings(
     timestamp: str | None = "timestamp",
     scale: Any = None,
 ) -> RatingsScan:
-    """See `Ratings.scan`."""
+    """Open a folder of parquet files, partitioned by user, without loading the ratings.
+
+    A folder that `Ratings.to_partitions` wrote is described by its manifest. A folder from another
+    program is read once to find its users, items and scale; the rows of each user must be
+    consecutive rows of one file.
+
+    Parameters
+    ----------
+    path : str or Path
+    user, item, rating, timestamp : str
+        Column names in a folder that ordrec did not write.
+    scale : Scale or iterable of float, optional
+        The declared rating values; when omitted, those of the manifest, or inferred.
+
+    Raises
+    ------
+    DataError
+        Naming the file, the row group and the remedy.
+    """
     folder = Path(path).absolute()  # it may travel to workers that are in other folders
     if not folder.is_dir():
         raise DataError(f"{path}: no such folder: name one with parquet files")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,11 +19,10 @@ from ordrec.ratings.columns import (
     Duplicates,
     as_numbers,
     as_pandas,
-    as_seconds,
     encode_ids,
+    find_columns,
     on_scale,
     plain,
-    require_columns,
     resolve_duplicates,
     single_column,
 )
@@ -31,6 +30,8 @@ from ordrec.ratings.ids import codes_of
 from ordrec.ratings.k_core import core_rows
 from ordrec.ratings.scale import Scale
 from ordrec.ratings.side_tables import side_table
+from ordrec.ratings.times import as_seconds
+from ordrec.ratings.weights import as_weights
 
 if TYPE_CHECKING:
     from ordrec.ratings.scan import RatingsScan
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Duplicates", "Ratings", "Scale"]
 
 _STATE = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
-          "user_table", "item_table", "name", "binned_values")  # fmt: skip
+          "user_table", "item_table", "name", "binned_values", "weights")  # fmt: skip
 
 
 class Ratings:
@@ -58,6 +59,9 @@ class Ratings:
         are the ratings themselves (kept in ``binned_values`` where levels are bins of them).
     timestamps : ndarray of int64 or None
         Seconds since 1970; 0 means unknown.
+    weights : ndarray of float64 or None
+        How much each rating counts, in 0..1. `OrdinalFactors` and `PerUserPredictor` use them in
+        their fits; for other models every rating counts as 1.
     scale : Scale
     user_ids, item_ids : pandas.Index
         Original identifier of each code.
@@ -95,12 +99,14 @@ class Ratings:
         folds: Mapping[str, np.ndarray] | None = None,
         name: str = "ratings",
         binned_values: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
     ):
         self.users = frozen(users, np.int32)
         self.items = frozen(items, np.int32)
         self.levels = frozen(levels, np.int16)
         self.binned_values = None if binned_values is None else frozen(binned_values, np.float64)
         self.timestamps = None if timestamps is None else frozen(timestamps, np.int64)
+        self.weights = None if weights is None else frozen(weights, np.float64)
         self.scale = scale
         self.user_ids = user_ids
         self.item_ids = item_ids
@@ -135,6 +141,7 @@ class Ratings:
         item_table: pd.DataFrame | None = None,
         folds: Mapping[str, np.ndarray] | None = None,
         name: str = "ratings",
+        weight: str | None = None,
     ) -> Ratings:
         """Make `Ratings` from a data frame, after checking it.
 
@@ -143,7 +150,9 @@ class Ratings:
         frame : DataFrame
             pandas, or any other with the Arrow or the interchange protocol (polars, pyarrow, ...).
         user, item, rating, timestamp : str
-            Column names. A column called "timestamp" may be absent.
+            Column names. A column called "timestamp" may be absent. Users, items and ratings are
+            also found under other usual names, such as "user_id", "movieId" and "stars". Times
+            are seconds since 1970 or dates, also as texts such as "2020-12-31".
         scale : Scale or iterable of float, optional
             The declared rating values; inferred from the data when omitted. More than 60 of them
             (0..100, real numbers) are put into bins, with a warning; see `Scale.binned`.
@@ -156,6 +165,8 @@ class Ratings:
         folds : mapping of str to bool array, optional
             Published test parts, one flag per row of ``frame``. They cannot be combined with
             merging duplicates.
+        weight : str, optional
+            The column that says how much each rating counts, in 0..1.
 
         Raises
         ------
@@ -163,7 +174,7 @@ class Ratings:
             Naming the row (0-based, header not counted), the value and the remedy.
         """
         table = as_pandas(frame)
-        require_columns(table, user, item, rating, timestamp)
+        user, item, rating, timestamp = find_columns(table, user, item, rating, timestamp)
         if duplicates not in ("error", "last", "mean"):
             raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
         if len(table) == 0:
@@ -172,8 +183,9 @@ class Ratings:
         users, user_ids = encode_ids(single_column(table, user), user)
         items, item_ids = encode_ids(single_column(table, item), item)
         times = None
-        if timestamp is not None and timestamp in table.columns:
+        if timestamp is not None:
             times = as_seconds(single_column(table, timestamp), timestamp)
+        weights = None if weight is None else as_weights(table, weight)
         scale = scale_for(values, scale, rating)
         levels = on_scale(values, scale, rating)
         keep = resolve_duplicates(
@@ -185,6 +197,7 @@ class Ratings:
             rows, levels, values = keep
             users, items = users[rows], items[rows]
             times = None if times is None else times[rows]
+            weights = None if weights is None else weights[rows]
         return cls(
             users,
             items,
@@ -198,6 +211,7 @@ class Ratings:
             folds=folds,
             name=name,
             binned_values=None if scale.edges is None else values,
+            weights=weights,
         )
 
     @staticmethod
@@ -212,22 +226,7 @@ class Ratings:
     ) -> RatingsScan:
         """Open a folder of parquet files, partitioned by user, without loading the ratings.
 
-        A folder that `to_partitions` wrote is described by its manifest. A folder from another
-        program is read once to find its users, items and scale; the rows of each user must be
-        consecutive rows of one file.
-
-        Parameters
-        ----------
-        path : str or Path
-        user, item, rating, timestamp : str
-            Column names in a folder that ordrec did not write.
-        scale : Scale or iterable of float, optional
-            The declared rating values; when omitted, those of the manifest, or inferred.
-
-        Raises
-        ------
-        DataError
-            Naming the file, the row group and the remedy.
+        See `ordrec.ratings.scan.scan_ratings` for the parameters and for folders from elsewhere.
         """
         from ordrec.ratings.scan import scan_ratings
 
@@ -236,7 +235,7 @@ class Ratings:
         )
 
     def to_partitions(self, path: str | Path, *, rows_per_part: int = 1_000_000) -> None:
-        """Write the ratings to a folder for `Ratings.scan`; side tables are left out."""
+        """Write the ratings to a folder for `Ratings.scan`; no side tables and no weights."""
         from ordrec.ratings.partitions import write_partitions
 
         write_partitions([self], path, rows_per_part=rows_per_part)
@@ -279,7 +278,7 @@ class Ratings:
         return self.scale.values[self.levels] if self.binned_values is None else self.binned_values
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas frame with original ids: user, item, rating and, if known, timestamp."""
+        """Return a frame with original ids: user, item, rating, and timestamp and weight if any."""
         columns: dict[str, Any] = {
             "user": self.user_ids.take(self.users),
             "item": self.item_ids.take(self.items),
@@ -287,22 +286,24 @@ class Ratings:
         }
         if self.timestamps is not None:
             columns["timestamp"] = self.timestamps
+        if self.weights is not None:
+            columns["weight"] = self.weights
         return pd.DataFrame(columns)
 
-    def matrix(self, entries: Literal["value", "rank", "one"] = "value") -> sparse.csr_array:
-        """Return the item-by-user sparse matrix of ratings, ranks or ones.
+    def matrix(self, entries: str = "value") -> sparse.csr_array:
+        """Return the item-by-user sparse matrix of "value", "rank", "one" or "weight".
 
         A rating of zero is a stored entry, not a missing one.
         """
-        data: np.ndarray
-        if entries == "value":
-            data = self.values
-        elif entries == "rank":
-            data = self.ranks.astype(np.float64)
-        elif entries == "one":
-            data = np.ones(self.n_ratings)
-        else:
-            raise ArgumentError(f'entries must be "value", "rank" or "one", got {entries!r}')
+        column = {
+            "value": lambda: self.values,
+            "rank": lambda: self.ranks,
+            "one": lambda: np.ones(self.n_ratings),
+            "weight": lambda: np.ones(self.n_ratings) if self.weights is None else self.weights,
+        }
+        if entries not in column:
+            raise ArgumentError(f"entries must be one of {', '.join(column)}, got {entries!r}")
+        data = column[entries]().astype(np.float64)
         rows, start = self._by_item
         return sparse.csr_array(
             (data[rows], self.users[rows], start), shape=(self.n_items, self.n_users)
@@ -313,7 +314,7 @@ class Ratings:
     def select(self, rows: np.ndarray) -> Ratings:
         """Return the ratings at the given row numbers or mask, with all ids and codes unchanged."""
         rows = np.asarray(rows)
-        columns = ("users", "items", "levels", "timestamps", "binned_values")
+        columns = ("users", "items", "levels", "timestamps", "binned_values", "weights")
         whole = {key: self.__dict__[key] for key in columns if self.__dict__[key] is not None}
         return self._replaced(
             **{key: column[rows] for key, column in whole.items()},
@@ -352,6 +353,10 @@ class Ratings:
     def without_timestamps(self) -> Ratings:
         """Return the same ratings without their times."""
         return self._replaced(timestamps=None)
+
+    def without_weights(self) -> Ratings:
+        """Return the same ratings, all of which count alike."""
+        return self._replaced(weights=None)
 
     def with_side_tables(self, user_table: Any = None, item_table: Any = None) -> Ratings:
         """Return the same ratings with these columns of users and items, besides those they have.

@@ -17,6 +17,7 @@ from .choice.base import ChoiceModel as ChoiceModel
 from .choice.ease import EASE as EASE
 from .choice.mixture import ChoiceMixture as ChoiceMixture
 from .choice.popularity import Popularity as Popularity
+from .factor_scan.fitting import fit_scan as fit_scan
 from .factors.model import OrdinalFactors as OrdinalFactors
 from .per_user.model import PerUserPredictor as PerUserPredictor
 from .predictor.model import RatingPredictor as RatingPredictor

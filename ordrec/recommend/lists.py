@@ -17,6 +17,7 @@ __all__ = [
     "ItemFilter",
     "best_columns",
     "check_list_length",
+    "check_one_user",
     "item_titles",
     "largest_contributions",
     "pair_scores",
@@ -167,6 +168,15 @@ def item_titles(table: pd.DataFrame | None) -> list[str] | None:
     if table is None or "title" not in table:
         return None
     return [title if isinstance(title, str) else "" for title in table["title"]]
+
+
+def check_one_user(user: Any) -> None:
+    """Refuse several users where a list is made for one."""
+    if np.ndim(user) > 0:
+        raise ArgumentError(
+            f"user must be one id, got {len(user)} of them: recommend_all(n, users) lists for "
+            "many, or call recommend for each"
+        )
 
 
 def with_new_titles(

@@ -12,8 +12,9 @@ from rich.table import Table
 
 from ordrec.evaluation.metrics.measures import as_losses
 from ordrec.evaluation.result import EvaluationResult, Standing
+from ordrec.evaluation.tuning.model import TunedModel
 
-__all__ = ["dataset_table", "pipeline_table", "print_summary", "summary_table"]
+__all__ = ["dataset_table", "pipeline_table", "print_summary", "summary_table", "tuning_table"]
 
 SIGNS = {"±": "+-"}  # for terminals that can show ASCII only
 
@@ -54,6 +55,41 @@ def summary_table(
         name = f"{model} (failed)" if model in failed else str(model)
         table.add_row(name, *(_spelt(cell, plain) for cell in cells))
     return table
+
+
+def tuning_table(found: TunedModel, n_rows: int) -> Table:
+    """Return the best settings of a search, best first, and the defaults.
+
+    Parameters
+    ----------
+    found : TunedModel
+    n_rows : int
+        The number of settings shown, besides the defaults.
+    """
+    tried = found.table[found.table["error"] == ""]
+    order = as_losses(found.metric, tried["score"]).sort_values(kind="stable").index
+    shown = [number for place, number in enumerate(order) if place < n_rows or number == 0]
+    skipped = ("score", "seconds", "error")
+    names = [
+        str(name)
+        for name in found.table.columns
+        if name not in skipped and not str(name).startswith("fold ")
+    ]
+    table = Table()
+    for title in (found.metric, *names, "s", ""):
+        table.add_column(title, justify="left" if title == "" else "right", overflow="fold")
+    for place, number in enumerate(shown):
+        row = tried.loc[number]
+        score = f"[bold]{row['score']:.4f}[/bold]" if place == 0 else f"{row['score']:.4f}"
+        values = [_parameter(row[name]) for name in names]
+        table.add_row(score, *values, f"{row['seconds']:.1f}", "default" if number == 0 else "")
+    return table
+
+
+def _parameter(value: Any) -> str:
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return "none"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _shows(console: Console, text: str) -> bool:

@@ -29,6 +29,8 @@ def test_min_weight_keeps_the_unseen_films_on_request(samples):
     everything = load_eachmovie(samples / "eachmovie", min_weight=0)
     assert everything.n_ratings == 6
     assert everything.of_user(1)["rating"].tolist() == [4.0, 0.0]
+    assert everything.of_user(1)["weight"].tolist() == [1.0, 0.5]
+    assert load_eachmovie(samples / "eachmovie").weights is None
 
 
 def test_side_tables(samples):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ordrec.datasets import load_eachmovie, load_jester, load_movielens, load_path
+from ordrec.datasets import load_eachmovie, load_jester, load_movielens, load_path, read_ratings
 from ordrec.errors import OrdrecError
 
 
@@ -38,3 +38,17 @@ def test_a_folder_of_something_else_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("nothing")
     with pytest.raises(OrdrecError, match="name one file"):
         load_path(tmp_path)
+
+
+def test_one_reader_for_names_folders_files_and_partitions(samples: Path, tmp_path: Path) -> None:
+    folder = samples / "ml-100k"
+    expected = load_movielens(folder).to_frame()
+    load_movielens(folder).to_partitions(tmp_path / "parts")
+    assert read_ratings("ml-100k", folder=samples).n_ratings == len(expected)
+    assert read_ratings(str(folder)).to_frame().equals(expected)
+    assert read_ratings(tmp_path / "parts").n_ratings == len(expected)
+    assert read_ratings(samples / "eachmovie").n_ratings > 0
+    with pytest.raises(OrdrecError, match="no such file or folder"):
+        read_ratings(tmp_path / "nowhere.csv")
+    with pytest.raises(OrdrecError, match="did you mean ml-100k"):
+        read_ratings("ml-100")

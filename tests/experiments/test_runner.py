@@ -82,6 +82,11 @@ def test_the_command_line(invented: Path, tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["reproduce", "invented", "-o", str(tmp_path / "o"), "--quick"])
     assert ran.exit_code == 0, ran.output
     assert "sum 5" in ran.output
+    words = ["reproduce", "invented", "-o", str(tmp_path / "p"), "--trials", "5"]
+    ran = CliRunner().invoke(app, words)
+    assert ran.exit_code == 0, ran.output
+    assert "sum 30" in ran.output  # of the squares of 0 to 4
+    assert len(pd.read_csv(tmp_path / "p" / "results.csv")) == 5
 
 
 def test_a_failed_cell_makes_the_exit_code_one(
@@ -120,8 +125,22 @@ def test_a_pipeline_may_have_options_of_its_own(
         module.main("invented")
     assert left.value.code == 0
     assert "('a', 'b') 3 'f' sum 5" in capsys.readouterr().out
+    ran = CliRunner().invoke(app, ["reproduce", "invented", "--set", "sets=20", *options[2:]])
+    assert "('20',) 3 '' sum 5" in ran.output
     with pytest.raises(ArgumentError, match="no data set is called 'c'"):
         module.among(["a", "c"], ["a", "b"])
+
+
+def test_an_option_named_ratings_is_the_argument_of_the_script(
+    invented: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    text = INVENTED.replace("quick, out):", "quick, out, ratings='bundled'):")
+    (invented / "invented.py").write_text(text.replace('[f"sum', '[f"{ratings} sum'))
+    for given, expected in (["mine.csv"], "mine.csv sum 5"), ([], "bundled sum 5"):
+        monkeypatch.setattr(sys, "argv", ["x", *given, "--out", str(tmp_path / "o")])
+        with pytest.raises(SystemExit):
+            module.main("invented")
+        assert expected in capsys.readouterr().out
 
 
 def test_means_are_printed_by_size_where_there_are_several() -> None:

@@ -72,6 +72,25 @@ def test_target_column_never_enters_a_mean() -> None:
 # ---- the EM ----------------------------------------------------------------------------------
 
 
+def test_transform_of_the_fitted_matrix_counts_the_weights_of_the_fit() -> None:
+    X = ratings()
+    W = np.random.default_rng(1).choice([0.5, 1.0], X.shape)
+    em = LowRankEM(rank=3, weights=W, random_state=0).fit(X)
+    filled = em.transform(X)
+    assert not np.allclose(filled, em.transform(X, weights=np.ones(X.shape)))
+    np.testing.assert_array_equal(filled, em.transform(X, weights=sparse.csr_array(W)))
+    np.testing.assert_array_equal(filled, em.transform(stored(X)))
+    half = np.isfinite(X) & (W == 0.5)
+    assert (np.abs(filled - X)[half] > 1e-12).all()  # w a + (1 - w) x is not a
+    np.testing.assert_allclose(filled[np.isfinite(X) & (W == 1.0)], X[np.isfinite(X) & (W == 1.0)])
+    other = X + 1.0
+    np.testing.assert_array_equal(
+        em.transform(other), em.transform(other, weights=np.ones(X.shape))
+    )
+    with pytest.raises(ValueError, match="weights have the shape"):
+        em.transform(X, weights=np.ones((2, 2)))
+
+
 @pytest.mark.parametrize("init", ["mean", "zero"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_reaches_a_fixed_point_of_the_dense_em(init: str, weighted: bool) -> None:
@@ -188,6 +207,16 @@ def test_inner_products_of_factors_are_those_of_the_estimate() -> None:
 
 
 # ---- out of fold -------------------------------------------------------------------------------
+
+
+def test_factors_of_all_folds_are_coordinates_of_one_basis() -> None:
+    """Every fold finds the same subspace of an exact matrix, turned as it likes."""
+    random = np.random.default_rng(3)
+    truth = random.standard_normal((60, 2)) @ random.standard_normal((2, 40))
+    X = truth.copy()
+    X[random.random(X.shape) < 0.4] = np.nan
+    em = LowRankEM(2, output="factors", tol=1e-12, max_iter=5000, n_splits=3, random_state=0)
+    np.testing.assert_allclose(em.fit_transform(X) @ em.components_, truth, atol=0.02)
 
 
 def predictability(features: np.ndarray, y: np.ndarray) -> float:

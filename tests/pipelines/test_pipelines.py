@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from ordrec.datasets import synthetic_ratings
+from ordrec.errors import ArgumentError
 from ordrec.evaluation import ExperimentResult
 from ordrec.experiments.runner import list_pipelines, published_csv, reproduce
+from ordrec.ratings import Ratings
 
 PIPELINES = list_pipelines()
 PUBLISHED = sorted(published_csv("any").parent.glob("*.csv"))
@@ -16,10 +20,11 @@ PAPERS = [
     "elliot-ml-1m",
     "gpor-eachmovie", "gpor-genes", "gpor-synthetic", "gpor-tables", "letor-ohsumed",
     "logistic-limits", "npsvor-epsilon", "npsvor-movielens", "npsvor-scaling", "npsvor-tables",
-    "orboost-artificial", "orboost-tables", "svor-grading", "svor-ohsumed", "svor-scaling",
-    "svor-table1", "svor-table2",
+    "orboost-artificial", "orboost-tables", "per-user", "svor-grading", "svor-ohsumed",
+    "svor-scaling", "svor-table1", "svor-table2",
 ]  # fmt: skip
 ARTIFICIAL = ["gpor-genes", "gpor-synthetic", "logistic-limits", "orboost-artificial"]
+BUNDLED = "per-user"
 
 
 def run(name: str, folder: Path, data: Path | None = None):
@@ -79,6 +84,42 @@ def test_experiments_on_invented_data(name: str, tmp_path: Path, monkeypatch) ->
     run(name, tmp_path)
 
 
+@pytest.mark.slow
+def test_models_of_users_beat_rounded_biases(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.delenv("ORDREC_DATA", raising=False)
+    _, said = run(BUNDLED, tmp_path)
+    assert any("20 ratings: 4 of 4 models beat rounded biases" in line for line in said)
+
+
+def test_a_users_model_needs_more_ratings_than_it_is_trained_on() -> None:
+    module = PIPELINES[BUNDLED].load()
+    ratings = synthetic_ratings(30, 40, n_ratings=600, seed=0)
+    train, test = module.draw(ratings, 10, 5, seed=1)
+    targets = np.unique(test.users)
+    assert train.user_counts[targets].tolist() == [10] * 5
+    assert train.n_ratings + test.n_ratings == 600
+    with pytest.raises(ArgumentError, match="have 40 ratings or fewer: lower users or sizes"):
+        module.draw(ratings, 40, 5, seed=1)
+    with pytest.raises(ArgumentError, match="sizes must be whole numbers from 2, got 20,few"):
+        module.whole(["20", "few"])
+
+
+def test_baselines_of_users_by_hand() -> None:
+    module = PIPELINES[BUNDLED].load()
+    frame = pd.DataFrame(
+        {"user": list("aaaabbb"), "item": [1, 2, 3, 4, 1, 2, 3], "rating": [1, 2, 4, 5, 3, 3, 5]}
+    )
+    ratings = Ratings.from_frame(frame, scale=range(1, 6))
+    train, test = ratings.select(np.arange(7) != 3), ratings.select(np.arange(7) == 3)
+    found = module.baselines(train, test)
+    assert found["own median"].tolist() == [2.0]
+    errors = module.user_errors(found["own median"], test)
+    assert errors[["metric", "value", "n_test"]].to_numpy().tolist() == [
+        ["mae", 3.0, 1],
+        ["mze", 1.0, 1],
+    ]
+
+
 @pytest.mark.realdata
 def test_thresholds_of_the_grading_example(real_data: Path, tmp_path: Path) -> None:
     found, said = run("svor-grading", tmp_path, real_data)
@@ -92,7 +133,7 @@ def test_thresholds_of_the_grading_example(real_data: Path, tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.realdata
 @pytest.mark.parametrize(
-    "name", [name for name in PIPELINES if name not in [*ARTIFICIAL, "svor-grading"]]
+    "name", [name for name in PIPELINES if name not in [*ARTIFICIAL, BUNDLED, "svor-grading"]]
 )
 def test_experiments_on_real_data(name: str, real_data: Path, tmp_path: Path) -> None:
     found, _ = run(name, tmp_path, real_data)

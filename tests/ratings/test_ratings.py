@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -144,6 +146,7 @@ def test_select_and_compact(frame, data):
     assert part.folds["t"].all()
     small = part.compact()
     assert small.to_frame().equals(part.to_frame())
+    assert small.folds["t"].tolist() == [True] * part.n_ratings
     assert small.n_users == len(set(part.users.tolist()))
     assert small.user_table.index.tolist() == small.user_ids.tolist()
     assert (small.user_counts > 0).all()
@@ -276,7 +279,10 @@ GOOD = {"user": [1, 2, 3], "item": [1, 1, 2], "rating": [1.0, 2.0, 3.0]}
         ({"item": [1, "a", (2,)]}, "column 'item' mixes ids of different types"),
         ({"timestamp": [1.0, np.nan, 2.0]}, "row 1: timestamp is nan"),
         ({"timestamp": [1.0, 1e300, 2.0]}, "row 1: timestamp .* is not a time in seconds"),
-        ({"timestamp": ["x", "y", "z"]}, "row 0: timestamp 'x' is not a number"),
+        (
+            {"timestamp": ["x", "y", "z"]},
+            "row 0: timestamp 'x' is neither seconds since 1970 nor a date",
+        ),
         ({"timestamp": pd.to_datetime(["2020-01-01", None, None])}, "row 1: no timestamp"),
     ],
 )
@@ -387,3 +393,40 @@ def test_a_core_needs_a_number(k) -> None:
     frame = pd.DataFrame({"user": [1], "item": [1], "rating": [3]})
     with pytest.raises(ArgumentError, match="k must be a whole number"):
         Ratings.from_frame(frame, scale=Scale.regular(1, 5)).core(k)
+
+
+# ---- weights -------------------------------------------------------------------------------------
+
+
+def test_weights_stay_with_their_ratings() -> None:
+    frame = pd.DataFrame(
+        {
+            "user": [1, 1, 2, 3],
+            "item": [7, 9, 7, 9],
+            "rating": [4, 2, 5, 1],
+            "w": [1.0, 0.5, 0.25, 0.0],
+        }
+    )
+    assert Ratings.from_frame(frame).weights is None
+    ratings = Ratings.from_frame(frame, weight="w")
+    assert ratings.to_frame()["weight"].tolist() == [1.0, 0.5, 0.25, 0.0]
+    assert ratings.select([2, 0]).weights.tolist() == [0.25, 1.0]
+    assert ratings.select([2]).compact().weights.tolist() == [0.25]
+    assert ratings.matrix("weight").toarray().tolist() == [[1.0, 0.25, 0.0], [0.5, 0.0, 0.0]]
+    assert ratings.without_weights().matrix("weight").data.tolist() == [1.0] * 4
+    assert pickle.loads(pickle.dumps(ratings)).weights.tolist() == ratings.weights.tolist()
+    twice = pd.concat([frame, frame.iloc[:1].assign(rating=1, w=0.75)])
+    last = Ratings.from_frame(twice, weight="w", duplicates="last")
+    assert last.of_user(1)["weight"].tolist() == [0.5, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("weights", "says"),
+    [([1, 2], r"row 1: w 2 is not a weight from 0 to 1"), ([1, None], "row 1: w is nan")],
+)
+def test_weights_are_checked(weights, says) -> None:
+    frame = pd.DataFrame({"user": [1, 2], "item": [1, 1], "rating": [1, 2], "w": weights})
+    with pytest.raises(DataError, match=says):
+        Ratings.from_frame(frame, weight="w")
+    with pytest.raises(DataError, match="no column 'x' in the table"):
+        Ratings.from_frame(frame, weight="x")

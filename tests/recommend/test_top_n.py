@@ -10,7 +10,7 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.persistence import load, save
 from ordrec.recommend import ChoiceMixture, RatingPredictor, Recommender
-from ordrec.recommend.top_n import Order
+from ordrec.recommend.top_n import Order, best_items
 
 RATINGS = synthetic_ratings(30, 40, n_ratings=420, seed=3)
 
@@ -93,6 +93,17 @@ def test_orders() -> None:
     assert Order("p_at_least", None, 0.25).values(p, scale).tolist() == pytest.approx([0.3, 0.6])
     assert Order("p_at_least", 3, 0.25).values(p, scale).tolist() == pytest.approx([0.7, 0.6])
     assert Order("lower_quantile", None, 0.25).values(p, scale).tolist() == [2.0, 1.0]
+
+
+def test_ties_are_ordered_by_the_expected_rating() -> None:
+    scale = np.array([1.0, 2.0, 3.0])
+    p = np.array([[0.3, 0.7, 0.0], [0.5, 0.0, 0.5], [0.3, 0.2, 0.5], [0.0, 1.0, 0.0]])
+    listed = best_items(pd.Index(list("abcd")), p, scale, 3, Order("lower_quantile", None, 0.25))
+    assert listed["item"].tolist() == ["d", "c", "b"]  # c, b and a have the value 1
+    assert listed["value"].tolist() == [2.0, 1.0, 1.0]
+    assert listed["expected"].tolist() == pytest.approx([2.0, 2.2, 2.0])
+    top = best_items(pd.Index(list("abcd")), p, scale, 4, Order("p_at_least", 3.0, 0.25))
+    assert top["item"].tolist() == ["c", "b", "d", "a"]
 
 
 @pytest.mark.parametrize(

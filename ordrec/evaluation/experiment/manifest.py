@@ -59,7 +59,8 @@ def ratings_checksum(ratings: Ratings) -> str:
     times = np.zeros(0) if ratings.timestamps is None else ratings.timestamps
     for codes in (ratings.users, ratings.items, ratings.levels):
         digest.update(np.ascontiguousarray(codes, dtype="<i8").tobytes())
-    for numbers in (ratings.scale.values, times, *_of_bins(ratings)):
+    weights = np.zeros(0) if ratings.weights is None else ratings.weights
+    for numbers in (ratings.scale.values, times, *_of_bins(ratings), weights):
         digest.update(np.ascontiguousarray(numbers, dtype="<f8").tobytes())
     return digest.hexdigest()
 

@@ -32,18 +32,22 @@ def observed_matrix(ratings: Ratings, user: Any, n_users: int) -> np.ndarray:
     -------
     ndarray of shape (n_items, n_users)
     """
+    items, most = _items_and_others(ratings, user, n_users)
+    # Ranks start at 1, so that 0 means that there is no rating.
+    ranks = ratings.matrix("rank")[items][:, most].toarray()
+    return np.where(ranks > 0, ranks, np.nan)
+
+
+def _items_and_others(ratings: Ratings, user: Any, n_users: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of the user's items, and of the other users who rated most of them."""
     code = int(ratings.user_codes([user])[0])
     if code < 0:
         raise ArgumentError(f"{ratings.name} has no user {user!r}")
     items = ratings.items[ratings.rows_of_user(code)]
-    rated = ratings.matrix("one")[items]
-    counts = np.asarray(rated.sum(axis=0)).ravel()
+    counts = np.asarray(ratings.matrix("one")[items].sum(axis=0)).ravel()
     counts[code] = -1
     most = np.argsort(-counts, kind="stable")[:n_users]
-    most = np.sort(most[counts[most] > 0])
-    # Ranks start at 1, so that 0 means that there is no rating.
-    ranks = ratings.matrix("rank")[items][:, most].toarray()
-    return np.where(ranks > 0, ranks.astype(np.float64), np.nan)
+    return items, np.sort(most[counts[most] > 0])
 
 
 def user_table(
@@ -52,15 +56,17 @@ def user_table(
     n_users: int,
     *,
     imputation: Literal["mean", "low-rank"] = "mean",
+    features: Literal["z-scores", "ratings"] = "z-scores",
     rank: int = 20,
     seed: int = 0,
 ) -> OrdinalTable:
-    """Return a user's items as a table with z-scores of other users' ratings as features.
+    """Return a user's items as a table with other users' ratings as features.
 
-    The products of rows, divided by the number of users, are Pearson's correlation kernel. A
-    missing rating has z-score 0 ("mean"), or is first filled by the weighted low-rank estimate
-    of `ordrec.features.low_rank.LowRankEM`. An item whose ratings do not differ is a row of
-    zeros.
+    A missing rating is the item's mean ("mean"), or is filled by the weighted low-rank estimate of
+    `ordrec.features.low_rank.LowRankEM`. The features are these ratings as they are ("ratings",
+    ranks from 1), or their z-scores within each item, divided by the root of the number of users,
+    so that products of rows are Pearson's correlation kernel; z-scores do not contain the item's
+    mean. The z-scores of an item whose ratings do not differ are zero.
 
     Examples
     --------
@@ -74,19 +80,29 @@ def user_table(
     if imputation == "low-rank":
         from ordrec.features.low_rank import LowRankEM
 
-        fill = LowRankEM(min(rank, *matrix.shape), random_state=seed)
+        weights = None
+        if ratings.weights is not None:
+            items, most = _items_and_others(ratings, user, n_users)
+            weights = ratings.matrix("weight")[items][:, most]
+        fill = LowRankEM(min(rank, *matrix.shape), weights=weights, random_state=seed)
         matrix = fill.fit(matrix).transform(matrix)
     elif imputation != "mean":
         raise ArgumentError(f'imputation must be "mean" or "low-rank", got {imputation!r}')
     count = np.maximum((~np.isnan(matrix)).sum(axis=1, keepdims=True), 1)
-    centred = matrix - np.nansum(matrix, axis=1, keepdims=True) / count
-    deviation = np.sqrt(np.nansum(centred**2, axis=1, keepdims=True) / count)
-    scores = np.nan_to_num(centred / np.where(deviation > 1e-12, deviation, np.inf))
+    mean = np.nansum(matrix, axis=1, keepdims=True) / count
+    if features == "ratings":
+        X = np.where(np.isnan(matrix), mean, matrix)
+    elif features == "z-scores":
+        deviation = np.sqrt(np.nansum((matrix - mean) ** 2, axis=1, keepdims=True) / count)
+        scores = np.nan_to_num((matrix - mean) / np.where(deviation > 1e-12, deviation, np.inf))
+        X = scores / np.sqrt(scores.shape[1])
+    else:
+        raise ArgumentError(f'features must be "z-scores" or "ratings", got {features!r}')
     rows = ratings.rows_of_user(int(ratings.user_codes([user])[0]))
     return OrdinalTable(
-        scores / np.sqrt(scores.shape[1]),
+        X,
         ratings.levels[rows].astype(np.int64) + 1,
-        [f"user {number}" for number in range(scores.shape[1])],
+        [f"user {number}" for number in range(X.shape[1])],
         ratings.scale.n_ranks,
         name=f"{ratings.name}, {imputation}",
     )

@@ -75,6 +75,9 @@ class Split:
         times = None
         if train.timestamps is not None and given.timestamps is not None:
             times = np.concatenate([train.timestamps, given.timestamps])
+        weights = None
+        if train.weights is not None and given.weights is not None:
+            weights = np.concatenate([train.weights, given.weights])
         values = None
         if train.scale.edges is not None:
             values = np.concatenate([train.values, given.values])
@@ -90,6 +93,7 @@ class Split:
             item_table=train.item_table,
             name=train.name,
             binned_values=values,
+            weights=weights,
         )
 
     def __repr__(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -11,8 +11,9 @@ from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 from sklearn.gaussian_process.kernels import WhiteKernel
 
 from ordrec.kernels import Kernel, Precomputed, Scaled, kernel_for
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram, sharing_cores
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
 from ordrec.ordinal.baselines.svr import half_way_thresholds
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 
 __all__ = ["GPRanks"]
 
@@ -29,6 +30,8 @@ class GPRanks(KernelMixin, ThresholdModel):
         Its parameters are where the search starts.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
+    scale : {"auto", "standard", None}
+        Whether features are standardised first, as in `SVORIM`.
     noise : float
         Noise variance at the start of the search, in units of the variance of the ranks.
     n_restarts : int
@@ -51,6 +54,8 @@ class GPRanks(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
+    remedy_of_constants: ClassVar[str] = "try another kernel"
+
     def __init__(
         self,
         kernel: Any = "rbf",
@@ -58,6 +63,7 @@ class GPRanks(KernelMixin, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         noise: float = 0.1,
         n_restarts: int = 0,
         random_state: Any = None,
@@ -67,11 +73,13 @@ class GPRanks(KernelMixin, ThresholdModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.noise = noise
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.classes = classes
 
+    @noticing_constants
     @sharing_cores
     def fit(self, X: Any, y: Any) -> GPRanks:
         """Maximise the marginal likelihood and condition on the ranks."""

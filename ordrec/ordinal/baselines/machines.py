@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from ordrec.ordinal.base import KernelMixin, OrdinalClassifier, sharing_cores
+from ordrec.ordinal.base import KernelMixin, OrdinalClassifier
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 
 __all__ = ["MAX_STEPS", "KernelBaseline", "decision_values"]
 
@@ -31,11 +32,15 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
+    scale : {"auto", "standard", None}
+        Whether features are standardised first, as in `SVORIM`.
     tol : float
         Stopping tolerance of LIBSVM.
     max_iter : int
         Maximum number of LIBSVM's steps: without a limit it would never stop on features of
         size 1e12. (The machines of OPBE are SVORIM, which has its own limit.)
+    class_weight : None, "balanced" or dict, optional
+        Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training.
@@ -49,8 +54,10 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         tol: float = 1e-3,
         max_iter: int = MAX_STEPS,
+        class_weight: Any = None,
         classes: Any = None,
     ):
         self.C = C
@@ -58,10 +65,13 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
+        self.class_weight = class_weight
         self.classes = classes
 
+    @noticing_constants
     @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machines.

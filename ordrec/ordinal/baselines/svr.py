@@ -21,7 +21,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
     C : float
     epsilon : float
         Half width of the insensitive band; the papers use 0.1.
-    kernel, gamma, degree, coef0, tol, max_iter, classes :
+    kernel, gamma, degree, coef0, scale, tol, max_iter, class_weight, classes :
         See `ordrec.ordinal.baselines.machines.KernelBaseline`.
 
     Attributes
@@ -46,8 +46,10 @@ class SVRanks(KernelBaseline, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         tol: float = 1e-3,
         max_iter: int = MAX_STEPS,
+        class_weight: Any = None,
         classes: Any = None,
     ):
         super().__init__(
@@ -56,8 +58,10 @@ class SVRanks(KernelBaseline, ThresholdModel):
             gamma=gamma,
             degree=degree,
             coef0=coef0,
+            scale=scale,
             tol=tol,
             max_iter=max_iter,
+            class_weight=class_weight,
             classes=classes,
         )
         self.epsilon = epsilon

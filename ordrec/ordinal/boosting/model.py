@@ -13,10 +13,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from ordrec.ordinal.base import ThresholdModel, sharing_cores
+from ordrec.ordinal.base import CalibratedModel
 from ordrec.ordinal.boosting.ensemble import Learner, Member, OrdinalLoss, boost
 from ordrec.ordinal.boosting.margins import Margins
 from ordrec.ordinal.boosting.orboost import MarginLoss
@@ -24,6 +23,7 @@ from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
 from ordrec.ordinal.boosting.rankboost import PairLoss
 from ordrec.ordinal.boosting.stopping import EarlyStopping, hold_out
 from ordrec.ordinal.boosting.stump import StumpSearch
+from ordrec.ordinal.fitting import sharing_cores
 from ordrec.ordinal.losses import Reach, reach_of
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.order import ranks_between
@@ -31,13 +31,7 @@ from ordrec.ordinal.thresholds.order import ranks_between
 __all__ = ["ORBoost", "RankBoostAE"]
 
 
-def _calibrated(model: Any) -> bool:
-    if not model.probability:
-        raise AttributeError(f"predict_proba of {type(model).__name__} needs probability=True")
-    return True
-
-
-class _Boosted(ThresholdModel):
+class _Boosted(CalibratedModel):
     """Common base of both estimators."""
 
     base: Any
@@ -45,7 +39,6 @@ class _Boosted(ThresholdModel):
     gamma: float
     n_iter_no_change: Any
     validation_fraction: float
-    probability: bool
     random_state: Any
 
     @abstractmethod
@@ -113,11 +106,6 @@ class _Boosted(ThresholdModel):
         for H, theta in stages:
             thresholds = np.sort(np.where(self._outer, self.thresholds_, theta[self._place]))
             yield self.classes_[ranks_between(H, thresholds)]
-
-    @available_if(_calibrated)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return P(rank) by the calibrated link, (n_samples, n_ranks); needs probability=True."""
-        return self._linked_probabilities(X)
 
     def normalised_margins(self, X: Any, y: Any) -> Margins:
         """Return the normalised margins of labelled samples, which give the paper's bounds."""
@@ -194,6 +182,8 @@ class ORBoost(_Boosted):
     probability : bool
         Whether to calibrate `predict_proba`: an ordered probit on the out-of-fold scores of
         five folds, which takes five more fits.
+    class_weight : None, "balanced" or dict, optional
+        Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training.
@@ -228,6 +218,7 @@ class ORBoost(_Boosted):
         n_iter_no_change: int | None = None,
         validation_fraction: float = 0.1,
         probability: bool = False,
+        class_weight: Any = None,
         classes: Any = None,
         random_state: Any = None,
     ):
@@ -238,6 +229,7 @@ class ORBoost(_Boosted):
         self.n_iter_no_change = n_iter_no_change
         self.validation_fraction = validation_fraction
         self.probability = probability
+        self.class_weight = class_weight
         self.classes = classes
         self.random_state = random_state
 
@@ -260,7 +252,7 @@ class RankBoostAE(_Boosted):
     ----------
     base, n_estimators, gamma, n_iter_no_change, validation_fraction :
         As in `ORBoost`.
-    probability, classes, random_state :
+    probability, class_weight, classes, random_state :
         As in `ORBoost`.
 
     Attributes
@@ -287,6 +279,7 @@ class RankBoostAE(_Boosted):
         n_iter_no_change: int | None = None,
         validation_fraction: float = 0.1,
         probability: bool = False,
+        class_weight: Any = None,
         classes: Any = None,
         random_state: Any = None,
     ):
@@ -296,6 +289,7 @@ class RankBoostAE(_Boosted):
         self.n_iter_no_change = n_iter_no_change
         self.validation_fraction = validation_fraction
         self.probability = probability
+        self.class_weight = class_weight
         self.classes = classes
         self.random_state = random_state
 

@@ -22,7 +22,9 @@ from ordrec.ordinal.gpor.laplace import LaplacePosterior, laplace
 from ordrec.ordinal.gpor.lowrank import InducingPairs, LowRankCovariance
 from ordrec.ordinal.gpor.parameters import GapPrior, chain, unpack
 
-__all__ = ["Evidence", "LikelihoodBounds", "Maximum", "maximise"]
+__all__ = ["Evidence", "LikelihoodBounds", "Maximum", "doubt_about_laplace", "maximise"]
+
+EXCESS = 0.05  # share of EP's evidence by which Laplace's may exceed it
 
 Inference = Literal["laplace", "ep"]
 Posterior = LaplacePosterior | EPPosterior
@@ -177,3 +179,20 @@ def maximise(
     options = {"maxiter": max_iter, "ftol": tol, "gtol": 1e-4}
     found = minimize(descent, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return Maximum(found.x, -float(found.fun), int(found.nit), bool(found.success), found.message)
+
+
+def doubt_about_laplace(found: LaplacePosterior, thresholds: np.ndarray, noise: float) -> str:
+    """Say why Laplace's evidence cannot be trusted where an ascent has ended; empty if it can.
+
+    Noise much smaller than the gaps makes the posterior of an isolated sample nearly uniform;
+    the Gaussian at its mode then has far more mass than the posterior itself.
+    """
+    check = expectation_propagation(found.covariance, found.ranks, thresholds, noise, found.sites)
+    excess = found.log_evidence - check.log_evidence
+    if excess <= 2.0 + EXCESS * abs(check.log_evidence):
+        return ""
+    return (
+        f"Laplace's log-evidence {found.log_evidence:.6g} exceeds that of expectation propagation "
+        f"at the same parameters by {excess:.3g}, so they (noise {noise:.3g}) may be far from the "
+        'best: use inference="ep", or bound the noise from below'
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,15 +14,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordrec.kernels import ARDLinear, Kernel, Precomputed, kernel_for
 from ordrec.kernels.landmarks import Landmarks, rows_named
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram, sharing_cores
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
 from ordrec.ordinal.decisions import Decision, decide
-from ordrec.ordinal.gpor.ep import expectation_propagation
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 from ordrec.ordinal.gpor.evidence import (
     INFERENCES,
     Evidence,
     Inference,
     LikelihoodBounds,
     Maximum,
+    Posterior,
+    doubt_about_laplace,
     maximise,
 )
 from ordrec.ordinal.gpor.laplace import LaplacePosterior
@@ -34,7 +36,6 @@ from ordrec.ordinal.thresholds.probabilities import rank_probabilities
 __all__ = ["GPOR"]
 
 CHUNK = 2048  # rows predicted together
-EXCESS = 0.05  # share of EP's evidence by which Laplace's may exceed it without a warning
 RESTART_SD = 1.0  # standard deviation of random starts around the first one, in log-parameters
 
 
@@ -56,10 +57,13 @@ class GPOR(KernelMixin, ThresholdModel):
         1 / (2 n_features), which it writes kappa = 1 / d.
     degree, coef0 : as in scikit-learn
         For ``kernel="poly"``.
-    inference : {"laplace", "ep"}, default="laplace"
+    scale : {"auto", "standard", None}
+        Whether features are standardised first, as in `SVORIM`.
+    inference : {"auto", "laplace", "ep"}, default="auto"
         EP takes two to three times as long and is the safer choice for few samples in many
-        dimensions, where Laplace's evidence can be far too large for small noise; `fit`
-        warns if EP's evidence at the end is much lower.
+        dimensions, where Laplace's evidence can be far too large for small noise. "auto" is
+        Laplace's approximation, and EP where its evidence at the end is much lower;
+        "laplace" only warns then.
     optimizer : {"l-bfgs-b", None}, default="l-bfgs-b"
         None keeps all parameters at their start.
     n_restarts : int, default=0
@@ -101,6 +105,8 @@ class GPOR(KernelMixin, ThresholdModel):
     theta_ : ndarray
         The free parameters: logarithms of the kernel's, ln sigma, b_1, logarithms of the gaps.
     theta_names_ : list of str
+    inference_ : {"laplace", "ep"}
+        The approximation used.
     log_evidence_ : float
     n_iter_ : int
         Iterations of the best ascent.
@@ -108,6 +114,8 @@ class GPOR(KernelMixin, ThresholdModel):
         Row numbers of the inducing inputs.
     relevance_ : DataFrame
         Relevance of each feature, for ARD kernels.
+    scaling_ : Standardisation or None
+        What was done to the features.
 
     Notes
     -----
@@ -137,6 +145,7 @@ class GPOR(KernelMixin, ThresholdModel):
     """
 
     gram_copies: ClassVar[int] = 4
+    remedy_of_constants: ClassVar[str] = "try another kernel"
 
     def __init__(
         self,
@@ -145,7 +154,8 @@ class GPOR(KernelMixin, ThresholdModel):
         gamma: Any = None,
         degree: int = 3,
         coef0: float = 0.0,
-        inference: Inference = "laplace",
+        scale: str | None = "auto",
+        inference: Inference | Literal["auto"] = "auto",
         optimizer: str | None = "l-bfgs-b",
         n_restarts: int = 0,
         decision: Decision = "mode",
@@ -164,6 +174,7 @@ class GPOR(KernelMixin, ThresholdModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.inference = inference
         self.optimizer = optimizer
         self.n_restarts = n_restarts
@@ -181,6 +192,7 @@ class GPOR(KernelMixin, ThresholdModel):
 
     # ---- fitting -------------------------------------------------------------------------
 
+    @noticing_constants
     @sharing_cores
     def fit(self, X: Any, y: Any) -> GPOR:
         """Maximise the evidence and keep the posterior."""
@@ -197,18 +209,35 @@ class GPOR(KernelMixin, ThresholdModel):
         self._rho = self._start_likelihood(float(np.sqrt(self._prior_variance)))
         bounds = LikelihoodBounds(self.noise_bounds, self.offset_bounds, self.gap_bounds)
         self._free, limits = bounds.free_and_bounds(self._rho)
-        evidence = self._evidence(start_kernel)
         limits = np.vstack([start_kernel.theta_bounds, limits[self._free]])
+        self.inference_ = "laplace" if self.inference == "auto" else self.inference
+        self._learn(start_kernel, limits, random)
+        if self.inference == "auto" and any(kind is UserWarning for kind, _ in self._concerns):
+            self.inference_ = "ep"
+            self._learn(start_kernel, limits, random)
+        for kind, concern in self._concerns:
+            warnings.warn(f"{type(self).__name__}: {concern}", kind, stacklevel=4)
+        del self._concerns
+        return self
+
+    def _learn(
+        self, start_kernel: Kernel, limits: np.ndarray, random: np.random.RandomState
+    ) -> None:
+        """Maximise the evidence by ``inference_``, keep the posterior, and note all concerns."""
+        self._concerns: list[tuple[type[Warning], str]] = []
+        evidence = self._evidence(start_kernel)
         self.theta_, self.n_iter_ = evidence.theta, 0
         if self.optimizer is not None and self.theta_.size:
             best = self._ascend(evidence, limits, random)
             self.theta_, self.n_iter_ = best.theta, best.n_iter
-        self._keep_posterior(evidence)
-        return self
+        found = self._keep_posterior(evidence)
+        if isinstance(found, LaplacePosterior) and self.optimizer is not None:
+            doubt = doubt_about_laplace(found, self.thresholds_, self.noise_)
+            self._concerns += [(UserWarning, doubt)] if doubt else []
 
     def _check_parameters(self) -> None:
-        if self.inference not in INFERENCES:
-            raise ValueError(f'inference must be "laplace" or "ep", got {self.inference!r}')
+        if self.inference != "auto" and self.inference not in INFERENCES:
+            raise ValueError(f'inference must be "auto", "laplace" or "ep", got {self.inference!r}')
         if self.optimizer not in ("l-bfgs-b", None):
             raise ValueError(f'optimizer must be "l-bfgs-b" or None, got {self.optimizer!r}')
         if int(self.n_restarts) != self.n_restarts or self.n_restarts < 0:
@@ -271,7 +300,7 @@ class GPOR(KernelMixin, ThresholdModel):
             pairs = InducingPairs(X, block, block[self.landmarks_])
         else:
             pairs = InducingPairs.of(kernel, X, self.landmarks_)
-        return Evidence(kernel, pairs, self._train_ranks, self._rho, self._free, self.inference)
+        return Evidence(kernel, pairs, self._train_ranks, self._rho, self._free, self.inference_)
 
     def _ascend(
         self, evidence: Evidence, limits: np.ndarray, random: np.random.RandomState
@@ -293,28 +322,26 @@ class GPOR(KernelMixin, ThresholdModel):
         best = max(ascents, key=lambda ascent: ascent.value)
         if not best.converged:
             _, gradient = objective(best.theta)
-            self._warn(
+            self._note(
                 f"the optimiser stopped after {best.n_iter} iterations at log-evidence "
                 f"{best.value:.6g} with a gradient of up to {np.abs(gradient).max():.3g} "
                 f"({best.message}): raise max_iter, scale the features, or bound the parameters"
             )
         return best
 
-    def _keep_posterior(self, evidence: Evidence) -> None:
-        """Keep what predictions need of the posterior at theta_; warn if it did not converge."""
+    def _keep_posterior(self, evidence: Evidence) -> Posterior:
+        """Keep what predictions need of the posterior at theta_; note if it did not converge."""
         self.kernel_, rho = evidence.split(self.theta_)
         self.noise_, self.thresholds_ = unpack(rho)
         found = evidence.posterior(self.theta_)
         if not found.converged:
-            self._warn(
-                f"{self.inference} inference stopped after {found.n_iter} iterations with a "
+            self._note(
+                f"{self.inference_} inference stopped after {found.n_iter} iterations with a "
                 f"violation of {found.violation:.3g} ({evidence.n_unconverged} of "
                 f"{evidence.n_evaluations} evaluations did not converge): bound the noise from "
                 "below, or scale the features"
             )
         self.log_evidence_ = found.log_evidence
-        if isinstance(found, LaplacePosterior) and self.optimizer is not None:
-            self._compare_with_ep(found)
         names = ["log noise", "first threshold"]
         names += [f"log gap {j}" for j in range(2, self.n_ranks_)]
         free = [name for name, is_free in zip(names, self._free, strict=True) if is_free]
@@ -323,29 +350,10 @@ class GPOR(KernelMixin, ThresholdModel):
         X = self._train_inputs
         rows = np.arange(X.shape[0]) if self.landmarks_ is None else self.landmarks_
         self._keep_rows(X, rows)
+        return found
 
-    def _compare_with_ep(self, found: LaplacePosterior) -> None:
-        """Warn if the ascent has led to where Laplace's evidence cannot be trusted.
-
-        Noise much smaller than the gaps makes the posterior of an isolated sample nearly
-        uniform; the Gaussian at its mode then has far more mass than the posterior itself.
-        """
-        check = expectation_propagation(
-            found.covariance, found.ranks, self.thresholds_, self.noise_, found.sites
-        )
-        excess = found.log_evidence - check.log_evidence
-        if excess > 2.0 + EXCESS * abs(check.log_evidence):
-            warnings.warn(
-                f"{type(self).__name__}: Laplace's log-evidence {found.log_evidence:.6g} exceeds "
-                f"that of expectation propagation at the same parameters by {excess:.3g}, so "
-                f"they (noise {self.noise_:.3g}) may be far from the best: use inference="
-                '"ep", or bound the noise from below',
-                UserWarning,
-                stacklevel=5,
-            )
-
-    def _warn(self, message: str) -> None:
-        warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=5)
+    def _note(self, concern: str) -> None:
+        self._concerns.append((ConvergenceWarning, concern))
 
     # ---- predicting ----------------------------------------------------------------------
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ordrec.ordinal.base import KernelMixin, ProximityModel
+from ordrec.ordinal.fitting import noticing_constants
 from ordrec.ordinal.npsvor import active_set, admm
 from ordrec.ordinal.npsvor.gram import DenseGram
 from ordrec.ordinal.npsvor.lowrank import FactoredGram
@@ -41,6 +42,8 @@ class NPSVOR(KernelMixin, ProximityModel):
         "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Of a kernel given by name, as in scikit-learn.
+    scale : {"auto", "standard", None}
+        Whether features are standardised first, as in `SVORIM`.
     solver : {"active-set", "admm"}
         "active-set" finishes what ADMM starts and is exact; "admm" is Algorithm 2 of the
         paper alone.
@@ -56,6 +59,9 @@ class NPSVOR(KernelMixin, ProximityModel):
         with these numbers, as in `SVORIM`. None, the default, is the exact kernel.
     random_state : int, RandomState or None
         Draws the landmarks.
+    class_weight : None, "balanced" or dict, optional
+        Weights of the classes, as in `SVORIM`. They decide how closely planes follow the samples
+        of a class, not how often its plane is the nearest.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training. A rank without samples has no plane and never wins.
@@ -73,6 +79,8 @@ class NPSVOR(KernelMixin, ProximityModel):
         Primal objective and duality gap, summed over the ranks; largest violation.
     n_iter_ : int
     converged_ : bool
+    scaling_ : Standardisation or None
+        What was done to the features.
     left_out_ : float
         Share of the kernel's trace that the landmarks leave out; 0 for the exact kernel.
 
@@ -86,6 +94,8 @@ class NPSVOR(KernelMixin, ProximityModel):
     array([1, 2, 3])
     """
 
+    remedy_of_constants: ClassVar[str] = "raise C1"
+
     def __init__(
         self,
         C1: float = 1.0,
@@ -97,12 +107,14 @@ class NPSVOR(KernelMixin, ProximityModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         solver: str = "active-set",
         tol: float = 1e-3,
         max_iter: int = 5000,
         n_jobs: int | None = None,
         n_landmarks: Any = None,
         random_state: Any = None,
+        class_weight: Any = None,
         classes: Any = None,
     ):
         self.C1 = C1
@@ -113,14 +125,17 @@ class NPSVOR(KernelMixin, ProximityModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.class_weight = class_weight
         self.classes = classes
 
+    @noticing_constants
     @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NPSVOR:
         """Fit one plane per rank.

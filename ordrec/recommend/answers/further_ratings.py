@@ -10,7 +10,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.ratings import Ratings, Scale
-from ordrec.ratings.columns import in_seconds
+from ordrec.ratings.times import seconds_of
 
 __all__ = ["paired_lists", "with_further_ratings"]
 
@@ -59,7 +59,7 @@ def paired_lists(user: Any, item: Any, rating: Any, timestamp: Any) -> tuple[lis
     users, items, ratings = _as_list(user), _as_list(item), _as_list(rating)
     times = [0] * len(users)
     if timestamp is not None:
-        times = in_seconds(np.asarray(_as_list(timestamp), np.float64)).astype(int).tolist()
+        times = seconds_of(_as_list(timestamp)).tolist()
     if not len(users) == len(items) == len(ratings) == len(times):
         raise ArgumentError(
             f"users, items, ratings and times must pair up, got {len(users)}, {len(items)}, "

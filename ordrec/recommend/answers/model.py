@@ -15,7 +15,12 @@ from ordrec.ratings import Ratings
 from ordrec.ratings.ids import warn_of_other_type
 from ordrec.recommend.answers.similar import alike_by_raters
 from ordrec.recommend.base import IdMappedModel, codes_of
-from ordrec.recommend.lists import ItemFilter, best_columns, check_list_length
+from ordrec.recommend.lists import (
+    ItemFilter,
+    best_columns,
+    check_list_length,
+    check_one_user,
+)
 from ordrec.recommend.pair_table import predict_pairs
 from ordrec.recommend.top_n import Order, best_items, candidate_items, check_candidates
 
@@ -40,10 +45,6 @@ class ListRequest:
         check_list_length(self.n)
         check_list_length(self.n_candidates, "n_candidates")
         check_candidates(self.candidates)
-        if hasattr(self.user, "__len__") and not isinstance(self.user, (str, tuple)):
-            raise ArgumentError(
-                "recommend makes a list for one user: recommend_all(n, users=[...]) for several"
-            )
 
     @property
     def filters(self) -> dict[str, Any]:
@@ -144,6 +145,7 @@ class AnsweringModel(IdMappedModel):
         behind "recommended" and "likely" is fitted on the first such call, and kept: to the
         ratings of training, or to all that a loaded model knows.
         """
+        check_one_user(user)
         self._check_fitted()
         request = ListRequest(
             user, n, Order(by, at_least, quantile), candidates, n_candidates, exclude, only,

@@ -26,7 +26,6 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.parallel import worker_count
 from ordrec.parallel.spans import over_spans
 from ordrec.persistence import take, take_rows
-from ordrec.progress import shows_progress
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel
 from ordrec.recommend.baselines.bias import BiasModel
@@ -62,7 +61,6 @@ class ItemKNN(IdMappedModel):
     user_damping: float = 15.0
     item_damping: float = 10.0
 
-    @shows_progress
     def fit(self, ratings: Ratings) -> ItemKNN:
         """Fit the biases and keep the training errors (1) by item and by user."""
         self._check_parameters()

@@ -18,7 +18,6 @@ import pandas as pd
 from scipy import sparse
 
 from ordrec.persistence import take, take_rows
-from ordrec.progress import shows_progress
 from ordrec.ratings import Ratings
 from ordrec.recommend.all_lists import ListingModel
 from ordrec.recommend.answers.further_ratings import with_further_ratings
@@ -95,7 +94,6 @@ class ChoiceModel(ListingModel):
 
     # ---- fit and predict ------------------------------------------------------------------
 
-    @shows_progress
     def fit(self, ratings: Ratings) -> Self:
         """Learn from ratings, forgetting what was learnt before; return the model."""
         self._remember(ratings)

@@ -25,7 +25,15 @@ from ordrec.recommend.factors.row_updates import probabilities, update_rows
 from ordrec.recommend.factors.rows import GroupedRatings, RowPosteriors, packed_outer
 from ordrec.recommend.factors.user_drift import UserDrift
 
-__all__ = ["Direction", "Fit", "Task"]
+__all__ = [
+    "Direction",
+    "Fit",
+    "Task",
+    "completed_rows",
+    "starting_factors",
+    "starting_rows",
+    "starting_steps",
+]
 
 START_SD = 0.6  # standard deviation of the random item factors at the start
 BOUND_SWEEPS = 3  # at the start, with the weights of the bound (4) in full
@@ -224,11 +232,11 @@ class Fit:
         self._n_sweeps = 0
         self._drift: UserDrift | None = None
         n_users, n_items = (grouped.start.size - 1 for grouped in (task.by_user, task.by_item))
-        random = np.random.default_rng(seed)
-        factors = random.normal(0.0, START_SD, (n_items, rank))
-        steps = np.tile(_starting_steps(task.by_user.levels, task.n_steps), (n_users, 1))
-        self._users = _start(np.zeros((n_users, rank)), steps)
-        self._items = _start(factors, np.zeros((n_items, task.n_steps)))
+        factors = starting_factors(n_items, rank, seed)
+        level_counts = np.bincount(task.by_user.levels, minlength=task.n_steps + 1)
+        steps = np.tile(starting_steps(level_counts), (n_users, 1))
+        self._users = starting_rows(np.zeros((n_users, rank)), steps)
+        self._items = starting_rows(factors, np.zeros((n_items, task.n_steps)))
         self._user_prior = RowPrior(
             task.user_features, task.user_side.shape[1], task.by_user.seen,
             self._users.mean[0], starting_covariance(rank, task.n_steps, "user"),
@@ -351,8 +359,8 @@ class Fit:
         counts = np.diff(task.by_item.start).astype(np.float64)
         cold_items = ColdPrior.of(self._items, task.item_side, counts)
         return Direction(
-            _completed(self._users, task.by_user.seen, cold_users, task.user_side),
-            _completed(self._items, task.by_item.seen, cold_items, task.item_side),
+            completed_rows(self._users, task.by_user.seen, cold_users, task.user_side),
+            completed_rows(self._items, task.by_item.seen, cold_items, task.item_side),
             (self._user_prior.B, self._user_prior.S), (self._item_prior.B, self._item_prior.S),
             cold_users, cold_items, drift,
         )  # fmt: skip
@@ -407,14 +415,19 @@ def _sweeps_in_all(changes: list[float], most: int) -> float:
     return min(len(changes) + max(np.log(changes[-1] / TOLERANCE) / falls, 0.0), most)
 
 
-def _starting_steps(levels: np.ndarray, n_steps: int) -> np.ndarray:
-    """Log-odds of going on from each rank, from the shares of the ranks, (1)."""
-    counts = np.bincount(levels, minlength=n_steps + 1) + 1.0
+def starting_factors(n_items: int, rank: int, seed: int) -> np.ndarray:
+    """Random item factors."""
+    return np.random.default_rng(seed).normal(0.0, START_SD, (n_items, rank))
+
+
+def starting_steps(level_counts: np.ndarray) -> np.ndarray:
+    """Log-odds of going on from each rank, from the numbers of ratings of the ranks, (1)."""
+    counts = level_counts + 1.0
     at_least = counts[::-1].cumsum()[::-1]
     return logit(at_least[1:] / at_least[:-1])
 
 
-def _start(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
+def starting_rows(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
     """Rows of the starting variance."""
     rank = factors.shape[1]
     own = START_SD**2 * np.eye(rank)[np.tril_indices(rank)]
@@ -422,7 +435,7 @@ def _start(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
     return RowPosteriors.of(np.hstack([factors, steps]), own + packed_outer(factors), variances)
 
 
-def _completed(
+def completed_rows(
     rows: RowPosteriors, seen: np.ndarray, cold: ColdPrior, side: np.ndarray
 ) -> RowPosteriors:
     """Rows without ratings from their side data, and a last row for the unknown."""

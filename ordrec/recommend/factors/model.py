@@ -49,7 +49,7 @@ from ordrec.errors import ArgumentError
 from ordrec.features.side_features import SideEncoder, side_encoders
 from ordrec.ordinal.decisions import decide
 from ordrec.parallel import loop_threads, one_blas_thread, worker_count
-from ordrec.progress import report, shows_progress
+from ordrec.progress import report, tracked
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.explanation import Influence
 from ordrec.recommend.answers.further_ratings import with_further_ratings
@@ -155,9 +155,8 @@ class OrdinalFactors(RatingAnswers):
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
 
-    @shows_progress
     def fit(self, ratings: Ratings) -> OrdinalFactors:
-        """Learn factors, steps and priors."""
+        """Learn factors, steps and priors. Weights of ratings count here; folded in, each is 1."""
         self._check_parameters()
         times = self._times(ratings)
         self._remember(ratings)
@@ -165,7 +164,7 @@ class OrdinalFactors(RatingAnswers):
         self._pattern = RatingPattern.of(ratings, self.pattern)
         self._history = RatingHistory.of(ratings, times)
         task = self._task(ratings, times)
-        rank = self.rank or (LARGER_RANK if MANY <= ratings.n_ratings <= TOO_MANY else RANK)
+        rank = self.rank_for(ratings.n_ratings)
         tasks = [task, task.reversed()] if self.symmetric else [task]
         fitted, dated, losses = [], [], []
         with loop_threads(worker_count(self.n_jobs)) as threads:
@@ -175,9 +174,8 @@ class OrdinalFactors(RatingAnswers):
                 losses.append(fit.converge(self.n_iter))
                 if own.times is not None:
                     later = fit.dated()
-                    for sweep in range(DATED_SWEEPS):
-                        done = number + UNDATED + (1.0 - UNDATED) * sweep / DATED_SWEEPS
-                        report(done, len(tasks), f"dated sweep {sweep + 1}")
+                    report(number + UNDATED, len(tasks), span=1.0 - UNDATED)
+                    for _ in tracked(range(DATED_SWEEPS), "dated sweep"):
                         later.sweep()
                     dated.append(later.direction())
                 fitted.append(fit.direction())
@@ -187,6 +185,10 @@ class OrdinalFactors(RatingAnswers):
         self.titles_ = item_titles(ratings.item_table)
         self.choice_stage_ = self._choice_stage()
         return self
+
+    def rank_for(self, n_ratings: int) -> int:
+        """The number of factors for so many ratings."""
+        return self.rank or (LARGER_RANK if MANY <= n_ratings <= TOO_MANY else RANK)
 
     def _times(self, ratings: Ratings) -> np.ndarray | None:
         """The times to fit a drift to, or None."""
@@ -199,8 +201,9 @@ class OrdinalFactors(RatingAnswers):
 
     def _task(self, ratings: Ratings, times: np.ndarray | None) -> Task:
         """The ratings grouped by user and by item, with the features of the priors."""
-        by_user = GroupedRatings.of(ratings.users, ratings.items, ratings.levels, ratings.n_users)
-        by_item = GroupedRatings.of(ratings.items, ratings.users, ratings.levels, ratings.n_items)
+        users, items, levels = ratings.users, ratings.items, ratings.levels
+        by_user = GroupedRatings.of(users, items, levels, ratings.n_users, ratings.weights)
+        by_item = GroupedRatings.of(items, users, levels, ratings.n_items, ratings.weights)
         self._user_side = self._side_rows("user", ratings.user_table, ratings.user_ids)
         self._item_side = self._side_rows("item", ratings.item_table, ratings.item_ids)
         pairs = ratings.users, ratings.items
@@ -313,7 +316,6 @@ class OrdinalFactors(RatingAnswers):
             )
 
     def _choice_stage(self) -> ChoiceStage:
-        """The choice model behind lists, to be fitted to the training ratings."""
         known = self._history.as_ratings
         return ChoiceStage(partial(known, self.scale_, self.user_ids_, self.item_ids_), self.n_jobs)
 
@@ -410,10 +412,8 @@ class OrdinalFactors(RatingAnswers):
             In seconds since 1970.
         """
         self._check_history()
-
-        def known_of(users: pd.Index) -> pd.DataFrame:
-            return self._history.frame_of(users, self.user_ids_, self.item_ids_, self.scale_)
-
+        ids = {"user_ids": self.user_ids_, "item_ids": self.item_ids_}
+        known_of = partial(self._history.frame_of, **ids, scale=self.scale_)
         more = with_further_ratings(known_of, user, item, rating, timestamp, self.scale_)
         return self.fold_in(more)
 

@@ -101,6 +101,8 @@ class GroupedRatings:
         Where the ratings of each row begin.
     others, levels : ndarray of shape (n_ratings,)
         The item or user on the other side, and the zero-based rank.
+    weights : ndarray of shape (n_ratings,) or (0,)
+        How much each rating counts; empty where all count as 1.
     order : ndarray of shape (n_ratings,)
         Where each of these ratings stood before.
     """
@@ -108,21 +110,31 @@ class GroupedRatings:
     start: np.ndarray
     others: np.ndarray
     levels: np.ndarray
+    weights: np.ndarray
     order: np.ndarray
 
     @classmethod
     def of(
-        cls, rows: np.ndarray, others: np.ndarray, levels: np.ndarray, n_rows: int
+        cls,
+        rows: np.ndarray,
+        others: np.ndarray,
+        levels: np.ndarray,
+        n_rows: int,
+        weights: np.ndarray | None = None,
     ) -> GroupedRatings:
         """Group ratings by row, in the order in which they stand."""
         start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))])
         order = np.argsort(rows, kind="stable").astype(np.int32 if rows.size < 2**31 else np.int64)
-        return cls(start, others[order].astype(np.int32), levels[order].astype(np.int16), order)
+        weights = np.zeros(0) if weights is None else weights[order]
+        return cls(
+            start, others[order].astype(np.int32), levels[order].astype(np.int16),
+            weights.astype(np.float32), order,
+        )  # fmt: skip
 
     @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """What the compiled loops take."""
-        return self.start, self.others, self.levels
+        return self.start, self.others, self.levels, self.weights
 
     @property
     def seen(self) -> np.ndarray:

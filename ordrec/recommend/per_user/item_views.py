@@ -7,7 +7,7 @@ item code of -1 is an item without ratings, whose kernel with all others is zero
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from sklearn.base import clone
@@ -17,14 +17,25 @@ from ordrec.features.low_rank import LowRankEM
 from ordrec.features.matrix import RatingMatrix
 from ordrec.kernels import Kernel
 from ordrec.kernels.items import ItemKernel
-from ordrec.kernels.pearson import Pearson
 from ordrec.ratings import Ratings
 
-__all__ = ["ItemSource", "LowRankSource", "MeanSource", "source_of"]
+__all__ = [
+    "ItemSource",
+    "LowRankSource",
+    "MeanSource",
+    "UserSample",
+    "filled_source",
+    "fitted",
+    "takes_kernels",
+]
+
+# code, rated items, their levels, and how much each rating counts if they differ in that
+UserSample = tuple[int, np.ndarray, np.ndarray, np.ndarray | None]
 
 N_FOLDS = 5
 
 
+@runtime_checkable
 class ItemSource(Protocol):
     """Kernels and features of items, computed without the ratings of a given user."""
 
@@ -37,12 +48,18 @@ class ItemSource(Protocol):
         ...
 
 
-def source_of(features: Any, kernel: Any, ratings: Ratings) -> ItemSource:
-    """Return the item source for the parameters of a `PerUserPredictor`."""
-    if kernel == "pearson":
-        kernel = Pearson().normalised()
-    if not isinstance(kernel, Kernel):
-        raise ArgumentError(f'kernel must be "pearson" or a kernel of items, got {kernel!r}')
+def takes_kernels(solver: Any) -> bool:
+    """Whether a solver works on the items' kernel; any other works on their rows of features."""
+    return "kernel" in solver.get_params()
+
+
+def fitted(solver: Any, X: np.ndarray, levels: np.ndarray, weights: np.ndarray | None) -> Any:
+    """Fit a solver to a user's ratings, with weights if there are any."""
+    return solver.fit(X, levels) if weights is None else solver.fit(X, levels, weights)
+
+
+def filled_source(features: Any, kernel: Kernel, ratings: Ratings) -> ItemSource:
+    """Return the item source for a way to fill in missing ratings, and a kernel."""
     if features == "mean":
         return MeanSource(ratings, kernel)
     if isinstance(features, LowRankEM):
@@ -98,6 +115,8 @@ class LowRankSource:
                 "features: leave target=None, each user's column is left out anyway"
             )
         values = RatingMatrix.from_ratings(ratings).values
+        if ratings.weights is not None:
+            features = clone(features).set_params(weights=ratings.matrix("weight"))
         self._n_folds = min(N_FOLDS, ratings.n_users)
         if self._n_folds < 2:
             raise ArgumentError("low-rank features need the ratings of at least two users")

@@ -1,8 +1,9 @@
 """A `PerUserPredictor` as arrays and metadata of a model file, and back.
 
-A file holds the training ratings, from which the items' kernel is rebuilt, and for each user's
-model the coefficients over the user's items and the thresholds. A solver with one kernel expansion
-needs no more to predict; the diagnostics of its fit (objective, gap) are not kept.
+A file holds the training ratings, from which the items' kernel is rebuilt, the weights of its parts
+where it is a sum, and for each user's model the coefficients over the user's items and the
+thresholds. A solver with one kernel expansion needs no more to predict; the diagnostics of its fit
+(objective, gap) are not kept.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from ordrec.ordinal.thresholds.link import OrdinalLink
 from ordrec.persistence import claim_memory, take, take_starts
 from ordrec.ratings import Ratings
 from ordrec.recommend.baselines.bias import BiasModel
+from ordrec.recommend.per_user.pooled import PARTS, PooledSource
 
 if TYPE_CHECKING:
     from ordrec.recommend.per_user.model import PerUserPredictor
 
 __all__ = ["restore_per_user", "restored_solver", "state_of_per_user"]
 
-SINCE_02 = ("n_landmarks", "random_state")  # parameters that files of version 0.1 do not have
+# parameters that files of version 0.1 do not have
+SINCE_02 = ("n_landmarks", "random_state", "scale", "class_weight")
 SOLVERS = ("SVORIM", "SVOREX", "SVORSLA", "OrdinalLogistic")
 BYTES_PER_PAIR = 32.0  # of items: the moments of the Pearson kernel
 MOST_KERNEL_BYTES = float(1 << 30)  # from which on `ItemKernel` stores no pairs
@@ -59,6 +62,8 @@ def state_of_per_user(
             -1, n_thresholds
         ),
     }
+    if isinstance(model.source_, PooledSource):
+        arrays["kernel.weights"] = model.source_.weights
     links = [each.link_ for each in fitted if hasattr(each, "link_")]
     if links:
         arrays |= {
@@ -71,6 +76,7 @@ def state_of_per_user(
         if name not in INHERITED
     }
     metadata["parameters"]["solver"] = {"name": type(solver).__name__, "parameters": parameters}
+    metadata["parameters"]["grid"] = None
     return arrays, metadata | {"bias": of_bias}
 
 
@@ -102,6 +108,10 @@ def restore_per_user(
     claim_memory(8.0 * n_users * n_ranks, f"the counts of {n_ranks} ratings of {n_users} users")
     claim_memory(min(BYTES_PER_PAIR * n_items**2 / 2, MOST_KERNEL_BYTES), "the items' kernel")
     model._describe(ratings, bias)
+    if isinstance(model.source_, PooledSource):
+        weights = take(arrays, "kernel.weights", np.float64, (len(PARTS),), low=0.0)
+        model.source_.weights = weights
+        model.kernel_weights_ = dict(zip(PARTS, weights.tolist(), strict=True))
     coef = take(arrays, "models.coef", np.float64, (None,))
     codes = take(arrays, "models.users", np.int64, (None,), low=0, high=n_users - 1)
     start = take_starts(arrays, "models.start", codes.size, coef.size)
@@ -123,6 +133,7 @@ def restore_per_user(
         fitted = model._solver().set_params(classes=np.arange(n_ranks))
         fitted.classes_, fitted.n_features_in_ = np.arange(n_ranks), rated.size
         fitted.kernel_, fitted._rows, fitted._inputs = Precomputed(), support[own], None
+        fitted.scaling_ = None
         fitted.support_, fitted.dual_coef_ = support[own], coef[own]
         fitted.thresholds_ = thresholds[k]
         if links is not None:
@@ -146,7 +157,7 @@ def restored_solver(state: Any) -> Any:
 
 def _storable_solver(model: PerUserPredictor) -> Any:
     """Return the solver; raises an error if its models cannot be stored as coefficients."""
-    solver = model._solver()
+    solver = model._solver().set_params(**getattr(model, "setting_", {}))
     name = type(solver).__name__
     if name not in SOLVERS or type(solver) is not getattr(ordinal, name):
         raise ArgumentError(
@@ -155,7 +166,7 @@ def _storable_solver(model: PerUserPredictor) -> Any:
         )
     for parameter, value, wanted in (
         ("features", model.features, "mean"),
-        ("kernel", model.kernel, "pearson"),
+        ("kernel", model.kernel, "pooled"),
     ):
         if not isinstance(value, str):
             raise ArgumentError(

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import Decision, decide
-from ordrec.progress import report, shows_progress
+from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.explanation import Influence
 from ordrec.recommend.base import times_of
@@ -127,7 +127,6 @@ class RatingPredictor(RatingAnswers):
     max_memory: float = 8.0
     verbose: bool | None = field(default=None, repr=False)
 
-    @shows_progress
     def fit(self, ratings: Ratings) -> RatingPredictor:
         """Learn from ratings; side tables and times are taken from them."""
         self._check_parameters()

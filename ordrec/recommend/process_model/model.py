@@ -130,7 +130,6 @@ class ProcessPredictor(IdMappedModel):
     random_state: int = 0
     max_memory: float = 8.0
 
-    @shows_progress
     def fit(self, ratings: Ratings) -> ProcessPredictor:
         """Learn from ratings; side tables and times are taken from them."""
         self._check_parameters()

@@ -22,7 +22,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.parallel import one_blas_thread
-from ordrec.progress import report, shows_progress
+from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend.all_lists import ListingModel
 from ordrec.recommend.answers.explanation import Explanation, explain_rating
@@ -106,7 +106,6 @@ class Recommender(AnsweringModel, ListingModel):
 
     # ---- learning -------------------------------------------------------------------------
 
-    @shows_progress
     @one_blas_thread()
     def fit(self, ratings: Ratings) -> Self:
         """Fit both models; return the recommender."""

@@ -28,6 +28,9 @@ def test_rows_are_his_items_and_columns_the_most_active_others() -> None:
     assert table.y.tolist() == [1, 5, 3]
     assert np.abs(table.X[0]).tolist() == pytest.approx([1 / np.sqrt(2)] * 2)
     assert not table.X[1:].any()  # one rating has no spread
+    filled = user_table(ratings, "me", 5, features="ratings").X
+    assert sorted(filled[0]) == [2.0, 4.0]
+    assert filled[1:].tolist() == [[4.0, 4.0]] * 2  # the mean of the movie's only rating
 
 
 @pytest.mark.parametrize("imputation", ["mean", "low-rank"])
@@ -62,3 +65,5 @@ def test_refusals() -> None:
         user_table(ratings, "nobody", 3)
     with pytest.raises(ArgumentError, match="imputation"):
         user_table(ratings, "me", 3, imputation="luck")
+    with pytest.raises(ArgumentError, match="features"):
+        user_table(ratings, "me", 3, features="stars")

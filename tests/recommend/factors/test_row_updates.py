@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -115,6 +116,27 @@ def test_rows_are_those_of_the_dense_twin(kind, floor):
         for found, want in zip(rows.arrays, expected.arrays, strict=True):
             np.testing.assert_allclose(found[number], want[0], **SINGLE)
     np.testing.assert_allclose(covariances, total, **SINGLE)
+
+
+@given(kind=problems)
+def test_a_rating_of_weight_one_counts_and_one_of_weight_zero_does_not(kind):
+    case = problem(**kind)
+    n_ratings = case.ratings.levels.size
+    plain, _ = case.update(0.5)
+    ones = replace(case.ratings, weights=np.ones(n_ratings, np.float32))
+    weighted, _ = case._replace(ratings=ones).update(0.5)
+    for found, want in zip(weighted.arrays, plain.arrays, strict=True):
+        np.testing.assert_allclose(found, want, **SINGLE)
+    here = np.repeat(np.arange(4), np.diff(case.ratings.start))
+    kept = np.arange(n_ratings) % 2 == 0
+    drift = case.drift[kept] if len(case.drift) else case.drift
+    rest = GroupedRatings.of(here[kept], case.ratings.others[kept], case.ratings.levels[kept], 4)
+    halved = replace(case.ratings, weights=kept.astype(np.float32))
+    without, _ = case._replace(ratings=rest, drift=drift).update(0.5)
+    weighted, _ = case._replace(ratings=halved).update(0.5)
+    for found, want in zip(weighted.arrays, without.arrays, strict=True):
+        rated = np.diff(rest.start) > 0  # a row whose ratings all weigh nothing has its prior
+        np.testing.assert_allclose(found[rated], want[rated], **SINGLE)
 
 
 @given(kind=problems)

@@ -104,6 +104,28 @@ def test_other_solvers_and_features(ratings, solver, features):
         np.testing.assert_allclose(p.sum(axis=1), 1)
 
 
+def test_weights_of_ratings_are_weights_of_samples(ratings):
+    frame = ratings.to_frame()
+    frame["count"] = np.random.default_rng(0).uniform(0.1, 1.0, len(frame))
+    weighted = Ratings.from_frame(frame, scale=STARS, weight="count")
+    model = PerUserPredictor(SVORIM(C=2.0), grid={"C": [0.5, 2.0]}).fit(weighted)
+    items, levels = in_codes(weighted, 7)
+    K = MeanSource(weighted, Pearson().normalised()).gram(7, items)
+    by_hand = SVORIM(**model.setting_, kernel="precomputed", classes=np.arange(5))
+    by_hand.fit(K, levels, weighted.weights[weighted.rows_of_user(7)])
+    np.testing.assert_allclose(model.models_[7].thresholds_, by_hand.thresholds_, atol=1e-9)
+    plain = PerUserPredictor(SVORIM(**model.setting_)).fit(weighted.without_weights())
+    assert not np.allclose(model.models_[7].thresholds_, plain.models_[7].thresholds_)
+    with pytest.raises(ArgumentError, match="GPOR takes no weights"):
+        PerUserPredictor(GPOR()).fit(weighted)
+    low_rank = LowRankEM(rank=2, random_state=0, max_iter=50, tol=1e-3)
+    rows = [
+        LowRankSource(each, Gaussian(0.1), low_rank).rows(7, np.arange(30))
+        for each in (weighted, ratings)
+    ]
+    assert not np.allclose(*rows)
+
+
 # ---- it learns, and does not leak ----------------------------------------------------------------
 
 
@@ -178,6 +200,23 @@ def test_fallbacks_by_hand():
     assert model.predict_proba([], []).shape == (0, 5)
 
 
+def test_exactly_min_ratings_are_enough():
+    frame = pd.DataFrame(
+        {
+            "user": ["four"] * 4 + ["three"] * 3 + ["fives"] * 4 + ["fewer fives"] * 3,
+            "item": [0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2],
+            "rating": [1, 2, 4, 5, 1, 3, 4, 5, 5, 5, 5, 5, 5, 5],
+        }
+    )
+    ratings = Ratings.from_frame(frame, scale=STARS)
+    model = PerUserPredictor(OrdinalLogistic(kernel="linear"), min_ratings=4).fit(ratings)
+    assert [ratings.user_ids[code] for code in model.models_] == ["four"]
+    users, items = ["fives", "fewer fives"], [99, 99]
+    bias = STARS.nearest(BiasModel().fit(ratings).predict(users, items))
+    assert bias[1] != 5  # the prediction of someone with too few ratings
+    assert model.predict(users, items).tolist() == [5, bias[1]]
+
+
 def test_probabilities_are_there_only_where_the_solver_has_them():
     assert not hasattr(PerUserPredictor(), "predict_proba")
     assert not hasattr(PerUserPredictor(SVORIM()), "predict_proba")
@@ -190,7 +229,7 @@ def test_wrong_parameters(ratings):
         PerUserPredictor(min_ratings=1).fit(ratings)
     with pytest.raises(ArgumentError, match='features must be "mean" or a LowRankEM'):
         PerUserPredictor(features="median").fit(ratings)
-    with pytest.raises(ArgumentError, match='kernel must be "pearson" or a kernel'):
+    with pytest.raises(ArgumentError, match='kernel must be "pearson", "pooled" or a kernel'):
         PerUserPredictor(kernel="rbf").fit(ratings)
     with pytest.raises(ArgumentError, match="leave target=None"):
         PerUserPredictor(features=LowRankEM(2, target=1)).fit(ratings)
