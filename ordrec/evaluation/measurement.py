@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -24,6 +23,7 @@ from ordrec.evaluation.metrics.measures import ListMeasure, Measure, Outcome, Us
 from ordrec.evaluation.metrics.outcome import TopLists
 from ordrec.evaluation.splits.base import Split
 from ordrec.ordinal.decisions import decide
+from ordrec.progress import work_clock
 from ordrec.recommend.registry import make_model
 
 __all__ = ["FoldMeasurement", "Protocol", "measurable_model", "measure_fold"]
@@ -160,11 +160,11 @@ def measure_fold(
 
 
 def _measured(name: str, model: Any, split: Split, protocol: Protocol) -> FoldMeasurement:
-    start = time.perf_counter()
+    start = work_clock()
     model, given = _fitted(model, split)
-    fitted = time.perf_counter()
+    fitted = work_clock()
     outcome = _outcome(name, model, split, protocol)
-    predicted = time.perf_counter()
+    predicted = work_clock()
     about = {
         "model": name,
         "split": split.name,

@@ -14,6 +14,8 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.features.side_features import side_encoders
 from ordrec.files import make_folder
 from ordrec.parallel import Engine, loop_threads, run_all, worker_count
+from ordrec.progress import progress as showing
+from ordrec.progress import report
 from ordrec.ratings.scan import ROWS, RatingsScan
 from ordrec.ratings.side_tables import side_table
 from ordrec.recommend.factor_scan.block_pattern import block_pattern
@@ -96,9 +98,10 @@ def fit_scan(
         make_folder(Path(folder))
     with tempfile.TemporaryDirectory(prefix="ordrec-blocks-", dir=folder) as place:
         fit = _Fit(model, scan, Path(place).absolute(), rows, held_out, engine, n_jobs, progress)
-        fit.prepare(user_table, item_table)
-        fit.converge()
-        fit.finish()
+        with showing("fit_scan", model.verbose):
+            fit.prepare(user_table, item_table)
+            fit.converge()
+            fit.finish()
     return model
 
 
@@ -218,5 +221,6 @@ class _Fit:
         return [list(sums) for sums in zip(*found, strict=True)]
 
     def _report(self, done: int, text: str) -> None:
+        report(done, self.total, text)
         if self.progress is not None:
             self.progress(done, self.total, text)

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -49,6 +49,7 @@ from ordrec.errors import ArgumentError
 from ordrec.features.side_features import SideEncoder, side_encoders
 from ordrec.ordinal.decisions import decide
 from ordrec.parallel import loop_threads, one_blas_thread, worker_count
+from ordrec.progress import report, tracked
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.explanation import Influence
 from ordrec.recommend.answers.further_ratings import with_further_ratings
@@ -73,6 +74,7 @@ __all__ = ["OrdinalFactors", "usual_rank"]
 RANK, LARGER_RANK = 32, 64
 MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger rank pays
 DATED_SWEEPS = 8
+UNDATED = 0.5  # about which share of the time the other sweeps take
 
 
 @dataclass(eq=False)
@@ -111,6 +113,8 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         Threads; -1 means all cores.
     random_state : int
         Seed of the starting factors.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -150,6 +154,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
     decision: Literal["median", "mode", "mean"] = "median"
     n_jobs: int | None = None
     random_state: int = 0
+    verbose: bool | None = field(default=None, repr=False)
 
     def fit(self, ratings: Ratings) -> OrdinalFactors:
         """Learn factors, steps and priors. Weights of ratings count here; folded in, each is 1."""
@@ -164,12 +169,14 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         tasks = [task, task.reversed()] if self.symmetric else [task]
         fitted, dated, losses = [], [], []
         with loop_threads(worker_count(self.n_jobs)) as threads:
-            for own in tasks:
+            for number, own in enumerate(tasks):
                 fit = Fit(own, rank, self.random_state, threads)
+                report(number, len(tasks), span=1.0 if own.times is None else UNDATED)
                 losses.append(fit.converge(self.n_iter))
                 if own.times is not None:
                     later = fit.dated()
-                    for _ in range(DATED_SWEEPS):
+                    report(number + UNDATED, len(tasks), span=1.0 - UNDATED)
+                    for _ in tracked(range(DATED_SWEEPS), "dated sweep"):
                         later.sweep()
                     dated.append(later.direction())
                 fitted.append(fit.direction())
@@ -306,7 +313,6 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
             )
 
     def _choice_stage(self) -> ChoiceStage:
-        """The choice model behind lists, to be fitted to the training ratings."""
         known = self._history.as_ratings
         return ChoiceStage(partial(known, self.scale_, self.user_ids_, self.item_ids_), self.n_jobs)
 
@@ -403,13 +409,10 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
             In seconds since 1970.
         """
         self._check_history()
-
-        def known_of(users: pd.Index) -> pd.DataFrame:
-            return self._history.frame_of(users, self.user_ids_, self.item_ids_, self.scale_)
-
-        return self.fold_in(
-            with_further_ratings(known_of, user, item, rating, timestamp, self.scale_)
-        )
+        ids = {"user_ids": self.user_ids_, "item_ids": self.item_ids_}
+        known_of = partial(self._history.frame_of, **ids, scale=self.scale_)
+        more = with_further_ratings(known_of, user, item, rating, timestamp, self.scale_)
+        return self.fold_in(more)
 
     def without_users(self) -> OrdinalFactors:
         """Return a model without its training users, small and quick, to fold others in."""
@@ -435,7 +438,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
 
     @classmethod
     def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        defaults = {field.name: field.default for field in fields(cls)}
+        defaults = {own.name: own.default for own in fields(cls)}
         return checked_factor_parameters(parameters, defaults)
 
     @classmethod

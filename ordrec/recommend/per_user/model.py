@@ -16,6 +16,7 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.kernels import Kernel
 from ordrec.kernels.pearson import Pearson
 from ordrec.parallel import one_blas_thread, run_all
+from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel
 from ordrec.recommend.baselines.bias import BiasModel
@@ -296,6 +297,7 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
             shared=(self.source_, *shared),
             engine=self.engine or "threads",
             n_jobs=self.n_jobs,
+            progress=lambda done, total, _: report(done, total, "models of users"),
             label=lambda chunk: f"users {chunk[0][0]} to {chunk[-1][0]}",
         )
         return [each for chunk in found for each in chunk]

@@ -13,6 +13,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.progress import shows_progress
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.further_ratings import paired_lists
 from ordrec.recommend.base import IdMappedModel, codes_of, times_of
@@ -148,6 +149,7 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         self.folded_: dict[Any, FoldedUser] = {}
         return self
 
+    @shows_progress
     def refitted(self, ratings: Ratings) -> ProcessPredictor:
         """A model with the weights of this one, fitted to other ratings of the same ids."""
         model = copy.copy(self)
