@@ -100,6 +100,13 @@ def test_reliability_diagrams_stand_side_by_side() -> None:
     assert "200 test ratings" in part
 
 
+def test_whether_times_were_known_is_said_below_the_tables() -> None:
+    result = made_result({"rmse": RATINGS})
+    result.manifest["times"] = "unknown while predicting"
+    page = evaluation_report(result).html()
+    assert "Times: unknown while predicting." in page[: page.index("How this came about")]
+
+
 # ---- users -------------------------------------------------------------------------------------
 
 
