@@ -323,7 +323,7 @@ def test_tune_saves_the_winner_and_says_how_to_fit_it(ordrec) -> None:
              "--search", "item_damping=1..30:log", "--trials", "4"]  # fmt: skip
     said = ordrec(*words, "-o", "tuned.ordrec")
     assert said.code == 0, said.err
-    assert "default" in said.out
+    assert "*: the defaults" in said.out
     assert "4 settings by" in said.out
     last = said.out.strip().splitlines()[-1]
     assert last.startswith("ordrec fit shop.csv --item-col article --time-col 'bought on' --model")

@@ -204,7 +204,7 @@ def _print(found: TunedModel, split: str) -> None:
 
     console().print(tuning_table(found, SHOWN))
     failed = int((found.table["error"] != "").sum())
-    notes = f"{len(found.table)} settings by {found.method}, mean over {split}"
+    notes = f"{len(found.table)} settings by {found.method}, mean over {split}; *: the defaults"
     if failed:
         first = found.table.loc[found.table["error"] != "", "error"].iloc[0]
         print(f"ordrec: {failed} settings failed, the first with {first}", file=sys.stderr)
