@@ -11,6 +11,9 @@ neither (a read-only install and no writable home), it refuses to compile anythi
 kept; here a temporary folder takes their place. Where a file of kept code is damaged (a disk that
 was full, a machine that was switched off), numba stops with an error of pickle; here the code is
 compiled again.
+
+numba tells when it compiles (and not when it only loads what it kept); `ordrec.progress` shows it,
+and does not count it as work.
 """
 
 from __future__ import annotations
@@ -23,7 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from numba import config, njit
+from numba.core import event
 from numba.core.caching import FunctionCache
+
+from ordrec.progress import compiling_began, compiling_ended
 
 __all__ = ["compiled", "inner", "kept"]
 
@@ -55,7 +61,19 @@ def _private_folder(parent: Path) -> Path:
     return folder
 
 
+class _Told(event.Listener):
+    """Hands on when compiling begins and ends."""
+
+    def on_start(self, event: event.Event) -> None:
+        function = getattr(event.data.get("dispatcher"), "py_func", None)
+        compiling_began(getattr(function, "__name__", "a function"))
+
+    def on_end(self, event: event.Event) -> None:
+        compiling_ended()
+
+
 _use_a_writable_cache()
+event.register("numba:compile", _Told())
 
 # The wrapper for C, which nothing here needs, takes a fifth of the time of a small function.
 _WITHOUT_C: Any = {"no_cfunc_wrapper": True}

@@ -16,7 +16,7 @@ import numpy as np
 from ordrec.datasets.tables import OrdinalTable
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.evaluation.experiment.cross_validated import CrossValidated
-from ordrec.experiments.runner import Reproduction, announce, main
+from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import GPOR, SVORIM
 from ordrec.report.figures import INK, PALETTE, blank
 from ordrec.report.html import FigureSection
@@ -40,7 +40,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     }
     metrics = ["mze", "mae", "log_loss"]
     experiment = Experiment(models, [problem], metrics=metrics, store=out / "cells")
-    result = experiment.run(n_jobs=jobs, progress=announce)
+    result = experiment.run(n_jobs=jobs)
     losses = result.means("log_loss").loc["synthetic"]
     errors = result.means("mze").loc["synthetic"]
     findings = [

@@ -238,7 +238,6 @@ def evaluate(
                 engine=chosen_engine,
                 keep_distributions=report is not None,
                 store=kept,
-                progress=live.progress,
                 finished=show_and_write,
             )
     except EvaluationInterrupted as interruption:

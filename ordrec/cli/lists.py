@@ -142,8 +142,7 @@ def _lists_one_by_one(
         best.insert(0, "user", user)
         best.insert(1, "place", range(1, len(best) + 1))
         parts.append(best)
-        if progress:
-            progress(k + 1, len(ids), "recommending")
+        progress(k + 1, len(ids), "recommending")
     return pd.concat(parts, ignore_index=True)
 
 

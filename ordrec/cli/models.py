@@ -88,9 +88,7 @@ def fit(
     else:
         ratings = reading.scan(data).sample_users(sample_users)
     ratings = with_side_data(ratings, reading, users, items)
-    with progress_bar(quiet) as progress:
-        if progress:
-            progress(0, None, f"fitting {model} to {ratings.n_ratings:,} ratings")
+    with progress_bar(quiet, f"fitting {model} to {ratings.n_ratings:,} ratings"):
         try:
             fitted = unfitted.fit(ratings)
         except (TypeError, ValueError) as error:
@@ -140,6 +138,5 @@ def predict(
         for first in range(0, max(len(table), 1), PAIRS_AT_A_TIME):
             part = table.iloc[first : first + PAIRS_AT_A_TIME]
             parts.append(predict_pairs(fitted, part, proba=proba))
-            if progress:
-                progress(first + len(part), len(table), "predicting")
+            progress(first + len(part), len(table), "predicting")
     write(pd.concat(parts, ignore_index=True))

@@ -69,6 +69,14 @@ def fit_all(
             "to it. By default the system's folder for temporary files.",
         ),
     ] = None,
+    hold_out: Annotated[
+        float,
+        typer.Option(
+            "--hold-out",
+            metavar="SHARE",
+            help="Leave out the share of the ratings that 'ordrec predict-all' predicts.",
+        ),
+    ] = 0.0,
     overwrite: OverwriteOption = False,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
@@ -82,7 +90,7 @@ def fit_all(
     """
     from ordrec.persistence import save
     from ordrec.ratings import Ratings
-    from ordrec.recommend import fit_scan
+    from ordrec.recommend import HeldOut, fit_scan
 
     check_output(output, "model", [folder], overwrite=overwrite)
     model = made_model("factors", settings or [])
@@ -93,9 +101,15 @@ def fit_all(
     }
     on_workers = None if (engine, scheduler) == ("auto", None) else engine_of(engine, scheduler)
     with progress_bar(quiet) as progress:
-        scan = Ratings.scan(folder)
         fitted = fit_scan(
-            model, scan, folder=blocks, engine=on_workers, n_jobs=jobs, progress=progress, **tables
+            model,
+            Ratings.scan(folder),
+            held_out=HeldOut(hold_out) if hold_out else None,
+            folder=blocks,
+            engine=on_workers,
+            n_jobs=jobs,
+            progress=progress,
+            **tables,
         )
     save(fitted, output)
 

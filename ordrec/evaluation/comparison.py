@@ -22,6 +22,8 @@ from ordrec.evaluation.significance.against_best import against_best
 from ordrec.evaluation.splits.base import Split, Splitter
 from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.parallel import Engine, run
+from ordrec.progress import progress as showing
+from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.ratings.frames import as_ratings
 
@@ -59,6 +61,7 @@ def evaluate(
     store: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     finished: Callable[[EvaluationResult], Any] | None = None,
+    verbose: bool | None = None,
 ) -> EvaluationResult:
     """Fit models on the training part of each fold and measure them on the test part.
 
@@ -112,7 +115,8 @@ def evaluate(
     n_resamples : int
         Number of draws of users for intervals and tests; 0 for none.
     keep_distributions : bool
-        Whether predicted distributions are kept, for reliability diagrams.
+        Whether predicted distributions are kept, for reliability diagrams, and what is predicted
+        for five users, for a report.
     on_error : {"record", "raise"}
         Whether the error of a model that fails is recorded while the others go on, or its
         exception is raised.
@@ -124,6 +128,8 @@ def evaluate(
     finished : callable, optional
         Called with the result so far, without intervals and tests, whenever a model is done with a
         fold.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Returns
     -------
@@ -184,7 +190,8 @@ def evaluate(
         identity = options | {key: manifest[key] for key in about} | {"ordrec": __version__}
         kept = FinishedFolds(store, identity, named, (ratings.user_table, ratings.item_table))
     work = _Work(ratings, named, splitter, protocol, on_error, manifest, progress, finished, kept)
-    interrupted = work.measure(engine, n_jobs)
+    with showing("evaluate", verbose):
+        interrupted = work.measure(engine, n_jobs)
     if not any(fold.rows or fold.error for fold in work.measured.values()):
         raise protocol.none_applies(named)
     result = work.result(n_resamples)
@@ -262,6 +269,7 @@ class _Work:
                 yield name, model, fold
 
     def _tell(self, text: str) -> None:
+        report(len(self.measured), self.total, text)
         if self.progress is not None:
             self.progress(len(self.measured), self.total, text)
 
@@ -281,6 +289,7 @@ class _Work:
             _failures_frame(measured, data),
             manifest,
             _joined_distributions(measured),
+            {fold.model: fold.examples for fold in reversed(measured) if fold.examples},
         )
 
 

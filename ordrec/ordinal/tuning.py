@@ -25,6 +25,8 @@ from ordrec.errors import ArgumentError
 from ordrec.kernels import Kernel, Precomputed, kernel_for
 from ordrec.ordinal.base import KernelMixin, check_gram
 from ordrec.parallel import Engine, run_all
+from ordrec.progress import progress as showing
+from ordrec.progress import report
 
 __all__ = ["Tuned", "tune"]
 
@@ -74,6 +76,7 @@ def tune(
     n_jobs: int | None = ...,
     engine: Engine | str | None = ...,
     progress: Progress | None = ...,
+    verbose: bool | None = ...,
 ) -> Tuned: ...
 
 
@@ -89,6 +92,7 @@ def tune(
     n_jobs: int | None = ...,
     engine: Engine | str | None = ...,
     progress: Progress | None = ...,
+    verbose: bool | None = ...,
 ) -> dict[str, Tuned]: ...
 
 
@@ -103,6 +107,7 @@ def tune(
     n_jobs: int | None = None,
     engine: Engine | str | None = None,
     progress: Progress | None = None,
+    verbose: bool | None = None,
 ) -> Tuned | dict[str, Tuned]:
     """Choose parameters of a kernel estimator by cross-validation.
 
@@ -135,6 +140,8 @@ def tune(
     progress : callable, optional
         Called as ``progress(done, total, text)`` after each kernel and fold. The total grows
         when a finer grid follows, as it depends on the results of the first.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Returns
     -------
@@ -164,9 +171,19 @@ def tune(
         else _Search(model, X, y, cv, metrics)
     )
     measured = _Measured(search, engine or "threads", n_jobs, progress)
+    with showing("tune", verbose):
+        found = _found(measured, estimator, grid, X, y)
+    return found[metric] if isinstance(metric, str) else found
+
+
+def _found(
+    measured: _Measured, estimator: Any, grid: str | Mapping[str, Any], X: Any, y: Any
+) -> dict[str, Tuned]:
+    """What the search finds, by metric."""
+    model, prefix = _last_step(estimator)
     fitted: list[tuple[dict[str, Any], Any]] = []  # estimators, by their parameters
     found: dict[str, Tuned] = {}
-    for name in metrics:
+    for name in measured.search.metrics:
         tables: list[pd.DataFrame] = []
         for stage, settings in enumerate(_stages(model, grid, tables)):
             errors = measured.errors(settings)[name]
@@ -186,7 +203,7 @@ def tune(
         table = pd.concat(tables, ignore_index=True)
         named = {each: prefix + each for each in settings[winner]}
         found[name] = Tuned(best, score, chosen, table.rename(columns=named))
-    return found[metric] if isinstance(metric, str) else found
+    return found
 
 
 def _last_step(estimator: Any) -> tuple[Any, str]:
@@ -242,7 +259,7 @@ class _Measured:
             shared=(self.search,),
             engine=self.engine,
             n_jobs=self.n_jobs,
-            progress=None if self.progress is None else self._report,
+            progress=self._report,
             label=repr,
         )
         for task, of_metrics in zip(tasks, found, strict=True):
@@ -253,8 +270,9 @@ class _Measured:
         return errors
 
     def _report(self, done: int, total: int, text: str) -> None:
-        assert self.progress is not None
-        self.progress(self.done + done, self.done + total, text)
+        report(self.done + done, self.done + total, text)
+        if self.progress is not None:
+            self.progress(self.done + done, self.done + total, text)
 
 
 def _stages(

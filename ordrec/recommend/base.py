@@ -13,6 +13,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.parallel.interrupts import interruptible
 from ordrec.persistence import LARGEST, ids_from_arrays, ids_to_arrays
+from ordrec.progress import progress
 from ordrec.ratings import Ratings, Scale
 from ordrec.ratings.frames import as_ratings
 from ordrec.ratings.ids import codes_of, warn_of_other_type
@@ -44,7 +45,10 @@ def times_of(timestamps: Any, n_pairs: int) -> np.ndarray:
 
 
 def _taking_frames(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method of ratings that also takes a data frame, and can be interrupted."""
+    """Return a method of ratings that also takes a data frame, and can be interrupted.
+
+    A fit is a stage of `ordrec.progress`.
+    """
 
     @functools.wraps(method)
     def with_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
@@ -53,7 +57,10 @@ def _taking_frames(method: Callable[..., Any]) -> Callable[..., Any]:
             scale = getattr(self, "scale_", None) if method.__name__ == "fold_in" else None
             ratings = as_ratings(ratings, scale)
         with interruptible():
-            return method(self, ratings, *args, **options)
+            if method.__name__ != "fit":
+                return method(self, ratings, *args, **options)
+            with progress(type(self).__name__, getattr(self, "verbose", None)):
+                return method(self, ratings, *args, **options)
 
     return with_ratings
 
@@ -175,7 +182,9 @@ class IdMappedModel:
         self._check_fitted()
         arrays = ids_to_arrays("user_ids", self.user_ids_)
         arrays |= ids_to_arrays("item_ids", self.item_ids_)
-        return arrays, {"parameters": self._parameters(), "scale": self.scale_.to_json()}
+        parameters = self._parameters()
+        parameters.pop("verbose", None)  # how it was fitted, not what
+        return arrays, {"parameters": parameters, "scale": self.scale_.to_json()}
 
     def _parameters(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -197,6 +206,8 @@ class IdMappedModel:
         """
         checked = {}
         for field in fields(cls):  # type: ignore[arg-type]
+            if field.name == "verbose":
+                continue
             value: Any = parameters[field.name]
             kind: Any = type(field.default)
             if field.default is None and type(value) in (int, float):

@@ -105,7 +105,7 @@ def test_filters(model, by: str) -> None:
     )
     with pytest.raises(ArgumentError, match="none of the 1 items is known"):
         model.recommend(103, 3, by=by, only=["no item"])
-    with pytest.raises(ArgumentError, match="list for one user"):
+    with pytest.raises(ArgumentError, match="user must be one id, got 2"):
         model.recommend([103, 104], 3, by=by)
 
 

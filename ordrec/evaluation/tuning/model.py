@@ -18,6 +18,8 @@ from ordrec.evaluation.splits.base import Split, Splitter
 from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.evaluation.tuning.proposals import proposals_for
 from ordrec.evaluation.tuning.spaces import Space, default_space
+from ordrec.progress import progress as showing
+from ordrec.progress import report, work_clock
 from ordrec.ratings import Ratings
 from ordrec.ratings.frames import as_ratings
 
@@ -77,6 +79,7 @@ def tune_model(
     refit: bool = True,
     seed: int = 0,
     progress: Progress | None = None,
+    verbose: bool | None = None,
 ) -> TunedModel:
     """Search the parameters of a rating model on inner splits, and fit the winner to all ratings.
 
@@ -108,6 +111,8 @@ def tune_model(
         Of splits, draws, and the model if given by name.
     progress : callable, optional
         Called as ``progress(done, total, text)`` before each setting and at the end.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Returns
     -------
@@ -148,9 +153,10 @@ def tune_model(
     splitter = split_from_name(split, seed=seed) if isinstance(split, str) else split
     search = _Search(blank, list(splitter.split(ratings)), metric, seconds, seed)
     try:
-        search.run({name: known[name] for name in space}, proposals, n_trials, progress)
-        found = search.found(proposals.name)
-        return replace(found, model=found.model.fit(ratings)) if refit else found
+        with showing("tune_model", verbose):
+            search.run({name: known[name] for name in space}, proposals, n_trials, progress)
+            found = search.found(proposals.name)
+            return replace(found, model=found.model.fit(ratings)) if refit else found
     except KeyboardInterrupt:
         if not search.settings:
             raise
@@ -181,6 +187,7 @@ class _Search:
         self.began = time.perf_counter()
         setting: dict[str, Any] | None = defaults
         while setting is not None and len(self.settings) < n_trials:
+            report(len(self.settings), n_trials, self._news(setting), span=0.0)
             if progress is not None:
                 progress(len(self.settings), n_trials, self._news())
             loss = self._try(setting)
@@ -190,6 +197,7 @@ class _Search:
             setting = proposals.next()
             while setting == defaults:  # a grid has them, too
                 setting = proposals.next()
+        report(n_trials, n_trials, "fitting the best to all ratings")
         if progress is not None:
             progress(n_trials, n_trials, "fitting the best to all ratings")
 
@@ -198,7 +206,7 @@ class _Search:
         measure = measure_from_name(self.metric)
         protocol = Protocol([measure], seed=self.seed)
         is_default = not self.settings
-        started = time.perf_counter()
+        started = work_clock()
         scores: list[float] = []
         error = ""
         for fold in self.folds:
@@ -219,9 +227,7 @@ class _Search:
         self.settings.append(setting)
         self.losses.append(loss)
         self.rows.append(
-            setting
-            | of_folds
-            | {"score": score, "seconds": time.perf_counter() - started, "error": error}
+            setting | of_folds | {"score": score, "seconds": work_clock() - started, "error": error}
         )
         return loss
 

@@ -45,10 +45,6 @@ class ListRequest:
         check_list_length(self.n)
         check_list_length(self.n_candidates, "n_candidates")
         check_candidates(self.candidates)
-        if hasattr(self.user, "__len__") and not isinstance(self.user, (str, tuple)):
-            raise ArgumentError(
-                "recommend makes a list for one user: recommend_all(n, users=[...]) for several"
-            )
 
     @property
     def filters(self) -> dict[str, Any]:

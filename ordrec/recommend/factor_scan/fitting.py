@@ -14,6 +14,8 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.features.side_features import side_encoders
 from ordrec.files import make_folder
 from ordrec.parallel import Engine, loop_threads, run_all, worker_count
+from ordrec.progress import progress as showing
+from ordrec.progress import report
 from ordrec.ratings.scan import ROWS, RatingsScan
 from ordrec.ratings.side_tables import side_table
 from ordrec.recommend.factor_scan.block_pattern import block_pattern
@@ -21,8 +23,9 @@ from ordrec.recommend.factor_scan.blocks import Block, write_blocks
 from ordrec.recommend.factor_scan.sweeps import LaneSums, ScanFit, Visit, visit_lane
 from ordrec.recommend.factors.direction import SAMPLE, TOLERANCE
 from ordrec.recommend.factors.history import RatingHistory
-from ordrec.recommend.factors.model import OrdinalFactors
+from ordrec.recommend.factors.model import OrdinalFactors, usual_rank
 from ordrec.recommend.lists import item_titles
+from ordrec.recommend.scans.held_out import HeldOut
 
 __all__ = ["fit_scan"]
 
@@ -36,6 +39,7 @@ def fit_scan(
     *,
     user_table: Any = None,
     item_table: Any = None,
+    held_out: HeldOut | None = None,
     folder: str | Path | None = None,
     rows: int = ROWS,
     engine: Engine | str | None = None,
@@ -55,6 +59,8 @@ def fit_scan(
     scan : RatingsScan
     user_table, item_table : DataFrame, optional
         Side data, as `Ratings.from_frame` takes it.
+    held_out : HeldOut, optional
+        Ratings that are left out, for `predict_scan` to predict.
     folder : str or Path, optional
         Where the blocks are kept while this runs, in a folder that is removed afterwards: about
         12 bytes per rating and 4.6 kB per user (at rank 32). On a cluster, all workers need
@@ -88,15 +94,14 @@ def fit_scan(
     model._check_parameters()
     if model.use_time is True:
         raise ArgumentError('use_time=True: fit_scan does not use times: use "auto" or False')
-    if scan.n_ratings == 0:
-        raise DataError(f"{scan.path}: no ratings to learn from")
     if folder is not None:
         make_folder(Path(folder))
     with tempfile.TemporaryDirectory(prefix="ordrec-blocks-", dir=folder) as place:
-        fit = _Fit(model, scan, Path(place).absolute(), rows, engine, n_jobs, progress)
-        fit.prepare(user_table, item_table)
-        fit.converge()
-        fit.finish()
+        fit = _Fit(model, scan, Path(place).absolute(), rows, held_out, engine, n_jobs, progress)
+        with showing("fit_scan", model.verbose):
+            fit.prepare(user_table, item_table)
+            fit.converge()
+            fit.finish()
     return model
 
 
@@ -109,11 +114,13 @@ class _Fit:
         scan: RatingsScan,
         folder: Path,
         rows: int,
+        held_out: HeldOut | None,
         engine: Engine | str | None,
         n_jobs: int | None,
         progress: Progress | None,
     ):
-        self.model, self.scan, self.folder, self.rows = model, scan, folder, rows
+        self.model, self.scan, self.folder = model, scan, folder
+        self.rows, self.held_out = rows, held_out
         self.engine, self.n_jobs, self.progress = engine, n_jobs, progress
         self.total = 2 + model.n_iter + 2  # ratings, pattern, sweeps, the last items and users
         self.blocks: list[Block] = []
@@ -122,16 +129,20 @@ class _Fit:
         """Write the blocks with the features of their users, and begin the fits."""
         model, scan = self.model, self.scan
         level_counts = np.zeros(scan.scale.n_ranks, np.int64)
+        item_counts = np.zeros(scan.n_items, np.int64)
         ids, counts = [], []
-        for block, user_ids in write_blocks(scan, self.folder, self.rows):
+        for block, user_ids in write_blocks(scan, self.folder, self.rows, self.held_out):
             self.blocks.append(block)
             ratings = block.ratings("user")
             level_counts += np.bincount(ratings.levels, minlength=level_counts.size)
+            item_counts += np.diff(block.ratings("item").start)
             counts.append(np.diff(ratings.start))
             ids.append(user_ids)
+        if not self.blocks:
+            raise DataError(f"{scan.path}: no ratings to learn from")
         self._report(1, "ratings read")
         model._pattern, item_features = block_pattern(
-            self.blocks, np.concatenate(counts), scan.item_counts, model.pattern
+            self.blocks, np.concatenate(counts), item_counts, model.pattern
         )
         users = side_table(user_table, ids[0].append(ids[1:]), "user", "user")
         items = side_table(item_table, scan.item_ids, "item", "item")
@@ -142,13 +153,13 @@ class _Fit:
         model.scale_, model.item_ids_, model.user_ids_ = scan.scale, scan.item_ids, ids[0][:0]
         model._user_side, model._item_side = np.zeros((0, n_user_side)), item_side
         self._report(2, "pattern of who rated what")
-        last = scan.scale.n_ranks - 1
+        last, n_ratings = scan.scale.n_ranks - 1, int(item_counts.sum())
         self.fits = [
             ScanFit(
-                name, reversed_from, self.blocks, level_counts, scan.item_counts,
+                name, reversed_from, self.blocks, level_counts, item_counts,
                 np.hstack([item_features, item_side]), FF, (n_user_side, item_side.shape[1]),
-                model.rank_for(scan.n_ratings), model.random_state,
-                max(1, scan.n_ratings // SAMPLE),
+                model.rank or usual_rank(n_ratings), model.random_state,
+                max(1, n_ratings // SAMPLE),
             )
             for name, reversed_from in (("up", None), ("down", last))[: 1 + model.symmetric]
         ]  # fmt: skip
@@ -210,5 +221,6 @@ class _Fit:
         return [list(sums) for sums in zip(*found, strict=True)]
 
     def _report(self, done: int, text: str) -> None:
+        report(done, self.total, text)
         if self.progress is not None:
             self.progress(done, self.total, text)

@@ -14,6 +14,7 @@ from scipy.special import logit
 from ordrec.errors import ModelFileError
 from ordrec.linalg.lapack import ADDRESSES
 from ordrec.persistence import take, take_covariance
+from ordrec.progress import progress, report
 from ordrec.recommend.factors.row_priors import (
     ColdPrior,
     RowPrior,
@@ -38,6 +39,7 @@ START_SD = 0.6  # standard deviation of the random item factors at the start
 BOUND_SWEEPS = 3  # at the start, with the weights of the bound (4) in full
 FLOOR = 0.5  # of the weights afterwards, in units of those of the bound
 START_STEP_VARIANCE = 0.1
+USUAL_SWEEPS = 12  # until a fit has converged
 SAMPLE = 20_000  # ratings by which convergence is judged
 TOLERANCE = 3e-3  # mean change of a rating's log-likelihood in a sweep that is small enough
 FOLD_IN_STEPS = 8
@@ -258,15 +260,19 @@ class Fit:
         n_ratings = self._task.by_user.levels.size
         sample = np.sort(np.random.default_rng(0).choice(n_ratings, min(n_ratings, SAMPLE), False))
         losses: list[float] = []
+        changes: list[float] = []
         before = np.full(sample.size, np.inf)
-        for _ in range(n_iter):
-            self.sweep()
-            now = self.training_losses(sample)
-            losses.append(float(now.mean()))
-            # not the change of the mean, which is small wherever the loss turns
-            if np.abs(now - before).mean() < TOLERANCE:
-                break
-            before = now
+        with progress(""):
+            for sweep in range(n_iter):
+                report(sweep, _sweeps_in_all(changes, n_iter), f"sweep {sweep + 1}")
+                self.sweep()
+                now = self.training_losses(sample)
+                losses.append(float(now.mean()))
+                # not the change of the mean, which is small wherever the loss turns
+                changes.append(float(np.abs(now - before).mean()))
+                if changes[-1] < TOLERANCE:
+                    break
+                before = now
         return losses
 
     def sweep(self) -> None:
@@ -392,6 +398,21 @@ class _Folding:
                 ADDRESSES,
             )  # fmt: skip
         return rows
+
+
+def _sweeps_in_all(changes: list[float], most: int) -> float:
+    """How many sweeps it will take if the changes go on to fall as they did in the last ones.
+
+    Examples
+    --------
+    >>> round(_sweeps_in_all([np.inf, 0.3, 0.03], most=30), 6)
+    4.0
+    """
+    usual = min(USUAL_SWEEPS, most)
+    if len(changes) < 3 or not changes[-1] < changes[-2]:
+        return max(usual, len(changes) + 1)
+    falls = np.log(changes[-2] / changes[-1])
+    return min(len(changes) + max(np.log(changes[-1] / TOLERANCE) / falls, 0.0), most)
 
 
 def starting_factors(n_items: int, rank: int, seed: int) -> np.ndarray:

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -49,6 +49,7 @@ from ordrec.errors import ArgumentError
 from ordrec.features.side_features import SideEncoder, side_encoders
 from ordrec.ordinal.decisions import decide
 from ordrec.parallel import loop_threads, one_blas_thread, worker_count
+from ordrec.progress import report, tracked
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.explanation import Influence
 from ordrec.recommend.answers.further_ratings import with_further_ratings
@@ -66,16 +67,18 @@ from ordrec.recommend.factors.state import (
 from ordrec.recommend.factors.version_0_1 import AllThresholdRows
 from ordrec.recommend.lists import item_titles, with_new_titles
 from ordrec.recommend.recommender.choice_stage import ChoiceStage, RatingAnswers
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
-__all__ = ["OrdinalFactors"]
+__all__ = ["OrdinalFactors", "usual_rank"]
 
 RANK, LARGER_RANK = 32, 64
 MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger rank pays
 DATED_SWEEPS = 8
+UNDATED = 0.5  # about which share of the time the other sweeps take
 
 
 @dataclass(eq=False)
-class OrdinalFactors(RatingAnswers):
+class OrdinalFactors(RatingAnswers, DistributionModel):
     """Ordinal matrix factorisation: a sequential logit with factors and personal steps.
 
     For data of any size: memory and time grow with the number of ratings. Fits in a few
@@ -110,6 +113,8 @@ class OrdinalFactors(RatingAnswers):
         Threads; -1 means all cores.
     random_state : int
         Seed of the starting factors.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -149,6 +154,7 @@ class OrdinalFactors(RatingAnswers):
     decision: Literal["median", "mode", "mean"] = "median"
     n_jobs: int | None = None
     random_state: int = 0
+    verbose: bool | None = field(default=None, repr=False)
 
     def fit(self, ratings: Ratings) -> OrdinalFactors:
         """Learn factors, steps and priors. Weights of ratings count here; folded in, each is 1."""
@@ -159,16 +165,18 @@ class OrdinalFactors(RatingAnswers):
         self._pattern = RatingPattern.of(ratings, self.pattern)
         self._history = RatingHistory.of(ratings, times)
         task = self._task(ratings, times)
-        rank = self.rank_for(ratings.n_ratings)
+        rank = self.rank or usual_rank(ratings.n_ratings)
         tasks = [task, task.reversed()] if self.symmetric else [task]
         fitted, dated, losses = [], [], []
         with loop_threads(worker_count(self.n_jobs)) as threads:
-            for own in tasks:
+            for number, own in enumerate(tasks):
                 fit = Fit(own, rank, self.random_state, threads)
+                report(number, len(tasks), span=1.0 if own.times is None else UNDATED)
                 losses.append(fit.converge(self.n_iter))
                 if own.times is not None:
                     later = fit.dated()
-                    for _ in range(DATED_SWEEPS):
+                    report(number + UNDATED, len(tasks), span=1.0 - UNDATED)
+                    for _ in tracked(range(DATED_SWEEPS), "dated sweep"):
                         later.sweep()
                     dated.append(later.direction())
                 fitted.append(fit.direction())
@@ -178,10 +186,6 @@ class OrdinalFactors(RatingAnswers):
         self.titles_ = item_titles(ratings.item_table)
         self.choice_stage_ = self._choice_stage()
         return self
-
-    def rank_for(self, n_ratings: int) -> int:
-        """The number of factors for so many ratings."""
-        return self.rank or (LARGER_RANK if MANY <= n_ratings <= TOO_MANY else RANK)
 
     def _times(self, ratings: Ratings) -> np.ndarray | None:
         """The times to fit a drift to, or None."""
@@ -309,7 +313,6 @@ class OrdinalFactors(RatingAnswers):
             )
 
     def _choice_stage(self) -> ChoiceStage:
-        """The choice model behind lists, to be fitted to the training ratings."""
         known = self._history.as_ratings
         return ChoiceStage(partial(known, self.scale_, self.user_ids_, self.item_ids_), self.n_jobs)
 
@@ -406,13 +409,10 @@ class OrdinalFactors(RatingAnswers):
             In seconds since 1970.
         """
         self._check_history()
-
-        def known_of(users: pd.Index) -> pd.DataFrame:
-            return self._history.frame_of(users, self.user_ids_, self.item_ids_, self.scale_)
-
-        return self.fold_in(
-            with_further_ratings(known_of, user, item, rating, timestamp, self.scale_)
-        )
+        ids = {"user_ids": self.user_ids_, "item_ids": self.item_ids_}
+        known_of = partial(self._history.frame_of, **ids, scale=self.scale_)
+        more = with_further_ratings(known_of, user, item, rating, timestamp, self.scale_)
+        return self.fold_in(more)
 
     def without_users(self) -> OrdinalFactors:
         """Return a model without its training users, small and quick, to fold others in."""
@@ -438,10 +438,15 @@ class OrdinalFactors(RatingAnswers):
 
     @classmethod
     def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        defaults = {field.name: field.default for field in fields(cls)}
+        defaults = {own.name: own.default for own in fields(cls)}
         return checked_factor_parameters(parameters, defaults)
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """Restore a model from the arrays and the metadata of a file."""
         return factors_from_state(cls, arrays, metadata)
+
+
+def usual_rank(n_ratings: int) -> int:
+    """Number of factors for this many ratings."""
+    return LARGER_RANK if MANY <= n_ratings <= TOO_MANY else RANK

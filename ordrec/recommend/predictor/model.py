@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,27 +13,30 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import Decision, decide
+from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.explanation import Influence
 from ordrec.recommend.base import times_of
 from ordrec.recommend.factors.model import OrdinalFactors
-from ordrec.recommend.predictor.pool import EQUAL, PoolWeights, learnt_pool, pooled
+from ordrec.recommend.predictor.pool import EQUAL, HELD_OUT, PoolWeights, learnt_pool, pooled
 from ordrec.recommend.predictor.sizes import chosen_preset
 from ordrec.recommend.predictor.state import predictor_from_state, predictor_to_state
 from ordrec.recommend.process_model.model import ProcessPredictor
 from ordrec.recommend.process_model.state import checked_parameters
 from ordrec.recommend.recommender.choice_stage import ChoiceStage, RatingAnswers
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["RatingPredictor", "fast_predictor"]
 
 log = logging.getLogger(__name__)
 
 UNLIMITED = 1e6  # gigabytes
-HELD_OUT = 0.15  # of the ratings, on which the pool is learnt
+# about how long factors, process and pool take, relative to each other
+SHARES = {"full": (2.0, 8.0, 3.0), "fast": (2.0, 1.0, 1.5), "large": (1.0, 0.0, 0.0)}
 
 
 @dataclass(eq=False)
-class RatingPredictor(RatingAnswers):
+class RatingPredictor(RatingAnswers, DistributionModel):
     """Predict rating distributions: a Gaussian process pooled with ordinal factors.
 
     The process (`ProcessPredictor`) knows each rating of a user and of an item; the factors
@@ -76,9 +79,13 @@ class RatingPredictor(RatingAnswers):
     random_state : int
         Seed of the folds, the hold-out and the probes.
     max_memory : float
-        Gigabytes that the matrices of the process may take, by an estimate that grows with the
-        squares of the numbers of items and users; the Python process as a whole takes a tenth to
-        a quarter more. A preset that would take more is replaced by a smaller one, with a warning.
+        Gigabytes that a fit may take beside the ratings, by an estimate that grows with the
+        squares of the numbers of items and users; measured (``pipelines/bench_memory.py``), it is
+        right to about a tenth. A preset that would take more is replaced by a smaller one, with a
+        warning; "large" takes what it takes.
+
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -119,6 +126,7 @@ class RatingPredictor(RatingAnswers):
     n_jobs: int | None = None
     random_state: int = 0
     max_memory: float = 8.0
+    verbose: bool | None = field(default=None, repr=False)
 
     def fit(self, ratings: Ratings) -> RatingPredictor:
         """Learn from ratings; side tables and times are taken from them."""
@@ -127,9 +135,13 @@ class RatingPredictor(RatingAnswers):
         self.preset_ = chosen_preset(self.preset, ratings, self.max_memory)
         log.info("preset %s for %d ratings", self.preset_, ratings.n_ratings)
         self.process_model_, self.pool_weights_ = None, (0.0, 1.0)
+        shares = SHARES[self.preset_]
+        report(0.0, sum(shares), span=shares[0])
         self.factors_ = self._factors().fit(ratings)
         if self.preset_ != "large":
+            report(shares[0], sum(shares), span=shares[1])
             self.process_model_ = self._process().fit(ratings)
+            report(sum(shares[:2]), sum(shares), "weights of the pool", span=shares[2] / 2)
             self.pool_weights_ = self._learnt_pool(ratings, self.process_model_)
         self.side_columns_ = self.factors_.side_columns_
         self.titles_ = self.factors_.titles_
@@ -138,7 +150,7 @@ class RatingPredictor(RatingAnswers):
 
     def _process(self) -> ProcessPredictor:
         """The process, unfitted."""
-        own = {field.name for field in fields(ProcessPredictor)} - {"preset", "max_memory"}
+        own = {each.name for each in fields(ProcessPredictor)} - {"preset", "max_memory"}
         parameters = {name: getattr(self, name) for name in own}
         return ProcessPredictor(
             preset=self.preset_,  # type: ignore[arg-type]
@@ -168,6 +180,9 @@ class RatingPredictor(RatingAnswers):
             return EQUAL
         # one direction is enough to learn a weight, at half the time
         factors = replace(self._factors(), use_time=False, symmetric=False).fit(inner)
+        shares = SHARES[self.preset_]
+        done = sum(shares) - shares[2] / 2
+        report(done, sum(shares), "weights of the pool", span=shares[2] / 2)
         members = process.refitted(inner), factors
         pairs = outer.user_ids.take(outer.users), outer.item_ids.take(outer.items)
         first, second = (model.predict_proba(*pairs) for model in members)
@@ -260,7 +275,7 @@ class RatingPredictor(RatingAnswers):
 
     @classmethod
     def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        return checked_parameters(parameters, [field.name for field in fields(cls)])
+        return checked_parameters(parameters, [each.name for each in fields(cls)])
 
     # ---- the steps -----------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.progress import shows_progress
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.further_ratings import paired_lists
 from ordrec.recommend.base import IdMappedModel, codes_of, times_of
@@ -37,13 +38,14 @@ from ordrec.recommend.process_model.state import (
 )
 from ordrec.recommend.thresholds.ordered_probit import OrderedProbit
 from ordrec.recommend.thresholds.state import checked_decision, number, plain_decision
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 from ordrec.recommend.units import Units
 
 __all__ = ["ProcessPredictor"]
 
 
 @dataclass(eq=False)
-class ProcessPredictor(IdMappedModel):
+class ProcessPredictor(IdMappedModel, DistributionModel):
     """Predict rating distributions: a Gaussian process for the score, thresholds for each user.
 
     The score of a user for an item is the sum of a process over the user's items, a process over
@@ -147,6 +149,7 @@ class ProcessPredictor(IdMappedModel):
         self.folded_: dict[Any, FoldedUser] = {}
         return self
 
+    @shows_progress
     def refitted(self, ratings: Ratings) -> ProcessPredictor:
         """A model with the weights of this one, fitted to other ratings of the same ids."""
         model = copy.copy(self)

@@ -14,7 +14,7 @@ choice model has learnt from ratings too, and knows part of it.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.parallel import one_blas_thread
+from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend.all_lists import ListingModel
 from ordrec.recommend.answers.explanation import Explanation, explain_rating
@@ -42,15 +43,17 @@ from ordrec.recommend.recommender.pick_calibration import calibrated_picks
 from ordrec.recommend.recommender.reasons import RecommendationReasons
 from ordrec.recommend.recommender.state import recommender_from_state, recommender_to_state
 from ordrec.recommend.recommender.taste import Taste, liked_from, taste_of, times_for
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["Recommender"]
 
 TASTE = 0.25  # w of (1)
+CHOICE_SHARE = 0.3  # about which part of the time the choice model takes
 BELOW_ALL = 1e3  # taken off the scores of items that are not candidates
 
 
 @dataclass(eq=False)
-class Recommender(AnsweringModel, ListingModel):
+class Recommender(AnsweringModel, ListingModel, DistributionModel):
     """Recommends items by what users pick and how they will rate it.
 
     A choice model says which items a user is likely to pick, a rating model how they would rate
@@ -75,6 +78,8 @@ class Recommender(AnsweringModel, ListingModel):
         Threads of the models that are made by "auto"; all cores by default.
     random_state : int
         Of the models that are made by "auto".
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -98,6 +103,7 @@ class Recommender(AnsweringModel, ListingModel):
     n_candidates: int = 200
     n_jobs: int | None = None
     random_state: int = 0
+    verbose: bool | None = field(default=None, repr=False)
 
     # ---- learning -------------------------------------------------------------------------
 
@@ -108,9 +114,12 @@ class Recommender(AnsweringModel, ListingModel):
         self._remember(ratings)
         self.titles_ = item_titles(ratings.item_table)
         self.like_ = liked_from(ratings.scale, self.like)
+        report(0.0, 1.0, span=CHOICE_SHARE)
         self.choice_ = new_choice_model(self.choice, self.n_jobs, self.random_state).fit(ratings)
+        report(CHOICE_SHARE, 1.0, "calibration", span=0.0)
         self.calibration_ = calibrated_picks(self.choice_, ratings, self.random_state)
         rating = new_rating_model(self.rating, ratings.n_ratings, self.n_jobs, self.random_state)
+        report(CHOICE_SHARE, 1.0, span=1.0 - CHOICE_SHARE)
         self.rating_: Any = None if rating is None else rating.fit(ratings)
         return self
 
