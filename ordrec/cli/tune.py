@@ -121,7 +121,7 @@ def tune(
     ratings = with_side_data(reading.ratings(data), reading, users, items)
     interrupted = False
     try:
-        with progress_bar(quiet) as progress:
+        with progress_bar(quiet, f"searching parameters of {model}"):
             found = tune_model(
                 ratings,
                 unfitted,
@@ -133,7 +133,6 @@ def tune(
                 method=method,  # type: ignore[arg-type]
                 refit=output is not None,
                 seed=seed,
-                progress=progress,
             )
     except TuningInterrupted as interruption:
         found, interrupted = interruption.result, True

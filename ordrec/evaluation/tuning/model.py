@@ -187,7 +187,7 @@ class _Search:
         self.began = time.perf_counter()
         setting: dict[str, Any] | None = defaults
         while setting is not None and len(self.settings) < n_trials:
-            report(len(self.settings), n_trials, self._news(setting), span=0.0)
+            report(len(self.settings), n_trials, self._news(), span=0.0)
             if progress is not None:
                 progress(len(self.settings), n_trials, self._news())
             loss = self._try(setting)
