@@ -97,7 +97,7 @@ def in_words(file: str | Path, name: str) -> list[str]:
         return []
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: not a toml file ({error}): correct it") from None
-    said = [f"published, {sentence}" for sentence in found.get("says", ())]
+    said = [f"published: {sentence}" for sentence in found.get("says", ())]
     return said + [f"note: {sentence}" for sentence in found.get("notes", ())]
 
 

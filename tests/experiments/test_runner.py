@@ -81,7 +81,7 @@ def test_what_a_paper_says_in_words_is_printed(invented: Path, tmp_path: Path) -
     words.write_text('[invented]\nsays = ["section 1: squares grow"]\nnotes = ["ours, too"]\n')
     said: list[str] = []
     reproduce("invented", out=tmp_path / "out", echo=said.append)
-    assert said[-3:-1] == ["published, section 1: squares grow", "note: ours, too"]
+    assert said[-3:-1] == ["published: section 1: squares grow", "note: ours, too"]
     assert "squares grow" in (tmp_path / "out" / "report.html").read_text()
     words.write_text("[invented\n")
     with pytest.raises(DataError, match="not a toml file"):

@@ -22,8 +22,8 @@ PAPERS = [
     "elliot-ml-1m",
     "gpor-eachmovie", "gpor-genes", "gpor-synthetic", "gpor-tables", "letor-ohsumed",
     "logistic-limits", "npsvor-epsilon", "npsvor-movielens", "npsvor-scaling", "npsvor-tables",
-    "orboost-artificial", "orboost-tables", "per-user", "svor-grading", "svor-ohsumed",
-    "svor-scaling", "svor-table1", "svor-table2",
+    "npsvor-tolerances", "orboost-artificial", "orboost-rounds", "orboost-tables", "per-user",
+    "svor-grading", "svor-ohsumed", "svor-scaling", "svor-table1", "svor-table2",
 ]  # fmt: skip
 ARTIFICIAL = ["gpor-genes", "gpor-synthetic", "logistic-limits", "orboost-artificial"]
 BUNDLED = "per-user"
