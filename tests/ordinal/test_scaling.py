@@ -54,7 +54,7 @@ def error(model: Any, X: Any, y: np.ndarray) -> float:
 
 
 @parametrize_with_checks(
-    [SVORIM(scale="standard"), OrdinalLogistic(kernel="rbf", scale="standard")],
+    [SVORIM(scale="standard"), NPSVOR(scale="standard")],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_accepts_standardised_features(estimator: Any, check: Any) -> None:
