@@ -30,6 +30,7 @@ from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.thresholds.link import fit_link
 from ordrec.ordinal.thresholds.order import ranks_between
 from ordrec.parallel import one_blas_thread
+from ordrec.progress import shows_progress
 
 __all__ = [
     "CalibratedModel",
@@ -49,11 +50,19 @@ SHORT = 100.0  # Gaussian widths up to which single precision resolves coordinat
 class OrdinalClassifier(ClassifierMixin, BaseEstimator):
     """Base of all ordinal estimators: validates the input and maps ranks to labels.
 
-    Subclasses have a parameter ``classes``; those that take weights also ``class_weight``.
+    Subclasses have a parameter ``classes``; those that take weights also ``class_weight``, and
+    those whose fit may take long ``verbose``. A fit is a stage of `ordrec.progress`.
     """
 
     classes: Any
     class_weight: Any = None
+    verbose: bool | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make ``fit`` a stage of progress."""
+        super().__init_subclass__(**options)
+        if "fit" in cls.__dict__:
+            cls.fit = shows_progress(cls.__dict__["fit"])  # type: ignore[attr-defined]
 
     def _validate_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, dtype: Any = np.float64

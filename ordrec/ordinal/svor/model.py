@@ -242,6 +242,8 @@ class SVORIM(_SVOR):
         problem. None, the default, is the exact kernel.
     random_state : int, RandomState or None
         Draws the landmarks.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -296,6 +298,7 @@ class SVORIM(_SVOR):
         max_iter: int | None = None,
         n_landmarks: Any = None,
         random_state: Any = None,
+        verbose: bool | None = None,
     ):
         self.C = C
         self.kernel = kernel
@@ -312,6 +315,7 @@ class SVORIM(_SVOR):
         self.max_iter = max_iter
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.verbose = verbose
 
     def _solve(
         self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any
@@ -353,6 +357,7 @@ class SVOREX(_SVOR):
         max_iter: int | None = None,
         n_landmarks: Any = None,
         random_state: Any = None,
+        verbose: bool | None = None,
     ):
         self.C = C
         self.kernel = kernel
@@ -368,6 +373,7 @@ class SVOREX(_SVOR):
         self.max_iter = max_iter
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.verbose = verbose
 
     def _solve(
         self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any
