@@ -37,14 +37,14 @@ ROOMS = [
 # predictor's own methods use them.
 ROOMS_OF_RECOMMEND = [
     ["protocols", "base", "registry", "units", "pair_table", "top_n"],
-    ["lists", "part_folder"],
+    ["lists", "part_folder", "uncertainty"],
     ["all_lists", "answers"],
     ["baselines", "adapters", "thresholds", "choice"],
     ["recommender"],
-    ["process", "factors"],
+    ["process", "factors", "scans"],
     ["process_model", "factor_scan"],
     ["predictor", "per_user"],
-    ["relevance", "bulk"],
+    ["relevance"],
 ]
 MOST_FILES = 12  # in a folder of `recommend`
 FAMILIES = ["svor", "npsvor", "gpor", "boosting", "logistic"]

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from ordrec import load
 from ordrec.cli import app
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
@@ -104,3 +105,22 @@ def test_the_share_of_predicted_ratings_is_that_asked_for(folder: Path, share: f
     wrong = ordrec(*words, "--hold-out", "1.5")
     assert wrong.exit_code != 0
     assert "between 0 and 1" in str(wrong.exception)
+
+
+def test_a_model_of_all_users_is_fitted_on_disk(folder, tmp_path):
+    items = tmp_path / "items.csv"
+    pd.DataFrame({"item": range(30), "kind": list("abc") * 10}).to_csv(items, index=False)
+    model = tmp_path / "all.ordrec"
+    found = ordrec(
+        "fit-all", folder / "parts", "-o", model, "--set", "rank=2", "--set", "n_iter=2",
+        "--items", items, "--blocks", tmp_path / "blocks", "--engine", "threads", "--jobs", "2",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    fitted = load(model)
+    assert fitted.side_columns_["item"] == {"kind": "categorical"}
+    assert len(fitted.user_ids_) == 0
+    predicted = ordrec("predict-all", model, folder / "parts", "-o", tmp_path / "out")
+    assert predicted.exit_code == 0, predicted.output
+    again = ordrec("fit-all", folder / "parts", "-o", model, "--set", "rank=0")
+    assert isinstance(again.exception, ArgumentError)
+    assert "rank must be at least 1" in str(again.exception)

@@ -23,10 +23,10 @@ import pytest
 from ordrec.cli import main
 from ordrec.datasets import load_ratings
 from ordrec.errors import ArgumentError, DataError
-from ordrec.evaluation import Candidates, evaluate
+from ordrec.evaluation import Candidates, evaluate, tune_model
 from ordrec.persistence import load, models
 from ordrec.ratings import Ratings
-from ordrec.recommend import OrdinalFactors, make_model
+from ordrec.recommend import OrdinalFactors, Recommender, make_model
 
 HEADER = "Customer ID;article;stars;bought on;note;branch"
 COLUMNS = ["--item-col", "article", "--time-col", "bought on"]
@@ -152,10 +152,10 @@ def test_a_missing_column_is_answered_with_options(ordrec) -> None:
     [
         ("twice.csv", "'000-X' rated item 'A-0"),
         ("twice.csv", "choose --duplicates last or mean"),
-        ("blank.csv", "row 270: stars is nan (1 such rows)"),
+        ("blank.csv", "blank.csv, line 272: row 270: stars is nan (1 such rows)"),
         ("typo.csv", "row 270: rating 55 is unlike the others"),
         ("typo.csv", "declare the scale with --scale if it is right"),
-        ("sheet.xlsx", "is a spreadsheet: open it and save the sheet with the ratings as csv"),
+        ("sheet.xlsx", "is a spreadsheet: open it and save the sheet as csv"),
         ("no_header.csv", "holds numbers and no names"),
     ],
 )
@@ -233,6 +233,23 @@ def test_fit_predict_recommend_explain_update(ordrec, model: list[str]) -> None:
     assert "A-01" not in listed["item"].tolist()
     reasons = ordrec("explain", "new.ordrec", "--user", "007", "--item", "A-03")
     assert "A-01" in reasons.out
+
+
+def test_new_items_come_with_what_is_known_of_them(ordrec, shop: Path) -> None:
+    write(shop / "new_articles.csv", ["article,price", "A-77,1e3", "A-01,1.5"])
+    fit = ["fit", "shop.csv", *COLUMNS, "--items", "articles.csv", "-o", "side.ordrec"]
+    assert ordrec(*fit, "-m", "factors", "--set", "rank=2").code == 0
+    update = ["update", "side.ordrec", "new.csv", *NEW]
+    assert ordrec(*update, "-o", "without.ordrec").code == 0
+    said = ordrec(*update, "-o", "with.ordrec", "--items", "new_articles.csv")
+    assert said.code == 0, said.err
+    assert "new: 1 of 2 users, 1 of 2 items" in said.err
+    plain, priced = load("without.ordrec"), load("with.ordrec")
+    assert plain.known_ratings().n_ratings == priced.known_ratings().n_ratings == 273
+    pair = ["002-X"], ["A-77"]
+    assert not np.allclose(plain.predict_proba(*pair), priced.predict_proba(*pair))
+    known = ["005-X"], ["A-01"]
+    np.testing.assert_allclose(plain.predict_proba(*known), priced.predict_proba(*known))
 
 
 def test_columns_of_pairs(ordrec) -> None:
@@ -406,3 +423,25 @@ def test_candidates_of_a_rating_model(frame: pd.DataFrame) -> None:
     assert [model.rank for model in grid.models.values()] == [1, 2]
     with pytest.raises(ArgumentError, match="has no parameter 'ranks'"):
         Candidates.grid(OrdinalFactors(), {"ranks": [1, 2]}, "mae")
+
+
+def test_the_same_way_from_python(frame: pd.DataFrame) -> None:
+    """Check, fit, predict, recommend, explain, update, evaluate, tune, without a file."""
+    with pytest.raises(DataError, match=r'user .000-X. rated item .* pass duplicates="last"'):
+        Ratings.from_frame(pd.concat([frame, frame.iloc[:1]]))
+    titles = pd.DataFrame({"product": frame["product"].unique()})
+    titles["title"] = "Thing " + titles["product"].str[2:]
+    ratings = Ratings.from_frame(frame, item_table=titles, scale=range(1, 6))
+    model = Recommender(rating="factors").fit(ratings)
+    assert model.predict(["001-X"], ["A-01"], ["2024-12-24"]).shape == (1,)
+    assert model.recommend("001-X", n=3)["title"].str.startswith("Thing").all()
+    item = model.recommend("001-X", n=1)["item"].iloc[0]
+    assert "Thing" in str(model.explain("001-X", item))
+    mine = model.update(["me", "me"], ["A-01", "A-02"], [5, 1], ["2025-01-01", "2025-01-02"])
+    assert not {"A-01", "A-02"} & set(mine.recommend("me", n=20)["item"])
+    result = evaluate(ratings, {"mine": Recommender(rating="bias"), "bias": "bias"},
+                      metrics=["rmse"], n_resamples=50)  # fmt: skip
+    assert result.complete
+    found = tune_model(ratings, "item-knn", n_trials=3, split="holdout:0.2", method="random")
+    assert found.best_score <= found.default_score
+    assert len(found.model.predict(["001-X"], ["A-01"])) == 1

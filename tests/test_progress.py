@@ -318,6 +318,8 @@ def test_verbose_is_a_parameter_that_files_do_not_keep(clock, no_terminal, tmp_p
         save(model, tmp_path / "model")
         assert load(tmp_path / "model").verbose is None
         assert model.get_params()["verbose"] is True
+    save(SVORIM(verbose=True).fit(X, Y), tmp_path / "estimator")
+    assert load(tmp_path / "estimator").verbose is None
 
 
 def test_results_hold_the_seconds_of_work_alone(monkeypatch) -> None:

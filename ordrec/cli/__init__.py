@@ -16,7 +16,7 @@ from ordrec.cli.evaluate import evaluate
 from ordrec.cli.lists import explain, recommend, similar
 from ordrec.cli.models import fit, predict
 from ordrec.cli.reproduce import reproduce
-from ordrec.cli.scan import partition, predict_all
+from ordrec.cli.scan import fit_all, partition, predict_all
 from ordrec.cli.serve import serve
 from ordrec.cli.tune import tune
 from ordrec.cli.update import update
@@ -37,6 +37,7 @@ data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_he
 
 app.command()(fit)
 app.command()(predict)
+app.command("fit-all")(fit_all)
 app.command("predict-all")(predict_all)
 app.command()(recommend)
 app.command()(explain)

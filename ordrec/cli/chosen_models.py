@@ -85,12 +85,19 @@ def made_models(names: list[str], settings: list[str], seed: int) -> dict[str, A
 
 
 def loaded(model: Path, max_memory: float | None, own_class: str | None = None) -> Any:
-    """Load a model file within a limit on memory, the usual one if None."""
+    """Load the file of a rating model within a limit on memory, the usual one if None."""
+    from ordrec.ordinal.storable import storable_kinds
     from ordrec.persistence import load
 
     if own_class is not None:
         remember_class(_imported(own_class), own_class)
-    return load(model) if max_memory is None else load(model, max_memory=max_memory)
+    found = load(model) if max_memory is None else load(model, max_memory=max_memory)
+    if type(found).__name__ in storable_kinds():
+        raise ArgumentError(
+            f"{model}: a {type(found).__name__} predicts from features, not for users and items: "
+            "use it from Python, by ordrec.persistence.load"
+        )
+    return found
 
 
 def remember_class(kind: Any, name: str) -> None:

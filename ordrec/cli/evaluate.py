@@ -213,12 +213,14 @@ def evaluate(
         with live_table(quiet) as live:
 
             def show_and_write(so_far: EvaluationResult) -> None:
-                from ordrec.report.tables import summary_table
+                from ordrec.report.tables import summary_tables
 
                 for write in writers:
                     write(so_far)
                 if live.shown:
-                    live.show(summary_table(so_far, averages[0], plain=live.plain))
+                    live.show(
+                        *summary_tables(so_far, averages[0], plain=live.plain, width=live.width)
+                    )
 
             result = compare(
                 ratings,

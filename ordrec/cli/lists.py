@@ -122,8 +122,9 @@ def recommend(
                 n, ids, out=output, engine=where, n_jobs=jobs, progress=progress, **options
             )
             return
-        write = table_writer(output, "lists", inputs=inputs, overwrite=overwrite)
-        write(_lists_one_by_one(fitted, users or [], n, by, candidates, options, progress))
+        lists = _lists_one_by_one(fitted, users or [], n, by, candidates, options, progress)
+    # after the bar, which would break the lines
+    table_writer(output, "lists", inputs=inputs, overwrite=overwrite)(lists)
 
 
 def _lists_one_by_one(

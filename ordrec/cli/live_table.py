@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ordrec.progress import progress
+from ordrec.progress import progress, report
 
 __all__ = ["live_table"]
 
@@ -15,7 +15,8 @@ class live_table:
 
     def __init__(self, quiet: bool):
         self.shown = not quiet and sys.stderr.isatty()
-        self._line, self._table = "", ""
+        self._line = ""
+        self._tables: tuple[Any, ...] = ()
         # the line is part of what is drawn here, so that neither overwrites the other
         self._stage = progress("", False if quiet else None, self._say if self.shown else None)
 
@@ -28,24 +29,30 @@ class live_table:
             self._live = Live(console=console, transient=True, auto_refresh=False)
             self._live.start()
         self._stage.__enter__()
+        report(0.0, 1.0)  # all of it is what is done in the block
         return self
 
     def _say(self, line: str) -> None:
         self._line = line
         self._draw()
 
-    def show(self, table: Any) -> None:
-        """Show a table below the line, in place of the one before."""
-        self._table = table
+    def show(self, *tables: Any) -> None:
+        """Show tables below the line, in place of those before."""
+        self._tables = tables
         if self.shown:
             self._draw()
+
+    @property
+    def width(self) -> int:
+        """Characters in a line of the terminal."""
+        return self._live.console.width
 
     def _draw(self) -> None:
         from rich.console import Group
         from rich.text import Text
 
         line = Text(self._line, no_wrap=True, overflow="ellipsis")
-        self._live.update(Group(line, self._table), refresh=True)
+        self._live.update(Group(line, *self._tables), refresh=True)
 
     @property
     def plain(self) -> bool:

@@ -23,6 +23,7 @@ OverwriteOption = Annotated[
     ),
 ]
 
+DIGITS_TO_READ = 4
 START = 4096  # bytes from which an earlier output is recognised
 
 
@@ -102,6 +103,9 @@ def table_writer(path: Path | None, kind: str, **about: Any) -> Callable[[Any], 
 
 
 def _print_csv(table: Any) -> None:
+    """Print a table as csv, with as many digits as one can read if somebody does."""
+    if sys.stdout.isatty():
+        table = table.round(DIGITS_TO_READ)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
     table.to_csv(sys.stdout, index=False, lineterminator="\n")

@@ -87,8 +87,8 @@ def tune(
         typer.Option(
             "--method",
             metavar="NAME",
-            help="grid, random, optuna (pip install 'ordrec[tune]'), or auto for the first of "
-            "them that is possible: a grid if it is small, optuna if it is installed.",
+            help="grid (all settings), optuna (pip install 'ordrec[tune]') or random; auto takes a "
+            "grid if it is small, else optuna if it is installed.",
         ),
     ] = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Seed of splits, models and draws.")] = 0,
@@ -98,14 +98,16 @@ def tune(
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Search the parameters of a model on inner splits of the ratings.
+    """Search the parameters of a model.
 
-    The defaults are tried first. The table shows the best settings, and the line below it how to
-    fit the winner. Its value is the best of many and a little too good: hold ratings back to know
-    how good it is.
+    They are compared on inner splits of the ratings, the defaults first. The table shows the best
+    settings, and the line below it how to fit the winner. Its value is the best of many and a
+    little too good: hold ratings back to know how good it is. Ctrl-C shows what was tried until
+    then, and makes the exit code 130.
     """
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import tune_model
+    from ordrec.evaluation.tuning.model import TuningInterrupted
     from ordrec.persistence import save
 
     unfitted = made_model(model, settings or [])
@@ -117,21 +119,26 @@ def tune(
             remember_class(type(unfitted), model)
     space = _space_of(search, unfitted) if search else None
     ratings = with_side_data(reading.ratings(data), reading, users, items)
-    with progress_bar(quiet) as progress:
-        found = tune_model(
-            ratings,
-            unfitted,
-            space,
-            metric=metric,
-            split=split,
-            n_trials=trials,
-            seconds=seconds,
-            method=method,  # type: ignore[arg-type]
-            refit=output is not None,
-            seed=seed,
-            progress=progress,
-        )
-    if output is not None:
+    interrupted = False
+    try:
+        with progress_bar(quiet) as progress:
+            found = tune_model(
+                ratings,
+                unfitted,
+                space,
+                metric=metric,
+                split=split,
+                n_trials=trials,
+                seconds=seconds,
+                method=method,  # type: ignore[arg-type]
+                refit=output is not None,
+                seed=seed,
+                progress=progress,
+            )
+    except TuningInterrupted as interruption:
+        found, interrupted = interruption.result, True
+        print("ordrec: interrupted: this is what was tried", file=sys.stderr)
+    if output is not None and not interrupted:
         save(found.model, output)
     if not quiet:
         _print(found, split)
@@ -141,6 +148,8 @@ def tune(
         for setting in (*(settings or []), *_as_settings(found.best_params)):
             words += ["--set", setting]
         print(shlex.join([*words, "-o", "FILE"]))
+    if interrupted:
+        raise typer.Exit(130)
 
 
 def _space_of(search: list[str], model: Any) -> dict[str, Any]:

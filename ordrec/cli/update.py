@@ -12,8 +12,11 @@ from ordrec.cli.chosen_models import ClassOption, loaded
 from ordrec.cli.options import MemoryOption, ModelArgument
 from ordrec.cli.outputs import OverwriteOption, check_output
 from ordrec.cli.reading import Reading, options_of_reading
+from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ordrec.ratings import Ratings
 
 
@@ -27,11 +30,13 @@ def update(
         Path, typer.Option("--output", "-o", metavar="FILE", help="File for the updated model.")
     ],
     reading: Reading,
+    items: ItemsOption = None,
+    users: UsersOption = None,
     own_class: ClassOption = None,
     max_memory: MemoryOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Take further ratings into a model, in seconds, and save the result.
+    """Take further ratings into a model.
 
     The ratings may be by users and of items that the model does not know yet. A rating of an item
     that the user has rated before replaces the old one. What the model learnt from everybody stays
@@ -47,35 +52,53 @@ def update(
             f"a {type(fitted).__name__} cannot take in further ratings: fit one that can, such as "
             "--model recommender, or fit again to all ratings"
         )
-    ratings = reading.ratings(str(data), ids_like=fitted.user_ids_)
-    users, items = _ids(fitted, ratings)
-    values = ratings.values.tolist()
-    if ratings.timestamps is None:
-        updated = fitted.update(users, items, values)
+    if (users or items) and not hasattr(fitted, "known_ratings"):
+        raise ArgumentError(
+            f"--items and --users: a {type(fitted).__name__} cannot take in tables of new items "
+            "and users: leave them out, or fit again"
+        )
+    new = _in_ids_of(fitted, reading.ratings(str(data), ids_like=fitted.user_ids_))
+    if users or items:
+        merged = _with_known_ratings(fitted, new)
+        updated = fitted.fold_in(with_side_data(merged, reading, users, items))
     else:
-        updated = fitted.update(users, items, values, ratings.timestamps.tolist())
+        updated = fitted.update(*(column.tolist() for _, column in new.items()))
     save(updated, output)
-    _say_what_was_new(fitted, users, items)
+    _say_what_was_new(fitted, new)
 
 
-def _ids(fitted: Any, ratings: Ratings) -> tuple[list[Any], list[Any]]:
-    """Users and items of each rating, in the types of the model's ids."""
+def _in_ids_of(fitted: Any, ratings: Ratings) -> pd.DataFrame:
+    """The ratings with their ids in the types of the model's own."""
     from ordrec.recommend.pair_table import ids_like
 
-    columns = []
-    for known, ids, codes, name in (
-        (fitted.user_ids_, ratings.user_ids, ratings.users, "user"),
-        (fitted.item_ids_, ratings.item_ids, ratings.items, "item"),
+    frame = ratings.to_frame()
+    for name, known, ids in (
+        ("user", fitted.user_ids_, ratings.user_ids),
+        ("item", fitted.item_ids_, ratings.item_ids),
     ):
         own = ids_like(known, [str(key) for key in ids.tolist()], name)
-        columns.append(own[codes].tolist())
-    return columns[0], columns[1]
+        frame[name] = own[ratings.users if name == "user" else ratings.items]
+    return frame
 
 
-def _say_what_was_new(fitted: Any, users: list[Any], items: list[Any]) -> None:
+def _with_known_ratings(fitted: Any, new: pd.DataFrame) -> Ratings:
+    """All ratings of the users who rated: the known ones, replaced by the new ones."""
+    import pandas as pd
+
+    from ordrec.ratings import Ratings
+
+    known = fitted.known_ratings().to_frame()
+    known = known[known["user"].isin(new["user"])]
+    both = pd.concat([known, new] if len(known) else [new])
+    if "timestamp" in both:
+        both["timestamp"] = both["timestamp"].fillna(0).astype("int64")
+    both = both.drop_duplicates(["user", "item"], keep="last")
+    return Ratings.from_frame(both, scale=fitted.scale_)
+
+
+def _say_what_was_new(fitted: Any, new: pd.DataFrame) -> None:
     counts = []
-    for known, ids, name in ((fitted.user_ids_, users, "user"), (fitted.item_ids_, items, "item")):
-        distinct = set(ids)
-        new = len(distinct.difference(known.tolist()))
-        counts.append(f"{new} of {len(distinct)} {name}s")
-    print(f"ordrec: {len(users)} ratings; new: {counts[0]}, {counts[1]}", file=sys.stderr)
+    for name, known in (("user", fitted.user_ids_), ("item", fitted.item_ids_)):
+        distinct = new[name].drop_duplicates()
+        counts.append(f"{int((~distinct.isin(known)).sum())} of {len(distinct)} {name}s")
+    print(f"ordrec: {len(new)} ratings; new: {counts[0]}, {counts[1]}", file=sys.stderr)

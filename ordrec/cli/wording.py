@@ -7,7 +7,8 @@ import re
 __all__ = ["in_options"]
 
 WORDS = (
-    (r"user=, item=, rating=, timestamp=", "--user-col, --item-col, --rating-col, --time-col"),
+    (r"user=, item=, rating=, timestamp= of Ratings.from_frame or load_ratings",
+     "--user-col, --item-col, --rating-col, --time-col"),
     (r'pass duplicates="(\w+)" or duplicates="(\w+)"', r"choose --duplicates \1 or \2"),
     (r"pass timestamp=None", "leave times out with --time-col none"),
     (r"pass scale=Scale\.binned\(ratings, bins=20\), or cut points, bins=\[25, 50, 75\]",

@@ -175,9 +175,7 @@ def open_source(path: str | Path) -> Source:
     if not path.is_file():
         raise DatasetMissing(f"no such file or folder: {path}")
     if path.suffix.lower() in _SPREADSHEETS:
-        raise DataError(
-            f"{path}: is a spreadsheet: open it and save the sheet with the ratings as csv"
-        )
+        raise DataError(f"{path}: is a spreadsheet: open it and save the sheet as csv")
     try:
         if path.name.lower().endswith(_TAR_ENDINGS):
             return _tar_source(path)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,7 +77,7 @@ def load_ratings(
         columns = [column for column in found if column is not None]
         texts = found[:2] if ids == "text" else ()
         frame = _read_table(source, file, separator, columns, texts)
-        with prefix_errors(source.place(file)):
+        with _naming_lines(source, file, len(frame)):
             return Ratings.from_frame(
                 _with_decimal_points(frame, found[2]) if separator != "," else frame,
                 user=found[0],
@@ -158,6 +160,22 @@ def _names(source: Source, member: str, separator: str | None) -> tuple[list[str
             f"of the columns before it, such as {separator.join(('user', 'item', 'rating'))!r}"
         )
     return names, separator
+
+
+@contextmanager
+def _naming_lines(source: Source, member: str, n_rows: int) -> Iterator[None]:
+    """Put the file in front of errors, and the line if the error is about a row of a csv."""
+    try:
+        yield
+    except DataError as error:
+        place = source.place(member)
+        row = re.match(r"row (\d+)\b", str(error))
+        if row and not member.lower().endswith(".parquet"):
+            with source.open(member) as stream:
+                n_lines = sum(1 for line in stream)
+            if n_lines == n_rows + 1:  # no empty lines, and no fields of several lines
+                place = f"{place}, line {int(row[1]) + 2}"
+        raise DataError(f"{place}: {error}") from None
 
 
 def _is_number(text: str) -> bool:

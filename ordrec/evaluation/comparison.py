@@ -115,7 +115,8 @@ def evaluate(
     n_resamples : int
         Number of draws of users for intervals and tests; 0 for none.
     keep_distributions : bool
-        Whether predicted distributions are kept, for reliability diagrams.
+        Whether predicted distributions are kept, for reliability diagrams, and what is predicted
+        for five users, for a report.
     on_error : {"record", "raise"}
         Whether the error of a model that fails is recorded while the others go on, or its
         exception is raised.
@@ -288,6 +289,7 @@ class _Work:
             _failures_frame(measured, data),
             manifest,
             _joined_distributions(measured),
+            {fold.model: fold.examples for fold in reversed(measured) if fold.examples},
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ordrec.errors import DataError
 from ordrec.kernels import Gaussian, Kernel, Precomputed, kernel_for
 from ordrec.kernels.landmarks import Landmarks
+from ordrec.ordinal.files.state import restore_estimator, state_of_estimator
 from ordrec.ordinal.gram_size import check_gram_size
 from ordrec.ordinal.labels import categories_of, class_weighted, ordered_classes
 from ordrec.ordinal.scaling import Standardisation, scaling_for
@@ -57,6 +58,9 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
     classes: Any
     class_weight: Any = None
     verbose: bool | None = None
+    # What a file contains, see `ordrec.ordinal.files.state`.
+    stored: ClassVar[dict[str, str]] = {}
+    stores_rows: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make ``fit`` a stage of progress."""
@@ -100,6 +104,22 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
         """Return labels, which are entries of ``classes_``."""
         ranks = self.predict_ranks(X)  # before classes_ is read: checks that there was a fit
         return self.classes_[ranks]
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return arrays and metadata for `ordrec.persistence.save`."""
+        return state_of_estimator(self)
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> Any:
+        """Rebuild a fitted estimator, for `ordrec.persistence.load`."""
+        return restore_estimator(cls, arrays, metadata)
+
+    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """What ``stored`` does not describe."""
+        return {}, {}
+
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        """Restore the result of `_more_state`."""
 
     def _warn_unless_converged(self, solution: Solution, tol: float) -> None:
         if not solution.converged:

@@ -21,7 +21,7 @@ MAX_MEMORY = 8.0  # gigabytes, as the models' own limit
 
 # Modules whose ``storable_kinds`` lists storable classes. They are imported by name when needed,
 # because this room may not import from rooms to its right.
-_TABLES = ("ordrec.recommend.registry",)
+_TABLES = ("ordrec.recommend.registry", "ordrec.ordinal.storable")
 _REGISTERED: dict[str, str] = {}
 # Raised while rebuilding a model from wrong contents.
 _REBUILDING_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError,

@@ -85,7 +85,8 @@ def _found(has: list[Any], wanted: str, kind: str) -> str:
 def _no_column(wanted: str, has: list[Any]) -> DataError:
     return DataError(
         f"no column {wanted!r} in the table (it has {list(map(str, has))}): "
-        "name the columns with user=, item=, rating=, timestamp="
+        "name the columns with user=, item=, rating=, timestamp= of Ratings.from_frame or "
+        "load_ratings"
     )
 
 

@@ -8,9 +8,6 @@ from .baselines.bias import BiasModel as BiasModel
 from .baselines.histogram import RatingHistogram as RatingHistogram
 from .baselines.item_knn import ItemKNN as ItemKNN
 from .baselines.mean import GlobalMean as GlobalMean
-from .bulk import HeldOut as HeldOut
-from .bulk import ScanPredictions as ScanPredictions
-from .bulk import predict_scan as predict_scan
 from .choice.als import ImplicitALS as ImplicitALS
 from .choice.als_ranking import ALSRanking as ALSRanking
 from .choice.base import ChoiceModel as ChoiceModel
@@ -31,4 +28,8 @@ from .registry import make_model as make_model
 from .registry import model_names as model_names
 from .registry import register_model as register_model
 from .relevance import RelevanceRanker as RelevanceRanker
+from .scans.held_out import HeldOut as HeldOut
+from .scans.predictions import ScanPredictions as ScanPredictions
+from .scans.predictions import predict_scan as predict_scan
 from .thresholds.model import PersonalThresholds as PersonalThresholds
+from .uncertainty.conformal import ConformalRatings as ConformalRatings

@@ -92,6 +92,19 @@ def test_generic_parquet(samples, tmp_path):
         load_ratings(tmp_path / "bad.parquet")
 
 
+def test_lines_are_named_where_they_are_known(tmp_path):
+    lines = ["user,item,rating,note", "1,2,3,", "", "1,3,x,"]
+    without_gap = [line for line in lines if line]
+    for text, place in (
+        (lines, "mine.csv: row 1: rating 'x'"),
+        (without_gap, "mine.csv, line 3: row 1: rating 'x'"),
+    ):
+        (tmp_path / "mine.csv").write_text("\n".join(text) + "\n")
+        with pytest.raises(DataError) as caught:
+            load_ratings(tmp_path / "mine.csv")
+        assert place in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

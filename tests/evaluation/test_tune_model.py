@@ -14,6 +14,7 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import Between, evaluate, tune_model
 from ordrec.evaluation.tuning import proposals
+from ordrec.evaluation.tuning.model import TuningInterrupted
 from ordrec.evaluation.tuning.spaces import SPACES, default_space, drawn
 from ordrec.recommend import BiasModel, GlobalMean, OrdinalFactors, make_model, model_names
 from ordrec.recommend.registry import storable_kinds
@@ -110,6 +111,16 @@ def test_settings_that_fail_are_recorded_and_never_win(ratings):
         tune_model(ratings, Fragile(strength=2), {"strength": [1, 2]})
 
 
+def test_ctrl_c_keeps_what_was_tried(ratings):
+    def press(done: int, total: int, text: str) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(TuningInterrupted) as interrupted:
+        tune_model(ratings, "bias", DAMPINGS, progress=press)
+    assert len(interrupted.value.result.table) == 3
+
+
 class Bare:
     def fit(self, ratings):
         return self
@@ -128,6 +139,7 @@ class Bare:
         ("bias", {"method": "grid"}, "a grid needs lists of values: user_damping is a range"),
         ("bias", {"n_trials": 0}, "n_trials must be at least 1"),
         ("bias", {"metric": "log_loss"}, "none of the metrics log_loss applies to BiasModel"),
+        (BiasModel, {}, r"model 'BiasModel' is a class: make a model of it with \(\)"),
         (Bare(), {}, "Bare has no get_params and set_params"),
     ],
 )

@@ -26,9 +26,17 @@ def primal_by_qp(
 
 
 def admm_by_loops(
-    K: np.ndarray, y: np.ndarray, k: int, C1: float, C2: float, epsilon: float, eta: float, n: int
+    K: np.ndarray,
+    y: np.ndarray,
+    k: int,
+    C1: float,
+    C2: float,
+    epsilon: float,
+    eta: float,
+    n: int,
+    relaxation: float = 1.6,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """n over-relaxed iterations of Algorithm 2 for one rank, entry by entry: (z, u)."""
+    """n iterations of Algorithm 2 for one rank, entry by entry: (z, u)."""
     m = len(y)
     inverse = np.linalg.inv(K + eta * np.eye(m))
     e = np.ones(m)
@@ -38,7 +46,7 @@ def admm_by_loops(
         rho = inverse @ (eta * (z - u) - v * e)
         new = np.zeros(m)
         for i in range(m):
-            h = 1.6 * rho[i] - 0.6 * z[i]
+            h = relaxation * rho[i] + (1 - relaxation) * z[i]
             if y[i] == k:
                 a = h + u[i]
                 shrunk = max(abs(a) - epsilon / eta, 0.0) * (1 if a > 0 else -1)

@@ -115,6 +115,17 @@ def test_the_model_takes_in_users_is_saved_and_predicts_a_scan(scan, tmp_path):
     )
 
 
+def test_what_is_held_out_is_not_seen(scan, tmp_path):
+    """A scan of the other ratings alone gives the same model."""
+    held = HeldOut(0.3, seed=1)
+    rest = held.parted(scan.collect())[0]
+    rest.to_partitions(tmp_path / "rest", rows_per_part=900)
+    alone = fit_scan(OrdinalFactors(pattern=2, **SETTINGS), Ratings.scan(tmp_path / "rest"))
+    without = fit_scan(OrdinalFactors(pattern=2, **SETTINGS), scan, held_out=held)
+    pairs = ["nobody"] * 60, list(range(60))
+    assert without.predict_proba(*pairs) == pytest.approx(alone.predict_proba(*pairs), abs=1e-3)
+
+
 def test_blocks_are_removed_and_progress_is_reported(scan, tmp_path):
     steps = []
     model = OrdinalFactors(pattern=0, rank=2, n_iter=2, symmetric=False)

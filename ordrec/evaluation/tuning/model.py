@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ from ordrec.progress import report, work_clock
 from ordrec.ratings import Ratings
 from ordrec.ratings.frames import as_ratings
 
-__all__ = ["TunedModel", "tune_model"]
+__all__ = ["TunedModel", "TuningInterrupted", "shown_setting", "tune_model"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -56,6 +56,14 @@ class TunedModel:
     metric: str
     method: str
     table: pd.DataFrame
+
+
+class TuningInterrupted(KeyboardInterrupt):
+    """Raised after Ctrl-C during `tune_model`; ``result`` holds what was found, not fitted."""
+
+    def __init__(self, result: TunedModel):
+        super().__init__("interrupted")
+        self.result = result
 
 
 def tune_model(
@@ -110,6 +118,11 @@ def tune_model(
     -------
     TunedModel
 
+    Raises
+    ------
+    TuningInterrupted
+        A KeyboardInterrupt that carries what was found until then, if anything.
+
     Examples
     --------
     >>> from ordrec.datasets import synthetic_ratings
@@ -119,7 +132,8 @@ def tune_model(
     (3, True)
     """
     ratings = as_ratings(ratings)
-    blank = measurable_model(str(model), model, seed)
+    name = getattr(model, "__name__", type(model).__name__)
+    blank = measurable_model(name, model, seed)
     if not (hasattr(blank, "get_params") and hasattr(blank, "set_params")):
         raise ArgumentError(
             f"{type(blank).__name__} has no get_params and set_params, by which parameters are "
@@ -138,22 +152,15 @@ def tune_model(
     proposals = proposals_for(space, method, n_trials, seed)
     splitter = split_from_name(split, seed=seed) if isinstance(split, str) else split
     search = _Search(blank, list(splitter.split(ratings)), metric, seconds, seed)
-    with showing("tune_model", verbose):
-        search.run({name: known[name] for name in space}, proposals, n_trials, progress)
-        winner = int(np.argmin(search.losses))
-        best = search.settings[winner] if winner else {}
-        chosen = clone(blank).set_params(**best)
-        if refit:
-            chosen = chosen.fit(ratings)
-    return TunedModel(
-        chosen,
-        best,
-        search.score(winner),
-        search.score(0),
-        metric,
-        proposals.name,
-        search.table(),
-    )
+    try:
+        with showing("tune_model", verbose):
+            search.run({name: known[name] for name in space}, proposals, n_trials, progress)
+            found = search.found(proposals.name)
+            return replace(found, model=found.model.fit(ratings)) if refit else found
+    except KeyboardInterrupt:
+        if not search.settings:
+            raise
+        raise TuningInterrupted(search.found(proposals.name)) from None
 
 
 @dataclass
@@ -237,9 +244,15 @@ class _Search:
         """The mean of the metric for one of the settings."""
         return float(self.rows[number]["score"])
 
-    def table(self) -> pd.DataFrame:
-        """All that was tried."""
-        return pd.DataFrame(self.rows)
+    def found(self, method: str) -> TunedModel:
+        """What was found so far, with an unfitted model."""
+        winner = int(np.argmin(self.losses))
+        best = self.settings[winner] if winner else {}
+        model = clone(self.blank).set_params(**best)
+        table = pd.DataFrame(self.rows)
+        return TunedModel(
+            model, best, self.score(winner), self.score(0), self.metric, method, table
+        )
 
 
 def shown_setting(setting: dict[str, Any]) -> str:

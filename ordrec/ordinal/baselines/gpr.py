@@ -44,6 +44,10 @@ class GPRanks(KernelMixin, ThresholdModel):
     ----------
     thresholds_ : ndarray of shape (n_ranks - 1,)
         Half way between the ranks 0, 1, 2, ...
+    kernel_ : Kernel
+        With its variance, and its fitted parameters.
+    dual_coef_ : ndarray of shape (n_samples,)
+    intercept_ : float
     log_marginal_likelihood_ : float
 
     Examples
@@ -54,6 +58,12 @@ class GPRanks(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
+    stored: ClassVar = {
+        "dual_coef_": "n",
+        "intercept_": "",
+        "thresholds_": "t",
+        "log_marginal_likelihood_": "",
+    }
     remedy_of_constants: ClassVar[str] = "try another kernel"
 
     def __init__(
@@ -98,20 +108,24 @@ class GPRanks(KernelMixin, ThresholdModel):
             random_state=self.random_state,
         )
         try:
-            self.process_ = process.fit(_dense(X), ranks.astype(np.float64))
+            process.fit(_dense(X), ranks.astype(np.float64))
         except np.linalg.LinAlgError:
             raise ValueError(
                 f"the kernel matrix plus the noise {self.noise:g} is not positive definite in "
                 "floating point: scale the features, or use a valid kernel"
             ) from None
-        self.log_marginal_likelihood_ = float(self.process_.log_marginal_likelihood_value_)
+        self.log_marginal_likelihood_ = float(process.log_marginal_likelihood_value_)
+        self.kernel_ = process.kernel_.k1.kernel
+        self.dual_coef_ = process._y_train_std * process.alpha_
+        self.intercept_ = float(process._y_train_mean)
+        self._keep_rows(X, np.arange(ranks.size))
         self.thresholds_ = half_way_thresholds(self.n_ranks_)
         return self
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """Return the posterior mean, on the scale of the ranks 0, 1, 2, ..."""
         X = self._validate_predict(X)
-        return self.process_.predict(_dense(X))
+        return self._cross_gram(X) @ self.dual_coef_ + self.intercept_
 
 
 class _SklearnAdapter(SklearnKernel):

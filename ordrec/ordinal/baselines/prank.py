@@ -48,6 +48,7 @@ class PRank(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
+    stored: ClassVar = {"dual_coef_": "n", "thresholds_": "t", "n_mistakes_": ""}
     remedy_of_constants: ClassVar[str] = "raise n_epochs"
 
     def __init__(

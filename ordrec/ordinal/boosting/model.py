@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -21,12 +21,14 @@ from ordrec.ordinal.boosting.margins import Margins
 from ordrec.ordinal.boosting.orboost import MarginLoss
 from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
 from ordrec.ordinal.boosting.rankboost import PairLoss
+from ordrec.ordinal.boosting.state import ensemble_of, ensemble_to_arrays
 from ordrec.ordinal.boosting.stopping import EarlyStopping, hold_out
 from ordrec.ordinal.boosting.stump import StumpSearch
 from ordrec.ordinal.fitting import sharing_cores
 from ordrec.ordinal.losses import Reach, reach_of
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.persistence import take
 
 __all__ = ["ORBoost", "RankBoostAE"]
 
@@ -40,6 +42,8 @@ class _Boosted(CalibratedModel):
     n_iter_no_change: Any
     validation_fraction: float
     random_state: Any
+
+    stored: ClassVar = {"thresholds_": "t"}
 
     @abstractmethod
     def _reach(self) -> Reach:
@@ -119,6 +123,18 @@ class _Boosted(CalibratedModel):
         size = float(np.abs(self.ensemble_.alpha).sum())
         return Margins.of(H, self.thresholds_, ranks, size)
 
+    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays, kind = ensemble_to_arrays(self.ensemble_)
+        return arrays | {"place": self._place, "outer": self._outer}, {"members": kind}
+
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        shape = self.thresholds_.shape
+        self._outer = take(arrays, "outer", np.bool_, shape)
+        self._place = take(arrays, "place", np.int64, shape, low=0, high=shape[0] - 1)
+        n_thresholds = int(self._place.max()) + 1  # of the ranks that have samples
+        self.ensemble_ = ensemble_of(arrays, metadata["members"], self.n_features_in_, n_thresholds)
+        self.n_estimators_ = len(self.ensemble_.members)
+
     def _dense(self, X: Any) -> np.ndarray:
         X = self._validate_predict(X)
         return X.toarray() if sparse.issparse(X) else X
@@ -167,9 +183,10 @@ class ORBoost(_Boosted):
         absolute errors, or at the two ends of its rank, which aims at few errors.
     base : {"sigmoid", "perceptron", "stump"}, learner or classifier
         The members of the ensemble. Sigmoids and perceptrons are trained by random coordinate
-        descent and need features of comparable scale; pass a `PerceptronRCD` or `SigmoidRCD`
-        to set the number of steps. A scikit-learn classifier is trained on two classes with
-        sample weights.
+        descent and need features of comparable scale; the search is not quite that of the
+        authors' program, which ``PerceptronRCD(published=True)`` and
+        ``SigmoidRCD(published=True)`` have. A scikit-learn classifier is trained on two classes
+        with sample weights.
     n_estimators : int
         Number of rounds, the paper's T.
     gamma : float

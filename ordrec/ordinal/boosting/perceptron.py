@@ -4,7 +4,13 @@ A learner of a boosting round gets the gradient g of the loss and looks for h wi
 in [-1, 1] and a small sum_n g_n h(x_n): a classification with labels -sign(g) and weights
 |g|. For h = sign(w.x + b) that sum is piecewise constant along any line w + a d; it changes
 where a sample crosses the plane, at a_n = -(w.x_n + b) / (d.x_n). Sorting these breakpoints
-gives the best a exactly. Each step takes a random direction and, when that helped, the bias.
+gives the best a exactly.
+
+The authors' program starts from zero and searches along ``n_steps`` lines: the bias, then d random
+directions of w, uniform in a cube, then the bias again, and so on (``published=True``). The default
+departs from it: it starts from the weighted mean direction, the directions are normal in units of
+the features' deviations, and after every step that helped the bias is searched, too, in all along
+about twice as many lines.
 """
 
 from __future__ import annotations
@@ -51,14 +57,17 @@ class PerceptronRCD:
     ----------
     n_steps : int
         Number of random directions per round.
+    published : bool
+        Whether to search as the authors' program does, see above.
     """
 
     _X: np.ndarray
     _rng: np.random.Generator
     _unit: np.ndarray  # one over the standard deviation of each feature
 
-    def __init__(self, n_steps: int = 200):
+    def __init__(self, n_steps: int = 200, published: bool = False):
         self.n_steps = n_steps
+        self.published = published
 
     def prepare(self, X: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> PerceptronRCD:
         """Return a copy that keeps the samples."""
@@ -71,24 +80,30 @@ class PerceptronRCD:
 
     def train(self, g: np.ndarray) -> Perceptron | Sigmoid:
         """Return a member with a small ``sum g h``."""
-        X = self._X
+        X, shape = self._X, (self.n_steps, self._X.shape[1])
+        if self.published:
+            directions = self._rng.uniform(-1.0, 1.0, size=shape)
+            biases = np.arange(self.n_steps) % (X.shape[1] + 1) == 0
+            directions[biases] = 0.0
+            steps, _ = _descend(np.zeros(len(X)), directions @ X.T + biases[:, None], g, False)
+            return self._member(steps @ directions, float(steps[biases].sum()))
         start = -(g @ X) * self._unit**2  # towards the samples that need a higher score
-        directions = self._rng.normal(size=(self.n_steps, X.shape[1])) * self._unit
-        steps, bias = _descend(X @ start, directions @ X.T, g)
+        directions = self._rng.normal(size=shape) * self._unit
+        steps, bias = _descend(X @ start, directions @ X.T, g, True)
         return self._member(start + steps @ directions, bias)
 
     def _member(self, weights: np.ndarray, bias: float) -> Perceptron | Sigmoid:
         return Perceptron(weights, bias)
 
     def __repr__(self) -> str:
-        return f"PerceptronRCD(n_steps={self.n_steps})"
+        return f"PerceptronRCD(n_steps={self.n_steps}, published={self.published})"
 
 
 class SigmoidRCD(PerceptronRCD):
     """Trains a perceptron and smoothes it: tanh of the same plane, with |(w, b)| = gamma."""
 
-    def __init__(self, gamma: float = 4.0, n_steps: int = 200):
-        super().__init__(n_steps)
+    def __init__(self, gamma: float = 4.0, n_steps: int = 200, published: bool = False):
+        super().__init__(n_steps, published)
         self.gamma = gamma
 
     def _member(self, weights: np.ndarray, bias: float) -> Sigmoid:
@@ -97,19 +112,30 @@ class SigmoidRCD(PerceptronRCD):
         return Sigmoid(scale * weights, scale * bias)
 
     def __repr__(self) -> str:
-        return f"SigmoidRCD(gamma={self.gamma:g}, n_steps={self.n_steps})"
+        return (
+            f"SigmoidRCD(gamma={self.gamma:g}, n_steps={self.n_steps}, published={self.published})"
+        )
 
 
 @compiled
-def _descend(s: np.ndarray, U: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, float]:
-    """Step along each direction, and the bias; s = X w at the start, U[j] = X d_j."""
+def _descend(
+    s: np.ndarray, U: np.ndarray, g: np.ndarray, with_bias: bool
+) -> tuple[np.ndarray, float]:
+    """Step along each direction, and the bias; s = X w at the start, U[j] = X d_j.
+
+    The bias is searched at the start and after each step that helped, or not at all.
+    """
     n = s.size
     breaks = np.empty(n)
     keys = np.empty(n, dtype=np.uint64)
     spare, order = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     steps = np.zeros(U.shape[0])
     ones = np.ones(n)
-    bias, value = _line_search(s, ones, g, np.inf, breaks, keys, spare, order)
+    bias, value = 0.0, 0.0
+    for i in range(n):
+        value += g[i] if s[i] >= 0.0 else -g[i]
+    if with_bias:
+        bias, value = _line_search(s, ones, g, np.inf, breaks, keys, spare, order)
     s = s + bias
     for j in range(U.shape[0]):
         a, better = _line_search(s, U[j], g, value, breaks, keys, spare, order)
@@ -117,6 +143,8 @@ def _descend(s: np.ndarray, U: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, f
             continue
         steps[j], value = a, better
         s += a * U[j]
+        if not with_bias:
+            continue
         a, better = _line_search(s, ones, g, value, breaks, keys, spare, order)
         if a != 0.0:
             bias, value = bias + a, better

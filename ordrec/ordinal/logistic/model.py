@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import log_softmax, ndtr
 from sklearn.utils.validation import check_is_fitted
 
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.linalg.low_rank import coordinates, expansion
 from ordrec.ordinal.base import KernelMixin, ThresholdModel
 from ordrec.ordinal.fitting import noticing_constants, sharing_cores
@@ -112,6 +112,15 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
+    stored: ClassVar = {
+        "coef_": "d*",
+        "covariance_": "??*",
+        "dual_coef_": "n*",
+        "thresholds_": "t",
+        "objective_": "",
+        "n_iter_": "",
+        "left_out_": "*",
+    }
     gram_copies: ClassVar[int] = 3
     remedy_of_constants: ClassVar[str] = "lower alpha"
 
@@ -305,6 +314,17 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         edges = np.hstack([-end, -odds, end])
         p = np.exp(log_interval(edges[:, :-1], edges[:, 1:], "logit"))
         return p / p.sum(axis=1, keepdims=True)
+
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        if self._check_parameters()[1] == "all" and (np.diff(self.thresholds_) < 0).any():
+            raise ModelFileError("the thresholds are not in order")
+        if self.kernel is not None:
+            self.support_ = self._rows
+            return
+        size = self.coef_.size + self.thresholds_.size
+        self.covariance_ = getattr(self, "covariance_", None)
+        if self.covariance_ is not None and self.covariance_.shape != (size, size):
+            raise ModelFileError("the covariance is not that of the coefficients")
 
     def _check_parameters(self) -> tuple[Loss, Reach]:
         if self.threshold not in ("all", "immediate"):

@@ -4,8 +4,11 @@ Equations here: (13) the iteration, (15) the rho-update, (17) and (18) the z-upd
 (20) the stop. The matrix K + eta I of (14) is the same for all ranks and all iterations: it
 is factored once, and a step of all ranks is one solve with r columns.
 
-Departures: over-relaxation by 1.6 (Boyd et al. 2011, section 3.4.3), which saves about a
-third of the iterations; the answer is z, which lies in the box, moved to e'z = 0, not rho.
+Departures, unless ``as_printed``: over-relaxation by 1.6 (Boyd et al. 2011, section 3.4.3), which
+saves about a third of the iterations; e_abs of (19) is multiplied by min(1, C, 1 / mean of K_ii),
+the size that multipliers can have. Departures always: the answer is z, which lies in the box,
+moved to e'z = 0, not rho; eta is kept above the rounding errors of K; (20) has the norm of eta u,
+which is that of u at the paper's eta = 1.
 """
 
 from __future__ import annotations
@@ -54,6 +57,7 @@ def solve(
     tol: float,
     max_iter: int,
     start: tuple[np.ndarray, np.ndarray] | None = None,
+    as_printed: bool = False,
 ) -> Solution:
     """Iterate until (19) and (20) hold with e_abs = e_rel = tol.
 
@@ -63,7 +67,7 @@ def solve(
         ``coef`` (n, r) holds z, ``thresholds`` the biases b_k; ``violation`` is the larger
         residual over its bound, times tol; ``state`` is (z, u), to start from.
     """
-    admm = ADMM(gram, planes, eta, start)
+    admm = ADMM(gram, planes, eta, start, as_printed=as_printed)
     residual = np.inf
     while admm.n_iter < max_iter and residual > 1.0:
         residual = float(admm.step(tol).max())
@@ -92,13 +96,15 @@ class ADMM:
         planes: Planes,
         eta: float,
         start: tuple[np.ndarray, np.ndarray] | None = None,
+        as_printed: bool = False,
     ):
         # Below this, K + eta I is indefinite in floating point and the iteration diverges.
         self.eta = max(eta, SMALLEST_SHIFT * gram.n * gram.mean_diagonal())
         self.planes = planes
         # Multipliers are at most C and of the order 1 / K_ii; where that is small, so is e_abs.
         C = float(np.maximum(planes.upper, -planes.lower).max())
-        self.unit = min(1.0, C, 1.0 / max(gram.mean_diagonal(), 1e-300))
+        self.unit = 1.0 if as_printed else min(1.0, C, 1.0 / max(gram.mean_diagonal(), 1e-300))
+        self.relaxation = 1.0 if as_printed else RELAXATION
         self.z, self.u = start or (np.zeros_like(planes.side), np.zeros_like(planes.side))
         self.n_iter = 0
         self._solve = gram.shifted(self.eta)
@@ -109,7 +115,7 @@ class ADMM:
         solved = self._solve(self.eta * (self.z - self.u))
         v = solved.sum(axis=0) / self._ones.sum()  # (15a)
         rho = solved - v * self._ones  # (15b)
-        relaxed = RELAXATION * rho + (1.0 - RELAXATION) * self.z
+        relaxed = self.relaxation * rho + (1.0 - self.relaxation) * self.z
         z = prox(self.planes, relaxed + self.u, self.eta)  # (17), (18)
         self.u = self.u + relaxed - z  # (13c)
         primal, dual = rho - z, self.eta * (z - self.z)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,20 +37,22 @@ class NPSVOR(KernelMixin, ProximityModel):
     epsilon : float
         Half width of the band.
     eta : float
-        Penalty of ADMM. ``solver="admm"`` takes it as it is, as the paper does;
-        ``"active-set"`` multiplies the penalty natural to the data's scale by it.
+        Penalty of ADMM. "admm" and "algorithm-2" take it as it is, as the paper does;
+        "active-set" multiplies the penalty natural to the data's scale by it.
     kernel : str or Kernel
         "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Of a kernel given by name, as in scikit-learn.
     scale : {"auto", "standard", None}
         Whether features are standardised first, as in `SVORIM`.
-    solver : {"active-set", "admm"}
-        "active-set" finishes what ADMM starts and is exact; "admm" is Algorithm 2 of the
-        paper alone.
+    solver : {"active-set", "admm", "algorithm-2"}
+        "active-set" finishes what ADMM starts and is exact. "algorithm-2" is Algorithm 2 of the
+        paper as printed; "admm" is the same with over-relaxation and with an absolute tolerance in
+        units of the multipliers: where these are small (C of 0.01, say), the printed algorithm
+        stops at its first iteration.
     tol : float
         For "active-set" the largest violation of optimality, in units of the margin; for
-        "admm" both tolerances of the residuals (the paper's are 1e-2).
+        the others both tolerances of the residuals (the paper's are 1e-2).
     max_iter : int
         Limit of ADMM iterations.
     n_jobs : int, optional
@@ -96,6 +99,16 @@ class NPSVOR(KernelMixin, ProximityModel):
     array([1, 2, 3])
     """
 
+    stored: ClassVar = {
+        "dual_coef_": "nr",
+        "intercept_": "r",
+        "objective_": "",
+        "dual_gap_": "",
+        "violation_": "",
+        "n_iter_": "",
+        "converged_": "",
+        "left_out_": "",
+    }
     remedy_of_constants: ClassVar[str] = "raise C1"
 
     def __init__(
@@ -195,9 +208,14 @@ class NPSVOR(KernelMixin, ProximityModel):
         return solution, landmarks.coefficients(Z.T @ solution.coef), rows[landmarks.rows]
 
     def _solve(self, gram: Any, planes: Planes, *, last: bool) -> Solution:
-        if self.solver == "admm":
+        if self.solver != "active-set":
             return admm.solve(
-                gram, planes, eta=float(self.eta), tol=self.tol, max_iter=self.max_iter
+                gram,
+                planes,
+                eta=float(self.eta),
+                tol=self.tol,
+                max_iter=self.max_iter,
+                as_printed=self.solver == "algorithm-2",
             )
         return active_set.solve(
             gram,
@@ -214,6 +232,9 @@ class NPSVOR(KernelMixin, ProximityModel):
         values = self._expanded(X, self.dual_coef_) + self.intercept_
         return np.where(np.isnan(self.intercept_), np.inf, np.abs(values))
 
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        self.support_ = self._rows
+
     def _check_parameters(self) -> tuple[float, float]:
         C2 = self.C1 if self.C2 is None else self.C2
         for name, value in {"C1": self.C1, "C2": C2, "eta": self.eta, "tol": self.tol}.items():
@@ -221,8 +242,10 @@ class NPSVOR(KernelMixin, ProximityModel):
                 raise ValueError(f"{name} must be a positive number, got {value!r}")
         if not (np.isfinite(self.epsilon) and self.epsilon >= 0):
             raise ValueError(f"epsilon must not be negative, got {self.epsilon!r}")
-        if self.solver not in ("active-set", "admm"):
-            raise ValueError(f'solver must be "active-set" or "admm", got {self.solver!r}')
+        if self.solver not in ("active-set", "admm", "algorithm-2"):
+            raise ValueError(
+                f'solver must be "active-set", "admm" or "algorithm-2", got {self.solver!r}'
+            )
         if self.max_iter < 1:
             raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
         return float(self.C1), float(C2)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -31,6 +32,17 @@ NARROW = 10  # rows per column from which a factor of the kernel is faster than 
 
 class _SVOR(KernelMixin, CalibratedModel):
     """Common base of the three: a Gram matrix, a solver, a sparse expansion."""
+
+    stored: ClassVar = {
+        "dual_coef_": "n",
+        "thresholds_": "t",
+        "objective_": "",
+        "dual_gap_": "",
+        "violation_": "",
+        "n_iter_": "",
+        "converged_": "",
+        "left_out_": "",
+    }
 
     C: float
     tol: float
@@ -174,6 +186,9 @@ class _SVOR(KernelMixin, CalibratedModel):
             if Z is not None and kept is not None:
                 return Z @ (kept.T @ self.dual_coef_)
         return self._expanded(X, self.dual_coef_)
+
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        self.support_ = self._rows
 
     def _check_parameters(self) -> None:
         if not (isinstance(self.C, Real) and 0 < self.C < np.inf):

@@ -12,12 +12,13 @@ from ordrec.errors import ArgumentError
 from ordrec.ratings import Ratings
 from ordrec.recommend.adapters.peers import import_peer
 from ordrec.recommend.base import IdMappedModel
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["MyFMModel"]
 
 
 @dataclass(eq=False)
-class MyFMModel(IdMappedModel):
+class MyFMModel(IdMappedModel, DistributionModel):
     """myFM's Bayesian factorisation machine with an ordered probit, fitted by Gibbs sampling.
 
     Parameters

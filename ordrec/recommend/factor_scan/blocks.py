@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from ordrec.ratings.scan import RatingsScan
 from ordrec.recommend.factors.rows import GroupedRatings, RowPosteriors
+
+if TYPE_CHECKING:
+    from ordrec.recommend.scans.held_out import HeldOut
 
 __all__ = ["Block", "write_blocks"]
 
@@ -69,12 +73,24 @@ class Block:
         )
 
 
-def write_blocks(scan: RatingsScan, folder: Path, rows: int) -> Iterator[tuple[Block, pd.Index]]:
-    """Write the ratings of a scan as blocks of about so many; yield each with its users' ids."""
-    for number, chunk in enumerate(scan.chunks(rows)):
-        block = Block(folder, number, chunk.n_users)
-        by_user = GroupedRatings.of(chunk.users, chunk.items, chunk.levels, chunk.n_users)
-        by_item = GroupedRatings.of(chunk.items, chunk.users, chunk.levels, chunk.n_items)
+def write_blocks(
+    scan: RatingsScan, folder: Path, rows: int, held_out: HeldOut | None = None
+) -> Iterator[tuple[Block, pd.Index]]:
+    """Write the ratings of a scan as blocks of about so many; yield each with its users' ids.
+
+    Ratings that are held out, and users who have no others, are left out.
+    """
+    number = 0
+    for chunk in scan.chunks(rows):
+        if held_out is not None:
+            chunk = held_out.parted(chunk)[0]
+        there, users = np.unique(chunk.users, return_inverse=True)
+        if there.size == 0:
+            continue
+        block = Block(folder, number, there.size)
+        by_user = GroupedRatings.of(users, chunk.items, chunk.levels, there.size)
+        by_item = GroupedRatings.of(chunk.items, users, chunk.levels, chunk.n_items)
         block.save_ratings("user", by_user)
         block.save_ratings("item", by_item)
-        yield block, chunk.user_ids
+        yield block, chunk.user_ids[there]
+        number += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,13 +17,15 @@ from ordrec.parallel import Engine, loop_threads, run_all, worker_count
 from ordrec.progress import progress as showing
 from ordrec.progress import report
 from ordrec.ratings.scan import ROWS, RatingsScan
+from ordrec.ratings.side_tables import side_table
 from ordrec.recommend.factor_scan.block_pattern import block_pattern
 from ordrec.recommend.factor_scan.blocks import Block, write_blocks
 from ordrec.recommend.factor_scan.sweeps import LaneSums, ScanFit, Visit, visit_lane
 from ordrec.recommend.factors.direction import SAMPLE, TOLERANCE
 from ordrec.recommend.factors.history import RatingHistory
-from ordrec.recommend.factors.model import OrdinalFactors
+from ordrec.recommend.factors.model import OrdinalFactors, usual_rank
 from ordrec.recommend.lists import item_titles
+from ordrec.recommend.scans.held_out import HeldOut
 
 __all__ = ["fit_scan"]
 
@@ -34,8 +37,9 @@ def fit_scan(
     model: OrdinalFactors,
     scan: RatingsScan,
     *,
-    user_table: pd.DataFrame | None = None,
-    item_table: pd.DataFrame | None = None,
+    user_table: Any = None,
+    item_table: Any = None,
+    held_out: HeldOut | None = None,
     folder: str | Path | None = None,
     rows: int = ROWS,
     engine: Engine | str | None = None,
@@ -54,7 +58,9 @@ def fit_scan(
         Its parameters are used; it is fitted and returned.
     scan : RatingsScan
     user_table, item_table : DataFrame, optional
-        Side data, indexed by user or item id.
+        Side data, as `Ratings.from_frame` takes it.
+    held_out : HeldOut, optional
+        Ratings that are left out, for `predict_scan` to predict.
     folder : str or Path, optional
         Where the blocks are kept while this runs, in a folder that is removed afterwards: about
         12 bytes per rating and 4.6 kB per user (at rank 32). On a cluster, all workers need
@@ -88,12 +94,10 @@ def fit_scan(
     model._check_parameters()
     if model.use_time is True:
         raise ArgumentError('use_time=True: fit_scan does not use times: use "auto" or False')
-    if scan.n_ratings == 0:
-        raise DataError(f"{scan.path}: no ratings to learn from")
     if folder is not None:
         make_folder(Path(folder))
     with tempfile.TemporaryDirectory(prefix="ordrec-blocks-", dir=folder) as place:
-        fit = _Fit(model, scan, Path(place).absolute(), rows, engine, n_jobs, progress)
+        fit = _Fit(model, scan, Path(place).absolute(), rows, held_out, engine, n_jobs, progress)
         with showing("fit_scan", model.verbose):
             fit.prepare(user_table, item_table)
             fit.converge()
@@ -110,57 +114,65 @@ class _Fit:
         scan: RatingsScan,
         folder: Path,
         rows: int,
+        held_out: HeldOut | None,
         engine: Engine | str | None,
         n_jobs: int | None,
         progress: Progress | None,
     ):
-        self.model, self.scan, self.folder, self.rows = model, scan, folder, rows
+        self.model, self.scan, self.folder = model, scan, folder
+        self.rows, self.held_out = rows, held_out
         self.engine, self.n_jobs, self.progress = engine, n_jobs, progress
         self.total = 2 + model.n_iter + 2  # ratings, pattern, sweeps, the last items and users
         self.blocks: list[Block] = []
 
-    def prepare(self, user_table: pd.DataFrame | None, item_table: pd.DataFrame | None) -> None:
+    def prepare(self, user_table: Any, item_table: Any) -> None:
         """Write the blocks with the features of their users, and begin the fits."""
         model, scan = self.model, self.scan
-        model._side = (
-            side_encoders(user_table, item_table, model.side_kinds) if model.use_side else {}
-        )
         level_counts = np.zeros(scan.scale.n_ranks, np.int64)
+        item_counts = np.zeros(scan.n_items, np.int64)
         ids, counts = [], []
-        for block, user_ids in write_blocks(scan, self.folder, self.rows):
+        for block, user_ids in write_blocks(scan, self.folder, self.rows, self.held_out):
             self.blocks.append(block)
             ratings = block.ratings("user")
             level_counts += np.bincount(ratings.levels, minlength=level_counts.size)
+            item_counts += np.diff(block.ratings("item").start)
             counts.append(np.diff(ratings.start))
             ids.append(user_ids)
+        if not self.blocks:
+            raise DataError(f"{scan.path}: no ratings to learn from")
         self._report(1, "ratings read")
         model._pattern, item_features = block_pattern(
-            self.blocks, np.concatenate(counts), scan.item_counts, model.pattern
+            self.blocks, np.concatenate(counts), item_counts, model.pattern
         )
-        item_side = model._side_rows("item", item_table, scan.item_ids)
-        n_user_side = 0
-        FF = np.zeros((0, 0))
-        for block, user_ids in zip(self.blocks, ids, strict=True):
-            side = model._side_rows("user", user_table, user_ids)
-            features = np.hstack([block.load("features"), side])
-            block.save("features", features)
-            n_user_side, FF = side.shape[1], features.T @ features + (FF if FF.size else 0.0)
-        model.titles_ = item_titles(
-            None if item_table is None else item_table.reindex(scan.item_ids)
-        )
+        users = side_table(user_table, ids[0].append(ids[1:]), "user", "user")
+        items = side_table(item_table, scan.item_ids, "item", "item")
+        model._side = side_encoders(users, items, model.side_kinds) if model.use_side else {}
+        item_side = model._side_rows("item", items, scan.item_ids)
+        n_user_side, FF = self._add_side(ids, users)
+        model.titles_ = item_titles(items)
         model.scale_, model.item_ids_, model.user_ids_ = scan.scale, scan.item_ids, ids[0][:0]
         model._user_side, model._item_side = np.zeros((0, n_user_side)), item_side
         self._report(2, "pattern of who rated what")
-        last = scan.scale.n_ranks - 1
+        last, n_ratings = scan.scale.n_ranks - 1, int(item_counts.sum())
         self.fits = [
             ScanFit(
-                name, reversed_from, self.blocks, level_counts, scan.item_counts,
+                name, reversed_from, self.blocks, level_counts, item_counts,
                 np.hstack([item_features, item_side]), FF, (n_user_side, item_side.shape[1]),
-                model.rank_for(scan.n_ratings), model.random_state,
-                max(1, scan.n_ratings // SAMPLE),
+                model.rank or usual_rank(n_ratings), model.random_state,
+                max(1, n_ratings // SAMPLE),
             )
             for name, reversed_from in (("up", None), ("down", last))[: 1 + model.symmetric]
         ]  # fmt: skip
+
+    def _add_side(self, ids: list[pd.Index], table: pd.DataFrame | None) -> tuple[int, np.ndarray]:
+        """Add the users' side data to their features; its number of columns, and F'F."""
+        products = []
+        for block, user_ids in zip(self.blocks, ids, strict=True):
+            side = self.model._side_rows("user", table, user_ids)
+            features = np.hstack([block.load("features"), side])
+            block.save("features", features)
+            products.append(features.T @ features)
+        return side.shape[1], np.sum(products, axis=0)
 
     def converge(self) -> None:
         """Sweep until the predictions change little."""

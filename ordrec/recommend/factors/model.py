@@ -67,8 +67,9 @@ from ordrec.recommend.factors.state import (
 from ordrec.recommend.factors.version_0_1 import AllThresholdRows
 from ordrec.recommend.lists import item_titles, with_new_titles
 from ordrec.recommend.recommender.choice_stage import ChoiceStage, RatingAnswers
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
-__all__ = ["OrdinalFactors"]
+__all__ = ["OrdinalFactors", "usual_rank"]
 
 RANK, LARGER_RANK = 32, 64
 MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger rank pays
@@ -77,7 +78,7 @@ UNDATED = 0.5  # about which share of the time the other sweeps take
 
 
 @dataclass(eq=False)
-class OrdinalFactors(RatingAnswers):
+class OrdinalFactors(RatingAnswers, DistributionModel):
     """Ordinal matrix factorisation: a sequential logit with factors and personal steps.
 
     For data of any size: memory and time grow with the number of ratings. Fits in a few
@@ -164,7 +165,7 @@ class OrdinalFactors(RatingAnswers):
         self._pattern = RatingPattern.of(ratings, self.pattern)
         self._history = RatingHistory.of(ratings, times)
         task = self._task(ratings, times)
-        rank = self.rank_for(ratings.n_ratings)
+        rank = self.rank or usual_rank(ratings.n_ratings)
         tasks = [task, task.reversed()] if self.symmetric else [task]
         fitted, dated, losses = [], [], []
         with loop_threads(worker_count(self.n_jobs)) as threads:
@@ -185,10 +186,6 @@ class OrdinalFactors(RatingAnswers):
         self.titles_ = item_titles(ratings.item_table)
         self.choice_stage_ = self._choice_stage()
         return self
-
-    def rank_for(self, n_ratings: int) -> int:
-        """The number of factors for so many ratings."""
-        return self.rank or (LARGER_RANK if MANY <= n_ratings <= TOO_MANY else RANK)
 
     def _times(self, ratings: Ratings) -> np.ndarray | None:
         """The times to fit a drift to, or None."""
@@ -448,3 +445,8 @@ class OrdinalFactors(RatingAnswers):
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """Restore a model from the arrays and the metadata of a file."""
         return factors_from_state(cls, arrays, metadata)
+
+
+def usual_rank(n_ratings: int) -> int:
+    """Number of factors for this many ratings."""
+    return LARGER_RANK if MANY <= n_ratings <= TOO_MANY else RANK

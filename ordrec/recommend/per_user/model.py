@@ -34,6 +34,7 @@ from ordrec.recommend.per_user.state import (
     restored_solver,
     state_of_per_user,
 )
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["PerUserPredictor", "per_user_logistic"]
 
@@ -48,7 +49,7 @@ def _has_probabilities(model: PerUserPredictor) -> bool:
 
 
 @dataclass(eq=False)
-class PerUserPredictor(IdMappedModel):
+class PerUserPredictor(IdMappedModel, DistributionModel):
     """An ordinal model of each user's ratings, over kernels or features of the items.
 
     A user's training set is the items they rated. An item is described by the ratings of the

@@ -16,6 +16,7 @@ import numpy as np
 from ordrec import ordinal
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.kernels import Precomputed
+from ordrec.ordinal.files.parameters import plain_of, value_of
 from ordrec.ordinal.thresholds.link import OrdinalLink
 from ordrec.persistence import claim_memory, take, take_starts
 from ordrec.ratings import Ratings
@@ -71,7 +72,7 @@ def state_of_per_user(
             "links.scale": np.array([link.scale for link in links]),
         }
     parameters = {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
+        name: value.tolist() if isinstance(value, np.ndarray) else plain_of(value, name)
         for name, value in solver.get_params(deep=False).items()
         if name not in INHERITED
     }
@@ -150,7 +151,7 @@ def restored_solver(state: Any) -> Any:
     known = set(solver.get_params(deep=False)) - set(INHERITED)
     if not known - set(SINCE_02) <= set(parameters) <= known:
         raise ModelFileError(f"the parameters are not those of {name}")
-    solver.set_params(**parameters)
+    solver.set_params(**{key: value_of(value) for key, value in parameters.items()})
     solver._check_parameters()
     return solver
 

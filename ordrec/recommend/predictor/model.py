@@ -18,25 +18,25 @@ from ordrec.ratings import Ratings
 from ordrec.recommend.answers.explanation import Influence
 from ordrec.recommend.base import times_of
 from ordrec.recommend.factors.model import OrdinalFactors
-from ordrec.recommend.predictor.pool import EQUAL, PoolWeights, learnt_pool, pooled
+from ordrec.recommend.predictor.pool import EQUAL, HELD_OUT, PoolWeights, learnt_pool, pooled
 from ordrec.recommend.predictor.sizes import chosen_preset
 from ordrec.recommend.predictor.state import predictor_from_state, predictor_to_state
 from ordrec.recommend.process_model.model import ProcessPredictor
 from ordrec.recommend.process_model.state import checked_parameters
 from ordrec.recommend.recommender.choice_stage import ChoiceStage, RatingAnswers
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["RatingPredictor", "fast_predictor"]
 
 log = logging.getLogger(__name__)
 
 UNLIMITED = 1e6  # gigabytes
-HELD_OUT = 0.15  # of the ratings, on which the pool is learnt
 # about how long factors, process and pool take, relative to each other
 SHARES = {"full": (2.0, 8.0, 3.0), "fast": (2.0, 1.0, 1.5), "large": (1.0, 0.0, 0.0)}
 
 
 @dataclass(eq=False)
-class RatingPredictor(RatingAnswers):
+class RatingPredictor(RatingAnswers, DistributionModel):
     """Predict rating distributions: a Gaussian process pooled with ordinal factors.
 
     The process (`ProcessPredictor`) knows each rating of a user and of an item; the factors
@@ -79,9 +79,10 @@ class RatingPredictor(RatingAnswers):
     random_state : int
         Seed of the folds, the hold-out and the probes.
     max_memory : float
-        Gigabytes that the matrices of the process may take, by an estimate that grows with the
-        squares of the numbers of items and users; the Python process as a whole takes a tenth to
-        a quarter more. A preset that would take more is replaced by a smaller one, with a warning.
+        Gigabytes that a fit may take beside the ratings, by an estimate that grows with the
+        squares of the numbers of items and users; measured (``pipelines/bench_memory.py``), it is
+        right to about a tenth. A preset that would take more is replaced by a smaller one, with a
+        warning; "large" takes what it takes.
 
     verbose : bool, optional
         Whether progress is shown, see `ordrec.progress`; by default on a terminal.

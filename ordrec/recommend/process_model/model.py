@@ -38,13 +38,14 @@ from ordrec.recommend.process_model.state import (
 )
 from ordrec.recommend.thresholds.ordered_probit import OrderedProbit
 from ordrec.recommend.thresholds.state import checked_decision, number, plain_decision
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 from ordrec.recommend.units import Units
 
 __all__ = ["ProcessPredictor"]
 
 
 @dataclass(eq=False)
-class ProcessPredictor(IdMappedModel):
+class ProcessPredictor(IdMappedModel, DistributionModel):
     """Predict rating distributions: a Gaussian process for the score, thresholds for each user.
 
     The score of a user for an item is the sum of a process over the user's items, a process over

@@ -43,6 +43,7 @@ from ordrec.recommend.recommender.pick_calibration import calibrated_picks
 from ordrec.recommend.recommender.reasons import RecommendationReasons
 from ordrec.recommend.recommender.state import recommender_from_state, recommender_to_state
 from ordrec.recommend.recommender.taste import Taste, liked_from, taste_of, times_for
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["Recommender"]
 
@@ -52,7 +53,7 @@ BELOW_ALL = 1e3  # taken off the scores of items that are not candidates
 
 
 @dataclass(eq=False)
-class Recommender(AnsweringModel, ListingModel):
+class Recommender(AnsweringModel, ListingModel, DistributionModel):
     """Recommends items by what users pick and how they will rate it.
 
     A choice model says which items a user is likely to pick, a rating model how they would rate

@@ -63,10 +63,10 @@ def test_steps_of_the_descent_add_up_to_its_plane():
     rng = np.random.default_rng(1)
     X, g = rng.normal(size=(40, 3)), rng.normal(size=40)
     start, directions = rng.normal(size=3), rng.normal(size=(30, 3))
-    steps, bias = _descend(X @ start, directions @ X.T, g)
+    steps, bias = _descend(X @ start, directions @ X.T, g, True)
     w = start + steps @ directions
     reached = g @ np.where(X @ w + bias >= 0, 1.0, -1.0)
-    only_bias, _ = _descend(X @ start, directions[:0] @ X.T, g)
+    only_bias, _ = _descend(X @ start, directions[:0] @ X.T, g, True)
     assert only_bias.size == 0
     assert reached < -0.3 * np.abs(g).sum()
 
@@ -77,6 +77,27 @@ def test_descent_separates_what_a_plane_separates():
     g = np.where(X @ [1.0, 2.0] > 0.3, -1.0, 1.0)
     member = PerceptronRCD(n_steps=400).prepare(X, np.ones(len(X)), rng).train(g)
     assert g @ member(X) < -0.97 * 200
+
+
+def test_the_authors_search_by_loops():
+    rng = np.random.default_rng(5)
+    X, g = rng.normal(size=(40, 3)), rng.normal(size=40)
+    learner = PerceptronRCD(30, published=True).prepare(X, np.ones(40), np.random.default_rng(7))
+    member = learner.train(g)
+    directions = np.random.default_rng(7).uniform(-1, 1, size=(30, 3))
+    w, b = np.zeros(3), 0.0
+    for turn, d in enumerate(directions):
+        is_bias = turn % 4 == 0
+        u = np.ones(40) if is_bias else X @ d
+        value = g @ np.where(X @ w + b >= 0, 1.0, -1.0)
+        a, _ = _line_search(X @ w + b, u, g, value, np.empty(40), *room(40))
+        if is_bias:
+            b += a
+        else:
+            w = w + a * d
+    np.testing.assert_allclose(member.weights, w)
+    assert member.bias == pytest.approx(b)
+    assert "published=True" in repr(SigmoidRCD(published=True))
 
 
 @given(st.integers(0, 10**6))

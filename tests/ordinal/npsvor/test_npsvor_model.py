@@ -43,6 +43,19 @@ def test_a_rank_without_samples_has_no_plane():
     np.testing.assert_allclose(fitted.decision_function(X)[:, :3], plain.decision_function(X))
 
 
+def test_the_printed_algorithm_stops_at_once_where_costs_are_small():
+    X, y = ordered_sample(120)
+    printed, own = (
+        NPSVOR(C1=0.01, solver=solver, tol=1e-2, gamma=0.5).fit(X, y)
+        for solver in ("algorithm-2", "admm")
+    )
+    assert printed.n_iter_ == 1
+    assert own.n_iter_ > 10
+    assert own.dual_gap_ < printed.dual_gap_
+    with pytest.raises(ValueError, match='"admm" or "algorithm-2", got'):
+        NPSVOR(solver="adam").fit(X, y)
+
+
 def test_the_planes_of_three_clouds_need_not_be_parallel():
     # the paper's figure 2: clouds around (10, 10), (15, 15), (20, 10)
     rng = np.random.default_rng(0)

@@ -75,17 +75,21 @@ def test_meets_the_conditions_of_optimality_from_scratch(problem):
         assert kkt_by_loops(K, y, k, rho, b, C1, C2, epsilon) < 2e-4
 
 
+@pytest.mark.parametrize("as_printed", [False, True])
 @pytest.mark.parametrize("n_iter", [1, 2, 25])
-def test_all_ranks_together_iterate_as_each_alone(n_iter):
+def test_all_ranks_together_iterate_as_each_alone(n_iter, as_printed):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 2)), rng.integers(0, 4, size=20)
     K, C1, C2, epsilon, eta = Gaussian(0.7)(X), 2.0, 5.0, 0.2, 0.6
     planes = planes_for(y, np.arange(4), np.full(20, C1), np.full(20, C2), epsilon)
-    solution = admm.solve(DenseGram(K), planes, eta=eta, tol=1e-12, max_iter=n_iter)
+    solution = admm.solve(
+        DenseGram(K), planes, eta=eta, tol=1e-12, max_iter=n_iter, as_printed=as_printed
+    )
     z, u = solution.state
     assert not solution.converged
     for k in range(4):
-        expected = admm_by_loops(K, y, k, C1, C2, epsilon, eta, n_iter)
+        relaxation = 1.0 if as_printed else 1.6
+        expected = admm_by_loops(K, y, k, C1, C2, epsilon, eta, n_iter, relaxation)
         np.testing.assert_allclose(z[:, k], expected[0], atol=1e-10)
         np.testing.assert_allclose(u[:, k], expected[1], atol=1e-10)
 

@@ -15,18 +15,12 @@ from ordrec.persistence import load, save
 from ordrec.ratings import Ratings
 from ordrec.recommend import HeldOut, RatingPredictor, make_model, predict_scan
 from ordrec.recommend.predictor import sizes
-from ordrec.recommend.predictor.sizes import chosen_preset
-from ordrec.recommend.process_model.preparation import Preparation, memory_needed
-from ordrec.recommend.process_model.side_features import SideFeatures
+from ordrec.recommend.predictor.sizes import chosen_preset, gigabytes
 
 RATINGS = tasteful(n_users=30, n_items=20)
 
 
-def gigabytes(*, two_sided: bool) -> float:
-    return memory_needed(RATINGS, SideFeatures(), Preparation(two_sided=two_sided))
-
-
-FULL, FAST = gigabytes(two_sided=True), gigabytes(two_sided=False)
+FULL, FAST = gigabytes("full", RATINGS), gigabytes("fast", RATINGS)
 
 
 @pytest.mark.parametrize(

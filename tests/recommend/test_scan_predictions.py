@@ -19,9 +19,9 @@ from ordrec.recommend import (
     HeldOut,
     OrdinalFactors,
     RatingPredictor,
-    bulk,
     predict_scan,
 )
+from ordrec.recommend.scans import predictions
 
 HELD = HeldOut(0.2, seed=1)
 
@@ -182,7 +182,7 @@ def test_a_sample_of_users_is_enough(tmp_path):
 
 def test_finished_parts_are_kept(scan, model, tmp_path, monkeypatch):
     done = predict_scan(model, scan, HELD, tmp_path / "whole")
-    real, calls = bulk._predict_part, []
+    real, calls = predictions._predict_part, []
 
     def dying(number, *shared):
         calls.append(number)
@@ -190,7 +190,7 @@ def test_finished_parts_are_kept(scan, model, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(number, *shared)
 
-    monkeypatch.setattr(bulk, "_predict_part", dying)
+    monkeypatch.setattr(predictions, "_predict_part", dying)
     with pytest.raises(KeyboardInterrupt):
         predict_scan(model, scan, HELD, tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "_predictions.json").read_text())
