@@ -34,7 +34,7 @@ DELAY = 2.0  # seconds before anything is shown
 REWRITTEN = 0.25  # seconds between two lines on a terminal
 PRINTED = 10.0  # seconds between two lines elsewhere
 LEAST_SHARE = 0.01  # of the work, from which on the time left is told
-INNERMOST = 2  # stages that are named, beside the outermost
+INNERMOST = 3  # stages that are named, beside the outermost
 CLEAR = "\r\x1b[K"
 
 clock = time.perf_counter

@@ -263,7 +263,7 @@ ESTIMATORS = {
     "GPOR": (GPOR(max_iter=5), r"evaluation \d"),
     "SVORIM": (SVORIM(), r"iteration \d"),
     "NPSVOR": (NPSVOR(), ""),
-    "ORBoost": (ORBoost(n_estimators=5, random_state=0), r"round \d"),
+    "ORBoost": (ORBoost(n_estimators=5, random_state=0), r"\d %, .* left \(round \d\)"),
 }
 
 
