@@ -18,6 +18,7 @@ whether the code was compiled before. `ordrec.compiling` reports to `compiling_b
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
 import sys
 import threading
@@ -33,7 +34,7 @@ DELAY = 2.0  # seconds before anything is shown
 REWRITTEN = 0.25  # seconds between two lines on a terminal
 PRINTED = 10.0  # seconds between two lines elsewhere
 LEAST_SHARE = 0.01  # of the work, from which on the time left is told
-INNERMOST = 2  # stages that are named, beside the outermost
+INNERMOST = 3  # stages that are named, beside the outermost
 CLEAR = "\r\x1b[K"
 
 clock = time.perf_counter
@@ -218,20 +219,18 @@ class _Line:
         self._drawn = -float("inf")
         self._farthest = 0.0
         self._visible = False
-        self._lock = threading.RLock()
-        self._over = threading.Event()
         if self.shown:
-            threading.Thread(target=self._keep_drawing, daemon=True).start()
+            _Drawing.begin()
 
     def enter(self, name: str) -> Stage:
         """Begin a stage within the innermost one."""
-        with self._lock:
+        with _Drawing.lock:
             self.stages.append(Stage(name))
         return self.stages[-1]
 
     def leave(self, stage: Stage) -> None:
         """End a stage, and those within it that an error left open."""
-        with self._lock:
+        with _Drawing.lock:
             if stage in self.stages:
                 del self.stages[self.stages.index(stage) :]
 
@@ -241,8 +240,8 @@ class _Line:
         every = REWRITTEN if self._terminal else PRINTED
         if not self.shown or now - self._started < DELAY or now - self._drawn < every:
             return
-        with self._lock:
-            if self.stages and not self._over.is_set():
+        with _Drawing.lock:
+            if self.stages:
                 self._drawn = now
                 self._put(self.text())
 
@@ -272,10 +271,10 @@ class _Line:
 
     def close(self) -> None:
         """Take the line away; where it was asked for, say how long the work took."""
-        self._over.set()
         if not self.shown:
             return
-        with self._lock:
+        _Drawing.wanted.clear()
+        with _Drawing.lock:
             if self._show is not None:
                 self._show("")
                 return
@@ -303,10 +302,43 @@ class _Line:
         except (OSError, ValueError):  # closed, or full: nobody looks
             self.shown = False
 
-    def _keep_drawing(self) -> None:
-        """Draw while a single step takes long."""
-        while not self._over.wait(REWRITTEN):
-            self.draw()
+
+class _Drawing:
+    """A thread that draws the line now and then, while a single step takes long.
+
+    One for all lines, because small fits must not wait for the start of a thread.
+    """
+
+    lock = threading.RLock()  # of what is drawn
+    wanted = threading.Event()
+    thread: threading.Thread | None = None
+
+    @classmethod
+    def begin(cls) -> None:
+        """Draw until ``wanted`` is cleared."""
+        if cls.thread is None:
+            cls.thread = threading.Thread(target=cls._keep_drawing, daemon=True)
+            cls.thread.start()
+        cls.wanted.set()
+
+    @classmethod
+    def _keep_drawing(cls) -> None:
+        while True:
+            cls.wanted.wait()
+            time.sleep(REWRITTEN)
+            line = _Line.current
+            if line is not None:
+                line.draw()
+
+    @classmethod
+    def forget(cls) -> None:
+        """Begin anew in a forked process, which has no such thread, and may have its lock."""
+        cls.lock, cls.wanted, cls.thread = threading.RLock(), threading.Event(), None
+        _Line.current = None
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_Drawing.forget)
 
 
 def _is_terminal(stream: Any) -> bool:

@@ -10,13 +10,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from tasteful_ratings import tasteful
 from typer.testing import CliRunner
 
 from ordrec import progress as module
 from ordrec.cli import app
 from ordrec.evaluation import evaluate
-from ordrec.ordinal import SVORIM, tune
+from ordrec.ordinal import GPOR, NPSVOR, SVORIM, ORBoost, tune
 from ordrec.progress import compiling_began, compiling_ended, progress, report, work_clock
 from ordrec.recommend import OrdinalFactors, RatingPredictor, Recommender
 
@@ -40,7 +41,7 @@ def clock(monkeypatch) -> Clock:
     """A fake clock, and no thread that draws beside the test."""
     fake = Clock()
     monkeypatch.setattr(module, "clock", fake)
-    monkeypatch.setattr(module._Line, "_keep_drawing", lambda self: None)
+    monkeypatch.setattr(module._Drawing, "begin", lambda: None)
     return fake
 
 
@@ -258,6 +259,14 @@ WORK = {
 }
 
 
+ESTIMATORS = {
+    "GPOR": (GPOR(max_iter=5), r"evaluation \d"),
+    "SVORIM": (SVORIM(), r"iteration \d"),
+    "NPSVOR": (NPSVOR(), ""),
+    "ORBoost": (ORBoost(n_estimators=5, random_state=0), r"\d %, .* left \(round \d\)"),
+}
+
+
 class Hasty(Clock):
     """A clock that goes on by three seconds whenever it is read."""
 
@@ -287,6 +296,19 @@ def test_libraries_are_silent_without_a_terminal(
     assert no_terminal.getvalue() == ""
 
 
+@pytest.mark.filterwarnings("ignore")  # five iterations of an optimiser are not enough
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_show_it_where_asked_to(name: str, clock, no_terminal, monkeypatch) -> None:
+    estimator, words = ESTIMATORS[name]
+    monkeypatch.setattr(module, "clock", Hasty())
+    clone(estimator).fit(X, Y)
+    assert no_terminal.getvalue() == ""
+    clone(estimator).set_params(verbose=True).fit(X, Y)
+    assert all(line.startswith(f"{name}: ") for line in lines(no_terminal))
+    assert re.search(words, no_terminal.getvalue())
+    assert re.fullmatch(rf"{name}: \d+ (s|min)", lines(no_terminal)[-1])
+
+
 def test_verbose_is_a_parameter_that_files_do_not_keep(clock, no_terminal, tmp_path) -> None:
     from ordrec.persistence import load, save
 
@@ -296,6 +318,8 @@ def test_verbose_is_a_parameter_that_files_do_not_keep(clock, no_terminal, tmp_p
         save(model, tmp_path / "model")
         assert load(tmp_path / "model").verbose is None
         assert model.get_params()["verbose"] is True
+    save(SVORIM(verbose=True).fit(X, Y), tmp_path / "estimator")
+    assert load(tmp_path / "estimator").verbose is None
 
 
 def test_results_hold_the_seconds_of_work_alone(monkeypatch) -> None:
@@ -336,3 +360,19 @@ def test_the_command_line_shows_it_and_quiet_does_not(clock, monkeypatch, tmp_pa
         if shown:
             told = re.compile(r"ratings: \d+ %, .* left \(OrdinalFactors: sweep \d+\)")
             assert any(told.search(line) for line in drawn)
+
+
+def test_a_step_that_takes_long_is_shown_too(monkeypatch) -> None:
+    """A thread draws while nothing is reported."""
+    shown: list[str] = []
+    drawn = threading.Event()
+
+    def show(line: str) -> None:
+        shown.append(line)
+        drawn.set()
+
+    monkeypatch.setattr(module, "clock", Hasty())
+    with progress("one step", show=show):
+        assert drawn.wait(60)
+    assert re.match(r"one step: \d+ (s|min) so far", shown[0])
+    assert shown[-1] == ""

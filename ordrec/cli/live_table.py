@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ordrec.progress import progress
+from ordrec.progress import progress, report
 
 __all__ = ["live_table"]
 
@@ -29,6 +29,7 @@ class live_table:
             self._live = Live(console=console, transient=True, auto_refresh=False)
             self._live.start()
         self._stage.__enter__()
+        report(0.0, 1.0)  # all of it is what is done in the block
         return self
 
     def _say(self, line: str) -> None:

@@ -31,6 +31,7 @@ from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.thresholds.link import fit_link
 from ordrec.ordinal.thresholds.order import ranks_between
 from ordrec.parallel import one_blas_thread
+from ordrec.progress import shows_progress
 
 __all__ = [
     "CalibratedModel",
@@ -50,14 +51,22 @@ SHORT = 100.0  # Gaussian widths up to which single precision resolves coordinat
 class OrdinalClassifier(ClassifierMixin, BaseEstimator):
     """Base of all ordinal estimators: validates the input and maps ranks to labels.
 
-    Subclasses have a parameter ``classes``; those that take weights also ``class_weight``.
+    Subclasses have a parameter ``classes``; those that take weights also ``class_weight``, and
+    those whose fit may take long ``verbose``. A fit is a stage of `ordrec.progress`.
     """
 
     classes: Any
     class_weight: Any = None
+    verbose: bool | None = None
     # What a file contains, see `ordrec.ordinal.files.state`.
     stored: ClassVar[dict[str, str]] = {}
     stores_rows: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make ``fit`` a stage of progress."""
+        super().__init_subclass__(**options)
+        if "fit" in cls.__dict__:
+            cls.fit = shows_progress(cls.__dict__["fit"])  # type: ignore[attr-defined]
 
     def _validate_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, dtype: Any = np.float64

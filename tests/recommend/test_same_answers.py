@@ -319,3 +319,25 @@ def test_every_command_answers_for_each(model, tmp_path: Path) -> None:
     for _ in range(2):  # its own output may be replaced
         words = ["similar", path, "-i", "504", "-o", str(tmp_path / "similar.csv")]
         assert CliRunner().invoke(app, words).exit_code == 0
+
+
+@pytest.mark.filterwarnings("ignore:EASE")  # says that it leaves out the ratings of new items
+def test_the_command_update_takes_new_users_items_and_titles(model, tmp_path: Path) -> None:
+    path, later = str(tmp_path / "model.ordrec"), str(tmp_path / "later.ordrec")
+    save(model, path)
+    rows = {"user": [7, 7, 103], "item": [501, 990, 990], "rating": [5, 1, 2], "timestamp": 12_000}
+    pd.DataFrame(rows).to_csv(tmp_path / "new.csv", index=False)
+    pd.DataFrame({"item": [990], "title": ["A New One"]}).to_csv(tmp_path / "i.csv", index=False)
+    for more in ([], ["--items", str(tmp_path / "i.csv")]):
+        words = ["update", path, str(tmp_path / "new.csv"), "-o", later, "--overwrite", *more]
+        done = CliRunner().invoke(app, words, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        updated = load(later)
+        codes, levels = updated.history_of(7)
+        known = updated.known_ratings()
+        given = dict(zip(known.item_ids[codes], SCALE.values[levels], strict=True))
+        assert given == {501: 5.0, 990: 1.0}
+        why = updated.explain(103, 990)
+        assert why.table["contribution"].sum() == pytest.approx(why.expected, abs=1e-9)
+    titles = updated.similar_items(504, 1000).set_index("item")["title"]
+    assert titles[990] == "A New One"

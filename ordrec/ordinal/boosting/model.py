@@ -205,6 +205,8 @@ class ORBoost(_Boosted):
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training.
     random_state : int, RandomState or None
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -238,6 +240,7 @@ class ORBoost(_Boosted):
         class_weight: Any = None,
         classes: Any = None,
         random_state: Any = None,
+        verbose: bool | None = None,
     ):
         self.margins = margins
         self.base = base
@@ -249,6 +252,7 @@ class ORBoost(_Boosted):
         self.class_weight = class_weight
         self.classes = classes
         self.random_state = random_state
+        self.verbose = verbose
 
     def _reach(self) -> Reach:
         if self.margins not in ("all", "left-right"):
@@ -271,6 +275,8 @@ class RankBoostAE(_Boosted):
         As in `ORBoost`.
     probability, class_weight, classes, random_state :
         As in `ORBoost`.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -299,6 +305,7 @@ class RankBoostAE(_Boosted):
         class_weight: Any = None,
         classes: Any = None,
         random_state: Any = None,
+        verbose: bool | None = None,
     ):
         self.base = base
         self.n_estimators = n_estimators
@@ -309,6 +316,7 @@ class RankBoostAE(_Boosted):
         self.class_weight = class_weight
         self.classes = classes
         self.random_state = random_state
+        self.verbose = verbose
 
     def _reach(self) -> Reach:
         return "all"

@@ -41,6 +41,8 @@ def parameters_to_plain(model: Any) -> dict[str, Any]:
     """The parameters of an estimator; a random state other than a number is left out."""
     plain = {}
     for name, value in model.get_params(deep=False).items():
+        if name == "verbose":
+            continue  # how it was fitted, not what
         if name == "random_state" and not isinstance(value, (int, np.integer)):
             value = None
         plain[name] = plain_of(value, f"{type(model).__name__}({name}=...)")

@@ -7,6 +7,7 @@ of which the entries declared fixed are left out.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from ordrec.ordinal.gpor.ep import EPPosterior, expectation_propagation
 from ordrec.ordinal.gpor.laplace import LaplacePosterior, laplace
 from ordrec.ordinal.gpor.lowrank import InducingPairs, LowRankCovariance
 from ordrec.ordinal.gpor.parameters import GapPrior, chain, unpack
+from ordrec.progress import report
 
 __all__ = ["Evidence", "LikelihoodBounds", "Maximum", "doubt_about_laplace", "maximise"]
 
@@ -171,7 +173,10 @@ def maximise(
 ) -> Maximum:
     """Maximise an objective, which returns value and gradient, by L-BFGS-B."""
 
+    evaluations = itertools.count(1)
+
     def descent(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        report(0, None, f"evaluation {next(evaluations)}")  # nobody knows how many there will be
         value, gradient = objective(theta)
         return -value, -gradient
 

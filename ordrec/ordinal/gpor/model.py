@@ -92,6 +92,8 @@ class GPOR(KernelMixin, ThresholdModel):
         All labels, lowest first. A declared label without training samples keeps its rank;
         its interval, which the data leave open, gets a weak prior (see Notes).
     random_state : int, RandomState or None
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -171,6 +173,7 @@ class GPOR(KernelMixin, ThresholdModel):
         max_iter: int = 100,
         classes: Any = None,
         random_state: Any = None,
+        verbose: bool | None = None,
     ):
         self.kernel = kernel
         self.gamma = gamma
@@ -191,6 +194,7 @@ class GPOR(KernelMixin, ThresholdModel):
         self.max_iter = max_iter
         self.classes = classes
         self.random_state = random_state
+        self.verbose = verbose
 
     # ---- fitting -------------------------------------------------------------------------
 

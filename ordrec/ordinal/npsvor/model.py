@@ -68,6 +68,8 @@ class NPSVOR(KernelMixin, ProximityModel):
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training. A rank without samples has no plane and never wins.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -129,6 +131,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         random_state: Any = None,
         class_weight: Any = None,
         classes: Any = None,
+        verbose: bool | None = None,
     ):
         self.C1 = C1
         self.C2 = C2
@@ -147,6 +150,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         self.random_state = random_state
         self.class_weight = class_weight
         self.classes = classes
+        self.verbose = verbose
 
     @noticing_constants
     @one_blas_thread()

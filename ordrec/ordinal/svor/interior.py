@@ -33,7 +33,7 @@ error of a single-precision solve goes into ``residual`` and the next step remov
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, log
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +42,7 @@ from ordrec.compiling import compiled
 from ordrec.ordinal.svor.gram import Gram
 from ordrec.ordinal.svor.newton_system import NewtonSystem, Point, Targets
 from ordrec.ordinal.svor.pairs import Pairs
+from ordrec.progress import report
 
 __all__ = ["Interior", "cold_start", "interior_point"]
 
@@ -112,6 +113,8 @@ def interior_point(
             nearest_one[:] = here
         if iteration == max_iter or since > PATIENCE or not isfinite(gap):
             break
+        # by now the gap falls by about the same factor in each iteration
+        report(max(-log(gap), 0.0), -log(gap_tol), f"iteration {iteration + 1}")
         if not system.prepare(point):
             break
         # the pure Newton step: where does it lead, and how much centring does it need?

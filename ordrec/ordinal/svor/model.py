@@ -257,6 +257,8 @@ class SVORIM(_SVOR):
         problem. None, the default, is the exact kernel.
     random_state : int, RandomState or None
         Draws the landmarks.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -311,6 +313,7 @@ class SVORIM(_SVOR):
         max_iter: int | None = None,
         n_landmarks: Any = None,
         random_state: Any = None,
+        verbose: bool | None = None,
     ):
         self.C = C
         self.kernel = kernel
@@ -327,6 +330,7 @@ class SVORIM(_SVOR):
         self.max_iter = max_iter
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.verbose = verbose
 
     def _solve(
         self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any
@@ -368,6 +372,7 @@ class SVOREX(_SVOR):
         max_iter: int | None = None,
         n_landmarks: Any = None,
         random_state: Any = None,
+        verbose: bool | None = None,
     ):
         self.C = C
         self.kernel = kernel
@@ -383,6 +388,7 @@ class SVOREX(_SVOR):
         self.max_iter = max_iter
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.verbose = verbose
 
     def _solve(
         self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any

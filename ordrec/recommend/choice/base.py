@@ -20,7 +20,7 @@ from scipy import sparse
 from ordrec.persistence import take, take_rows
 from ordrec.ratings import Ratings
 from ordrec.recommend.all_lists import ListingModel
-from ordrec.recommend.answers.further_ratings import with_further_ratings
+from ordrec.recommend.answers.further_ratings import paired_lists, with_further_ratings
 from ordrec.recommend.base import codes_of
 from ordrec.recommend.lists import (
     CELLS_AT_ONCE,
@@ -188,14 +188,17 @@ class ChoiceModel(ListingModel):
         model._on_fold_in(np.unique(users))
         return model
 
-    def update(self, user: Any, item: Any, rating: Any) -> Self:
+    def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Self:
         """Return a model with further ratings (or new ones for items already rated).
 
         Parameters
         ----------
         user, item : id, or sequence of ids
         rating : float or sequence of floats
+        timestamp : int or sequence of int, optional
+            As other models take it; what users pick is not told apart by time.
         """
+        paired_lists(user, item, rating, timestamp)  # refuses what does not pair up
         return self.fold_in(self.ratings_with(user, item, rating))
 
     def ratings_with(self, user: Any, item: Any, rating: Any) -> Ratings:

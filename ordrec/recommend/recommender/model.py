@@ -26,7 +26,6 @@ from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend.all_lists import ListingModel
 from ordrec.recommend.answers.explanation import Explanation, explain_rating
-from ordrec.recommend.answers.further_ratings import paired_lists
 from ordrec.recommend.answers.model import AnsweringModel, ListRequest
 from ordrec.recommend.base import codes_of
 from ordrec.recommend.choice.base import ChoiceModel
@@ -320,6 +319,11 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
             self._why_liked(user, item, timestamp),
         )
 
+    def _titles_by_id(self) -> dict[Any, str] | None:
+        """What the items are called, those included that only the rating model knows."""
+        theirs = self.rating_._titles_by_id() if isinstance(self.rating_, AnsweringModel) else None
+        return (theirs or {}) | (super()._titles_by_id() or {}) or None
+
     def _p_pick(self, user: Any, item: Any) -> float:
         """The chance that an item is picked; NaN for one that only the rating model knows."""
         users, items = codes_of(self.user_ids_, [user]), codes_of(self.item_ids_, [item])
@@ -393,9 +397,8 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
             In seconds since 1970.
         """
         self._check_fitted()
-        paired_lists(user, item, rating, timestamp)  # refuses what does not pair up
         model = copy.copy(self)
-        model.choice_ = self.choice_.update(user, item, rating)
+        model.choice_ = self.choice_.update(user, item, rating, timestamp)
         model.user_ids_ = model.choice_.user_ids_
         if self.rating_ is not None:
             if hasattr(self.rating_, "update"):
