@@ -155,6 +155,11 @@ def tune(
     model, prefix = _last_step(estimator)
     if isinstance(grid, Mapping):
         grid = _without_prefix(grid, prefix)
+        if "scale" in grid:
+            raise ValueError(
+                "scale cannot be searched, as features are standardised once for all folds: set "
+                "it in the estimator"
+            )
     search: Any = (
         PipelineSearch(estimator, X, y, cv, metrics) if prefix else Search(model, X, y, cv, metrics)
     )
