@@ -4,8 +4,8 @@ The generalised logistic loss with growing sharpness, and the shifted one with a
 approach the hinge losses of SVORIM (all thresholds) and SVOREX (immediate ones): the distance of
 their solutions to those of the support vector machines goes to zero. On data where ranks are
 missing in between, the immediate-threshold form may put thresholds out of order, the
-all-threshold form never does. On the published survey sets, where they are available, the
-all-threshold form should have the lower absolute error.
+all-threshold form never does. The note has no experiments. On the published survey sets, where they
+are available, the all-threshold form should have the lower absolute error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ordrec.report.html import FigureSection
 
 NAME = "logistic-limits"
 TITLE = "Ordinal logistic losses on their way to the hinge"
-SOURCE = "Rennie 2005, sections 3 to 5"
+SOURCE = "Rennie 2005, sections 2 to 4"
 TIME = "under a minute"
 
 SHARPNESS = [1.0, 3.0, 10.0, 30.0, 100.0]

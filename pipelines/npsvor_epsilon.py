@@ -2,7 +2,9 @@
 
 California housing and census, five ranks of equal size; epsilon from 0 to 0.5 in steps of
 0.025, C1 = C2 and the width of the Gaussian kernel by five-fold cross-validation at
-epsilon = 0.2. The paper finds the least errors for epsilon between 0.1 and 0.3.
+epsilon = 0.2, on the paper's grid. The paper cross-validates on the whole training part, of 5000 or
+6000 rows; here it is 1000 of them, which takes minutes in place of hours (``--rows 6000`` for all).
+The paper finds the least errors for epsilon between 0.1 and 0.3.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ SOURCE = "Wang, Shi, Niu and Tian 2017, section V-A and figure 3"
 TIME = "about half an hour"
 
 SETS = {"calhousing": 5000, "census2": 6000}
-GRID = {"C1": 10.0 ** np.arange(-1, 4), "gamma": 10.0 ** np.arange(-3, 2)}
+GRID = {"C1": 10.0 ** np.arange(-3, 4), "gamma": 10.0 ** np.arange(-3, 4)}
+QUICK_GRID = {"C1": 10.0 ** np.arange(0, 3), "gamma": 10.0 ** np.arange(-2, 1)}
 
 
-def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
+def run(*, data, trials, jobs, quick, out: Path, rows: int = 1000) -> Reproduction:
     """Run five draws as published; quick: two draws of 300 rows and six widths."""
     folder = data_folder(data, "ordinal-regression-frequency")
     widths = np.linspace(0, 0.5, 6 if quick else 21).round(3)
@@ -39,10 +42,13 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
         table = load_table(folder / f"{name}.csv.gz", label="y5", partitions=False)
         problem = TableProblem.drawn(table, [300 if quick else size], trials or (2 if quick else 5))
         # Tuned on rows of the first training part alone, drawn because the table is sorted by rank.
-        rows = np.random.default_rng(0).permutation(problem.parts[0][0])[: 200 if quick else 1000]
-        X = StandardScaler().fit_transform(table.X[rows])
-        found = tune(NPSVOR(epsilon=0.2), X, table.y[rows], GRID, metric="mae").best_params
-        findings.append(f"{name}: C1 = C2 = {found['C1']:g}, gamma = {found['gamma']:g}")
+        drawn = np.random.default_rng(0).permutation(problem.parts[0][0])[: 200 if quick else rows]
+        X = StandardScaler().fit_transform(table.X[drawn])
+        grid = QUICK_GRID if quick else GRID
+        found = tune(NPSVOR(epsilon=0.2), X, table.y[drawn], grid, metric="mae").best_params
+        findings.append(
+            f"{name}: C1 = C2 = {found['C1']:g}, gamma = {found['gamma']:g}, on {drawn.size} rows"
+        )
         models = {
             f"epsilon={width}": make_pipeline(StandardScaler(), NPSVOR(epsilon=width, **found))
             for width in widths

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,21 @@ def real_data() -> Path:
 def samples() -> Path:
     """The folder of invented samples, one for each file format."""
     return Path(__file__).parent.parent / "data" / "samples"
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[str]:
+    """The address of a cluster of two processes, which all tests share that need one."""
+    dask = pytest.importorskip("dask")
+    distributed = pytest.importorskip("distributed")
+    # without the memory manager, which drops copies from workers that are idle for a moment
+    with dask.config.set({"distributed.scheduler.active-memory-manager.start": False}):
+        cluster = distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit="1GiB",
+            dashboard_address=":0",
+        )
+    with cluster:
+        yield cluster.scheduler_address

@@ -7,6 +7,7 @@ has a cache of its own; it takes minutes, most of them to compile.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import subprocess
 import sys
@@ -34,6 +35,7 @@ CAMPAIGNS = {
 @pytest.mark.boundscheck
 @pytest.mark.parametrize("campaign", CAMPAIGNS)
 def test_no_loop_leaves_its_arrays(campaign: str, tmp_path: Path) -> None:
+    faulthandler.cancel_dump_traceback_later()  # it is no sign of a fault that this takes long
     done = subprocess.run(
         [
             sys.executable,

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,13 @@ from ordrec.parallel.interrupts import interruptible
 from ordrec.recommend import GlobalMean
 
 FRAME = pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "rating": [5, 3, 4]})
+
+
+@pytest.fixture(autouse=True)
+def as_in_a_terminal() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def press() -> None:

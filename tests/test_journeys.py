@@ -21,10 +21,12 @@ import pandas as pd
 import pytest
 
 from ordrec.cli import main
+from ordrec.cli.wording import in_options
 from ordrec.datasets import load_ratings
-from ordrec.errors import ArgumentError, DataError
+from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.evaluation import Candidates, evaluate, tune_model
-from ordrec.persistence import load, models
+from ordrec.persistence import claim_memory, load, models
+from ordrec.persistence.limits import memory_limit
 from ordrec.ratings import Ratings
 from ordrec.recommend import OrdinalFactors, Recommender, make_model
 
@@ -210,6 +212,27 @@ def test_partitions_of_a_table(ordrec, shop: Path) -> None:
     assert "270 ratings" in ordrec("data", "describe", "parts").out
 
 
+def test_the_library_s_own_words_become_options() -> None:
+    """Of errors and warnings that are hard to bring about here, as they are worded now."""
+    with memory_limit(1.0), pytest.raises(ModelFileError) as large:
+        claim_memory(2e9, "the kernel")
+    assert "and --max-memory is 1: raise it" in in_options(str(large.value))
+    with pytest.raises(ArgumentError) as none, memory_limit(0):
+        pass
+    assert in_options(str(none.value)).startswith("--max-memory must")
+    table = pd.DataFrame({"user": [1, 2], "item": [11, 12], "rating": [3, 3]})
+    with pytest.raises(DataError) as single:
+        Ratings.from_frame(table)
+    assert in_options(str(single.value)).endswith("declare it, such as --scale 1..5")
+    ratings = Ratings.from_frame(table, scale=range(1, 6))
+    with pytest.raises(ArgumentError) as timeless:
+        OrdinalFactors(use_time=True).fit(ratings)
+    assert in_options(str(timeless.value)).startswith("--set use_time=true, but")
+    with pytest.raises(DataError) as foreign:
+        ratings.with_side_tables(item_table=pd.DataFrame({"item": [8, 9]}))
+    assert in_options(str(foreign.value)).startswith("--items: none of its ids")
+
+
 # ---- models ------------------------------------------------------------------------------------
 
 
@@ -323,7 +346,7 @@ def test_tune_saves_the_winner_and_says_how_to_fit_it(ordrec) -> None:
              "--search", "item_damping=1..30:log", "--trials", "4"]  # fmt: skip
     said = ordrec(*words, "-o", "tuned.ordrec")
     assert said.code == 0, said.err
-    assert "default" in said.out
+    assert "*: the defaults" in said.out
     assert "4 settings by" in said.out
     last = said.out.strip().splitlines()[-1]
     assert last.startswith("ordrec fit shop.csv --item-col article --time-col 'bought on' --model")

@@ -105,6 +105,10 @@ def main(words: list[str] | None = None) -> None:
         code = 2
     if code == 130:
         _leave_interrupted()
+    if (
+        words is None
+    ):  # all is written: Ctrl-C while the program ends would only spoil its exit code
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code or 0)
 
 

@@ -121,7 +121,7 @@ def tune(
     ratings = with_side_data(reading.ratings(data), reading, users, items)
     interrupted = False
     try:
-        with progress_bar(quiet) as progress:
+        with progress_bar(quiet, f"searching parameters of {model}"):
             found = tune_model(
                 ratings,
                 unfitted,
@@ -133,7 +133,6 @@ def tune(
                 method=method,  # type: ignore[arg-type]
                 refit=output is not None,
                 seed=seed,
-                progress=progress,
             )
     except TuningInterrupted as interruption:
         found, interrupted = interruption.result, True
@@ -204,7 +203,7 @@ def _print(found: TunedModel, split: str) -> None:
 
     console().print(tuning_table(found, SHOWN))
     failed = int((found.table["error"] != "").sum())
-    notes = f"{len(found.table)} settings by {found.method}, mean over {split}"
+    notes = f"{len(found.table)} settings by {found.method}, mean over {split}; *: the defaults"
     if failed:
         first = found.table.loc[found.table["error"] != "", "error"].iloc[0]
         print(f"ordrec: {failed} settings failed, the first with {first}", file=sys.stderr)

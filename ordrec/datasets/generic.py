@@ -46,7 +46,8 @@ def load_ratings(
     user, item, rating, timestamp : str
         Column names. A timestamp (seconds since 1970, or dates such as 2020-12-31) under its
         default name may be absent; users, items and ratings are also found under other usual
-        names, such as user_id, movieId and stars. Other columns are ignored.
+        names, such as user_id, movieId and stars. Other columns are ignored, as are blanks around
+        ids.
     scale : Scale or iterable of float, optional
         The declared rating values; inferred from the data when omitted.
     separator : str, optional
@@ -76,7 +77,7 @@ def load_ratings(
             found = find_columns(pd.DataFrame(columns=names), user, item, rating, timestamp)
         columns = [column for column in found if column is not None]
         texts = found[:2] if ids == "text" else ()
-        frame = _read_table(source, file, separator, columns, texts)
+        frame = _without_blanks(_read_table(source, file, separator, columns, texts), found[:2])
         with _naming_lines(source, file, len(frame)):
             return Ratings.from_frame(
                 _with_decimal_points(frame, found[2]) if separator != "," else frame,
@@ -184,6 +185,16 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _without_blanks(frame: pd.DataFrame, ids: Iterable[str]) -> pd.DataFrame:
+    """The table without blanks around ids, which would make two of "tea" and "tea "."""
+    for name in ids:
+        column = frame[name]
+        if isinstance(column, pd.Series) and not pd.api.types.is_numeric_dtype(column):
+            texts = column.map(lambda key: key.strip() if isinstance(key, str) else key)
+            frame = frame.assign(**{name: texts.mask(texts == "")})
+    return frame
 
 
 def _with_decimal_points(frame: pd.DataFrame, rating: str) -> pd.DataFrame:

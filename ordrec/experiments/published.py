@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pandas as pd
 from ordrec.errors import DataError
 from ordrec.report.html import TableSection
 
-__all__ = ["beside_published", "published_section", "within"]
+__all__ = ["beside_published", "in_words", "published_section", "within"]
 
 NEAR = 2.0  # standard errors up to which two numbers count as equal
 ENOUGH = 5  # trials needed for a useful standard error of our own
@@ -77,6 +78,27 @@ def beside_published(
             "in_errors": (joined["ours"] - joined["mean"]) / unit,
         }
     )
+
+
+def in_words(file: str | Path, name: str) -> list[str]:
+    """Return what a paper says in words of an experiment, and notes on numbers that differ.
+
+    Parameters
+    ----------
+    file : path
+        A toml file with a table per experiment: ``says`` and ``notes``, lists of sentences.
+    name : str
+        The experiment; one that is not in the file has no sentences.
+    """
+    try:
+        with Path(file).open("rb") as stream:
+            found = tomllib.load(stream).get(name, {})
+    except FileNotFoundError:
+        return []
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: not a toml file ({error}): correct it") from None
+    said = [f"published: {sentence}" for sentence in found.get("says", ())]
+    return said + [f"note: {sentence}" for sentence in found.get("notes", ())]
 
 
 def within(comparison: pd.DataFrame, errors: float = NEAR) -> str:

@@ -36,7 +36,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError, DatasetMissing
 from ordrec.evaluation.experiment.manifest import circumstances
 from ordrec.evaluation.experiment.result import ExperimentResult
-from ordrec.experiments.published import published_section
+from ordrec.experiments.published import in_words, published_section
 from ordrec.files import make_folder, write_text
 from ordrec.progress import progress
 from ordrec.report.html import FigureSection, Report, TableSection, experiment_report
@@ -204,6 +204,7 @@ def reproduce(
         found = pipeline.load().run(
             data=folder, trials=trials, jobs=jobs, quick=quick, out=target, **options
         )
+    found.findings += in_words(published_csv("in_words").with_suffix(".toml"), name)
     for line in _printed(found):
         echo(line)
     echo(f"written: {_write(found, pipeline, target)}")

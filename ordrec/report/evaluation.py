@@ -131,6 +131,8 @@ def _table(result: EvaluationResult, average: str, users: str, more: str = "") -
     caption = f"{pooled.capitalize()}, where a metric has both. Best in bold."
     if standings:
         caption += " ± half the 95 % interval; ~ not significantly worse than the best."
+    if result.times != "none":
+        caption += f" Times: {result.manifest['times']}."
     if users != "all":
         caption += f" Cold: {result.manifest['cold users']}."
     return TableSection(

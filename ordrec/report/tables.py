@@ -101,7 +101,7 @@ def _parts_that_fit(
 
 
 def tuning_table(found: TunedModel, n_rows: int) -> Table:
-    """Return the best settings of a search, best first, and the defaults.
+    """Return the best settings of a search, best first, and the defaults, marked by ``*``.
 
     Parameters
     ----------
@@ -119,13 +119,14 @@ def tuning_table(found: TunedModel, n_rows: int) -> Table:
         if name not in skipped and not str(name).startswith("fold ")
     ]
     table = Table()
-    for title in (found.metric, *names, "s", ""):
-        table.add_column(title, justify="left" if title == "" else "right", overflow="fold")
+    for title in (found.metric, *names, "s"):
+        table.add_column(title, justify="right", overflow="fold")
     for place, number in enumerate(shown):
         row = tried.loc[number]
-        score = f"[bold]{row['score']:.4f}[/bold]" if place == 0 else f"{row['score']:.4f}"
+        score = f"{row['score']:.4f}{'*' if number == 0 else ' '}"
         values = [_parameter(row[name]) for name in names]
-        table.add_row(score, *values, f"{row['seconds']:.1f}", "default" if number == 0 else "")
+        bold = "bold" if place == 0 else None
+        table.add_row(score, *values, f"{row['seconds']:.1f}", style=bold)
     return table
 
 

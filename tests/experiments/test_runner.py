@@ -75,6 +75,19 @@ def test_a_pipeline_runs_in_other_processes_and_writes(invented: Path, tmp_path:
     assert "Squares" in (tmp_path / "out" / "report.html").read_text()
 
 
+def test_what_a_paper_says_in_words_is_printed(invented: Path, tmp_path: Path) -> None:
+    (invented / "published").mkdir()
+    words = invented / "published" / "in_words.toml"
+    words.write_text('[invented]\nsays = ["section 1: squares grow"]\nnotes = ["ours, too"]\n')
+    said: list[str] = []
+    reproduce("invented", out=tmp_path / "out", echo=said.append)
+    assert said[-3:-1] == ["published: section 1: squares grow", "note: ours, too"]
+    assert "squares grow" in (tmp_path / "out" / "report.html").read_text()
+    words.write_text("[invented\n")
+    with pytest.raises(DataError, match="not a toml file"):
+        reproduce("invented", out=tmp_path / "out")
+
+
 def test_the_command_line(invented: Path, tmp_path: Path) -> None:
     listed = CliRunner().invoke(app, ["reproduce", "--list"])
     assert "invented" in listed.output

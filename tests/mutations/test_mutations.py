@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import faulthandler
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -83,6 +84,7 @@ def score(request: pytest.FixtureRequest) -> Iterator[list[bool]]:
 @pytest.mark.mutations
 @pytest.mark.parametrize("compiled", [True, False])
 def test_the_copy_passes_without_mutations(workshop: Workshop, compiled: bool) -> None:
+    faulthandler.cancel_dump_traceback_later()  # it is no sign of a fault that this takes long
     tests = {
         test
         for mutation in MUTATIONS

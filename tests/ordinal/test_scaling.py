@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contracts.sklearn_contract import expected_failures
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, normalize
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ordrec import ordinal
 from ordrec.errors import ArgumentError
@@ -49,6 +51,14 @@ def quiet(estimator: Any, X: Any, y: Any, **options: Any) -> Any:
 
 def error(model: Any, X: Any, y: np.ndarray) -> float:
     return float(np.abs(model.predict(X) - y).mean())
+
+
+@parametrize_with_checks(
+    [SVORIM(scale="standard"), NPSVOR(scale="standard")],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_accepts_standardised_features(estimator: Any, check: Any) -> None:
+    check(estimator)
 
 
 @pytest.mark.parametrize("estimator", KERNEL_ESTIMATORS, ids=repr)
@@ -175,7 +185,7 @@ def test_an_unknown_scale_is_refused() -> None:
 def test_a_constant_prediction_is_said_with_the_remedy() -> None:
     X, y = sample(700)  # more than are looked at first
     y = np.digitize(X[:, 0], [1.0, 1.3])
-    with pytest.warns(UserWarning, match=r'one label .*scale="standard".* or raise C$') as caught:
+    with pytest.warns(UserWarning, match=r'for all 700 .*scale="standard".* or raise C$') as caught:
         SVORIM(kernel="linear", C=1e-3, scale=None).fit(1e-3 * X, y)
     assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match=r"features: lower alpha$"):

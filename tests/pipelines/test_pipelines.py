@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import ExperimentResult
+from ordrec.experiments.published import in_words
 from ordrec.experiments.runner import list_pipelines, published_csv, reproduce
 from ordrec.ratings import Ratings
 
@@ -20,8 +22,8 @@ PAPERS = [
     "elliot-ml-1m",
     "gpor-eachmovie", "gpor-genes", "gpor-synthetic", "gpor-tables", "letor-ohsumed",
     "logistic-limits", "npsvor-epsilon", "npsvor-movielens", "npsvor-scaling", "npsvor-tables",
-    "orboost-artificial", "orboost-tables", "per-user", "svor-grading", "svor-ohsumed",
-    "svor-scaling", "svor-table1", "svor-table2",
+    "npsvor-tolerances", "orboost-artificial", "orboost-rounds", "orboost-tables", "per-user",
+    "svor-grading", "svor-ohsumed", "svor-scaling", "svor-table1", "svor-table2",
 ]  # fmt: skip
 ARTIFICIAL = ["gpor-genes", "gpor-synthetic", "logistic-limits", "orboost-artificial"]
 BUNDLED = "per-user"
@@ -54,6 +56,16 @@ def test_published_numbers_have_one_form(path: Path) -> None:
     assert list(frame) == ["table", "metric", "data", "model", "mean", "standard_error"]
     assert frame["mean"].between(0, 3).all()
     assert not frame.duplicated(["metric", "data", "model"]).any()
+
+
+def test_every_experiment_has_published_numbers_or_words() -> None:
+    path = published_csv("in_words").with_suffix(".toml")
+    words = tomllib.loads(path.read_text())
+    assert set(words) <= set(PIPELINES)
+    assert {path.stem for path in PUBLISHED} | set(words) | {BUNDLED} == set(PIPELINES)
+    for name in words:
+        assert in_words(path, name)
+        assert set(words[name]) <= {"says", "notes"}
 
 
 def test_losses_tend_to_the_hinge() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 from evaluation_results import distributions, made_result
@@ -98,6 +101,42 @@ def test_reliability_diagrams_stand_side_by_side() -> None:
     assert part.count("<svg") == 2
     assert "Reliability of fair" in part
     assert "200 test ratings" in part
+
+
+def test_whether_times_were_known_is_said_below_the_tables() -> None:
+    result = made_result({"rmse": RATINGS})
+    result.manifest["times"] = "unknown while predicting"
+    page = evaluation_report(result).html()
+    assert "Times: unknown while predicting." in page[: page.index("How this came about")]
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@pytest.mark.parametrize("width", [1200, 1060, 700])
+def test_tables_fit_the_window(tmp_path: Path, width: int) -> None:
+    metrics = ["rmse", "mae", "int_mae", "mze", "log_loss", "rps", "ece", "ndcg@10", "fcp"]
+    result = made_result(
+        {metric: RATINGS | {"per-user-logistic": 1.0} for metric in metrics},
+        distributions=distributions(("good", "fair")),
+        examples={"good": [ExampleUser("7", 9, [(20 * "long ", 5.0)], [("a", 1.0, 2.0)], ["b"])]},
+    )
+    asks = """<script>document.title = Math.max(...[document.documentElement,
+        ...document.querySelectorAll(".wide, figure")].map((e) => e.scrollWidth - e.clientWidth));
+        </script></body>"""
+    page = tmp_path / "report.html"
+    page.write_text(evaluation_report(result).html().replace("</body>", asks), encoding="utf-8")
+    command = [
+        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+        f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900", "--dump-dom",
+        page.as_uri(),
+    ]  # fmt: skip
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    title = re.search(r"<title>(-?\d+)</title>", ran.stdout)
+    assert title is not None, ran.stderr[-2000:]
+    assert int(title[1]) <= 0
 
 
 # ---- users -------------------------------------------------------------------------------------

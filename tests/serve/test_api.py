@@ -220,7 +220,7 @@ def test_string_ids_and_fine_scales() -> None:
         ("recommend", {}, 422, "user: field required"),
         ("predict", {"pairs": []}, 422, "pairs: list should have at least 1 item"),
         ("predict", {"pairs": [{"user": 100, "item": 500, "timestamp": "soon"}]}, 422,
-         "timestamp is not seconds since 1970 or a date"),
+         "timestamp 'soon' is neither seconds since 1970 nor a date"),
         ("explain", {"user": 100, "item": 1}, 404, "item 1 is not in the model"),
     ],
 )  # fmt: skip

@@ -23,7 +23,7 @@ from ordrec.progress import report, work_clock
 from ordrec.ratings import Ratings
 from ordrec.ratings.frames import as_ratings
 
-__all__ = ["TunedModel", "TuningInterrupted", "shown_setting", "tune_model"]
+__all__ = ["TunedModel", "TuningInterrupted", "tune_model"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -187,9 +187,9 @@ class _Search:
         self.began = time.perf_counter()
         setting: dict[str, Any] | None = defaults
         while setting is not None and len(self.settings) < n_trials:
-            report(len(self.settings), n_trials, self._news(setting), span=0.0)
+            report(len(self.settings), n_trials, self._news(), span=0.0)
             if progress is not None:
-                progress(len(self.settings), n_trials, self._news(setting))
+                progress(len(self.settings), n_trials, self._news())
             loss = self._try(setting)
             if loss is None:
                 break
@@ -234,11 +234,10 @@ class _Search:
     def _late(self) -> bool:
         return self.seconds is not None and time.perf_counter() - self.began >= self.seconds
 
-    def _news(self, setting: dict[str, Any]) -> str:
+    def _news(self) -> str:
         if not self.losses:
             return "the defaults"
-        best = self.score(int(np.argmin(self.losses)))
-        return f"best {self.metric} {best:.4f}; {shown_setting(setting)}"
+        return f"best {self.metric} {self.score(int(np.argmin(self.losses))):.4f}"
 
     def score(self, number: int) -> float:
         """The mean of the metric for one of the settings."""
@@ -253,11 +252,3 @@ class _Search:
         return TunedModel(
             model, best, self.score(winner), self.score(0), self.metric, method, table
         )
-
-
-def shown_setting(setting: dict[str, Any]) -> str:
-    """Return parameters as messages show them: ``rank=8 pattern=16``."""
-    return " ".join(
-        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in setting.items()
-    )

@@ -325,10 +325,13 @@ def _predict_users(
 
 
 def per_user_logistic(
-    alpha: float = 1.0, min_ratings: int = 10, n_jobs: int | None = None
+    alpha: float = 1.0,
+    min_ratings: int = 10,
+    n_jobs: int | None = None,
+    kernel: str = "pearson",
 ) -> PerUserPredictor:
     """Return a `PerUserPredictor` with all-threshold logistic regressions (with probabilities)."""
     from ordrec.ordinal import OrdinalLogistic
 
     solver = OrdinalLogistic("all", alpha=alpha, kernel="precomputed")
-    return PerUserPredictor(solver, min_ratings=min_ratings, n_jobs=n_jobs)
+    return PerUserPredictor(solver, kernel=kernel, min_ratings=min_ratings, n_jobs=n_jobs)

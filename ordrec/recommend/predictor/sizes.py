@@ -18,9 +18,9 @@ __all__ = ["chosen_preset", "gigabytes"]
 
 FULL_RATINGS = 300_000  # up to which "full" takes a minute or two
 SMALLER = {"full": "fast", "fast": "large"}
-POSTERIORS = 4.3  # sets of posteriors of all rows while the factors are fitted, both ways
-ROW_BYTES = 7_100  # of a user or an item beside them: features, priors, temporary ones
-RATING_BYTES = 100  # of a rating, for the factors
+POSTERIORS = 4.8  # sets of posteriors of all rows while the factors are fitted, both ways
+ROW_BYTES = 6_400  # of a user or an item beside them: features, priors, temporary ones
+RATING_BYTES = 30  # of a rating, for the factors
 PROBE_BYTES = 500  # of a rating, for the vectors of conjugate gradients
 
 

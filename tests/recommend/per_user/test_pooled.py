@@ -15,7 +15,7 @@ from ordrec.features.matrix import RatingMatrix
 from ordrec.ordinal import GPOR, SVORIM, ORBoost, OrdinalLogistic
 from ordrec.persistence import load, save
 from ordrec.ratings import Ratings, Scale
-from ordrec.recommend import BiasModel, PerUserPredictor
+from ordrec.recommend import BiasModel, PerUserPredictor, make_model
 from ordrec.recommend.per_user.pooled import ITEM_DAMPING, PARTS, ItemMeans
 
 STARS = Scale.regular(1, 5)
@@ -174,3 +174,9 @@ def test_files_keep_weights_and_the_chosen_setting(ratings, fitted, tmp_path: Pa
     arrays, metadata = fitted.to_state()
     with pytest.raises(ModelFileError, match=r"kernel\.weights"):
         PerUserPredictor.from_state(arrays | {"kernel.weights": -np.ones(5)}, metadata)
+
+
+def test_the_logistic_model_by_name_takes_the_pooled_kernel():
+    model = make_model("per-user-logistic", kernel="pooled")
+    assert model.kernel == "pooled"
+    assert hasattr(model, "predict_proba")
