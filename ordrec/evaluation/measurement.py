@@ -319,7 +319,7 @@ def _predictions(
 def _printed_decision(measure: Measure, outcome: Outcome, decision: str) -> str:
     """Return the decision as it appears in the result."""
     if measure.kind == "probability":
-        return "none"
+        return decision if measure.decision else "none"
     if measure.over_catalogue(outcome) and outcome.ranked_by_scores:
         return "point"
     return "point" if outcome.probabilities is None else decision

@@ -110,6 +110,7 @@ def test_every_row_says_how_it_was_measured(ratings):
         "gini@5", "novelty@5",
     }  # fmt: skip
     distribution = {"log_loss", "rps", "brier", "ece", "ece_cumulative"}
+    distribution |= {n for n in _all_metrics() if n.startswith(("unc_", "interval_"))}
     picks = {"pick_calibration@5"}  # of models whose lists have p_pick
     assert set(kinds["als"]) == ranking
     assert set(kinds["histogram"]) == set(_all_metrics()) - picks

@@ -140,3 +140,6 @@ def test_they_are_measured_where_asked_only() -> None:
     assert set(NAMES) <= set(table.columns)
     assert np.isfinite(table.loc["factors", list(NAMES)].astype(float)).all()
     assert table.loc["bias", list(NAMES)].isna().all()  # it has no distributions
+    decisions = result.frame.groupby("metric")["decision"].unique()
+    assert decisions["unc_auc"].tolist() == ["mean"]
+    assert decisions["interval_size"].tolist() == ["none"]
