@@ -61,11 +61,9 @@ def progress(name: str, verbose: bool | None = None, show: Show | None = None) -
 
     Examples
     --------
-    >>> with progress("counting") as stage:
+    >>> with progress("counting"):
     ...     for k in range(3):
     ...         report(k, 3, f"number {k}")
-    >>> stage.share
-    0.6666666666666666
     """
     if not _may_show():
         yield Stage(name)
@@ -151,11 +149,6 @@ class Stage:
     def __call__(self, done: float, total: float | None, text: str) -> None:
         """Report, as functions that take ``progress=`` call it."""
         report(done, total, text)
-
-    @property
-    def share(self) -> float | None:
-        """Which share of the work is done, without that of the stage within."""
-        return None if not self.total else min(self.done / self.total, 1.0)
 
     @property
     def words(self) -> str:

@@ -6,6 +6,7 @@ import io
 import re
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -307,6 +308,17 @@ def test_estimators_show_it_where_asked_to(name: str, clock, no_terminal, monkey
     assert all(line.startswith(f"{name}: ") for line in lines(no_terminal))
     assert re.search(words, no_terminal.getvalue())
     assert re.fullmatch(rf"{name}: \d+ (s|min)", lines(no_terminal)[-1])
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [SVORIM(max_iter=1), GPOR(max_iter=1), NPSVOR(max_iter=1), SVORIM(C=1e-9, kernel="linear")],
+    ids=["SVORIM", "GPOR", "NPSVOR", "constant"],
+)
+def test_warnings_of_a_fit_point_to_who_called_it(estimator) -> None:
+    with pytest.warns(UserWarning, match="stopped|one label") as caught:
+        clone(estimator).fit(X, Y)
+    assert {Path(each.filename).name for each in caught} == {"test_progress.py"}
 
 
 def test_verbose_is_a_parameter_that_files_do_not_keep(clock, no_terminal, tmp_path) -> None:

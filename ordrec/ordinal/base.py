@@ -129,7 +129,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
                 f"{solution.violation:.3g} (tol {tol:g}){gap}: "
                 "raise max_iter, or scale the features",
                 ConvergenceWarning,
-                stacklevel=5,  # who called fit, which two decorators have wrapped
+                stacklevel=6,  # who called fit, which three decorators have wrapped
             )
 
     def __sklearn_tags__(self) -> Any:

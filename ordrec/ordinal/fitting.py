@@ -42,7 +42,7 @@ def noticing_constants(fit: Fit) -> Fit:
                 f"{type(self).__name__} predicts one label for all {len(np.asarray(y))} training "
                 f"samples, so it has learnt nothing from the features: {advice}",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,  # who called fit, which `shows_progress` has wrapped
             )
         return fitted
 

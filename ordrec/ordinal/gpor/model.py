@@ -222,7 +222,7 @@ class GPOR(KernelMixin, ThresholdModel):
             self.inference_ = "ep"
             self._learn(start_kernel, limits, random)
         for kind, concern in self._concerns:
-            warnings.warn(f"{type(self).__name__}: {concern}", kind, stacklevel=4)
+            warnings.warn(f"{type(self).__name__}: {concern}", kind, stacklevel=5)
         del self._concerns
         return self
 

@@ -405,7 +405,7 @@ def _sweeps_in_all(changes: list[float], most: int) -> float:
 
     Examples
     --------
-    >>> round(_sweeps_in_all([np.inf, 0.3, 0.03], most=30), 6)
+    >>> round(float(_sweeps_in_all([np.inf, 0.3, 0.03], most=30)), 6)
     4.0
     """
     usual = min(USUAL_SWEEPS, most)

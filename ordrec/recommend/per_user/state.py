@@ -33,7 +33,8 @@ SINCE_02 = ("n_landmarks", "random_state", "scale", "class_weight")
 SOLVERS = ("SVORIM", "SVOREX", "SVORSLA", "OrdinalLogistic")
 BYTES_PER_PAIR = 32.0  # of items: the moments of the Pearson kernel
 MOST_KERNEL_BYTES = float(1 << 30)  # from which on `ItemKernel` stores no pairs
-INHERITED = ("classes", "kernel")  # set by the PerUserPredictor, equal for all users
+# set by the PerUserPredictor, equal for all users; or how it was fitted, not what
+INHERITED = ("classes", "kernel", "verbose")
 
 
 def state_of_per_user(
