@@ -183,7 +183,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     return (
         pooled(frame)
         .round(4)
-        .join(spread, rsuffix=" of users")
+        .join(spread.add_suffix(" of users"))
         .sort_index(level="n_train", sort_remaining=False)
         .reset_index()
     )
