@@ -39,7 +39,7 @@ from ordrec.report.html import FigureSection, TableSection
 NAME = "per-user"
 TITLE = "A rating predictor for each user, from the ratings of other users"
 SOURCE = "after Chu and Ghahramani 2005, section 6.3, and Wang et al. 2017, section V-E"
-TIME = "about ten minutes"
+TIME = "about twenty minutes"
 
 STEPS = [0.1, 0.3, 1.0, 3.0, 10.0]
 SOLVERS = {  # each with the grid that its setting is chosen from
