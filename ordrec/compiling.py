@@ -8,7 +8,12 @@ once more together with it. A call from Python costs half a microsecond.
 
 numba keeps compiled code beside the source or in the user's cache folder. Where it can write to
 neither (a read-only install and no writable home), it refuses to compile anything that is to be
-kept; here a temporary folder takes their place.
+kept; here a temporary folder takes their place. Where a file of kept code is damaged (a disk that
+was full, a machine that was switched off), numba stops with an error of pickle; here the code is
+compiled again.
+
+numba tells when it compiles (and not when it only loads what it kept); `ordrec.progress` shows it,
+and does not count it as work.
 """
 
 from __future__ import annotations
@@ -16,12 +21,17 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from numba import config, njit
+from numba.core import event
+from numba.core.caching import FunctionCache
 
-__all__ = ["compiled", "inner"]
+from ordrec.progress import compiling_began, compiling_ended
+
+__all__ = ["compiled", "inner", "kept"]
 
 
 def _use_a_writable_cache() -> None:
@@ -51,15 +61,55 @@ def _private_folder(parent: Path) -> Path:
     return folder
 
 
+class _Told(event.Listener):
+    """Hands on when compiling begins and ends."""
+
+    def on_start(self, event: event.Event) -> None:
+        function = getattr(event.data.get("dispatcher"), "py_func", None)
+        compiling_began(getattr(function, "__name__", "a function"))
+
+    def on_end(self, event: event.Event) -> None:
+        compiling_ended()
+
+
 _use_a_writable_cache()
+event.register("numba:compile", _Told())
 
 # The wrapper for C, which nothing here needs, takes a fifth of the time of a small function.
 _WITHOUT_C: Any = {"no_cfunc_wrapper": True}
 _WITHOUT_PYTHON: Any = {"no_cpython_wrapper": True}
 
-# Cached on disk, free of the interpreter lock (so that threads work side by side), and with numpy's
-# division: a zero divisor gives infinity, and no test for zero prevents vector instructions.
-compiled = njit(cache=True, nogil=True, error_model="numpy", **_WITHOUT_C)
+
+class _ForgivingCache(FunctionCache):
+    """The code of one function on disk, without what cannot be read."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code for a signature; None if there is none, or if it is damaged."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # whatever pickle and LLVM raise on half a file
+            self.flush()
+            return None
+
+
+def kept(**options: Any) -> Callable[[Any], Any]:
+    """A decorator that compiles a function and keeps the code on disk.
+
+    The function is free of the interpreter lock, so that threads work side by side, and has numpy's
+    division: a zero divisor gives infinity, and no test for zero prevents vector instructions.
+    """
+    compile_it = njit(cache=True, nogil=True, error_model="numpy", **options)
+
+    def decorate(function: Any) -> Any:
+        dispatcher = compile_it(function)
+        if dispatcher is not function:  # which it is with NUMBA_DISABLE_JIT
+            dispatcher._cache = _ForgivingCache(function)
+        return dispatcher
+
+    return decorate
+
+
+compiled = kept(**_WITHOUT_C)
 
 # For functions that only compiled functions call, which keep their code: no wrapper for Python.
 inner = njit(nogil=True, error_model="numpy", **_WITHOUT_C, **_WITHOUT_PYTHON)

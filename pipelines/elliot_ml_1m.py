@@ -26,7 +26,7 @@ from ordrec.datasets import load_dataset
 from ordrec.errors import DataError
 from ordrec.evaluation import Experiment, PublishedFolds, RatingsProblem
 from ordrec.experiments.published import beside_published
-from ordrec.experiments.runner import Reproduction, announce, data_folder, main, published_csv
+from ordrec.experiments.runner import Reproduction, data_folder, main, published_csv
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend.base import IdMappedModel, codes_of
 from ordrec.recommend.choice.als import ImplicitALS
@@ -59,7 +59,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
         store=out / "cells",
         max_folds=1 if quick else trials,
     )
-    result = experiment.run(n_jobs=jobs, progress=announce)
+    result = experiment.run(n_jobs=jobs)
     return Reproduction(
         result,
         findings(result.frame, ratings),

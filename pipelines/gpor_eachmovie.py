@@ -19,7 +19,7 @@ from ordrec.datasets import load_dataset
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.evaluation.experiment.cross_validated import CrossValidated
 from ordrec.evaluation.experiment.user_table import observed_matrix, user_table
-from ordrec.experiments.runner import Reproduction, announce, main
+from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import GPOR, SVORIM
 from ordrec.report.figures import box_plots
 from ordrec.report.html import FigureSection
@@ -55,7 +55,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
             for decision in ("mode", "median")
         },
     }
-    result = Experiment(models, problems, store=out / "cells").run(n_jobs=jobs, progress=announce)
+    result = Experiment(models, problems, store=out / "cells").run(n_jobs=jobs)
     share = float(np.mean(~np.isnan(observed_matrix(ratings, USER, N_USERS))))
     findings = [f"observed: {share:.2%} of the {problems[0].table.y.size} x {N_USERS} matrix"]
     mae = result.frame[result.frame["metric"] == "mae"]

@@ -32,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from ordrec.datasets import OrdinalTable, load_table
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.evaluation.experiment.cross_validated import CrossValidated
-from ordrec.experiments.runner import Reproduction, announce, main
+from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import GPOR, SVORIM
 from ordrec.parallel import run_all
 from ordrec.report.figures import curves
@@ -104,7 +104,7 @@ def run(
         f"{way}, {count}": BestGenes(int(count), way, steps) for way in ways for count in counts
     }
     experiment = Experiment(models, [problem], store=out / "cells")
-    result = experiment.run(n_jobs=jobs, progress=announce)
+    result = experiment.run(n_jobs=jobs)
     frame = result.frame.assign(
         inference=result.frame["model"].str.split(", ").str[0],
         genes=result.frame["model"].str.split(", ").str[1].astype(int),

@@ -17,7 +17,7 @@ import numpy as np
 from ordrec.datasets.tables import OrdinalTable
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.evaluation.experiment.cross_validated import CrossValidated
-from ordrec.experiments.runner import Reproduction, announce, main
+from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import GPOR, SVORIM
 from ordrec.report.figures import INK, PALETTE, blank
 from ordrec.report.html import FigureSection
@@ -42,7 +42,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     }
     metrics = ["mze", "mae", "log_loss"]
     experiment = Experiment(models, problems, metrics=metrics, store=out / "cells")
-    result = experiment.run(n_jobs=jobs, progress=announce)
+    result = experiment.run(n_jobs=jobs)
     findings = []
     for name, errors in result.means("mze").iterrows():
         losses = result.means("log_loss").loc[name].dropna()

@@ -28,7 +28,7 @@ from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
 from ordrec.evaluation.experiment.cross_validated import CrossValidated
 from ordrec.evaluation.significance import rank_sum
 from ordrec.experiments.published import beside_published, within
-from ordrec.experiments.runner import Reproduction, among, announce, data_folder, main
+from ordrec.experiments.runner import Reproduction, among, data_folder, main
 from ordrec.ordinal import GPOR, SVORIM
 from ordrec.ordinal.baselines import GPRanks
 from ordrec.report.html import TableSection
@@ -66,7 +66,7 @@ def run(*, data, trials, jobs, quick, out: Path, sets=(), published="") -> Repro
             store=out / "cells",
             max_folds=trials or (2 if quick else None),
         )
-        results.append(experiment.run(n_jobs=jobs, progress=announce))
+        results.append(experiment.run(n_jobs=jobs))
 
     svm = CrossValidated(SVORIM(), "svor-paper", ("mze", "mae"))
     measure({"SVM": svm}, length + frequency, ["mze", "mae"])

@@ -29,7 +29,7 @@ from ordrec.datasets import load_letor
 from ordrec.evaluation import Candidates, Experiment, QueryProblem, ndcg
 from ordrec.evaluation.metrics.trec import measure_run, write_qrels, write_run
 from ordrec.evaluation.significance import bootstrap_interval, holm_against
-from ordrec.experiments.runner import Reproduction, announce, data_folder, main, published_csv
+from ordrec.experiments.runner import Reproduction, data_folder, main, published_csv
 from ordrec.ordinal import OrdinalLogistic
 from ordrec.recommend.relevance import RelevanceRanker
 from ordrec.report.html import TableSection
@@ -58,7 +58,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     experiment = Experiment(
         methods, [problem], metrics=METRICS, store=out / "cells", max_folds=trials
     )
-    result = experiment.run(n_jobs=jobs, progress=announce)
+    result = experiment.run(n_jobs=jobs)
     rankings = {
         name: pd.concat(
             problem.ranking(methods[name].models[chosen], fold)

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from ordrec.datasets import load_table
 from ordrec.datasets.tables import OrdinalTable
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.experiments.runner import Reproduction, announce, main
+from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import SVOREX, SVORIM, OrdinalLogistic
 from ordrec.report.figures import curves
 from ordrec.report.html import FigureSection
@@ -71,7 +71,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
         problems(data, quick),
         store=out / "cells",
         max_folds=trials or (3 if quick else None),
-    ).run(n_jobs=jobs, progress=announce)
+    ).run(n_jobs=jobs)
     for metric, better in (("mae", "all thresholds"), ("mze", "immediate thresholds")):
         means = result.means(metric)
         other = next(name for name in means if name != better)

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import load_table
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
-from ordrec.experiments.runner import Reproduction, announce, data_folder, main
+from ordrec.experiments.runner import Reproduction, data_folder, main
 from ordrec.ordinal import NPSVOR
 from ordrec.ordinal.tuning import tune
 from ordrec.report.figures import curves
@@ -54,7 +54,7 @@ def run(*, data, trials, jobs, quick, out: Path, rows: int = 1000) -> Reproducti
             for width in widths
         }
         experiment = Experiment(models, [problem], store=out / "cells")
-        results.append(experiment.run(n_jobs=jobs, progress=announce))
+        results.append(experiment.run(n_jobs=jobs))
     result = ExperimentResult.joined(results)
     frame = result.frame.assign(
         epsilon=result.frame["model"].str.partition("=")[2].astype(float),

@@ -20,7 +20,7 @@ from ordrec.datasets import load_dataset
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.evaluation.experiment.cross_validated import CrossValidated
 from ordrec.evaluation.experiment.user_table import observed_matrix, user_table
-from ordrec.experiments.runner import Reproduction, announce, main
+from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import NPSVOR, SVOREX, SVORIM
 from ordrec.ordinal.baselines import CSSVC, OPBE, REDSVM, SVC1V1, SVC1VA, SVMOP, SVRanks
 from ordrec.report.figures import box_plots
@@ -53,7 +53,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
         for name in (QUICK if quick else METHODS)
     }
     experiment = Experiment(models, [problem], metrics=["mze", "mae"], store=out / "cells")
-    result = experiment.run(n_jobs=jobs, progress=announce)
+    result = experiment.run(n_jobs=jobs)
     findings = [
         f"observed: {share:.2%} of the {table.y.size} x {N_USERS} matrix (published: 35.17 %)"
     ]

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import load_table
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.experiments.runner import Reproduction, announce, data_folder, main
+from ordrec.experiments.runner import Reproduction, data_folder, main
 from ordrec.ordinal import NPSVOR, SVOREX, SVORIM
 from ordrec.ordinal.baselines import CSSVC, OPBE, REDSVM, SVC1V1, SVC1VA, SVMOP, SVRanks
 from ordrec.report.figures import curves
@@ -53,7 +53,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     for model in models.values():
         model.fit(table.X[few], table.y[few])
     print(f"first fits, not in what follows: {time.perf_counter() - started:.1f} s")
-    result = Experiment(models, [problem], store=out / "cells").run(n_jobs=jobs, progress=announce)
+    result = Experiment(models, [problem], store=out / "cells").run(n_jobs=jobs)
     frame = result.frame
     largest = frame[frame["n_train"] == max(sizes)]
     findings = [f"at n = {max(sizes)}:"]

@@ -21,7 +21,7 @@ from ordrec.datasets import load_table
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
 from ordrec.evaluation.experiment.cross_validated import CrossValidated
 from ordrec.evaluation.significance import friedman, win_draw_loss
-from ordrec.experiments.runner import Reproduction, announce, data_folder, main
+from ordrec.experiments.runner import Reproduction, data_folder, main
 from ordrec.ordinal import NPSVOR, SVOREX, SVORIM
 from ordrec.ordinal.baselines import CSSVC, OPBE, REDSVM, SVC1V1, SVC1VA, SVMOP, SVRanks
 from ordrec.report.html import TableSection
@@ -61,7 +61,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
         store=out / "cells",
         max_folds=trials or (2 if quick else None),
     )
-    result = experiment.run(n_jobs=jobs, progress=announce)
+    result = experiment.run(n_jobs=jobs)
     findings, sections = [], []
     for metric, claim in (("mze", "second best"), ("mae", "best")):
         means = result.means(metric).dropna(axis=1)

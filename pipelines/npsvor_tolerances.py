@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import load_table
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
-from ordrec.experiments.runner import Reproduction, announce, data_folder, main
+from ordrec.experiments.runner import Reproduction, data_folder, main
 from ordrec.ordinal import NPSVOR
 from ordrec.ordinal.tuning import tune
 from ordrec.report.figures import curves
@@ -57,7 +57,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
         experiment = Experiment(models, [problem], metrics=["mze", "mae"], store=out / "cells")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the smallest are not reached
-            results.append(experiment.run(n_jobs=jobs, progress=announce))
+            results.append(experiment.run(n_jobs=jobs))
     result = ExperimentResult.joined(results)
     frame = result.frame.assign(
         tolerance=result.frame["model"].str.partition("=")[2].astype(float),

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.experiments.benchmarks import SMALL, benchmark_problem
-from ordrec.experiments.runner import Reproduction, among, announce, data_folder, main
+from ordrec.experiments.runner import Reproduction, among, data_folder, main
 from ordrec.ordinal.boosting import ORBoost, PerceptronRCD, RankBoostAE, SigmoidRCD
 from ordrec.parallel import run_all
 from ordrec.report.figures import curves
@@ -41,7 +41,7 @@ def run(*, data, trials, jobs, quick, out: Path, sets=("abalone",)) -> Reproduct
             (kind, base, trial) for trial in range(len(rows)) for kind in KINDS for base in BASES
         ]
         shared = (table.X, table.y, rows, rounds)
-        parts = run_all(staged_errors, tasks, shared=shared, n_jobs=jobs, progress=announce)
+        parts = run_all(staged_errors, tasks, shared=shared, n_jobs=jobs)
         frames += [part.assign(data=name) for part in parts]
     frame = pd.concat(frames, ignore_index=True)
     sections = [

@@ -22,7 +22,6 @@ from ordrec.experiments.published import beside_published, within
 from ordrec.experiments.runner import (
     Reproduction,
     among,
-    announce,
     data_folder,
     main,
     published_csv,
@@ -51,7 +50,7 @@ def run(*, data, trials, jobs, quick, out: Path, sets=(), rounds=0) -> Reproduct
         [benchmark_problem(folder, name, 10) for name in names],
         store=out / "cells",
         max_folds=trials or (5 if quick else None),
-    ).run(n_jobs=jobs, progress=announce)
+    ).run(n_jobs=jobs)
     comparison = beside_published(result.frame, published_csv(NAME))
     return Reproduction(result, [within(comparison), *conclusions(result)], comparison)
 

@@ -28,9 +28,10 @@ import pandas as pd
 
 from ordrec.datasets import read_ratings
 from ordrec.errors import ArgumentError
-from ordrec.experiments.runner import Reproduction, among, announce, main
+from ordrec.experiments.runner import Reproduction, among, main
 from ordrec.features.low_rank import LowRankEM
 from ordrec.ordinal import GPOR, NPSVOR, SVOREX, SVORIM, ORBoost, OrdinalLogistic
+from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend import BiasModel, PerUserPredictor
 from ordrec.report.figures import box_plots
@@ -79,7 +80,7 @@ def run(
     ]
     rows, choices = [], []
     for done, (size, trial) in enumerate(runs):
-        announce(done, len(runs), f"{size} training ratings, trial {trial + 1}")
+        report(done, len(runs), f"{size} training ratings, trial {trial + 1}")
         train, test = draw(loaded, size, users, seed + trial)
         cell = {"data": loaded.name, "n_train": size, "trial": trial + 1}
         for name, predicted in baselines(train, test).items():
@@ -96,7 +97,6 @@ def run(
             predicted = model.predict(*pairs(test))
             rows.append(user_errors(predicted, test).assign(**cell, model=name))
             choices.append(cell | {"model": name} | chosen(model))
-    announce(len(runs), len(runs), "")
     frame = pd.concat(rows, ignore_index=True)
     table = summary(frame)
     sections = [

@@ -1,16 +1,16 @@
 """Ratings larger than memory: time, memory and accuracy against the number of ratings.
 
-    python pipelines/scale.py [--millions 1 5 25 50] [--jobs 2] [--sample 50000] [--rank 32]
-                              [--folder FOLDER]
+    python pipelines/scale.py [--millions 1 5 25 50] [--jobs 2] [--sample N] [--rank 32]
+                              [--one-way] [--skip-statistics] [--folder FOLDER]
 
 For each size, in processes of its own: synthetic ratings of 20,000 items and one user for every
 hundred ratings are written to a folder that is deleted afterwards, partitioned by user; the item
 kernel (normalised Pearson, 20,000 x 20,000) is summed over all users; OrdinalFactors is fitted
-to the ratings of a sample of users; and a tenth of every user's ratings is predicted from the
-rest. The table has wall-clock and CPU seconds of each step, the peak memory of all processes
-together (shared memory counted once; Linux only), and the errors beside those of the model that
-generated the ratings, which no other model can beat, and of the item means. The last line has
-the exponents of the growth.
+to all other ratings, block by block, or to those of ``--sample`` users in memory; and a tenth of
+every user's ratings is predicted from the rest. The table has wall-clock and CPU seconds of each
+step, the peak memory of all processes together (shared memory counted once; Linux only), and the
+errors beside those of the model that generated the ratings, which no other model can beat, and of
+the item means. The last line has the exponents of the growth.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ordrec import Ratings
 from ordrec.datasets import LatentModel, latent_model, synthetic_chunks, synthetic_ratings
 from ordrec.kernels import Pearson, item_moments, scan_gram
 from ordrec.ratings.partitions import write_partitions
-from ordrec.recommend import HeldOut, OrdinalFactors, ScanPredictions, predict_scan
+from ordrec.recommend import HeldOut, OrdinalFactors, ScanPredictions, fit_scan, predict_scan
 
 RATINGS_PER_USER = 100
 STEPS = ["write", "statistics", "fit", "predict"]
@@ -51,7 +51,9 @@ def main() -> None:
     )
     options.add_argument("--millions", type=float, nargs="*", default=[1, 5, 25, 50])
     options.add_argument("--items", type=int, default=20_000)
-    options.add_argument("--sample", type=int, default=50_000, help="users to fit on")
+    options.add_argument("--sample", type=int, help="users to fit on, in memory")
+    options.add_argument("--one-way", action="store_true", help="fit up the scale only")
+    options.add_argument("--skip-statistics", action="store_true", help="no item kernel")
     options.add_argument("--rank", type=int, default=OrdinalFactors.rank)
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--folder", type=Path, help="where to put the temporary folder")
@@ -67,6 +69,7 @@ def main() -> None:
         for name in ("items", "sample", "rank", "jobs", "folder"):
             if getattr(chosen, name) is not None:
                 own += [f"--{name}", str(getattr(chosen, name))]
+        own += ["--one-way"] * chosen.one_way + ["--skip-statistics"] * chosen.skip_statistics
         done = subprocess.run(own, stdout=subprocess.PIPE, text=True, check=True)
         rows.append(json.loads(done.stdout))
         print(json.dumps(rows[-1]), flush=True)
@@ -91,13 +94,20 @@ def measure(n_ratings: int, chosen: argparse.Namespace) -> dict[str, Any]:
         scan = Ratings.scan(f"{folder}/ratings")
         with watch.step("statistics"):
             means = item_moments(scan).means
-            scan_gram(scan, Pearson().normalised(50), dtype="float32", n_jobs=chosen.jobs)
+            if not chosen.skip_statistics:
+                scan_gram(scan, Pearson().normalised(50), dtype="float32", n_jobs=chosen.jobs)
         held_out = HeldOut(0.1)
+        model = OrdinalFactors(
+            rank=chosen.rank, n_jobs=chosen.jobs, symmetric=not chosen.one_way, use_time=False
+        )
         with watch.step("fit"):
-            sample, _ = held_out.parted(scan.sample_users(chosen.sample))
-            model = OrdinalFactors(rank=chosen.rank, n_jobs=chosen.jobs).fit(sample)
-        n_sample = sample.n_ratings
-        del sample
+            if chosen.sample is None:
+                fit_scan(
+                    model, scan, held_out=held_out, folder=chosen.folder, n_jobs=chosen.jobs,
+                    progress=lambda done, total, text: print(text, file=sys.stderr, flush=True),
+                )  # fmt: skip
+            else:
+                model.fit(held_out.parted(scan.sample_users(chosen.sample))[0])
         with watch.step("predict"):
             found = predict_scan(model, scan, held_out, f"{folder}/found", n_jobs=chosen.jobs)
         errors = compare(found, latent_model(n_users, chosen.items), means)
@@ -107,7 +117,7 @@ def measure(n_ratings: int, chosen: argparse.Namespace) -> dict[str, Any]:
     return {
         "ratings": n_ratings,
         "users": n_users,
-        "fitted on": n_sample,
+        "sweeps": len(model.loss_),
         **{step: round(watch.seconds[step], 1) for step in TIMES},
         "total": round(sum(watch.seconds[step] for step in STEPS), 1),
         "total CPU": round(sum(watch.seconds[f"{step} CPU"] for step in STEPS), 1),
@@ -124,7 +134,7 @@ def compile_everything() -> None:
         synthetic_ratings(50, 40, n_ratings=500).to_partitions(f"{folder}/ratings")
         scan = Ratings.scan(f"{folder}/ratings")
         scan_gram(scan, Pearson().normalised(50), dtype="float32")
-        model = OrdinalFactors(n_iter=2).fit(scan.collect())
+        model = fit_scan(OrdinalFactors(n_iter=2), scan)
         predict_scan(model, scan, HeldOut(0.1), f"{folder}/found")
 
 

@@ -21,7 +21,7 @@ from ordrec.datasets.tables import OrdinalTable
 from ordrec.errors import DataError, DatasetMissing
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.evaluation.experiment.cross_validated import CrossValidated
-from ordrec.experiments.runner import Reproduction, announce, data_folder, main
+from ordrec.experiments.runner import Reproduction, data_folder, main
 from ordrec.features.text import DocumentTfidf
 from ordrec.ordinal import SVOREX, SVORIM
 from ordrec.ordinal.baselines import SVRanks
@@ -55,7 +55,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
         for name, model in {"SVR": SVRanks, "EXC": SVOREX, "IMC": SVORIM}.items()
     }
     problems = [TableProblem.drawn(table, sizes, draws) for table in tables]
-    result = Experiment(models, problems, store=out / "cells").run(n_jobs=jobs, progress=announce)
+    result = Experiment(models, problems, store=out / "cells").run(n_jobs=jobs)
     means = result.frame.groupby(["metric", "n_train", "model"], sort=False)["value"].mean()
     findings = [f"{len(tables)} queries by {features}, {draws} draws of each size"]
     for (metric, size), row in means.unstack().iterrows():

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import load_table
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
-from ordrec.experiments.runner import Reproduction, announce, data_folder, main
+from ordrec.experiments.runner import Reproduction, data_folder, main
 from ordrec.ordinal import SVOREX, SVORIM
 from ordrec.ordinal.baselines import SVRanks
 from ordrec.report.figures import curves
@@ -66,7 +66,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
         for model in timed.values():
             model.fit(tables[0].X[few], tables[0].y[few])
         experiment = Experiment(timed, drawn, store=out / "cells")
-        results.append(experiment.run(n_jobs=jobs, progress=announce))
+        results.append(experiment.run(n_jobs=jobs))
     result = ExperimentResult.joined(results)
     once = result.frame[result.frame["metric"] == "mze"].assign(
         series=lambda f: f["model"] + ", " + f["data"]

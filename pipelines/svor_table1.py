@@ -23,7 +23,6 @@ from ordrec.experiments.published import beside_published, within
 from ordrec.experiments.runner import (
     Reproduction,
     among,
-    announce,
     data_folder,
     main,
     published_csv,
@@ -63,7 +62,7 @@ def table(
         store=out / "cells",
         max_folds=trials or (5 if quick else None),
     )
-    result = experiment.run(n_jobs=jobs, progress=announce)
+    result = experiment.run(n_jobs=jobs)
     comparison = beside_published(result.frame, published_csv(name))
     findings = [within(comparison)]
     for metric in ("mze", "mae"):

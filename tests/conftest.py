@@ -1,13 +1,18 @@
-"""What all tests share: where the real data sets are, and reproducible hypothesis runs."""
+"""What all tests share: where the real data sets are, and how hypothesis draws its examples.
+
+Runs are reproducible, except with ORDREC_HYPOTHESIS=explore, which draws other and more examples
+each time and prints how to repeat a failure. "first failure" does not look for a smaller one.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -18,7 +23,11 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("ordrec")
+settings.register_profile("explore", settings.get_profile("ordrec"), derandomize=False,
+                          max_examples=500, print_blob=True)  # fmt: skip
+settings.register_profile("first failure", settings.get_profile("ordrec"),
+                          phases=[Phase.explicit, Phase.generate])  # fmt: skip
+settings.load_profile(os.environ.get("ORDREC_HYPOTHESIS", "ordrec"))
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +43,21 @@ def real_data() -> Path:
 def samples() -> Path:
     """The folder of invented samples, one for each file format."""
     return Path(__file__).parent.parent / "data" / "samples"
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[str]:
+    """The address of a cluster of two processes, which all tests share that need one."""
+    dask = pytest.importorskip("dask")
+    distributed = pytest.importorskip("distributed")
+    # without the memory manager, which drops copies from workers that are idle for a moment
+    with dask.config.set({"distributed.scheduler.active-memory-manager.start": False}):
+        cluster = distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit="1GiB",
+            dashboard_address=":0",
+        )
+    with cluster:
+        yield cluster.scheduler_address

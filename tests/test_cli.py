@@ -10,6 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from ordrec import __version__
+
 
 def ordrec(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ordrec.cli", *words]
@@ -88,3 +90,9 @@ def test_every_help_text_is_there(words: list[str]) -> None:
     done = ordrec(*words, "--help")
     assert done.returncode == 0
     assert "Usage" in done.stdout
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    done = ordrec("--version")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"ordrec {__version__}\n"

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from ordrec.cli import app
 from ordrec.errors import ArgumentError
 from ordrec.recommend.registry import default_model_names, model_names, register_model
+from ordrec.report.tables import _best
 
 
 class Refuses:
@@ -127,3 +128,11 @@ def test_mistakes_are_named(table: Path, words: list[str], says: str) -> None:
     done = run(str(table), "-m", "mean", *words)
     assert isinstance(done.exception, ArgumentError)
     assert says in str(done.exception)
+
+
+def test_the_highest_is_best_where_higher_is_better() -> None:
+    assert _best(pd.Series([0.2, 0.7, 0.5], name="ndcg@10")) == 0.7
+    assert _best(pd.Series([0.2, 0.7, 0.5], name="mae")) == 0.2
+    assert _best(pd.Series([2.0, 0.3, 0.9], name="pick_calibration@10")) == 0.9  # nearest to 1
+    assert np.isnan(_best(pd.Series([0.2, 0.7], name="fit_seconds")))
+    assert np.isnan(_best(pd.Series([0.2, np.nan], name="mae")))  # nothing to compare with

@@ -101,7 +101,13 @@ def test_predictions_are_those_of_the_model(folder: Path, tmp_path: Path) -> Non
     assert "expected" not in plain
 
 
-EXPLAINING_MODELS = ("predictor", "predictor-fast", "recommender", "recommender-fast")
+EXPLAINING_MODELS = (
+    "factors",
+    "predictor",
+    "predictor-fast",
+    "recommender",
+    "recommender-fast",
+)
 CHOICE_MODELS = ("choice", "ease", "als", "implicit-als", "popularity")
 
 
@@ -127,9 +133,10 @@ def test_every_model_that_can_be_saved_can_be_fitted_and_predicts(
     if name not in (*EXPLAINING_MODELS, *CHOICE_MODELS):
         says = mistake("recommend", path, "-u", "1")
         assert f"a {type(fitted).__name__} cannot recommend" in says
-        assert "Recommender, RatingPredictor and the choice models" in says
+        assert "Recommender, RatingPredictor, OrdinalFactors and the choice models" in says
     if name not in EXPLAINING_MODELS:
         assert "RatingPredictor" in mistake("explain", path, "-u", "1", "-i", "50")
+        assert "cannot tell what is similar" in mistake("similar", path, "-i", "50")
 
 
 def test_the_help_names_all_models_that_can_be_saved() -> None:
@@ -151,7 +158,7 @@ def test_recommendations_are_those_of_the_model(folder: Path, ratings: Ratings) 
     for user, part in table.groupby("user"):
         best = fitted.recommend(user, 3, by="p_at_least")
         assert part["item"].tolist() == best["item"].tolist()
-        assert np.allclose(part["value"], best["value"])
+        assert np.allclose(part["score"], best["score"])
     assert table["title"].tolist() == [f"Film №{item - 50}" for item in table["item"]]
     two_stages = run("recommend", model, "-u", "3", "--candidates", "implicit")
     assert not set(two_stages["item"]) & set(ratings.of_user(3)["item"])
@@ -229,7 +236,7 @@ def test_ids_of_text(folder: Path, tmp_path: Path) -> None:
         (["recommend", "als.ordrec", "--users", "all"], "name a file to write to"),
         (["recommend", "als.ordrec", "--users", "all", "-o", "top.txt"], "name a file to write to"),
         (["recommend", "als.ordrec", "--users", "none.txt", "-o", "top.csv"], "there is no file"),
-        (["recommend", "fast.ordrec", "--users", "all", "-o", "top.csv"], "fit a recommender"),
+        (["recommend", "bias.ordrec", "--users", "all", "-o", "top.csv"], "a BiasModel cannot"),
         (["recommend", "als.ordrec", "-u", "1", "--only", "none.txt"], "there is no file"),
         (["recommend", "als.ordrec", "-u", "1", "--only", "ratings.csv", "-n", "0"], "at least 1"),
         (["explain", "fast.ordrec", "-u", "1", "-i", "x"], "--item 'x'"),
@@ -312,7 +319,7 @@ def test_a_recommender_explains_both_of_its_parts(folder: Path, tmp_path: Path) 
     assert ordered["expected"].is_monotonic_decreasing
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "recommend", "explain"])
+@pytest.mark.parametrize("command", ["fit", "predict", "recommend", "explain", "similar"])
 def test_help(command: str) -> None:
     done = CliRunner().invoke(app, [command, "--help"])
     assert done.exit_code == 0

@@ -9,9 +9,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from ordrec import load
 from ordrec.cli import app
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
+from ordrec.ratings import Ratings
+from ordrec.recommend import HeldOut
 
 
 def ordrec(*words: str | Path):
@@ -81,3 +84,43 @@ def test_a_model_without_fold_in_is_refused(folder: Path) -> None:
     assert isinstance(done.exception, ArgumentError)
     assert "cannot take in new users" in str(done.exception)
     assert not (folder / "no").exists()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7])
+def test_the_share_of_predicted_ratings_is_that_asked_for(folder: Path, share: float) -> None:
+    out = folder / f"held {share}"
+    done = ordrec(
+        "predict-all", folder / "model.ordrec", folder / "parts", "-o", out, "--hold-out", share
+    )
+    assert done.exit_code == 0, done.output
+    frame = predictions(out)
+    assert len(frame) == pytest.approx(1200 * share, abs=50)
+    held, given = HeldOut(share).parted(Ratings.scan(folder / "parts").collect())[::-1]
+    assert len(frame) == held.n_ratings
+    pairs = set(zip(frame["user"], frame["item"], strict=True))
+    left = held.user_ids.take(held.users), held.item_ids.take(held.items)
+    assert pairs == set(zip(*left, strict=True))
+    assert given.n_ratings + held.n_ratings == 1200
+    words = ["predict-all", folder / "model.ordrec", folder / "parts", "-o", folder / "no"]
+    wrong = ordrec(*words, "--hold-out", "1.5")
+    assert wrong.exit_code != 0
+    assert "between 0 and 1" in str(wrong.exception)
+
+
+def test_a_model_of_all_users_is_fitted_on_disk(folder, tmp_path):
+    items = tmp_path / "items.csv"
+    pd.DataFrame({"item": range(30), "kind": list("abc") * 10}).to_csv(items, index=False)
+    model = tmp_path / "all.ordrec"
+    found = ordrec(
+        "fit-all", folder / "parts", "-o", model, "--set", "rank=2", "--set", "n_iter=2",
+        "--items", items, "--blocks", tmp_path / "blocks", "--engine", "threads", "--jobs", "2",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    fitted = load(model)
+    assert fitted.side_columns_["item"] == {"kind": "categorical"}
+    assert len(fitted.user_ids_) == 0
+    predicted = ordrec("predict-all", model, folder / "parts", "-o", tmp_path / "out")
+    assert predicted.exit_code == 0, predicted.output
+    again = ordrec("fit-all", folder / "parts", "-o", model, "--set", "rank=0")
+    assert isinstance(again.exception, ArgumentError)
+    assert "rank must be at least 1" in str(again.exception)

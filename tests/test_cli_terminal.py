@@ -14,6 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from ordrec.cli import app
+from ordrec.cli.outputs import table_writer
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import evaluate
@@ -92,3 +93,26 @@ def test_settings_that_are_no_values_are_refused_in_words(
     done = CliRunner().invoke(app, words)
     assert isinstance(done.exception, ArgumentError), done.exception
     assert says in str(done.exception)
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_number_is_cut_off(width: int) -> None:
+    """Once a table of twelve columns had cells such as "0.…" at 80 characters."""
+    ratings = synthetic_ratings(30, 20, n_ratings=300, seed=0)
+    result = evaluate(ratings, ["mean", "histogram"], n_resamples=20)
+    console = Console(width=width, file=io.StringIO())
+    print_summary(console, result)
+    text = console.file.getvalue()
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    for value in result.summary().loc["histogram"].dropna().iloc[:-2]:
+        assert f"{value:.4f}" in text
+    assert text.count("histogram") == {60: 3, 80: 2, 200: 1}[width]
+
+
+def test_a_person_gets_fewer_digits_than_a_file(monkeypatch, capsys) -> None:
+    table = pd.DataFrame({"item": ["a"], "expected": [3.760519821884435]})
+    table_writer(None, "lists")(table)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    table_writer(None, "lists")(table)
+    assert capsys.readouterr().out.splitlines()[1::2] == ["a,3.760519821884435", "a,3.7605"]

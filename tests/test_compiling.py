@@ -22,6 +22,17 @@ print(pairwise_squares(np.ones((2, 1)), np.zeros((1, 1))).ravel().tolist())
 """
 
 
+DOUBLE = """
+from ordrec.compiling import compiled
+
+@compiled
+def double(x):
+    return 2 * x
+
+print(double(3), bool(double.stats.cache_hits))
+"""
+
+
 @pytest.fixture
 def read_only_install(tmp_path: Path) -> dict[str, str]:
     """An environment with a copy of the package and no place to write to but ``temporary``.
@@ -67,3 +78,43 @@ def test_the_folder_is_private_and_stays_the_same(tmp_path: Path) -> None:
     assert _private_folder(tmp_path) == folder
     folder.chmod(0o777)  # someone else could have put code there
     assert _private_folder(tmp_path) != folder
+
+
+# ---- files of compiled code ----------------------------------------------------------------
+
+
+def started(folder: Path) -> subprocess.Popen[str]:
+    (folder / "double.py").write_text(DOUBLE)
+    os.utime(folder / "double.py", (1e9, 1e9))  # numba compiles again where the source is newer
+    return subprocess.Popen(
+        [sys.executable, str(folder / "double.py")],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def answer(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=300)
+    assert (process.returncode, err) == (0, "")
+    return out.strip()
+
+
+def test_two_processes_fill_one_cache(tmp_path: Path) -> None:
+    both = [started(tmp_path) for _ in range(2)]
+    assert [answer(process)[:1] for process in both] == ["6", "6"]
+    files = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nb?")}
+    assert {file.suffix for file in files} == {".nbi", ".nbc"}
+    assert answer(started(tmp_path)) == "6 True"
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nb?")} == files
+
+
+def test_half_a_file_of_compiled_code_is_written_anew(tmp_path: Path) -> None:
+    assert answer(started(tmp_path)) == "6 False"
+    for ending, part in ((".nbi", 0.0), (".nbi", 0.9), (".nbc", 0.0), (".nbc", 0.5)):
+        [file] = tmp_path.rglob(f"*{ending}")
+        file.write_bytes(file.read_bytes()[: int(part * file.stat().st_size)])
+        file.with_name(f"{file.name}.tmp.0123").touch()  # what a killed writer leaves
+        assert answer(started(tmp_path)) == "6 False"
+    assert answer(started(tmp_path)) == "6 True"

@@ -60,6 +60,7 @@ from ordrec.ratings import Ratings
 from ordrec.recommend import (
     BiasModel,
     ChoiceModel,
+    ConformalRatings,
     HeldOut,
     PersonalThresholds,
     ProcessPredictor,
@@ -222,7 +223,9 @@ def public_objects(samples, folder) -> list[Any]:
     ranked = [
         getattr(ordinal, name)() for name in dir(ordinal)
         if inspect.isclass(getattr(ordinal, name)) and hasattr(getattr(ordinal, name), "fit")
+        and name != "ConformalOrdinal"
     ]  # fmt: skip
+    conformal = ordinal.ConformalOrdinal(ordinal.OrdinalLogistic(), coverage=0.7, random_state=0)
     experiment = Experiment({"mean": "mean"}, [RatingsProblem(RATINGS, HoldOut(0.2))])
     plain = kernels.Gaussian(0.5)
     return [
@@ -241,7 +244,8 @@ def public_objects(samples, folder) -> list[Any]:
         *ranked, *(model.fit(X, y) for model in map(clone, ranked)),
         ordinal.tune(ordinal.PRank(), X, y, {"n_epochs": [1, 2]}, cv=2),
         RelevanceRanker(ordinal.PRank()), ordinal.PerceptronRCD(), ordinal.SigmoidRCD(),
-        ordinal.fit_many([(X @ X.T, y - 1)]),
+        ordinal.fit_many([(X @ X.T, y - 1)]), conformal.fit(X, y),
+        ConformalRatings(make_model("histogram"), coverage=0.5).fit(RATINGS),
         make_model("predictor-fast").fit(RATINGS).explain(0, 1),
         plain, kernels.ARDGaussian([1.0, 2.0]), kernels.Linear(), kernels.ARDLinear([1.0, 2.0]),
         kernels.Polynomial(), kernels.Precomputed(), kernels.Constant(), plain + plain,

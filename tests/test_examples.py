@@ -1,4 +1,4 @@
-"""The examples in the docstrings, and those of the README, do what they say."""
+"""The examples in the docstrings, the README and the guide do what they say."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import ordrec
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(ordrec.__path__, "ordrec.")
@@ -28,21 +28,32 @@ def test_docstrings(name: str) -> None:
     assert found.failed == 0
 
 
-def test_readme_examples(tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("page", ["README.md", "GUIDE.md"])
+def test_examples_of_pages(page, tmp_path, monkeypatch) -> None:
     """They run one after another, as a reader would type them."""
-    monkeypatch.chdir(tmp_path)  # one of them writes a file
+    monkeypatch.chdir(tmp_path)  # some of them write files
+    movies = ordrec.load_dataset("ml-latest-small-2016")
+    few = movies.select(movies.user_ids[movies.users] <= 100)  # a reader has more time
+    monkeypatch.setattr(ordrec, "load_dataset", lambda name: few)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     level = np.digitize(X[:, 0], [-0.5, 0.5])
+    words = ["kernels rank documents", "kernels and ranks", "boiling tea", "tea and documents"]
     names: dict[str, object] = {
         "X": X,
         "X_new": X[:5],
         "y": np.array(["poor", "fair", "good"])[level],
+        "texts": words * 3,
+        "relevance": [2, 1, 0, 1] * 3,
+        "queries": np.repeat([1, 2, 3], 4),
+        "new_texts": words[:2],
+        "new_queries": [4, 4],
+        "new_ids": ["first", "second"],
         "frame": pd.DataFrame({"who": [1, 1, 2], "what": ["a", "b", "a"], "stars": [1, 5, 3]}),
         "items": pd.DataFrame({"item": ["a", "b"], "tags": ["red|small", "red|large"]}),
         "users": pd.DataFrame({"user": [1, 2], "likes": ["red|small", "red"]}),
     }
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
     assert blocks
     for block in blocks:
-        exec(compile(block, str(README), "exec"), names)
+        exec(compile(block, page, "exec"), names)

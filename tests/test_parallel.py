@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +26,6 @@ from ordrec.recommend import PerUserPredictor
 
 OTHERS = ["threads", "processes", "dask"]  # than serial
 TABLE = np.random.default_rng(0).normal(size=(400, 400))  # more than a megabyte: mapped
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """The address of a cluster of two processes."""
-    dask = pytest.importorskip("dask")
-    distributed = pytest.importorskip("distributed")
-    # without the memory manager, which drops copies from workers that are idle for a moment
-    with dask.config.set({"distributed.scheduler.active-memory-manager.start": False}):
-        cluster = distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit="1GiB",
-            dashboard_address=":0",
-        )
-    with cluster:
-        yield cluster.scheduler_address
 
 
 @pytest.fixture

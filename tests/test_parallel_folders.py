@@ -14,8 +14,8 @@ from ordrec.parallel import Engine, run_all
 from ordrec.ratings import Ratings
 from ordrec.recommend import HeldOut, Popularity, make_model, predict_scan
 from ordrec.recommend.all_lists import _write_block
-from ordrec.recommend.bulk import _predict_part
 from ordrec.recommend.part_folder import PartFolder
+from ordrec.recommend.scans.predictions import _predict_part
 
 RATINGS = synthetic_ratings(60, 30, n_ratings=900, seed=0)
 

@@ -24,6 +24,7 @@ from ordrec.ordinal import (
 )
 from ordrec.ordinal.baselines import CSSVC, OPBE, REDSVM, SVC1V1, SVMOP, GPRanks, PRank, SVRanks
 from ordrec.ordinal.tuning import tune
+from ordrec.parallel.spans import spans_of
 from ordrec.recommend import make_model
 
 N_THREADS = 4
@@ -119,3 +120,18 @@ def test_the_threads_of_blas_are_what_they_were() -> None:
         before = threads()
         at_once(lambda number: make_model("factors", rank=2 + number).fit(ratings))
         assert threads() == before
+
+
+def test_spans_are_about_equal_and_cover_everything() -> None:
+    assert spans_of(np.array([1.0, 1.0, 1.0, 1.0]), 2) == [(0, 2), (2, 4)]
+    assert spans_of(np.array([4.0, 1.0, 1.0, 2.0]), 2) == [(0, 1), (1, 4)]
+    assert spans_of(np.array([1.0, 9.0]), 4) == [(0, 2)]
+    assert spans_of(np.zeros(3), 2) == [(0, 3)]
+    assert spans_of(np.zeros(0), 2) == []
+    rng = np.random.default_rng(0)
+    for n in (1, 7, 100):
+        costs = rng.random(n)
+        spans = spans_of(costs, 5)
+        assert [a for a, _ in spans] == [0, *(b for _, b in spans[:-1])]
+        assert spans[-1][1] == n
+        assert max(costs[a:b].sum() for a, b in spans) <= costs.sum() / 5 + costs.max()

@@ -287,6 +287,18 @@ def test_headers_that_say_something_else(path, header, complaint):
         load_arrays(path)
 
 
+def test_arrays_are_exactly_those_of_the_header(path):
+    data = npy(np.zeros(3))
+    sums = {"x": hashlib.sha256(data).hexdigest()}
+    header = {"format": "ordrec model", "version": 1, "metadata": {}}
+    forged(path, [("x", data)], header | {"sha256": sums | {"y": "0"}})  # one sum too many
+    with pytest.raises(ModelFileError, match="'y' is only in one"):
+        load_arrays(path)
+    forged(path, [("x", data), ("y", data)], header | {"sha256": sums})  # one array too many
+    with pytest.raises(ModelFileError, match="'y' is only in one"):
+        load_arrays(path)
+
+
 def test_json_nested_without_end_is_refused(path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("ordrec.json", "[" * 10**6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -101,6 +102,15 @@ def wait_until(condition: Callable[[], bool], run: subprocess.Popen[str]) -> Non
         time.sleep(0.05)
 
 
+def seconds_used(run: subprocess.Popen[str]) -> float:
+    """Processor time of a process and of its children so far."""
+    total = 0.0
+    for process in [psutil.Process(run.pid), *psutil.Process(run.pid).children(recursive=True)]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            total += sum(process.cpu_times()[:2])
+    return total
+
+
 def n_finished(store: Path) -> int:
     """Number of finished cells, not counting one being written under a hidden name."""
     return sum(not path.name.startswith(".") for path in store.glob("*.json"))
@@ -154,7 +164,8 @@ def test_a_fit_stops_and_leaves_no_process(tmp_path: Path, model: str, options: 
     run = started(tmp_path / "fit.py", FIT, model, repr(options))
     assert run.stdout is not None
     assert run.stdout.readline() == "fitting\n", run.communicate()
-    time.sleep(3.0)
+    before = seconds_used(run)
+    wait_until(lambda: seconds_used(run) > before + 1.5, run)  # in the middle of the work
     code, told, alive = interrupted(run)
     assert (code, alive) == (FINISHED, []), told
 

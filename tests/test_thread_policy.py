@@ -57,6 +57,10 @@ def test_by_default_a_model_has_all_cores_that_blas_may_use() -> None:
         assert worker_count(None) == 3
 
 
+def test_negative_numbers_count_from_all_cores() -> None:
+    assert [worker_count(n) for n in (-1, -2, -3, -4, -9)] == [3, 2, 1, 1, 1]
+
+
 def test_a_blas_without_threads_takes_none_from_the_model() -> None:
     pytest.importorskip("scs")  # brings such a library along
     code = (

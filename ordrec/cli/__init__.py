@@ -13,10 +13,14 @@ import typer
 
 from ordrec.cli.data import describe_data, fetch_data, list_data
 from ordrec.cli.evaluate import evaluate
-from ordrec.cli.lists import explain, recommend
+from ordrec.cli.lists import explain, recommend, similar
 from ordrec.cli.models import fit, predict
 from ordrec.cli.reproduce import reproduce
-from ordrec.cli.scan import partition, predict_all
+from ordrec.cli.scan import fit_all, partition, predict_all
+from ordrec.cli.serve import serve
+from ordrec.cli.tune import tune
+from ordrec.cli.update import update
+from ordrec.cli.wording import in_options
 from ordrec.errors import OrdrecError, shortened
 
 __all__ = ["app", "main"]
@@ -33,10 +37,15 @@ data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_he
 
 app.command()(fit)
 app.command()(predict)
+app.command("fit-all")(fit_all)
 app.command("predict-all")(predict_all)
 app.command()(recommend)
 app.command()(explain)
+app.command()(update)
+app.command()(similar)
+app.command()(serve)
 app.command()(evaluate)
+app.command()(tune)
 app.command()(reproduce)
 data_app.command("list")(list_data)
 data_app.command("describe")(describe_data)
@@ -56,8 +65,14 @@ def _root(
         raise typer.Exit
 
 
-def main() -> None:
-    """Run the command line; errors are one line on standard error and exit code 2."""
+def main(words: list[str] | None = None) -> None:
+    """Run the command line; errors are one line on standard error and exit code 2.
+
+    Parameters
+    ----------
+    words : list of str, optional
+        The words after ``ordrec``; by default those that the program was started with.
+    """
     signal.signal(signal.SIGTERM, _interrupt)
     for stream in (sys.stdout, sys.stderr):
         # a terminal that cannot show a character shows "?" instead
@@ -66,18 +81,20 @@ def main() -> None:
     sys.stdout = sys.stdout or _ClosedOutput()
     warnings.showwarning = _say  # type: ignore[assignment]
     try:
-        code = app(standalone_mode=False)
+        code = app(words, standalone_mode=False)
         sys.stdout.flush()  # here, where an error still has an effect on the exit code
     except OrdrecError as error:
         _refuse(str(error), 2)
     except (KeyboardInterrupt, BrokenPipeError):
-        sys.exit(130)
+        _leave_interrupted()
     except OSError as error:  # names that are too long, folders without permission, full disks
         _refuse(
             f"{error.filename or 'the output'}: {error.strerror or error}: name another place", 2
         )
     except Exception as error:
         # Wrong usage: click and its copy inside typer raise classes without a common base.
+        if type(error).__name__ == "Abort":  # Ctrl-C in the words of earlier versions of typer
+            _leave_interrupted()
         if not hasattr(error, "format_message"):
             raise
         if "NoArgsIsHelp" in type(error).__name__:
@@ -86,6 +103,12 @@ def main() -> None:
             message = error.format_message().rstrip(". ")  # type: ignore[attr-defined]
             _refuse(f"{message}: see 'ordrec --help'", error.exit_code)  # type: ignore[attr-defined]
         code = 2
+    if code == 130:
+        _leave_interrupted()
+    if (
+        words is None
+    ):  # all is written: Ctrl-C while the program ends would only spoil its exit code
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code or 0)
 
 
@@ -96,6 +119,13 @@ class _ClosedOutput(io.TextIOBase):
         raise OSError(errno.EBADF, "is closed", "standard output")
 
 
+def _leave_interrupted() -> None:
+    from ordrec.parallel.interrupts import forget_interrupt
+
+    forget_interrupt()
+    sys.exit(130)
+
+
 def _interrupt(number: int, frame: object) -> None:
     """Make a signal to terminate end the work as Ctrl-C does, with what is finished kept."""
     raise KeyboardInterrupt
@@ -103,10 +133,10 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _say(message: Warning | str, *_: Any) -> None:
     """Show a warning as one line, without the place in the source."""
-    print(f"ordrec: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"ordrec: {in_options(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 def _refuse(message: str, code: int) -> None:
-    line = " ".join(message.split())
+    line = in_options(" ".join(message.split()))
     print(f"ordrec: {shortened(line)}", file=sys.stderr)
     sys.exit(code)

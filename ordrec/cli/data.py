@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ordrec.cli.options import OfflineOption, QuietOption, console
+from ordrec.cli.options import DataArgument, OfflineOption, QuietOption, console
+from ordrec.cli.reading import Reading, options_of_reading
 
 
 def list_data() -> None:
@@ -25,14 +26,28 @@ def list_data() -> None:
     console().print(dataset_table(rows))
 
 
-def describe_data(name: Annotated[str, typer.Argument(help="Name of a data set.")]) -> None:
-    """Show the source, terms and citation of a data set, and its contents if it is present."""
-    from ordrec.datasets import describe_dataset, load_dataset
+@options_of_reading()
+def describe_data(data: DataArgument, reading: Reading) -> None:
+    """Show what ratings would be read from a data set or file, and whether they can be.
+
+    For a data set known by name: also its source, terms and citation.
+    """
+    from ordrec.datasets import describe_dataset, list_datasets
     from ordrec.datasets.registry import find_dataset
 
-    print(describe_dataset(name))
-    if find_dataset(name) is not None:
-        print(f"  contents     {load_dataset(name, offline=True)!r}")
+    if data in list_datasets():
+        print(describe_dataset(data))
+        if find_dataset(data) is None:
+            return
+    print(f"  contents     {_contents(data, reading)}")
+
+
+def _contents(data: str, reading: Reading) -> str:
+    from ordrec.datasets import describe_dataset, list_datasets, load_dataset
+
+    if data in list_datasets() and "ratings" not in describe_dataset(data).counts:
+        return repr(load_dataset(data, offline=True))
+    return repr(reading.ratings(data))
 
 
 def fetch_data(

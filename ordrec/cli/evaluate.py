@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordrec.cli.chosen_models import made_models
 from ordrec.cli.live_table import live_table
 from ordrec.cli.options import (
     DataArgument,
     EngineOption,
     JobsOption,
-    OfflineOption,
     QuietOption,
     SchedulerOption,
     console,
     engine_of,
     place_of,
-    ratings_of,
     words_of,
 )
 from ordrec.cli.outputs import OverwriteOption, report_writer, result_writer
+from ordrec.cli.reading import USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
 from ordrec.recommend.registry import default_model_names
 
@@ -40,7 +40,15 @@ ModelsOption = Annotated[
         "--model",
         "-m",
         metavar="NAMES",
-        help="Models to compare, separated by commas.",
+        help="Models to compare, separated by commas: names, or package.module:Class for your own.",
+    ),
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="MODEL.NAME=VALUE",
+        help="A parameter of one of the models, such as factors.rank=8. Can be repeated.",
     ),
 ]
 SplitOption = Annotated[
@@ -102,6 +110,15 @@ LikeOption = Annotated[
         "mrr and hit_rate; by default the top fifth of the scale (4 of 5 stars).",
     ),
 ]
+TimesOption = Annotated[
+    str,
+    typer.Option(
+        "--times",
+        metavar="WHICH",
+        help="Whether models may use the time of each test rating: unknown, as when predicting "
+        "the future, or known.",
+    ),
+]
 ColdOption = Annotated[
     int,
     typer.Option(
@@ -141,9 +158,11 @@ ReportOption = Annotated[
 ]
 
 
+@options_of_reading()
 def evaluate(
     data: DataArgument = BUNDLED,
     models: ModelsOption = DEFAULT_MODELS,
+    settings: SettingsOption = None,
     split: SplitOption = "holdout:0.2",
     metrics: MetricsOption = "",
     decision: DecisionOption = "auto",
@@ -151,6 +170,7 @@ def evaluate(
     candidates: CandidatesOption = "catalogue",
     ranking_users: RankingUsersOption = "auto",
     like: LikeOption = None,
+    times: TimesOption = "unknown",
     cold: ColdOption = 0,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
@@ -158,11 +178,11 @@ def evaluate(
     seed: SeedOption = 0,
     output: OutputOption = None,
     report: ReportOption = None,
+    reading: Reading = USUAL,
     items: ItemsOption = None,
     users: UsersOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
-    offline: OfflineOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Compare rating models on held-out ratings.
@@ -186,35 +206,38 @@ def evaluate(
     kept = _kept_folds(output, resume, overwrite)
     averages = ("micro", "macro") if average == "both" else (average,)
     chosen_engine = engine_of(engine, scheduler)
-    ratings = with_side_data(ratings_of(data, offline), users, items)
+    compared = made_models(words_of(models, "--models"), settings or [], seed)
+    ratings = with_side_data(reading.ratings(data), reading, users, items)
     interrupted = False
     try:
         with live_table(quiet) as live:
 
             def show_and_write(so_far: EvaluationResult) -> None:
-                from ordrec.report.tables import summary_table
+                from ordrec.report.tables import summary_tables
 
                 for write in writers:
                     write(so_far)
                 if live.shown:
-                    live.show(summary_table(so_far, averages[0], plain=live.plain))
+                    live.show(
+                        *summary_tables(so_far, averages[0], plain=live.plain, width=live.width)
+                    )
 
             result = compare(
                 ratings,
-                words_of(models, "--models"),
+                compared,
                 split,
                 metrics=words_of(metrics, "--metrics") if metrics else DEFAULT_METRICS,
                 decision=decision,
                 candidates=candidates,  # type: ignore[arg-type]
                 ranking_users=int(ranking_users) if ranking_users.isdecimal() else ranking_users,  # type: ignore[arg-type]
                 like=like,
+                times=times,  # type: ignore[arg-type]
                 cold_users=cold,
                 seed=seed,
                 n_jobs=_jobs_for(ratings) if jobs is None else jobs,
                 engine=chosen_engine,
                 keep_distributions=report is not None,
                 store=kept,
-                progress=live.progress,
                 finished=show_and_write,
             )
     except EvaluationInterrupted as interruption:

@@ -1,4 +1,4 @@
-"""``ordrec recommend`` and ``explain``: lists for one user or for all, and the reasons behind."""
+"""``ordrec recommend``, ``explain`` and ``similar``: lists, the reasons behind, similar items."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordrec.cli.chosen_models import ClassOption, loaded
 from ordrec.cli.options import (
     EngineOption,
     JobsOption,
@@ -17,7 +18,6 @@ from ordrec.cli.options import (
     SchedulerOption,
     TableOption,
     engine_of,
-    loaded,
     progress_bar,
 )
 from ordrec.cli.outputs import OverwriteOption, check_output, table_writer
@@ -78,6 +78,7 @@ def recommend(
     include_rated: Annotated[
         bool, typer.Option("--include-rated", help="Also list items that the user has rated.")
     ] = False,
+    own_class: ClassOption = None,
     max_memory: MemoryOption = None,
     output: TableOption = None,
     overwrite: OverwriteOption = False,
@@ -102,7 +103,7 @@ def recommend(
     inputs = [Path(place) for place in (model, many, exclude, only) if place is not None]
     if output is not None:
         check_output(output, "lists", inputs, overwrite=overwrite)
-    fitted = loaded(model, max_memory)
+    fitted = loaded(model, max_memory, own_class)
     _must_have(fitted, "recommend")
     options: dict[str, Any] = {}
     for name, file in (("exclude", exclude), ("only", only)):
@@ -121,8 +122,9 @@ def recommend(
                 n, ids, out=output, engine=where, n_jobs=jobs, progress=progress, **options
             )
             return
-        write = table_writer(output, "lists", inputs=inputs, overwrite=overwrite)
-        write(_lists_one_by_one(fitted, users or [], n, by, candidates, options, progress))
+        lists = _lists_one_by_one(fitted, users or [], n, by, candidates, options, progress)
+    # after the bar, which would break the lines
+    table_writer(output, "lists", inputs=inputs, overwrite=overwrite)(lists)
 
 
 def _lists_one_by_one(
@@ -131,18 +133,16 @@ def _lists_one_by_one(
     """Return the lists of the users named on the command line."""
     import pandas as pd
 
-    lister, more = _check_order(fitted, by, candidates)
-    options = options | more
+    options = options | _check_order(fitted, by, candidates)
     ids = [_id_of(fitted.user_ids_, user, "--user") for user in users]
     parts: list[pd.DataFrame] = []
     for k, user in enumerate(ids):
         _note_if_unknown(fitted, user=user)
-        best = lister.recommend(user, n, **options)
+        best = fitted.recommend(user, n, **options)
         best.insert(0, "user", user)
         best.insert(1, "place", range(1, len(best) + 1))
-        parts.append(best if "title" in best else _with_titles(fitted, best, "item"))
-        if progress:
-            progress(k + 1, len(ids), "recommending")
+        parts.append(best)
+        progress(k + 1, len(ids), "recommending")
     return pd.concat(parts, ignore_index=True)
 
 
@@ -164,6 +164,7 @@ def explain(
             "-n", metavar="N", help="Number of own ratings; the others are summed in one row."
         ),
     ] = 20,
+    own_class: ClassOption = None,
     max_memory: MemoryOption = None,
     output: TableOption = None,
     overwrite: OverwriteOption = False,
@@ -177,12 +178,12 @@ def explain(
     (like).
     """
     from ordrec.errors import ArgumentError
-    from ordrec.recommend.pair_table import seconds_of
+    from ordrec.ratings.times import seconds_of
 
     write = table_writer(output, "reasons", inputs=[model], overwrite=overwrite)
     if n < 1:
         raise ArgumentError(f"-n must be at least 1, got {n}")
-    fitted = loaded(model, max_memory)
+    fitted = loaded(model, max_memory, own_class)
     _must_have(fitted, "explain")
     user_id = _id_of(fitted.user_ids_, user, "--user")
     item_id = _id_of(fitted.item_ids_, item, "--item")
@@ -191,6 +192,29 @@ def explain(
     explained = fitted.explain(user_id, item_id, seconds or None)
     table = _with_titles(fitted, explained.largest(n), "id")
     write(table.round({"contribution": 7}))  # so that a line fits into a terminal
+
+
+def similar(
+    model: ModelArgument,
+    item: Annotated[
+        str, typer.Option("--item", "-i", metavar="ID", help="Item to which others are compared.")
+    ],
+    n: Annotated[int, typer.Option("-n", metavar="N", help="Number of items.")] = 10,
+    max_memory: MemoryOption = None,
+    output: TableOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """List the items that are most like one: those that the same people like.
+
+    The csv has one row per item, most similar first: place, item, its title if known, and the
+    similarity, which is at most 1 and the lower, the less is known of an item.
+    """
+    write = table_writer(output, "similar items", inputs=[model], overwrite=overwrite)
+    fitted = loaded(model, max_memory)
+    _must_have(fitted, "similar_items")
+    found = fitted.similar_items(_id_of(fitted.item_ids_, item, "--item"), n)
+    found.insert(0, "place", range(1, len(found) + 1))
+    write(found.round({"similarity": 7}))
 
 
 # ---- shared by the commands -------------------------------------------------------------------
@@ -213,35 +237,37 @@ def _must_have(fitted: Any, method: str) -> None:
     from ordrec.errors import ArgumentError
 
     if not hasattr(fitted, method):
-        able = {
-            "recommend": "Recommender, RatingPredictor and the choice models",
-            "explain": "Recommender and RatingPredictor",
+        all_three = "Recommender, RatingPredictor, OrdinalFactors"
+        what, able = {
+            "recommend": ("recommend", f"{all_three} and the choice models"),
+            "recommend_all": ("recommend to all", f"{all_three} and the choice models"),
+            "explain": ("explain", all_three),
+            "similar_items": ("tell what is similar", all_three),
         }[method]
         raise ArgumentError(
-            f"a {type(fitted).__name__} cannot {method}: fit one that can ({able}), "
+            f"a {type(fitted).__name__} cannot {what}: fit one that can ({able}), "
             "such as --model recommender"
         )
 
 
-def _check_order(
-    fitted: Any, by: str, candidates: str, batch: bool = False
-) -> tuple[Any, dict[str, Any]]:
-    """Return the model that makes lists in an order, and the options it takes for it."""
+def _check_order(fitted: Any, by: str, candidates: str, batch: bool = False) -> dict[str, Any]:
+    """Return the options that order a list."""
+    from inspect import signature
+
     from ordrec.errors import ArgumentError
 
-    name = type(fitted).__name__
-    if batch and not hasattr(fitted, "recommend_all"):
-        raise ArgumentError(f"--users: a {name} lists for one user at a time: fit a recommender")
+    if batch:
+        _must_have(fitted, "recommend_all")
     if (by, candidates) == ("recommended", "all"):
-        return fitted, {}
+        return {}
     if batch:
         raise ArgumentError("--by and --candidates are for --user; --users orders as recommended")
-    lister = getattr(fitted, "rating_", fitted)  # a recommender orders by its rating model
-    if not (hasattr(lister, "predict_proba") and hasattr(lister, "recommend")):
+    if "by" not in signature(fitted.recommend).parameters:
         raise ArgumentError(
-            f"--by and --candidates need rating distributions, which a {name} does not have"
+            "--by and --candidates need rating distributions, which a "
+            f"{type(fitted).__name__} does not have"
         )
-    return lister, {"by": by, "candidates": candidates}
+    return {"by": by, "candidates": candidates}
 
 
 def _ids_of_file(known: pd.Index, path: Path, column: str, option: str) -> Any:

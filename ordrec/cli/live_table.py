@@ -1,54 +1,65 @@
-"""A progress bar and the table so far, on a terminal and while the work lasts."""
+"""A line of progress and the table so far, on a terminal and while the work lasts."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
+
+from ordrec.progress import progress, report
 
 __all__ = ["live_table"]
 
 
 class live_table:
-    """Context of a progress bar and, below it, a table that grows; nothing without a terminal."""
+    """Context of a line of progress and, below it, a table that grows; only on a terminal."""
 
     def __init__(self, quiet: bool):
         self.shown = not quiet and sys.stderr.isatty()
+        self._line = ""
+        self._tables: tuple[Any, ...] = ()
+        # the line is part of what is drawn here, so that neither overwrites the other
+        self._stage = progress("", False if quiet else None, self._say if self.shown else None)
 
     def __enter__(self) -> live_table:
         if self.shown:
             from rich.console import Console
             from rich.live import Live
-            from rich.progress import Progress
 
             console = Console(stderr=True)
-            self._bar = Progress(console=console)
-            self._task = self._bar.add_task("", total=None)
-            self._live = Live(self._bar, console=console, transient=True, refresh_per_second=4)
+            self._live = Live(console=console, transient=True, auto_refresh=False)
             self._live.start()
+        self._stage.__enter__()
+        report(0.0, 1.0)  # all of it is what is done in the block
         return self
 
-    @property
-    def progress(self) -> Callable[[int, int | None, str], None] | None:
-        """The function that moves the bar; None if there is none."""
-        if not self.shown:
-            return None
-        return lambda done, total, text: self._bar.update(
-            self._task, completed=done, total=total, description=text
-        )
+    def _say(self, line: str) -> None:
+        self._line = line
+        self._draw()
 
-    def show(self, table: Any) -> None:
-        """Show a table below the bar, in place of the one before."""
+    def show(self, *tables: Any) -> None:
+        """Show tables below the line, in place of those before."""
+        self._tables = tables
         if self.shown:
-            from rich.console import Group
+            self._draw()
 
-            self._live.update(Group(self._bar, table))
+    @property
+    def width(self) -> int:
+        """Characters in a line of the terminal."""
+        return self._live.console.width
+
+    def _draw(self) -> None:
+        from rich.console import Group
+        from rich.text import Text
+
+        line = Text(self._line, no_wrap=True, overflow="ellipsis")
+        self._live.update(Group(line, *self._tables), refresh=True)
 
     @property
     def plain(self) -> bool:
         """Whether the terminal shows ASCII characters only."""
         return self.shown and not self._live.console.encoding.lower().startswith("utf")
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: Any) -> None:
+        self._stage.__exit__(*error)
         if self.shown:
             self._live.stop()

@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ordrec.cli.chosen_models import ClassOption, loaded, made_model, remember_class
 from ordrec.cli.options import (
     DataArgument,
     MemoryOption,
     ModelArgument,
     NoBarOption,
-    OfflineOption,
     TableOption,
-    check_kinds,
-    loaded,
     place_of,
     progress_bar,
-    ratings_of,
-    settings_of,
 )
 from ordrec.cli.outputs import OverwriteOption, check_output, table_writer
+from ordrec.cli.reading import PAIRS, USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, say_if_unused, with_side_data
 from ordrec.recommend.registry import storable_model_names
 
@@ -31,6 +28,7 @@ if TYPE_CHECKING:
 PAIRS_AT_A_TIME = 20_000
 
 
+@options_of_reading()
 def fit(
     data: DataArgument,
     output: Annotated[
@@ -42,7 +40,8 @@ def fit(
             "--model",
             "-m",
             metavar="NAME",
-            help=f"The model to fit: {', '.join(storable_model_names())}.",
+            help=f"The model to fit: {', '.join(storable_model_names())}; or one of your own, "
+            "package.module:Class.",
         ),
     ] = "recommender",
     settings: Annotated[
@@ -61,10 +60,10 @@ def fit(
             help="Fit to N users drawn at random; DATA is a folder of partitions.",
         ),
     ] = None,
+    reading: Reading = USUAL,
     items: ItemsOption = None,
     users: UsersOption = None,
     overwrite: OverwriteOption = False,
-    offline: OfflineOption = False,
     quiet: NoBarOption = False,
 ) -> None:
     """Fit a model to ratings and save it.
@@ -74,24 +73,22 @@ def fit(
     """
     from ordrec.errors import ArgumentError, OrdrecError
     from ordrec.persistence import save
-    from ordrec.ratings import Ratings
-    from ordrec.recommend import make_model
 
     check_output(output, "model", [place_of(data)], overwrite=overwrite)
-    parameters = settings_of(settings or [])
-    unfitted = make_model(model, **parameters)
-    if hasattr(unfitted, "get_params"):
-        check_kinds(parameters, make_model(model).get_params(deep=False))
+    unfitted = made_model(model, settings or [])
     if not hasattr(unfitted, "to_state"):
-        raise ArgumentError(f"model {model!r} cannot be saved: choose one that can")
+        raise ArgumentError(
+            f"model {model!r} cannot be saved: choose one that can"
+            + (", or give it to_state and from_state" if ":" in model else "")
+        )
+    if ":" in model:
+        remember_class(type(unfitted), model)
     if sample_users is None:
-        ratings = ratings_of(data, offline)
+        ratings = reading.ratings(data)
     else:
-        ratings = Ratings.scan(data).sample_users(sample_users)
-    ratings = with_side_data(ratings, users, items)
-    with progress_bar(quiet) as progress:
-        if progress:
-            progress(0, None, f"fitting {model} to {ratings.n_ratings:,} ratings")
+        ratings = reading.scan(data).sample_users(sample_users)
+    ratings = with_side_data(ratings, reading, users, items)
+    with progress_bar(quiet, f"fitting {model} to {ratings.n_ratings:,} ratings"):
         try:
             fitted = unfitted.fit(ratings)
         except (TypeError, ValueError) as error:
@@ -103,6 +100,7 @@ def fit(
     save(fitted, output)
 
 
+@options_of_reading(*PAIRS)
 def predict(
     model: ModelArgument,
     pairs: Annotated[
@@ -114,6 +112,8 @@ def predict(
         bool,
         typer.Option("--proba", help="Add the expected rating and the probability of each rating."),
     ] = False,
+    reading: Reading = USUAL,
+    own_class: ClassOption = None,
     max_memory: MemoryOption = None,
     overwrite: OverwriteOption = False,
     quiet: NoBarOption = False,
@@ -126,18 +126,17 @@ def predict(
     import pandas as pd
 
     from ordrec.errors import ArgumentError
-    from ordrec.recommend.pair_table import predict_pairs, read_pairs
+    from ordrec.recommend.pair_table import predict_pairs
 
     write = table_writer(output, "predictions", inputs=[model, pairs], overwrite=overwrite)
-    fitted = loaded(model, max_memory)
+    fitted = loaded(model, max_memory, own_class)
     if proba and not hasattr(fitted, "predict_proba"):
         raise ArgumentError(f"--proba: a {type(fitted).__name__} has no probabilities")
-    table = read_pairs(pairs, fitted)
+    table = reading.pairs(pairs, fitted)
     parts: list[pd.DataFrame] = []
     with progress_bar(quiet) as progress:
         for first in range(0, max(len(table), 1), PAIRS_AT_A_TIME):
             part = table.iloc[first : first + PAIRS_AT_A_TIME]
             parts.append(predict_pairs(fitted, part, proba=proba))
-            if progress:
-                progress(first + len(part), len(table), "predicting")
+            progress(first + len(part), len(table), "predicting")
     write(pd.concat(parts, ignore_index=True))

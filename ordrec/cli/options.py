@@ -1,17 +1,19 @@
-"""Arguments and helpers shared by the commands: reading, settings, progress, the console."""
+"""Arguments and helpers shared by the commands: settings, progress, the console."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordrec.progress import Stage, progress, report
+
 if TYPE_CHECKING:
     from ordrec.parallel import Engine
-    from ordrec.ratings import Ratings
 
 DataArgument = Annotated[
     str,
@@ -81,20 +83,6 @@ def engine_of(engine: str, scheduler: str | None) -> Engine:
     return Engine("dask", scheduler)
 
 
-def loaded(model: Path, max_memory: float | None) -> Any:
-    """Load a model file within a limit on memory, the usual one if None."""
-    from ordrec.persistence import load
-
-    return load(model) if max_memory is None else load(model, max_memory=max_memory)
-
-
-def ratings_of(data: str, offline: bool) -> Ratings:
-    """Load ratings by the name of a data set or by path."""
-    from ordrec.datasets import read_ratings
-
-    return read_ratings(data, offline=offline)
-
-
 def place_of(data: str) -> Path:
     """Return the file or folder that DATA stands for, whether or not it exists."""
     from ordrec.datasets import list_datasets
@@ -160,25 +148,9 @@ def console() -> Any:
     return Console(width=None if sys.stdout.isatty() else 160)
 
 
-class progress_bar:
-    """Context of a progress bar, which is shown on a terminal only."""
-
-    def __init__(self, quiet: bool):
-        self.shown = not quiet and sys.stderr.isatty()
-
-    def __enter__(self) -> Callable[[int, int | None, str], None] | None:
-        if not self.shown:
-            return None
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self.bar = Progress(console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task("", total=None)
-        self.bar.start()
-        return lambda done, total, text: self.bar.update(
-            self.task, completed=done, total=total, description=text
-        )
-
-    def __exit__(self, *_: object) -> None:
-        if self.shown:
-            self.bar.stop()
+@contextmanager
+def progress_bar(quiet: bool, name: str = "") -> Iterator[Stage]:
+    """Show how far the block has come, on a terminal only; yields what it reports to."""
+    with progress(name, verbose=False if quiet else None) as stage:
+        report(0.0, 1.0)  # all of it is what is done in the block
+        yield stage

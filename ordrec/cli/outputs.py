@@ -23,6 +23,7 @@ OverwriteOption = Annotated[
     ),
 ]
 
+DIGITS_TO_READ = 4
 START = 4096  # bytes from which an earlier output is recognised
 
 
@@ -34,7 +35,7 @@ def check_output(
     Parameters
     ----------
     path : Path
-    kind : {"model", "predictions", "lists", "reasons", "results", "report"}
+    kind : {"model", "predictions", "lists", "reasons", "similar items", "results", "report"}
         An existing file of this kind is replaced; any other only with ``overwrite``.
     inputs : iterable of paths
         What the command reads; names that are no files or folders are ignored. They are never
@@ -102,6 +103,9 @@ def table_writer(path: Path | None, kind: str, **about: Any) -> Callable[[Any], 
 
 
 def _print_csv(table: Any) -> None:
+    """Print a table as csv, with as many digits as one can read if somebody does."""
+    if sys.stdout.isatty():
+        table = table.round(DIGITS_TO_READ)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
     table.to_csv(sys.stdout, index=False, lineterminator="\n")
@@ -131,7 +135,7 @@ def _is_earlier_output(path: Path, kind: str) -> bool:
         return columns[-2:] == ["known_user", "known_item"]
     if kind == "lists":
         return columns[:3] == ["user", "place", "item"]
-    return columns[-1] == "contribution"
+    return columns[-1] == ("similarity" if kind == "similar items" else "contribution")
 
 
 def _is_model(path: Path) -> bool:

@@ -1,12 +1,13 @@
-"""``ordrec data partition`` and ``ordrec predict-all``: ratings that do not fit in memory."""
+"""``ordrec data partition``, ``fit-all`` and ``predict-all``: more ratings than fit in memory."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from ordrec.cli.chosen_models import ClassOption, loaded, made_model
 from ordrec.cli.options import (
     DataArgument,
     EngineOption,
@@ -14,36 +15,109 @@ from ordrec.cli.options import (
     MemoryOption,
     ModelArgument,
     NoBarOption,
-    OfflineOption,
     SchedulerOption,
     engine_of,
-    loaded,
     progress_bar,
-    ratings_of,
 )
+from ordrec.cli.outputs import OverwriteOption, check_output
+from ordrec.cli.reading import PAIRS, USUAL, Reading, options_of_reading
+from ordrec.cli.side_data import ItemsOption, UsersOption, read_side_table
+
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Ratings, from 'ordrec data partition'.")
+]
 
 
+@options_of_reading()
 def partition(
     data: DataArgument,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder.")],
     rows: Annotated[
         int, typer.Option("--rows", metavar="N", help="Approximate number of ratings per file.")
     ] = 1_000_000,
-    offline: OfflineOption = False,
+    reading: Reading = USUAL,
 ) -> None:
     """Write ratings as parquet files, each with all ratings of its users.
 
-    Such a folder can be larger than memory: 'ordrec fit FOLDER --sample-users N' and
-    'ordrec predict-all' read it file by file.
+    Such a folder can be larger than memory: 'ordrec fit-all', 'ordrec predict-all' and
+    'ordrec fit FOLDER --sample-users N' read it file by file.
     """
-    ratings_of(data, offline).to_partitions(folder, rows_per_part=rows)
+    reading.ratings(data).to_partitions(folder, rows_per_part=rows)
 
 
+def fit_all(
+    folder: FolderArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="File for the model.")
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter of the factors, such as rank=16. Can be repeated.",
+        ),
+    ] = None,
+    items: ItemsOption = None,
+    users: UsersOption = None,
+    blocks: Annotated[
+        Path | None,
+        typer.Option(
+            "--blocks",
+            metavar="FOLDER",
+            help="Where to keep blocks of users meanwhile; workers on other machines need access "
+            "to it. By default the system's folder for temporary files.",
+        ),
+    ] = None,
+    hold_out: Annotated[
+        float,
+        typer.Option(
+            "--hold-out",
+            metavar="SHARE",
+            help="Leave out the share of the ratings that 'ordrec predict-all' predicts.",
+        ),
+    ] = 0.0,
+    overwrite: OverwriteOption = False,
+    jobs: JobsOption = None,
+    engine: EngineOption = "auto",
+    scheduler: SchedulerOption = None,
+    quiet: NoBarOption = False,
+) -> None:
+    """Fit factors to all users of a folder of ratings, here or on a cluster.
+
+    The ratings are read block by block and never are in memory together. The model knows all
+    items; 'ordrec predict-all' brings in the users.
+    """
+    from ordrec.persistence import save
+    from ordrec.ratings import Ratings
+    from ordrec.recommend import HeldOut, fit_scan
+
+    check_output(output, "model", [folder], overwrite=overwrite)
+    model = made_model("factors", settings or [])
+    tables: dict[str, Any] = {
+        f"{kind}_table": read_side_table(path, kind, USUAL)
+        for kind, path in (("user", users), ("item", items))
+        if path is not None
+    }
+    on_workers = None if (engine, scheduler) == ("auto", None) else engine_of(engine, scheduler)
+    with progress_bar(quiet) as progress:
+        fitted = fit_scan(
+            model,
+            Ratings.scan(folder),
+            held_out=HeldOut(hold_out) if hold_out else None,
+            folder=blocks,
+            engine=on_workers,
+            n_jobs=jobs,
+            progress=progress,
+            **tables,
+        )
+    save(fitted, output)
+
+
+@options_of_reading(*PAIRS)
 def predict_all(
     model: ModelArgument,
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Ratings, from 'ordrec data partition'.")
-    ],
+    folder: FolderArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the predictions.")
     ],
@@ -59,6 +133,8 @@ def predict_all(
             help="Without --pairs: leave out and predict this share of the ratings.",
         ),
     ] = 0.1,
+    reading: Reading = USUAL,
+    own_class: ClassOption = None,
     max_memory: MemoryOption = None,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
@@ -72,16 +148,15 @@ def predict_all(
     from ordrec.errors import ArgumentError
     from ordrec.ratings import Ratings
     from ordrec.recommend import HeldOut, predict_scan
-    from ordrec.recommend.pair_table import read_pairs
 
     chosen_engine = engine_of(engine, scheduler)
-    fitted = loaded(model, max_memory)
+    fitted = loaded(model, max_memory, own_class)
     if not hasattr(fitted, "fold_in"):
         raise ArgumentError(
             f"a {type(fitted).__name__} cannot take in new users: fit one that can, "
             "such as --model factors"
         )
-    wanted = HeldOut(hold_out) if pairs is None else read_pairs(pairs, fitted)
+    wanted = HeldOut(hold_out) if pairs is None else reading.pairs(pairs, fitted)
     with progress_bar(quiet) as progress:
         found = predict_scan(
             fitted,

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordrec.cli.reading import Reading
+
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ordrec.ratings import Ratings
 
 ItemsOption = Annotated[
@@ -26,16 +30,20 @@ UsersOption = Annotated[
 ]
 
 
-def with_side_data(ratings: Ratings, users: Path | None, items: Path | None) -> Ratings:
-    """Add the tables in these files to ratings, and say on standard error what they hold."""
-    from ordrec.datasets import load_side_table
+def with_side_data(
+    ratings: Ratings, reading: Reading, users: Path | None, items: Path | None
+) -> Ratings:
+    """Add the tables in these files to ratings, and say on standard error what they hold.
+
+    A column of ids may be called as in the table of ratings.
+    """
     from ordrec.datasets.archives import prefix_errors
     from ordrec.features import SideEncoder
 
     for kind, path in (("user", users), ("item", items)):
         if path is None:
             continue
-        table = load_side_table(path)
+        table = read_side_table(path, kind, reading)
         with prefix_errors(str(path)):
             ratings = ratings.with_side_tables(**{f"{kind}_table": table})
         added = getattr(ratings, f"{kind}_table")
@@ -46,6 +54,17 @@ def with_side_data(ratings: Ratings, users: Path | None, items: Path | None) -> 
             file=sys.stderr,
         )
     return ratings
+
+
+def read_side_table(path: Path, kind: str, reading: Reading) -> pd.DataFrame:
+    """The table of users or items in a file, its column of ids called by the kind."""
+    from ordrec.datasets import load_side_table
+
+    table = load_side_table(path)
+    column = reading.user_col if kind == "user" else reading.item_col
+    if column in table and kind not in table:
+        table = table.rename(columns={column: kind})
+    return table
 
 
 def say_if_unused(fitted: Any, name: str) -> None:

@@ -34,6 +34,7 @@ MAX_MEMBERS = 100_000
 MAX_DEPTH = 3
 
 _TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+_SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
 _DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError,
            RuntimeError, NotImplementedError, ValueError)  # fmt: skip
 
@@ -173,6 +174,8 @@ def open_source(path: str | Path) -> Source:
         return Source(path, {p.relative_to(path).as_posix(): _opener(p) for p in files_below(path)})
     if not path.is_file():
         raise DatasetMissing(f"no such file or folder: {path}")
+    if path.suffix.lower() in _SPREADSHEETS:
+        raise DataError(f"{path}: is a spreadsheet: open it and save the sheet as csv")
     try:
         if path.name.lower().endswith(_TAR_ENDINGS):
             return _tar_source(path)

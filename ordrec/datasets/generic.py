@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Literal
 
 import pandas as pd
 
 from ordrec.datasets.archives import Source, open_source, prefix_errors
+from ordrec.datasets.separators import check_separator, header_of, separator_of
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Duplicates, Ratings, Scale
+from ordrec.ratings.columns import find_columns
 from ordrec.ratings.partitions import parquet_engine
 
-__all__ = ["load_ratings", "load_side_table"]
+__all__ = ["load_ratings", "load_side_table", "load_texts"]
+
+LONGEST_HEADER = 1 << 16  # bytes
+PARQUET_ERRORS = (OSError, ValueError, KeyError, NotImplementedError)
 
 
 def load_ratings(
@@ -24,8 +32,9 @@ def load_ratings(
     rating: str = "rating",
     timestamp: str | None = "timestamp",
     scale: Scale | Iterable[float] | None = None,
-    separator: str = ",",
+    separator: str | None = None,
     duplicates: Duplicates = "error",
+    ids: Literal["auto", "text"] = "auto",
     name: str | None = None,
 ) -> Ratings:
     """Load ratings from a csv (possibly gzipped) or parquet file with a header.
@@ -36,13 +45,19 @@ def load_ratings(
         The file, or a folder or archive that contains one such file.
     user, item, rating, timestamp : str
         Column names. A timestamp (seconds since 1970, or dates such as 2020-12-31) under its
-        default name may be absent. Other columns are ignored.
+        default name may be absent; users, items and ratings are also found under other usual
+        names, such as user_id, movieId and stars. Other columns are ignored, as are blanks around
+        ids.
     scale : Scale or iterable of float, optional
         The declared rating values; inferred from the data when omitted.
-    separator : str
-        The character between the fields of a csv.
+    separator : str, optional
+        The character between the fields of a csv; by default a comma, a semicolon, a tab or "|",
+        whichever cuts the header into most fields.
     duplicates : {"error", "last", "mean"}
         See `Ratings.from_frame`.
+    ids : {"auto", "text"}
+        Whether ids in a csv that are all digits become numbers, or stay texts with their leading
+        zeros.
 
     Examples
     --------
@@ -52,29 +67,31 @@ def load_ratings(
     >>> load_ratings(file, user="who", item="what", rating="stars", scale=range(1, 6))
     <Ratings mine: 2 users x 2 items, 3 ratings (75.00%), Scale(1..5 by 1) | █ ██|>
     """
-    if len(separator) != 1:
-        raise ArgumentError(f"separator must be one character, got {separator!r}")
+    check_separator(separator)
+    if ids not in ("auto", "text"):
+        raise ArgumentError(f'ids must be "auto" or "text", got {ids!r}')
     with open_source(path) as source:
         file = _only_table(source)
-        columns = [user, item, rating] + ([timestamp] if timestamp is not None else [])
-        frame = _read_table(source, file, separator, columns)
-        if timestamp is not None and timestamp in frame.columns:
-            times = _read_dates(frame[timestamp], source.place(file))
-            frame = frame.assign(**{timestamp: times})
         with prefix_errors(source.place(file)):
+            names, separator = _names(source, file, separator)
+            found = find_columns(pd.DataFrame(columns=names), user, item, rating, timestamp)
+        columns = [column for column in found if column is not None]
+        texts = found[:2] if ids == "text" else ()
+        frame = _without_blanks(_read_table(source, file, separator, columns, texts), found[:2])
+        with _naming_lines(source, file, len(frame)):
             return Ratings.from_frame(
-                frame,
-                user=user,
-                item=item,
-                rating=rating,
-                timestamp=timestamp,
+                _with_decimal_points(frame, found[2]) if separator != "," else frame,
+                user=found[0],
+                item=found[1],
+                rating=found[2],
+                timestamp=found[3],
                 scale=scale,
                 duplicates=duplicates,
                 name=name or source.stem,
             )
 
 
-def load_side_table(path: str | Path, *, separator: str = ",") -> pd.DataFrame:
+def load_side_table(path: str | Path, *, separator: str | None = None) -> pd.DataFrame:
     """Load a table that describes users or items, one per row, with a column of ids.
 
     It can be given to `Ratings.from_frame` or `Ratings.with_side_tables`.
@@ -84,8 +101,8 @@ def load_side_table(path: str | Path, *, separator: str = ",") -> pd.DataFrame:
     path : path
         A csv (possibly gzipped) or parquet file with a header, or a folder or archive that
         contains one such file.
-    separator : str
-        The character between the fields of a csv.
+    separator : str, optional
+        The character between the fields of a csv; found by itself if omitted.
 
     Examples
     --------
@@ -95,11 +112,25 @@ def load_side_table(path: str | Path, *, separator: str = ",") -> pd.DataFrame:
     >>> load_side_table(file)["price"].tolist()
     [2.5, nan]
     """
+    check_separator(separator)
     with open_source(path) as source:
-        table = _read_table(source, _only_table(source), separator, None)
+        file = _only_table(source)
+        with prefix_errors(source.place(file)):
+            _, separator = _names(source, file, separator)
+        table = _read_table(source, file, separator)
         if not len(table):
             raise DataError(f"{source.path}: the table has no rows")
         return table
+
+
+def load_texts(path: str | Path, *, separator: str | None = None) -> pd.DataFrame:
+    """Load all columns of a csv file with a header as texts, empty ones as ""."""
+    check_separator(separator)
+    with open_source(path) as source:
+        file = _only_table(source)
+        with prefix_errors(source.place(file)):
+            _, separator = _names(source, file, separator)
+        return _read_csv(source, file, separator, dtype=str, keep_default_na=False)
 
 
 def _only_table(source: Source) -> str:
@@ -111,22 +142,90 @@ def _only_table(source: Source) -> str:
     return files[0]
 
 
+def _names(source: Source, member: str, separator: str | None) -> tuple[list[str], str]:
+    """The names of the columns of a csv or parquet file, and the separator of a csv."""
+    if member.lower().endswith(".parquet"):
+        return _parquet_names(source, member), separator or ","
+    with source.open(member) as stream:
+        start = stream.readline(LONGEST_HEADER)
+    if len(start) == LONGEST_HEADER:  # hardly a header: pandas says what it is
+        return list(_read_csv(source, member, separator or ",").columns), separator or ","
+    line = start.decode("utf-8-sig", "replace").rstrip("\r\n")
+    if not line:
+        raise DataError("not a csv table: its first line is empty")
+    separator = separator or separator_of(line)
+    names = header_of(line, separator)
+    if len(names) > 2 and all(map(_is_number, names)):
+        raise DataError(
+            f"the first line, {line[:60]!r}, holds numbers and no names: put a line with the names "
+            f"of the columns before it, such as {separator.join(('user', 'item', 'rating'))!r}"
+        )
+    return names, separator
+
+
+@contextmanager
+def _naming_lines(source: Source, member: str, n_rows: int) -> Iterator[None]:
+    """Put the file in front of errors, and the line if the error is about a row of a csv."""
+    try:
+        yield
+    except DataError as error:
+        place = source.place(member)
+        row = re.match(r"row (\d+)\b", str(error))
+        if row and not member.lower().endswith(".parquet"):
+            with source.open(member) as stream:
+                n_lines = sum(1 for line in stream)
+            if n_lines == n_rows + 1:  # no empty lines, and no fields of several lines
+                place = f"{place}, line {int(row[1]) + 2}"
+        raise DataError(f"{place}: {error}") from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _without_blanks(frame: pd.DataFrame, ids: Iterable[str]) -> pd.DataFrame:
+    """The table without blanks around ids, which would make two of "tea" and "tea "."""
+    for name in ids:
+        column = frame[name]
+        if isinstance(column, pd.Series) and not pd.api.types.is_numeric_dtype(column):
+            texts = column.map(lambda key: key.strip() if isinstance(key, str) else key)
+            frame = frame.assign(**{name: texts.mask(texts == "")})
+    return frame
+
+
+def _with_decimal_points(frame: pd.DataFrame, rating: str) -> pd.DataFrame:
+    """The table with ratings such as "4,5" as numbers, where commas do not separate fields."""
+    column = frame[rating]
+    if pd.api.types.is_numeric_dtype(column):
+        return frame
+    return frame.assign(**{rating: column.astype(str).str.replace(",", ".").where(column.notna())})
+
+
 def _read_table(
-    source: Source, member: str, separator: str, columns: list[str] | None
+    source: Source,
+    member: str,
+    separator: str,
+    columns: list[str] | None = None,
+    texts: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """These columns, where present, of a csv or parquet file; all without ``columns``."""
+    """These columns of a csv or parquet file, all by default; ``texts`` are not made numbers."""
     if member.lower().endswith(".parquet"):
         return _read_parquet(source, member, columns)
-    frame = _read_csv(source, member, separator)
-    present = [column for column in columns or () if column in frame.columns]
-    return frame[present] if present and len(present) == len(columns or ()) else frame
+    frame = _read_csv(source, member, separator, dtype=dict.fromkeys(texts, str))
+    return frame if columns is None else frame[columns]
 
 
-def _read_csv(source: Source, member: str, separator: str) -> pd.DataFrame:
+def _read_csv(source: Source, member: str, separator: str, **options: Any) -> pd.DataFrame:
     place = source.place(member)
     try:
         with source.open(member) as stream:
-            frame = pd.read_csv(stream, sep=separator, encoding="utf-8-sig", low_memory=False)
+            frame = pd.read_csv(
+                stream, sep=separator, encoding="utf-8-sig", low_memory=False, **options
+            )
     except UnicodeDecodeError as error:
         raise DataError(f"{place}: not UTF-8 ({error.reason}): convert the file") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OverflowError) as error:
@@ -138,32 +237,27 @@ def _read_csv(source: Source, member: str, separator: str) -> pd.DataFrame:
     return frame
 
 
-def _read_dates(column: pd.Series, place: str) -> pd.Series:
-    """Parse times written as text (ISO 8601); numbers stay as they are."""
-    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
-        return column
-    try:
-        times = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
-    except (ValueError, OverflowError, TypeError) as error:
-        raise DataError(f"{place}: unreadable times ({error})") from None
-    bad = times.isna()
-    if bad.any():
-        raise DataError(
-            f"{place}: row {column.index[bad][0]}: {column.name} {column[bad].iloc[0]!r} is "
-            "neither seconds since 1970 nor a date like 2020-12-31"
-        )
-    return times
+def _parquet_names(source: Source, member: str) -> list[str]:
+    return _parquet_file(source, member).schema_arrow.names
 
 
 def _read_parquet(source: Source, member: str, columns: list[str] | None) -> pd.DataFrame:
-    place = source.place(member)
-    _, parquet = parquet_engine(place)
+    file = _parquet_file(source, member)
     try:
-        file = parquet.ParquetFile(io.BytesIO(source.read(member)))
-        names = file.schema_arrow.names
-        present = names if columns is None else [column for column in columns if column in names]
-        return file.read(columns=present).to_pandas()
-    except (OSError, ValueError, KeyError, NotImplementedError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{place}: not a parquet table ({str(error)[:200]})") from None
+        return file.read(columns=columns).to_pandas()
+    except PARQUET_ERRORS as error:
+        raise _not_parquet(source, member, error) from None
+
+
+def _parquet_file(source: Source, member: str) -> Any:
+    _, parquet = parquet_engine(source.place(member))
+    try:
+        return parquet.ParquetFile(io.BytesIO(source.read(member)))
+    except PARQUET_ERRORS as error:
+        raise _not_parquet(source, member, error) from None
+
+
+def _not_parquet(source: Source, member: str, error: Exception) -> DataError:
+    if isinstance(error, DataError):
+        return error
+    return DataError(f"{source.place(member)}: not a parquet table ({str(error)[:200]})")

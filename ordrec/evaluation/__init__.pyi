@@ -43,3 +43,6 @@ from .splits.ratings import UserTime as UserTime
 from .splits.ratings import split_from_name as split_from_name
 from .splits.rows import StratifiedHoldOut as StratifiedHoldOut
 from .splits.rows import StratifiedKFold as StratifiedKFold
+from .tuning.model import TunedModel as TunedModel
+from .tuning.model import tune_model as tune_model
+from .tuning.spaces import Between as Between

@@ -22,7 +22,10 @@ from ordrec.evaluation.significance.against_best import against_best
 from ordrec.evaluation.splits.base import Split, Splitter
 from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.parallel import Engine, run
+from ordrec.progress import progress as showing
+from ordrec.progress import report
 from ordrec.ratings import Ratings
+from ordrec.ratings.frames import as_ratings
 
 __all__ = ["EvaluationInterrupted", "evaluate"]
 
@@ -38,7 +41,7 @@ class EvaluationInterrupted(KeyboardInterrupt):
 
 
 def evaluate(
-    ratings: Ratings,
+    ratings: Ratings | pd.DataFrame,
     models: str | Iterable[Any] | Mapping[str, Any],
     split: str | Splitter = "holdout:0.2",
     *,
@@ -47,6 +50,7 @@ def evaluate(
     candidates: Literal["catalogue", "rated"] = "catalogue",
     ranking_users: int | Literal["auto", "all"] = "auto",
     like: float | None = None,
+    times: Literal["unknown", "known"] = "unknown",
     cold_users: int = 0,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -57,12 +61,14 @@ def evaluate(
     store: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     finished: Callable[[EvaluationResult], Any] | None = None,
+    verbose: bool | None = None,
 ) -> EvaluationResult:
     """Fit models on the training part of each fold and measure them on the test part.
 
     Parameters
     ----------
-    ratings : Ratings
+    ratings : Ratings or DataFrame
+        A frame is read as by `Ratings.from_frame`.
     models : str, iterable or mapping
         Names for `ordrec.recommend.make_model`, or unfitted models (each fold fits a copy);
         the keys of a mapping name the models in the result.
@@ -90,6 +96,10 @@ def evaluate(
         The lowest rating that counts as liked, and as relevant for ``precision``, ``recall``,
         ``map``, ``mrr`` and ``hit_rate``. By default liked ratings are those in the top fifth of
         the scale, and relevant ones those in its top quarter (both from 4 stars of 5 on).
+    times : {"unknown", "known"}
+        Whether models that can use it are given the time of each test rating. By default they are
+        not, as nobody knows beforehand when a rating will be given; the times of the training
+        ratings are there in any case.
     cold_users : int
         A user with at most this many training ratings, including those given for fold-in,
         counts as cold. Where a test part has such users, warm and cold users are also
@@ -105,7 +115,8 @@ def evaluate(
     n_resamples : int
         Number of draws of users for intervals and tests; 0 for none.
     keep_distributions : bool
-        Whether predicted distributions are kept, for reliability diagrams.
+        Whether predicted distributions are kept, for reliability diagrams, and what is predicted
+        for five users, for a report.
     on_error : {"record", "raise"}
         Whether the error of a model that fails is recorded while the others go on, or its
         exception is raised.
@@ -117,6 +128,8 @@ def evaluate(
     finished : callable, optional
         Called with the result so far, without intervals and tests, whenever a model is done with a
         fold.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Returns
     -------
@@ -132,8 +145,8 @@ def evaluate(
     Where the split holds out whole users and gives some of their ratings, a model with
     ``fold_in`` is fitted without those users and then folds them in; any other model is
     fitted on the training and the given ratings together. The column ``given`` says which.
-    A model whose method has a parameter ``timestamps`` receives the times of the test ratings,
-    where they are known.
+    With ``times="known"``, a model whose method has a parameter ``timestamps`` receives the times
+    of the test ratings.
 
     A model with ``predict_proba`` and ``scores_block``, such as `Recommender`, is measured on
     ratings by its distributions and on the catalogue by its scores. Where only the test items are
@@ -147,6 +160,7 @@ def evaluate(
     >>> sorted(result.frame["model"].unique())
     ['bias', 'mean']
     """
+    ratings = as_ratings(ratings)
     named = _named_models(models, seed)
     if like is not None and not like <= ratings.scale.high:
         raise ArgumentError(
@@ -154,7 +168,7 @@ def evaluate(
         )
     measures = [measure_from_name(name, like=like) for name in dict.fromkeys(metrics)]
     protocol = Protocol(
-        measures, decision, candidates, ranking_users, cold_users, keep_distributions, seed
+        measures, decision, candidates, ranking_users, cold_users, keep_distributions, seed, times
     )
     splitter = split_from_name(split, seed=seed) if isinstance(split, str) else split
     manifest = circumstances() | {
@@ -164,6 +178,7 @@ def evaluate(
         "split": repr(splitter),
         "decision": decision,
         "liked": "top fifth of the scale" if like is None else f"from {like:g} on",
+        "times": _about_times(ratings, times),
         "cold users": f"at most {cold_users} training ratings",
         "seed": seed,
     }
@@ -171,17 +186,25 @@ def evaluate(
     if store is not None:
         options = {"metrics": [measure.name for measure in measures], "candidates": candidates,
                    "ranking_users": ranking_users, "distributions": keep_distributions}  # fmt: skip
-        about = ("data", "split", "decision", "liked", "cold users", "seed")
+        about = ("data", "split", "decision", "liked", "times", "cold users", "seed")
         identity = options | {key: manifest[key] for key in about} | {"ordrec": __version__}
         kept = FinishedFolds(store, identity, named, (ratings.user_table, ratings.item_table))
     work = _Work(ratings, named, splitter, protocol, on_error, manifest, progress, finished, kept)
-    interrupted = work.measure(engine, n_jobs)
+    with showing("evaluate", verbose):
+        interrupted = work.measure(engine, n_jobs)
     if not any(fold.rows or fold.error for fold in work.measured.values()):
         raise protocol.none_applies(named)
     result = work.result(n_resamples)
     if interrupted:
         raise EvaluationInterrupted(result)
     return result
+
+
+def _about_times(ratings: Ratings, times: str) -> str:
+    """What models know of the times of the test ratings."""
+    if ratings.timestamps is None:
+        return "the ratings have none"
+    return f"those of the test ratings are {times} to the models"
 
 
 @dataclass
@@ -246,6 +269,7 @@ class _Work:
                 yield name, model, fold
 
     def _tell(self, text: str) -> None:
+        report(len(self.measured), self.total, text)
         if self.progress is not None:
             self.progress(len(self.measured), self.total, text)
 
@@ -265,6 +289,7 @@ class _Work:
             _failures_frame(measured, data),
             manifest,
             _joined_distributions(measured),
+            {fold.model: fold.examples for fold in reversed(measured) if fold.examples},
         )
 
 

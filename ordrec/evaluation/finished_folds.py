@@ -17,6 +17,7 @@ import joblib
 import numpy as np
 
 from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.evaluation.example_users import ExampleUser
 from ordrec.evaluation.measurement import FoldMeasurement
 from ordrec.evaluation.metrics.outcome import UserSums
 from ordrec.files import make_folder
@@ -119,6 +120,7 @@ def _state(fold: FoldMeasurement) -> tuple[dict[str, np.ndarray], dict[str, Any]
         "fold": fold.fold,
         "rows": rows,
         "sums": [[*key, bool(sums.root)] for key, sums in fold.sums.items()],
+        "examples": [user.to_json() for user in fold.examples],
     }
 
 
@@ -134,4 +136,7 @@ def _restored(arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> Fol
         for row in about["rows"]
     ]
     kept = (arrays["levels"], arrays["p"]) if "p" in arrays else None
-    return FoldMeasurement(about["model"], about["split"], about["fold"], rows, sums, kept)
+    examples = [ExampleUser.from_json(user) for user in about["examples"]]
+    return FoldMeasurement(
+        about["model"], about["split"], about["fold"], rows, sums, kept, examples=examples
+    )

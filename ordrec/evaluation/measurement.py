@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,7 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ordrec.errors import ArgumentError, DataError
+from ordrec.evaluation.example_users import ExampleUser, example_users
 from ordrec.evaluation.full_catalogue import (
+    CatalogueScores,
     catalogue_ranking,
     pick_lists,
     ranked_users,
@@ -22,6 +23,7 @@ from ordrec.evaluation.metrics.measures import ListMeasure, Measure, Outcome, Us
 from ordrec.evaluation.metrics.outcome import TopLists
 from ordrec.evaluation.splits.base import Split
 from ordrec.ordinal.decisions import decide
+from ordrec.progress import work_clock
 from ordrec.recommend.registry import make_model
 
 __all__ = ["FoldMeasurement", "Protocol", "measurable_model", "measure_fold"]
@@ -40,6 +42,7 @@ class Protocol:
     cold_users: int = 0
     keep_distributions: bool = False
     seed: int = 0
+    times: str = "unknown"
 
     def __post_init__(self) -> None:
         if not self.measures:
@@ -58,6 +61,8 @@ class Protocol:
             raise ArgumentError(
                 f'ranking_users must be "auto", "all" or a number, got {self.ranking_users!r}'
             )
+        if self.times not in ("unknown", "known"):
+            raise ArgumentError(f'times must be "unknown" or "known", got {self.times!r}')
         if self.cold_users < 0:
             raise ArgumentError(f"cold_users must not be negative, got {self.cold_users}")
 
@@ -109,6 +114,7 @@ class FoldMeasurement:
     sums: dict[Key, UserSums] = field(default_factory=dict)
     distributions: tuple[np.ndarray, np.ndarray] | None = None
     error: str = ""
+    examples: list[ExampleUser] = field(default_factory=list)
 
 
 def measurable_model(name: str, model: Any, seed: int) -> Any:
@@ -127,6 +133,8 @@ def measurable_model(name: str, model: Any, seed: int) -> Any:
             model = make_model(model, random_state=seed)
         except ArgumentError:  # it has no random_state
             model = make_model(model)
+    if isinstance(model, type):
+        raise ArgumentError(f"model {name!r} is a class: make a model of it with ()")
     if not hasattr(model, "predict") and not hasattr(model, "scores"):
         raise ArgumentError(
             f"model {name!r} has neither predict(users, items) nor scores(users, items)"
@@ -152,11 +160,11 @@ def measure_fold(
 
 
 def _measured(name: str, model: Any, split: Split, protocol: Protocol) -> FoldMeasurement:
-    start = time.perf_counter()
+    start = work_clock()
     model, given = _fitted(model, split)
-    fitted = time.perf_counter()
+    fitted = work_clock()
     outcome = _outcome(name, model, split, protocol)
-    predicted = time.perf_counter()
+    predicted = work_clock()
     about = {
         "model": name,
         "split": split.name,
@@ -188,10 +196,14 @@ def _measured(name: str, model: Any, split: Split, protocol: Protocol) -> FoldMe
                 found = measure.user_sums(part, average, decision)
                 if found is not None:
                     sums[users, measure.name, average] = found
-    kept = None
-    if protocol.keep_distributions and outcome.probabilities is not None:
-        kept = split.test.levels, outcome.probabilities
-    return FoldMeasurement(name, split.name, split.fold, rows, sums, kept)
+    if not protocol.keep_distributions:
+        return FoldMeasurement(name, split.name, split.fold, rows, sums)
+    p, expected = outcome.probabilities, outcome.ratings
+    if p is not None:
+        expected = p @ split.test.scale.values
+    examples = example_users(split, expected, _catalogue_scores(name, model, split, protocol))
+    kept = None if p is None else (split.test.levels, p)
+    return FoldMeasurement(name, split.name, split.fold, rows, sums, kept, examples=examples)
 
 
 def _fitted(model: Any, split: Split) -> tuple[Any, str]:
@@ -221,21 +233,14 @@ def _outcome(name: str, model: Any, split: Split, protocol: Protocol) -> Outcome
     users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
     method, kind = _method_of(model)
     row_shape = (scale.n_ranks,) if kind == "probabilities" else ()
-    dated = "timestamps" in inspect.signature(method).parameters and test.timestamps is not None
-    times = {"timestamps": test.timestamps} if dated else {}
+    told = protocol.times == "known" and test.timestamps is not None
+    takes = "timestamps" in inspect.signature(method).parameters
+    times = {"timestamps": test.timestamps} if told and takes else {}
     predictions = {kind: _predictions(name, method, users, items, row_shape, **times)}
     if not protocol.ranks_catalogue:
         return Outcome(test, **predictions)  # type: ignore[arg-type]
-
-    def score(users: Any, items: Any) -> np.ndarray:
-        values = _predictions(name, method, users, items, row_shape)
-        return decide(values, protocol.ranking_decision, scale.values) if row_shape else values
-
-    in_blocks = hasattr(model, "scores_block")
-    if in_blocks:
-        scores = scores_from_blocks(name, model, split)
-    else:
-        scores = scores_from_pairs(score, split)
+    scores = _catalogue_scores(name, model, split, protocol)
+    in_blocks = scores.in_blocks
     ranked = ranked_users(split, protocol.ranking_users, protocol.seed, in_blocks=in_blocks)
     ranking = catalogue_ranking(scores, split, ranked, list_length=protocol.list_length)
     lists = None
@@ -248,6 +253,21 @@ def _outcome(name: str, model: Any, split: Split, protocol: Protocol) -> Outcome
         ranked_by_scores=in_blocks or kind == "scores",
         lists=lists,
     )
+
+
+def _catalogue_scores(name: str, model: Any, split: Split, protocol: Protocol) -> CatalogueScores:
+    """Return the scores by which a fitted model ranks the catalogue."""
+    if hasattr(model, "scores_block"):
+        return scores_from_blocks(name, model, split)
+    scale = split.test.scale
+    method, kind = _method_of(model)
+    row_shape = (scale.n_ranks,) if kind == "probabilities" else ()
+
+    def score(users: Any, items: Any) -> np.ndarray:
+        values = _predictions(name, method, users, items, row_shape)
+        return decide(values, protocol.ranking_decision, scale.values) if row_shape else values
+
+    return scores_from_pairs(score, split)
 
 
 def _method_of(model: Any) -> tuple[Callable[..., Any], str]:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
+from ordrec.evaluation.drawing import interval_chart
+from ordrec.evaluation.example_users import ExampleUser
+from ordrec.evaluation.latex import latex_table
 from ordrec.evaluation.significance.against_best import COLUMNS as COMPARISON_COLUMNS
+from ordrec.evaluation.summary_table import SummaryTable
 from ordrec.evaluation.tidy_result import TidyResult
 from ordrec.files import write_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["COLUMNS", "EvaluationResult", "Standing"]
 
@@ -69,6 +77,8 @@ class EvaluationResult(TidyResult):
     distributions : dict of str
         Levels and predicted distributions of the test ratings, for each model that has them, if
         ``keep_distributions`` was set.
+    examples : dict of str
+        Five users as each model sees them, in its first fold (`ExampleUser`), likewise.
     """
 
     frame: pd.DataFrame
@@ -82,6 +92,16 @@ class EvaluationResult(TidyResult):
     failures: pd.DataFrame = field(default_factory=pd.DataFrame)
     manifest: dict[str, Any] = field(default_factory=dict)
     distributions: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    examples: dict[str, list[ExampleUser]] = field(default_factory=dict)
+
+    @property
+    def times(self) -> str:
+        """Whether models saw the times of the test ratings, "known" or "unknown"; "none" without.
+
+        Results of earlier versions, which do not say, have "none" too.
+        """
+        about = str(self.manifest.get("times", "")).split()
+        return next((word for word in ("known", "unknown") if word in about), "none")
 
     @property
     def user_groups(self) -> list[str]:
@@ -92,7 +112,8 @@ class EvaluationResult(TidyResult):
         """Return means over the folds: one row per model, one column per metric, and seconds.
 
         A metric without the requested average appears with the one it has (see `averages`).
-        Values are NaN where a metric does not apply to a model, or the model failed.
+        Values are NaN where a metric does not apply to a model, or the model failed. Printed, the
+        table fits a terminal of 80 columns.
         """
         averages = self.averages(average)
         shown = self._shown(averages, users)
@@ -100,7 +121,7 @@ class EvaluationResult(TidyResult):
         table = means.unstack().reindex(index=list(self.models), columns=list(averages))
         table = table.join(self._mean_seconds(["model"]))
         table.columns.name = None
-        return table
+        return SummaryTable(table)
 
     def averages(self, average: str = "micro") -> dict[str, str]:
         """Return the average that `summary` shows for each metric."""
@@ -124,6 +145,24 @@ class EvaluationResult(TidyResult):
         found = zip(half.tolist(), tied.tolist(), strict=True)
         return {key: Standing(*each) for key, each in zip(keys, found, strict=True)}
 
+    def intervals(self, average: str = "micro", users: str = "all") -> pd.DataFrame:
+        """Return the values of `summary`, one row each, with their intervals and verdicts.
+
+        Returns
+        -------
+        DataFrame
+            ``metric``, ``model``, ``value``, ``low``, ``high`` and ``verdict`` ("best", "tied",
+            "worse"); the last three are empty where nothing was tested.
+        """
+        averages = self.averages(average)
+        means = self.summary(average, users)[list(averages)].rename_axis("model").reset_index()
+        values = means.melt("model", var_name="metric", value_name="value").dropna()
+        tested = self.comparison[self.comparison["users"] == users]
+        tested = tested[tested["average"] == tested["metric"].map(averages)]
+        columns = ["metric", "model", "low", "high", "verdict"]
+        joined = values.merge(tested[columns], how="left", on=["metric", "model"])
+        return joined.astype({"low": float, "high": float}).fillna({"verdict": ""})
+
     def caption(self, average: str = "micro", users: str = "all") -> str:
         """Return a text about `summary`: data, split, cold counts, decisions, averages."""
         if self.frame.empty:
@@ -145,6 +184,8 @@ class EvaluationResult(TidyResult):
             text += f" Decision {self.decision!r}: {by_decision}."
         if (self.frame["decision"] == "point").any():
             text += " Models without probabilities: their number, rounded where a rank is needed."
+        if self.times != "none":
+            text += f" Times: {self.manifest['times']}."
         ranked = self.frame[self.frame["candidates"] == "catalogue"]
         if len(ranked):
             macro = ranked[ranked["average"] == "macro"]
@@ -168,6 +209,87 @@ class EvaluationResult(TidyResult):
             "two-sided, 5 %, Holm's steps over the models)."
         )
 
+    def to_latex(
+        self,
+        average: str = "micro",
+        users: str = "all",
+        *,
+        metrics: Iterable[str] | None = None,
+        digits: int = 3,
+        caption: str = "",
+        label: str = "",
+    ) -> str:
+        r"""Return a table for a paper, with half intervals, the best in bold, and marks.
+
+        Parameters
+        ----------
+        average, users : str
+            As in `summary`.
+        metrics : iterable of str, optional
+            Which metrics to show, in this order; all by default.
+        digits : int
+            Behind the decimal point.
+        caption, label : str
+            With either, the tabular stands in a table whose caption also explains the signs.
+
+        Returns
+        -------
+        str
+            LaTeX for the package booktabs. A dagger marks values that are not significantly worse
+            than the best.
+
+        Examples
+        --------
+        >>> from ordrec.datasets import synthetic_ratings
+        >>> from ordrec.evaluation import evaluate
+        >>> ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=0)
+        >>> result = evaluate(ratings, ["mean", "bias"], metrics=["rmse", "fcp"])
+        >>> print(result.to_latex(metrics=["rmse"]).splitlines()[3])
+        model & rmse $\downarrow$ \\
+        """
+        shown = self.summary(average, users)[self._chosen(metrics)].dropna(axis=1, how="all")
+        standings = self.standings(average, users)
+        return latex_table(shown, standings, digits=digits, caption=caption, label=label)
+
+    def plot(
+        self,
+        average: str = "micro",
+        users: str = "all",
+        *,
+        metrics: Iterable[str] | None = None,
+    ) -> Figure:
+        """Draw a panel per metric: a dot per model with its 95 % interval, the best on top.
+
+        Parameters
+        ----------
+        average, users : str
+            As in `summary`.
+        metrics : iterable of str, optional
+            Which metrics to show, in this order; all by default.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A notebook shows it; ``figure.savefig("result.pdf")`` writes it. Blue is the best,
+            turquoise not significantly worse, grey significantly worse or not tested.
+        """
+        chosen = self._chosen(metrics)
+        values = self.intervals(average, users)
+        values = values[values["metric"].isin(chosen)]
+        order = values["metric"].map(chosen.index)
+        return interval_chart(values.loc[order.sort_values(kind="stable").index])
+
+    def _chosen(self, metrics: Iterable[str] | None) -> list[str]:
+        """The metrics that were asked for, which must have been measured."""
+        measured = list(self.averages())
+        chosen = measured if metrics is None else list(metrics)
+        for metric in chosen:
+            if metric not in measured:
+                raise ArgumentError(
+                    f"{metric!r} was not measured: choose from {', '.join(measured)}"
+                )
+        return chosen
+
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write the frame, completely or not at all, and return the path."""
         return write_text(path, self.frame.to_csv(index=False))
@@ -181,6 +303,7 @@ class EvaluationResult(TidyResult):
             "ordrec": __version__,
             "split": self.split,
             "decision": self.decision,
+            "times": self.times,
             "seed": self.seed,
             "models": self.models,
             "circumstances": self.manifest,
@@ -199,7 +322,7 @@ class EvaluationResult(TidyResult):
         return chosen[chosen["average"] == chosen["metric"].map(averages)]
 
     def __repr__(self) -> str:
-        return f"<EvaluationResult {self.caption()}\n{self.summary().round(4).to_string()}>"
+        return f"<EvaluationResult {self.caption()}\n{self.summary()}>"
 
 
 def _listed(groups: dict[str, str]) -> str:

@@ -38,13 +38,13 @@ from ordrec.evaluation.experiment.manifest import circumstances
 from ordrec.evaluation.experiment.result import ExperimentResult
 from ordrec.experiments.published import in_words, published_section
 from ordrec.files import make_folder, write_text
+from ordrec.progress import progress
 from ordrec.report.html import FigureSection, Report, TableSection, experiment_report
 
 __all__ = [
     "Pipeline",
     "Reproduction",
     "among",
-    "announce",
     "data_folder",
     "list_pipelines",
     "main",
@@ -200,9 +200,10 @@ def reproduce(
     target = _results_folder(out or Path("reproduced") / (f"{name}-quick" if quick else name))
     echo(f"{pipeline.title} ({pipeline.source})")
     echo("a quick run: under a minute" if quick else f"the whole run takes {pipeline.time}")
-    found = pipeline.load().run(
-        data=folder, trials=trials, jobs=jobs, quick=quick, out=target, **options
-    )
+    with progress(name):
+        found = pipeline.load().run(
+            data=folder, trials=trials, jobs=jobs, quick=quick, out=target, **options
+        )
     found.findings += in_words(published_csv("in_words").with_suffix(".toml"), name)
     for line in _printed(found):
         echo(line)
@@ -269,13 +270,6 @@ def among(asked: Sequence[str], known: Sequence[str], what: str = "data set") ->
         if name not in known:
             raise ArgumentError(f"no {what} is called {name!r}: there are {', '.join(known)}")
     return list(dict.fromkeys(asked))
-
-
-def announce(done: int, total: int, text: str) -> None:
-    """Print the progress of an experiment, on a terminal only."""
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        print(f"\r{done} of {total} {text[:60]:<60}", end=end, file=sys.stderr, flush=True)
 
 
 def _results_folder(folder: str | Path) -> Path:

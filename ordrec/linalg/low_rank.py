@@ -10,8 +10,7 @@ Equations here
     (Z Z' + W^-1)^-1 = W - W Z C^-1 Z' W,  C = I + Z' W Z               (L4) Woodbury
 
 (L3) is Chen, Epperly, Tropp and Webber, "Randomly pivoted Cholesky", CPAM 78 (2025): as good as
-any choice up to a small factor, where the largest rest would pick outliers first. The systems of
-`ordrec.ordinal.svor.gram` are (L4) too, in compiled code.
+any choice up to a small factor, where the largest rest would pick outliers first.
 """
 
 from __future__ import annotations

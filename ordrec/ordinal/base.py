@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, ClassVar, TypeVar, cast
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -24,15 +23,23 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ordrec.errors import DataError
 from ordrec.kernels import Gaussian, Kernel, Precomputed, kernel_for
 from ordrec.kernels.landmarks import Landmarks
+from ordrec.ordinal.files.state import restore_estimator, state_of_estimator
 from ordrec.ordinal.gram_size import check_gram_size
+from ordrec.ordinal.labels import categories_of, class_weighted, ordered_classes
+from ordrec.ordinal.scaling import Standardisation, scaling_for
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.thresholds.link import fit_link
 from ordrec.ordinal.thresholds.order import ranks_between
-from ordrec.parallel import blas_for, one_blas_thread
+from ordrec.parallel import one_blas_thread
+from ordrec.progress import shows_progress
 
-__all__ = ["KernelMixin", "OrdinalClassifier", "ProximityModel", "ThresholdModel", "sharing_cores"]
-
-Fit = TypeVar("Fit", bound=Callable[..., Any])
+__all__ = [
+    "CalibratedModel",
+    "KernelMixin",
+    "OrdinalClassifier",
+    "ProximityModel",
+    "ThresholdModel",
+]
 
 LINK_FOLDS = 5
 BLOCK_ENTRIES = 2**22  # entries of a kernel matrix that are computed at a time
@@ -44,19 +51,33 @@ SHORT = 100.0  # Gaussian widths up to which single precision resolves coordinat
 class OrdinalClassifier(ClassifierMixin, BaseEstimator):
     """Base of all ordinal estimators: validates the input and maps ranks to labels.
 
-    Subclasses have a parameter ``classes``.
+    Subclasses have a parameter ``classes``; those that take weights also ``class_weight``, and
+    those whose fit may take long ``verbose``. A fit is a stage of `ordrec.progress`.
     """
 
     classes: Any
+    class_weight: Any = None
+    verbose: bool | None = None
+    # What a file contains, see `ordrec.ordinal.files.state`.
+    stored: ClassVar[dict[str, str]] = {}
+    stores_rows: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make ``fit`` a stage of progress."""
+        super().__init_subclass__(**options)
+        if "fit" in cls.__dict__:
+            cls.fit = shows_progress(cls.__dict__["fit"])  # type: ignore[attr-defined]
 
     def _validate_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, dtype: Any = np.float64
     ) -> tuple[Any, np.ndarray, np.ndarray]:
         """Checked X, zero-based ranks and weights; sets ``classes_`` and ``n_features_in_``."""
+        declared = categories_of(y) if self.classes is None else self.classes
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=dtype, order="C")
         check_classification_targets(y)
-        self.classes_, ranks = _ordered_classes(y, self.classes)
+        self.classes_, ranks = ordered_classes(y, declared)
         weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        weight = class_weighted(self.class_weight, ranks, weight, self.classes_)
         present = np.unique(ranks[weight > 0])
         if present.size < 2:
             held = self.classes_[present].tolist() if present.size else "none"
@@ -84,6 +105,22 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
         ranks = self.predict_ranks(X)  # before classes_ is read: checks that there was a fit
         return self.classes_[ranks]
 
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return arrays and metadata for `ordrec.persistence.save`."""
+        return state_of_estimator(self)
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> Any:
+        """Rebuild a fitted estimator, for `ordrec.persistence.load`."""
+        return restore_estimator(cls, arrays, metadata)
+
+    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """What ``stored`` does not describe."""
+        return {}, {}
+
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        """Restore the result of `_more_state`."""
+
     def _warn_unless_converged(self, solution: Solution, tol: float) -> None:
         if not solution.converged:
             gap = "" if np.isnan(solution.gap) else f" and duality gap {solution.gap:.3g}"
@@ -92,7 +129,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
                 f"{solution.violation:.3g} (tol {tol:g}){gap}: "
                 "raise max_iter, or scale the features",
                 ConvergenceWarning,
-                stacklevel=4,  # who called fit, which `sharing_cores` has wrapped
+                stacklevel=5,  # who called fit, which two decorators have wrapped
             )
 
     def __sklearn_tags__(self) -> Any:
@@ -124,6 +161,7 @@ class ThresholdModel(OrdinalClassifier):
         self.link_ = fit_link(scores, ranks, self.n_ranks_, weight)
 
     def _linked_probabilities(self, X: Any) -> np.ndarray:
+        """P(rank) by the calibrated link, shape (n_samples, n_ranks)."""
         if not hasattr(self, "link_"):
             check_is_fitted(self)
             raise AttributeError(
@@ -131,6 +169,24 @@ class ThresholdModel(OrdinalClassifier):
                 "predict_proba needs"
             )
         return self.link_.probabilities(self.predict_latent(X))
+
+
+class CalibratedModel(ThresholdModel):
+    """A `ThresholdModel` that has probabilities on request, by the parameter ``probability``."""
+
+    probability: bool
+
+    @property
+    def predict_proba(self) -> Callable[[Any], np.ndarray]:
+        """``predict_proba(X)``: P(rank) by the calibrated link; needs ``probability=True``.
+
+        A property, so that models without probabilities have no such method and say why.
+        """
+        if not self.probability:
+            raise AttributeError(
+                f"predict_proba of {type(self).__name__} needs probability=True, set before fit"
+            )
+        return self._linked_probabilities
 
 
 class ProximityModel(OrdinalClassifier):
@@ -159,17 +215,33 @@ class ProximityModel(OrdinalClassifier):
 class KernelMixin:
     """Computes Gram matrices in fit and cross-Gram matrices in predict, for any kernel.
 
-    Subclasses have the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0``; those that can
-    do with an approximate kernel also ``n_landmarks`` and ``random_state``.
+    Subclasses have the parameters ``kernel``, ``gamma``, ``degree``, ``coef0`` and ``scale``;
+    those that can do with an approximate kernel also ``n_landmarks`` and ``random_state``.
     """
 
+    scale: Any
+    scaling_: Standardisation | None
     kernel: Any
     gamma: Any
     degree: int
     coef0: float
     n_landmarks: Any
     random_state: Any
+    remedy_of_constants: ClassVar[str] = "raise C"
     gram_copies: ClassVar[int] = 2  # matrices of the size of K that a fit holds at a time
+
+    def _validate_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, dtype: Any = np.float64
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """As of `OrdinalClassifier`, with the features scaled; sets ``scaling_``."""
+        X, ranks, weight = super()._validate_fit(X, y, sample_weight, dtype=dtype)  # type: ignore[misc]
+        counted = X if (weight > 0).all() else X[weight > 0]
+        self.scaling_ = scaling_for(self.scale, counted, kernel=self.kernel, gamma=self.gamma)
+        return X if self.scaling_ is None else self.scaling_(X), ranks, weight
+
+    def _validate_predict(self, X: Any, *, dtype: Any = np.float64) -> Any:
+        X = super()._validate_predict(X, dtype=dtype)  # type: ignore[misc]
+        return X if self.scaling_ is None else self.scaling_(X)
 
     def _fit_gram(
         self, X: Any, *, rows: np.ndarray | None = None, dtype: Any = np.float64
@@ -238,21 +310,6 @@ class KernelMixin:
         return tags
 
 
-def sharing_cores(fit: Fit) -> Fit:
-    """Make a fit keep to the rules of `ordrec.parallel`, on the threads of BLAS.
-
-    They are held to one, except for large kernel matrices.
-    """
-
-    @wraps(fit)
-    def held(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        has_matrix = isinstance(self, KernelMixin) and self.kernel is not None
-        with blas_for(np.shape(X)[0] if has_matrix and hasattr(X, "ndim") and X.ndim else 0):
-            return fit(self, X, *args, **options)
-
-    return cast(Fit, held)
-
-
 def _gram_in_blocks(kernel: Kernel, X: Any, dtype: Any) -> np.ndarray:
     """K(X, X) in another precision, without a double-precision matrix of that size."""
     n = X.shape[0]
@@ -307,6 +364,8 @@ def out_of_fold_latent(
     blank = clone(model).set_params(classes=model.classes_)
     if "probability" in blank.get_params():
         blank.set_params(probability=False)
+    done = {"scale": None, "class_weight": None}  # X and the weights contain it already
+    blank.set_params(**{name: done[name] for name in blank.get_params() if name in done})
     pairwise = model.__sklearn_tags__().input_tags.pairwise
     scores = np.empty(ranks.size)
     for part in range(LINK_FOLDS):
@@ -321,23 +380,3 @@ def out_of_fold_latent(
         fitted = clone(blank).fit(rows, labels[train], sample_weight=weight[train])
         scores[test] = fitted.predict_latent(held)
     return scores
-
-
-def _ordered_classes(y: np.ndarray, declared: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Classes in ascending order of rank, and the zero-based rank of each label."""
-    if declared is None:
-        classes, ranks = np.unique(y, return_inverse=True)
-        if classes.size > 2 and not np.issubdtype(classes.dtype, np.number):
-            raise ValueError(
-                f"labels of type {classes.dtype} have no order of their own: declare it with "
-                f"classes=[lowest, ..., highest] (the labels are {classes[:5].tolist()} ...)"
-            )
-        return classes, ranks.astype(np.int64)
-    classes = np.asarray(declared)
-    if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
-        raise ValueError(f"classes must list at least two distinct labels, got {declared!r}")
-    position = {label: rank for rank, label in enumerate(classes.tolist())}
-    unknown = [label for label in np.unique(y).tolist() if label not in position]
-    if unknown:
-        raise ValueError(f"y contains {unknown[:5]}, not among the declared classes {declared!r}")
-    return classes, np.array([position[label] for label in y.tolist()], dtype=np.int64)

@@ -8,30 +8,25 @@ metrics are measured on the same fits.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils.validation import indexable
+from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
 
-from ordrec.kernels import Kernel, Precomputed, kernel_for
-from ordrec.ordinal.base import check_gram
+from ordrec.errors import ArgumentError
+from ordrec.ordinal.base import KernelMixin
+from ordrec.ordinal.tuning_folds import METRICS, WITH_GAMMA, PipelineSearch, Search, errors_of
 from ordrec.parallel import Engine, run_all
+from ordrec.progress import progress as showing
+from ordrec.progress import report
 
 __all__ = ["Tuned", "tune"]
 
-KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
-WITH_GAMMA = ("rbf", "poly", "ard")
-METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "mae": lambda ranks, truth: float(np.abs(ranks - truth).mean()),
-    "mze": lambda ranks, truth: float((ranks != truth).mean()),
-}
-_LOCK = threading.RLock()  # threads wait for a matrix instead of computing it twice
 Metric = Literal["mae", "mze"]
 Progress = Callable[[int, int, str], None]
 FINE_STEPS = 0.2 * np.arange(-4, 5)  # in log10, around the best of the coarse grid
@@ -71,6 +66,7 @@ def tune(
     n_jobs: int | None = ...,
     engine: Engine | str | None = ...,
     progress: Progress | None = ...,
+    verbose: bool | None = ...,
 ) -> Tuned: ...
 
 
@@ -86,6 +82,7 @@ def tune(
     n_jobs: int | None = ...,
     engine: Engine | str | None = ...,
     progress: Progress | None = ...,
+    verbose: bool | None = ...,
 ) -> dict[str, Tuned]: ...
 
 
@@ -100,16 +97,20 @@ def tune(
     n_jobs: int | None = None,
     engine: Engine | str | None = None,
     progress: Progress | None = None,
+    verbose: bool | None = None,
 ) -> Tuned | dict[str, Tuned]:
     """Choose parameters of a kernel estimator by cross-validation.
 
     The choice is that of scikit-learn's GridSearchCV on the same folds: the setting with the
-    lowest mean error over the folds and, among equals, the first in the order of the grid.
+    lowest mean error over the folds and, among equals, the first in the order of the grid. Where
+    the estimator standardises features (``scale``), this is done once for all folds.
 
     Parameters
     ----------
-    estimator : KernelMixin
-        SVORIM, SVOREX, SVORSLA, NPSVOR or any other with a ``kernel`` parameter.
+    estimator : KernelMixin or Pipeline
+        SVORIM, SVOREX, SVORSLA, NPSVOR or any other with a ``kernel`` parameter; or a
+        scikit-learn Pipeline that ends in one, whose other steps are fitted to the training part
+        of each fold. Parameters then have the names of the pipeline, such as ``svorim__C``.
     X : array or CSR matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
     grid : "svor-paper", "npsvor-paper" or dict
@@ -129,6 +130,8 @@ def tune(
     progress : callable, optional
         Called as ``progress(done, total, text)`` after each kernel and fold. The total grows
         when a finer grid follows, as it depends on the results of the first.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Returns
     -------
@@ -149,13 +152,28 @@ def tune(
     metrics = [metric] if isinstance(metric, str) else list(metric)
     if not metrics or not set(metrics) <= set(METRICS):
         raise ValueError(f'metric must be "mae" or "mze", or a sequence of them, got {metric!r}')
-    search = _Search(estimator, X, y, cv, metrics)
+    model, prefix = _last_step(estimator)
+    if isinstance(grid, Mapping):
+        grid = _without_prefix(grid, prefix)
+    search: Any = (
+        PipelineSearch(estimator, X, y, cv, metrics) if prefix else Search(model, X, y, cv, metrics)
+    )
     measured = _Measured(search, engine or "threads", n_jobs, progress)
+    with showing("tune", verbose):
+        found = _found(measured, estimator, grid, X, y)
+    return found[metric] if isinstance(metric, str) else found
+
+
+def _found(
+    measured: _Measured, estimator: Any, grid: str | Mapping[str, Any], X: Any, y: Any
+) -> dict[str, Tuned]:
+    """What the search finds, by metric."""
+    model, prefix = _last_step(estimator)
     fitted: list[tuple[dict[str, Any], Any]] = []  # estimators, by their parameters
     found: dict[str, Tuned] = {}
-    for name in metrics:
+    for name in measured.search.metrics:
         tables: list[pd.DataFrame] = []
-        for stage, settings in enumerate(_stages(estimator, grid, tables)):
+        for stage, settings in enumerate(_stages(model, grid, tables)):
             errors = measured.errors(settings)[name]
             table = pd.DataFrame(settings)
             table["stage"] = stage
@@ -164,14 +182,41 @@ def tune(
             table["score"] = np.average(errors, axis=1)
             tables.append(table)
         winner = int(tables[-1]["score"].to_numpy().argmin())
-        best = settings[winner]
+        best = {prefix + name: value for name, value in settings[winner].items()}
         chosen = next((model for params, model in fitted if params == best), None)
         if chosen is None:
             chosen = clone(estimator).set_params(**best).fit(X, y)
             fitted.append((best, chosen))
         score = float(tables[-1]["score"].iloc[winner])
-        found[name] = Tuned(best, score, chosen, pd.concat(tables, ignore_index=True))
-    return found[metric] if isinstance(metric, str) else found
+        table = pd.concat(tables, ignore_index=True)
+        named = {each: prefix + each for each in settings[winner]}
+        found[name] = Tuned(best, score, chosen, table.rename(columns=named))
+    return found
+
+
+def _last_step(estimator: Any) -> tuple[Any, str]:
+    """The estimator whose parameters are searched, and what their names begin with."""
+    model, prefix = estimator, ""
+    if isinstance(estimator, Pipeline):
+        name, model = estimator.steps[-1]
+        prefix = f"{name}__"
+    if not isinstance(model, KernelMixin):
+        raise ArgumentError(
+            f"tune searches the parameters of a kernel estimator, such as SVORIM(), or of a "
+            f"Pipeline that ends in one, got {type(model).__name__}: for others use scikit-learn's "
+            "GridSearchCV"
+        )
+    return model, prefix
+
+
+def _without_prefix(grid: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    for name in grid:
+        if not name.startswith(prefix):
+            raise ArgumentError(
+                f"grid: {name!r} is no parameter of the last step of the pipeline: its parameters "
+                f"are called {prefix}C and so on"
+            )
+    return {name.removeprefix(prefix): values for name, values in grid.items()}
 
 
 class _Measured:
@@ -179,7 +224,7 @@ class _Measured:
 
     def __init__(
         self,
-        search: _Search,
+        search: Search | PipelineSearch,
         engine: Engine | str,
         n_jobs: int | None,
         progress: Progress | None,
@@ -197,12 +242,12 @@ class _Measured:
         errors = {metric: np.empty(shape) for metric in self.search.metrics}
         tasks = list(self.search.tasks(settings))
         found = run_all(
-            _errors_of,
+            errors_of,
             tasks,
             shared=(self.search,),
             engine=self.engine,
             n_jobs=self.n_jobs,
-            progress=None if self.progress is None else self._report,
+            progress=self._report,
             label=repr,
         )
         for task, of_metrics in zip(tasks, found, strict=True):
@@ -213,8 +258,9 @@ class _Measured:
         return errors
 
     def _report(self, done: int, total: int, text: str) -> None:
-        assert self.progress is not None
-        self.progress(self.done + done, self.done + total, text)
+        report(self.done + done, self.done + total, text)
+        if self.progress is not None:
+            self.progress(self.done + done, self.done + total, text)
 
 
 def _stages(
@@ -239,146 +285,3 @@ def _stages(
         centre = {name: np.log10(done[0][name].to_numpy()[winner]) for name in axes}
         fine = {name: 10.0 ** (centre[name] + FINE_STEPS) for name in axes}
         yield list(ParameterGrid(fine))
-
-
-class _Task(NamedTuple):
-    """The settings that share a kernel, on one fold."""
-
-    kernel: dict[str, Any]
-    fold: int
-    rows: list[int]  # in the table of settings
-    rest: list[dict[str, Any]]  # the other parameters of each setting, ascending
-
-    def __repr__(self) -> str:
-        return f"fold {self.fold} of {self.kernel}"
-
-
-class _Search:
-    """The data, their folds, and the pairs that all Gram matrices come from."""
-
-    def __init__(self, estimator: Any, X: Any, y: Any, cv: Any, metrics: list[Any]):
-        X, y = indexable(X, y)
-        self.X = X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
-        blank = clone(estimator)
-        _, self.ranks, _ = blank._validate_fit(self.X, y)
-        self.classes, self.n_ranks = blank.classes_, blank.n_ranks_
-        self.blank = clone(estimator)
-        splitter = check_cv(cv, np.asarray(y), classifier=True)
-        self.folds = list(splitter.split(self.X, np.asarray(y)))
-        self.metrics = metrics
-        self._pairs: dict[Any, Any] = {}
-        self._full_grams: dict[tuple, np.ndarray] = {}
-
-    def tasks(self, settings: list[dict[str, Any]]) -> Iterator[_Task]:
-        """For each kernel and fold, the settings that share it."""
-        groups: dict[tuple, list[int]] = {}
-        for row, setting in enumerate(settings):
-            kernel = {name: setting[name] for name in KERNEL_PARAMETERS if name in setting}
-            groups.setdefault(tuple(kernel.items()), []).append(row)
-        for kernel_setting, rows in groups.items():
-            rest = [
-                {k: v for k, v in settings[row].items() if k not in KERNEL_PARAMETERS}
-                for row in rows
-            ]
-            order = sorted(range(len(rows)), key=[_sortable(part) for part in rest].__getitem__)
-            rows, rest = [rows[i] for i in order], [rest[i] for i in order]
-            for fold in range(len(self.folds)):
-                yield _Task(dict(kernel_setting), fold, rows, rest)
-
-    def grams(self, setting: dict[str, Any], fold: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return K(train, train) and K(test, train) of a fold."""
-        train, test = self.folds[fold]
-        given: dict[str, Any] = {
-            name: setting.get(name, getattr(self.blank, name)) for name in KERNEL_PARAMETERS
-        }
-        choice = given["kernel"]
-        if isinstance(choice, str) and choice in WITH_GAMMA and given["gamma"] == "scale":
-            kernel = kernel_for(**given, X=self.X[train])  # its width depends on the training part
-            pairs = self._pairs_for(choice, kernel)
-            return (
-                kernel.from_pairs(kernel.take_pairs(pairs, train, train)),
-                kernel.from_pairs(kernel.take_pairs(pairs, test, train)),
-            )
-        K = self._full_gram(setting, given)
-        return K[np.ix_(train, train)], K[np.ix_(test, train)]
-
-    def _full_gram(self, setting: dict[str, Any], given: dict[str, Any]) -> np.ndarray:
-        """Gram matrix of all rows, kept for the other folds."""
-        key = tuple(setting.items())
-        with _LOCK:
-            if key not in self._full_grams:
-                choice = given["kernel"]
-                if choice == "precomputed" or isinstance(choice, Precomputed):
-                    self._full_grams = {key: check_gram(self.X)}
-                else:
-                    kernel = kernel_for(**given, X=self.X)
-                    self._full_grams = {key: kernel.from_pairs(self._pairs_for(choice, kernel))}
-            return self._full_grams[key]
-
-    def _pairs_for(self, choice: Any, kernel: Kernel) -> Any:
-        with _LOCK:
-            if choice not in self._pairs:
-                self._pairs = {choice: kernel.pairs(self.X)}  # one kernel's at a time
-            return self._pairs[choice]
-
-
-def _errors_of(task: _Task, search: _Search) -> dict[str, list[float]]:
-    """Errors of all settings of one kernel on one fold, by each metric."""
-    train, test = search.folds[task.fold]
-    if getattr(search.blank, "n_landmarks", None) is None and "n_landmarks" not in task.rest[0]:
-        K, held = search.grams(task.kernel, task.fold)
-        predicted = _predictions(
-            search.blank, K, search.ranks[train], search.classes, held, task.rest
-        )
-    else:
-        predicted = _landmark_predictions(search, task)
-    truth = search.ranks[test]
-    return {
-        metric: [METRICS[metric](ranks, truth) for ranks in predicted] for metric in search.metrics
-    }
-
-
-def _predictions(
-    blank: Any,
-    K: np.ndarray,
-    ranks: np.ndarray,
-    classes: np.ndarray,
-    held: np.ndarray,
-    settings: list[dict[str, Any]],
-) -> list[np.ndarray]:
-    """Ranks predicted for held-out rows under each setting.
-
-    An estimator with a method ``rank_path`` fits all settings itself, each from the solution of
-    the last; any other is fitted to the precomputed matrix for each setting.
-    """
-    if hasattr(blank, "rank_path"):
-        return blank.rank_path(K, ranks, len(classes), held, settings)
-    predicted = []
-    for setting in settings:
-        model = clone(blank).set_params(kernel="precomputed", classes=classes, **setting)
-        predicted.append(model.fit(K, classes[ranks]).predict_ranks(held))
-    return predicted
-
-
-def _landmark_predictions(search: _Search, task: _Task) -> list[np.ndarray]:
-    """Ranks predicted under each setting where a Gram matrix is to be avoided."""
-    train, test = search.folds[task.fold]
-    pairwise = search.blank.__sklearn_tags__().input_tags.pairwise
-    X, held = search.X[train], search.X[test]
-    if pairwise:
-        X, held = X[:, train], held[:, train]
-    predicted = []
-    for setting in task.rest:
-        model = clone(search.blank).set_params(classes=search.classes, **task.kernel, **setting)
-        predicted.append(model.fit(X, search.classes[search.ranks[train]]).predict_ranks(held))
-    return predicted
-
-
-def _sortable(setting: dict[str, Any]) -> list[tuple[str, str, float]]:
-    """A key that sorts settings: numbers by value, anything else by its text."""
-    return [
-        (name, "", float(value))
-        if isinstance(value, (int, float, np.number))
-        else (name, str(value), 0.0)
-        for name, value in setting.items()
-    ]

@@ -14,8 +14,8 @@ To make a class storable, give it two methods and a name:
 * ``from_state(cls, arrays, metadata)``, a class method, rebuilds the model. It must not trust its
   input: use `take` to check the type, shape and range of an array, since compiled loops do not,
   and `claim_memory` before it makes arrays that may be much larger than those of the file;
-* a line in the table of models, `ordrec.recommend.registry`, or a call of
-  ``register("Name", "package.module:Class")``.
+* a line in a table of models, `ordrec.recommend.registry` or `ordrec.ordinal.storable`, or a call
+  of ``register("Name", "package.module:Class")``.
 
 `ids_to_arrays` and `ids_from_arrays` convert user and item ids, `texts_to_arrays` and
 `texts_from_arrays` strings in general, `state_of` and `model_of` a model inside another model;

@@ -140,7 +140,7 @@ def _checked_members(path: Any, archive: zipfile.ZipFile) -> dict[str, zipfile.Z
 
 
 def _checked_header(path: Any, data: bytes, names: set[str]) -> dict[str, Any]:
-    header = json.loads(data)
+    header = json.loads(data, object_pairs_hook=_without_repetition, parse_constant=_no_number)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError(f"{path}: {HEADER} does not say {FORMAT!r}")
     if header.get("version") != VERSION:
@@ -155,6 +155,20 @@ def _checked_header(path: Any, data: bytes, names: set[str]) -> dict[str, Any]:
         odd = sorted(map(str, set(sums) ^ names))[0]
         raise ModelFileError(f"{path}: {odd[:100]!r} is only in one of {HEADER} and the archive")
     return header
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of a json text; of two values for one key, readers take different ones."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"{twice[:50]!r} occurs twice")
+    return found
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is not a number")
 
 
 def _array_of(place: str, data: bytes) -> np.ndarray:

@@ -21,7 +21,7 @@ MAX_MEMORY = 8.0  # gigabytes, as the models' own limit
 
 # Modules whose ``storable_kinds`` lists storable classes. They are imported by name when needed,
 # because this room may not import from rooms to its right.
-_TABLES = ("ordrec.recommend.registry",)
+_TABLES = ("ordrec.recommend.registry", "ordrec.ordinal.storable")
 _REGISTERED: dict[str, str] = {}
 # Raised while rebuilding a model from wrong contents.
 _REBUILDING_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
@@ -109,7 +109,10 @@ def model_of(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> A
     """Rebuild a model from the result of `state_of`; errors of ``from_state`` are passed on."""
     kind, state, homes = metadata.get("kind"), metadata.get("state"), _homes()
     if not isinstance(kind, str) or kind not in homes or not isinstance(state, dict):
-        raise ModelFileError(f"holds a {str(kind)[:50]!r}, not one of {', '.join(sorted(homes))}")
+        raise ModelFileError(
+            f"holds a {str(kind)[:50]!r}, not one of {', '.join(sorted(homes))}, nor a class of "
+            "your own that is registered"
+        )
     module, _, name = homes[kind].partition(":")
     return getattr(import_module(module), name).from_state(arrays, state)
 

@@ -1,4 +1,4 @@
-"""Check the columns of a table of ratings: numbers, times, ids, duplicates.
+"""Check the columns of a table of ratings: names, numbers, ids, duplicates.
 
 Every error names the row (0-based, header not counted), the value and the remedy.
 """
@@ -14,18 +14,18 @@ import pandas as pd
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings.ids import warn_of_twins
 from ordrec.ratings.scale import Scale
+from ordrec.ratings.usual_names import is_usual_name
 
 __all__ = [
     "TIMESTAMP",
     "Duplicates",
     "as_numbers",
     "as_pandas",
-    "as_seconds",
     "encode_ids",
-    "in_seconds",
+    "find_columns",
+    "find_pair_columns",
     "on_scale",
     "plain",
-    "require_columns",
     "resolve_duplicates",
     "shown",
     "single_column",
@@ -33,9 +33,6 @@ __all__ = [
 
 Duplicates = Literal["error", "last", "mean"]
 TIMESTAMP = "timestamp"  # name of the column of times unless another one is given
-
-UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
-UNIT_LIMITS = (1e11, 1e14, 1e17, 1e20)  # in every unit about the year 5138
 
 
 def plain(key: Any) -> Any:
@@ -52,19 +49,45 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def require_columns(
+def find_columns(
     table: pd.DataFrame, user: str, item: str, rating: str, timestamp: str | None
-) -> None:
-    """Raise an error unless the table has these columns; ``TIMESTAMP`` alone may be absent."""
-    needed = [user, item, rating]
-    if timestamp is not None and timestamp != TIMESTAMP:
-        needed.append(timestamp)
-    for column in needed:
-        if column not in table.columns:
-            raise DataError(
-                f"no column {column!r} in the table (it has {list(map(str, table.columns))}): "
-                "name the columns with user=, item=, rating=, timestamp="
-            )
+) -> tuple[str, str, str, str | None]:
+    """Return the names under which a table has the columns of ratings.
+
+    A column asked for under its default name may have another usual one, such as ``user_id``;
+    `TIMESTAMP` may be absent, which is None here.
+    """
+    user, item, timestamp = find_pair_columns(table, user, item, timestamp)
+    return user, item, _found(list(table.columns), rating, "rating"), timestamp
+
+
+def find_pair_columns(
+    table: pd.DataFrame, user: str, item: str, timestamp: str | None
+) -> tuple[str, str, str | None]:
+    """Return the names of the columns of users, items and times; see `find_columns`."""
+    has = list(table.columns)
+    if timestamp is not None and timestamp not in has:
+        if timestamp != TIMESTAMP:
+            raise _no_column(timestamp, has)
+        timestamp = None
+    return _found(has, user, "user"), _found(has, item, "item"), timestamp
+
+
+def _found(has: list[Any], wanted: str, kind: str) -> str:
+    if wanted in has:
+        return wanted
+    usual = [name for name in has if is_usual_name(name, kind)] if wanted == kind else []
+    if len(usual) != 1:
+        raise _no_column(wanted, has)
+    return usual[0]
+
+
+def _no_column(wanted: str, has: list[Any]) -> DataError:
+    return DataError(
+        f"no column {wanted!r} in the table (it has {list(map(str, has))}): "
+        "name the columns with user=, item=, rating=, timestamp= of Ratings.from_frame or "
+        "load_ratings"
+    )
 
 
 def single_column(table: pd.DataFrame, name: str) -> pd.Series:
@@ -121,58 +144,6 @@ def _first_non_number(column: pd.Series) -> tuple[int, Any]:
             if value is not pd.NA and value is not None:
                 return row, value
     return 0, column.iloc[0]
-
-
-def as_seconds(column: pd.Series, name: str) -> np.ndarray:
-    """Return times as whole seconds since 1970."""
-    if pd.api.types.is_datetime64_any_dtype(column):
-        missing = np.flatnonzero(column.isna())
-        if missing.size:
-            raise DataError(f"row {missing[0]}: no {name}: fill it in, or pass timestamp=None")
-        stamps = pd.DatetimeIndex(column)
-        if stamps.tz is not None:
-            stamps = stamps.tz_convert("UTC").tz_localize(None)
-        return stamps.to_numpy("datetime64[s]").astype(np.int64)
-    if pd.api.types.is_integer_dtype(column) and not column.hasnans:
-        # a copy, since the frame may change later
-        return in_seconds(column.to_numpy(np.int64, copy=True), name)
-    return in_seconds(as_numbers(column, name), name).astype(np.int64)
-
-
-def in_seconds(times: np.ndarray, name: str = "timestamp") -> np.ndarray:
-    """Return times since 1970 in seconds, whether they count seconds or parts of a second.
-
-    Taken for seconds, times in milliseconds would lie in the year 5138 and later. They are
-    recognised by that, as are micro- and nanoseconds, and converted with a warning.
-
-    Raises
-    ------
-    DataError
-        If some of the times are in one unit and some in another, or in none.
-
-    Examples
-    --------
-    >>> in_seconds(np.array([978_300_760, 0])).tolist()
-    [978300760, 0]
-    """
-    size = np.abs(times.astype(np.float64))
-    powers = np.searchsorted(UNIT_LIMITS, size, side="right")
-    counts = np.bincount(powers[size > 0], minlength=len(UNITS) + 1)
-    if not counts[1:].any():
-        return times
-    usual = int(np.argmax(counts[: len(UNITS)]))
-    odd = np.flatnonzero((powers != usual) & (size > 0))
-    if odd.size:
-        raise DataError(
-            f"row {odd[0]}: {name} {times[odd[0]]:g} is not a time in {UNITS[usual]}, as the "
-            "others are: correct it, or set it to 0 for unknown"
-        )
-    warnings.warn(
-        f"{name}: read as {UNITS[usual]} since 1970, such as {times[size > 0][0]:.0f}, and "
-        "converted to seconds",
-        stacklevel=2,
-    )
-    return times // 1000**usual
 
 
 def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:

@@ -11,9 +11,10 @@ import pandas as pd
 
 from ordrec.errors import DataError
 from ordrec.files import see_folder
-from ordrec.ratings.columns import as_numbers, as_seconds, on_scale
+from ordrec.ratings.columns import as_numbers, on_scale
 from ordrec.ratings.partitions import parquet_engine
 from ordrec.ratings.scale import Scale
+from ordrec.ratings.times import as_seconds
 
 __all__ = ["RowBlock", "checked_frame", "column_names", "row_blocks", "user_starts"]
 

@@ -10,17 +10,11 @@ import pandas as pd
 
 from ordrec.errors import DataError
 from ordrec.ratings.columns import as_pandas, plain, shown
+from ordrec.ratings.usual_names import is_usual_name
 
 __all__ = ["side_table"]
 
 log = logging.getLogger(__name__)
-
-# What a column of ids is called, in lower case and without "_", "-" and blanks.
-ID_NAMES = {
-    "user": {"user", "userid", "customer", "customerid", "reader", "readerid", "id"},
-    "item": {"item", "itemid", "movie", "movieid", "product", "productid", "book", "bookid",
-             "song", "songid", "track", "trackid", "asin", "isbn", "id"},
-}  # fmt: skip
 
 
 def side_table(
@@ -85,8 +79,7 @@ def _indexed(table: pd.DataFrame, ids: pd.Index, kind: str, column: str) -> pd.D
 
 
 def _is_id_name(name: Any, kind: str, column: str) -> bool:
-    simple = str(name).lower().translate(str.maketrans("", "", "_- "))
-    return name == column or simple in ID_NAMES[kind]
+    return name == column or str(name).lower() == "id" or is_usual_name(name, kind)
 
 
 def _same_type(table: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:

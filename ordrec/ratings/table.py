@@ -19,11 +19,10 @@ from ordrec.ratings.columns import (
     Duplicates,
     as_numbers,
     as_pandas,
-    as_seconds,
     encode_ids,
+    find_columns,
     on_scale,
     plain,
-    require_columns,
     resolve_duplicates,
     single_column,
 )
@@ -31,6 +30,7 @@ from ordrec.ratings.ids import codes_of
 from ordrec.ratings.k_core import core_rows
 from ordrec.ratings.scale import Scale
 from ordrec.ratings.side_tables import side_table
+from ordrec.ratings.times import as_seconds
 from ordrec.ratings.weights import as_weights
 
 if TYPE_CHECKING:
@@ -150,7 +150,9 @@ class Ratings:
         frame : DataFrame
             pandas, or any other with the Arrow or the interchange protocol (polars, pyarrow, ...).
         user, item, rating, timestamp : str
-            Column names. A column called "timestamp" may be absent.
+            Column names. A column called "timestamp" may be absent. Users, items and ratings are
+            also found under other usual names, such as "user_id", "movieId" and "stars". Times
+            are seconds since 1970 or dates, also as texts such as "2020-12-31".
         scale : Scale or iterable of float, optional
             The declared rating values; inferred from the data when omitted. More than 60 of them
             (0..100, real numbers) are put into bins, with a warning; see `Scale.binned`.
@@ -172,7 +174,7 @@ class Ratings:
             Naming the row (0-based, header not counted), the value and the remedy.
         """
         table = as_pandas(frame)
-        require_columns(table, user, item, rating, timestamp)
+        user, item, rating, timestamp = find_columns(table, user, item, rating, timestamp)
         if duplicates not in ("error", "last", "mean"):
             raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
         if len(table) == 0:
@@ -181,7 +183,7 @@ class Ratings:
         users, user_ids = encode_ids(single_column(table, user), user)
         items, item_ids = encode_ids(single_column(table, item), item)
         times = None
-        if timestamp is not None and timestamp in table.columns:
+        if timestamp is not None:
             times = as_seconds(single_column(table, timestamp), timestamp)
         weights = None if weight is None else as_weights(table, weight)
         scale = scale_for(values, scale, rating)

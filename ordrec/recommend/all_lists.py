@@ -17,7 +17,7 @@ from ordrec.parallel import Engine, run
 from ordrec.ratings.ids import warn_of_other_type
 from ordrec.ratings.partitions import parquet_engine
 from ordrec.recommend.base import IdMappedModel, codes_of
-from ordrec.recommend.lists import ItemFilter, check_list_length
+from ordrec.recommend.lists import ItemFilter, check_list_length, check_one_user
 from ordrec.recommend.part_folder import PartFolder, checksum
 
 __all__ = ["ListingModel", "list_frame", "recommend_all"]
@@ -80,6 +80,7 @@ class ListingModel(IdMappedModel):
             user likes it.
         """
         check_list_length(n)
+        check_one_user(user)
         self._check_fitted()
         options = self.item_filter(exclude, only, include_rated)
         codes = codes_of(self.user_ids_, [user])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Self
 
@@ -9,10 +11,13 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError, ModelFileError
+from ordrec.parallel.interrupts import interruptible
 from ordrec.persistence import LARGEST, ids_from_arrays, ids_to_arrays
+from ordrec.progress import progress
 from ordrec.ratings import Ratings, Scale
-from ordrec.ratings.columns import in_seconds
+from ordrec.ratings.frames import as_ratings
 from ordrec.ratings.ids import codes_of, warn_of_other_type
+from ordrec.ratings.times import seconds_of
 
 __all__ = ["IdMappedModel", "codes_of", "codes_of_pairs", "times_of"]
 
@@ -30,13 +35,34 @@ def codes_of_pairs(
 
 
 def times_of(timestamps: Any, n_pairs: int) -> np.ndarray:
-    """Seconds since 1970 of each pair, 0 where unknown; from one time per pair, or None."""
+    """Seconds since 1970 of each pair, 0 where unknown; from a time or date per pair, or None."""
     if timestamps is None:
         return np.zeros(n_pairs)
-    times = in_seconds(np.nan_to_num(np.asarray(timestamps, dtype=np.float64)))
+    times = seconds_of(timestamps).astype(np.float64)
     if times.shape != (n_pairs,):
         raise ArgumentError(f"timestamps must pair up with users, got {times.size} for {n_pairs}")
     return times
+
+
+def _taking_frames(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of ratings that also takes a data frame, and can be interrupted.
+
+    A fit is a stage of `ordrec.progress`.
+    """
+
+    @functools.wraps(method)
+    def with_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
+        if not isinstance(ratings, Ratings):
+            # further ratings are on the scale of the model, those to fit to have their own
+            scale = getattr(self, "scale_", None) if method.__name__ == "fold_in" else None
+            ratings = as_ratings(ratings, scale)
+        with interruptible():
+            if method.__name__ != "fit":
+                return method(self, ratings, *args, **options)
+            with progress(type(self).__name__, getattr(self, "verbose", None)):
+                return method(self, ratings, *args, **options)
+
+    return with_ratings
 
 
 class IdMappedModel:
@@ -58,6 +84,13 @@ class IdMappedModel:
     scale_: Scale
     user_ids_: pd.Index
     item_ids_: pd.Index
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let ``fit`` and ``fold_in`` of every model take data frames, and end by Ctrl-C."""
+        super().__init_subclass__(**options)
+        for name in ("fit", "fold_in"):
+            if name in cls.__dict__:
+                setattr(cls, name, _taking_frames(cls.__dict__[name]))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name.
@@ -149,7 +182,9 @@ class IdMappedModel:
         self._check_fitted()
         arrays = ids_to_arrays("user_ids", self.user_ids_)
         arrays |= ids_to_arrays("item_ids", self.item_ids_)
-        return arrays, {"parameters": self._parameters(), "scale": self.scale_.to_json()}
+        parameters = self._parameters()
+        parameters.pop("verbose", None)  # how it was fitted, not what
+        return arrays, {"parameters": parameters, "scale": self.scale_.to_json()}
 
     def _parameters(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -171,6 +206,8 @@ class IdMappedModel:
         """
         checked = {}
         for field in fields(cls):  # type: ignore[arg-type]
+            if field.name == "verbose":
+                continue
             value: Any = parameters[field.name]
             kind: Any = type(field.default)
             if field.default is None and type(value) in (int, float):

@@ -17,10 +17,12 @@ __all__ = [
     "ItemFilter",
     "best_columns",
     "check_list_length",
+    "check_one_user",
     "item_titles",
     "largest_contributions",
     "pair_scores",
     "rank_gains",
+    "with_new_titles",
 ]
 
 CELLS_AT_ONCE = 4_000_000  # scores held at the same time: 32 MB in double precision
@@ -166,6 +168,32 @@ def item_titles(table: pd.DataFrame | None) -> list[str] | None:
     if table is None or "title" not in table:
         return None
     return [title if isinstance(title, str) else "" for title in table["title"]]
+
+
+def check_one_user(user: Any) -> None:
+    """Refuse several users where a list is made for one."""
+    if np.ndim(user) > 0:
+        raise ArgumentError(
+            f"user must be one id, got {len(user)} of them: recommend_all(n, users) lists for "
+            "many, or call recommend for each"
+        )
+
+
+def with_new_titles(
+    titles: list[str] | None, known: pd.Index, table: pd.DataFrame | None, new: pd.Index
+) -> list[str] | None:
+    """The titles of known items, followed by those of new ones, which the table may have.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"title": ["Alien", "Brazil"]}, index=["a", "b"])
+    >>> with_new_titles(["Alien"], pd.Index(["a"]), table, pd.Index(["b", "c"]))
+    ['Alien', 'Brazil', '']
+    """
+    added = item_titles(None if table is None else table.reindex(new))
+    if titles is None and added is None:
+        return None
+    return (titles or [""] * len(known)) + (added or [""] * len(new))
 
 
 def check_list_length(n: int, name: str = "n") -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ordrec.datasets.archives import prefix_errors
+from ordrec.datasets.generic import load_texts
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ordinal.decisions import decide
-from ordrec.ratings.columns import as_seconds, in_seconds
+from ordrec.ratings.columns import find_pair_columns
+from ordrec.ratings.times import seconds_of
 
-__all__ = ["ids_like", "predict_pairs", "read_pairs", "seconds_of"]
+__all__ = ["ids_like", "predict_pairs", "read_pairs"]
 
 OPTIONAL = {"timestamps": "timestamp", "scores": "score"}  # argument of a model, column of a table
 
@@ -80,10 +82,27 @@ def predict_pairs(model: Any, pairs: pd.DataFrame, *, proba: bool = True) -> pd.
 # ---- csv -------------------------------------------------------------------------------
 
 
-def read_pairs(path: str | Path, model: Any) -> pd.DataFrame:
+def read_pairs(
+    path: str | Path,
+    model: Any,
+    *,
+    user: str = "user",
+    item: str = "item",
+    timestamp: str | None = "timestamp",
+    separator: str | None = None,
+) -> pd.DataFrame:
     """Read pairs from a csv file with columns user, item and optionally timestamp and score.
 
     Ids are read in the type of the model's ids, numbers or strings. Other columns are ignored.
+
+    Parameters
+    ----------
+    path : path
+    model : fitted model
+    user, item, timestamp : str
+        Column names, as in `ordrec.datasets.load_ratings`; times may be unknown.
+    separator : str, optional
+        The character between the fields; found by itself if omitted.
 
     Raises
     ------
@@ -92,31 +111,19 @@ def read_pairs(path: str | Path, model: Any) -> pd.DataFrame:
     """
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")
-    try:
-        table = pd.read_csv(path, dtype=str, encoding="utf-8-sig", keep_default_na=False)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 ({error.reason}): convert the file") from None
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:  # pandas opens zips too
-        why = " ".join(str(error).split())
-        raise DataError(f"{path}: not a csv table ({why}): save it as csv") from None
-    for column in ("user", "item"):
-        if column not in table:
-            raise DataError(
-                f"{path}: no column {column!r} (it has {', '.join(map(str, table.columns))})"
-            )
-    try:
+    table = load_texts(path, separator=separator)
+    with prefix_errors(str(path)):
+        user, item, timestamp = find_pair_columns(table, user, item, timestamp)
         pairs = {
-            "user": ids_like(model.user_ids_, table["user"], "user"),
-            "item": ids_like(model.item_ids_, table["item"], "item"),
+            "user": ids_like(model.user_ids_, table[user], user),
+            "item": ids_like(model.item_ids_, table[item], item),
         }
-        if "timestamp" in table:
-            pairs["timestamp"] = seconds_of(table["timestamp"])
+        if timestamp is not None:
+            pairs["timestamp"] = seconds_of(table[timestamp], timestamp)
         if "score" in table:
             numbers = pd.to_numeric(table["score"], errors="coerce").to_numpy(np.float64)
             _refuse(table["score"], ~np.isfinite(numbers), "score", "a number")
             pairs["score"] = numbers
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
     return pd.DataFrame(pairs)
 
 
@@ -137,31 +144,6 @@ def ids_like(known: pd.Index, written: Any, name: str) -> np.ndarray:
     are_whole = texts.str.fullmatch(r"[+-]?[0-9]{1,18}(\.0*)?").to_numpy(bool)
     _refuse(texts, ~are_whole, name, "a whole number, as the ids of this model are")
     return np.array([int(text.partition(".")[0]) for text in texts], dtype=np.int64)
-
-
-def seconds_of(written: Any) -> np.ndarray:
-    """Convert texts, either seconds since 1970 or dates, to seconds since 1970; 0 where empty.
-
-    Numbers may also count parts of a second, see `in_seconds`.
-
-    Examples
-    --------
-    >>> seconds_of(["86400", "1970-01-03", ""]).tolist()
-    [86400, 172800, 0]
-    """
-    texts = pd.Series(written, dtype=object).map(str.strip)
-    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64, copy=True)
-    numbers[~np.isfinite(numbers)] = np.nan
-    dates = pd.to_datetime(
-        texts.where(np.isnan(numbers)), format="ISO8601", errors="coerce", utc=True
-    )
-    empty = (texts == "").to_numpy()
-    bad = np.isnan(numbers) & dates.isna().to_numpy() & ~empty
-    _refuse(texts, bad, "timestamp", "seconds since 1970 or a date like 2020-12-31")
-    seconds = in_seconds(np.where(np.isnan(numbers), 0.0, numbers)).astype(np.int64)
-    dated = dates.notna().to_numpy()
-    seconds[dated] = as_seconds(dates[dated], "timestamp")
-    return seconds
 
 
 def _refuse(texts: pd.Series, bad: np.ndarray, name: str, wanted: str) -> None:

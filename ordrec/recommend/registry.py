@@ -152,13 +152,21 @@ def make_model(name: str, **params: Any) -> Any:
         raise ArgumentError(f"unknown model {name!r}: {_suggestion(name, model_names())}")
     module, _, attribute = entry.home.partition(":")
     factory = getattr(import_module(module), attribute)
-    known = list(inspect.signature(factory).parameters)
+    taken = inspect.signature(factory).parameters
+    model = factory(**{param: value for param, value in params.items() if param in taken})
+    known = list(dict.fromkeys([*taken, *_parameters_of(model)]))
     for param in params:
         if param not in known:
             raise ArgumentError(
                 f"model {name!r} has no parameter {param!r}: {_suggestion(param, known)}"
             )
-    return factory(**params)
+    further = {param: value for param, value in params.items() if param not in taken}
+    return model.set_params(**further) if further else model
+
+
+def _parameters_of(model: Any) -> dict[str, Any]:
+    """The parameters of a model, which may be more than those of the function that makes it."""
+    return model.get_params(deep=False) if hasattr(model, "get_params") else {}
 
 
 def _by_name() -> dict[str, ModelEntry]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,9 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ordrec.errors import ArgumentError, DataError
+from ordrec.errors import ArgumentError, DataError, ModelFileError
+from ordrec.ordinal.base import OrdinalClassifier
+from ordrec.persistence import model_of, state_of, take, texts_from_arrays, texts_to_arrays
 
 __all__ = ["RelevanceRanker"]
 
@@ -84,12 +87,7 @@ class RelevanceRanker(BaseEstimator):
         queries : array
             The query that each document was judged for.
         """
-        if self.rank_by not in ("auto", "latent", "expected", "predict"):
-            raise ArgumentError(
-                f"unknown rank_by {self.rank_by!r}: auto, latent, expected, predict"
-            )
-        if self.scaling not in ("none", "range", "centre"):
-            raise ArgumentError(f"unknown scaling {self.scaling!r}: none, range or centre")
+        self._check_parameters()
         y, queries = np.asarray(y), np.asarray(queries)
         if _is_text(X):
             self.text_ = _tfidf() if self.text is None else clone(self.text)
@@ -142,10 +140,55 @@ class RelevanceRanker(BaseEstimator):
         frame = frame.iloc[np.lexsort((-scores, place))].reset_index(drop=True)
         return frame.assign(rank=frame.groupby("query", sort=False).cumcount() + 1)
 
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return arrays and metadata for `ordrec.persistence.save`; not with ``text=``."""
+        check_is_fitted(self)
+        if self.text is not None:
+            raise ArgumentError(
+                "a RelevanceRanker with a transformer of its own (text=) cannot be saved: pass the "
+                "features that it gives instead of texts"
+            )
+        own, solver = state_of(self.solver_)
+        arrays = {f"solver.{name}": array for name, array in own.items()}
+        arrays["grades"] = self.grades_
+        if self.text_ is not None:
+            words = sorted(self.text_.vocabulary_, key=self.text_.vocabulary_.__getitem__)
+            arrays |= texts_to_arrays("words", words) | {"words.idf": self.text_.idf_}
+        parameters = {name: getattr(self, name) for name in ("rank_by", "scaling", "balance")}
+        return arrays, {"solver": solver, "parameters": parameters}
+
+    @classmethod
+    def from_state(
+        cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+    ) -> RelevanceRanker:
+        """Rebuild a fitted ranker, for `ordrec.persistence.load`."""
+        own = {n.removeprefix("solver."): a for n, a in arrays.items() if n.startswith("solver.")}
+        fitted = model_of(own, metadata["solver"])
+        if not isinstance(fitted, OrdinalClassifier):
+            raise ModelFileError("its solver is not an estimator of ordrec.ordinal")
+        ranker = cls(clone(fitted), **metadata["parameters"])
+        ranker._check_parameters()
+        ranker.solver_ = fitted
+        ranker.grades_ = take(arrays, "grades", arrays["grades"].dtype, (None,))
+        ranker.text_ = None
+        if "words.idf" in arrays:
+            words = texts_from_arrays("words", arrays)
+            ranker.text_ = _tfidf().set_params(vocabulary=words)
+            ranker.text_.idf_ = take(arrays, "words.idf", np.float64, (len(words),), low=0.0)
+        return ranker
+
     def _method(self) -> str:
         if hasattr(self.solver_, "predict_latent"):
             return "latent"
         return "expected" if hasattr(self.solver_, "predict_proba") else "predict"
+
+    def _check_parameters(self) -> None:
+        if self.rank_by not in ("auto", "latent", "expected", "predict"):
+            raise ArgumentError(
+                f"unknown rank_by {self.rank_by!r}: auto, latent, expected, predict"
+            )
+        if self.scaling not in ("none", "range", "centre"):
+            raise ArgumentError(f"unknown scaling {self.scaling!r}: none, range or centre")
 
     def _scaled(self, features: Any, queries: np.ndarray) -> Any:
         if not hasattr(features, "shape"):

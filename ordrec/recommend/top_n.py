@@ -1,4 +1,4 @@
-"""Top-N lists from rating distributions: which items to choose from, and how to order them."""
+"""Top-N lists by predicted ratings: which items to choose from, and how to order them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ORDERS = ("recommended", "expected", "p_at_least", "lower_quantile")
 
 @dataclass(frozen=True)
 class Order:
-    """What a list is ordered by; see `RatingPredictor.recommend`."""
+    """What a list is ordered by; see `AnsweringModel.recommend`."""
 
     by: str
     at_least: float | None
@@ -71,7 +71,7 @@ def candidate_items(
 def best_items(
     items: pd.Index, p: np.ndarray, scale: np.ndarray, n: int, order: Order
 ) -> pd.DataFrame:
-    """The n best of the items by their distributions ``p``: item, value, expected."""
-    expected, value = p @ scale, order.values(p, scale)
-    best = np.lexsort((-expected, -value))[:n]
-    return pd.DataFrame({"item": items[best], "value": value[best], "expected": expected[best]})
+    """The n best of the items by their distributions ``p``: item, score, expected."""
+    expected, score = p @ scale, order.values(p, scale)
+    best = np.lexsort((-expected, -score))[:n]
+    return pd.DataFrame({"item": items[best], "score": score[best], "expected": expected[best]})

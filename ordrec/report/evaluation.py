@@ -1,24 +1,36 @@
-"""The report of an evaluation: tables with intervals, time against accuracy, reliability."""
+"""The report of an evaluation: a verdict, a chart, tables with intervals, reliability, users."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ordrec.evaluation.metrics.measures import as_losses
+from ordrec.evaluation.drawing import interval_chart
+from ordrec.evaluation.example_users import ExampleUser
+from ordrec.evaluation.metrics.measures import as_losses, direction, measure_from_name
 from ordrec.evaluation.result import EvaluationResult, Standing
 from ordrec.report.figures import reliability_diagram, time_against_accuracy
-from ordrec.report.html import FigureSection, Report, TableSection
+from ordrec.report.html import FigureGrid, FigureSection, Report, Section, TableSection
+from ordrec.report.verdict import leading_model, main_metrics, verdict
 
 __all__ = ["evaluation_report"]
+
+FEWEST = 50  # test ratings of cold users that make a table
+MOST_ACROSS = 12  # columns; with more, the models are side by side
+NARROW = "\N{NARROW NO-BREAK SPACE}"
+GROUPS = {"all": "All users", "warm": "Warm users", "cold": "Cold users"}
 
 
 def evaluation_report(result: EvaluationResult, title: str = "") -> Report:
     """Return a page about the result of `ordrec.evaluation.evaluate`.
 
-    It has tables of both averages for all users and, if there are cold users, for warm and cold
-    users separately; seconds against the first metric; and a reliability diagram of each model
-    whose distributions were kept.
+    It opens with a verdict in two sentences and a chart of the main metrics with intervals. Then
+    come tables of both averages for all users and, if there are enough cold users, for warm and
+    cold users separately; seconds against the first metric; a reliability diagram of each model
+    whose distributions were kept; and five users, with what they rated, what was predicted and
+    what would be recommended.
 
     Parameters
     ----------
@@ -27,69 +39,108 @@ def evaluation_report(result: EvaluationResult, title: str = "") -> Report:
         By default made from the name of the data.
     """
     names = ", ".join(result.manifest.get("data", {}))
-    sections: list[TableSection | FigureSection] = [
-        _table(result, average, users)
-        for users in result.user_groups
-        for average in ("micro", "macro")
-    ]
+    sections: list[Section] = []
     if not result.frame.empty:
-        first = result.frame["metric"].iloc[0]
-        average = result.averages()[first]
-        rows = result.frame[(result.frame["users"] == "all") & (result.frame["average"] == average)]
-        sections.append(
-            FigureSection(
-                "Time against accuracy",
-                time_against_accuracy(rows, first),
-                "time",
-                f"Mean seconds per fit and mean {first} ({average}) over the folds.",
-            )
-        )
-    for number, (model, (levels, probabilities)) in enumerate(result.distributions.items()):
-        sections.append(
-            FigureSection(
-                f"Reliability of {model}",
-                reliability_diagram(levels, probabilities),
-                f"reliability-{number}",
-                f"{len(levels)} test ratings, the probabilities of all their ranks together.",
-            )
-        )
-    lead = [result.caption(), result.test_caption()]
+        sections = [
+            _chart(result),
+            *_tables(result),
+            _time(result),
+            *_reliability(result),
+            *_users(result),
+        ]
     return Report(
         title or f"Rating models on {names}",
-        [text for text in lead if text],
+        verdict(result),
         sections,
         result.manifest,
         result.failures,
+        [text for text in (result.caption(), result.test_caption()) if text],
     )
 
 
-def _table(result: EvaluationResult, average: str, users: str) -> TableSection:
+def _chart(result: EvaluationResult) -> FigureGrid:
+    """Values of the main metrics with their intervals, a small figure each."""
+    intervals = result.intervals()
+    figures = [
+        (f"main-{number}", f"{metric} of all models", interval_chart(part))
+        for number, metric in enumerate(main_metrics(result))
+        if len(part := intervals[intervals["metric"] == metric])
+    ]
+    said = "Arrows point to better values; the best model is on top."
+    if not result.comparison.empty:
+        said += (
+            " Bars are 95 % intervals; blue: the best, turquoise: not significantly worse, grey: "
+            "significantly worse."
+        )
+    return FigureGrid("", figures, said)
+
+
+# ---- tables ------------------------------------------------------------------------------------
+
+
+def _tables(result: EvaluationResult) -> list[TableSection]:
+    """Both averages of each group of users; that over users is folded."""
+    n_cold = _n_ratings(result, "cold")
+    few = 0 < n_cold < FEWEST
+    said = f" {n_cold} test ratings of cold users are too few for a table of their own."
+    return [
+        _table(result, average, users, said if few and average == "micro" else "")
+        for users in (["all"] if few else result.user_groups)
+        for average in ("micro", "macro")
+    ]
+
+
+def _n_ratings(result: EvaluationResult, users: str) -> int:
+    """The number of test ratings of a group of users, over all folds."""
+    rows = result.frame[(result.frame["users"] == users) & (result.frame["average"] == "micro")]
+    return int(rows.groupby("fold")["n"].max().sum())
+
+
+def _table(result: EvaluationResult, average: str, users: str, more: str = "") -> TableSection:
     """Return values with half intervals; the best is bold, ~ marks those not worse."""
     summary, standings = result.summary(average, users), result.standings(average, users)
+    summary = summary.dropna(axis=1, how="all")
     shown, best = {}, {}
     for column, values in summary.items():
         name = str(column)
         if name.endswith("_seconds"):
             shown[name.replace("_seconds", " s")] = values.map("{:.2f}".format)
             continue
-        best[name] = as_losses(name, values).min()
-        shown[name] = pd.Series(
+        arrow = f"{name}{NARROW}{direction(name)}"
+        best[arrow] = name, as_losses(name, values).min()
+        shown[arrow] = pd.Series(
             {
                 model: _cell(values[model], standings.get((name, str(model))))
                 for model in values.index
             }
         )
-    names = {"all": "All users", "warm": "Warm users", "cold": "Cold users"}
+
+    frame = pd.DataFrame(shown).rename_axis("model")
+    turned = frame.shape[1] > MOST_ACROSS
+    if turned:
+        frame = frame.T.rename_axis("metric")
+
+    def mark(row: Any, column: Any, _: Any) -> str:
+        row, column = (column, row) if turned else (row, column)
+        if column not in best:
+            return ""
+        name, lowest = best[str(column)]
+        return "best" if as_losses(name, summary.loc[row, name]) == lowest else ""
+
+    pooled = "all ratings together" if average == "micro" else "the mean over users"
+    caption = f"{pooled.capitalize()}, where a metric has both. Best in bold."
+    if standings:
+        caption += " ± half the 95 % interval; ~ not significantly worse than the best."
+    if result.times != "none":
+        caption += f" Times: {result.manifest['times']}."
+    if users != "all":
+        caption += f" Cold: {result.manifest['cold users']}."
     return TableSection(
-        f"{names[users]}, {average} average",
-        pd.DataFrame(shown).rename_axis("model"),
-        f"Metrics without a {average} average appear with the one they have."
-        + ("" if users == "all" else f" Cold: {result.manifest['cold users']}."),
-        mark=lambda row, column, _: (
-            "best"
-            if column in best and as_losses(column, summary.loc[row, column]) == best[column]
-            else ""
-        ),
+        f"{GROUPS[users]}, {average} average",
+        frame,
+        caption + more,
+        mark=mark,
+        folded=average == "macro",
     )
 
 
@@ -98,4 +149,92 @@ def _cell(value: float, standing: Standing | None) -> str:
         return ""
     if standing is None:
         return f"{value:.4f}"
-    return f"{value:.4f}{standing.mark} ± {standing.half_width:.4f}"
+    return f"{value:.4f}{standing.mark}\n±{NARROW}{standing.half_width:.4f}"
+
+
+# ---- figures -----------------------------------------------------------------------------------
+
+
+def _time(result: EvaluationResult) -> FigureSection:
+    first = str(result.frame["metric"].iloc[0])
+    average = result.averages()[first]
+    rows = result.frame[(result.frame["users"] == "all") & (result.frame["average"] == average)]
+    return FigureSection(
+        "Time against accuracy",
+        time_against_accuracy(rows, first),
+        "time",
+        f"Mean seconds per fit and mean {first} {direction(first)} ({average}) over the folds.",
+    )
+
+
+def _reliability(result: EvaluationResult) -> list[FigureGrid]:
+    if not result.distributions:
+        return []
+    figures = [
+        (
+            f"reliability-{number}",
+            f"Reliability of {model}",
+            reliability_diagram(levels, probabilities, title=model),
+        )
+        for number, (model, (levels, probabilities)) in enumerate(result.distributions.items())
+    ]
+    n_ratings = len(next(iter(result.distributions.values()))[0])
+    return [
+        FigureGrid(
+            "Do probabilities mean what they say?",
+            figures,
+            f"How often a rating occurred that was predicted with some probability, over "
+            f"{n_ratings:,} test ratings and all values of the scale. On the dotted line, "
+            "probabilities are right. The bars show how many predictions there are (not to scale).",
+        )
+    ]
+
+
+# ---- users -------------------------------------------------------------------------------------
+
+
+def _users(result: EvaluationResult) -> list[TableSection]:
+    """Five users, as the best model for ratings and the best one for lists see them."""
+    rates, ranks = _of_kind(result, "error"), _of_kind(result, "ranking")
+    rates, ranks = rates or ranks, ranks or rates
+    if rates is None or ranks is None or not {rates, ranks} <= set(result.examples):
+        return []
+    lists = {user.user: user.recommended for user in result.examples[ranks]}
+    rows = {
+        user.user: {
+            "rated": _ratings_in_words(user),
+            f"and {rates} predicted": _tests_in_words(user),
+            f"{ranks} would recommend": "\n".join(lists[user.user]),
+        }
+        for user in result.examples[rates]
+    }
+    return [
+        TableSection(
+            "Five users",
+            pd.DataFrame.from_dict(rows, orient="index").rename_axis("user"),
+            "From users with few ratings to users with many, in the first fold. Of what they rated "
+            "the highest and the lowest are shown; predictions are of ratings that the model did "
+            "not see.",
+        )
+    ]
+
+
+def _of_kind(result: EvaluationResult, kind: str) -> str | None:
+    """The best model by the first metric of a kind."""
+    for metric in main_metrics(result):
+        if measure_from_name(metric).kind == kind:
+            return leading_model(result, metric)
+    return None
+
+
+def _ratings_in_words(user: ExampleUser) -> str:
+    lines = [f"{title}: {rating:g}" for title, rating in user.rated]
+    more = user.n_known - len(user.rated)
+    return "\n".join([*lines, f"and {more} more"] if more else lines)
+
+
+def _tests_in_words(user: ExampleUser) -> str:
+    return "\n".join(
+        f"{title}: {rating:g}" + ("" if predicted is None else f", predicted {predicted:.1f}")
+        for title, rating, predicted in user.tested
+    )

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
+from ordrec.evaluation.drawing import INK, PALETTE, STYLE, blank
 from ordrec.files import make_folder, replace_file
 
 if TYPE_CHECKING:
@@ -33,50 +34,7 @@ __all__ = [
     "time_against_accuracy",
 ]
 
-# Middle tones that differ on white and on black, and for most colour-blind readers.
-PALETTE = (
-    "#3b82c4", "#d9822b", "#2f9e6e", "#c2558f", "#8a7bd1", "#b39a1e", "#4aa3b5", "#a0674b",
-    "#7f8c8d", "#d45d5d",
-)  # fmt: skip
 MARKERS = "osD^vPX<>*"
-INK = "#1f2328"  # becomes the colour of the text of a page
-STYLE: dict[Any, Any] = {
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "font.size": 9,
-    "legend.frameon": False,
-    "patch.edgecolor": INK,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "ordrec",
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-}
-
-
-def blank(
-    rows: int = 1, columns: int = 1, *, width: float = 6.4, height: float = 3.6
-) -> tuple[Figure, Any]:
-    """Return an empty figure in ordrec's style and its axes as a two-dimensional array.
-
-    Examples
-    --------
-    >>> figure, axes = blank(1, 2)
-    >>> axes.shape
-    (1, 2)
-    """
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        return figure, figure.subplots(rows, columns, squeeze=False)
 
 
 def box_plots(
@@ -173,7 +131,9 @@ def curves(
     return figure
 
 
-def reliability_diagram(levels: Any, probabilities: Any, *, bins: int = 10) -> Figure:
+def reliability_diagram(
+    levels: Any, probabilities: Any, *, bins: int = 10, title: str = ""
+) -> Figure:
     """Draw observed frequencies against predicted probabilities.
 
     Parameters
@@ -184,6 +144,8 @@ def reliability_diagram(levels: Any, probabilities: Any, *, bins: int = 10) -> F
         The probabilities of all ranks are taken together; bars at the bottom show how many
         fall into each bin. The diagonal is perfect calibration.
     bins : int
+    title : str
+        A diagram with a title is small, to stand beside others, and has no legend.
     """
     levels, p = np.asarray(levels), np.asarray(probabilities, dtype=float)
     if p.ndim != 2 or levels.shape != (p.shape[0],):
@@ -195,7 +157,7 @@ def reliability_diagram(levels: Any, probabilities: Any, *, bins: int = 10) -> F
     with np.errstate(invalid="ignore"):
         mean_predicted = np.bincount(bin_of, predicted, bins) / count
         mean_happened = np.bincount(bin_of, happened, bins) / count
-    figure, axes = blank(width=4.2, height=3.8)
+    figure, axes = blank(width=2.4, height=2.4) if title else blank(width=4.2, height=3.8)
     axis = axes[0, 0]
     axis.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":", label="perfect")
     filled = count > 0
@@ -203,6 +165,7 @@ def reliability_diagram(levels: Any, probabilities: Any, *, bins: int = 10) -> F
         mean_predicted[filled],
         mean_happened[filled],
         marker="o",
+        markersize=3.5 if title else 6,
         color=PALETTE[0],
         label="observed",
     )
@@ -216,7 +179,12 @@ def reliability_diagram(levels: Any, probabilities: Any, *, bins: int = 10) -> F
     )
     axis.set_xlabel("predicted probability")
     axis.set_ylabel("observed frequency")
-    _legend_below(figure, axis, 3)
+    if title:
+        axis.set_title(title, loc="left")
+        axis.set_xticks([0, 0.5, 1], ["0", "½", "1"])
+        axis.set_yticks([0, 0.5, 1], ["0", "½", "1"])
+    else:
+        _legend_below(figure, axis, 3)
     return figure
 
 

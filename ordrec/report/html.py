@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -25,9 +25,19 @@ from ordrec.report.figures import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FigureSection", "Report", "TableSection", "experiment_report", "means_table"]
+__all__ = [
+    "FigureGrid",
+    "FigureSection",
+    "Report",
+    "Section",
+    "TableSection",
+    "experiment_report",
+    "means_table",
+]
 
 WIDE = 80  # letters in the headings above which a table may be transposed
+LONG = 24  # letters in a line of a cell above which it is text, and wrapped
+MANY = 4  # columns above which a table becomes a list of cards in a narrow window
 _TITLES = {
     "mze": "Mean zero-one error (mze)",
     "mae": "Mean absolute error (mae)",
@@ -40,7 +50,8 @@ _TITLES = {
 class TableSection:
     """A table of a report: a frame with its index as the first column.
 
-    ``mark`` takes a row's name, a column's name and the value and returns "best", "far" or "".
+    ``mark`` takes a row's name, a column's name and the value and returns "best", "far" or "". A
+    ``folded`` table is shown when its title is clicked, and on paper.
     """
 
     title: str
@@ -48,6 +59,7 @@ class TableSection:
     caption: str = ""
     text: str = ""
     mark: Callable[[Any, Any, Any], str] | None = None
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,22 @@ class FigureSection:
     name: str
     caption: str = ""
     text: str = ""
+
+
+@dataclass(frozen=True)
+class FigureGrid:
+    """Small figures side by side, as many as the window has room for.
+
+    ``figures`` are triples: a name (of the files, too), a text for screen readers, and the figure.
+    """
+
+    title: str
+    figures: list[tuple[str, str, Figure]]
+    caption: str = ""
+    text: str = ""
+
+
+Section = TableSection | FigureSection | FigureGrid
 
 
 class Cell(NamedTuple):
@@ -77,18 +105,21 @@ class Report:
     title : str
     lead : list of str
         Paragraphs below the title.
-    sections : list of TableSection or FigureSection
+    sections : list of TableSection, FigureSection or FigureGrid
     manifest : dict
         As in `ExperimentResult`.
     failures : DataFrame, optional
         Cells that failed, shown first.
+    notes : list of str
+        Paragraphs about how the results came about, which are folded.
     """
 
     title: str
     lead: list[str]
-    sections: list[TableSection | FigureSection]
+    sections: Sequence[Section]
     manifest: dict[str, Any] = field(default_factory=dict)
     failures: pd.DataFrame | None = None
+    notes: list[str] = field(default_factory=list)
 
     def html(self) -> str:
         """Return the page as html."""
@@ -109,8 +140,8 @@ class Report:
         """Write ``report.html`` and every figure as svg and pdf; return the path of the page."""
         folder = make_folder(folder)
         for section in self.sections:
-            if isinstance(section, FigureSection):
-                save_figure(section.figure, folder / "figures" / section.name)
+            for name, _, figure in _figures_of(section):
+                save_figure(figure, folder / "figures" / name)
         return write_text(folder / "report.html", self.html())
 
 
@@ -135,7 +166,7 @@ def experiment_report(
     average : {"micro", "macro"}, optional
         The average to show for metrics that have both.
     """
-    sections: list[TableSection | FigureSection] = []
+    sections: list[Section] = []
     averages = result.available_averages()
     metrics = list(averages)
     for metric in metrics:
@@ -207,10 +238,19 @@ def means_table(result: ExperimentResult, metric: str, average: str | None = Non
     )
 
 
-def _rendered(section: TableSection | FigureSection) -> dict[str, Any]:
-    shared = {"title": section.title, "caption": section.caption, "text": section.text}
+def _figures_of(section: Section) -> list[tuple[str, str, Figure]]:
+    """Name, description and figure of each figure of a section."""
     if isinstance(section, FigureSection):
-        return shared | {"svg": inline_svg(section.figure, section.name, section.title)}
+        return [(section.name, section.title, section.figure)]
+    return section.figures if isinstance(section, FigureGrid) else []
+
+
+def _rendered(section: Section) -> dict[str, Any]:
+    shared = {"title": section.title, "caption": section.caption, "text": section.text}
+    if not isinstance(section, TableSection):
+        drawn = [inline_svg(figure, name, said) for name, said, figure in _figures_of(section)]
+        grid = isinstance(section, FigureGrid)
+        return shared | {"svgs": drawn, "kind": "grid" if grid else "", "folded": False}
     frame, mark = section.frame, section.mark
     rows = []
     for position, name in enumerate(frame.index):
@@ -218,12 +258,23 @@ def _rendered(section: TableSection | FigureSection) -> dict[str, Any]:
         for column in frame.columns:
             value = frame[column].iloc[position]
             kind = mark(name, column, value) if mark is not None else ""
-            words = isinstance(value, str) and len(value) > 40
+            words = isinstance(value, str) and max(map(len, value.split("\n"))) > LONG
             cells.append(Cell(_text(value), "text" if words else kind))
         rows.append(cells)
-    names = [str(column) for column in frame.columns]
+    kinds = {cell.kind for cells in rows for cell in cells}
+    names = [
+        Cell(str(column), "text" if any(cells[place].kind == "text" for cells in rows) else "")
+        for place, column in enumerate(frame.columns, frame.index.nlevels)
+    ]
     levels = ["" if name is None else str(name) for name in frame.index.names]
-    return shared | {"svg": "", "levels": levels, "columns": names, "rows": rows}
+    return shared | {
+        "svgs": [],
+        "folded": section.folded,
+        "kind": "cards" if len(names) > MANY or "text" in kinds else "",
+        "levels": levels,
+        "columns": names,
+        "rows": rows,
+    }
 
 
 def _text(value: Any) -> str:

@@ -123,6 +123,10 @@ class KernelContract:
         expected = [np.sum(W * slope) for slope in kernel.gradient(X)]
         trace = kernel.gradient_trace(kernel.pairs(X), W)
         np.testing.assert_allclose(trace, np.array(expected), rtol=1e-8, atol=1e-9)
+        across = kernel.pairs(X, inputs(4, seed=1))  # where the two axes differ
+        expected = [np.sum(W[:, :4] * slope) for slope in kernel.gradient_from_pairs(across)]
+        trace = kernel.gradient_trace(across, W[:, :4])
+        np.testing.assert_allclose(trace, np.array(expected), rtol=1e-8, atol=1e-9)
 
     def test_parameters_are_read_and_moved(self, kernel: Kernel) -> None:
         theta = kernel.theta

@@ -30,6 +30,16 @@ def test_100k_brings_tables_and_folds(samples):
     assert ratings.select(ratings.folds["ua"]).user_counts.tolist() == [1, 1, 1, 1]
 
 
+def test_100k_years_come_from_the_title_or_else_from_the_date(samples, tmp_path):
+    folder = shutil.copytree(samples / "ml-100k", tmp_path / "ml-100k")
+    text = (folder / "u.item").read_bytes()
+    text = text.replace(b"5|unknown||", b"5|unknown|01-Jan-1995|")
+    text = text.replace(b"Copper Sky (1997)||", b"Copper Sky (1997)|05-May-1998|")
+    (folder / "u.item").write_bytes(text)
+    years = load_movielens(folder).item_table["year"]
+    assert years.loc[[4, 5]].tolist() == [1997.0, 1995.0]
+
+
 def test_100k_folds_mark_the_published_rows(samples):
     ratings = load_movielens(samples / "ml-100k")
     lines = (samples / "ml-100k" / "u3.test").read_text().split("\n")[:-1]

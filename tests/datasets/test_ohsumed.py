@@ -33,6 +33,12 @@ def test_original(samples):
     assert found.judgements["document"].tolist() == [1, 2, 1, 3]
 
 
+def test_of_several_judgements_of_a_pair_the_first_counts(tmp_path):
+    (tmp_path / "judged").write_text("1\t7\t1\td\n2\t7\t1\tn\n1\t7\t1\tn\n2\t7\t1\tp\n")
+    found = load_ohsumed(tmp_path).judgements
+    assert found[["topic", "grade"]].to_numpy().tolist() == [["1", 2], ["2", 0]]
+
+
 @pytest.mark.parametrize(
     ("file", "sizes"),
     [

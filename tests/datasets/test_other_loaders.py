@@ -92,6 +92,28 @@ def test_generic_parquet(samples, tmp_path):
         load_ratings(tmp_path / "bad.parquet")
 
 
+def test_blanks_around_ids_mean_nothing(tmp_path):
+    (tmp_path / "mine.csv").write_text("user, item ,rating\nann, tea ,5\n ann,soup,2\nbob,tea,4\n")
+    ratings = load_ratings(tmp_path / "mine.csv", scale=range(1, 6))
+    assert (list(ratings.user_ids), list(ratings.item_ids)) == (["ann", "bob"], ["soup", "tea"])
+    (tmp_path / "mine.csv").write_text("user,item,rating\nann,tea,5\n  ,soup,2\n")
+    with pytest.raises(DataError, match="row 1: no user id"):
+        load_ratings(tmp_path / "mine.csv")
+
+
+def test_lines_are_named_where_they_are_known(tmp_path):
+    lines = ["user,item,rating,note", "1,2,3,", "", "1,3,x,"]
+    without_gap = [line for line in lines if line]
+    for text, place in (
+        (lines, "mine.csv: row 1: rating 'x'"),
+        (without_gap, "mine.csv, line 3: row 1: rating 'x'"),
+    ):
+        (tmp_path / "mine.csv").write_text("\n".join(text) + "\n")
+        with pytest.raises(DataError) as caught:
+            load_ratings(tmp_path / "mine.csv")
+        assert place in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -22,7 +22,8 @@ from ordrec.evaluation.metrics.measures import UserSums
 from ordrec.evaluation.significance import bootstrap_interval
 from ordrec.evaluation.significance.against_best import against_best
 from ordrec.ratings import Ratings, Scale
-from ordrec.recommend import BiasModel
+from ordrec.recommend import BiasModel, make_model
+from ordrec.report.evaluation import evaluation_report
 
 COLUMNS = [
     "data", "model", "split", "fold", "n_test", "n_cold_users", "n_cold_items", "n_cold_ratings",
@@ -165,14 +166,25 @@ def test_held_out_users_are_folded_in_or_trained_on_and_the_table_says_which(rat
     assert value(result, "bias", "mae").n_cold_users > 0
 
 
-def test_models_that_ask_for_times_get_them(ratings):
+@pytest.mark.parametrize("times", ["unknown", "known"])
+def test_the_times_of_test_ratings_are_told_only_if_asked(ratings, times, tmp_path):
     class Clock(Oracle):
         def predict_proba(self, users, items, timestamps=None):
-            assert timestamps is not None
-            assert len(timestamps) == len(users)
+            assert (timestamps is None) == (times == "unknown")
+            assert times == "unknown" or len(timestamps) == len(users)
             return super().predict_proba(users, items)
 
-    evaluate(ratings, {"clock": Clock(np.full(5, 0.2))}, metrics=["mae"])
+    models = {"clock": Clock(np.full(5, 0.2))}
+    asked = {} if times == "unknown" else {"times": times}
+    result = evaluate(ratings, models, metrics=["mae"], on_error="raise", **asked)
+    words = f"Times: those of the test ratings are {times} to the models."
+    assert words in result.caption()
+    assert words in evaluation_report(result).html()
+    assert json.loads(result.to_json(tmp_path / "r.json").read_text())["times"] == times
+    undated = evaluate(ratings.without_timestamps(), models, metrics=["mae"], **asked)
+    assert "Times:" not in undated.caption()
+    with pytest.raises(ArgumentError, match='times must be "unknown" or "known"'):
+        evaluate(ratings, models, times="soon")
 
 
 def test_given_models_stay_unfitted_and_get_their_own_names(ratings):
@@ -180,6 +192,19 @@ def test_given_models_stay_unfitted_and_get_their_own_names(ratings):
     result = evaluate(ratings, [model, "mean"], metrics=["mae"])
     assert list(result.summary().index) == ["BiasModel", "mean"]
     assert not hasattr(model, "mean_")
+
+
+def test_distributions_are_kept_on_request(ratings):
+    models = {"histogram": "histogram", "bias": "bias"}
+    result = evaluate(ratings, models, "kfold:2", metrics=["mae"], keep_distributions=True)
+    assert list(result.distributions) == ["histogram"]  # the other has none
+    levels, p = result.distributions["histogram"]
+    folds = list(split_from_name("kfold:2").split(ratings))
+    assert levels.tolist() == [level for fold in folds for level in fold.test.levels.tolist()]
+    first = make_model("histogram").fit(folds[0].train).distribution_
+    np.testing.assert_allclose(p[: folds[0].test.n_ratings], [first] * folds[0].test.n_ratings)
+    assert p.shape == (ratings.n_ratings, ratings.scale.n_ranks)
+    assert not evaluate(ratings, ["histogram"], metrics=["mae"]).distributions
 
 
 def test_seed_reaches_split_and_model(ratings):
@@ -494,16 +519,44 @@ def test_a_model_as_good_as_the_best_is_tied_and_a_worse_one_is_not(ratings):
     assert "Holm" in result.test_caption()
 
 
+def test_p_values_are_two_sided_and_exact_on_three_users():
+    """Worse for two users, better for one: of three draws, two or three fall on the one user
+    with a chance of 7/27, and the p-value is twice that."""
+    key, users, ones = ("all", "mae", "macro"), np.arange(3), np.ones(3)
+    losses = {"best": np.array([1.0, 0.0, 0.0]), "other": np.array([0.0, 1.0, 1.0])}
+    measured = [
+        FoldMeasurement(name, "s", "1", sums={key: UserSums(users, loss, ones)})
+        for name, loss in losses.items()
+    ]
+    table = against_best(measured, n_resamples=20_000).set_index("model")
+    assert table.loc["other", "p"] == pytest.approx(2 * 7 / 27, abs=0.02)
+    assert table.loc["other", "difference"] == pytest.approx(1 / 3)
+    assert np.isnan(table.loc["best", "p"])
+
+
+def test_intervals_have_the_level_asked_for():
+    """Of two users, draws have the mean 0, 0.5 or 1, with chances of 1/4, 1/2 and 1/4."""
+    key = ("all", "mae", "macro")
+    sums = UserSums(np.arange(2), np.array([0.0, 1.0]), np.ones(2))
+    measured = [FoldMeasurement("a", "s", "1", sums={key: sums})]
+    for level, ends in ((0.05, (0.0, 1.0)), (0.7, (0.5, 0.5))):
+        [row] = against_best(measured, level=level).to_dict("records")
+        assert (row["low"], row["high"]) == ends
+
+
 def test_chance_alone_is_seldom_significant():
-    """Two models that are random in the same way differ significantly in about 5 % of cases."""
+    """Two models that are random in the same way differ significantly in about 5 % of cases.
+
+    Of 400 cases, 20 are expected, with a deviation of 4.4; one-sided p-values would find 40.
+    """
     rng = np.random.default_rng(0)
     found, key, users = [], ("all", "mae", "macro"), np.arange(60)
-    for seed in range(100):
+    for seed in range(400):
         sums = {name: UserSums(users, rng.random(60), np.ones(60)) for name in ("a", "b")}
         measured = [FoldMeasurement(name, "s", "1", sums={key: sums[name]}) for name in sums]
         table = against_best(measured, n_resamples=400, seed=seed)
         found.append((table["verdict"] == "worse").any())
-    assert 0 <= np.mean(found) <= 0.13
+    assert 8 <= sum(found) <= 32
 
 
 def test_metrics_with_a_cut_carry_it():

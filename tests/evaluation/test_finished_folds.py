@@ -142,7 +142,5 @@ def test_the_table_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(sys, "stderr", stream)
         monkeypatch.setenv("TERM", "xterm")
         with live_table(quiet) as live:
-            if live.progress is not None:
-                live.progress(1, 2, "fitting")
             live.show(table)
         assert ("the mean" in stream.getvalue()) == shown

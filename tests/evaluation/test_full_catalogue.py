@@ -10,8 +10,13 @@ from naive import naive_lists as naive
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import evaluate, measure_from_name, split_from_name
-from ordrec.evaluation.full_catalogue import ranked_users
+from ordrec.evaluation.full_catalogue import (
+    CatalogueScores,
+    catalogue_ranking,
+    ranked_users,
+)
 from ordrec.evaluation.metrics.trec import measure_run
+from ordrec.evaluation.splits.base import part_ratings
 from ordrec.ratings import Ratings
 from ordrec.recommend import make_model
 from ordrec.recommend.choice.ease import EASE
@@ -342,3 +347,16 @@ def test_measures_carry_what_they_need():
     assert measure_from_name("coverage@7").options == {"k": 7}
     with pytest.raises(ArgumentError, match="graded_ndcg@10"):
         measure_from_name("graded_ndgc@10")
+
+
+def test_places_by_hand_without_what_was_given():
+    """Given items are not in the list: an item behind two of them moves up two places."""
+    frame = pd.DataFrame({"user": [0, 0, 0, 0, 1, 1], "item": [0, 1, 2, 3, 0, 4]})
+    ratings = Ratings.from_frame(frame.assign(rating=4), scale=range(1, 6))
+    rows = np.arange(6)
+    split = part_ratings(ratings, rows == 3, "by hand", given=rows < 2)
+    table = np.array([[9.0, 8.0, 7.0, 6.0, 5.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
+    scores = CatalogueScores(lambda codes: table[codes].copy(), 2)
+    found = catalogue_ranking(scores, split, np.array([0]), list_length=5)
+    assert found.places.tolist() == [1]  # 0 and 1 were given, 2 was in training
+    assert found.items.tolist() == [[3, 4, -1, -1, -1]]

@@ -95,6 +95,11 @@ def test_the_command_line(invented: Path, tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["reproduce", "invented", "-o", str(tmp_path / "o"), "--quick"])
     assert ran.exit_code == 0, ran.output
     assert "sum 5" in ran.output
+    words = ["reproduce", "invented", "-o", str(tmp_path / "p"), "--trials", "5"]
+    ran = CliRunner().invoke(app, words)
+    assert ran.exit_code == 0, ran.output
+    assert "sum 30" in ran.output  # of the squares of 0 to 4
+    assert len(pd.read_csv(tmp_path / "p" / "results.csv")) == 5
 
 
 def test_a_failed_cell_makes_the_exit_code_one(

@@ -209,6 +209,16 @@ def test_inner_products_of_factors_are_those_of_the_estimate() -> None:
 # ---- out of fold -------------------------------------------------------------------------------
 
 
+def test_factors_of_all_folds_are_coordinates_of_one_basis() -> None:
+    """Every fold finds the same subspace of an exact matrix, turned as it likes."""
+    random = np.random.default_rng(3)
+    truth = random.standard_normal((60, 2)) @ random.standard_normal((2, 40))
+    X = truth.copy()
+    X[random.random(X.shape) < 0.4] = np.nan
+    em = LowRankEM(2, output="factors", tol=1e-12, max_iter=5000, n_splits=3, random_state=0)
+    np.testing.assert_allclose(em.fit_transform(X) @ em.components_, truth, atol=0.02)
+
+
 def predictability(features: np.ndarray, y: np.ndarray) -> float:
     """Fraction of the variance that a ridge regression explains on held-out rows."""
     centred = features - features.mean(axis=0)

@@ -105,6 +105,14 @@ def test_als_factors_find_who_goes_with_whom() -> None:
     assert K[:10, 10:].max() < 0.3
 
 
+def test_als_factors_are_those_of_who_rated_what() -> None:
+    rng = np.random.default_rng(0)
+    seen = rng.random((12, 9)) < 0.4
+    one, other = (sparse.csr_array(seen * rng.uniform(1, 5, seen.shape)) for _ in range(2))
+    factors = [als_item_factors(RatingMatrix(values), rank=3) for values in (one, other)]
+    assert np.array_equal(*factors)
+
+
 def test_low_rank_factors_explain_covariances() -> None:
     random = np.random.default_rng(0)
     q = random.standard_normal((20, 2))

@@ -147,6 +147,12 @@ def test_decisions_have_the_least_expected_cost(weights, costs):
         np.testing.assert_allclose(risk[np.arange(6), chosen], risk.min(axis=1), atol=1e-9)
 
 
+def test_an_exact_half_is_the_lower_rank():
+    p = np.array([[0.5, 0.5], [0.1 + 0.2 + 0.2, 0.5], [0.49, 0.51], [0.51, 0.49]])
+    assert decide(p, "median").tolist() == [0, 0, 1, 0]
+    assert decide(p, "mode").tolist() == [0, 0, 1, 0]
+
+
 def test_decisions_are_ratings_where_values_are_given():
     p = np.random.default_rng(0).dirichlet(np.ones(4), size=50)
     values = np.array([0.5, 1.0, 3.0, 5.0])

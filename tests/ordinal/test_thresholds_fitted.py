@@ -61,8 +61,12 @@ def test_least_cost_against_every_placement(seed, kind, ties):
 def test_absolute_error_is_the_default_cost_and_the_middle_cut_is_taken():
     scores = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 10.0])
     ranks = np.array([0, 0, 1, 0, 1, 1])
-    # cuts at 1.5 and at 3.5 make one mistake each, the one between them two
-    assert best_thresholds(scores, ranks, 2)[0] in (1.5, 3.5)
+    # cuts at 1.5 and at 3.5 make one mistake each, the one between them two: of two, the lower
+    assert best_thresholds(scores, ranks, 2).tolist() == [1.5]
+    # what weighs nothing may lie on either side: three cuts are equally good
+    weight = np.array([1.0, 0.0, 0.0, 1.0])
+    tied = best_thresholds(np.arange(4.0), np.array([0, 0, 1, 1]), 2, weight)
+    assert tied.tolist() == [1.5]
     apart = best_thresholds(np.array([0.0, 6.0]), np.array([0, 1]), 2)
     assert apart.tolist() == [3.0]
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from ordrec.errors import ArgumentError
 from ordrec.kernels import Gaussian
 from ordrec.ordinal.logistic.model import OrdinalLogistic
 from ordrec.ordinal.svor.model import SVOREX, SVORIM
@@ -42,6 +48,32 @@ def test_same_scores_and_winner_as_the_plain_loop(data, model, metric):
     assert found.best_score == pytest.approx(score)
     assert found.table["score"].to_numpy() == pytest.approx(means)
     assert np.array_equal(found.estimator.predict(X), search.predict(X))
+
+
+def test_a_pipeline_is_searched_as_by_the_plain_loop(data):
+    """Once an AttributeError: 'Pipeline' object has no attribute '_validate_fit'."""
+    X, y = data
+    X = X * [1.0, 100.0, 1e-3, 10.0]
+    model = make_pipeline(StandardScaler(), PCA(3, random_state=0), SVORIM(tol=1e-5))
+    grid = {"svorim__C": [0.1, 10.0], "svorim__gamma": [0.01, 1.0]}
+    found = tune(model, pd.DataFrame(X), y, grid, cv=3, n_jobs=1)
+    search, _, means = _plain(model, grid, X, y, cv=3)
+    assert found.best_params == search.best_params_
+    assert found.table["score"].to_numpy() == pytest.approx(means)
+    assert {"svorim__C", "svorim__gamma"} <= set(found.table)
+    assert np.array_equal(found.estimator.predict(pd.DataFrame(X)), search.predict(X))
+    alone = tune(make_pipeline(SVORIM()), X, y, {"svorim__C": [0.1, 10.0]}, cv=3)
+    assert list(alone.best_params) == ["svorim__C"]
+
+
+def test_what_cannot_be_searched_is_said(data):
+    X, y = data
+    with pytest.raises(
+        ArgumentError, match="got Ridge: for others use scikit-learn's GridSearchCV"
+    ):
+        tune(make_pipeline(StandardScaler(), Ridge()), X, y)
+    with pytest.raises(ArgumentError, match="'C' is no parameter of the last step"):
+        tune(make_pipeline(StandardScaler(), SVORIM()), X, y, {"C": [1.0]})
 
 
 def test_the_paper_searches_twice(data):

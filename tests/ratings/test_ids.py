@@ -79,12 +79,13 @@ def test_what_is_no_id_is_refused_in_words(numbered: Ratings, ids: Any) -> None:
 @pytest.mark.parametrize("user", [[1], {}, np.array([1, 2])], ids=["list", "mapping", "array"])
 def test_a_single_user_that_is_none(numbered: Ratings, user: Any) -> None:
     model = Popularity().fit(numbered)
-    for ask in (
-        lambda: model.recommend(user, 2),
-        lambda: model.recommend(1, 2, exclude=[user]),
-        lambda: numbered.of_user(user),
+    several = "one id per pair" if isinstance(user, dict) else "user must be one id, got"
+    for ask, says in (
+        (lambda: model.recommend(user, 2), several),
+        (lambda: model.recommend(1, 2, exclude=[user]), "one id per pair"),
+        (lambda: numbered.of_user(user), "one id per pair"),
     ):
-        with pytest.raises(ArgumentError, match="one id per pair"):
+        with pytest.raises(ArgumentError, match=says):
             ask()
 
 

@@ -146,6 +146,7 @@ def test_select_and_compact(frame, data):
     assert part.folds["t"].all()
     small = part.compact()
     assert small.to_frame().equals(part.to_frame())
+    assert small.folds["t"].tolist() == [True] * part.n_ratings
     assert small.n_users == len(set(part.users.tolist()))
     assert small.user_table.index.tolist() == small.user_ids.tolist()
     assert (small.user_counts > 0).all()
@@ -278,7 +279,10 @@ GOOD = {"user": [1, 2, 3], "item": [1, 1, 2], "rating": [1.0, 2.0, 3.0]}
         ({"item": [1, "a", (2,)]}, "column 'item' mixes ids of different types"),
         ({"timestamp": [1.0, np.nan, 2.0]}, "row 1: timestamp is nan"),
         ({"timestamp": [1.0, 1e300, 2.0]}, "row 1: timestamp .* is not a time in seconds"),
-        ({"timestamp": ["x", "y", "z"]}, "row 0: timestamp 'x' is not a number"),
+        (
+            {"timestamp": ["x", "y", "z"]},
+            "row 0: timestamp 'x' is neither seconds since 1970 nor a date",
+        ),
         ({"timestamp": pd.to_datetime(["2020-01-01", None, None])}, "row 1: no timestamp"),
     ],
 )

@@ -10,8 +10,8 @@ import pytest
 
 from ordrec.errors import DataError
 from ordrec.ratings import Ratings
+from ordrec.ratings.times import seconds_of
 from ordrec.recommend import RatingPredictor
-from ordrec.recommend.pair_table import seconds_of
 
 SECONDS = np.array([978_300_760, 1_480_000_000, 300_000_000, 0, 1_700_000_000, 978_300_761])
 

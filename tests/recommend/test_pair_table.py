@@ -10,8 +10,9 @@ import pytest
 
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
+from ordrec.ratings.times import seconds_of
 from ordrec.recommend import ALSRanking, BiasModel, PersonalThresholds, RatingPredictor, make_model
-from ordrec.recommend.pair_table import ids_like, predict_pairs, read_pairs, seconds_of
+from ordrec.recommend.pair_table import ids_like, predict_pairs, read_pairs
 
 RATINGS = synthetic_ratings(20, 15, n_ratings=150, seed=1)
 PAIRS = pd.DataFrame({"user": [0, 3, -1], "item": [1, -1, 2], "timestamp": [0, 5, 6]})
@@ -90,7 +91,7 @@ def test_pairs_are_read_by_the_type_of_the_models_ids(biases, tmp_path) -> None:
         ("user,item\n99999999999999999999,1\n", "user is not a whole number"),
         ("user,item\n" + "x,1\n" * 9, "and 4 more: user"),
         ("user,thing\n1,2\n", "no column 'item'"),
-        ("user,item,timestamp\n1,2,soon\n", r"row 0 \('soon'\): timestamp is not seconds"),
+        ("user,item,timestamp\n1,2,soon\n", "row 0: timestamp 'soon' is neither seconds"),
         ("user,item,score\n1,2,high\n", "score is not a number"),
         ("", "not a csv table"),
         ('user,item\n"1,2\n', "not a csv table"),

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import ordrec.recommend
-from ordrec.recommend import model_names
+from ordrec.errors import ArgumentError
+from ordrec.recommend import make_model, model_names
 from ordrec.recommend.registry import MODELS, storable_kinds
 
 README = Path(__file__).parent.parent.parent / "README.md"
@@ -30,3 +33,10 @@ def test_the_readme_lists_every_model_and_every_stored_class() -> None:
     assert names <= set(model_names())
     assert set(storable_kinds()) <= classes
     assert {name for name in classes if "." not in name} <= set(ordrec.recommend.__all__)
+
+
+def test_a_preset_takes_the_other_parameters_of_its_model() -> None:
+    model = make_model("predictor-fast", refit=False, random_state=3)
+    assert (model.preset, model.refit, model.random_state) == ("fast", False, 3)
+    with pytest.raises(ArgumentError, match="has no parameter 'refits': did you mean 'refit'"):
+        make_model("predictor-fast", refits=False)

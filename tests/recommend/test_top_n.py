@@ -10,7 +10,7 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.persistence import load, save
 from ordrec.recommend import ChoiceMixture, RatingPredictor, Recommender
-from ordrec.recommend.top_n import Order
+from ordrec.recommend.top_n import Order, best_items
 
 RATINGS = synthetic_ratings(30, 40, n_ratings=420, seed=3)
 
@@ -41,7 +41,7 @@ def test_the_default_is_the_list_of_a_recommender(model, choice) -> None:
     for user in [*RATINGS.user_ids[:5], "nobody"]:
         found, expected = model.recommend(user, 6), whole.recommend(user, 6)
         assert found["item"].tolist() == expected["item"].tolist()
-        for ours, theirs in (("value", "score"), ("p_pick", "p_pick"), ("p_like", "p_like")):
+        for ours, theirs in (("score", "score"), ("p_pick", "p_pick"), ("p_like", "p_like")):
             np.testing.assert_allclose(found[ours], expected[theirs], rtol=1e-4)
     few = RATINGS.item_ids[:6].tolist()
     assert set(model.recommend("nobody", 10, candidates=few)["item"]) == set(few)
@@ -59,7 +59,7 @@ def test_likely_candidates_are_those_of_the_choice_model(model, choice, name: st
             found.sort_values("item", ignore_index=True),
             given.sort_values("item", ignore_index=True),
         )
-        assert (np.diff(found["value"]) <= 0).all()
+        assert (np.diff(found["score"]) <= 0).all()
 
 
 def test_enough_candidates_are_all_items(model) -> None:
@@ -95,6 +95,17 @@ def test_orders() -> None:
     assert Order("lower_quantile", None, 0.25).values(p, scale).tolist() == [2.0, 1.0]
 
 
+def test_ties_are_ordered_by_the_expected_rating() -> None:
+    scale = np.array([1.0, 2.0, 3.0])
+    p = np.array([[0.3, 0.7, 0.0], [0.5, 0.0, 0.5], [0.3, 0.2, 0.5], [0.0, 1.0, 0.0]])
+    listed = best_items(pd.Index(list("abcd")), p, scale, 3, Order("lower_quantile", None, 0.25))
+    assert listed["item"].tolist() == ["d", "c", "b"]  # c, b and a have the value 1
+    assert listed["value"].tolist() == [2.0, 1.0, 1.0]
+    assert listed["expected"].tolist() == pytest.approx([2.0, 2.2, 2.0])
+    top = best_items(pd.Index(list("abcd")), p, scale, 4, Order("p_at_least", 3.0, 0.25))
+    assert top["item"].tolist() == ["c", "b", "d", "a"]
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -114,6 +125,6 @@ def test_nothing_left_to_recommend(model) -> None:
     user = RATINGS.user_ids[0]
     rated = RATINGS.of_user(user)["item"]
     empty = model.recommend(user, 5, by="expected", candidates=rated)
-    assert empty.columns.tolist() == ["item", "value", "expected"]
+    assert empty.columns.tolist() == ["item", "score", "expected"]
     assert len(empty) == 0
     assert len(model.recommend(user, 5, candidates=rated)) == 0

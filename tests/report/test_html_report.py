@@ -138,7 +138,7 @@ def test_tables_of_any_kind_are_shown() -> None:
         index=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["data", "k"]),
     )
     page = Report("T", [], [TableSection("Numbers", frame, mark=lambda r, c, v: "far")]).html()
-    assert '<td class="far">1.235</td>' in page
+    assert '<td class="far" data-name="x">1.235</td>' in page
     assert '<td class="name">b</td><td class="name">2</td>' in page
     assert '<th scope="col" class="name">data</th><th scope="col" class="name">k</th>' in page
 

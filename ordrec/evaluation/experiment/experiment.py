@@ -16,6 +16,8 @@ from ordrec.evaluation.experiment.problems import Problem
 from ordrec.evaluation.experiment.result import ExperimentResult
 from ordrec.evaluation.experiment.selection import Candidates
 from ordrec.parallel import Engine, run
+from ordrec.progress import progress as showing
+from ordrec.progress import report
 
 __all__ = ["Experiment"]
 
@@ -93,6 +95,7 @@ class Experiment:
         n_jobs: int | None = None,
         engine: Engine | str | None = None,
         progress: Progress | None = None,
+        verbose: bool | None = None,
     ) -> ExperimentResult:
         """Compute the cells that are not stored yet and return the result of all cells.
 
@@ -104,7 +107,15 @@ class Experiment:
             Where the cells are computed, see `ordrec.parallel`: in processes by default.
         progress : callable, optional
             Called as ``progress(done, total, text)`` after each cell.
+        verbose : bool, optional
+            Whether progress is shown, see `ordrec.progress`; by default on a terminal.
         """
+        with showing("experiment", verbose):
+            return self._run(n_jobs, engine, progress)
+
+    def _run(
+        self, n_jobs: int | None, engine: Engine | str | None, progress: Progress | None
+    ) -> ExperimentResult:
         manifest = circumstances()
         hashes = {problem.name: problem.checksum() for problem in self.problems}
         identities = {name: _identity(name, model) for name, model in self.models.items()}
@@ -117,6 +128,7 @@ class Experiment:
         missing = [cell for cell in cells if cell.key not in outcomes]
         metrics = {problem.name: self._metrics(problem) for problem in self.problems}
         problems = {problem.name: problem for problem in self.problems}
+        report(len(outcomes), len(cells))
         for number, outcome in run(
             _run_cell,
             missing,
@@ -127,6 +139,7 @@ class Experiment:
         ):
             self._keep(missing[number], outcome)
             outcomes[missing[number].key] = outcome
+            report(len(outcomes), len(cells), _label(missing[number]))
             if progress is not None:
                 progress(len(outcomes), len(cells), _label(missing[number]))
         manifest |= {

@@ -32,7 +32,7 @@ class RatingsProblem(Problem):
     ratings : Ratings
     splitter : str or Splitter
         As in `ordrec.evaluation.split_from_name`.
-    decision, candidates : str
+    decision, candidates, times : str
         As in `ordrec.evaluation.evaluate`. Values are those for all test users together.
     """
 
@@ -40,6 +40,7 @@ class RatingsProblem(Problem):
     splitter: str | Splitter = "holdout:0.2"
     decision: str = "auto"
     candidates: Literal["catalogue", "rated"] = "catalogue"
+    times: Literal["unknown", "known"] = "unknown"
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -68,15 +69,15 @@ class RatingsProblem(Problem):
         return self.splitter
 
     def checksum(self) -> str:
-        """Return a hash of the ratings, the split, the decision and the candidates."""
-        protocol = [repr(self._splitter), self.decision, self.candidates]
+        """Return a hash of the ratings, the split and the protocol."""
+        protocol = [repr(self._splitter), self.decision, self.candidates, self.times]
         return joblib.hash([ratings_checksum(self.ratings), *protocol])
 
     def measure(self, model: Any, fold: str, metrics: Sequence[str], seed: int) -> list[Row]:
         """Fit a copy of the model and return the values for all test users."""
         model = measurable_model("model", seeded(model, seed), seed)
         measures = [measure_from_name(name) for name in dict.fromkeys(metrics)]
-        protocol = Protocol(measures, self.decision, self.candidates, seed=seed)
+        protocol = Protocol(measures, self.decision, self.candidates, seed=seed, times=self.times)
         with one_blas_thread():
             measured = measure_fold("model", model, self._fold(fold), protocol, on_error="raise")
         if not measured.rows:
@@ -91,7 +92,7 @@ class RatingsProblem(Problem):
         """Return cross-validation of the training ratings."""
         inner = KFold(n_folds, seed=seed)
         training = self._fold(fold).train_and_given()
-        return RatingsProblem(training, inner, self.decision, self.candidates)
+        return RatingsProblem(training, inner, self.decision, self.candidates, self.times)
 
     def _fold(self, fold: str) -> Split:
         folds = self._splitter.split(self.ratings)

@@ -48,7 +48,7 @@ class Candidates:
     def grid(
         cls, model: Any, parameters: Mapping[str, Sequence[Any]], metric: str, n_folds: int = 5
     ) -> Candidates:
-        """Return one candidate per combination of parameters of a scikit-learn estimator."""
+        """Return one candidate per combination of parameters of an estimator or rating model."""
         models = {}
         for chosen in ParameterGrid(dict(parameters)):
             name = ", ".join(f"{key}={value}" for key, value in chosen.items())

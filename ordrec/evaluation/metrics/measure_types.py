@@ -10,16 +10,18 @@ import numpy as np
 from ordrec.evaluation.metrics import ranking, top_lists
 from ordrec.evaluation.metrics.outcome import Outcome, UserSums
 from ordrec.evaluation.metrics.placed import places_among_rated
+from ordrec.ordinal.uncertainty import shortest_interval, spread
 from ordrec.ratings import Ratings
 from ordrec.recommend.lists import rank_gains
 from ordrec.recommend.recommender.taste import liked_from
 
-__all__ = ["Average", "Grades", "ListMeasure", "Measure"]
+__all__ = ["Average", "Grades", "ListMeasure", "Measure", "UncertaintyMeasure"]
 
 Average = Literal["micro", "macro"]
 Grades = Literal["relevance", "gain", "pick", "liked", "above middle"]
 
 TOP_RELEVANCE = 4.0
+COVERAGE = 0.9  # of intervals
 
 
 def graded(test: Ratings, grades: Grades, like: float | None) -> np.ndarray:
@@ -232,6 +234,41 @@ class ListMeasure(Measure):
             return top_lists.novelty_sums(lists, self.list_length)
         if self.measured == "pick calibration":
             return top_lists.pick_calibration_sums(lists, outcome.test, self.list_length)
+        return None
+
+
+@dataclass(frozen=True)
+class UncertaintyMeasure(Measure):
+    """A metric of how well the spread of distributions tells the size of errors.
+
+    See `ordrec.evaluation.metrics.uncertainty`.
+
+    Attributes
+    ----------
+    measured : callable
+        Takes the absolute errors of the predicted ratings, the standard deviations of the
+        distributions, and the scale.
+    of_intervals : bool
+        Whether ``measured`` takes the true levels, and the first and last level of the shortest
+        intervals of probability 0.9 instead.
+    """
+
+    measured: Any = None
+    of_intervals: bool = False
+
+    def value(self, outcome: Outcome, average: str, decision: str) -> tuple[float, int]:
+        """Return the value and the number of ratings it is measured on."""
+        test, p = outcome.test, outcome.probabilities
+        assert p is not None
+        values = np.asarray(test.scale.values, dtype=np.float64)
+        if self.of_intervals:
+            levels = shortest_interval(p, COVERAGE)
+            return self.measured(test.levels, levels), test.n_ratings
+        errors = np.abs(test.values - outcome.predicted(decision or "mean"))
+        return self.measured(errors, spread(p, values), test.scale), test.n_ratings
+
+    def user_sums(self, outcome: Outcome, average: str, decision: str) -> UserSums | None:
+        """None: it is not a sum over users."""
         return None
 
 

@@ -18,6 +18,15 @@ name                   measured on                                 decision
 ``brier``              the distribution                            none
 ``ece``                the most probable rank of the distribution  none
 ``ece_cumulative``     the cumulative sums of the distribution     none
+``unc_pearson``        errors, and the distributions' spread      mean
+``unc_spearman``       errors, and the distributions' spread      mean
+``unc_rpi``            errors, and the distributions' spread      mean
+``unc_auc``            errors, and the distributions' spread      mean
+``unc_rmse_surest``    errors, and the distributions' spread      mean
+``unc_rmse_unsurest``  errors, and the distributions' spread      mean
+``unc_rmse_spread``    errors, and the distributions' spread      mean
+``interval_coverage``  intervals of probability 0.9               none
+``interval_size``      intervals of probability 0.9               none
 ``fcp``                the order of a user's test items            mean
 ``ndcg@k``             the places of a user's test items           mean
 ``map``, ``mrr``       the places of a user's test items           mean
@@ -63,6 +72,13 @@ gains of the test items:
 If ``like`` is given, it also says what is relevant for ``map``, ``mrr``, ``precision``, ``recall``
 and ``hit_rate``.
 
+The metrics of uncertainty (see `ordrec.evaluation.metrics.uncertainty`) compare the absolute
+errors with the standard deviations of the distributions: their correlations, the reliability
+prediction index, how well large errors are told (AUC; more than a quarter of the scale's range:
+one star of five), and the RMSE of the surest and of the least sure twentieth, and its difference.
+``interval_coverage`` is how often the shortest interval of probability 0.9 contains the rating, at
+best 0.9 or a little more; ``interval_size`` its mean number of ranks.
+
 The metrics of lists (see `ordrec.evaluation.metrics.top_lists`) need no test ratings:
 ``coverage`` is the share of the catalogue that is listed for anybody, ``gini`` tells how unequally
 often items are listed, ``novelty`` is the mean of ``-log2`` of the share of training users who
@@ -79,8 +95,21 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.metrics import placed, probability, ranking, rating_errors
-from ordrec.evaluation.metrics.measure_types import Average, Grades, ListMeasure, Measure
+from ordrec.evaluation.metrics import (
+    placed,
+    probability,
+    ranking,
+    rating_errors,
+    uncertainty,
+)
+from ordrec.evaluation.metrics.measure_types import (
+    COVERAGE,
+    Average,
+    Grades,
+    ListMeasure,
+    Measure,
+    UncertaintyMeasure,
+)
 from ordrec.evaluation.metrics.outcome import Outcome, UserSums
 from ordrec.ordinal import decisions
 from ordrec.ratings import Scale
@@ -90,9 +119,11 @@ __all__ = [
     "ListMeasure",
     "Measure",
     "Outcome",
+    "UncertaintyMeasure",
     "UserSums",
     "as_losses",
     "decide",
+    "direction",
     "higher_is_better",
     "measure_from_name",
     "metric_names",
@@ -178,6 +209,35 @@ def _of_lists(name: str, measured: Any, **options: Any) -> ListMeasure:
     return ListMeasure(name, "ranking", None, "mean", ("micro",), measured=measured, **options)
 
 
+def _of_spread(
+    name: str, measured: Any, *, of_intervals: bool = False, higher_is_better: bool = True
+) -> UncertaintyMeasure:
+    return UncertaintyMeasure(
+        name, "probability", None, "" if of_intervals else "mean", ("micro",),
+        measured=measured, of_intervals=of_intervals, higher_is_better=higher_is_better,
+        ideal=COVERAGE if name == "interval_coverage" else None,
+    )  # fmt: skip
+
+
+def _large_error_auc(errors: np.ndarray, unsure: np.ndarray, scale: Scale) -> float:
+    return uncertainty.large_error_auc(errors, unsure, (scale.high - scale.low) / 4.0)
+
+
+def _rmse_of_part(part: int) -> Any:
+    def measured(errors: np.ndarray, unsure: np.ndarray, scale: Scale) -> float:
+        if errors.size < uncertainty.PARTS:
+            return float("nan")
+        return float(uncertainty.quantile_rmse(errors, unsure)[part])
+
+    return measured
+
+
+def _rmse_spread(errors: np.ndarray, unsure: np.ndarray, scale: Scale) -> float:
+    if errors.size < uncertainty.PARTS:
+        return float("nan")
+    return uncertainty.rmse_spread(errors, unsure)
+
+
 _MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (
@@ -202,6 +262,20 @@ _MEASURES: dict[str, Measure] = {
             probability.expected_calibration_error,
             averages=("micro",),
             options={"event": "cumulative"},
+        ),
+        _of_spread("unc_pearson", lambda e, u, _: uncertainty.pearson_of_errors(e, u)),
+        _of_spread("unc_spearman", lambda e, u, _: uncertainty.spearman_of_errors(e, u)),
+        _of_spread("unc_rpi", lambda e, u, _: uncertainty.reliability_index(e, u)),
+        _of_spread("unc_auc", _large_error_auc),
+        _of_spread("unc_rmse_surest", _rmse_of_part(0), higher_is_better=False),
+        _of_spread("unc_rmse_unsurest", _rmse_of_part(-1), higher_is_better=False),
+        _of_spread("unc_rmse_spread", _rmse_spread),
+        _of_spread("interval_coverage", uncertainty.interval_coverage, of_intervals=True),
+        _of_spread(
+            "interval_size",
+            lambda _, levels: uncertainty.interval_size(levels),
+            of_intervals=True,
+            higher_is_better=False,
         ),
         _of_places("ndcg@k", ranking.ndcg, placed.placed_ndcg),
         Measure("fcp", "ranking", ranking.fcp, "mean", pooled="pairs", higher_is_better=True),
@@ -266,6 +340,20 @@ def higher_is_better(metric: str) -> bool:
     """
     measure = _known(metric)
     return measure is not None and measure.higher_is_better
+
+
+def direction(metric: str) -> str:
+    """Return an arrow that says where better values of a metric are: "↑", "↓", or "→ 1".
+
+    Examples
+    --------
+    >>> direction("rmse"), direction("ndcg@10"), direction("pick_calibration@10")
+    ('↓', '↑', '→ 1')
+    """
+    measure = _known(metric)
+    if measure is not None and measure.ideal is not None:
+        return f"→ {measure.ideal:g}"
+    return "↑" if higher_is_better(metric) else "↓"
 
 
 def as_losses(metric: str, values: Any) -> Any:

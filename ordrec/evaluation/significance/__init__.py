@@ -1,6 +1,6 @@
 """Tests of whether one model is better than another or the difference is due to chance.
 
-The tests are those of scipy, statsmodels and scikit-posthocs; these modules bring the values of
+The tests are those of scipy and scikit-posthocs; these modules bring the values of
 an experiment into the form they need and name the results:
 
 * values of two models on the same folds (`signed_rank`, `corrected_t`, `paired_effect`), or on

@@ -109,16 +109,22 @@ def critical_difference(n_models: int, n_data: int, level: float = 0.05) -> floa
 
 
 def holm(p: Any) -> np.ndarray:
-    """Return p-values of several tests adjusted by Holm's method (statsmodels).
+    """Return p-values of several tests adjusted by Holm's method.
+
+    The k-th smallest of n p-values is multiplied by ``n + 1 - k``, and none is adjusted to less
+    than a smaller one. (statsmodels has it too, but collects garbage at every call, which takes
+    longer than everything else here.)
 
     Examples
     --------
     >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.06, 0.06]
     """
-    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
-
-    return multipletests(np.asarray(p, dtype=float), method="holm")[1]
+    p = np.asarray(p, dtype=float)
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    return np.minimum(adjusted, 1.0)
 
 
 def holm_against(scores: pd.DataFrame, control: str) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -11,8 +11,9 @@ from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 from sklearn.gaussian_process.kernels import WhiteKernel
 
 from ordrec.kernels import Kernel, Precomputed, Scaled, kernel_for
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram, sharing_cores
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
 from ordrec.ordinal.baselines.svr import half_way_thresholds
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 
 __all__ = ["GPRanks"]
 
@@ -29,6 +30,8 @@ class GPRanks(KernelMixin, ThresholdModel):
         Its parameters are where the search starts.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
+    scale : {"auto", "standard", None}
+        Whether features are standardised first, as in `SVORIM`.
     noise : float
         Noise variance at the start of the search, in units of the variance of the ranks.
     n_restarts : int
@@ -41,6 +44,10 @@ class GPRanks(KernelMixin, ThresholdModel):
     ----------
     thresholds_ : ndarray of shape (n_ranks - 1,)
         Half way between the ranks 0, 1, 2, ...
+    kernel_ : Kernel
+        With its variance, and its fitted parameters.
+    dual_coef_ : ndarray of shape (n_samples,)
+    intercept_ : float
     log_marginal_likelihood_ : float
 
     Examples
@@ -51,6 +58,14 @@ class GPRanks(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
+    stored: ClassVar = {
+        "dual_coef_": "n",
+        "intercept_": "",
+        "thresholds_": "t",
+        "log_marginal_likelihood_": "",
+    }
+    remedy_of_constants: ClassVar[str] = "try another kernel"
+
     def __init__(
         self,
         kernel: Any = "rbf",
@@ -58,6 +73,7 @@ class GPRanks(KernelMixin, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         noise: float = 0.1,
         n_restarts: int = 0,
         random_state: Any = None,
@@ -67,11 +83,13 @@ class GPRanks(KernelMixin, ThresholdModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.noise = noise
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.classes = classes
 
+    @noticing_constants
     @sharing_cores
     def fit(self, X: Any, y: Any) -> GPRanks:
         """Maximise the marginal likelihood and condition on the ranks."""
@@ -90,20 +108,24 @@ class GPRanks(KernelMixin, ThresholdModel):
             random_state=self.random_state,
         )
         try:
-            self.process_ = process.fit(_dense(X), ranks.astype(np.float64))
+            process.fit(_dense(X), ranks.astype(np.float64))
         except np.linalg.LinAlgError:
             raise ValueError(
                 f"the kernel matrix plus the noise {self.noise:g} is not positive definite in "
                 "floating point: scale the features, or use a valid kernel"
             ) from None
-        self.log_marginal_likelihood_ = float(self.process_.log_marginal_likelihood_value_)
+        self.log_marginal_likelihood_ = float(process.log_marginal_likelihood_value_)
+        self.kernel_ = process.kernel_.k1.kernel
+        self.dual_coef_ = process._y_train_std * process.alpha_
+        self.intercept_ = float(process._y_train_mean)
+        self._keep_rows(X, np.arange(ranks.size))
         self.thresholds_ = half_way_thresholds(self.n_ranks_)
         return self
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """Return the posterior mean, on the scale of the ranks 0, 1, 2, ..."""
         X = self._validate_predict(X)
-        return self.process_.predict(_dense(X))
+        return self._cross_gram(X) @ self.dual_coef_ + self.intercept_
 
 
 class _SklearnAdapter(SklearnKernel):

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from ordrec.ordinal.base import KernelMixin, OrdinalClassifier, sharing_cores
+from ordrec.ordinal.base import KernelMixin, OrdinalClassifier
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 
-__all__ = ["MAX_STEPS", "KernelBaseline", "decision_values"]
+__all__ = ["MAX_STEPS", "KernelBaseline"]
 
+BEYOND = 1e99  # a decision value larger than that of any machine
 MAX_STEPS = 10_000_000  # as in LIBSVM itself
 
 
@@ -31,15 +33,22 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
+    scale : {"auto", "standard", None}
+        Whether features are standardised first, as in `SVORIM`.
     tol : float
         Stopping tolerance of LIBSVM.
     max_iter : int
         Maximum number of LIBSVM's steps: without a limit it would never stop on features of
         size 1e12. (The machines of OPBE are SVORIM, which has its own limit.)
+    class_weight : None, "balanced" or dict, optional
+        Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training.
     """
+
+    dual_coef_: Any
+    intercept_: Any
 
     def __init__(
         self,
@@ -49,8 +58,10 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         tol: float = 1e-3,
         max_iter: int = MAX_STEPS,
+        class_weight: Any = None,
         classes: Any = None,
     ):
         self.C = C
@@ -58,10 +69,13 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.tol = tol
         self.max_iter = max_iter
+        self.class_weight = class_weight
         self.classes = classes
 
+    @noticing_constants
     @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machines.
@@ -79,9 +93,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         X, ranks, weight = self._validate_fit(X, y, sample_weight)
         rows = np.flatnonzero(weight > 0)
         K = self._fit_gram(X, rows=rows)
-        machines = self._fit_machines(K, ranks[rows], weight[rows])
-        steps = [np.max(machine.n_iter_) for machine in machines if not isinstance(machine, float)]
-        self.n_iter_ = int(max(steps, default=0))  # of the machine that took the most
+        self.n_iter_ = self._fit_machines(K, ranks[rows], weight[rows])
         self._keep_rows(X, rows)
         return self
 
@@ -91,8 +103,8 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         return self._ranks_from(self._cross_gram(X))
 
     @abstractmethod
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
-        """Fit to K(X, X); return all machines."""
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
+        """Fit to K(X, X); return the steps of the machine that took the most."""
 
     @abstractmethod
     def _ranks_from(self, K: np.ndarray) -> np.ndarray:
@@ -101,17 +113,27 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
     def _machine(self) -> SVC:
         return SVC(C=self.C, kernel="precomputed", tol=self.tol, max_iter=self.max_iter)
 
-    def _fit_binary(self, K: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> SVC | float:
-        """A machine for one yes-no question, or its constant value where all samples agree."""
-        if positive.all() or not positive.any():
-            return np.inf if positive.all() else -np.inf
-        return self._machine().fit(K, positive, sample_weight=weight)
+    def _fit_binary(self, K: np.ndarray, questions: np.ndarray, weights: np.ndarray) -> int:
+        """Fit a machine to each yes-no question; sets ``dual_coef_`` and ``intercept_``.
 
+        Parameters
+        ----------
+        K : ndarray of shape (n, n)
+        questions : ndarray of bool, shape (n, n_questions)
+            Where all samples agree, the machine has their answer for every sample.
+        weights : ndarray of shape (n, n_questions)
+        """
+        self.dual_coef_ = np.zeros(questions.shape)
+        self.intercept_ = np.where(questions.all(axis=0), BEYOND, -BEYOND)
+        steps = 0
+        for k in np.flatnonzero(questions.any(axis=0) & ~questions.all(axis=0)):
+            weight = np.ascontiguousarray(weights[:, k])
+            machine = self._machine().fit(K, questions[:, k], sample_weight=weight)
+            self.dual_coef_[machine.support_, k] = machine.dual_coef_[0]
+            self.intercept_[k] = machine.intercept_[0]
+            steps = max(steps, int(np.max(machine.n_iter_)))
+        return steps
 
-def decision_values(machines: list[SVC | float], K: np.ndarray) -> np.ndarray:
-    """Return decision values, one column per machine; infinite where all samples agreed."""
-    columns = [
-        np.full(K.shape[0], machine) if isinstance(machine, float) else machine.decision_function(K)
-        for machine in machines
-    ]
-    return np.stack(columns, axis=1)
+    def _decisions(self, K: np.ndarray) -> np.ndarray:
+        """Decision values, one column per machine."""
+        return K @ self.dual_coef_ + self.intercept_

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ordrec.errors import ModelFileError
 from ordrec.ordinal.baselines.machines import KernelBaseline
+from ordrec.ordinal.files.state import state_of_estimator
 from ordrec.ordinal.svor.model import SVORIM
 from ordrec.ordinal.thresholds.probabilities import log_interval
 
@@ -29,7 +32,9 @@ class OPBE(KernelBaseline):
     array([1, 2, 3])
     """
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
+    stored: ClassVar = {"present_": "?", "n_iter_": ""}
+
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
         self.present_ = np.unique(ranks)
         self.machines_ = [
             SVORIM(self.C, kernel="precomputed", tol=self.tol).fit(
@@ -37,7 +42,28 @@ class OPBE(KernelBaseline):
             )
             for k in self.present_
         ]
-        return self.machines_
+        return max(machine.n_iter_ for machine in self.machines_)
+
+    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        states = [state_of_estimator(machine) for machine in self.machines_]
+        arrays = {f"{k}.{name}": a for k, s in enumerate(states) for name, a in s[0].items()}
+        return {f"machine.{name}": array for name, array in arrays.items()}, {
+            "machines": [metadata for _, metadata in states]
+        }
+
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        self.machines_ = []
+        for k, state in enumerate(metadata["machines"]):
+            prefix = f"machine.{k}."
+            own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+            self.machines_.append(SVORIM.from_state(own, state))
+        groups = [np.unique(_group(self.present_, k)).tolist() for k in self.present_]
+        if not np.isin(self.present_, np.arange(self.n_ranks_)).all() or groups != [
+            machine.classes_.tolist() for machine in self.machines_
+        ]:
+            raise ModelFileError("there is not one projection for each rank")
+        if any(machine.n_features_in_ != self._rows.size for machine in self.machines_):
+            raise ModelFileError("the projections are not of the stored rows")
 
     def _ranks_from(self, K: np.ndarray) -> np.ndarray:
         total = np.zeros((K.shape[0], self.present_.size))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from ordrec.compiling import compiled
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, sharing_cores
+from ordrec.ordinal.base import KernelMixin, ThresholdModel
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 
 __all__ = ["PRank"]
 
@@ -22,6 +23,8 @@ class PRank(KernelMixin, ThresholdModel):
         "linear", "rbf", ... or an object, as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
+    scale : {"auto", "standard", None}
+        Whether features are standardised first, as in `SVORIM`.
     n_epochs : int
         Passes over the data, each in a new random order; the paper makes one.
     random_state : int, RandomState or None
@@ -45,6 +48,9 @@ class PRank(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
+    stored: ClassVar = {"dual_coef_": "n", "thresholds_": "t", "n_mistakes_": ""}
+    remedy_of_constants: ClassVar[str] = "raise n_epochs"
+
     def __init__(
         self,
         kernel: Any = "linear",
@@ -52,6 +58,7 @@ class PRank(KernelMixin, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         n_epochs: int = 20,
         random_state: Any = None,
         classes: Any = None,
@@ -60,10 +67,12 @@ class PRank(KernelMixin, ThresholdModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.n_epochs = n_epochs
         self.random_state = random_state
         self.classes = classes
 
+    @noticing_constants
     @sharing_cores
     def fit(self, X: Any, y: Any) -> PRank:
         """Pass over the samples ``n_epochs`` times."""

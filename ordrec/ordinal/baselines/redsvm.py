@@ -11,7 +11,7 @@ the thresholds from their mean (the best c makes the v_j sum to zero).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,7 +42,9 @@ class REDSVM(KernelBaseline, ThresholdModel):
     array([1, 2, 3])
     """
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
+    stored: ClassVar = {"dual_coef_": "n", "thresholds_": "t", "n_iter_": ""}
+
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
         n, cuts = ranks.size, self.n_ranks_ - 1
         above = (ranks > np.arange(cuts)[:, None]).ravel()  # cut by cut, all samples
         extended = np.tile(K, (cuts, cuts))
@@ -55,7 +57,7 @@ class REDSVM(KernelBaseline, ThresholdModel):
         self.dual_coef_ = signed.sum(axis=0)
         thresholds = -(signed.sum(axis=1) + machine.intercept_[0])
         self.thresholds_ = np.maximum.accumulate(thresholds)  # ordered only at the exact optimum
-        return [machine]
+        return int(np.max(machine.n_iter_))
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """Return the score f(x), on the scale of ``thresholds_``."""

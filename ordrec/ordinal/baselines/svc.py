@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ordrec.ordinal.baselines.machines import KernelBaseline, decision_values
+from ordrec.errors import ModelFileError
+from ordrec.ordinal.baselines.machines import KernelBaseline
 
 __all__ = ["SVC1V1", "SVC1VA"]
 
@@ -24,12 +27,40 @@ class SVC1V1(KernelBaseline):
     array([1, 2, 3])
     """
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
-        self.machine_ = self._machine().fit(K, ranks, sample_weight=weight)
-        return [self.machine_]
+    stored: ClassVar = {"present_": "?", "dual_coef_": "n?", "intercept_": "?", "n_iter_": ""}
+
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
+        machine = self._machine().fit(K, ranks, sample_weight=weight)
+        self.present_ = machine.classes_.astype(np.int64)
+        # scikit-learn has, for each support vector, its coefficient against each other class
+        of_class = np.searchsorted(self.present_, ranks[machine.support_])
+        pairs = _pairs(self.present_.size)
+        sign = -1.0 if len(pairs) == 1 else 1.0  # scikit-learn turns a single pair round
+        self.dual_coef_ = np.zeros((ranks.size, len(pairs)))
+        for column, (i, j) in enumerate(pairs):
+            for own, other in ((i, j - 1), (j, i)):
+                held = of_class == own
+                coef = sign * machine.dual_coef_[other, held]
+                self.dual_coef_[machine.support_[held], column] = coef
+        self.intercept_ = sign * machine.intercept_
+        return int(np.max(machine.n_iter_))
 
     def _ranks_from(self, K: np.ndarray) -> np.ndarray:
-        return self.machine_.predict(K)
+        votes = np.zeros((K.shape[0], self.present_.size), dtype=np.int64)
+        for (i, j), value in zip(_pairs(self.present_.size), self._decisions(K).T, strict=True):
+            votes[:, i] += value > 0
+            votes[:, j] += value <= 0
+        return self.present_[votes.argmax(axis=1)]
+
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        count = len(_pairs(self.present_.size))
+        known = np.isin(self.present_, np.arange(self.n_ranks_)).all()
+        if not known or not self.dual_coef_.shape[1] == self.intercept_.size == count > 0:
+            raise ModelFileError("there is not one machine for each pair of classes")
+
+
+def _pairs(n: int) -> list[tuple[int, int]]:
+    return list(itertools.combinations(range(n), 2))
 
 
 class SVC1VA(KernelBaseline):
@@ -45,16 +76,16 @@ class SVC1VA(KernelBaseline):
     array([1, 2, 3])
     """
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
-        self.machines_ = [
-            self._fit_binary(K, ranks == k, weight * self._costs(ranks, k))
-            for k in range(self.n_ranks_)
-        ]
-        return self.machines_
+    stored: ClassVar = {"dual_coef_": "nr", "intercept_": "r", "n_iter_": ""}
+
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
+        scale = np.arange(self.n_ranks_)
+        costs = np.stack([self._costs(ranks, k) for k in scale.tolist()], axis=1)
+        return self._fit_binary(K, ranks[:, None] == scale, weight[:, None] * costs)
 
     def _costs(self, ranks: np.ndarray, k: int) -> np.ndarray:
         """Weight of each sample in the machine of rank k."""
         return np.ones(ranks.size)
 
     def _ranks_from(self, K: np.ndarray) -> np.ndarray:
-        return decision_values(self.machines_, K).argmax(axis=1)
+        return self._decisions(K).argmax(axis=1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from ordrec.ordinal.baselines.machines import KernelBaseline, decision_values
+from ordrec.ordinal.baselines.machines import KernelBaseline
 
 __all__ = ["SVMOP"]
 
@@ -29,15 +29,15 @@ class SVMOP(KernelBaseline):
     array([1, 2, 3])
     """
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
-        self.machines_ = [
-            self._fit_binary(K, ranks > j, weight * _distances_from_cut(ranks, j))
-            for j in range(self.n_ranks_ - 1)
-        ]
-        return self.machines_
+    stored: ClassVar = {"dual_coef_": "nt", "intercept_": "t", "n_iter_": ""}
+
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
+        cuts = np.arange(self.n_ranks_ - 1)
+        distances = np.stack([_distances_from_cut(ranks, j) for j in cuts.tolist()], axis=1)
+        return self._fit_binary(K, ranks[:, None] > cuts, weight[:, None] * distances)
 
     def _ranks_from(self, K: np.ndarray) -> np.ndarray:
-        above = expit(decision_values(self.machines_, K))
+        above = expit(self._decisions(K))
         ones, zeros = np.ones((K.shape[0], 1)), np.zeros((K.shape[0], 1))
         return np.diff(np.hstack([ones, above, zeros]), axis=1).argmin(axis=1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.svm import SVR
@@ -21,13 +21,15 @@ class SVRanks(KernelBaseline, ThresholdModel):
     C : float
     epsilon : float
         Half width of the insensitive band; the papers use 0.1.
-    kernel, gamma, degree, coef0, tol, max_iter, classes :
+    kernel, gamma, degree, coef0, scale, tol, max_iter, class_weight, classes :
         See `ordrec.ordinal.baselines.machines.KernelBaseline`.
 
     Attributes
     ----------
     thresholds_ : ndarray of shape (n_ranks - 1,)
         Half way between the ranks 0, 1, 2, ..., which is the same as rounding and clipping.
+    dual_coef_ : ndarray of shape (n_samples,)
+    intercept_ : float
 
     Examples
     --------
@@ -46,8 +48,10 @@ class SVRanks(KernelBaseline, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         tol: float = 1e-3,
         max_iter: int = MAX_STEPS,
+        class_weight: Any = None,
         classes: Any = None,
     ):
         super().__init__(
@@ -56,28 +60,35 @@ class SVRanks(KernelBaseline, ThresholdModel):
             gamma=gamma,
             degree=degree,
             coef0=coef0,
+            scale=scale,
             tol=tol,
             max_iter=max_iter,
+            class_weight=class_weight,
             classes=classes,
         )
         self.epsilon = epsilon
 
-    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> list[Any]:
-        self.machine_ = SVR(
+    stored: ClassVar = {"dual_coef_": "n", "intercept_": "", "thresholds_": "t", "n_iter_": ""}
+
+    def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
+        machine = SVR(
             C=self.C,
             epsilon=self.epsilon,
             kernel="precomputed",
             tol=self.tol,
             max_iter=self.max_iter,
         )
-        self.machine_.fit(K, ranks.astype(np.float64), sample_weight=weight)
+        machine.fit(K, ranks.astype(np.float64), sample_weight=weight)
+        self.dual_coef_ = np.zeros(ranks.size)
+        self.dual_coef_[machine.support_] = machine.dual_coef_[0]
+        self.intercept_ = float(machine.intercept_[0])
         self.thresholds_ = half_way_thresholds(self.n_ranks_)
-        return [self.machine_]
+        return int(np.max(machine.n_iter_))
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """Return the regression's prediction, on the scale of the ranks 0, 1, 2, ..."""
         X = self._validate_predict(X)
-        return self.machine_.predict(self._cross_gram(X))
+        return self._cross_gram(X) @ self.dual_coef_ + self.intercept_
 
     def predict_ranks(self, X: Any) -> np.ndarray:
         """Return zero-based ranks: the latent score rounded and clipped."""

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ordrec.progress import report
+
 __all__ = ["Ensemble", "Learner", "Member", "OrdinalLoss", "boost"]
 
 Member = Callable[[np.ndarray], np.ndarray]
@@ -94,7 +96,8 @@ def boost(
     theta = loss.thresholds(H)
     members: list[Member] = []
     alphas, path, log_losses = [], [theta], []
-    for _ in range(n_rounds):
+    for number in range(n_rounds):
+        report(number, n_rounds, f"round {number + 1}")
         p, q, log_loss = loss.pulls(H, theta)
         log_losses.append(log_loss)
         member = learner.train(p - q)

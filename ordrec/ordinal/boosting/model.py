@@ -4,40 +4,36 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from ordrec.ordinal.base import ThresholdModel, sharing_cores
+from ordrec.ordinal.base import CalibratedModel
 from ordrec.ordinal.boosting.ensemble import Learner, Member, OrdinalLoss, boost
 from ordrec.ordinal.boosting.margins import Margins
 from ordrec.ordinal.boosting.orboost import MarginLoss
 from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
 from ordrec.ordinal.boosting.rankboost import PairLoss
+from ordrec.ordinal.boosting.state import ensemble_of, ensemble_to_arrays
 from ordrec.ordinal.boosting.stopping import EarlyStopping, hold_out
 from ordrec.ordinal.boosting.stump import StumpSearch
+from ordrec.ordinal.fitting import sharing_cores
 from ordrec.ordinal.losses import Reach, reach_of
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.persistence import take
 
 __all__ = ["ORBoost", "RankBoostAE"]
 
 
-def _calibrated(model: Any) -> bool:
-    if not model.probability:
-        raise AttributeError(f"predict_proba of {type(model).__name__} needs probability=True")
-    return True
-
-
-class _Boosted(ThresholdModel):
+class _Boosted(CalibratedModel):
     """Common base of both estimators."""
 
     base: Any
@@ -45,8 +41,9 @@ class _Boosted(ThresholdModel):
     gamma: float
     n_iter_no_change: Any
     validation_fraction: float
-    probability: bool
     random_state: Any
+
+    stored: ClassVar = {"thresholds_": "t"}
 
     @abstractmethod
     def _reach(self) -> Reach:
@@ -114,11 +111,6 @@ class _Boosted(ThresholdModel):
             thresholds = np.sort(np.where(self._outer, self.thresholds_, theta[self._place]))
             yield self.classes_[ranks_between(H, thresholds)]
 
-    @available_if(_calibrated)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return P(rank) by the calibrated link, (n_samples, n_ranks); needs probability=True."""
-        return self._linked_probabilities(X)
-
     def normalised_margins(self, X: Any, y: Any) -> Margins:
         """Return the normalised margins of labelled samples, which give the paper's bounds."""
         H = self.predict_latent(X)
@@ -130,6 +122,18 @@ class _Boosted(ThresholdModel):
         ranks = np.array([position[label] for label in labels], dtype=np.int64)
         size = float(np.abs(self.ensemble_.alpha).sum())
         return Margins.of(H, self.thresholds_, ranks, size)
+
+    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays, kind = ensemble_to_arrays(self.ensemble_)
+        return arrays | {"place": self._place, "outer": self._outer}, {"members": kind}
+
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        shape = self.thresholds_.shape
+        self._outer = take(arrays, "outer", np.bool_, shape)
+        self._place = take(arrays, "place", np.int64, shape, low=0, high=shape[0] - 1)
+        n_thresholds = int(self._place.max()) + 1  # of the ranks that have samples
+        self.ensemble_ = ensemble_of(arrays, metadata["members"], self.n_features_in_, n_thresholds)
+        self.n_estimators_ = len(self.ensemble_.members)
 
     def _dense(self, X: Any) -> np.ndarray:
         X = self._validate_predict(X)
@@ -195,10 +199,14 @@ class ORBoost(_Boosted):
     probability : bool
         Whether to calibrate `predict_proba`: an ordered probit on the out-of-fold scores of
         five folds, which takes five more fits.
+    class_weight : None, "balanced" or dict, optional
+        Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training.
     random_state : int, RandomState or None
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -229,8 +237,10 @@ class ORBoost(_Boosted):
         n_iter_no_change: int | None = None,
         validation_fraction: float = 0.1,
         probability: bool = False,
+        class_weight: Any = None,
         classes: Any = None,
         random_state: Any = None,
+        verbose: bool | None = None,
     ):
         self.margins = margins
         self.base = base
@@ -239,8 +249,10 @@ class ORBoost(_Boosted):
         self.n_iter_no_change = n_iter_no_change
         self.validation_fraction = validation_fraction
         self.probability = probability
+        self.class_weight = class_weight
         self.classes = classes
         self.random_state = random_state
+        self.verbose = verbose
 
     def _reach(self) -> Reach:
         if self.margins not in ("all", "left-right"):
@@ -261,8 +273,10 @@ class RankBoostAE(_Boosted):
     ----------
     base, n_estimators, gamma, n_iter_no_change, validation_fraction :
         As in `ORBoost`.
-    probability, classes, random_state :
+    probability, class_weight, classes, random_state :
         As in `ORBoost`.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -288,8 +302,10 @@ class RankBoostAE(_Boosted):
         n_iter_no_change: int | None = None,
         validation_fraction: float = 0.1,
         probability: bool = False,
+        class_weight: Any = None,
         classes: Any = None,
         random_state: Any = None,
+        verbose: bool | None = None,
     ):
         self.base = base
         self.n_estimators = n_estimators
@@ -297,8 +313,10 @@ class RankBoostAE(_Boosted):
         self.n_iter_no_change = n_iter_no_change
         self.validation_fraction = validation_fraction
         self.probability = probability
+        self.class_weight = class_weight
         self.classes = classes
         self.random_state = random_state
+        self.verbose = verbose
 
     def _reach(self) -> Reach:
         return "all"

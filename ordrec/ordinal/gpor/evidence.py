@@ -7,6 +7,7 @@ of which the entries declared fixed are left out.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,8 +22,11 @@ from ordrec.ordinal.gpor.ep import EPPosterior, expectation_propagation
 from ordrec.ordinal.gpor.laplace import LaplacePosterior, laplace
 from ordrec.ordinal.gpor.lowrank import InducingPairs, LowRankCovariance
 from ordrec.ordinal.gpor.parameters import GapPrior, chain, unpack
+from ordrec.progress import report
 
-__all__ = ["Evidence", "LikelihoodBounds", "Maximum", "maximise"]
+__all__ = ["Evidence", "LikelihoodBounds", "Maximum", "doubt_about_laplace", "maximise"]
+
+EXCESS = 0.05  # share of EP's evidence by which Laplace's may exceed it
 
 Inference = Literal["laplace", "ep"]
 Posterior = LaplacePosterior | EPPosterior
@@ -169,7 +173,10 @@ def maximise(
 ) -> Maximum:
     """Maximise an objective, which returns value and gradient, by L-BFGS-B."""
 
+    evaluations = itertools.count(1)
+
     def descent(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        report(0, None, f"evaluation {next(evaluations)}")  # nobody knows how many there will be
         value, gradient = objective(theta)
         return -value, -gradient
 
@@ -177,3 +184,20 @@ def maximise(
     options = {"maxiter": max_iter, "ftol": tol, "gtol": 1e-4}
     found = minimize(descent, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return Maximum(found.x, -float(found.fun), int(found.nit), bool(found.success), found.message)
+
+
+def doubt_about_laplace(found: LaplacePosterior, thresholds: np.ndarray, noise: float) -> str:
+    """Say why Laplace's evidence cannot be trusted where an ascent has ended; empty if it can.
+
+    Noise much smaller than the gaps makes the posterior of an isolated sample nearly uniform;
+    the Gaussian at its mode then has far more mass than the posterior itself.
+    """
+    check = expectation_propagation(found.covariance, found.ranks, thresholds, noise, found.sites)
+    excess = found.log_evidence - check.log_evidence
+    if excess <= 2.0 + EXCESS * abs(check.log_evidence):
+        return ""
+    return (
+        f"Laplace's log-evidence {found.log_evidence:.6g} exceeds that of expectation propagation "
+        f"at the same parameters by {excess:.3g}, so they (noise {noise:.3g}) may be far from the "
+        'best: use inference="ep", or bound the noise from below'
+    )

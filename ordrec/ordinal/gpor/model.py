@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,27 +15,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordrec.kernels import ARDLinear, Kernel, Precomputed, kernel_for
 from ordrec.kernels.landmarks import Landmarks, rows_named
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram, sharing_cores
+from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
 from ordrec.ordinal.decisions import Decision, decide
-from ordrec.ordinal.gpor.ep import expectation_propagation
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 from ordrec.ordinal.gpor.evidence import (
     INFERENCES,
     Evidence,
     Inference,
     LikelihoodBounds,
     Maximum,
+    Posterior,
+    doubt_about_laplace,
     maximise,
 )
 from ordrec.ordinal.gpor.laplace import LaplacePosterior
 from ordrec.ordinal.gpor.lowrank import InducingPairs
 from ordrec.ordinal.gpor.parameters import GapPrior, pack, paper_start, unpack
+from ordrec.ordinal.gpor.state import process_to_state, restore_process
 from ordrec.ordinal.gram_size import check_gram_size
 from ordrec.ordinal.thresholds.probabilities import rank_probabilities
 
 __all__ = ["GPOR"]
 
 CHUNK = 2048  # rows predicted together
-EXCESS = 0.05  # share of EP's evidence by which Laplace's may exceed it without a warning
 RESTART_SD = 1.0  # standard deviation of random starts around the first one, in log-parameters
 
 
@@ -54,12 +57,14 @@ class GPOR(KernelMixin, ThresholdModel):
     gamma : None, "scale", "auto" or float, default=None
         Start of the Gaussian width for kernels given by name; None is the paper's
         1 / (2 n_features), which it writes kappa = 1 / d.
-    degree, coef0 : as in scikit-learn
-        For ``kernel="poly"``.
-    inference : {"laplace", "ep"}, default="laplace"
+    degree, coef0 : of "poly", as in scikit-learn
+    scale : {"auto", "standard", None}
+        Whether features are standardised first, as in `SVORIM`.
+    inference : {"auto", "laplace", "ep"}, default="auto"
         EP takes two to three times as long and is the safer choice for few samples in many
-        dimensions, where Laplace's evidence can be far too large for small noise; `fit`
-        warns if EP's evidence at the end is much lower.
+        dimensions, where Laplace's evidence can be far too large for small noise. "auto" is
+        Laplace's approximation, and EP where its evidence at the end is much lower;
+        "laplace" only warns then.
     optimizer : {"l-bfgs-b", None}, default="l-bfgs-b"
         None keeps all parameters at their start.
     n_restarts : int, default=0
@@ -78,8 +83,7 @@ class GPOR(KernelMixin, ThresholdModel):
     n_landmarks : int or array of int, optional
         Number of inducing rows (chosen by k-means++ seeding, as the kernel is still to be learnt;
         a precomputed one as in `SVORIM`), or their row numbers. Time falls from n^3 to n m^2. None
-        is exact; on 2000 rows of 8 features the probabilities with 50, 100, 200 and 400 inducing
-        rows were off by 0.05, 0.04, 0.01 and 0.004 on average.
+        is exact; on 2000 rows, probabilities with 50 and 400 of them were off by 0.05 and 0.004.
     tol : float, default=1e-7
         Relative change of the evidence at which the optimiser stops.
     max_iter : int, default=100
@@ -88,6 +92,8 @@ class GPOR(KernelMixin, ThresholdModel):
         All labels, lowest first. A declared label without training samples keeps its rank;
         its interval, which the data leave open, gets a weak prior (see Notes).
     random_state : int, RandomState or None
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -101,6 +107,8 @@ class GPOR(KernelMixin, ThresholdModel):
     theta_ : ndarray
         The free parameters: logarithms of the kernel's, ln sigma, b_1, logarithms of the gaps.
     theta_names_ : list of str
+    inference_ : {"laplace", "ep"}
+        The approximation used.
     log_evidence_ : float
     n_iter_ : int
         Iterations of the best ascent.
@@ -108,6 +116,8 @@ class GPOR(KernelMixin, ThresholdModel):
         Row numbers of the inducing inputs.
     relevance_ : DataFrame
         Relevance of each feature, for ARD kernels.
+    scaling_ : Standardisation or None
+        What was done to the features.
 
     Notes
     -----
@@ -136,7 +146,10 @@ class GPOR(KernelMixin, ThresholdModel):
     array([[0. , 0.1, 0.9]])
     """
 
+    stored: ClassVar = {"n_iter_": ""}
+    stores_rows: ClassVar[bool] = False  # but all training data
     gram_copies: ClassVar[int] = 4
+    remedy_of_constants: ClassVar[str] = "try another kernel"
 
     def __init__(
         self,
@@ -145,7 +158,8 @@ class GPOR(KernelMixin, ThresholdModel):
         gamma: Any = None,
         degree: int = 3,
         coef0: float = 0.0,
-        inference: Inference = "laplace",
+        scale: str | None = "auto",
+        inference: Inference | Literal["auto"] = "auto",
         optimizer: str | None = "l-bfgs-b",
         n_restarts: int = 0,
         decision: Decision = "mode",
@@ -159,11 +173,13 @@ class GPOR(KernelMixin, ThresholdModel):
         max_iter: int = 100,
         classes: Any = None,
         random_state: Any = None,
+        verbose: bool | None = None,
     ):
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.inference = inference
         self.optimizer = optimizer
         self.n_restarts = n_restarts
@@ -178,9 +194,11 @@ class GPOR(KernelMixin, ThresholdModel):
         self.max_iter = max_iter
         self.classes = classes
         self.random_state = random_state
+        self.verbose = verbose
 
     # ---- fitting -------------------------------------------------------------------------
 
+    @noticing_constants
     @sharing_cores
     def fit(self, X: Any, y: Any) -> GPOR:
         """Maximise the evidence and keep the posterior."""
@@ -197,18 +215,35 @@ class GPOR(KernelMixin, ThresholdModel):
         self._rho = self._start_likelihood(float(np.sqrt(self._prior_variance)))
         bounds = LikelihoodBounds(self.noise_bounds, self.offset_bounds, self.gap_bounds)
         self._free, limits = bounds.free_and_bounds(self._rho)
-        evidence = self._evidence(start_kernel)
         limits = np.vstack([start_kernel.theta_bounds, limits[self._free]])
+        self.inference_ = "laplace" if self.inference == "auto" else self.inference
+        self._learn(start_kernel, limits, random)
+        if self.inference == "auto" and any(kind is UserWarning for kind, _ in self._concerns):
+            self.inference_ = "ep"
+            self._learn(start_kernel, limits, random)
+        for kind, concern in self._concerns:
+            warnings.warn(f"{type(self).__name__}: {concern}", kind, stacklevel=4)
+        del self._concerns
+        return self
+
+    def _learn(
+        self, start_kernel: Kernel, limits: np.ndarray, random: np.random.RandomState
+    ) -> None:
+        """Maximise the evidence by ``inference_``, keep the posterior, and note all concerns."""
+        self._concerns: list[tuple[type[Warning], str]] = []
+        evidence = self._evidence(start_kernel)
         self.theta_, self.n_iter_ = evidence.theta, 0
         if self.optimizer is not None and self.theta_.size:
             best = self._ascend(evidence, limits, random)
             self.theta_, self.n_iter_ = best.theta, best.n_iter
-        self._keep_posterior(evidence)
-        return self
+        found = self._keep_posterior(evidence)
+        if isinstance(found, LaplacePosterior) and self.optimizer is not None:
+            doubt = doubt_about_laplace(found, self.thresholds_, self.noise_)
+            self._concerns += [(UserWarning, doubt)] if doubt else []
 
     def _check_parameters(self) -> None:
-        if self.inference not in INFERENCES:
-            raise ValueError(f'inference must be "laplace" or "ep", got {self.inference!r}')
+        if self.inference != "auto" and self.inference not in INFERENCES:
+            raise ValueError(f'inference must be "auto", "laplace" or "ep", got {self.inference!r}')
         if self.optimizer not in ("l-bfgs-b", None):
             raise ValueError(f'optimizer must be "l-bfgs-b" or None, got {self.optimizer!r}')
         if int(self.n_restarts) != self.n_restarts or self.n_restarts < 0:
@@ -223,7 +258,6 @@ class GPOR(KernelMixin, ThresholdModel):
         return self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
 
     def _start_kernel(self, X: Any) -> Kernel:
-        """The kernel by name, from the paper's start where it has parameters."""
         width = 0.5 / X.shape[1] if self.gamma is None else self.gamma
         if self.kernel == "ard-linear":
             return ARDLinear(np.full(X.shape[1], 1.0 / X.shape[1]))
@@ -271,7 +305,7 @@ class GPOR(KernelMixin, ThresholdModel):
             pairs = InducingPairs(X, block, block[self.landmarks_])
         else:
             pairs = InducingPairs.of(kernel, X, self.landmarks_)
-        return Evidence(kernel, pairs, self._train_ranks, self._rho, self._free, self.inference)
+        return Evidence(kernel, pairs, self._train_ranks, self._rho, self._free, self.inference_)
 
     def _ascend(
         self, evidence: Evidence, limits: np.ndarray, random: np.random.RandomState
@@ -293,28 +327,28 @@ class GPOR(KernelMixin, ThresholdModel):
         best = max(ascents, key=lambda ascent: ascent.value)
         if not best.converged:
             _, gradient = objective(best.theta)
-            self._warn(
+            concern = (
                 f"the optimiser stopped after {best.n_iter} iterations at log-evidence "
                 f"{best.value:.6g} with a gradient of up to {np.abs(gradient).max():.3g} "
                 f"({best.message}): raise max_iter, scale the features, or bound the parameters"
             )
+            self._concerns.append((ConvergenceWarning, concern))
         return best
 
-    def _keep_posterior(self, evidence: Evidence) -> None:
-        """Keep what predictions need of the posterior at theta_; warn if it did not converge."""
+    def _keep_posterior(self, evidence: Evidence) -> Posterior:
+        """Keep what predictions need of the posterior at theta_; note if it did not converge."""
         self.kernel_, rho = evidence.split(self.theta_)
         self.noise_, self.thresholds_ = unpack(rho)
         found = evidence.posterior(self.theta_)
         if not found.converged:
-            self._warn(
-                f"{self.inference} inference stopped after {found.n_iter} iterations with a "
+            concern = (
+                f"{self.inference_} inference stopped after {found.n_iter} iterations with a "
                 f"violation of {found.violation:.3g} ({evidence.n_unconverged} of "
                 f"{evidence.n_evaluations} evaluations did not converge): bound the noise from "
                 "below, or scale the features"
             )
+            self._concerns.append((ConvergenceWarning, concern))
         self.log_evidence_ = found.log_evidence
-        if isinstance(found, LaplacePosterior) and self.optimizer is not None:
-            self._compare_with_ep(found)
         names = ["log noise", "first threshold"]
         names += [f"log gap {j}" for j in range(2, self.n_ranks_)]
         free = [name for name, is_free in zip(names, self._free, strict=True) if is_free]
@@ -323,29 +357,13 @@ class GPOR(KernelMixin, ThresholdModel):
         X = self._train_inputs
         rows = np.arange(X.shape[0]) if self.landmarks_ is None else self.landmarks_
         self._keep_rows(X, rows)
+        return found
 
-    def _compare_with_ep(self, found: LaplacePosterior) -> None:
-        """Warn if the ascent has led to where Laplace's evidence cannot be trusted.
+    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        return process_to_state(self)
 
-        Noise much smaller than the gaps makes the posterior of an isolated sample nearly
-        uniform; the Gaussian at its mode then has far more mass than the posterior itself.
-        """
-        check = expectation_propagation(
-            found.covariance, found.ranks, self.thresholds_, self.noise_, found.sites
-        )
-        excess = found.log_evidence - check.log_evidence
-        if excess > 2.0 + EXCESS * abs(check.log_evidence):
-            warnings.warn(
-                f"{type(self).__name__}: Laplace's log-evidence {found.log_evidence:.6g} exceeds "
-                f"that of expectation propagation at the same parameters by {excess:.3g}, so "
-                f"they (noise {self.noise_:.3g}) may be far from the best: use inference="
-                '"ep", or bound the noise from below',
-                UserWarning,
-                stacklevel=5,
-            )
-
-    def _warn(self, message: str) -> None:
-        warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=5)
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        restore_process(self, arrays, metadata)
 
     # ---- predicting ----------------------------------------------------------------------
 
@@ -422,9 +440,7 @@ class GPOR(KernelMixin, ThresholdModel):
                 f"{self.kernel_!r} has no parameter per feature: relevance needs kernel "
                 '"ard" or "ard-linear"'
             )
-        numbered = [f"x{v}" for v in range(self.n_features_in_)]
-        names = getattr(self, "feature_names_in_", numbered)
-        table = pd.DataFrame(found, index=pd.Index(names, name="feature"))
+        table = pd.DataFrame(found, index=pd.Index(self._names(), name="feature"))
         return table.sort_values(table.columns[0], ascending=False, kind="stable")
 
     def select_features(self, k: int) -> np.ndarray:
@@ -432,6 +448,7 @@ class GPOR(KernelMixin, ThresholdModel):
         best_first = self.relevance_
         if not 1 <= k <= len(best_first):
             raise ValueError(f"k must lie between 1 and {len(best_first)}, got {k}")
-        numbered = [f"x{v}" for v in range(self.n_features_in_)]
-        names = pd.Index(getattr(self, "feature_names_in_", numbered))
-        return names.get_indexer(best_first.index[:k])
+        return pd.Index(self._names()).get_indexer(best_first.index[:k])
+
+    def _names(self) -> Any:
+        return getattr(self, "feature_names_in_", [f"x{v}" for v in range(self.n_features_in_)])

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import log_softmax
+import pandas as pd
+from scipy.special import log_softmax, ndtr
+from sklearn.utils.validation import check_is_fitted
 
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.linalg.low_rank import coordinates, expansion
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, sharing_cores
+from ordrec.ordinal.base import KernelMixin, ThresholdModel
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
+from ordrec.ordinal.logistic.covariance import sandwich
 from ordrec.ordinal.logistic.newton import solve
 from ordrec.ordinal.losses import Loss, Reach, reach_of
 from ordrec.ordinal.thresholds.absent import PresentRanks
@@ -19,6 +24,7 @@ from ordrec.ordinal.thresholds.probabilities import log_interval
 
 __all__ = ["OrdinalLogistic"]
 
+MOST_FEATURES = 200  # up to which standard errors are computed
 FAMILY = ("logistic", "shifted", "generalised")
 
 
@@ -48,9 +54,13 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         None for the linear form; else a name or object as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
+    scale : {"auto", "standard", None}
+        Whether features are standardised first, as in `SVORIM`.
     ordered : bool
         Whether the thresholds of "immediate" are constrained to be in order. Those of "all"
         always are.
+    class_weight : None, "balanced" or dict, optional
+        Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training.
@@ -68,7 +78,14 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
     classes_ : ndarray of shape (n_ranks,)
     thresholds_ : ndarray of shape (n_ranks - 1,)
     coef_ : ndarray of shape (n_features,)
-        Linear form only.
+        Linear form only. In the units of the features given, like ``thresholds_``, whether or
+        not they were standardised for the fit.
+    scaling_ : Standardisation or None
+        What was done to the features.
+    covariance_ : ndarray of shape (n_features + n_ranks - 1, n_features + n_ranks - 1) or None
+        Linear form only: that of ``coef_`` and ``thresholds_`` over samples like this one, which
+        `summary` shows; see `ordrec.ordinal.logistic.covariance`. Weights count as repeated
+        samples. None for more than 200 features.
     dual_coef_ : ndarray
         Kernel form only: coefficients of the training rows ``support_``.
     left_out_ : float
@@ -95,7 +112,17 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
+    stored: ClassVar = {
+        "coef_": "d*",
+        "covariance_": "??*",
+        "dual_coef_": "n*",
+        "thresholds_": "t",
+        "objective_": "",
+        "n_iter_": "",
+        "left_out_": "*",
+    }
     gram_copies: ClassVar[int] = 3
+    remedy_of_constants: ClassVar[str] = "lower alpha"
 
     def __init__(
         self,
@@ -109,7 +136,9 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         ordered: bool = True,
+        class_weight: Any = None,
         classes: Any = None,
         tol: float = 1e-8,
         max_iter: int = 200,
@@ -125,13 +154,16 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.ordered = ordered
+        self.class_weight = class_weight
         self.classes = classes
         self.tol = tol
         self.max_iter = max_iter
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
+    @noticing_constants
     @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OrdinalLogistic:
         """Fit weights and thresholds.
@@ -172,6 +204,9 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         )
         if self.kernel is None:
             self.coef_ = solution.coef
+            self._keep_covariance(features, part, weight, thresholds, loss, reach)
+            if self.scaling_ is not None:
+                self.coef_, self.thresholds_ = self.scaling_.undo(self.coef_, self.thresholds_)
         else:
             self.support_ = counted[pivots]
             self.dual_coef_ = expand(solution.coef)
@@ -179,6 +214,72 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         self.objective_ = solution.objective
         self.n_iter_ = solution.n_iter
         return self
+
+    def _keep_covariance(
+        self,
+        X: Any,
+        part: PresentRanks,
+        weight: np.ndarray,
+        thresholds: np.ndarray,
+        loss: Loss,
+        reach: Reach,
+    ) -> None:
+        """Set ``covariance_``, that of all thresholds, in the units of the user."""
+        d, alpha = self.coef_.size, float(self.alpha)
+        if d > MOST_FEATURES:
+            self.covariance_ = None
+            return
+        found, _ = sandwich(X, part.ranks, weight, self.coef_, thresholds, loss, reach, alpha)
+        places = np.concatenate([np.arange(d), d + part.place])
+        covariance = found[np.ix_(places, places)]
+        placed = np.concatenate([np.zeros(d, dtype=bool), part.outer])  # by rule, not by data
+        covariance[placed] = covariance[:, placed] = 0.0
+        if self.scaling_ is not None:
+            change = np.diag(
+                np.concatenate([1.0 / self.scaling_.deviation, np.ones(part.place.size)])
+            )
+            change[d:, :d] = self.scaling_.mean / self.scaling_.deviation
+            covariance = change @ covariance @ change.T
+        covariance[placed] = covariance[:, placed] = np.nan
+        self.covariance_ = covariance
+
+    def summary(self) -> pd.DataFrame:
+        """Return a table of coefficients and thresholds with their standard errors.
+
+        Columns are the ``estimate``, its standard error ``std_err`` (from ``covariance_``),
+        ``z``, their ratio, and ``p``, the two-sided probability of a ratio as large if the true
+        value were 0. The penalty draws coefficients towards 0, so for inference ``alpha`` should
+        be small beside the number of samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(500, 2))
+        >>> y = np.digitize(X[:, 0] + rng.logistic(size=500), [-1.0, 1.0])
+        >>> OrdinalLogistic(alpha=1e-3).fit(X, y).summary().round(2)
+                       estimate  std_err      z     p
+        x0                 1.15     0.11  10.43  0.00
+        x1                -0.01     0.09  -0.10  0.92
+        threshold 0|1     -0.83     0.11  -7.68  0.00
+        threshold 1|2      0.88     0.11   8.32  0.00
+        """
+        check_is_fitted(self)
+        if self.kernel is not None:
+            raise ArgumentError("summary describes the linear form: use kernel=None")
+        if self.covariance_ is None:
+            raise ArgumentError(
+                f"summary is for up to {MOST_FEATURES} features, and there are {self.coef_.size}"
+            )
+        names = getattr(self, "feature_names_in_", [f"x{v}" for v in range(self.coef_.size)])
+        labels = self.classes_.tolist()
+        cuts = [f"threshold {a}|{b}" for a, b in itertools.pairwise(labels)]
+        estimate = np.concatenate([self.coef_, self.thresholds_])
+        error = np.sqrt(np.diag(self.covariance_))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = estimate / error
+        columns = {"estimate": estimate, "std_err": error, "z": z, "p": 2.0 * ndtr(-np.abs(z))}
+        return pd.DataFrame(columns, index=[*names, *cuts])
 
     def _kernel_features(
         self, X: Any, rows: np.ndarray
@@ -198,10 +299,9 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """Return the score f(x), on the scale of ``thresholds_``."""
-        X = self._validate_predict(X)
         if self.kernel is None:
-            return X @ self.coef_
-        return self._expanded(X, self.dual_coef_)
+            return ThresholdModel._validate_predict(self, X) @ self.coef_  # in their own units
+        return self._expanded(self._validate_predict(X), self.dual_coef_)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return P(rank), one column for each of ``classes_``."""
@@ -214,6 +314,17 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         edges = np.hstack([-end, -odds, end])
         p = np.exp(log_interval(edges[:, :-1], edges[:, 1:], "logit"))
         return p / p.sum(axis=1, keepdims=True)
+
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        if self._check_parameters()[1] == "all" and (np.diff(self.thresholds_) < 0).any():
+            raise ModelFileError("the thresholds are not in order")
+        if self.kernel is not None:
+            self.support_ = self._rows
+            return
+        size = self.coef_.size + self.thresholds_.size
+        self.covariance_ = getattr(self, "covariance_", None)
+        if self.covariance_ is not None and self.covariance_.shape != (size, size):
+            raise ModelFileError("the covariance is not that of the coefficients")
 
     def _check_parameters(self) -> tuple[Loss, Reach]:
         if self.threshold not in ("all", "immediate"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ordrec.ordinal.base import KernelMixin, ProximityModel
+from ordrec.ordinal.fitting import noticing_constants
 from ordrec.ordinal.npsvor import active_set, admm
 from ordrec.ordinal.npsvor.gram import DenseGram
 from ordrec.ordinal.npsvor.lowrank import FactoredGram
@@ -41,6 +43,8 @@ class NPSVOR(KernelMixin, ProximityModel):
         "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Of a kernel given by name, as in scikit-learn.
+    scale : {"auto", "standard", None}
+        Whether features are standardised first, as in `SVORIM`.
     solver : {"active-set", "admm", "algorithm-2"}
         "active-set" finishes what ADMM starts and is exact. "algorithm-2" is Algorithm 2 of the
         paper as printed; "admm" is the same with over-relaxation and with an absolute tolerance in
@@ -58,9 +62,14 @@ class NPSVOR(KernelMixin, ProximityModel):
         with these numbers, as in `SVORIM`. None, the default, is the exact kernel.
     random_state : int, RandomState or None
         Draws the landmarks.
+    class_weight : None, "balanced" or dict, optional
+        Weights of the classes, as in `SVORIM`. They decide how closely planes follow the samples
+        of a class, not how often its plane is the nearest.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training. A rank without samples has no plane and never wins.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -75,6 +84,8 @@ class NPSVOR(KernelMixin, ProximityModel):
         Primal objective and duality gap, summed over the ranks; largest violation.
     n_iter_ : int
     converged_ : bool
+    scaling_ : Standardisation or None
+        What was done to the features.
     left_out_ : float
         Share of the kernel's trace that the landmarks leave out; 0 for the exact kernel.
 
@@ -88,6 +99,18 @@ class NPSVOR(KernelMixin, ProximityModel):
     array([1, 2, 3])
     """
 
+    stored: ClassVar = {
+        "dual_coef_": "nr",
+        "intercept_": "r",
+        "objective_": "",
+        "dual_gap_": "",
+        "violation_": "",
+        "n_iter_": "",
+        "converged_": "",
+        "left_out_": "",
+    }
+    remedy_of_constants: ClassVar[str] = "raise C1"
+
     def __init__(
         self,
         C1: float = 1.0,
@@ -99,13 +122,16 @@ class NPSVOR(KernelMixin, ProximityModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         solver: str = "active-set",
         tol: float = 1e-3,
         max_iter: int = 5000,
         n_jobs: int | None = None,
         n_landmarks: Any = None,
         random_state: Any = None,
+        class_weight: Any = None,
         classes: Any = None,
+        verbose: bool | None = None,
     ):
         self.C1 = C1
         self.C2 = C2
@@ -115,14 +141,18 @@ class NPSVOR(KernelMixin, ProximityModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.class_weight = class_weight
         self.classes = classes
+        self.verbose = verbose
 
+    @noticing_constants
     @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NPSVOR:
         """Fit one plane per rank.
@@ -201,6 +231,9 @@ class NPSVOR(KernelMixin, ProximityModel):
         X = self._validate_predict(X)
         values = self._expanded(X, self.dual_coef_) + self.intercept_
         return np.where(np.isnan(self.intercept_), np.inf, np.abs(values))
+
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        self.support_ = self._rows
 
     def _check_parameters(self) -> tuple[float, float]:
         C2 = self.C1 if self.C2 is None else self.C2

@@ -26,8 +26,8 @@ def solve_many(
 ) -> list[Solution]:
     """Solve independent problems in threads, each on one core.
 
-    The compiled solver releases the interpreter lock, so that threads suffice and nothing is
-    copied between processes.
+    The factorisations and the loops over all pairs release the interpreter lock, so that threads
+    suffice and nothing is copied between processes.
 
     Parameters
     ----------

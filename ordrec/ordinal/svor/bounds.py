@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.compiling import compiled, inner
+from ordrec.compiling import compiled
 from ordrec.ordinal.svor.pairs import Pairs
 
 __all__ = ["Bounds", "bounds_of", "implied_thresholds", "room_for_bounds", "set_bounds"]
@@ -54,7 +54,7 @@ def room_for_bounds(n_thresholds: int) -> Bounds:
 
 @compiled
 def set_bounds(
-    start: np.ndarray,
+    sample: np.ndarray,
     threshold: np.ndarray,
     sign: np.ndarray,
     cap: np.ndarray,
@@ -71,14 +71,13 @@ def set_bounds(
     T = mu.size
     for j in range(T):
         low[j], up[j], low_pair[j], up_pair[j] = -np.inf, np.inf, -1, -1
-    for i in range(f.size):
-        for p in range(start[i], start[i + 1]):
-            j, above = threshold[p], sign[p] > 0
-            F = f[i] - sign[p]
-            if up[j] > F and (alpha[p] < cap[p] if above else alpha[p] > 0.0):
-                up[j], up_pair[j] = F, p  # I_0, I_1, I_3
-            if low[j] < F and (alpha[p] > 0.0 if above else alpha[p] < cap[p]):
-                low[j], low_pair[j] = F, p  # I_0, I_2, I_4
+    for p in range(alpha.size):
+        j, above = threshold[p], sign[p] > 0
+        F = f[sample[p]] - sign[p]
+        if up[j] > F and (alpha[p] < cap[p] if above else alpha[p] > 0.0):
+            up[j], up_pair[j] = F, p  # I_0, I_1, I_3
+        if low[j] < F and (alpha[p] > 0.0 if above else alpha[p] < cap[p]):
+            low[j], low_pair[j] = F, p  # I_0, I_2, I_4
     if ordered:
         for j in range(1, T):
             if low[j - 1] > low[j]:
@@ -94,12 +93,8 @@ def set_bounds(
                 up[j], up_pair[j] = up[j - 1], up_pair[j - 1]
 
 
-@inner
-def implied_thresholds(low: np.ndarray, up: np.ndarray, b: np.ndarray) -> None:
-    """The middle of the interval that the conditions leave, or its one finite end, into b."""
-    for j in range(b.size):
-        b[j] = 0.5 * (low[j] + up[j])
-        if not np.isfinite(low[j]):
-            b[j] = up[j]
-        elif not np.isfinite(up[j]):
-            b[j] = low[j]
+def implied_thresholds(bounds: Bounds) -> np.ndarray:
+    """The middle of the interval that the conditions leave, or its one finite end."""
+    low = np.where(np.isfinite(bounds.low), bounds.low, bounds.up)
+    up = np.where(np.isfinite(bounds.up), bounds.up, bounds.low)
+    return 0.5 * (low + up)

@@ -3,15 +3,14 @@
 A `Gram` holds either K itself, of shape (n, n), or a factor Z of shape (n, p) with K = Z Z', as a
 linear kernel has in its features; it says which of the two it holds. With a factor, nothing of
 size n x n is ever formed: products cost O(n p), and a system with M = K + D over some rows, D
-diagonal and W = 1/D, is solved through one p x p Cholesky factor.
+diagonal, is solved through one p x p Cholesky factor.
 
 Equations here
 --------------
     f = K beta                                                          (13) of the paper
-    (Z Z' + D)^{-1} = W - W Z (I + Z' W Z)^{-1} Z' W                    (G1) Woodbury
-    x <- x + (Z Z' + D)^{-1} (rhs - (Z Z' + D) x)                       (G2) refinement
+    x <- x + (Z Z' + D)^{-1} (rhs - (Z Z' + D) x)                       (G1) refinement
 
-Where W is large, (G1) loses digits; one step of (G2) restores them.
+Where D is small, Woodbury's formula loses digits; one step of (G1) restores them.
 """
 
 from __future__ import annotations
@@ -21,20 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.compiling import compiled, inner
-from ordrec.linalg.lapack import factorise, solve_factorised
+from ordrec.linalg.lapack import ADDRESSES, factorise, solve_factorised
+from ordrec.linalg.low_rank import Woodbury
 
-__all__ = [
-    "Gram",
-    "add_row",
-    "as_gram",
-    "entry",
-    "factored_gram",
-    "factorise_shifted",
-    "gram_times",
-    "largest_entry",
-    "room_for_factor",
-    "solve_shifted",
-]
+__all__ = ["Gram", "ShiftedGram", "add_row", "as_gram", "entry", "factored_gram"]
 
 RIDGES = 4  # attempts to make a whole K positive definite, each ridge a hundred times the last
 
@@ -53,6 +42,22 @@ class Gram(NamedTuple):
         """
         return self.values, True if self.factored else None
 
+    def times(self, beta: np.ndarray) -> np.ndarray:
+        """f = K beta, (13), accumulated in float64 whatever the precision of K."""
+        if self.factored:
+            return self.values @ (beta @ self.values)
+        if self.values.dtype == np.float64:
+            return self.values @ beta
+        f = np.zeros(beta.size)
+        _add_single_rows(self.values, beta, f)
+        return f
+
+    def largest_entry(self) -> float:
+        """The largest K_ii, which bounds all entries."""
+        if self.factored:
+            return float(np.max(np.einsum("ij,ij->i", self.values, self.values)))
+        return float(np.max(np.diagonal(self.values)))
+
 
 def factored_gram(Z: np.ndarray) -> Gram:
     """The Gram matrix Z Z' of a factor Z of shape (n, p), which is never formed."""
@@ -60,7 +65,7 @@ def factored_gram(Z: np.ndarray) -> Gram:
 
 
 def as_gram(K: np.ndarray | Gram) -> Gram:
-    """A Gram matrix in the form that the compiled functions take.
+    """A Gram matrix in the form that the solvers take.
 
     An array is K itself, never a factor; it keeps single precision and is float64 otherwise.
     """
@@ -74,38 +79,78 @@ def as_gram(K: np.ndarray | Gram) -> Gram:
     return Gram(np.ascontiguousarray(K, dtype=dtype), False)
 
 
+class ShiftedGram:
+    """Systems with M = K + D over some rows, D diagonal, solved through one factor of M.
+
+    Parameters
+    ----------
+    K : Gram
+    ridge : float
+        Added to the diagonal of a whole K, and more of it where M has no factor otherwise.
+
+    Examples
+    --------
+    >>> M = ShiftedGram(as_gram(np.array([[2.0, 1.0], [1.0, 2.0]])), 0.0)
+    >>> M.factorise(np.array([1.0, 1.0]))
+    True
+    >>> M.solve(np.array([[4.0, 4.0]])).round(12).tolist()
+    [[1.0, 1.0]]
+    """
+
+    def __init__(self, K: Gram, ridge: float):
+        self.K = K
+        self.ridge = ridge
+        self._room = np.empty((0, 0))
+        self._factor: np.ndarray | Woodbury = self._room
+        self._shift = np.empty(0)
+
+    def factorise(self, shift: np.ndarray, rows: np.ndarray | None = None) -> bool:
+        """Take D = diag(shift) over some rows, all by default; False if M has no factor."""
+        values, self._shift = self.K.values, shift
+        if self.K.factored:
+            try:
+                self._factor = Woodbury(values if rows is None else values[rows], 1.0 / shift)
+            except np.linalg.LinAlgError:
+                return False
+            return True
+        ridge = self.ridge
+        for _ in range(RIDGES):
+            M = self._matrix(rows)
+            M.reshape(-1)[:: M.shape[0] + 1] += shift + ridge
+            if factorise(M, ADDRESSES) == 0:
+                self._factor = M
+                return True
+            ridge *= 100.0
+        return False
+
+    def _matrix(self, rows: np.ndarray | None) -> np.ndarray:
+        """A copy of K over some rows; that of all rows overwrites the last one."""
+        values = self.K.values
+        if rows is not None:
+            return np.take(values[rows], rows, axis=1)
+        if self._room.size == 0:
+            self._room = np.empty_like(values)
+        np.copyto(self._room, values)
+        return self._room
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        """The solution for each row of B, (m, number of rows), which may be overwritten."""
+        if not isinstance(self._factor, Woodbury):
+            single = np.ascontiguousarray(B, dtype=self.K.values.dtype)
+            solve_factorised(self._factor, single, ADDRESSES)
+            return single
+        X = self._factor.solve(B.T).T
+        rest = B - (X @ self._factor.Z) @ self._factor.Z.T - self._shift * X
+        return X + self._factor.solve(rest.T).T  # (G1)
+
+
 @compiled
-def gram_times(values: np.ndarray, factored: bool | None, beta: np.ndarray, f: np.ndarray) -> None:
-    """f = K beta, (13), accumulated in float64 whatever the precision of K."""
-    if factored is not None:
-        _factor_times(values, _transpose_times(values, beta), f)
-    else:
-        for k in range(f.size):
-            f[k] = 0.0
-        for i in range(f.size):  # by rows of the symmetric K: contiguous, and vectorised
-            if beta[i] != 0.0:
-                for k in range(f.size):
-                    f[k] += values[i, k] * beta[i]
-
-
-@inner
-def _transpose_times(Z: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Z' x."""
-    total = np.zeros(Z.shape[1])
-    for i in range(Z.shape[0]):
-        if x[i] != 0.0:
-            for a in range(total.size):
-                total[a] += Z[i, a] * x[i]
-    return total
-
-
-@inner
-def _factor_times(Z: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
-    """out = Z u."""
-    for i in range(Z.shape[0]):
-        out[i] = 0.0
-        for a in range(u.size):
-            out[i] += Z[i, a] * u[a]
+def _add_single_rows(values: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
+    """Add K beta to f, K in single precision."""
+    for i in range(f.size):  # by rows of the symmetric K: contiguous, and vectorised
+        if beta[i] != 0.0:
+            for k in range(f.size):
+                f[k] += values[i, k] * beta[i]
 
 
 @inner
@@ -126,131 +171,3 @@ def add_row(
     """Add a multiple of a row of the Gram matrix to f."""
     for k in range(f.size):
         f[k] += amount * entry(values, factored, i, k)
-
-
-def largest_entry(K: Gram) -> float:
-    """The largest K_ii, which bounds all entries."""
-    if K.factored:
-        return float(np.max(np.einsum("ij,ij->i", K.values, K.values)))
-    return float(np.max(np.diagonal(K.values)))
-
-
-def room_for_factor(K: Gram, size: int) -> np.ndarray:
-    """An empty matrix for the Cholesky factor of a system over ``size`` rows."""
-    side = K.values.shape[1] if K.factored else size
-    return np.empty((side, side), dtype=K.values.dtype)
-
-
-@compiled
-def factorise_shifted(
-    values: np.ndarray,
-    factored: bool | None,
-    rows: np.ndarray,
-    shift: np.ndarray,
-    ridge: float,
-    factor: np.ndarray,
-    lapack: np.ndarray,
-) -> bool:
-    """Factor of K over some rows plus diag(shift); False if no ridge makes it definite.
-
-    ``rows`` must ascend: as many rows as K has are then all of them, in order.
-    """
-    if factored is not None:
-        _woodbury_matrix(values, rows, shift, factor)
-        return factorise(factor, lapack) == 0
-    for _ in range(RIDGES):
-        for k in range(rows.size):
-            if rows.size == values.shape[0]:
-                source, target = values[k, k:], factor[k, k:]
-                for o in range(target.size):  # from 0: then these are vector instructions
-                    target[o] = source[o]
-            else:
-                for o in range(k, rows.size):
-                    factor[k, o] = values[rows[k], rows[o]]
-            factor[k, k] += ridge + shift[k]
-        if factorise(factor, lapack) == 0:
-            return True
-        ridge *= 100.0
-    return False
-
-
-@inner
-def _woodbury_matrix(
-    values: np.ndarray, rows: np.ndarray, shift: np.ndarray, out: np.ndarray
-) -> None:
-    """The upper triangle of I + Z' W Z, (G1)."""
-    p = values.shape[1]
-    for a in range(p):
-        for c in range(p):
-            out[a, c] = 1.0 if a == c else 0.0
-    for k in range(rows.size):
-        for a in range(p):
-            weighted = values[rows[k], a] / shift[k]
-            for c in range(a, p):
-                out[a, c] += weighted * values[rows[k], c]
-
-
-@compiled
-def solve_shifted(
-    values: np.ndarray,
-    factored: bool | None,
-    rows: np.ndarray,
-    shift: np.ndarray,
-    factor: np.ndarray,
-    B: np.ndarray,
-    lapack: np.ndarray,
-) -> None:
-    """Overwrite each row of B, (m, number of rows), by the solution for it.
-
-    B has the precision of the factor.
-    """
-    if factored is None:
-        solve_factorised(factor, B, lapack)
-    else:
-        remainder = B.copy()
-        _woodbury(values, rows, shift, factor, B, lapack)
-        product, x = np.empty(values.shape[0]), np.empty(values.shape[0])
-        for j in range(B.shape[0]):  # (G2): what (K + D) x leaves of the right-hand side
-            _scatter(rows, B[j], x)
-            _factor_times(values, _transpose_times(values, x), product)
-            for k in range(rows.size):
-                remainder[j, k] -= product[rows[k]] + shift[k] * B[j, k]
-        _woodbury(values, rows, shift, factor, remainder, lapack)
-        for j in range(B.shape[0]):
-            for k in range(rows.size):
-                B[j, k] += remainder[j, k]  # (G2)
-
-
-@inner
-def _scatter(rows: np.ndarray, entries: np.ndarray, x: np.ndarray) -> None:
-    """Put entries into the places ``rows`` of x, zero elsewhere."""
-    for k in range(x.size):
-        x[k] = 0.0
-    for k in range(rows.size):
-        x[rows[k]] = entries[k]
-
-
-@inner
-def _woodbury(
-    values: np.ndarray,
-    rows: np.ndarray,
-    shift: np.ndarray,
-    factor: np.ndarray,
-    B: np.ndarray,
-    lapack: np.ndarray,
-) -> None:
-    """Overwrite each row of B by the solution for it, (G1), without refinement."""
-    U = np.empty((B.shape[0], values.shape[1]))
-    x, product = np.empty(values.shape[0]), np.empty(values.shape[0])
-    for j in range(B.shape[0]):
-        for k in range(rows.size):
-            B[j, k] /= shift[k]  # W B
-        _scatter(rows, B[j], x)
-        total = _transpose_times(values, x)
-        for a in range(total.size):
-            U[j, a] = total[a]
-    solve_factorised(factor, U, lapack)
-    for j in range(B.shape[0]):
-        _factor_times(values, U[j], product)
-        for k in range(rows.size):
-            B[j, k] -= product[rows[k]] / shift[k]

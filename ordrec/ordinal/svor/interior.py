@@ -33,23 +33,16 @@ error of a single-precision solve goes into ``residual`` and the next step remov
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, log
 from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.compiling import compiled, inner
-from ordrec.linalg.lapack import ADDRESSES
-from ordrec.ordinal.svor.gram import Gram, gram_times
-from ordrec.ordinal.svor.newton_system import (
-    Point,
-    Targets,
-    direction,
-    prepare,
-    room_for_system,
-)
-from ordrec.ordinal.svor.objective import signed_sums
+from ordrec.compiling import compiled
+from ordrec.ordinal.svor.gram import Gram
+from ordrec.ordinal.svor.newton_system import NewtonSystem, Point, Targets
 from ordrec.ordinal.svor.pairs import Pairs
+from ordrec.progress import report
 
 __all__ = ["Interior", "cold_start", "interior_point"]
 
@@ -75,6 +68,17 @@ class Interior(NamedTuple):
     converged: bool
 
 
+class _Survey(NamedTuple):
+    """What is measured at a point."""
+
+    primal: float
+    gap: float  # the largest of duality gap, balance and disorder of b, all relative
+    residual: np.ndarray  # (I1)
+    balance: np.ndarray  # (I2)
+    products: Targets  # alpha z, (cap - alpha) w and mu v, (I4)
+    total: float  # of the products
+
+
 def interior_point(
     K: Gram,
     pairs: Pairs,
@@ -87,24 +91,19 @@ def interior_point(
 ) -> Interior:
     """Minimise to a relative duality gap of gap_tol, in at most max_iter factorisations."""
     T = start.b.size
-    here, soon, nearest_one, *steps = np.zeros((5, sum(each.size for each in start)))
-    here[:] = np.concatenate(start)
-    point, step, trial = (Point.within(buffer, T) for buffer in (here, *steps))
-    targets = Targets(np.empty_like(point.z), np.empty_like(point.z), np.zeros_like(point.v))
-    system = room_for_system(K, pairs, T)
-    beta, f = np.empty((2, K.values.shape[0]))
-    residual, balance = np.empty_like(point.z), np.empty_like(point.b)
-    # all arrays are overwritten in place, so that the arguments are the same in each iteration
-    to_survey = *K.form, *pairs, *point, beta, f, ordered, residual, balance
-    to_prepare = *K.form, ADDRESSES, ridge, *pairs, *point, ordered, *system
-    to_solve = *K.form, ADDRESSES, *pairs, *point, residual, balance, *targets, ordered, *system
+    here = np.concatenate(start)
+    nearest_one, early = here.copy(), np.zeros_like(here)
+    moved, tried = np.zeros_like(here), np.zeros_like(here)
+    point, step, trial = (Point.within(buffer, T) for buffer in (here, moved, tried))
+    system = NewtonSystem(K, pairs, T, ordered, ridge)
+    n_products = 2 * pairs.cap.size + (T - 1 if ordered else 0)
     smallest, nearest, since = np.inf, np.inf, 0
     for iteration in range(max_iter + 1):
-        primal, gap, m = _survey(*to_survey)
+        primal, gap, residual, balance, products, total = _survey(K, pairs, point, ordered)
         if gap <= gap_tol:
-            return _ended(here, soon, T, iteration, True)
+            return _ended(here, early, T, iteration, True)
         if gap <= EARLY_GAP < smallest:
-            soon[:] = here
+            early[:] = here
         smallest = min(gap, smallest)
         # far from the solution the objective falls by decades while the relative gap stays at 1
         distance = gap * abs(primal)
@@ -114,206 +113,159 @@ def interior_point(
             nearest_one[:] = here
         if iteration == max_iter or since > PATIENCE or not isfinite(gap):
             break
-        if not prepare(*to_prepare):
+        # by now the gap falls by about the same factor in each iteration
+        report(max(-log(gap), 0.0), -log(gap_tol), f"iteration {iteration + 1}")
+        if not system.prepare(point):
             break
         # the pure Newton step: where does it lead, and how much centring does it need?
-        _aim(pairs.cap, *point, *step, 0.0, False, *targets, ordered)
-        _, ahead = direction(*to_solve, *step)
-        squared = (ahead / m) * (ahead / m)
+        m = total / n_products
+        targets = Targets(*(-each for each in products))
+        length = system.direction(point, residual, balance, targets, step)
+        alpha, z, w, _, mu, v = _moved(point, step, length)
+        ahead = alpha @ z + (pairs.cap - alpha) @ w + (mu @ v if ordered else 0.0)
+        squared = (float(ahead) / n_products / m) ** 2
         goal = m * max(squared * squared, LEAST_CENTRING)  # (I5)
-        _aim(pairs.cap, *point, *step, goal, True, *targets, ordered)
-        length, _ = direction(*to_solve, *step)
+        targets = _aim(products, step, goal)
+        length = system.direction(point, residual, balance, targets, step)
         for _ in range(n_correctors):  # Gondzio: pull back what a longer step would spoil
             if length >= LONG_ENOUGH:
                 break
             further = min(1.0, length + LOOK_AHEAD)
-            _correct(pairs.cap, *point, *step, further, goal, *targets, ordered)
-            longer, _ = direction(*to_solve, *trial)
+            _correct(pairs.cap, point, step, further, goal, targets)
+            longer = system.direction(point, residual, balance, targets, trial)
             if longer < length + WORTH:
                 break
-            step, trial = trial, step
+            step, trial, moved, tried = trial, step, tried, moved
             length = longer
-        _move(*point, *step, BACK_OFF * length)
-    return _ended(nearest_one, soon, T, iteration, False)
+        here += BACK_OFF * length * moved
+    return _ended(nearest_one, early, T, iteration, False)
 
 
 def _ended(end: np.ndarray, early: np.ndarray, T: int, n_iter: int, converged: bool) -> Interior:
     """What the buffers of two points hold."""
-    last, first = Point.within(end.copy(), T), Point.within(early.copy(), T)
+    last, first = Point.within(end, T), Point.within(early, T)
     return Interior(last.alpha, last.b, last.mu, first, n_iter, converged)
 
 
-def cold_start(pairs: Pairs, n_thresholds: int) -> Point:
+def cold_start(pairs: Pairs, n: int, n_thresholds: int) -> Point:
     """A uniform point: equal products (I4) matter more than a good guess of the solution.
 
     Scores, hence slacks, are larger where a sample has more pairs; the square root was found by
     trial.
     """
     size = pairs.cap.size
-    slack = np.sqrt(size / (pairs.start.size - 1))
+    slack = np.sqrt(size / n)
     b = 2.0 * np.arange(n_thresholds) - (n_thresholds - 1)
     mu, v = np.ones(n_thresholds), np.full(n_thresholds, 2.0)
     mu[0] = 0.0
     return Point(START * pairs.cap, np.full(size, slack), np.full(size, slack), b, mu, v)
 
 
+def _survey(K: Gram, pairs: Pairs, point: Point, ordered: bool) -> _Survey:
+    """The objectives and how far the point is from a solution."""
+    alpha, z, w, b, mu, v = point
+    beta, balance = np.zeros(K.values.shape[0]), np.zeros(b.size)
+    _sum_signed(*pairs[:3], alpha, beta, balance)
+    f = K.times(beta)
+    residual, products = np.empty_like(z), Targets(np.empty_like(z), np.empty_like(z), mu * v)
+    loss, m = _look(*pairs, alpha, z, w, f, b, residual, *products[:2])
+    half_norm = 0.5 * float(beta @ f)
+    primal = half_norm + loss
+    gap = (primal - (float(alpha.sum()) - half_norm)) / abs(primal)  # (I9)
+    if ordered:
+        balance -= mu
+        balance[:-1] += mu[1:]
+        gap = max(gap, float(np.max(b[:-1] - b[1:], initial=-np.inf)))
+        m += float(mu @ v)
+    gap = max(gap, float(np.abs(balance).max() / pairs.cap.max()))
+    return _Survey(primal, gap, residual, balance, products, m)
+
+
 @compiled
-def _survey(
-    values: np.ndarray,
-    factored: bool | None,
-    start: np.ndarray,
+def _sum_signed(
+    sample: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    alpha: np.ndarray,
+    beta: np.ndarray,
+    balance: np.ndarray,
+) -> None:
+    """Add the signed multipliers to beta and to the balance."""
+    for p in range(alpha.size):
+        beta[sample[p]] += sign[p] * alpha[p]
+        balance[threshold[p]] += sign[p] * alpha[p]
+
+
+@compiled
+def _look(
+    sample: np.ndarray,
     threshold: np.ndarray,
     sign: np.ndarray,
     cap: np.ndarray,
     alpha: np.ndarray,
     z: np.ndarray,
     w: np.ndarray,
-    b: np.ndarray,
-    mu: np.ndarray,
-    v: np.ndarray,
-    beta: np.ndarray,
     f: np.ndarray,
-    ordered: bool,
+    b: np.ndarray,
     residual: np.ndarray,
-    balance: np.ndarray,
-) -> tuple[float, float, float]:
-    """The primal objective, how far the point is from a solution, and the mean m of (I4).
-
-    How far is the largest of the duality gap, the balance and the disorder of b, all relative;
-    ``residual`` and ``balance`` are how far each pair is from (14), (I1), and the multipliers
-    from the equality of each threshold, (12) or (25): (I2).
-    """
-    signed_sums(start, sign, alpha, beta)
-    gram_times(values, factored, beta, f)
-    for j in range(b.size):
-        balance[j] = 0.0
-    loss, total, half_norm, products, largest = 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(f.size):
-        half_norm += 0.5 * beta[i] * f[i]
-        for p in range(start[i], start[i + 1]):
-            j = threshold[p]
-            short = 1.0 - sign[p] * (f[i] - b[j])
-            if short > 0.0:
-                loss += cap[p] * short
-            residual[p] = w[p] - z[p] - short  # (I1)
-            total += alpha[p]
-            largest = max(largest, cap[p])
-            products += alpha[p] * z[p] + (cap[p] - alpha[p]) * w[p]
-            balance[j] += sign[p] * alpha[p]
-    primal = half_norm + loss
-    gap = (primal - (total - half_norm)) / abs(primal)  # (I9)
-    for j in range(b.size):
-        if ordered and j > 0:
-            balance[j] -= mu[j]
-            balance[j - 1] += mu[j]
-            products += mu[j] * v[j]
-            gap = max(gap, b[j - 1] - b[j])
-    for j in range(b.size):
-        gap = max(gap, abs(balance[j]) / largest)
-    return primal, gap, products / (2 * cap.size + (b.size - 1 if ordered else 0))
+    product_z: np.ndarray,
+    product_w: np.ndarray,
+) -> tuple[float, float]:
+    """The loss and the sum of the products (I4) of the pairs; (I1) and the products themselves."""
+    loss, total = 0.0, 0.0
+    for p in range(alpha.size):
+        short = 1.0 - sign[p] * (f[sample[p]] - b[threshold[p]])
+        loss += cap[p] * max(short, 0.0)
+        residual[p] = w[p] - z[p] - short  # (I1)
+        product_z[p] = alpha[p] * z[p]
+        product_w[p] = (cap[p] - alpha[p]) * w[p]
+        total += product_z[p] + product_w[p]
+    return loss, total
 
 
-@compiled
-def _aim(
-    cap: np.ndarray,
-    alpha: np.ndarray,
-    z: np.ndarray,
-    w: np.ndarray,
-    b: np.ndarray,
-    mu: np.ndarray,
-    v: np.ndarray,
-    step_alpha: np.ndarray,
-    step_z: np.ndarray,
-    step_w: np.ndarray,
-    step_b: np.ndarray,
-    step_mu: np.ndarray,
-    step_v: np.ndarray,
-    goal: float,
-    second_order: bool,
-    target_z: np.ndarray,
-    target_w: np.ndarray,
-    target_v: np.ndarray,
-    ordered: bool,
-) -> None:
-    """Targets that bring all products to the goal, (I6), with or without the products of steps."""
-    for p in range(cap.size):
-        target_z[p] = goal - alpha[p] * z[p]
-        target_w[p] = goal - (cap[p] - alpha[p]) * w[p]  # (I6)
-        if second_order:
-            target_z[p] -= step_alpha[p] * step_z[p]
-            target_w[p] += step_alpha[p] * step_w[p]
-    if ordered:
-        for j in range(1, b.size):
-            target_v[j] = goal - mu[j] * v[j]
-            if second_order:
-                target_v[j] -= step_mu[j] * step_v[j]
+def _moved(point: Point, step: Point, length: float) -> list[np.ndarray]:
+    """The variables after a step of some length."""
+    return [here + length * by for here, by in zip(point, step, strict=True)]
 
 
-@compiled
+def _aim(products: Targets, step: Point, goal: float) -> Targets:
+    """Targets that bring all products to the goal, (I6)."""
+    z = goal - products.z - step.alpha * step.z
+    w = goal - products.w + step.alpha * step.w
+    return Targets(z, w, goal - products.v - step.mu * step.v)
+
+
 def _correct(
-    cap: np.ndarray,
-    alpha: np.ndarray,
-    z: np.ndarray,
-    w: np.ndarray,
-    b: np.ndarray,
-    mu: np.ndarray,
-    v: np.ndarray,
-    step_alpha: np.ndarray,
-    step_z: np.ndarray,
-    step_w: np.ndarray,
-    step_b: np.ndarray,
-    step_mu: np.ndarray,
-    step_v: np.ndarray,
-    length: float,
-    goal: float,
-    target_z: np.ndarray,
-    target_w: np.ndarray,
-    target_v: np.ndarray,
-    ordered: bool,
+    cap: np.ndarray, point: Point, step: Point, length: float, goal: float, targets: Targets
 ) -> None:
     """Shift the targets of products that would leave [NEAR, FAR] times the goal, (I7)."""
-    for p in range(cap.size):
-        moved = alpha[p] + length * step_alpha[p]
-        target_z[p] += _pull(moved * (z[p] + length * step_z[p]), goal)
-        target_w[p] += _pull((cap[p] - moved) * (w[p] + length * step_w[p]), goal)
-    if ordered:
-        for j in range(1, b.size):
-            product = (mu[j] + length * step_mu[j]) * (v[j] + length * step_v[j])
-            target_v[j] += _pull(product, goal)
-
-
-@inner
-def _pull(product: float, goal: float) -> float:
-    """What brings a product into [NEAR, FAR] times the goal, bounded from below, (I7)."""
-    if product < NEAR * goal:
-        return NEAR * goal - product
-    if product > FAR * goal:
-        return max(FAR * goal - product, -FAR * goal)
-    return 0.0
+    low, high = NEAR * goal, FAR * goal
+    _pull_pairs(cap, *point[:3], *step[:3], length, low, high, *targets[:2])
+    mu, v = point.mu + length * step.mu, point.v + length * step.v
+    product = mu * v
+    inside = np.minimum(np.maximum(product, low), high)
+    targets.v[:] += np.maximum(inside - product, -high)
 
 
 @compiled
-def _move(
+def _pull_pairs(
+    cap: np.ndarray,
     alpha: np.ndarray,
     z: np.ndarray,
     w: np.ndarray,
-    b: np.ndarray,
-    mu: np.ndarray,
-    v: np.ndarray,
     step_alpha: np.ndarray,
     step_z: np.ndarray,
     step_w: np.ndarray,
-    step_b: np.ndarray,
-    step_mu: np.ndarray,
-    step_v: np.ndarray,
     length: float,
+    low: float,
+    high: float,
+    target_z: np.ndarray,
+    target_w: np.ndarray,
 ) -> None:
-    """point += length * step, in place."""
-    for p in range(alpha.size):
-        alpha[p] += length * step_alpha[p]
-        z[p] += length * step_z[p]
-        w[p] += length * step_w[p]
-    for j in range(b.size):
-        b[j] += length * step_b[j]
-        mu[j] += length * step_mu[j]
-        v[j] += length * step_v[j]
+    """Add what brings the products of the pairs into [low, high], but at least -high, (I7)."""
+    for p in range(cap.size):
+        moved = alpha[p] + length * step_alpha[p]
+        product = moved * (z[p] + length * step_z[p])
+        target_z[p] += max(min(max(product, low), high) - product, -high)
+        product = (cap[p] - moved) * (w[p] + length * step_w[p])
+        target_w[p] += max(min(max(product, low), high) - product, -high)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, sharing_cores
+from ordrec.ordinal.base import CalibratedModel, KernelMixin
+from ordrec.ordinal.fitting import noticing_constants, sharing_cores
+from ordrec.ordinal.labels import class_weighted
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.gram import Gram, factored_gram
@@ -28,18 +30,22 @@ DOUBLE_UP_TO = 12_000  # samples up to which a failure is tried again in double 
 NARROW = 10  # rows per column from which a factor of the kernel is faster than the kernel
 
 
-def _wants_probability(model: _SVOR) -> bool:
-    if not model.probability:
-        raise AttributeError("predict_proba needs probability=True, set before fit")
-    return True
-
-
-class _SVOR(KernelMixin, ThresholdModel):
+class _SVOR(KernelMixin, CalibratedModel):
     """Common base of the three: a Gram matrix, a solver, a sparse expansion."""
+
+    stored: ClassVar = {
+        "dual_coef_": "n",
+        "thresholds_": "t",
+        "objective_": "",
+        "dual_gap_": "",
+        "violation_": "",
+        "n_iter_": "",
+        "converged_": "",
+        "left_out_": "",
+    }
 
     C: float
     tol: float
-    probability: bool
     solver: str
     max_iter: int | None
 
@@ -49,6 +55,7 @@ class _SVOR(KernelMixin, ThresholdModel):
     ) -> Solution:
         """Solve the problem of the class."""
 
+    @noticing_constants
     @sharing_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the expansion and the thresholds.
@@ -136,6 +143,7 @@ class _SVOR(KernelMixin, ThresholdModel):
         settings : list of dict
             Each starts from the solution of the one before.
         """
+        labels = np.arange(n_ranks) if self.classes is None else np.asarray(self.classes)
         model = copy(self)
         model.classes_ = np.arange(n_ranks)
         if ranks.size > SINGLE_ABOVE and self.tol >= SINGLE_TOL:
@@ -145,7 +153,8 @@ class _SVOR(KernelMixin, ThresholdModel):
             for name, value in setting.items():
                 setattr(model, name, value)
             model._check_parameters()
-            solution = model._solve_gram(K, ranks, np.ones(ranks.size), start)
+            weight = class_weighted(model.class_weight, ranks, np.ones(ranks.size), labels)
+            solution = model._solve_gram(K, ranks, weight, start)
             start = solution.state
             failed += not solution.converged
             predicted.append(ranks_between(held @ solution.coef, solution.thresholds))
@@ -178,10 +187,8 @@ class _SVOR(KernelMixin, ThresholdModel):
                 return Z @ (kept.T @ self.dual_coef_)
         return self._expanded(X, self.dual_coef_)
 
-    @available_if(_wants_probability)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """P(rank) by the calibrated link, shape (n_samples, n_ranks); needs probability=True."""
-        return self._linked_probabilities(X)
+    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+        self.support_ = self._rows
 
     def _check_parameters(self) -> None:
         if not (isinstance(self.C, Real) and 0 < self.C < np.inf):
@@ -215,6 +222,11 @@ class SVORIM(_SVOR):
         Of "rbf" and "poly", as in scikit-learn. The paper's kappa is 2 gamma.
     degree, coef0 :
         Of "poly".
+    scale : {"auto", "standard", None}
+        Whether features are standardised first. "auto" does so where their units hide most of
+        them: where a quarter of the features is ten times smaller than the largest one, or the
+        default width does not fit them. Features that were scaled before are left as they are,
+        and so are those of kernel objects and of precomputed kernels.
     tol : float
         Bound on the violation of the optimality conditions, the paper's tau in (19). The
         relative duality gap must be at most a tenth of it.
@@ -227,9 +239,12 @@ class SVORIM(_SVOR):
     probability : bool
         Whether to calibrate `predict_proba`: an ordered probit on scores out of five folds,
         which takes five more fits.
+    class_weight : None, "balanced" or dict, optional
+        Weights of the classes, which multiply those of their samples: a dict of label to weight,
+        or "balanced" for the same total weight of every class.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
-        of them occur in training.
+        of them occur in training. An ordered pandas Categorical brings its own order.
     solver : {"interior", "smo"}
         The fast interior-point method, or the paper's sequential minimal optimisation.
     max_iter : int, optional
@@ -242,6 +257,8 @@ class SVORIM(_SVOR):
         problem. None, the default, is the exact kernel.
     random_state : int, RandomState or None
         Draws the landmarks.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -261,6 +278,8 @@ class SVORIM(_SVOR):
     converged_ : bool
         Whether violation and gap are within their bounds; if not, a ConvergenceWarning is issued.
     kernel_ : Kernel
+    scaling_ : Standardisation or None
+        What was done to the features.
     left_out_ : float
         Share of the kernel's trace that the landmarks leave out; 0 for the exact kernel.
 
@@ -284,28 +303,34 @@ class SVORIM(_SVOR):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         tol: float = 1e-3,
         costs: Any = None,
         probability: bool = False,
+        class_weight: Any = None,
         classes: Any = None,
         solver: str = "interior",
         max_iter: int | None = None,
         n_landmarks: Any = None,
         random_state: Any = None,
+        verbose: bool | None = None,
     ):
         self.C = C
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.tol = tol
         self.costs = costs
         self.probability = probability
+        self.class_weight = class_weight
         self.classes = classes
         self.solver = solver
         self.max_iter = max_iter
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.verbose = verbose
 
     def _solve(
         self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any
@@ -338,26 +363,32 @@ class SVOREX(_SVOR):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        scale: str | None = "auto",
         tol: float = 1e-3,
         probability: bool = False,
+        class_weight: Any = None,
         classes: Any = None,
         solver: str = "interior",
         max_iter: int | None = None,
         n_landmarks: Any = None,
         random_state: Any = None,
+        verbose: bool | None = None,
     ):
         self.C = C
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.scale = scale
         self.tol = tol
         self.probability = probability
+        self.class_weight = class_weight
         self.classes = classes
         self.solver = solver
         self.max_iter = max_iter
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.verbose = verbose
 
     def _solve(
         self, K: np.ndarray | Gram, ranks: np.ndarray, C: np.ndarray, **options: Any

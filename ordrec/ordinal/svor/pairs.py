@@ -25,17 +25,24 @@ __all__ = ["Pairs", "adjacent_pairs", "all_pairs", "anchored_thresholds", "only_
 
 
 class Pairs(NamedTuple):
-    """Pairs in the order of their samples, as a compressed row matrix."""
+    """Pairs in the order of their samples."""
 
-    start: np.ndarray  # (n + 1,) the pairs of sample i are start[i] .. start[i + 1] - 1
+    sample: np.ndarray  # (p,) int64
     threshold: np.ndarray  # (p,) int64
     sign: np.ndarray  # (p,) +1 or -1
     cap: np.ndarray  # (p,) upper bound of the multiplier: C, times weight, times cost
 
-    @property
-    def sample(self) -> np.ndarray:
-        """The sample of each pair."""
-        return np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
+    def sums(self, values: np.ndarray, n: int) -> np.ndarray:
+        """The sum over the pairs of each of n samples."""
+        return np.bincount(self.sample, values, n)
+
+    def threshold_sums(self, values: np.ndarray, n_thresholds: int) -> np.ndarray:
+        """The sum over the pairs of each threshold."""
+        return np.bincount(self.threshold, values, n_thresholds)
+
+    def shortfall(self, f: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """What each pair lacks to its margin, 1 - sign (f_i - b_j): the hinge before its cut."""
+        return 1.0 - self.sign * (f[self.sample] - b[self.threshold])
 
 
 def adjacent_pairs(ranks: np.ndarray, n_ranks: int, C: np.ndarray) -> Pairs:
@@ -54,9 +61,8 @@ def _pairs(ranks: np.ndarray, cap: np.ndarray) -> Pairs:
     """All pairs of positive cap; sample i is above threshold j if its rank is."""
     active = cap > 0
     sample, threshold = np.nonzero(active)
-    start = np.concatenate([[0], np.cumsum(active.sum(axis=1))])
     sign = np.where(ranks[sample] > threshold, 1.0, -1.0)
-    return Pairs(start.astype(np.int64), threshold.astype(np.int64), sign, cap[active])
+    return Pairs(sample, threshold, sign, cap[active])
 
 
 def anchored_thresholds(pairs: Pairs, n_thresholds: int, ordered: bool) -> np.ndarray:
@@ -81,5 +87,5 @@ def only_thresholds(pairs: Pairs, kept: np.ndarray) -> Pairs:
         return pairs
     stays = kept[pairs.threshold]
     number = np.cumsum(kept) - 1
-    start = np.concatenate([[0], np.cumsum(stays)])[pairs.start]
-    return Pairs(start, number[pairs.threshold[stays]], pairs.sign[stays], pairs.cap[stays])
+    sample, threshold, sign, cap = (each[stays] for each in pairs)
+    return Pairs(sample, number[threshold], sign, cap)

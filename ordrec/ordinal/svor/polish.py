@@ -33,24 +33,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.compiling import compiled, inner
-from ordrec.linalg.lapack import ADDRESSES
-from ordrec.ordinal.svor.gram import (
-    Gram,
-    factorise_shifted,
-    gram_times,
-    largest_entry,
-    room_for_factor,
-    solve_shifted,
-)
-from ordrec.ordinal.svor.objective import signed_sums
+from ordrec.linalg.small import solve_small
+from ordrec.ordinal.svor.gram import Gram, ShiftedGram
 from ordrec.ordinal.svor.pairs import Pairs
-from ordrec.ordinal.svor.threshold_system import move_thresholds, set_shares, set_thresholds
+from ordrec.ordinal.svor.threshold_system import factorise_thresholds
 
 __all__ = ["newton_steps"]
 
 ROUNDING = 1e-13  # of the largest multiplier: a residual below this counts as zero
 LIFT = 1e-9  # of the largest diagonal entry of H, added: a threshold without free pairs must move
+SEARCHES = 41  # slopes of one line search
 
 
 class _Proximal(NamedTuple):
@@ -58,8 +50,26 @@ class _Proximal(NamedTuple):
 
     alpha: np.ndarray  # (p,) centre
     mu: np.ndarray  # (T,) centre
-    sigma: float  # in units of the caps
+    sigma: np.ndarray  # (p,) in proportion to the caps
     sigma_mu: float  # zero without ordering constraints
+
+    def multipliers(self, short: np.ndarray, cap: np.ndarray) -> np.ndarray:
+        """(S1), given what each pair lacks to its margin."""
+        return np.minimum(np.maximum(self.alpha + self.sigma * short, 0.0), cap)
+
+    def ties(self, overlap: np.ndarray) -> np.ndarray:
+        """(S2) of all thresholds but the first, given b_{j-1} - b_j."""
+        return np.maximum(0.0, self.mu[1:] + self.sigma_mu * overlap)
+
+
+class _Place(NamedTuple):
+    """What is known at some f and b."""
+
+    alpha: np.ndarray  # (p,) (S1)
+    mu: np.ndarray  # (T,) (S2)
+    short: np.ndarray  # (p,) what each pair lacks to its margin
+    gap: np.ndarray  # (n,) (S3)
+    balance: np.ndarray  # (T,) (S4)
 
 
 def newton_steps(
@@ -84,223 +94,106 @@ def newton_steps(
     solution, and a new centre there would lead away.
     """
     sigma_mu = sigma * float(pairs.cap.max()) if ordered else 0.0
-    proximal = _Proximal(alpha.copy(), mu.copy(), sigma, sigma_mu)
-    n, T, dtype = f.size, b.size, coarse.values.dtype
-    beta, gap, q, dbeta, df = np.empty((5, n))
-    balance, db, rhs, row = np.empty((4, T))
-    H, share, force = np.empty((T, T)), np.empty_like(alpha), np.zeros_like(alpha)
-    signed_sums(pairs.start, pairs.sign, alpha, beta)
-    largest = largest_entry(K)
-    here = *pairs, *proximal, beta, f, b
-    to_look = *K.form, *here, alpha, mu, gap, balance, share, q, df
-    to_solve = *here, mu, gap, balance, share, q, H, rhs, row, force, dbeta, df, db
+    proximal = _Proximal(alpha.copy(), mu.copy(), sigma * pairs.cap, sigma_mu)
+    beta = pairs.sums(pairs.sign * alpha, f.size)
+    M, largest = ShiftedGram(coarse, ridge), K.largest_entry()
     for step in range(max_steps + 1):
-        negligible, of_f, of_balance = _look(*to_look)
-        if max(of_f, largest * of_balance) <= max(accuracy, largest * negligible):
+        place = _look(pairs, proximal, beta, f, b)
+        alpha[:], mu[:] = place.alpha, place.mu
+        # K gap is what f would change by if beta were made to fit alpha
+        negligible = ROUNDING * float(alpha.max())
+        place.gap[np.abs(place.gap) <= negligible] = 0.0
+        off = max(
+            float(np.abs(K.times(place.gap)).max()),
+            largest * float(np.abs(place.balance).max()),
+        )
+        if off <= max(accuracy, largest * negligible):
             return step
         if step == max_steps:
             break
-        free = np.flatnonzero(q)
-        solved = np.empty((T + 1, free.size), dtype=dtype)
-        factor, shift = room_for_factor(coarse, free.size), 1.0 / q[free]
-        room = free, shift, factor, solved, ridge, ADDRESSES
-        if not _step(*K.form, coarse.values, *to_solve, *room):
+        found = _newton_step(K, M, pairs, proximal, place)
+        if found is None:
             break
+        dbeta, db = found
+        df = K.times(dbeta)
+        length = _line_search(pairs, proximal, place.short, beta, b, dbeta, df, db)
+        beta += length * dbeta
+        f += length * df
+        b += length * db
     return -1
 
 
-@compiled
 def _look(
-    values: np.ndarray,
-    factored: bool | None,
-    start: np.ndarray,
-    threshold: np.ndarray,
-    sign: np.ndarray,
-    cap: np.ndarray,
-    centre: np.ndarray,
-    mu_centre: np.ndarray,
-    sigma: float,
-    sigma_mu: float,
-    beta: np.ndarray,
-    f: np.ndarray,
-    b: np.ndarray,
-    alpha: np.ndarray,
-    mu: np.ndarray,
-    gap: np.ndarray,
-    balance: np.ndarray,
-    share: np.ndarray,
-    q: np.ndarray,
-    df: np.ndarray,
-) -> tuple[float, float, float]:
-    """The multipliers that f and b imply, exactly on their bounds where they reach them.
-
-    Then what must vanish, (S3) and (S4), and the weights q of the samples with share = g / q,
-    (S5). Returns the gap that counts as zero, and the largest entries of K gap, which is what f
-    would change by if beta were made to fit alpha, and of the balance.
-    """
-    T, largest = b.size, 0.0
-    for j in range(T):
-        balance[j] = 0.0
-    if sigma_mu > 0.0:
-        for j in range(1, T):
-            mu[j] = max(0.0, mu_centre[j] + sigma_mu * (b[j - 1] - b[j]))  # (S2)
-    for j in range(1, T):
-        balance[j] -= mu[j]
-        balance[j - 1] += mu[j]
-    for i in range(q.size):
-        total, weight = 0.0, 0.0
-        for p in range(start[i], start[i + 1]):
-            slack = 1.0 - sign[p] * (f[i] - b[threshold[p]])
-            alpha[p] = min(max(centre[p] + sigma * cap[p] * slack, 0.0), cap[p])  # (S1)
-            largest = max(largest, alpha[p])
-            total += sign[p] * alpha[p]
-            balance[threshold[p]] += sign[p] * alpha[p]
-            share[p] = sigma * cap[p] if 0.0 < alpha[p] < cap[p] else 0.0
-            weight += share[p]
-        for p in range(start[i], start[i + 1]):
-            share[p] = share[p] / weight if weight > 0.0 else 0.0
-        q[i] = weight
-        gap[i] = total - beta[i]
-    for i in range(q.size):
-        if abs(gap[i]) <= ROUNDING * largest:
-            gap[i] = 0.0  # exact zeros make the products with K cheaper
-    gram_times(values, factored, gap, df)
-    of_f, of_balance = 0.0, 0.0
-    for i in range(q.size):
-        of_f = max(of_f, abs(df[i]))
-    for j in range(T):
-        of_balance = max(of_balance, abs(balance[j]))
-    return ROUNDING * largest, of_f, of_balance
+    pairs: Pairs, proximal: _Proximal, beta: np.ndarray, f: np.ndarray, b: np.ndarray
+) -> _Place:
+    """The multipliers that f and b imply, exactly on their bounds where they reach them."""
+    short = pairs.shortfall(f, b)
+    alpha, mu = proximal.multipliers(short, pairs.cap), proximal.mu.copy()
+    if proximal.sigma_mu > 0.0:
+        mu[1:] = proximal.ties(b[:-1] - b[1:])
+    signed = pairs.sign * alpha
+    balance = pairs.threshold_sums(signed, b.size)  # (S4)
+    balance[1:] -= mu[1:]
+    balance[:-1] += mu[1:]
+    return _Place(alpha, mu, short, pairs.sums(signed, f.size) - beta, balance)
 
 
-@compiled
-def _step(
-    values: np.ndarray,
-    factored: bool | None,
-    coarse: np.ndarray,
-    start: np.ndarray,
-    threshold: np.ndarray,
-    sign: np.ndarray,
-    cap: np.ndarray,
-    centre: np.ndarray,
-    mu_centre: np.ndarray,
-    sigma: float,
-    sigma_mu: float,
-    beta: np.ndarray,
-    f: np.ndarray,
-    b: np.ndarray,
-    mu: np.ndarray,
-    gap: np.ndarray,
-    balance: np.ndarray,
-    share: np.ndarray,
-    q: np.ndarray,
-    H: np.ndarray,
-    rhs: np.ndarray,
-    row: np.ndarray,
-    force: np.ndarray,
-    dbeta: np.ndarray,
-    df: np.ndarray,
-    db: np.ndarray,
-    free: np.ndarray,
-    shift: np.ndarray,
-    factor: np.ndarray,
-    solved: np.ndarray,
-    ridge: float,
-    lapack: np.ndarray,
-) -> bool:
-    """One Newton step of beta, f and b; False if its matrices have no factor."""
-    T = db.size
-    for i in range(q.size):
-        dbeta[i] = 0.0 if q[i] > 0.0 else gap[i]  # on their bounds: they move by their gap alone
-    gram_times(values, factored, dbeta, df)
-    set_shares(start, threshold, free, share, solved)  # one row per threshold for X, then x0
-    for k in range(free.size):
-        i = free[k]
-        solved[T, k] = gap[i] / q[i] - df[i]  # (S6)
-    if free.size > 0:
-        if not factorise_shifted(coarse, factored, free, shift, ridge, factor, lapack):
-            return False
-        solve_shifted(coarse, factored, free, shift, factor, solved, lapack)
-    for j in range(T):
-        db[j] = sigma_mu if mu[j] > 0.0 else 0.0  # the weights of ties
-        rhs[j] = 1.0
-    tied = sigma_mu > 0.0
-    if not set_thresholds(start, threshold, free, q, share, solved, db, rhs, tied, LIFT, row, H):
-        return False
-    for j in range(T):
-        rhs[j] = -balance[j]
-    move_thresholds(start, threshold, free, share, force, gap, solved, T, H, rhs, db)  # (S8)
-    for k in range(free.size):
-        step = float(solved[T, k])
-        for j in range(T):
-            step += solved[j, k] * db[j]
-        dbeta[free[k]] = step  # (S7)
-    gram_times(values, factored, dbeta, df)
-    length = _line_search(
-        start,
-        threshold,
-        sign,
-        cap,
-        centre,
-        mu_centre,
-        sigma,
-        sigma_mu,
-        beta,
-        f,
-        b,
-        dbeta,
-        df,
-        db,
-    )
-    for i in range(f.size):
-        beta[i] += length * dbeta[i]
-        f[i] += length * df[i]
-    for j in range(T):
-        b[j] += length * db[j]
-    return True
+def _newton_step(
+    K: Gram, M: ShiftedGram, pairs: Pairs, proximal: _Proximal, place: _Place
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The step of beta and b; None if its matrices have no factor."""
+    n, T = place.gap.size, place.balance.size
+    inside = np.flatnonzero((place.alpha > 0.0) & (place.alpha < pairs.cap))
+    g = proximal.sigma[inside]  # (S5)
+    q = np.bincount(pairs.sample[inside], g, n)
+    free = np.flatnonzero(q)
+    dbeta = np.where(q > 0.0, 0.0, place.gap)  # on their bounds: they move by their gap alone
+    S = np.zeros((T, n))
+    S[pairs.threshold[inside], pairs.sample[inside]] = g / q[pairs.sample[inside]]
+    q, S, gap = q[free], np.take(S, free, axis=1), place.gap[free]
+    if free.size > 0 and not M.factorise(1.0 / q, free if free.size < n else None):
+        return None
+    rhs = np.concatenate([S, (gap / q - K.times(dbeta)[free])[None]])  # (S6)
+    X = M.solve(rhs) if free.size > 0 else rhs
+    ties = np.where(place.mu > 0.0, proximal.sigma_mu, 0.0)
+    H, db = np.empty((T, T)), np.empty(T)
+    if not factorise_thresholds(q, S, X[:T], ties, LIFT, H):
+        return None
+    solve_small(H, S @ (gap - X[T]) - place.balance, db)  # (S8)
+    dbeta[free] = X[T] + db @ X[:T]  # (S7)
+    return dbeta, db
 
 
-@inner
 def _line_search(
-    start: np.ndarray,
-    threshold: np.ndarray,
-    sign: np.ndarray,
-    cap: np.ndarray,
-    centre: np.ndarray,
-    mu_centre: np.ndarray,
-    sigma: float,
-    sigma_mu: float,
+    pairs: Pairs,
+    proximal: _Proximal,
+    short: np.ndarray,
     beta: np.ndarray,
-    f: np.ndarray,
     b: np.ndarray,
     dbeta: np.ndarray,
     df: np.ndarray,
     db: np.ndarray,
 ) -> float:
     """The length at which the slope (S9), which only grows, is a tenth of what it was or less."""
-    at_zero, below, above, length = 0.0, 0.0, np.inf, 0.0
-    for attempt in range(41):
-        slope = 0.0
-        for i in range(f.size):
-            slope += df[i] * (beta[i] + length * dbeta[i])  # (S9), its quadratic term
-            for p in range(start[i], start[i + 1]):
-                j = threshold[p]
-                rate = sign[p] * (df[i] - db[j])
-                slack = 1.0 - sign[p] * (f[i] - b[j]) - length * rate
-                slope -= min(max(centre[p] + sigma * cap[p] * slack, 0.0), cap[p]) * rate
-        if sigma_mu > 0.0:
-            for j in range(1, b.size):
-                rate = db[j - 1] - db[j]
-                apart = b[j - 1] - b[j] + length * rate
-                slope += max(0.0, mu_centre[j] + sigma_mu * apart) * rate
-        if attempt == 0:
-            at_zero, length = slope, 1.0
-            if slope >= 0.0:  # not a descent direction, by rounding: the solution is near
-                return 1.0
-            continue
-        if abs(slope) <= 0.1 * abs(at_zero):
+    rate = pairs.sign * (df[pairs.sample] - db[pairs.threshold])
+    straight, bent = float(df @ beta), float(df @ dbeta)
+    apart, apart_rate = b[:-1] - b[1:], db[:-1] - db[1:]
+
+    def slope(length: float) -> float:
+        alpha = proximal.multipliers(short - length * rate, pairs.cap)
+        total = straight + length * bent - float(alpha @ rate)  # (S9)
+        if proximal.sigma_mu > 0.0:
+            total += float(proximal.ties(apart + length * apart_rate) @ apart_rate)
+        return total
+
+    at_zero, below, above, length = slope(0.0), 0.0, np.inf, 1.0
+    if at_zero >= 0.0:  # not a descent direction, by rounding: the solution is near
+        return 1.0
+    for _ in range(SEARCHES - 1):
+        here = slope(length)
+        if abs(here) <= 0.1 * abs(at_zero):
             break
-        if slope < 0.0:
+        if here < 0.0:
             below = length
         else:
             above = length

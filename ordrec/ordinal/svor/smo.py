@@ -37,18 +37,17 @@ def smo(
 ) -> int:
     """Lower the violation (19) to tol, in place, from any balanced point; returns the steps."""
     bounds = room_for_bounds(mu.size)
-    return _smo(*K.form, *pairs, pairs.sample, ordered, tol, max_iter, alpha, mu, f, *bounds)
+    return _smo(*K.form, *pairs, ordered, tol, max_iter, alpha, mu, f, *bounds)
 
 
 @compiled
 def _smo(
     values: np.ndarray,
     factored: bool | None,
-    start: np.ndarray,
+    sample: np.ndarray,
     threshold: np.ndarray,
     sign: np.ndarray,
     cap: np.ndarray,
-    sample: np.ndarray,
     ordered: bool,
     tol: float,
     max_iter: int,
@@ -61,7 +60,7 @@ def _smo(
     up_pair: np.ndarray,
 ) -> int:
     for iteration in range(max_iter):
-        set_bounds(start, threshold, sign, cap, alpha, mu, f, ordered, low, up, low_pair, up_pair)
+        set_bounds(sample, threshold, sign, cap, alpha, mu, f, ordered, low, up, low_pair, up_pair)
         J = 0  # the active threshold
         for j in range(1, mu.size):
             if low[j] - up[j] > low[J] - up[J]:

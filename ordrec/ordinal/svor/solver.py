@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.compiling import compiled
 from ordrec.ordinal.solution import Solution
-from ordrec.ordinal.svor.bounds import implied_thresholds, room_for_bounds, set_bounds
+from ordrec.ordinal.svor.bounds import bounds_of, implied_thresholds
 from ordrec.ordinal.svor.feasible import restore_balance, snap
-from ordrec.ordinal.svor.gram import Gram, as_gram, gram_times
+from ordrec.ordinal.svor.gram import Gram, as_gram
 from ordrec.ordinal.svor.interior import Interior, cold_start, interior_point
 from ordrec.ordinal.svor.newton_system import Point
-from ordrec.ordinal.svor.objective import primal_and_dual, signed_sums
+from ordrec.ordinal.svor.objective import primal_and_dual
 from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
 from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
@@ -36,6 +35,7 @@ STEPS_PER_LEVEL = 25
 SMALL_PROBLEM = 500  # below this a factorisation is cheap next to correctors
 SMO_STEPS_PER_SAMPLE = 50
 NEARBY = 2.6  # ratio of caps up to which an earlier interior point helps
+ON_BOUND = 1e-13  # of the cap: a multiplier this near to a bound is on it
 ROUNDING = 1e-11  # of the summed caps: a smaller gap is lost in float64's rounding
 
 
@@ -133,7 +133,7 @@ def _run(
 ) -> tuple[_Outcome, Point, float]:
     """Solve by the method asked for, warm if possible; also the early point of a cold start."""
     total = float(pairs.cap.sum())
-    cold = cold_start(pairs, T)
+    cold = cold_start(pairs, K.values.shape[0], T)
     if method == "smo":
         steps = max(1_000_000, 1000 * K.values.shape[0]) if max_iter is None else max_iter
         alpha, mu = np.zeros(pairs.cap.size), np.zeros(T)
@@ -176,7 +176,9 @@ def _interior(
     gap = INTERIOR_PER_GAP * GAP_PER_TOL * tol
     as_it_is = K.values.dtype == np.float32 or tol < SINGLE_TOL or K.factored
     precisions = [K] if as_it_is else [Gram(K.values.astype(np.float32), False), K]
-    with blas_for(0 if K.factored else K.values.shape[0]):
+    # a multiplier may reach its bound in the last digit; what is not finite then ends the search
+    quiet = np.errstate(divide="ignore", over="ignore", invalid="ignore")
+    with quiet, blas_for(0 if K.factored else K.values.shape[0]):
         for coarse in precisions:
             ridge = _ridge(coarse)
             end = interior_point(coarse, pairs, ordered, gap, steps, correctors, ridge, start)
@@ -210,8 +212,7 @@ def _polish(
         alpha[:], b[:], mu[:] = 0.0, 0.0, 0.0
     if not ordered:
         mu[:] = 0.0
-    f = np.empty(K.values.shape[0])
-    gram_times(*K.form, _beta(pairs, alpha), f)
+    f = K.times(_beta(pairs, alpha, K.values.shape[0]))
 
     sigma, accuracy = FIRST_SIGMA, NEWTON_PER_TOL * tol
     total_cap = float(pairs.cap.sum())
@@ -254,10 +255,9 @@ def _finish(
     n_iter: int,
 ) -> _Outcome:
     """SMO from a feasible point, at smaller and smaller tolerance until the gap is met too."""
-    f = np.empty(K.values.shape[0])
     stop, used = tol, 0
     while True:
-        gram_times(*K.form, _beta(pairs, alpha), f)  # afresh: updates accumulate rounding
+        f = K.times(_beta(pairs, alpha, K.values.shape[0]))  # afresh: updates accumulate rounding
         used += smo(K, pairs, ordered, stop, max_steps - used, alpha, mu, f)
         outcome = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter + used)
         if _good(outcome, tol, float(pairs.cap.sum())) or used >= max_steps or stop < 1e-6 * tol:
@@ -277,69 +277,20 @@ def _measure(
 ) -> _Outcome:
     """Make the multipliers exactly feasible; violation, thresholds and objectives from scratch."""
     alpha, mu = alpha.copy(), mu.copy()
-    beta, scores = np.empty((2, f.size))
-    thresholds, sums = np.empty((2, mu.size))
-    free, bounds = np.empty(alpha.size, dtype=np.int64), room_for_bounds(mu.size)
-    violation, primal, dual = _measured(
-        *K.form,
-        *pairs,
-        alpha,
-        mu,
-        f,
-        b,
-        ordered,
-        beta,
-        scores,
-        *bounds,
-        thresholds,
-        free,
-        sums,
-    )
+    snap(pairs.cap, alpha, ON_BOUND)
+    restore_balance(pairs, alpha, mu, f, b, ordered)
+    beta = _beta(pairs, alpha, f.size)
+    scores = K.times(beta)
+    bounds = bounds_of(pairs, alpha, mu, scores, ordered)
+    thresholds = implied_thresholds(bounds)
+    violation = max(0.0, float(np.max(bounds.low - bounds.up)))
+    primal, dual = primal_and_dual(pairs, alpha, beta, scores, thresholds)
     return _Outcome(alpha, mu, beta, scores, thresholds, violation, primal, dual, n_iter)
 
 
-@compiled
-def _measured(
-    values: np.ndarray,
-    factored: bool | None,
-    start: np.ndarray,
-    threshold: np.ndarray,
-    sign: np.ndarray,
-    cap: np.ndarray,
-    alpha: np.ndarray,
-    mu: np.ndarray,
-    f: np.ndarray,
-    b: np.ndarray,
-    ordered: bool,
-    beta: np.ndarray,
-    scores: np.ndarray,
-    low: np.ndarray,
-    up: np.ndarray,
-    low_pair: np.ndarray,
-    up_pair: np.ndarray,
-    thresholds: np.ndarray,
-    free: np.ndarray,
-    sums: np.ndarray,
-) -> tuple[float, float, float]:
-    """Violation, primal and dual objective; the rest is overwritten."""
-    snap(cap, alpha, 1e-13)
-    restore_balance(start, threshold, sign, cap, alpha, mu, f, b, ordered, free, sums)
-    signed_sums(start, sign, alpha, beta)
-    gram_times(values, factored, beta, scores)
-    set_bounds(start, threshold, sign, cap, alpha, mu, scores, ordered, low, up, low_pair, up_pair)
-    implied_thresholds(low, up, thresholds)
-    violation = 0.0
-    for j in range(mu.size):
-        violation = max(violation, low[j] - up[j])
-    primal, dual = primal_and_dual(start, threshold, sign, cap, alpha, beta, scores, thresholds)
-    return violation, primal, dual
-
-
-def _beta(pairs: Pairs, alpha: np.ndarray) -> np.ndarray:
+def _beta(pairs: Pairs, alpha: np.ndarray, n: int) -> np.ndarray:
     """The signed sums of the multipliers, (8)."""
-    beta = np.empty(pairs.start.size - 1)
-    signed_sums(pairs.start, pairs.sign, alpha, beta)
-    return beta
+    return pairs.sums(pairs.sign * alpha, n)
 
 
 def _good(outcome: _Outcome, tol: float, total_cap: float) -> bool:

@@ -14,6 +14,7 @@ from ordrec.parallel import forked, one_blas_thread
 from ordrec.ratings import Ratings
 from ordrec.recommend.adapters.peers import import_peer
 from ordrec.recommend.base import IdMappedModel, codes_of
+from ordrec.recommend.lists import CELLS_AT_ONCE, pair_scores
 
 __all__ = ["ImplicitModel", "implicit_bpr"]
 
@@ -55,23 +56,13 @@ class ImplicitModel(IdMappedModel):
         return self.model_
 
     def scores(self, users: Any, items: Any) -> np.ndarray:
-        """Return the recommender's scores, one per pair; pairs without one score below the rest."""
+        """Return the recommender's scores, one per pair, as in `scores_block`.
+
+        An unknown item scores as one that the recommender has no score for.
+        """
         user_codes, item_codes = self._codes(users, items)
-        scores = np.full(user_codes.size, -np.inf)
-        for user in np.unique(user_codes[user_codes >= 0]).tolist():
-            mine = np.flatnonzero((user_codes == user) & (item_codes >= 0))
-            wanted = np.unique(item_codes[mine])
-            if not wanted.size:
-                continue
-            ids, values = self._peer().recommend(
-                user, self._rated[user], N=wanted.size, filter_already_liked_items=False,
-                items=wanted,
-            )  # fmt: skip
-            known = np.full(len(self.item_ids_), -np.inf)
-            known[ids[ids >= 0]] = values[ids >= 0]
-            scores[mine] = known[item_codes[mine]]
-        lowest = min(scores[np.isfinite(scores)].min(initial=0.0), 0.0)
-        return np.where(np.isfinite(scores), scores, lowest - 1.0)
+        width = max(1, CELLS_AT_ONCE // len(self.item_ids_))
+        return pair_scores(self._rows, user_codes, item_codes, width)
 
     def scores_block(self, users: Any) -> np.ndarray:
         """Return the scores of all items for these users, one row per user.
@@ -80,12 +71,15 @@ class ImplicitModel(IdMappedModel):
         the same score for all items.
         """
         self._check_fitted()
-        codes = codes_of(self.user_ids_, users)
+        return self._rows(codes_of(self.user_ids_, users))[:, :-1]
+
+    def _rows(self, codes: np.ndarray) -> np.ndarray:
+        """Scores of all items, and of an unknown one in the last column."""
         known = np.flatnonzero(codes >= 0)
-        scores = np.full((codes.size, len(self.item_ids_)), -np.inf)
+        scores = np.full((codes.size, len(self.item_ids_) + 1), -np.inf)
         if known.size:
             ids, values = self._peer().recommend(
-                codes[known], self._rated[codes[known]], N=scores.shape[1],
+                codes[known], self._rated[codes[known]], N=len(self.item_ids_),
                 filter_already_liked_items=False,
             )  # fmt: skip
             rows, places = np.nonzero(ids >= 0)

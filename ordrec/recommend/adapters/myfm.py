@@ -12,12 +12,13 @@ from ordrec.errors import ArgumentError
 from ordrec.ratings import Ratings
 from ordrec.recommend.adapters.peers import import_peer
 from ordrec.recommend.base import IdMappedModel
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["MyFMModel"]
 
 
 @dataclass(eq=False)
-class MyFMModel(IdMappedModel):
+class MyFMModel(IdMappedModel, DistributionModel):
     """myFM's Bayesian factorisation machine with an ordered probit, fitted by Gibbs sampling.
 
     Parameters
@@ -37,7 +38,7 @@ class MyFMModel(IdMappedModel):
 
     def fit(self, ratings: Ratings) -> MyFMModel:
         """Draw samples of the factorisation machine's parameters."""
-        self._myfm = import_peer("myfm", "myfm")
+        myfm = import_peer("myfm", "myfm")
         self._remember(ratings)
         seen = sparse.csr_matrix(ratings.matrix("one").T)
         # The last row of each block is all zeros, for unknown users or items.
@@ -48,7 +49,7 @@ class MyFMModel(IdMappedModel):
         self._present, levels = np.unique(ratings.levels, return_inverse=True)
         if self._present.size < 2:
             raise ArgumentError("myFM's ordered probit needs ratings of at least two values")
-        self.model_ = self._myfm.MyFMOrderedProbit(self.rank, random_seed=self.random_state)
+        self.model_ = myfm.MyFMOrderedProbit(self.rank, random_seed=self.random_state)
         self.model_.fit(
             sparse.csr_matrix((ratings.n_ratings, 0)),
             levels,
@@ -77,8 +78,9 @@ class MyFMModel(IdMappedModel):
         return p
 
     def _relations(self, users: np.ndarray, items: np.ndarray) -> list[Any]:
+        myfm = import_peer("myfm", "myfm")  # kept in the model, it could not be pickled
         pairs = zip((users, items), self._blocks, strict=True)
-        return [self._myfm.RelationBlock(codes.tolist(), block) for codes, block in pairs]
+        return [myfm.RelationBlock(codes.tolist(), block) for codes, block in pairs]
 
 
 def _described(seen: sparse.csr_matrix, implicit: bool) -> sparse.csr_matrix:

@@ -14,6 +14,7 @@ from ordrec.errors import ArgumentError
 from ordrec.parallel import openmp_that_returns
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["SklearnModel", "ridge_on_ids"]
 
@@ -21,7 +22,7 @@ MAX_WORDS = 100  # side columns with more distinct words are left out
 
 
 @dataclass(eq=False)
-class SklearnModel(IdMappedModel):
+class SklearnModel(IdMappedModel, DistributionModel):
     """Any scikit-learn regressor or classifier, with one sample per pair of a user and an item.
 
     A classifier is trained on the ranks 0, 1, ...; with ``predict_proba`` it gives

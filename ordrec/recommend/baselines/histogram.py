@@ -11,12 +11,13 @@ from ordrec.errors import ModelFileError
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.baselines.mean import GlobalMean
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["RatingHistogram"]
 
 
 @dataclass(eq=False)
-class RatingHistogram(GlobalMean):
+class RatingHistogram(GlobalMean, DistributionModel):
     """The distribution of all training ratings, for every user and item.
 
     Any model with `predict_proba` should do better than this.

@@ -20,6 +20,7 @@ from scipy import sparse
 
 from ordrec.errors import ArgumentError
 from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.progress import tracked
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.factor_model import FactorModel, solve_rows
 
@@ -89,7 +90,7 @@ class ImplicitALS(FactorModel):
         n_jobs, weight = worker_count(self.n_jobs), by_item.data
         ridge = self.regularization * (self.item_counts_ + self.unseen_weight * int(present.sum()))
         with one_blas_thread():  # the rows are shared by threads instead
-            for _ in range(self.iterations):
+            for _ in tracked(range(self.iterations), "iteration"):
                 P = self._rows(history, Q, n_jobs)
                 Q = solve_rows(by_item, weight, weight, P, self.unseen_weight, ridge, n_jobs)
             self.item_factors_ = Q

@@ -20,6 +20,7 @@ from scipy import sparse
 from ordrec.persistence import take, take_rows
 from ordrec.ratings import Ratings
 from ordrec.recommend.all_lists import ListingModel
+from ordrec.recommend.answers.further_ratings import paired_lists, with_further_ratings
 from ordrec.recommend.base import codes_of
 from ordrec.recommend.lists import (
     CELLS_AT_ONCE,
@@ -187,19 +188,46 @@ class ChoiceModel(ListingModel):
         model._on_fold_in(np.unique(users))
         return model
 
-    def update(self, user: Any, item: Any, rating: float) -> Self:
-        """Return a model that knows one rating more (or another one for the same item)."""
+    def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Self:
+        """Return a model with further ratings (or new ones for items already rated).
+
+        Parameters
+        ----------
+        user, item : id, or sequence of ids
+        rating : float or sequence of floats
+        timestamp : int or sequence of int, optional
+            As other models take it; what users pick is not told apart by time.
+        """
+        paired_lists(user, item, rating, timestamp)  # refuses what does not pair up
         return self.fold_in(self.ratings_with(user, item, rating))
 
-    def ratings_with(self, user: Any, item: Any, rating: float) -> Ratings:
-        """Return all ratings of a user and one more (or another one for the same item)."""
+    def ratings_with(self, user: Any, item: Any, rating: Any) -> Ratings:
+        """Return all ratings of these users, with further ones."""
         self._check_fitted()
-        row = self.history_of(codes_of(self.user_ids_, [user]))
-        rated = pd.Series(row.data * self.scale_.n_ranks, self.item_ids_.take(row.indices))
-        rated.loc[item] = float(self.scale_.ranks_of([rating])[0])
-        values = self.scale_.values_of(np.rint(rated.to_numpy()).astype(np.int64))
-        frame = pd.DataFrame({"user": [user] * len(rated), "item": rated.index, "rating": values})
-        return Ratings.from_frame(frame, scale=self.scale_)
+        return with_further_ratings(self._ratings_of, user, item, rating, None, self.scale_)
+
+    def _ratings_of(self, users: pd.Index) -> pd.DataFrame:
+        """The ratings of users by id: user, item and rating."""
+        codes = codes_of(self.user_ids_, users)
+        known = self.history_of(codes[codes >= 0])
+        raters = users[codes >= 0].repeat(np.diff(known.indptr))
+        items = self.item_ids_.take(known.indices)
+        return pd.DataFrame({"user": raters, "item": items, "rating": self._values(known.data)})
+
+    def known_ratings(self) -> Ratings:
+        """The ratings of training, and those that were folded in, without side tables."""
+        self._check_fitted()
+        history = self._history
+        users = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
+        levels = np.rint(history.data * self.scale_.n_ranks).astype(np.int64) - 1
+        return Ratings(
+            users, history.indices.astype(np.int64), levels,
+            scale=self.scale_, user_ids=self.user_ids_, item_ids=self.item_ids_,
+        )  # fmt: skip
+
+    def _values(self, interest: np.ndarray) -> np.ndarray:
+        """The ratings behind the entries of histories."""
+        return self.scale_.values_of(np.rint(interest * self.scale_.n_ranks).astype(np.int64))
 
     def reasons(self, user: Any, item: Any) -> pd.DataFrame:
         """Return which of a user's ratings speak for an item, the weightiest first.
@@ -218,11 +246,10 @@ class ChoiceModel(ListingModel):
         if parts is None:
             row, parts = row[:, :0], np.zeros(0)
         order = np.argsort(-np.abs(parts), kind="stable")
-        ranks = np.rint(row.data * self.scale_.n_ranks).astype(np.int64)
         return pd.DataFrame(
             {
                 "item": self.item_ids_.take(row.indices[order]),
-                "rating": self.scale_.values[ranks[order] - 1],
+                "rating": self._values(row.data[order]),
                 "contribution": parts[order],
             }
         )

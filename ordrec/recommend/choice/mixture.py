@@ -22,6 +22,7 @@ from scipy import sparse
 
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.als import ImplicitALS
 from ordrec.recommend.choice.base import ChoiceModel
@@ -113,10 +114,14 @@ class ChoiceMixture(ChoiceModel):
             self.ease_ = EASE(
                 self.regularization, max_memory=self.max_memory, n_jobs=self.n_jobs
             ).shared_with(self)
+            report(0.0, 4.0, "EASE")
             self.ease_.learn_histories(history, ratings.scale.n_ranks, rng)
             self.als_ = self._new_als().shared_with(self)
+            report(1.0, 4.0, "ALS")
             self.als_.learn_histories(history)
+            report(2.0, 4.0, "new users")
             self.cold_ = self._chosen_cold(history, rng) if self.cold is None else self.cold
+            report(3.0, 4.0, "calibration")
             self.calibration_ = self._calibrated(history, self._times(ratings, history), rng)
 
     def _check_parameters(self) -> None:

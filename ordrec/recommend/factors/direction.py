@@ -14,6 +14,7 @@ from scipy.special import logit
 from ordrec.errors import ModelFileError
 from ordrec.linalg.lapack import ADDRESSES
 from ordrec.persistence import take, take_covariance
+from ordrec.progress import progress, report
 from ordrec.recommend.factors.row_priors import (
     ColdPrior,
     RowPrior,
@@ -24,17 +25,29 @@ from ordrec.recommend.factors.row_updates import probabilities, update_rows
 from ordrec.recommend.factors.rows import GroupedRatings, RowPosteriors, packed_outer
 from ordrec.recommend.factors.user_drift import UserDrift
 
-__all__ = ["Direction", "Fit", "Task"]
+__all__ = [
+    "Direction",
+    "Fit",
+    "Task",
+    "completed_rows",
+    "starting_factors",
+    "starting_rows",
+    "starting_steps",
+]
 
 START_SD = 0.6  # standard deviation of the random item factors at the start
 BOUND_SWEEPS = 3  # at the start, with the weights of the bound (4) in full
 FLOOR = 0.5  # of the weights afterwards, in units of those of the bound
 START_STEP_VARIANCE = 0.1
+USUAL_SWEEPS = 12  # until a fit has converged
+SAMPLE = 20_000  # ratings by which convergence is judged
+TOLERANCE = 3e-3  # mean change of a rating's log-likelihood in a sweep that is small enough
 FOLD_IN_STEPS = 8
 FEW = 3  # ratings up to which a row takes part in every third sweep: it moves little by itself
 EVERY = 3
 ANY = 2**62
 DRIFT_STEPS = 3  # of a new user's drift, each with that many steps of the row
+TINY = 1e-12  # least variance of a score
 NO_DRIFT = np.zeros((0, 2), np.float32)
 
 
@@ -113,6 +126,25 @@ class Direction:
             drift = self.drift.at(users, times)
         probabilities(users, items, drift, *self.users.arrays, *self.items.arrays, out)
         return out
+
+    def influence(self, user: int, item: int, others: np.ndarray) -> np.ndarray:
+        """``q_i' Cov[p_u] q_a`` for other items a, by codes; see `answers.explanation`."""
+        factors = self.items.mean[:, : self.items.rank].astype(np.float64)
+        return factors[others] @ self.users.covariance(user) @ factors[item]
+
+    def alike(self, item: int) -> np.ndarray:
+        """How users' scores of all items correlate with those of one, ``q_i' S q_j`` scaled.
+
+        S is the covariance of the factors over users, that of somebody unknown. The variances are
+        expected ones, ``tr(S E[q q'])``: uncertain factors are similar to nothing.
+        """
+        rank = self.items.rank
+        S = self.users.covariance(-1)
+        lower = np.tril_indices(rank)
+        weights = np.where(lower[0] == lower[1], 1.0, 2.0) * S[lower]
+        sizes = np.sqrt(np.maximum(self.items.moments[:-1] @ weights, TINY))
+        factors = self.items.mean[:-1, :rank].astype(np.float64)
+        return factors @ (S @ factors[item]) / (sizes * sizes[item])
 
     def folded_users(
         self, ratings: GroupedRatings, features: np.ndarray, times: np.ndarray | None
@@ -200,11 +232,11 @@ class Fit:
         self._n_sweeps = 0
         self._drift: UserDrift | None = None
         n_users, n_items = (grouped.start.size - 1 for grouped in (task.by_user, task.by_item))
-        random = np.random.default_rng(seed)
-        factors = random.normal(0.0, START_SD, (n_items, rank))
-        steps = np.tile(_starting_steps(task.by_user.levels, task.n_steps), (n_users, 1))
-        self._users = _start(np.zeros((n_users, rank)), steps)
-        self._items = _start(factors, np.zeros((n_items, task.n_steps)))
+        factors = starting_factors(n_items, rank, seed)
+        level_counts = np.bincount(task.by_user.levels, minlength=task.n_steps + 1)
+        steps = np.tile(starting_steps(level_counts), (n_users, 1))
+        self._users = starting_rows(np.zeros((n_users, rank)), steps)
+        self._items = starting_rows(factors, np.zeros((n_items, task.n_steps)))
         self._user_prior = RowPrior(
             task.user_features, task.user_side.shape[1], task.by_user.seen,
             self._users.mean[0], starting_covariance(rank, task.n_steps, "user"),
@@ -222,6 +254,26 @@ class Fit:
         assert self._task.times is not None
         fit._drift = UserDrift.of(self._task.by_user.start, self._task.times)
         return fit
+
+    def converge(self, n_iter: int) -> list[float]:
+        """Sweep until the predictions change little; return the loss after each sweep."""
+        n_ratings = self._task.by_user.levels.size
+        sample = np.sort(np.random.default_rng(0).choice(n_ratings, min(n_ratings, SAMPLE), False))
+        losses: list[float] = []
+        changes: list[float] = []
+        before = np.full(sample.size, np.inf)
+        with progress(""):
+            for sweep in range(n_iter):
+                report(sweep, _sweeps_in_all(changes, n_iter), f"sweep {sweep + 1}")
+                self.sweep()
+                now = self.training_losses(sample)
+                losses.append(float(now.mean()))
+                # not the change of the mean, which is small wherever the loss turns
+                changes.append(float(np.abs(now - before).mean()))
+                if changes[-1] < TOLERANCE:
+                    break
+                before = now
+        return losses
 
     def sweep(self) -> None:
         """Update the users, the items, their priors and the drift."""
@@ -307,8 +359,8 @@ class Fit:
         counts = np.diff(task.by_item.start).astype(np.float64)
         cold_items = ColdPrior.of(self._items, task.item_side, counts)
         return Direction(
-            _completed(self._users, task.by_user.seen, cold_users, task.user_side),
-            _completed(self._items, task.by_item.seen, cold_items, task.item_side),
+            completed_rows(self._users, task.by_user.seen, cold_users, task.user_side),
+            completed_rows(self._items, task.by_item.seen, cold_items, task.item_side),
             (self._user_prior.B, self._user_prior.S), (self._item_prior.B, self._item_prior.S),
             cold_users, cold_items, drift,
         )  # fmt: skip
@@ -348,14 +400,34 @@ class _Folding:
         return rows
 
 
-def _starting_steps(levels: np.ndarray, n_steps: int) -> np.ndarray:
-    """Log-odds of going on from each rank, from the shares of the ranks, (1)."""
-    counts = np.bincount(levels, minlength=n_steps + 1) + 1.0
+def _sweeps_in_all(changes: list[float], most: int) -> float:
+    """How many sweeps it will take if the changes go on to fall as they did in the last ones.
+
+    Examples
+    --------
+    >>> round(_sweeps_in_all([np.inf, 0.3, 0.03], most=30), 6)
+    4.0
+    """
+    usual = min(USUAL_SWEEPS, most)
+    if len(changes) < 3 or not changes[-1] < changes[-2]:
+        return max(usual, len(changes) + 1)
+    falls = np.log(changes[-2] / changes[-1])
+    return min(len(changes) + max(np.log(changes[-1] / TOLERANCE) / falls, 0.0), most)
+
+
+def starting_factors(n_items: int, rank: int, seed: int) -> np.ndarray:
+    """Random item factors."""
+    return np.random.default_rng(seed).normal(0.0, START_SD, (n_items, rank))
+
+
+def starting_steps(level_counts: np.ndarray) -> np.ndarray:
+    """Log-odds of going on from each rank, from the numbers of ratings of the ranks, (1)."""
+    counts = level_counts + 1.0
     at_least = counts[::-1].cumsum()[::-1]
     return logit(at_least[1:] / at_least[:-1])
 
 
-def _start(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
+def starting_rows(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
     """Rows of the starting variance."""
     rank = factors.shape[1]
     own = START_SD**2 * np.eye(rank)[np.tril_indices(rank)]
@@ -363,7 +435,7 @@ def _start(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
     return RowPosteriors.of(np.hstack([factors, steps]), own + packed_outer(factors), variances)
 
 
-def _completed(
+def completed_rows(
     rows: RowPosteriors, seen: np.ndarray, cold: ColdPrior, side: np.ndarray
 ) -> RowPosteriors:
     """Rows without ratings from their side data, and a last row for the unknown."""

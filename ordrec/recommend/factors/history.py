@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError
 from ordrec.persistence import take, take_starts
 from ordrec.ratings import Ratings, Scale
-from ordrec.ratings.columns import in_seconds
 
-__all__ = ["RatingHistory", "paired_lists"]
+__all__ = ["RatingHistory"]
 
 
 @dataclass(frozen=True)
@@ -101,36 +99,19 @@ class RatingHistory:
             n_users,
         )
 
-    def with_ratings(
-        self,
-        user: Any,
-        item: Any,
-        rating: Any,
-        timestamp: Any,
-        user_ids: pd.Index,
-        item_ids: pd.Index,
-        scale: Scale,
-    ) -> Ratings:
-        """All ratings of these users: the known ones, then the given ones, which replace them."""
-        columns = "user", "item", "rating", "timestamp"
-        lists = paired_lists(user, item, rating, timestamp)
-        new = pd.DataFrame(dict(zip(columns, lists, strict=True)))
-        new["rating"] = scale.values_of(scale.ranks_of(new["rating"].to_numpy()))
-        codes = user_ids.get_indexer(pd.Index(new["user"].unique()))
+    def frame_of(
+        self, users: pd.Index, user_ids: pd.Index, item_ids: pd.Index, scale: Scale
+    ) -> pd.DataFrame:
+        """The ratings of users by id: user, item, rating and, if times are known, timestamp."""
+        codes = user_ids.get_indexer(users)
         rows = np.flatnonzero(np.isin(self.users, codes[codes >= 0]))
-        old = pd.DataFrame(
-            {
-                "user": user_ids.take(self.users[rows]),
-                "item": item_ids.take(self.items[rows]),
-                "rating": scale.values[self.levels[rows]],
-                "timestamp": self.times[rows] if self.times.size else 0,
-            }
-        )
-        known = [part for part in (old, new) if len(part)] or [new]
-        both = pd.concat(known).drop_duplicates(["user", "item"], keep="last")
-        if timestamp is None and not self.times.size:
-            both = both.drop(columns="timestamp")
-        return Ratings.from_frame(both, scale=scale)
+        columns = {
+            "user": user_ids.take(self.users[rows]),
+            "item": item_ids.take(self.items[rows]),
+            "rating": scale.values[self.levels[rows]],
+        }
+        times = {"timestamp": self.times[rows]} if self.times.size else {}
+        return pd.DataFrame(columns | times)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the history as arrays of a model file."""
@@ -153,29 +134,3 @@ class RatingHistory:
             take(arrays, "history.levels", np.int16, items.shape, low=0, high=n_ranks - 1),
             times,
         )
-
-
-def paired_lists(user: Any, item: Any, rating: Any, timestamp: Any) -> tuple[list[Any], ...]:
-    """One or more ratings as lists of users, items, ratings and times, 0 where unknown.
-
-    Examples
-    --------
-    >>> paired_lists("ann", 3, 4.5, None)
-    (['ann'], [3], [4.5], [0])
-    """
-    users, items, ratings = _as_list(user), _as_list(item), _as_list(rating)
-    times = [0] * len(users)
-    if timestamp is not None:
-        times = in_seconds(np.asarray(_as_list(timestamp), np.float64)).astype(int).tolist()
-    if not len(users) == len(items) == len(ratings) == len(times):
-        raise ArgumentError(
-            f"users, items, ratings and times must pair up, got {len(users)}, {len(items)}, "
-            f"{len(ratings)} and {len(times)}"
-        )
-    return users, items, ratings, times
-
-
-def _as_list(value: Any) -> list[Any]:
-    """A sequence as a list; anything else alone."""
-    alone = isinstance(value, str) or not hasattr(value, "__len__")
-    return [value] if alone else list(value)

@@ -38,7 +38,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -48,31 +49,36 @@ from ordrec.errors import ArgumentError
 from ordrec.features.side_features import SideEncoder, side_encoders
 from ordrec.ordinal.decisions import decide
 from ordrec.parallel import loop_threads, one_blas_thread, worker_count
+from ordrec.progress import report, tracked
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel, codes_of, times_of
+from ordrec.recommend.answers.explanation import Influence
+from ordrec.recommend.answers.further_ratings import with_further_ratings
+from ordrec.recommend.base import codes_of, times_of
 from ordrec.recommend.factors.direction import Direction, Fit, Task
 from ordrec.recommend.factors.history import RatingHistory
 from ordrec.recommend.factors.newcomers import Newcomers
 from ordrec.recommend.factors.row_priors import RatingPattern
-from ordrec.recommend.factors.rows import GroupedRatings, packed_outer
+from ordrec.recommend.factors.rows import GroupedRatings
 from ordrec.recommend.factors.state import (
     checked_factor_parameters,
     factors_from_state,
     factors_to_state,
 )
 from ordrec.recommend.factors.version_0_1 import AllThresholdRows
+from ordrec.recommend.lists import item_titles, with_new_titles
+from ordrec.recommend.recommender.choice_stage import ChoiceStage, RatingAnswers
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
-__all__ = ["OrdinalFactors"]
+__all__ = ["OrdinalFactors", "usual_rank"]
 
 RANK, LARGER_RANK = 32, 64
 MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger rank pays
-SAMPLE = 20_000  # ratings by which convergence is judged
-TOLERANCE = 3e-3  # mean change of a rating's log-likelihood in a sweep that is small enough
 DATED_SWEEPS = 8
+UNDATED = 0.5  # about which share of the time the other sweeps take
 
 
 @dataclass(eq=False)
-class OrdinalFactors(IdMappedModel):
+class OrdinalFactors(RatingAnswers, DistributionModel):
     """Ordinal matrix factorisation: a sequential logit with factors and personal steps.
 
     For data of any size: memory and time grow with the number of ratings. Fits in a few
@@ -107,6 +113,8 @@ class OrdinalFactors(IdMappedModel):
         Threads; -1 means all cores.
     random_state : int
         Seed of the starting factors.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -117,6 +125,8 @@ class OrdinalFactors(IdMappedModel):
         Mean negative log-likelihood of training ratings after each sweep.
     side_columns_ : dict
         For "user" and "item": what each side column is used as, or why it is ignored.
+    titles_ : list of str or None
+        Titles of the items, if the ratings' item table has them.
     version_0_1_ : AllThresholdRows or None
         The rows of a model that version 0.1 saved, in place of all others.
 
@@ -144,6 +154,7 @@ class OrdinalFactors(IdMappedModel):
     decision: Literal["median", "mode", "mean"] = "median"
     n_jobs: int | None = None
     random_state: int = 0
+    verbose: bool | None = field(default=None, repr=False)
 
     def fit(self, ratings: Ratings) -> OrdinalFactors:
         """Learn factors, steps and priors. Weights of ratings count here; folded in, each is 1."""
@@ -154,38 +165,27 @@ class OrdinalFactors(IdMappedModel):
         self._pattern = RatingPattern.of(ratings, self.pattern)
         self._history = RatingHistory.of(ratings, times)
         task = self._task(ratings, times)
-        rank = self.rank or (LARGER_RANK if MANY <= ratings.n_ratings <= TOO_MANY else RANK)
+        rank = self.rank or usual_rank(ratings.n_ratings)
         tasks = [task, task.reversed()] if self.symmetric else [task]
         fitted, dated, losses = [], [], []
         with loop_threads(worker_count(self.n_jobs)) as threads:
-            for own in tasks:
+            for number, own in enumerate(tasks):
                 fit = Fit(own, rank, self.random_state, threads)
-                losses.append(self._converge(fit, ratings.n_ratings))
+                report(number, len(tasks), span=1.0 if own.times is None else UNDATED)
+                losses.append(fit.converge(self.n_iter))
                 if own.times is not None:
                     later = fit.dated()
-                    for _ in range(DATED_SWEEPS):
+                    report(number + UNDATED, len(tasks), span=1.0 - UNDATED)
+                    for _ in tracked(range(DATED_SWEEPS), "dated sweep"):
                         later.sweep()
                     dated.append(later.direction())
                 fitted.append(fit.direction())
         self.directions_, self.dated_ = tuple(fitted), tuple(dated)
         self.version_0_1_: AllThresholdRows | None = None
         self.loss_ = np.array(losses[0])
+        self.titles_ = item_titles(ratings.item_table)
+        self.choice_stage_ = self._choice_stage()
         return self
-
-    def _converge(self, fit: Fit, n_ratings: int) -> list[float]:
-        """Sweep until the predictions change little; return the loss after each sweep."""
-        sample = np.sort(np.random.default_rng(0).choice(n_ratings, min(n_ratings, SAMPLE), False))
-        losses: list[float] = []
-        before = np.full(sample.size, np.inf)
-        for _ in range(self.n_iter):
-            fit.sweep()
-            now = fit.training_losses(sample)
-            losses.append(float(now.mean()))
-            # not the change of the mean, which is small wherever the loss turns
-            if np.abs(now - before).mean() < TOLERANCE:
-                break
-            before = now
-        return losses
 
     def _times(self, ratings: Ratings) -> np.ndarray | None:
         """The times to fit a drift to, or None."""
@@ -296,28 +296,35 @@ class OrdinalFactors(IdMappedModel):
 
     def known_ratings(self) -> Ratings:
         """The ratings of training, and those that were folded in, without side tables."""
-        self._check_fitted()
+        self._check_history()
         return self._history.as_ratings(self.scale_, self.user_ids_, self.item_ids_)
 
     def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
         """Item codes and levels of a user's ratings; none for an unknown user."""
+        self._check_history()
         return self._history.of_user(int(codes_of(self.user_ids_, [user])[0]))
 
-    def influence(self, user: Any, item: Any, others: Any) -> np.ndarray:
-        """How much a surprise about each other item moves the user's score of an item.
+    def _check_history(self) -> None:
+        self._check_fitted()
+        if self.version_0_1_ is not None:
+            raise ArgumentError(
+                "a model that version 0.1 saved does not know the ratings of its users: fold in "
+                "all ratings of this user, or fit again"
+            )
 
-        ``q_i' Cov[p_u] q_a`` of the fit up the scale, with p_u the user's factors, q_i those of
-        the item and q_a those of another.
-        """
-        direction = self.directions_[0]
-        user_codes, item_codes = self._codes([user] * len(others), others)
-        i, rank = int(codes_of(self.item_ids_, [item])[0]), direction.users.rank
-        row = direction.users.take(user_codes[:1])
-        covariance = np.zeros((rank, rank))
-        covariance[np.tril_indices(rank)] = (row.moments - packed_outer(row.mean[:, :rank]))[0]
-        covariance += np.tril(covariance, -1).T
-        factors = direction.items.mean[:, :rank].astype(np.float64)
-        return factors[item_codes] @ covariance @ factors[i]
+    def _choice_stage(self) -> ChoiceStage:
+        known = self._history.as_ratings
+        return ChoiceStage(partial(known, self.scale_, self.user_ids_, self.item_ids_), self.n_jobs)
+
+    def _influence(self) -> Influence:
+        def influence(user: Any, item: Any, others: Any) -> np.ndarray:
+            user_codes, item_codes = self._codes([user] * (len(others) + 1), [item, *others])
+            return self.directions_[0].influence(user_codes[0], item_codes[0], item_codes[1:])
+
+        return influence
+
+    def _alike(self, known: Ratings, code: int) -> np.ndarray:
+        return self.directions_[0].alike(code)
 
     @property
     def side_columns_(self) -> dict[str, dict[str, str]]:
@@ -345,7 +352,6 @@ class OrdinalFactors(IdMappedModel):
         """
         self._check_fitted()
         ratings = ratings.on_scale(self.scale_)
-        levels = ratings.levels
         if self.version_0_1_ is not None:
             return self._fold_in_0_1(ratings)
         new_users = ratings.user_ids[codes_of(self.user_ids_, ratings.user_ids) < 0]
@@ -353,6 +359,7 @@ class OrdinalFactors(IdMappedModel):
         model = copy.copy(self)
         model.user_ids_ = self.user_ids_.append(new_users) if len(new_users) else self.user_ids_
         model.item_ids_ = self.item_ids_.append(new_items) if len(new_items) else self.item_ids_
+        model.titles_ = with_new_titles(self.titles_, self.item_ids_, ratings.item_table, new_items)
         model._pattern = self._pattern.extended(len(new_users), len(new_items))
         model._user_side = np.vstack(
             [self._user_side, self._side_rows("user", ratings.user_table, new_users)]
@@ -366,9 +373,11 @@ class OrdinalFactors(IdMappedModel):
         if self.dated_:
             unknown = np.zeros(ratings.n_ratings, np.int64)
             times = unknown if ratings.timestamps is None else ratings.timestamps
-        model._history = self._history.replaced(users, items, levels, times, len(model.user_ids_))
+        model._history = self._history.replaced(
+            users, items, ratings.levels, times, len(model.user_ids_)
+        )
         newcomers = Newcomers.of(
-            users, items, levels, times, model._pattern, model._user_side, model._item_side,
+            users, items, ratings.levels, times, model._pattern, model._user_side, model._item_side,
             (len(self.user_ids_), len(self.item_ids_)), self.scale_.n_ranks - 1,
         )  # fmt: skip
         with one_blas_thread():
@@ -399,17 +408,11 @@ class OrdinalFactors(IdMappedModel):
         timestamp : int or sequence of int, optional
             In seconds since 1970.
         """
-        self._check_fitted()
-        if self.version_0_1_ is not None:
-            raise ArgumentError(
-                "a model that version 0.1 saved does not know the ratings of its users: fold in "
-                "all ratings of this user, or fit again"
-            )
-        return self.fold_in(
-            self._history.with_ratings(
-                user, item, rating, timestamp, self.user_ids_, self.item_ids_, self.scale_
-            )
-        )
+        self._check_history()
+        ids = {"user_ids": self.user_ids_, "item_ids": self.item_ids_}
+        known_of = partial(self._history.frame_of, **ids, scale=self.scale_)
+        more = with_further_ratings(known_of, user, item, rating, timestamp, self.scale_)
+        return self.fold_in(more)
 
     def without_users(self) -> OrdinalFactors:
         """Return a model without its training users, small and quick, to fold others in."""
@@ -421,6 +424,7 @@ class OrdinalFactors(IdMappedModel):
             return model
         model._user_side, model._history = self._user_side[:0], RatingHistory.empty(0)
         model._pattern = replace(self._pattern, of_users=self._pattern.of_users[:0])
+        model.choice_stage_ = model._choice_stage()
         for name in ("directions_", "dated_"):
             bare = tuple(direction.without_users() for direction in getattr(self, name))
             setattr(model, name, bare)
@@ -434,10 +438,15 @@ class OrdinalFactors(IdMappedModel):
 
     @classmethod
     def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        defaults = {field.name: field.default for field in fields(cls)}
+        defaults = {own.name: own.default for own in fields(cls)}
         return checked_factor_parameters(parameters, defaults)
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """Restore a model from the arrays and the metadata of a file."""
         return factors_from_state(cls, arrays, metadata)
+
+
+def usual_rank(n_ratings: int) -> int:
+    """Number of factors for this many ratings."""
+    return LARGER_RANK if MANY <= n_ratings <= TOO_MANY else RANK

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,20 @@ from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.factors.rows import RowPosteriors, packed_outer
 
-__all__ = ["ColdPrior", "RatingPattern", "RowPrior"]
+__all__ = [
+    "DAMPING",
+    "POWER_STEPS",
+    "ColdPrior",
+    "ColdSums",
+    "RatingPattern",
+    "RowPrior",
+    "best_covariance",
+    "pattern_features",
+    "precision_of",
+    "residual_squares",
+    "ridge_of",
+    "starting_covariance",
+]
 
 PATTERN_RIDGE = 20.0
 SIDE_RIDGE = 10.0
@@ -71,9 +84,7 @@ class RowPrior:
     ):
         self._features, self._seen = features, seen
         F = features[seen]
-        self._ridge = np.full(F.shape[1], PATTERN_RIDGE)
-        self._ridge[F.shape[1] - n_side :] = SIDE_RIDGE
-        self._ridge[0] = 0.0
+        self._ridge = ridge_of(F.shape[1], n_side)
         self._system = F.T @ F + np.diag(self._ridge)
         self.B = np.zeros((F.shape[1], mean.size))
         self.B[0] = mean
@@ -96,13 +107,25 @@ class RowPrior:
         F, M = self._features[self._seen], mean[self._seen].astype(np.float64)
         self.B = np.linalg.solve(self._system, F.T @ M)  # (1)
         rest = M - F @ self.B
-        total = (
-            rest.T @ rest
-            + sum(self.covariances.values())
-            + self.B.T @ (self._ridge[:, None] * self.B)
-        )
-        total[np.diag_indices_from(total)] += PRIOR_ROWS * PRIOR_VARIANCE
-        self._set(total / (len(M) + PRIOR_ROWS))  # (2)
+        C = np.sum(list(self.covariances.values()), axis=0)
+        self._set(best_covariance(rest.T @ rest, C, self.B, self._ridge, len(M)))
+
+
+def ridge_of(n_features: int, n_side: int) -> np.ndarray:
+    """The diagonal of D."""
+    ridge = np.full(n_features, PATTERN_RIDGE)
+    ridge[n_features - n_side :] = SIDE_RIDGE
+    ridge[0] = 0.0
+    return ridge
+
+
+def best_covariance(
+    rest: np.ndarray, C: np.ndarray, B: np.ndarray, ridge: np.ndarray, n_rows: int
+) -> np.ndarray:
+    """(2), given (M - FB)'(M - FB)."""
+    total = rest + C + B.T @ (ridge[:, None] * B)
+    total[np.diag_indices_from(total)] += PRIOR_ROWS * PRIOR_VARIANCE
+    return total / (n_rows + PRIOR_ROWS)
 
 
 def precision_of(S: np.ndarray) -> np.ndarray:
@@ -117,6 +140,45 @@ def starting_covariance(rank: int, n_steps: int, side: str) -> np.ndarray:
     S = np.diag(np.full(rank + n_steps, START_VARIANCE))
     S[rank:, rank:] = common + own * np.eye(n_steps)
     return S
+
+
+def residual_squares(FF: np.ndarray, FM: np.ndarray, MM: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """(M - FB)'(M - FB), given F'F, F'M and M'M."""
+    cross = B.T @ FM
+    return MM - cross - cross.T + B.T @ FF @ B
+
+
+@dataclass(frozen=True)
+class ColdSums:
+    """What `ColdPrior` needs of weighted rows, F being a constant and their side data.
+
+    Attributes
+    ----------
+    FF, FM, MM : ndarray
+        F'F, F'M and M'M, M being the means of the posteriors.
+    moments, variances : ndarray
+        Sums of those of the posteriors.
+    """
+
+    FF: np.ndarray
+    FM: np.ndarray
+    MM: np.ndarray
+    moments: np.ndarray
+    variances: np.ndarray
+
+    @classmethod
+    def of(cls, rows: RowPosteriors, side: np.ndarray, weights: np.ndarray) -> ColdSums:
+        """The sums over these rows."""
+        M = rows.mean.astype(np.float64)
+        F = np.column_stack([np.ones(len(M)), side])
+        return cls(
+            F.T @ (weights[:, None] * F), F.T @ (weights[:, None] * M), _gram(M, weights),
+            _weighted_sum(weights, rows.moments), _weighted_sum(weights, rows.variances),
+        )  # fmt: skip
+
+    def __add__(self, other: ColdSums) -> ColdSums:
+        return ColdSums(*(getattr(self, each.name) + getattr(other, each.name)
+                          for each in fields(self)))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -144,20 +206,23 @@ class ColdPrior:
     def of(cls, rows: RowPosteriors, side: np.ndarray, row_weights: np.ndarray) -> ColdPrior:
         """Fit to the rows of positive weight."""
         used = row_weights > 0
-        w = row_weights[used] / row_weights[used].mean()
-        M = rows.mean[used].astype(np.float64)
-        F = np.column_stack([np.ones(len(M)), side[used]])
-        ridge = np.append(0.0, np.full(side.shape[1], SIDE_RIDGE))
-        B = np.linalg.solve(F.T @ (w[:, None] * F) + np.diag(ridge), F.T @ (w[:, None] * M))
-        average = w @ M / w.sum()
-        # the rows' own covariances, E[pp'] - E[p]E[p]', are never held all at once
-        rank, lower = rows.rank, np.tril_indices(rows.rank)
-        own = _weighted_sum(w, rows.moments[used]) - _gram(M[:, :rank], w)[lower]
+        weights = row_weights[used] / row_weights[used].mean()
+        return cls.from_sums(ColdSums.of(rows.take(np.flatnonzero(used)), side[used], weights))
+
+    @classmethod
+    def from_sums(cls, sums: ColdSums) -> ColdPrior:
+        """Fit to rows of which only sums are known."""
+        ridge = np.append(0.0, np.full(len(sums.FF) - 1, SIDE_RIDGE))
+        B, n = np.linalg.solve(sums.FF + np.diag(ridge), sums.FM), sums.FF[0, 0]
+        average = sums.FM[0] / n
+        rank = B.shape[1] - sums.variances.size
+        lower = np.tril_indices(rank)
+        own = sums.moments - sums.MM[:rank, :rank][lower]  # the sum of the rows' own covariances
         moments, variances = [], []
-        for predicted in (F @ B, average):
-            rest = M - predicted
-            moments.append((own + _gram(rest[:, :rank], w)[lower]) / w.sum())
-            variances.append(w @ (rows.variances[used] + rest[:, rank:] ** 2) / w.sum())
+        for coefficients in (B, np.vstack([average, np.zeros_like(B[1:])])):
+            rest = residual_squares(sums.FF, sums.FM, sums.MM, coefficients)
+            moments.append((own + rest[:rank, :rank][lower]) / n)
+            variances.append((sums.variances + np.diag(rest)[rank:]) / n)
         return cls(B, average, np.stack(moments), np.stack(variances))
 
     def rows(self, side: np.ndarray) -> RowPosteriors:
@@ -287,10 +352,17 @@ def _features(
     ones = sparse.csr_array(
         (np.ones(rows.size, np.float32), (rows, others)), shape=(n_rows, len(basis))
     )
-    coordinates = (ones @ basis) / np.sqrt(counts + DAMPING)[:, None]
+    return pattern_features(ones @ basis, counts, scale)
+
+
+def pattern_features(
+    coordinates: np.ndarray, counts: np.ndarray, scale: tuple[float, float]
+) -> np.ndarray:
+    """A constant, the number of ratings, and summed coordinates, for rows of so many ratings."""
     mean, spread = scale
-    size = (np.log1p(counts) - mean) / spread if spread > 0 else np.zeros(n_rows)
-    return np.column_stack([np.ones(n_rows), size, coordinates])
+    size = (np.log1p(counts) - mean) / spread if spread > 0 else np.zeros(counts.size)
+    damped = coordinates / np.sqrt(counts + DAMPING)[:, None]
+    return np.column_stack([np.ones(counts.size), size, damped])
 
 
 def _weighted_sum(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:

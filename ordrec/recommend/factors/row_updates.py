@@ -21,16 +21,16 @@ work and are done eight at a time. Tests hold the rows to a plain double-precisi
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ordrec.compiling import kept
 from ordrec.linalg.lapack import factorise, invert_factorised
 
-__all__ = ["drift_sites", "probabilities", "update_rows"]
+__all__ = ["add_rows", "drift_sites", "probabilities", "solve_rows", "update_rows"]
 
 UNIFORM = 1e-3  # share of the uniform distribution in every prediction
 
 # Sums may be reordered, so that they are done in vectors; there is no NaN or infinity to lose.
-fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+fast = kept(fastmath={"reassoc", "contract", "nsz"})
 
 
 @fast
@@ -68,45 +68,83 @@ def update_rows(
     A = np.empty((width, width), np.float32)
     g = np.empty(width, np.float32)
     own = np.empty(moments.shape[1], np.float32)
-    gathered = np.empty(moments.shape[1], np.float32)
+    stepped = np.empty(n_steps, np.float32)
     crossed = np.empty((n_steps, rank), np.float32)
+    gathered = np.empty(moments.shape[1], np.float32)
     for row in range(first, stop):
         if not least <= start[row + 1] - start[row] <= most:
             continue
-        _begin(A, g, P, pulls[row], crossed, gathered)
-        _doubled(moments[row], rank, own)
-        for a in range(start[row], start[row + 1]):
-            other = others[a]
-            q = their_mean[other]
-            f, spread = _score(mean[row], q, own, their_moments[other], rank)
-            known, spread = _drifted(drift, a, spread)
-            weights, pull = np.float32(0.0), np.float32(0.0)
-            for k in range(min(levels[a] + 1, n_steps)):
-                t = rank + k
-                fixed = q[t] + known
-                w, h = _term(
-                    f + fixed + mean[row, t],
-                    spread + variances[row, k] + their_variances[other, k],
-                    levels[a] > k,
-                    floor,
-                )
-                if shares.size:
-                    w, h = shares[a] * w, shares[a] * h
-                h -= w * fixed
-                weights += w
-                pull += h
-                g[t] += h
-                A[t, t] += w
-                for x in range(rank):
-                    crossed[k, x] += w * q[x]
-            for x in range(rank):
-                g[x] += pull * q[x]
-            for x in range(gathered.size):
-                gathered[x] += weights * their_moments[other, x]
-        _complete(A, crossed, gathered, rank)
-        factorise(A, addresses)
-        invert_factorised(A, addresses)
-        _write(A, g, rank, mean[row], moments[row], variances[row], covariances)
+        g[:], stepped[:], crossed[:], gathered[:] = 0.0, 0.0, 0.0, 0.0
+        _gather(
+            start[row], start[row + 1], others, levels, shares, drift, their_mean, their_moments,
+            their_variances, floor, mean[row], moments[row], variances[row], own,
+            g, stepped, crossed, gathered,
+        )  # fmt: skip
+        _solve(
+            A, g, stepped, crossed, gathered, pulls[row], P, mean[row], moments[row],
+            variances[row], covariances, addresses,
+        )  # fmt: skip
+
+
+@fast
+def add_rows(
+    first: int,
+    stop: int,
+    start: np.ndarray,
+    others: np.ndarray,
+    levels: np.ndarray,
+    shares: np.ndarray,
+    drift: np.ndarray,
+    their_mean: np.ndarray,
+    their_moments: np.ndarray,
+    their_variances: np.ndarray,
+    floor: float,
+    mean: np.ndarray,
+    moments: np.ndarray,
+    variances: np.ndarray,
+    g: np.ndarray,
+    stepped: np.ndarray,
+    crossed: np.ndarray,
+    gathered: np.ndarray,
+) -> None:
+    """Add what these ratings say of the rows ``first..stop-1`` to their sums, for `solve_rows`."""
+    own = np.empty(moments.shape[1], np.float32)
+    for row in range(first, stop):
+        if start[row] < start[row + 1]:
+            _gather(
+                start[row], start[row + 1], others, levels, shares, drift, their_mean,
+                their_moments, their_variances, floor, mean[row], moments[row], variances[row], own,
+                g[row], stepped[row], crossed[row], gathered[row],
+            )  # fmt: skip
+
+
+@fast
+def solve_rows(
+    first: int,
+    stop: int,
+    least: int,
+    most: int,
+    counts: np.ndarray,
+    g: np.ndarray,
+    stepped: np.ndarray,
+    crossed: np.ndarray,
+    gathered: np.ndarray,
+    pulls: np.ndarray,
+    P: np.ndarray,
+    mean: np.ndarray,
+    moments: np.ndarray,
+    variances: np.ndarray,
+    covariances: np.ndarray,
+    addresses: np.ndarray,
+) -> None:
+    """As `update_rows`, from sums over the ratings; ``counts`` are the rows' numbers of them."""
+    A = np.empty(P.shape, np.float32)
+    for row in range(first, stop):
+        if least <= counts[row] <= most:
+            _solve(
+                A, g[row], stepped[row], crossed[row], gathered[row], pulls[row], P, mean[row],
+                moments[row], variances[row], covariances, addresses,
+            )  # fmt: skip
 
 
 @fast
@@ -239,36 +277,97 @@ def _doubled(packed: np.ndarray, rank: int, out: np.ndarray) -> None:
 
 
 @fast
-def _begin(
-    A: np.ndarray,
+def _gather(
+    begin: int,
+    end: int,
+    others: np.ndarray,
+    levels: np.ndarray,
+    shares: np.ndarray,
+    drift: np.ndarray,
+    their_mean: np.ndarray,
+    their_moments: np.ndarray,
+    their_variances: np.ndarray,
+    floor: float,
+    mean: np.ndarray,
+    moments: np.ndarray,
+    variances: np.ndarray,
+    own: np.ndarray,
     g: np.ndarray,
-    P: np.ndarray,
-    pull: np.ndarray,
+    stepped: np.ndarray,
     crossed: np.ndarray,
     gathered: np.ndarray,
 ) -> None:
-    """Start a row's linear system with the prior."""
-    for x in range(g.size):
-        g[x] = pull[x]
-        for y in range(g.size):
-            A[x, y] = P[x, y]
-    for k in range(crossed.shape[0]):
-        for x in range(crossed.shape[1]):
-            crossed[k, x] = 0.0
-    for x in range(gathered.size):
-        gathered[x] = 0.0
+    """Add one row's ratings ``begin..end-1`` to the sums of its linear system, (6).
+
+    ``g`` is the right-hand side; the matrix has the diagonal of the steps, the block of steps and
+    factors and, packed, that of the factors. ``own`` is room for a packed triangle.
+    """
+    n_steps = variances.size
+    rank = mean.size - n_steps
+    _doubled(moments, rank, own)
+    for a in range(begin, end):
+        other = others[a]
+        q = their_mean[other]
+        f, spread = _score(mean, q, own, their_moments[other], rank)
+        known, spread = _drifted(drift, a, spread)
+        weights, pull = np.float32(0.0), np.float32(0.0)
+        for k in range(min(levels[a] + 1, n_steps)):
+            t = rank + k
+            fixed = q[t] + known
+            w, h = _term(
+                f + fixed + mean[t],
+                spread + variances[k] + their_variances[other, k],
+                levels[a] > k,
+                floor,
+            )
+            if shares.size:
+                w, h = shares[a] * w, shares[a] * h
+            h -= w * fixed
+            weights += w
+            pull += h
+            g[t] += h
+            stepped[k] += w
+            for x in range(rank):
+                crossed[k, x] += w * q[x]
+        for x in range(rank):
+            g[x] += pull * q[x]
+        for x in range(gathered.size):
+            gathered[x] += weights * their_moments[other, x]
 
 
 @fast
-def _complete(A: np.ndarray, crossed: np.ndarray, gathered: np.ndarray, rank: int) -> None:
-    """Add what the ratings gathered to the upper triangle of A."""
+def _solve(
+    A: np.ndarray,
+    g: np.ndarray,
+    stepped: np.ndarray,
+    crossed: np.ndarray,
+    gathered: np.ndarray,
+    pull: np.ndarray,
+    P: np.ndarray,
+    mean: np.ndarray,
+    moments: np.ndarray,
+    variances: np.ndarray,
+    covariances: np.ndarray,
+    addresses: np.ndarray,
+) -> None:
+    """A row's new posterior from its sums and its prior, (6); ``A`` is room, ``g`` is lost."""
+    rank = mean.size - variances.size
+    for x in range(g.size):
+        g[x] += pull[x]
+        for y in range(g.size):
+            A[x, y] = P[x, y]
     at = 0
     for x in range(rank):
-        for k in range(crossed.shape[0]):
+        for k in range(stepped.size):
             A[x, rank + k] += crossed[k, x]
         for y in range(x + 1):
             A[y, x] += gathered[at]
             at += 1
+    for k in range(stepped.size):
+        A[rank + k, rank + k] += stepped[k]
+    factorise(A, addresses)
+    invert_factorised(A, addresses)
+    _write(A, g, rank, mean, moments, variances, covariances)
 
 
 @fast

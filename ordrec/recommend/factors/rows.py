@@ -40,6 +40,14 @@ class RowPosteriors:
         """Number of factors."""
         return self.mean.shape[1] - self.variances.shape[1]
 
+    def covariance(self, row: int) -> np.ndarray:
+        """The covariance of the factors of a row."""
+        rank = self.rank
+        lower = np.zeros((rank, rank))
+        mean = self.mean[row, :rank].astype(np.float64)
+        lower[np.tril_indices(rank)] = self.moments[row] - packed_outer(mean[None])[0]
+        return lower + np.tril(lower, -1).T
+
     def copy(self) -> RowPosteriors:
         """Another set of the same rows."""
         return RowPosteriors(*(array.copy() for array in self.arrays))

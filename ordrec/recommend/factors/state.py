@@ -9,7 +9,7 @@ import numpy as np
 
 from ordrec.errors import ModelFileError
 from ordrec.features.side_features import SideEncoder
-from ordrec.persistence import take
+from ordrec.persistence import take, texts_from_arrays, texts_to_arrays
 from ordrec.recommend.factors.direction import Direction
 from ordrec.recommend.factors.history import RatingHistory
 from ordrec.recommend.factors.row_priors import RatingPattern
@@ -31,6 +31,8 @@ def factors_to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]
     arrays |= model._pattern.to_arrays() | model._history.to_arrays()
     arrays |= {"side.users": model._user_side, "side.items": model._item_side}
     metadata |= {"form": FORM, "loss": model.loss_.tolist(), "side": {}}
+    if model.titles_ is not None:
+        arrays |= texts_to_arrays("titles", model.titles_)
     for side, encoder in model._side.items():
         own, metadata["side"][side] = encoder.to_state(f"side.{side}")
         arrays |= own
@@ -103,4 +105,10 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
             for number in range(count)
         )  # fmt: skip
         setattr(model, name, directions)
+    model.titles_ = None
+    if "titles.ends" in arrays:
+        model.titles_ = texts_from_arrays("titles", arrays)
+        if len(model.titles_) != n_items:
+            raise ModelFileError(f"{len(model.titles_)} titles for {n_items} items")
+    model.choice_stage_ = model._choice_stage()
     return model

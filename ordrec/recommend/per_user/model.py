@@ -16,6 +16,7 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.kernels import Kernel
 from ordrec.kernels.pearson import Pearson
 from ordrec.parallel import one_blas_thread, run_all
+from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend.base import IdMappedModel
 from ordrec.recommend.baselines.bias import BiasModel
@@ -33,6 +34,7 @@ from ordrec.recommend.per_user.state import (
     restored_solver,
     state_of_per_user,
 )
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["PerUserPredictor", "per_user_logistic"]
 
@@ -47,7 +49,7 @@ def _has_probabilities(model: PerUserPredictor) -> bool:
 
 
 @dataclass(eq=False)
-class PerUserPredictor(IdMappedModel):
+class PerUserPredictor(IdMappedModel, DistributionModel):
     """An ordinal model of each user's ratings, over kernels or features of the items.
 
     A user's training set is the items they rated. An item is described by the ratings of the
@@ -295,6 +297,7 @@ class PerUserPredictor(IdMappedModel):
             shared=(self.source_, *shared),
             engine=self.engine or "threads",
             n_jobs=self.n_jobs,
+            progress=lambda done, total, _: report(done, total, "models of users"),
             label=lambda chunk: f"users {chunk[0][0]} to {chunk[-1][0]}",
         )
         return [each for chunk in found for each in chunk]

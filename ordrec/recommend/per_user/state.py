@@ -16,6 +16,7 @@ import numpy as np
 from ordrec import ordinal
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.kernels import Precomputed
+from ordrec.ordinal.files.parameters import plain_of, value_of
 from ordrec.ordinal.thresholds.link import OrdinalLink
 from ordrec.persistence import claim_memory, take, take_starts
 from ordrec.ratings import Ratings
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["restore_per_user", "restored_solver", "state_of_per_user"]
 
-SINCE_02 = ("n_landmarks", "random_state")  # parameters that files of version 0.1 do not have
+# parameters that files of version 0.1 do not have
+SINCE_02 = ("n_landmarks", "random_state", "scale", "class_weight")
 SOLVERS = ("SVORIM", "SVOREX", "SVORSLA", "OrdinalLogistic")
 BYTES_PER_PAIR = 32.0  # of items: the moments of the Pearson kernel
 MOST_KERNEL_BYTES = float(1 << 30)  # from which on `ItemKernel` stores no pairs
@@ -70,7 +72,7 @@ def state_of_per_user(
             "links.scale": np.array([link.scale for link in links]),
         }
     parameters = {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
+        name: value.tolist() if isinstance(value, np.ndarray) else plain_of(value, name)
         for name, value in solver.get_params(deep=False).items()
         if name not in INHERITED
     }
@@ -132,6 +134,7 @@ def restore_per_user(
         fitted = model._solver().set_params(classes=np.arange(n_ranks))
         fitted.classes_, fitted.n_features_in_ = np.arange(n_ranks), rated.size
         fitted.kernel_, fitted._rows, fitted._inputs = Precomputed(), support[own], None
+        fitted.scaling_ = None
         fitted.support_, fitted.dual_coef_ = support[own], coef[own]
         fitted.thresholds_ = thresholds[k]
         if links is not None:
@@ -148,7 +151,7 @@ def restored_solver(state: Any) -> Any:
     known = set(solver.get_params(deep=False)) - set(INHERITED)
     if not known - set(SINCE_02) <= set(parameters) <= known:
         raise ModelFileError(f"the parameters are not those of {name}")
-    solver.set_params(**parameters)
+    solver.set_params(**{key: value_of(value) for key, value in parameters.items()})
     solver._check_parameters()
     return solver
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,30 +13,30 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import Decision, decide
+from ordrec.progress import report
 from ordrec.ratings import Ratings
-from ordrec.recommend.base import IdMappedModel, times_of
+from ordrec.recommend.answers.explanation import Influence
+from ordrec.recommend.base import times_of
 from ordrec.recommend.factors.model import OrdinalFactors
-from ordrec.recommend.lists import check_list_length, item_titles
-from ordrec.recommend.pair_table import predict_pairs
-from ordrec.recommend.predictor.explain import Explanation, explain_rating
-from ordrec.recommend.predictor.listing import ChoiceStage, ListRequest, listed_items
-from ordrec.recommend.predictor.pool import EQUAL, PoolWeights, learnt_pool, pooled
+from ordrec.recommend.predictor.pool import EQUAL, HELD_OUT, PoolWeights, learnt_pool, pooled
 from ordrec.recommend.predictor.sizes import chosen_preset
 from ordrec.recommend.predictor.state import predictor_from_state, predictor_to_state
 from ordrec.recommend.process_model.model import ProcessPredictor
 from ordrec.recommend.process_model.state import checked_parameters
-from ordrec.recommend.top_n import Order
+from ordrec.recommend.recommender.choice_stage import ChoiceStage, RatingAnswers
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["RatingPredictor", "fast_predictor"]
 
 log = logging.getLogger(__name__)
 
 UNLIMITED = 1e6  # gigabytes
-HELD_OUT = 0.15  # of the ratings, on which the pool is learnt
+# about how long factors, process and pool take, relative to each other
+SHARES = {"full": (2.0, 8.0, 3.0), "fast": (2.0, 1.0, 1.5), "large": (1.0, 0.0, 0.0)}
 
 
 @dataclass(eq=False)
-class RatingPredictor(IdMappedModel):
+class RatingPredictor(RatingAnswers, DistributionModel):
     """Predict rating distributions: a Gaussian process pooled with ordinal factors.
 
     The process (`ProcessPredictor`) knows each rating of a user and of an item; the factors
@@ -79,9 +79,13 @@ class RatingPredictor(IdMappedModel):
     random_state : int
         Seed of the folds, the hold-out and the probes.
     max_memory : float
-        Gigabytes that the matrices of the process may take, by an estimate that grows with the
-        squares of the numbers of items and users; the Python process as a whole takes a tenth to
-        a quarter more. A preset that would take more is replaced by a smaller one, with a warning.
+        Gigabytes that a fit may take beside the ratings, by an estimate that grows with the
+        squares of the numbers of items and users; measured (``pipelines/bench_memory.py``), it is
+        right to about a tenth. A preset that would take more is replaced by a smaller one, with a
+        warning; "large" takes what it takes.
+
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -122,6 +126,7 @@ class RatingPredictor(IdMappedModel):
     n_jobs: int | None = None
     random_state: int = 0
     max_memory: float = 8.0
+    verbose: bool | None = field(default=None, repr=False)
 
     def fit(self, ratings: Ratings) -> RatingPredictor:
         """Learn from ratings; side tables and times are taken from them."""
@@ -130,18 +135,22 @@ class RatingPredictor(IdMappedModel):
         self.preset_ = chosen_preset(self.preset, ratings, self.max_memory)
         log.info("preset %s for %d ratings", self.preset_, ratings.n_ratings)
         self.process_model_, self.pool_weights_ = None, (0.0, 1.0)
+        shares = SHARES[self.preset_]
+        report(0.0, sum(shares), span=shares[0])
         self.factors_ = self._factors().fit(ratings)
         if self.preset_ != "large":
+            report(shares[0], sum(shares), span=shares[1])
             self.process_model_ = self._process().fit(ratings)
+            report(sum(shares[:2]), sum(shares), "weights of the pool", span=shares[2] / 2)
             self.pool_weights_ = self._learnt_pool(ratings, self.process_model_)
         self.side_columns_ = self.factors_.side_columns_
-        self.titles_ = item_titles(ratings.item_table)
+        self.titles_ = self.factors_.titles_
         self.choice_stage_ = self._choice_stage()
         return self
 
     def _process(self) -> ProcessPredictor:
         """The process, unfitted."""
-        own = {field.name for field in fields(ProcessPredictor)} - {"preset", "max_memory"}
+        own = {each.name for each in fields(ProcessPredictor)} - {"preset", "max_memory"}
         parameters = {name: getattr(self, name) for name in own}
         return ProcessPredictor(
             preset=self.preset_,  # type: ignore[arg-type]
@@ -171,6 +180,9 @@ class RatingPredictor(IdMappedModel):
             return EQUAL
         # one direction is enough to learn a weight, at half the time
         factors = replace(self._factors(), use_time=False, symmetric=False).fit(inner)
+        shares = SHARES[self.preset_]
+        done = sum(shares) - shares[2] / 2
+        report(done, sum(shares), "weights of the pool", span=shares[2] / 2)
         members = process.refitted(inner), factors
         pairs = outer.user_ids.take(outer.users), outer.item_ids.take(outer.items)
         first, second = (model.predict_proba(*pairs) for model in members)
@@ -210,81 +222,6 @@ class RatingPredictor(IdMappedModel):
         p[known] = pooled(own, p[known], self.pool_weights_)
         return p
 
-    def predict_frame(self, pairs: pd.DataFrame) -> pd.DataFrame:
-        """Predictions for a table with columns user, item and, optionally, timestamp.
-
-        Returns the pairs with the decided rating, the expected one, the probability of each
-        scale value, and whether user and item were known.
-        """
-        return predict_pairs(self, pairs)
-
-    def recommend(
-        self,
-        user: Any,
-        n: int = 10,
-        *,
-        by: Literal["recommended", "expected", "p_at_least", "lower_quantile"] = "recommended",
-        at_least: float | None = None,
-        quantile: float = 0.25,
-        candidates: Any = "all",
-        n_candidates: int = 200,
-        timestamp: int | None = None,
-    ) -> pd.DataFrame:
-        """List the n best items that the user has not rated.
-
-        Parameters
-        ----------
-        user : id
-            An unknown user gets the recommendations for the average one.
-        n : int
-        by : {"recommended", "expected", "p_at_least", "lower_quantile"}
-            Order as a `Recommender` does, by what the user is likely to pick and what they will
-            think of it; or by the expected rating alone, by the probability of ``at_least`` or
-            more, or by the rating reached with probability ``1 - quantile`` (ties by the
-            expected rating).
-        at_least : float, optional
-            A rating; by default the lowest of the top two fifths of the scale.
-        quantile : float
-        candidates : {"all", "likely"} or array-like of item ids
-            Items to choose from: all that have a rating, those that the user is likeliest to
-            pick, or the given ones.
-        n_candidates : int
-            Number of candidates for "likely".
-        timestamp : int, optional
-            Time at which the ratings would be given, in seconds since 1970.
-
-        Returns
-        -------
-        DataFrame
-            ``item``, ``value`` (by which the list is ordered) and ``expected``, best first; for
-            "recommended" also ``p_pick`` and ``p_like``.
-
-        Notes
-        -----
-        The choice model behind "recommended" and "likely" is fitted on the first such call.
-        """
-        check_list_length(n)
-        self._check_fitted()
-        request = ListRequest(user, n, Order(by, at_least, quantile), candidates, n_candidates)
-        return listed_items(
-            request, self._known_ratings(), self._history(user), self.choice_stage_,
-            self._proba_at(timestamp),
-        )  # fmt: skip
-
-    def _proba_at(self, timestamp: int | None) -> Callable[[Any, Any], np.ndarray]:
-        """Distributions of pairs at one time."""
-        return lambda users, items: self.predict_proba(
-            users, items, None if timestamp is None else np.full(len(items), timestamp)
-        )
-
-    def explain(self, user: Any, item: Any, timestamp: int | None = None) -> Explanation:
-        """Explain the expected rating of an item by a user as a sum; see `Explanation`."""
-        self._codes([user], [item])
-        return explain_rating(
-            self._proba_at(timestamp), self._known_ratings(), self._history(user), self.titles_,
-            user, item, self.factors_,
-        )  # fmt: skip
-
     # ---- new users, items and ratings ----------------------------------------------------------
 
     def fold_in(self, ratings: Ratings) -> RatingPredictor:
@@ -322,9 +259,7 @@ class RatingPredictor(IdMappedModel):
         if self.factors_ is not None:
             model.factors_ = step(self.factors_)
             model.user_ids_, model.item_ids_ = model.factors_.user_ids_, model.factors_.item_ids_
-            n_new = len(model.item_ids_) - len(self.item_ids_)
-            if self.titles_ is not None:
-                model.titles_ = self.titles_ + [""] * n_new
+            model.titles_ = model.factors_.titles_
         return model
 
     # ---- files ---------------------------------------------------------------------------
@@ -340,7 +275,7 @@ class RatingPredictor(IdMappedModel):
 
     @classmethod
     def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        return checked_parameters(parameters, [field.name for field in fields(cls)])
+        return checked_parameters(parameters, [each.name for each in fields(cls)])
 
     # ---- the steps -----------------------------------------------------------------------
 
@@ -374,19 +309,29 @@ class RatingPredictor(IdMappedModel):
         assert self.factors_ is not None
         return ChoiceStage(self.factors_.known_ratings, self.n_jobs)
 
-    def _known_ratings(self) -> Ratings:
-        """The ratings that the model was fitted to, or that were folded in."""
+    def known_ratings(self) -> Ratings:
+        """The ratings of training, and those that were folded in, without side tables."""
+        self._check_fitted()
         if self.factors_ is not None:
             return self.factors_.known_ratings()
         assert self.process_model_ is not None
-        return self.process_model_.fitted_.training_ratings()
+        return self.process_model_.known_ratings()
 
-    def _history(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Item codes and levels of a user's ratings."""
+    def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Item codes and levels of a user's ratings; none for an unknown user."""
+        self._check_fitted()
         if self.factors_ is not None:
             return self.factors_.history_of(user)
         assert self.process_model_ is not None
         return self.process_model_._history(user)[:2]
+
+    def _influence(self) -> Influence | None:
+        return None if self.factors_ is None else self.factors_._influence()
+
+    def _alike(self, known: Ratings, code: int) -> np.ndarray:
+        if self.factors_ is None:
+            return super()._alike(known, code)
+        return self.factors_._alike(known, code)
 
 
 def fast_predictor(n_jobs: int | None = None, random_state: int = 0) -> RatingPredictor:

@@ -81,6 +81,8 @@ def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any
     model.pool_weights_ = number(a, low=0.0, high=LIMIT), number(b, low=0.0, high=LIMIT)
     model.choice_stage_ = model._choice_stage()
     model.titles_ = _titles(model, arrays, metadata)
+    if model.factors_ is not None:
+        model.factors_.titles_ = model.titles_
     model.side_columns_ = members[1].side_columns_ if members[1] else members[0].side_columns_
     return model
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import minimize
 
+from ordrec.progress import progress, report
 from ordrec.recommend.process.conjugate_gradients import solve
 from ordrec.recommend.process.covariance import BlockInverse, Covariance, JointData
 from ordrec.recommend.process.posterior_mean import NewPairs, adjoint, gradient, parts_of_mean
@@ -56,15 +57,17 @@ def learn_weights(
         nonlocal best
         value, slope, rmse = objective(logs)
         errors.append(rmse)
+        report(len(errors), max_iter + 3, f"evaluation {len(errors)}")
         if value < best[0]:
             best = (value, logs.copy())
         return value, slope
 
-    fit = minimize(
-        value_and_gradient, start.logs, jac=True, method="L-BFGS-B",
-        bounds=[(log - 7.0, log + 5.0) for log in start.logs],
-        options={"maxiter": max_iter, "maxfun": max_iter + 3, "maxls": 4},
-    )  # fmt: skip
+    with progress(""):
+        fit = minimize(
+            value_and_gradient, start.logs, jac=True, method="L-BFGS-B",
+            bounds=[(log - 7.0, log + 5.0) for log in start.logs],
+            options={"maxiter": max_iter, "maxfun": max_iter + 3, "maxls": 4},
+        )  # fmt: skip
     return Learned(start.with_logs(best[1]), errors, int(fit.nit))
 
 

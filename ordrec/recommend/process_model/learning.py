@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend.process.covariance import JointData
 from ordrec.recommend.process.fitting import (
@@ -27,6 +28,9 @@ __all__ = ["fit_predictor"]
 
 HELD_OUT = 0.15
 
+# about how long an iteration of learning, the solution and the steps by likelihood take
+LEARNING, SOLVING, NEWTON = 1.0, 1.5, 1.5
+
 
 def fit_predictor(
     ratings: Ratings,
@@ -47,15 +51,20 @@ def fit_predictor(
     units = Units.of(ratings.values, float(np.diff(ratings.scale.values).min()))
     by_name = weights or (DEFAULTS if config.two_sided else FAST_DEFAULTS)
     errors: list[float] = []
+    refits = refit and config.two_sided
+    shares = [LEARNING * learn_iter, SOLVING, SOLVING * NEWTON * refits]
+    report(0.0, sum(shares), "weights of the components", span=shares[0])
     if learn_iter:
         by_name, errors = learnt_weights(
             ratings, side, units, config, by_name, max_iter=learn_iter, seed=seed, n_jobs=n_jobs
         )
     data, start = weighted_data(ratings, side, units, config, by_name, seed=seed, n_jobs=n_jobs)
+    report(shares[0], sum(shares), "scores")
     process = fit_process(data, start, seed, n_jobs)
     probit = fit_probit(process, ratings.scale.n_ranks)
     likelihood = None
-    if refit and config.two_sided:
+    if refits:
+        report(shares[0] + shares[1], sum(shares), "scores by the ordinal likelihood")
         cross_fitted = cross_fitted_likelihood(process, ratings.scale.n_ranks, seed)
         likelihood = probit, cross_fitted.typical
         process = refit_process(process, cross_fitted, seed + 1)

@@ -8,13 +8,15 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.parallel import one_blas_thread, worker_count
+from ordrec.progress import shows_progress
 from ordrec.ratings import Ratings
+from ordrec.recommend.answers.further_ratings import paired_lists
 from ordrec.recommend.base import IdMappedModel, codes_of, times_of
-from ordrec.recommend.factors.history import paired_lists
 from ordrec.recommend.process.fitting import Process
 from ordrec.recommend.process_model.explain import ScoreExplanation, explain_pair
 from ordrec.recommend.process_model.fold_in import (
@@ -36,13 +38,14 @@ from ordrec.recommend.process_model.state import (
 )
 from ordrec.recommend.thresholds.ordered_probit import OrderedProbit
 from ordrec.recommend.thresholds.state import checked_decision, number, plain_decision
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 from ordrec.recommend.units import Units
 
 __all__ = ["ProcessPredictor"]
 
 
 @dataclass(eq=False)
-class ProcessPredictor(IdMappedModel):
+class ProcessPredictor(IdMappedModel, DistributionModel):
     """Predict rating distributions: a Gaussian process for the score, thresholds for each user.
 
     The score of a user for an item is the sum of a process over the user's items, a process over
@@ -146,6 +149,7 @@ class ProcessPredictor(IdMappedModel):
         self.folded_: dict[Any, FoldedUser] = {}
         return self
 
+    @shows_progress
     def refitted(self, ratings: Ratings) -> ProcessPredictor:
         """A model with the weights of this one, fitted to other ratings of the same ids."""
         model = copy.copy(self)
@@ -365,6 +369,27 @@ class ProcessPredictor(IdMappedModel):
         for folded, rows in pairs.folded:
             scores[rows] = folded.scores(process, items[rows], pairs.times[rows])
         return scores
+
+    def known_ratings(self) -> Ratings:
+        """The ratings of training, and those that were folded in, without side tables."""
+        self._check_fitted()
+        training = self.fitted_.training_ratings()
+        if not self.folded_:
+            return training
+        folded_ids = pd.Index(list(self.folded_))
+        kept = training.select(~np.isin(training.users, codes_of(training.user_ids, folded_ids)))
+        frames = [kept.to_frame()[["user", "item", "rating"]]]
+        for user, folded in self.folded_.items():
+            items = training.item_ids.take(folded.items)
+            values = training.scale.values[folded.levels]
+            frames.append(pd.DataFrame({"user": user, "item": items, "rating": values}))
+        both = pd.concat([frame for frame in frames if len(frame)])
+        user_ids = training.user_ids.append(folded_ids.difference(training.user_ids, sort=False))
+        return Ratings(
+            codes_of(user_ids, both["user"]), codes_of(training.item_ids, both["item"]),
+            training.scale.ranks_of(both["rating"].to_numpy()) - 1,
+            scale=training.scale, user_ids=user_ids, item_ids=training.item_ids,
+        )  # fmt: skip
 
     def _history(self, user: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Item codes, levels and times of a user's ratings."""

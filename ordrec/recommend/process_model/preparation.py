@@ -25,7 +25,7 @@ from ordrec.recommend.process.shared_features import (
 from ordrec.recommend.process_model.side_features import SideFeatures
 from ordrec.recommend.units import Units
 
-__all__ = ["Preparation", "memory_needed", "prepare", "within_memory"]
+__all__ = ["Preparation", "memory_needed", "memory_parts", "prepare", "within_memory"]
 
 BYTES = 4  # per number in pair sums and blocks
 ITEM_SMOOTHING = 0.05  # of the scale of an item's implicit features
@@ -65,16 +65,23 @@ class Preparation:
 
 
 def memory_needed(ratings: Ratings, side: SideFeatures, config: Preparation) -> float:
-    """Estimate the gigabytes that the pair sums and the blocks of a fit take; the rest is small.
+    """Estimate the gigabytes that the pair sums and the blocks of a fit take; the rest is small."""
+    return sum(memory_parts(ratings, side, config))
+
+
+def memory_parts(ratings: Ratings, side: SideFeatures, config: Preparation) -> tuple[float, float]:
+    """Estimate the gigabytes of the pair sums, which a model keeps, and of the blocks of a fit.
 
     Pair sums have a row and a column for each item (and each user, with two sides), blocks for
     each rating of one user (twice, with the inverses) or of one item.
     """
     users, items = ratings.user_counts.astype(np.float64), ratings.item_counts.astype(np.float64)
-    numbers = (items.size + 1.0) ** 2 * (N_SUMS + len(side.item)) + 2.0 * float(users @ users)
+    sums = (items.size + 1.0) ** 2 * (N_SUMS + len(side.item))
+    blocks = 2.0 * float(users @ users)
     if config.two_sided:
-        numbers += (users.size + 1.0) ** 2 * (N_SUMS + len(side.user)) + float(items @ items)
-    return numbers * BYTES / 1e9
+        sums += (users.size + 1.0) ** 2 * (N_SUMS + len(side.user))
+        blocks += float(items @ items)
+    return sums * BYTES / 1e9, blocks * BYTES / 1e9
 
 
 def within_memory(

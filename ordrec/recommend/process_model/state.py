@@ -118,6 +118,7 @@ def checked_parameters(parameters: Mapping[str, Any], names: list[str]) -> dict[
         "n_jobs": (int, type(None)), "random_state": int, "max_memory": (int, float),
     }  # fmt: skip
     parameters = {"side_kinds": None, **parameters}  # files of version 0.1 have no kinds
+    names = [name for name in names if name != "verbose"]
     for name in names:
         value = parameters[name]
         jobs = name == "n_jobs" and value is not None and abs(value) > MOST_JOBS

@@ -14,16 +14,19 @@ choice model has learnt from ratings too, and knows part of it.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 
-from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.errors import ArgumentError
 from ordrec.parallel import one_blas_thread
-from ordrec.persistence import model_of, state_of, texts_from_arrays, texts_to_arrays
+from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend.all_lists import ListingModel
+from ordrec.recommend.answers.explanation import Explanation, explain_rating
+from ordrec.recommend.answers.model import AnsweringModel, ListRequest
 from ordrec.recommend.base import codes_of
 from ordrec.recommend.choice.base import ChoiceModel
 from ordrec.recommend.choice.calibration import PickCalibration
@@ -37,17 +40,19 @@ from ordrec.recommend.lists import (
 from ordrec.recommend.recommender.members import new_choice_model, new_rating_model
 from ordrec.recommend.recommender.pick_calibration import calibrated_picks
 from ordrec.recommend.recommender.reasons import RecommendationReasons
-from ordrec.recommend.recommender.taste import Taste, liked_from, taste_of
+from ordrec.recommend.recommender.state import recommender_from_state, recommender_to_state
+from ordrec.recommend.recommender.taste import Taste, liked_from, taste_of, times_for
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 
 __all__ = ["Recommender"]
 
 TASTE = 0.25  # w of (1)
+CHOICE_SHARE = 0.3  # about which part of the time the choice model takes
 BELOW_ALL = 1e3  # taken off the scores of items that are not candidates
-CHOICE, RATING = "choice.", "rating."  # prefixes of arrays in a file
 
 
 @dataclass(eq=False)
-class Recommender(ListingModel):
+class Recommender(AnsweringModel, ListingModel, DistributionModel):
     """Recommends items by what users pick and how they will rate it.
 
     A choice model says which items a user is likely to pick, a rating model how they would rate
@@ -72,6 +77,8 @@ class Recommender(ListingModel):
         Threads of the models that are made by "auto"; all cores by default.
     random_state : int
         Of the models that are made by "auto".
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -95,6 +102,7 @@ class Recommender(ListingModel):
     n_candidates: int = 200
     n_jobs: int | None = None
     random_state: int = 0
+    verbose: bool | None = field(default=None, repr=False)
 
     # ---- learning -------------------------------------------------------------------------
 
@@ -105,9 +113,12 @@ class Recommender(ListingModel):
         self._remember(ratings)
         self.titles_ = item_titles(ratings.item_table)
         self.like_ = liked_from(ratings.scale, self.like)
+        report(0.0, 1.0, span=CHOICE_SHARE)
         self.choice_ = new_choice_model(self.choice, self.n_jobs, self.random_state).fit(ratings)
+        report(CHOICE_SHARE, 1.0, "calibration", span=0.0)
         self.calibration_ = calibrated_picks(self.choice_, ratings, self.random_state)
         rating = new_rating_model(self.rating, ratings.n_ratings, self.n_jobs, self.random_state)
+        report(CHOICE_SHARE, 1.0, span=1.0 - CHOICE_SHARE)
         self.rating_: Any = None if rating is None else rating.fit(ratings)
         return self
 
@@ -141,26 +152,43 @@ class Recommender(ListingModel):
 
     def predict(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
         """Return one rating per pair, by the rating model."""
-        return self._rating_model().predict(users, items, **self._when(timestamps, "predict"))
+        predict = self.rating_model().predict
+        return predict(users, items, **times_for(predict, timestamps))
 
     def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
         """Return one row per pair, one column per scale value, by the rating model."""
-        model = self._rating_model()
+        model = self.rating_model()
         if not hasattr(model, "predict_proba"):
             raise ArgumentError(f"{type(model).__name__} predicts no distributions")
-        return model.predict_proba(users, items, **self._when(timestamps, "predict_proba"))
+        return model.predict_proba(users, items, **times_for(model.predict_proba, timestamps))
 
-    def _rating_model(self) -> Any:
+    def rating_model(self) -> Any:
+        """Return the fitted rating model."""
         self._check_fitted()
         if self.rating_ is None:
             raise ArgumentError("this recommender has no rating model: fit one with rating=")
         return self.rating_
 
-    def _when(self, timestamps: Any, method: str) -> dict[str, Any]:
-        from inspect import signature
+    def _at(self, timestamp: int | None) -> Self:
+        """A recommender whose lists are for one time."""
+        model = copy.copy(self)
+        model._time = timestamp
+        return model
 
-        takes = "timestamps" in signature(getattr(self.rating_, method)).parameters
-        return {"timestamps": timestamps} if takes and timestamps is not None else {}
+    def known_ratings(self) -> Ratings:
+        """The ratings of training, and those that were folded in, without side tables."""
+        self._check_fitted()
+        knows = isinstance(self.rating_, AnsweringModel)  # new items, too
+        return self.rating_.known_ratings() if knows else self.choice_.known_ratings()
+
+    def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Item codes and levels of a user's ratings; none for an unknown user."""
+        self._check_fitted()
+        if isinstance(self.rating_, AnsweringModel):
+            return self.rating_.history_of(user)
+        row = self.choice_.history_of(codes_of(self.user_ids_, [user]))
+        levels = np.rint(row.data * self.scale_.n_ranks).astype(np.int64) - 1
+        return row.indices.astype(np.int64), levels
 
     # ---- scores and lists -----------------------------------------------------------------
 
@@ -201,9 +229,8 @@ class Recommender(ListingModel):
         users = self.user_ids_.take(np.maximum(codes[rows], 0))
         if (codes < 0).any():
             users = users.where(codes[rows] >= 0)
-        found = taste_of(
-            self.rating_, users, self.item_ids_.take(best[rows, places]), self.scale_, self.like_
-        )
+        items = self.item_ids_.take(best[rows, places])
+        found = taste_of(self.rating_, users, items, self.scale_, self.like_, self._time)
 
         def spread(values: np.ndarray | None) -> Any:
             if values is None:
@@ -248,35 +275,89 @@ class Recommender(ListingModel):
                 columns["p_like"] = np.take_along_axis(taste.p_like, order, axis=1)
         return best, columns
 
+    def _recommended(self, request: ListRequest) -> pd.DataFrame:
+        only, candidates = request.only, request.candidates
+        if not isinstance(candidates, str):
+            only = candidates if only is None else pd.Index(candidates).intersection(pd.Index(only))
+        model = self._at(request.timestamp)
+        filters = request.filters | {"only": only}
+        return ListingModel.recommend(model, request.user, request.n, **filters)
+
+    def _likely(self, request: ListRequest) -> pd.Index:
+        listed = self.choice_.recommend(request.user, request.n_candidates, **request.filters)
+        return pd.Index(listed["item"])
+
+    def _alike(self, known: Ratings, code: int) -> np.ndarray:
+        if isinstance(self.rating_, AnsweringModel):
+            return self.rating_._alike(known, code)
+        return super()._alike(known, code)
+
     def explain(self, user: Any, item: Any, timestamp: int | None = None) -> RecommendationReasons:
         """Return why an item is recommended to a user: why it is picked, and why it is liked.
 
         ``timestamp`` is when the rating would be given, in seconds since 1970.
         """
         self._check_fitted()
-        user_codes, item_codes = self._codes([user], [item])
-        if item_codes[0] < 0:
+        known_item = self._known([user], [item])[1]
+        if not known_item[0]:
             raise ArgumentError(f"item {item!r} is not in the model: there is nothing to explain")
         reasons = self.choice_.reasons(user, item)
-        score = self.choice_.score_users(user_codes)[:, item_codes]
-        counts = np.diff(self.choice_.history_of(user_codes).indptr)
         taste = None
         if self.rating_ is not None:
-            taste = taste_of(self.rating_, [user], [item], self.scale_, self.like_)
-        titles = None
-        if self.titles_ is not None:
-            titles = dict(zip(self.item_ids_.tolist(), self.titles_, strict=True))
+            taste = taste_of(self.rating_, [user], [item], self.scale_, self.like_, timestamp)
+        titles = self._titles_by_id() or {}
+        if titles:
             reasons.insert(1, "title", reasons["item"].map(titles))
         return RecommendationReasons(
             user,
             item,
-            "" if titles is None else titles[self.item_ids_[item_codes[0]]],
-            float(self.calibration_.p_pick(score, counts)[0, 0]),
+            titles.get(item, ""),
+            self._p_pick(user, item),
             None if taste is None else float(taste.expected[0]),
             None if taste is None or taste.p_like is None else float(taste.p_like[0]),
             reasons,
-            getattr(self.rating_, "explain", _unexplained)(user, item, timestamp),
+            self._why_liked(user, item, timestamp),
         )
+
+    def _titles_by_id(self) -> dict[Any, str] | None:
+        """What the items are called, those included that only the rating model knows."""
+        theirs = self.rating_._titles_by_id() if isinstance(self.rating_, AnsweringModel) else None
+        return (theirs or {}) | (super()._titles_by_id() or {}) or None
+
+    def _p_pick(self, user: Any, item: Any) -> float:
+        """The chance that an item is picked; NaN for one that only the rating model knows."""
+        users, items = codes_of(self.user_ids_, [user]), codes_of(self.item_ids_, [item])
+        if items[0] < 0:
+            return float("nan")
+        counts = np.diff(self.choice_.history_of(users).indptr)
+        score = self.choice_.score_users(users)[:, items]
+        return float(self.calibration_.p_pick(score, counts)[0, 0])
+
+    def _why_liked(self, user: Any, item: Any, timestamp: int | None) -> Explanation | None:
+        """What the expected rating is made of."""
+        if self.rating_ is None:
+            return None
+        if isinstance(self.rating_, AnsweringModel):
+            return self.rating_.explain(user, item, timestamp)
+        return explain_rating(
+            lambda users, items: (
+                taste_of(self.rating_, users, items, self.scale_, self.like_, timestamp).expected
+            ),
+            self.known_ratings(),
+            self.history_of(user),
+            self._titles_by_id(),
+            user,
+            item,
+        )
+
+    def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each user and each item is known to one of the models."""
+        user_codes, item_codes = codes_of(self.user_ids_, users), codes_of(self.item_ids_, items)
+        users_known, items_known = user_codes >= 0, item_codes >= 0
+        if hasattr(self.rating_, "_known"):
+            theirs = self.rating_._known(users, items)
+            users_known, items_known = users_known | theirs[0], items_known | theirs[1]
+        return users_known, items_known
 
     # ---- new users ------------------------------------------------------------------------
 
@@ -303,11 +384,21 @@ class Recommender(ListingModel):
             )
         return self.rating_
 
-    def update(self, user: Any, item: Any, rating: float, timestamp: int | None = None) -> Self:
-        """Return a recommender that knows one rating more (or another one for the same item)."""
+    def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Self:
+        """Return a recommender with further ratings (or new ones for items already rated).
+
+        Parameters
+        ----------
+        user, item : id, or sequence of ids
+            New users are added; new items are added to the rating model if it can take them in,
+            but not to the choice model, so that they are listed by rating alone.
+        rating : float or sequence of floats
+        timestamp : int or sequence of int, optional
+            In seconds since 1970.
+        """
         self._check_fitted()
         model = copy.copy(self)
-        model.choice_ = self.choice_.update(user, item, rating)
+        model.choice_ = self.choice_.update(user, item, rating, timestamp)
         model.user_ids_ = model.choice_.user_ids_
         if self.rating_ is not None:
             if hasattr(self.rating_, "update"):
@@ -322,65 +413,14 @@ class Recommender(ListingModel):
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return arrays and metadata for `ordrec.persistence`."""
-        self._check_fitted()
-        arrays, choice = state_of(self.choice_)
-        arrays = {CHOICE + name: array for name, array in arrays.items()}
-        rating = None
-        if self.rating_ is not None:
-            own, rating = state_of(self.rating_)
-            arrays |= {RATING + name: array for name, array in own.items()}
-        if self.titles_ is not None:
-            arrays |= texts_to_arrays("titles", self.titles_)
-        return arrays, {
-            "choice": choice,
-            "rating": rating,
-            "taste": self.taste,
-            "like": self.like,
-            "n_candidates": self.n_candidates,
-            "calibration": self.calibration_.to_metadata(),
-            "titled": self.titles_ is not None,
-        }
+        return recommender_to_state(self)
 
     @classmethod
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """Return the recommender of a file."""
-        choice = model_of(_part(arrays, CHOICE), metadata["choice"])
-        if not isinstance(choice, ChoiceModel):
-            raise ModelFileError("what should be its choice model is another one")
-        rating = None
-        if metadata["rating"] is not None:
-            rating = model_of(_part(arrays, RATING), metadata["rating"])
-            if not hasattr(rating, "predict"):
-                raise ModelFileError("its rating model does not predict ratings")
-            if not choice.item_ids_.isin(rating.item_ids_).all():  # the latter may know more
-                raise ModelFileError("its two models know different items")
-        calibration = PickCalibration.from_metadata(metadata["calibration"])
-        like, taste = metadata["like"], metadata["taste"]
-        model = cls.of_fitted(
-            choice,
-            rating,
-            calibration,
-            taste=taste if taste == "auto" else float(taste),
-            like=None if like is None else float(like),
-            n_candidates=int(metadata["n_candidates"]),
-        )
-        model._check_parameters()
-        model.titles_ = None
-        if metadata["titled"]:
-            model.titles_ = texts_from_arrays("titles", arrays)
-            if len(model.titles_) != len(model.item_ids_):
-                raise ModelFileError("it has not one title per item")
-        return model
+        return recommender_from_state(cls, arrays, metadata)
 
 
 def fast_recommender(n_jobs: int | None = None, random_state: int = 0) -> Recommender:
     """Return a `Recommender` with the fast preset of the rating predictor."""
     return Recommender(rating="predictor-fast", n_jobs=n_jobs, random_state=random_state)
-
-
-def _unexplained(user: Any, item: Any, timestamp: int | None) -> None:
-    """What a rating model without ``explain`` has to say."""
-
-
-def _part(arrays: Any, prefix: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from ordrec.recommend.answers.explanation import Explanation
 from ordrec.recommend.lists import largest_contributions
 
 __all__ = ["RecommendationReasons"]
@@ -22,14 +24,15 @@ class RecommendationReasons:
     title : str
         Empty if unknown.
     p_pick : float
-        Probability that the item is among the user's next picks.
+        Probability that the item is among the user's next picks; NaN for an item that only the
+        rating model knows.
     expected, p_like : float or None
         Expected rating, and the probability of a high one.
     pick : DataFrame
         Which of the user's ratings speak for picking the item: ``item``, ``title`` if known,
         ``rating`` and ``contribution``, the weightiest first.
     like : Explanation or None
-        What the expected rating is made of, for rating models that can explain.
+        What the expected rating is made of; None without a rating model.
     """
 
     user: Any
@@ -39,7 +42,13 @@ class RecommendationReasons:
     expected: float | None
     p_like: float | None
     pick: pd.DataFrame
-    like: Any = None
+    like: Explanation | None = None
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """What the expected rating is made of, as in `Explanation`; no rows without a model."""
+        columns = ["source", "id", "rating", "contribution"]
+        return pd.DataFrame(columns=columns) if self.like is None else self.like.table
 
     def largest(self, n: int = 10) -> pd.DataFrame:
         """Return the n weightiest reasons of each kind, and the sums of the others.
@@ -57,11 +66,17 @@ class RecommendationReasons:
 
     def __str__(self) -> str:
         lines = [f"{self.title or self.item} for user {self.user}"]
-        lines.append(f"picked next with probability {self.p_pick:.0%}, because of their ratings of")
+        if math.isnan(self.p_pick):
+            lines.append("too new for a probability that it is picked")
+        else:
+            reasons = ", because of their ratings of" if len(self.pick) else ""
+            lines.append(f"picked next with probability {self.p_pick:.0%}{reasons}")
         for row in self.pick.iloc[:5].to_dict("records"):
             name = row.get("title") or row["item"]
             lines.append(f"  {name} ({row['rating']:g})")
         if self.expected is not None:
             likely = "" if self.p_like is None else f", liked with probability {self.p_like:.0%}"
             lines.append(f"expected rating {self.expected:.2f}{likely}")
+        if self.like is not None:
+            lines += [f"  {line}" for line in str(self.like).splitlines()[1:]]
         return "\n".join(lines)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from ordrec.ratings import Scale
 from ordrec.recommend.lists import rank_gains
 
-__all__ = ["Taste", "liked_from", "taste_of"]
+__all__ = ["Taste", "liked_from", "taste_of", "times_for"]
 
 LIKED_SHARE = 0.8  # of the ranks: from 4 of 5 on, from 8 of 10 on
 
@@ -51,12 +53,23 @@ def liked_from(scale: Scale, like: float | None) -> float:
     return float(scale.values[level] if scale.edges is None else scale.edges[level])
 
 
-def taste_of(model: Any, users: Any, items: Any, scale: Scale, like: float) -> Taste:
-    """Ask a rating model about pairs of original ids."""
+def taste_of(
+    model: Any, users: Any, items: Any, scale: Scale, like: float, timestamp: int | None = None
+) -> Taste:
+    """Ask a rating model about pairs of original ids, at one time if given."""
     gains = rank_gains(scale.n_ranks)
+    when = None if timestamp is None else np.full(len(items), timestamp)
     if hasattr(model, "predict_proba"):
-        p = np.asarray(model.predict_proba(users, items), dtype=np.float64)
+        times = times_for(model.predict_proba, when)
+        p = np.asarray(model.predict_proba(users, items, **times), dtype=np.float64)
         p_like = p[:, scale.values >= like].sum(axis=1)
         return Taste(np.log(p @ gains), p @ scale.values, p_like)
-    expected = np.asarray(model.predict(users, items), dtype=np.float64)
+    times = times_for(model.predict, when)
+    expected = np.asarray(model.predict(users, items, **times), dtype=np.float64)
     return Taste(np.log(np.interp(expected, scale.values, gains)), expected, None)
+
+
+def times_for(predict: Callable[..., Any], timestamps: Any) -> dict[str, Any]:
+    """The times as an argument of a method, for one that takes them."""
+    takes = "timestamps" in signature(predict).parameters
+    return {"timestamps": timestamps} if takes and timestamps is not None else {}

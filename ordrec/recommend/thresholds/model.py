@@ -23,13 +23,14 @@ from ordrec.recommend.thresholds.state import (
     probit_to_arrays,
     units_from,
 )
+from ordrec.recommend.uncertainty.intervals import DistributionModel
 from ordrec.recommend.units import Units
 
 __all__ = ["PersonalThresholds"]
 
 
 @dataclass(eq=False)
-class PersonalThresholds(IdMappedModel):
+class PersonalThresholds(IdMappedModel, DistributionModel):
     """A hierarchical ordered probit over the scores of another model.
 
     Every user has their own thresholds and scale, shrunk to common ones: a four from a user who

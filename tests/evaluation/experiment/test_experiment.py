@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ordrec.datasets import OrdinalTable, synthetic_ratings
+from ordrec.datasets import OrdinalTable, load_letor, synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import (
     Candidates,
@@ -450,3 +451,44 @@ def test_each_metric_is_measured_on_the_model_tuned_for_it() -> None:
         assert both.fit(table.X[:40], table.y[:40]).for_metric(metric).best_params_ == (
             alone.best_params_
         )
+
+
+def test_parts_may_have_names() -> None:
+    rows = np.arange(striped_table().X.shape[0])
+    parts = [(rows[::2], rows[1::2]), (rows[1::2], rows[::2])]
+    problem = TableProblem(striped_table(), parts, ["even", "odd"], "halves")
+    assert problem.folds == ["even", "odd"]
+    result = Experiment({"ridge": Ridge()}, [problem], metrics=["mae"]).run()
+    assert result.frame["fold"].tolist() == ["even", "odd"]
+    assert set(result.frame["split"]) == {"halves"}
+    unnamed = Experiment({"ridge": Ridge()}, [TableProblem(striped_table(), parts)]).run()
+    values = unnamed.frame.query("metric == 'mae'").sort_values("fold")["value"]
+    assert values.tolist() == result.frame["value"].tolist()
+
+
+def test_seconds_are_means_over_folds_and_seeds() -> None:
+    frame = pd.DataFrame({"model": ["a", "a", "a", "b"], "data": ["x", "x", "y", "x"]})
+    frame = frame.assign(fold=["1", "2", "1", "1"], seed=0, split="s")
+    frame = pd.concat([frame.assign(metric=metric, value=0.0) for metric in ("mae", "mze")])
+    frame["fit_seconds"] = [1.0, 3.0, 5.0, 7.0] * 2
+    frame["predict_seconds"] = [0.1, 0.3, 0.5, 0.7] * 2
+    seconds = ExperimentResult(frame, pd.DataFrame(), {}).seconds()
+    assert seconds.loc[("a", "x")].tolist() == pytest.approx([2.0, 0.2])
+    assert seconds.loc[("a", "y")].tolist() == pytest.approx([5.0, 0.5])
+    assert seconds.loc[("b", "x")].tolist() == pytest.approx([7.0, 0.7])
+
+
+def test_letor_comes_with_its_folds(samples: Path) -> None:
+    letor = load_letor(samples / "letor")
+    problem = QueryProblem.from_letor(letor)
+    assert (problem.name, problem.split, len(problem.folds)) == (letor.name, "letor-folds", 5)
+    for (train, valid, test), ours in zip(letor.folds(), problem.parts, strict=True):
+        for theirs, rows in zip((train, valid, test), ours, strict=True):
+            np.testing.assert_array_equal(theirs, rows)
+    np.testing.assert_array_equal(problem.X, letor.X)
+    np.testing.assert_array_equal(problem.y, letor.y)
+    np.testing.assert_array_equal(problem.queries, letor.queries)
+    named = replace(letor, documents=np.arange(letor.y.size))
+    np.testing.assert_array_equal(QueryProblem.from_letor(named).documents, named.documents)
+    nameless = replace(letor, documents=np.full(letor.y.size, -1))
+    assert QueryProblem.from_letor(nameless).documents is None

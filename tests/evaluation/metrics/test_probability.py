@@ -36,6 +36,13 @@ def test_calibration_of_cumulative_events_equals_plain_loops(seed, n_bins):
     assert ours == pytest.approx(twin, abs=1e-12)
 
 
+def test_a_bin_includes_its_upper_end():
+    """0.5 is in the lower of two bins: with 0.25 there, and apart from 1."""
+    p = [[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]]
+    ours = ev.expected_calibration_error([0, 0, 1], p, event="cumulative", n_bins=2)
+    assert ours == pytest.approx((abs(0.5 + 0.25 - 2) + abs(1.0 - 0)) / 3)
+
+
 @given(seed=st.integers(0, 10**6))
 def test_log_loss_agrees_with_scikit_learn(seed):
     from sklearn.metrics import log_loss

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import significance as sig
 from ordrec.evaluation.significance.bootstrap import resampled_ratios
 
-RNG = np.random.default_rng(8)
 VALUES = arrays(float, st.integers(5, 8), elements=st.floats(-5, 5).map(lambda x: round(x, 3)))
 
 # Demsar (2006), table 6: AUC of four forms of C4.5 on 14 data sets.
@@ -83,7 +83,7 @@ def test_rank_sum_and_cliffs_delta(a: np.ndarray, b: np.ndarray) -> None:
 
 
 def test_corrected_t_becomes_the_paired_t_without_overlap() -> None:
-    a, b = RNG.random(12), RNG.random(12)
+    a, b = np.random.default_rng(8).random((2, 12))
     plain = stats.ttest_rel(a, b)
     nearly = sig.corrected_t(a, b, n_train=10**12, n_test=1)
     assert nearly.statistic == pytest.approx(plain.statistic, rel=1e-6)
@@ -108,8 +108,9 @@ def test_corrected_t_keeps_its_level_under_overlapping_splits() -> None:
 
 
 def test_bootstrap_is_wider_where_users_are_unlike() -> None:
+    rng = np.random.default_rng(8)
     users = np.repeat(np.arange(40), 25)
-    values = RNG.standard_normal(40)[users] + 0.1 * RNG.standard_normal(1000)
+    values = rng.standard_normal(40)[users] + 0.1 * rng.standard_normal(1000)
     alone = sig.bootstrap_interval(values)
     clustered = sig.bootstrap_interval(values, users)
     assert clustered.high - clustered.low > 3 * (alone.high - alone.low)
@@ -129,6 +130,14 @@ def test_bootstrap_covers_the_true_mean_about_as_often_as_it_says() -> None:
     assert 51 <= covered <= 60
 
 
+def test_the_level_is_the_coverage_of_the_interval() -> None:
+    """Of two values, draws have the mean 0, 0.5 or 1, with chances of 1/4, 1/2 and 1/4."""
+    wide = sig.bootstrap_interval([0.0, 1.0], level=0.95)
+    narrow = sig.bootstrap_interval([0.0, 1.0], level=0.4)
+    assert (wide.low, wide.high) == (0.0, 1.0)
+    assert (narrow.low, narrow.high) == (0.5, 0.5)
+
+
 def test_holm_against_the_best() -> None:
     table = sig.holm_against(DEMSAR, "C4.5")
     p = [stats.wilcoxon(DEMSAR[m], DEMSAR["C4.5"], zero_method="zsplit").pvalue for m in DEMSAR][1:]
@@ -138,17 +147,32 @@ def test_holm_against_the_best() -> None:
     assert table["adjusted_p"].to_numpy()[order] == pytest.approx(adjusted)
 
 
+@pytest.mark.parametrize("p", [[0.04], [0.01, 0.04, 0.03], [0.3, 0.0, 0.02, 0.02, 1.0, 0.6]])
+def test_holm_is_that_of_statsmodels(p: list[float]) -> None:
+    np.testing.assert_allclose(sig.holm(p), multipletests(p, method="holm")[1], atol=1e-12)
+
+
 def test_win_draw_loss_counts_each_data_set_once() -> None:
     index = pd.MultiIndex.from_product([["w", "l", "d"], range(10)], names=["data", "fold"])
-    noise = RNG.random(30) / 100
+    rng = np.random.default_rng(2)
+    noise = rng.random(30) / 100
     a = pd.Series(noise, index=index)
-    b = a + np.repeat([0.5, -0.5, 0.0], 10) + RNG.permutation(noise) * np.repeat([1, 1, 0], 10)
+    b = a + np.repeat([0.5, -0.5, 0.0], 10) + rng.permutation(noise) * np.repeat([1, 1, 0], 10)
     frame = pd.DataFrame({"a": a, "b": b})
     assert sig.win_draw_loss(frame, "a", "b") == (1, 1, 1)
     assert sig.win_draw_loss(frame, "b", "a", paired=False) == (1, 1, 1)
     only = frame.loc[["w"]]
     assert sig.win_draw_loss(only, "a", "b") == (1, 0, 0)
     assert sig.win_draw_loss(only, "a", "b", higher_is_better=True) == (0, 0, 1)
+
+
+def test_folds_are_paired_only_if_they_are() -> None:
+    """Always a little better: clear if the folds are the same, nothing if they are not."""
+    index = pd.MultiIndex.from_product([["d"], range(10)], names=["data", "fold"])
+    a = 10.0 * np.arange(10)
+    frame = pd.DataFrame({"a": a, "b": a + 1 + np.arange(10) / 100}, index=index)
+    assert sig.win_draw_loss(frame, "a", "b", paired=True) == (1, 0, 0)
+    assert sig.win_draw_loss(frame, "a", "b", paired=False) == (0, 1, 0)
 
 
 def test_equal_models_do_not_differ() -> None:

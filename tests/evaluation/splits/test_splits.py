@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import pytest
+from contracts.split_contract import SplitContract, pytest_generate_tests, rows  # noqa: F401
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +35,6 @@ ALL = [
     UserTime(0.4, seed=1),
     PublishedFolds(("a", "b")),
 ]
-SEEDED = [s for s in ALL if hasattr(s, "seed")]
 
 
 def invented(seed: int, n_users: int = 8, n_items: int = 9, n: int = 40) -> Ratings:
@@ -51,65 +53,9 @@ def invented(seed: int, n_users: int = 8, n_items: int = 9, n: int = 40) -> Rati
     return Ratings.from_frame(frame, scale=Scale.regular(1, 5), folds=folds, name="invented")
 
 
-def rows(ratings: Ratings) -> set[tuple[int, ...]]:
-    columns = (ratings.users, ratings.items, ratings.levels, ratings.timestamps)
-    return set(zip(*(c.tolist() for c in columns), strict=True))
-
-
-# ---- what all splits promise -------------------------------------------------------------
-
-
-@pytest.mark.parametrize("splitter", ALL, ids=lambda s: s.kind)
-@given(seed=st.integers(0, 10**6))
-def test_parts_are_disjoint_and_complete(splitter, seed):
-    ratings = invented(seed)
-    folds = list(splitter.split(ratings))
-    assert len(folds) == splitter.n_splits
-    for fold in folds:
-        parts = [fold.train, fold.test] + ([] if fold.given is None else [fold.given])
-        assert sum(part.n_ratings for part in parts) == ratings.n_ratings
-        assert set().union(*map(rows, parts)) == rows(ratings)
-        assert fold.train.n_ratings > 0
-        assert fold.test.n_ratings > 0
-        for part in parts:
-            assert part.user_ids is ratings.user_ids
-            assert part.scale == ratings.scale
-
-
-@pytest.mark.parametrize("splitter", ALL, ids=lambda s: s.kind)
-@given(seed=st.integers(0, 10**6))
-def test_unseen_users_items_and_ratings_are_counted(splitter, seed):
-    for fold in splitter.split(invented(seed)):
-        users, items = set(fold.train.users.tolist()), set(fold.train.items.tolist())
-        pairs = list(zip(fold.test.users.tolist(), fold.test.items.tolist(), strict=True))
-        assert fold.n_cold_users == len({u for u, _ in pairs} - users)
-        assert fold.n_cold_items == len({i for _, i in pairs} - items)
-        assert fold.n_cold_ratings == sum(u not in users or i not in items for u, i in pairs)
-        assert f"{fold.n_cold_users} users, {fold.n_cold_items} items" in repr(fold)
-
-
-@pytest.mark.parametrize("splitter", ALL, ids=lambda s: s.kind)
-def test_the_same_seed_gives_the_same_split(splitter):
-    ratings = invented(7)
-    once, again = ([rows(fold.test) for fold in splitter.split(ratings)] for _ in range(2))
-    assert once == again
-
-
-@pytest.mark.parametrize("splitter", SEEDED, ids=lambda s: s.kind)
-def test_another_seed_gives_another_split(splitter):
-    from dataclasses import replace
-
-    ratings = invented(7, n_users=20, n_items=20, n=300)
-    [one, *_] = splitter.split(ratings)
-    [other, *_] = replace(splitter, seed=2).split(ratings)
-    assert rows(one.test) != rows(other.test)
-
-
-@pytest.mark.parametrize("splitter", ALL, ids=lambda s: s.kind)
-def test_names_make_the_same_split_again(splitter):
-    assert split_from_name(splitter.name, seed=1) == splitter
-    [fold, *_] = splitter.split(invented(0))
-    assert fold.name == splitter.name
+class TestSplits(SplitContract):
+    splits: ClassVar = ALL
+    ratings_of = staticmethod(invented)
 
 
 # ---- what each of them promises ----------------------------------------------------------
@@ -150,6 +96,17 @@ def test_leave_out_takes_n_of_those_who_have_more(seed, n):
     ratings = invented(seed, n=48)
     [fold] = LeaveOut(n, seed=seed).split(ratings)
     np.testing.assert_array_equal(fold.test.user_counts, np.where(ratings.user_counts > n, n, 0))
+
+
+@pytest.mark.parametrize(("given_share", "shown"), [(0.01, 1), (0.5, 2), (0.99, 4)])
+def test_a_held_out_user_shows_at_least_one_rating_and_not_all(given_share, shown):
+    frame = pd.DataFrame({"user": np.repeat(np.arange(6), 5), "item": np.tile(np.arange(5), 6)})
+    ratings = Ratings.from_frame(frame.assign(rating=3), scale=Scale.regular(1, 5))
+    [fold] = StrongGeneralisation(0.5, given=given_share).split(ratings)
+    out = fold.test.user_counts > 0
+    assert out.sum() == 3
+    assert fold.given.user_counts[out].tolist() == [shown] * 3
+    assert fold.test.user_counts[out].tolist() == [5 - shown] * 3
 
 
 @given(seed=st.integers(0, 10**6))

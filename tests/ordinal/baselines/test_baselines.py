@@ -108,9 +108,10 @@ def test_ordered_partitions_combine_weighted_machines():
     )
 
 
-def test_regression_on_ranks_is_rounded_and_clipped():
-    model = SVRanks(C=3, gamma=0.4, epsilon=0.1).fit(train_X, train_y + 1)
-    regression = SVR(C=3, gamma=0.4, epsilon=0.1).fit(train_X, train_y + 1).predict(NEW)
+@pytest.mark.parametrize("epsilon", [0.1, 0.4])
+def test_regression_on_ranks_is_rounded_and_clipped(epsilon):
+    model = SVRanks(C=3, gamma=0.4, epsilon=epsilon).fit(train_X, train_y + 1)
+    regression = SVR(C=3, gamma=0.4, epsilon=epsilon).fit(train_X, train_y + 1).predict(NEW)
     np.testing.assert_allclose(model.predict_latent(NEW) + 1, regression, atol=5e-3)
     assert np.mean(model.predict(NEW) != np.clip(np.floor(regression + 0.5), 1, 4)) < 0.02
     assert not hasattr(model, "decision_function")

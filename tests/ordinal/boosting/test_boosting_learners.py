@@ -115,7 +115,10 @@ def test_stump_on_constant_features_is_constant():
 
 
 def test_stump_parts_neighbouring_floats():
-    x = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
+    """Half way between the second and the third float from 1 rounds to the third."""
+    one = np.nextafter(1.0, 2.0)
+    x = np.array([[one], [np.nextafter(one, 2.0)]])
+    assert 0.5 * (x[0, 0] + x[1, 0]) == x[1, 0]
     member = (
         StumpSearch().prepare(x, np.ones(2), np.random.default_rng(0)).train(np.array([1.0, -1.0]))
     )

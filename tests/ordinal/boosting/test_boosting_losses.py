@@ -70,6 +70,11 @@ def test_left_right_thresholds_need_pooling_on_this_example():
         for k in range(4)
     ]
     assert (np.diff(free) < 0).any()
+    theta = MarginLoss(ranks, 5, weight, "adjacent").thresholds(H)
+    assert (np.diff(theta) >= 0).all()
+    assert not np.allclose(theta, free)
+    apart = np.array(free)[[0, -1]]  # this example pools what lies between the outer ones
+    assert apart.min() <= theta.min() <= theta.max() <= np.max(free)
 
 
 @pytest.mark.parametrize("reach", ["adjacent", "all"])
@@ -83,6 +88,18 @@ def test_step_is_the_exact_minimum_for_binary_members(reach):
         lambda a: loss.pulls(H + a * h, theta)[2], bounds=(-5, 5), method="bounded"
     )
     assert loss.step(h, p, q) == pytest.approx(best.x, abs=1e-4)
+
+
+def test_step_of_rankboost_is_that_of_the_paper():
+    """With Z the loss and r = sum h (q - p): a quarter of ln (2Z + r) / (2Z - r)."""
+    for seed in range(5):
+        H, ranks, weight, rng = state(seed)
+        loss = PairLoss(ranks, 5, weight)
+        p, q, _ = loss.pulls(H, np.zeros(4))
+        assert p.sum() == pytest.approx(q.sum())
+        h = rng.uniform(-1, 1, H.size)
+        Z, r = p.sum(), h @ (q - p)
+        assert loss.step(h, p, q) == pytest.approx(0.25 * np.log((2 * Z + r) / (2 * Z - r)))
 
 
 @pytest.mark.parametrize("kind", ["adjacent", "all", "pairs"])

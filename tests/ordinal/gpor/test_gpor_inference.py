@@ -7,11 +7,12 @@ import pytest
 from naive.naive_gpor import elliptical_slice, mode_by_bfgs, posterior_by_grid, sequential_ep
 
 from ordrec.kernels import ARDGaussian, ARDLinear, Gaussian, Linear, Polynomial
+from ordrec.ordinal.gpor import laplace as laplace_module
 from ordrec.ordinal.gpor.covariance import DenseCovariance
 from ordrec.ordinal.gpor.ep import expectation_propagation
 from ordrec.ordinal.gpor.evidence import Evidence
 from ordrec.ordinal.gpor.laplace import laplace
-from ordrec.ordinal.gpor.parameters import paper_start
+from ordrec.ordinal.gpor.parameters import GapPrior, paper_start
 
 INFERENCE = {"laplace": laplace, "ep": expectation_propagation}
 
@@ -93,6 +94,35 @@ def test_the_gradient_is_the_finite_difference(inference, n_ranks, kind):
         slope = (up.log_evidence - down.log_evidence) / (2 * step)
         assert gradient[i] == pytest.approx(slope, rel=1e-4, abs=1e-4)
     assert evidence.n_unconverged == 0
+
+
+def test_the_gradient_contains_the_prior_of_an_absent_rank():
+    X, y, _ = problem(30, 4)
+    y[y == 2] = 3
+    kernel, rho = Gaussian(0.5), paper_start(4)
+    evidence = Evidence(kernel, kernel.pairs(X), y, rho, np.ones(4, bool))
+    prior = GapPrior(np.bincount(y, minlength=4), rho)
+    assert prior.open.tolist() == [False, True]
+    objective = evidence.with_prior(prior)
+    theta = evidence.theta + np.array([0.1, -0.2, 0.1, 0.4, -0.6])
+    _, gradient = objective(theta)
+    for i in range(theta.size):
+        move = 1e-4 * (np.arange(theta.size) == i)
+        slope = (objective(theta + move)[0] - objective(theta - move)[0]) / 2e-4
+        assert gradient[i] == pytest.approx(slope, rel=1e-4, abs=1e-4)
+    assert abs(prior(rho + np.array([0, 0, 0.4, -0.6]))[1]).max() > 0.9  # it is no small part
+
+
+def test_a_search_that_stalls_far_from_the_mode_has_not_converged(monkeypatch):
+    X, y, cuts = problem(25, 3)
+    covariance = DenseCovariance(Gaussian(0.7)(X))
+    usual = laplace(covariance, y, cuts, 0.5)
+    monkeypatch.setattr(laplace_module, "_halve_until_lower", lambda *words: None)
+    stalled = laplace(covariance, y, cuts, 0.5)
+    assert not stalled.converged
+    assert stalled.violation > laplace_module.STALLED
+    near = laplace(covariance, y, cuts, 0.5, start=usual.state * (1 + 1e-7))
+    assert near.converged  # there rounding alone stops the search
 
 
 def test_fixed_parameters_leave_the_gradient():

@@ -339,7 +339,7 @@ def test_laplace_warns_where_its_evidence_is_far_too_large():
     X, y = rng.normal(size=(60, 40)), rng.integers(0, 8, 60)
     doubtful = {"noise": 0.02, "noise_bounds": (0.01, 0.03), "gamma": 1.0}
     with pytest.warns(UserWarning, match=r"exceeds that of expectation propagation.*by \d"):
-        GPOR(**doubtful).fit(X, y)
+        GPOR(inference="laplace", **doubtful).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         GPOR().fit(*problem())

@@ -12,6 +12,7 @@ from naive.naive_npsvor import admm_by_loops, kkt_by_loops, primal_by_qp
 
 from ordrec.kernels import Gaussian, Linear, Polynomial
 from ordrec.ordinal.npsvor import active_set, admm
+from ordrec.ordinal.npsvor.active_set import KINK, LOWER, NEGATIVE, POSITIVE, UPPER
 from ordrec.ordinal.npsvor.bias import bias, bias_bounds, violation
 from ordrec.ordinal.npsvor.gram import DenseGram, FreeBlock, NotPositiveDefiniteError, cholesky
 from ordrec.ordinal.npsvor.lowrank import FactoredGram
@@ -315,3 +316,41 @@ def test_after_a_guess_in_parts_that_fails_the_whole_is_iterated(monkeypatch):
     solution = active_set.solve(DenseGram(K), _planes(y), eta=0.5, tol=1e-6, max_iter=5000)
     assert solution.converged
     assert len(guesses) > 1
+
+
+def test_exchanges_by_hand():
+    """What the derivative says of each place, by the sign of -loss'(t) that z must equal."""
+    on, above, below = 0, 1, -1
+    cases = [  # side, place, z, t, place afterwards; bounds of 2, a tube of 0.2, a slack of 0.04
+        (on, KINK, 0.0, -0.3, POSITIVE),
+        (on, KINK, 0.0, 0.3, NEGATIVE),
+        (on, KINK, 0.0, 0.23, KINK),
+        (on, KINK, 0.0, -0.23, KINK),
+        (on, UPPER, 2.0, 0.0, POSITIVE),  # inside the tube nothing may stay at a bound
+        (on, UPPER, 2.0, -0.1, POSITIVE),
+        (on, UPPER, 2.0, -0.3, UPPER),
+        (on, LOWER, -2.0, 0.0, NEGATIVE),
+        (on, LOWER, -2.0, 0.1, NEGATIVE),
+        (on, LOWER, -2.0, 0.3, LOWER),
+        (on, POSITIVE, -0.5, -0.2, KINK),
+        (on, NEGATIVE, 0.5, 0.2, KINK),
+        (on, POSITIVE, 2.5, -0.2, UPPER),
+        (on, NEGATIVE, -2.5, 0.2, LOWER),
+        (above, LOWER, 0.0, 0.5, POSITIVE),
+        (above, LOWER, 0.0, 1.5, LOWER),
+        (above, UPPER, 2.0, 1.5, POSITIVE),
+        (above, UPPER, 2.0, 0.5, UPPER),
+        (above, POSITIVE, 2.5, 1.0, UPPER),
+        (below, UPPER, 0.0, -0.5, POSITIVE),
+        (below, UPPER, 0.0, -1.5, UPPER),
+        (below, LOWER, -2.0, -1.5, POSITIVE),
+        (below, LOWER, -2.0, -0.5, LOWER),
+        (below, POSITIVE, 0.5, -1.0, UPPER),
+    ]
+    side, place, z, t, expected = (np.array(column) for column in zip(*cases, strict=True))
+    cost = np.full(side.size, 2.0)
+    planes = planes_for(side + 1, np.array([1]), cost, cost, 0.2)
+    rank = active_set._Rank(DenseGram(np.eye(side.size)), planes, 0, z)
+    rank.restart(z, t)
+    rank.place = place
+    assert rank._exchanged(tol=0.1).tolist() == expected.tolist()

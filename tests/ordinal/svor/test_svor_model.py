@@ -157,7 +157,7 @@ def test_probabilities_come_from_held_out_scores(data):
     assert np.all(p > 0)
     order = np.argsort(model.predict_latent(X))
     assert np.all(np.diff((p @ np.arange(5))[order]) >= -1e-12)
-    with pytest.raises(AttributeError, match="predict_proba"):
+    with pytest.raises(AttributeError, match="predict_proba of SVORIM needs probability=True"):
         SVORIM().fit(X, y).predict_proba(X)
 
 

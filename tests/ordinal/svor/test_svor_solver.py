@@ -8,19 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.naive_svor import oracle, primal, violation_by_loops
 
-from ordrec.linalg.lapack import ADDRESSES
 from ordrec.ordinal.svor.batch import solve_many
 from ordrec.ordinal.svor.bounds import bounds_of
 from ordrec.ordinal.svor.explicit import solve_explicit
-from ordrec.ordinal.svor.gram import (
-    as_gram,
-    factored_gram,
-    factorise_shifted,
-    gram_times,
-    room_for_factor,
-    solve_shifted,
-)
+from ordrec.ordinal.svor.gram import ShiftedGram, as_gram, factored_gram
 from ordrec.ordinal.svor.implicit import solve_implicit
+from ordrec.ordinal.svor.interior import _survey
 from ordrec.ordinal.svor.pairs import adjacent_pairs, all_pairs, anchored_thresholds
 from ordrec.ordinal.svor.solver import solve_pairs
 
@@ -216,8 +209,7 @@ def test_float32_products_are_summed_in_double_precision():
     K = rng.normal(size=(200, 200)).astype(np.float32)
     K += K.T
     beta = 1e4 * rng.normal(size=200)
-    f = np.empty(200)
-    gram_times(*as_gram(K).form, beta, f)
+    f = as_gram(K).times(beta)
     assert f == pytest.approx(K.astype(np.float64) @ beta, rel=1e-12, abs=1e-8)
 
 
@@ -318,6 +310,44 @@ def test_pairs_of_both_forms():
     assert anchored_thresholds(near, 3, ordered=True).tolist() == [True, True, False]
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+def test_the_interior_point_is_far_while_multipliers_are_out_of_balance(ordered):
+    """The stage alone: multipliers of 2 and 1 do not balance, however small the gap."""
+    ranks = np.array([0, 1, 2])
+    pairs = adjacent_pairs(ranks, 3, np.full(3, 2.0))  # signs -1, +1, -1, +1
+    alpha = np.array([1.9, 1.9, 1.0, 2.0])
+    b, mu, v = np.array([0.0, 0.5]), np.array([0.0, 0.1]), np.ones(2)
+    z, w = np.ones(4), np.ones(4)
+    beta, f, residual, balance = np.empty(3), np.empty(3), np.empty(4), np.empty(2)
+    K = as_gram(np.diag([0.01, 0.01, 0.01]))
+    primal, far, _ = _survey(
+        *K.form, *pairs, alpha, z, w, b, mu, v, beta, f, ordered, residual, balance
+    )
+    by_hand = np.array([0.0, 1.0]) + ordered * np.array([0.1, -0.1])
+    np.testing.assert_allclose(balance, by_hand)
+    score, half = 0.01 * beta, 0.5 * beta @ (0.01 * beta)
+    np.testing.assert_allclose(beta, [-1.9, 0.9, 2.0])
+    short = np.maximum(1 - pairs.sign * (score[pairs.sample] - b[pairs.threshold]), 0)
+    assert primal == pytest.approx(half + 2.0 * short.sum())
+    gap = (primal - (alpha.sum() - half)) / abs(primal)
+    assert far == pytest.approx(max(gap, np.abs(by_hand).max() / 2.0))
+    assert 0 < gap < 0.2
+
+
+def test_bounds_are_passed_on_by_hand():
+    """An ordered threshold is bounded by those before it, and by those after it, (18)."""
+    pairs = adjacent_pairs(np.array([0, 1, 2]), 3, np.ones(3))  # thresholds 0 0 1 1, - + - +
+    alpha, mu, f = np.full(4, 0.5), np.zeros(2), np.array([5.0, 0.0, -5.0])
+    free = bounds_of(pairs, alpha, mu, f, ordered=False)
+    assert (free.low.tolist(), free.up.tolist()) == ([6.0, 1.0], [-1.0, -6.0])
+    bound = bounds_of(pairs, alpha, mu, f, ordered=True)
+    assert (bound.low.tolist(), bound.up.tolist()) == ([6.0, 6.0], [-6.0, -6.0])
+    tied = bounds_of(pairs, alpha, np.array([0.0, 1.0]), -f, ordered=True)
+    loose = bounds_of(pairs, alpha, mu, -f, ordered=True)
+    assert (loose.low.tolist(), loose.up.tolist()) == ([-1.0, 4.0], [-4.0, 1.0])
+    assert (tied.low.tolist(), tied.up.tolist()) == ([4.0, 4.0], [-4.0, -4.0])  # mu holds them
+
+
 def test_no_threshold_to_place():
     pairs = adjacent_pairs(np.array([0, 0]), 2, np.ones(2))
     solution = solve_pairs(np.eye(2), pairs, 1, ordered=True)
@@ -360,10 +390,8 @@ def test_systems_with_a_factor():
     Z, rows = rng.normal(size=(40, 4)), np.sort(rng.choice(40, 25, replace=False))
     shift = 10.0 ** rng.uniform(-9, 3, size=25)
     B = rng.normal(size=(3, 25))
-    K = factored_gram(Z)
-    factor = room_for_factor(K, 25)
-    assert factorise_shifted(*K.form, rows, shift, 0.0, factor, ADDRESSES)
-    X = B.copy()
-    solve_shifted(*K.form, rows, shift, factor, X, ADDRESSES)
+    system = ShiftedGram(factored_gram(Z), 0.0)
+    assert system.factorise(shift, rows)
+    X = system.solve(B.copy())
     M = Z[rows] @ Z[rows].T + np.diag(shift)
     assert pytest.approx(B, abs=1e-8) == X @ M

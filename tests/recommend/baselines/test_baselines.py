@@ -146,6 +146,8 @@ def test_mean_and_histogram_by_hand():
     assert GlobalMean().fit(ratings).predict([1, 9], [1, 9]).tolist() == [4.0, 4.0]
     p = RatingHistogram(smoothing=1).fit(ratings).predict_proba([1, 9], [1, 9])
     np.testing.assert_allclose(p, np.tile([2 / 9, 1 / 9, 1 / 9, 1 / 9, 4 / 9], (2, 1)))
+    rough = RatingHistogram(smoothing=0).fit(ratings).predict_proba([1], [1])
+    np.testing.assert_allclose(rough, [[1 / 4, 0, 0, 0, 3 / 4]])
 
 
 # ---- biases ------------------------------------------------------------------------------

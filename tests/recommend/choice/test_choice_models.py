@@ -15,6 +15,8 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.persistence import load, save
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import EASE, ALSRanking, ImplicitALS, Popularity, RankingModel
+from ordrec.recommend.choice.calibration import PickCalibration
+from ordrec.recommend.choice.cold_start import with_popularity
 
 RATINGS = synthetic_ratings(50, 30, n_ratings=600, seed=3)
 MODELS = {
@@ -208,3 +210,21 @@ def test_fitting_says_nothing() -> None:
         warnings.simplefilter("error")
         for model in MODELS.values():
             type(model)(**vars_of(model)).fit(RATINGS)
+
+
+def test_shares_of_popularity_by_hand() -> None:
+    """a / (a + n^2) of the score is the logarithm of popularity."""
+    counts, sizes = np.array([10, 5, 0]), np.array([0, 1, 4])
+    mixed = with_popularity(np.ones((3, 3)), counts, sizes, cold=16.0)
+    popular = np.log(np.array([1.0, 0.5, 0.0]) + 0.01)
+    for row, share in zip(mixed, (1.0, 16 / 17, 0.5), strict=True):
+        np.testing.assert_allclose(row, 1.0 - share + share * popular)
+
+
+def test_expected_picks_are_divided_by_their_bias() -> None:
+    scores, counts = np.array([[2.0, 0.5], [1.0, -1.0]]), np.array([5, 50])
+    plain = PickCalibration(intercept=-1.0, slope=0.7).p_pick(scores, counts)
+    halved = PickCalibration(intercept=-1.0, slope=0.7, bias=2.0).p_pick(scores, counts)
+    np.testing.assert_allclose(halved, plain / 2)
+    sure = PickCalibration(intercept=9.0, bias=0.5).p_pick(scores, counts)
+    assert (sure <= 1.0).all()

@@ -16,7 +16,7 @@ from ordrec.kernels.pearson import Pearson
 from ordrec.ordinal import GPOR, SVOREX, SVORIM, ORBoost, OrdinalLogistic
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import BiasModel, PerUserPredictor, make_model
-from ordrec.recommend.per_user.item_views import LowRankSource, MeanSource
+from ordrec.recommend.per_user.item_views import LowRankSource, MeanSource, source_of
 
 STARS = Scale.regular(1, 5)
 
@@ -198,6 +198,40 @@ def test_fallbacks_by_hand():
     assert p[0].argmax() == 4
     assert model.predict([], []).shape == (0,)
     assert model.predict_proba([], []).shape == (0, 5)
+
+
+@pytest.mark.parametrize("features", ["mean", LowRankEM(2, random_state=0, max_iter=300)])
+def test_a_users_ratings_do_not_move_what_they_are_predicted_from(ratings, features):
+    """The kernel and the features of a user's items, after one of the user's ratings changed."""
+    user = 4
+    row = ratings.rows_of_user(user)[1]
+    levels = ratings.levels.copy()
+    levels[row] = 4 if levels[row] < 2 else 0
+    sources = [source_of(features, "pearson", part) for part in
+               (ratings, ratings._replaced(levels=levels))]  # fmt: skip
+    own = ratings.items[ratings.rows_of_user(user)].astype(np.int64)
+    grams = [source.gram(user, own) for source in sources]
+    np.testing.assert_allclose(*grams, atol=1e-12)
+    np.testing.assert_array_equal(*(source.rows(user, own) for source in sources))
+    others = [source.gram(user + 1, own) for source in sources]
+    assert not np.allclose(*others)  # what others are predicted from does move
+
+
+def test_exactly_min_ratings_are_enough():
+    frame = pd.DataFrame(
+        {
+            "user": ["four"] * 4 + ["three"] * 3 + ["fives"] * 4 + ["fewer fives"] * 3,
+            "item": [0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2],
+            "rating": [1, 2, 4, 5, 1, 3, 4, 5, 5, 5, 5, 5, 5, 5],
+        }
+    )
+    ratings = Ratings.from_frame(frame, scale=STARS)
+    model = PerUserPredictor(OrdinalLogistic(kernel="linear"), min_ratings=4).fit(ratings)
+    assert [ratings.user_ids[code] for code in model.models_] == ["four"]
+    users, items = ["fives", "fewer fives"], [99, 99]
+    bias = STARS.nearest(BiasModel().fit(ratings).predict(users, items))
+    assert bias[1] != 5  # the prediction of someone with too few ratings
+    assert model.predict(users, items).tolist() == [5, bias[1]]
 
 
 def test_probabilities_are_there_only_where_the_solver_has_them():

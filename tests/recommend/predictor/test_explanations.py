@@ -43,7 +43,7 @@ def check(model: RatingPredictor, explained: Explanation, user, item, time=None)
     assert explained.expected == pytest.approx(expected, abs=1e-9)
     assert terms.sum() == pytest.approx(expected, abs=1e-9)
     assert np.isfinite(terms).all()
-    assert terms[0] == pytest.approx(model._known_ratings().values.mean())
+    assert terms[0] == pytest.approx(model.known_ratings().values.mean())
     assert (terms[1:].abs() <= SPAN).all()
     own = explained.table[explained.table["source"] == "own rating"]
     assert set(np.sign(own["contribution"])) <= {-1.0} or set(np.sign(own["contribution"])) <= {1.0}

@@ -69,7 +69,7 @@ def test_recommendations(fitted, preset: str) -> None:
         best = model.recommend(103, 5, by=by)
         assert len(best) == 5
         assert not rated & set(best["item"])
-        assert (np.diff(best["value"]) <= 1e-12).all()
+        assert (np.diff(best["score"]) <= 1e-12).all()
     everything = model.recommend(103, 1000)
     assert set(everything["item"]) == set(TRAIN.item_ids[TRAIN.item_counts > 0]) - rated
     expected = model.predict_proba([103] * len(everything), everything["item"]) @ TRAIN.scale.values

@@ -102,7 +102,7 @@ def test_fold_in_and_update_agree(models, preset: str) -> None:
     np.testing.assert_allclose(at_once.predict_proba(users, asked), p, atol=1e-9)
     # a new item that came before the last rating was read a little differently
     np.testing.assert_allclose(one_by_one.predict_proba(users, asked), p, atol=0.05)
-    assert sorted(one_by_one.item_ids_.take(one_by_one._history(7)[0])) == sorted(items)
+    assert sorted(one_by_one.item_ids_.take(one_by_one.history_of(7)[0])) == sorted(items)
     with pytest.raises(ArgumentError, match="must pair up"):
         model.update([7, 8], [500], [5.0])
 
@@ -128,7 +128,7 @@ def test_ratings_are_read_by_value(models) -> None:
         assert np.array_equal(
             one.predict_proba([7] * 30, TRAIN.item_ids), two.predict_proba([7] * 30, TRAIN.item_ids)
         )
-        assert one._history(7)[1].tolist() == [2, 3, 4]
+        assert one.history_of(7)[1].tolist() == [2, 3, 4]
         with pytest.raises(DataError, match=r"3\.5 is not on the (declared )?scale"):
             model.fold_in(new_ratings(7, items, [3.0, 3.5, 4.0]))
         with pytest.raises(DataError, match=r"9 is not on the (declared )?scale"):

@@ -15,18 +15,14 @@ from ordrec.persistence import load, save
 from ordrec.ratings import Ratings
 from ordrec.recommend import HeldOut, RatingPredictor, make_model, predict_scan
 from ordrec.recommend.predictor import sizes
-from ordrec.recommend.predictor.sizes import chosen_preset
-from ordrec.recommend.process_model.preparation import Preparation, memory_needed
+from ordrec.recommend.predictor.sizes import chosen_preset, gigabytes
+from ordrec.recommend.process_model.preparation import Preparation, memory_parts
 from ordrec.recommend.process_model.side_features import SideFeatures
 
 RATINGS = tasteful(n_users=30, n_items=20)
 
 
-def gigabytes(*, two_sided: bool) -> float:
-    return memory_needed(RATINGS, SideFeatures(), Preparation(two_sided=two_sided))
-
-
-FULL, FAST = gigabytes(two_sided=True), gigabytes(two_sided=False)
+FULL, FAST = gigabytes("full", RATINGS), gigabytes("fast", RATINGS)
 
 
 @pytest.mark.parametrize(
@@ -140,3 +136,17 @@ def test_a_large_model_on_ratings_on_disk(large, tmp_path) -> None:
     expected = large.fold_in(history).predict_proba(*ids(wanted)) @ ratings.scale.values
     table = pd.concat(list(found.frames()))
     np.testing.assert_allclose(table["expected"], expected, rtol=1e-5)
+
+
+def test_memory_is_that_of_two_processes_and_of_the_factors() -> None:
+    """The first process keeps its sums while the second has sums and blocks of 85 % squared."""
+    alone = gigabytes("large", RATINGS)
+    for preset in ("full", "fast"):
+        config = Preparation(two_sided=preset == "full")
+        sums, blocks = memory_parts(RATINGS, SideFeatures(), config)
+        vectors = sizes.PROBE_BYTES * RATINGS.n_ratings / 1e9 if preset == "full" else 0.0
+        second = sums + 0.85**2 * blocks
+        expected = alone + vectors + sums + max(blocks, second)
+        assert gigabytes(preset, RATINGS) == pytest.approx(expected)
+    more = tasteful(n_users=60, n_items=20)
+    assert gigabytes("large", more) > 1.5 * alone

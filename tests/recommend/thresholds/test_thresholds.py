@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +23,8 @@ from ordrec.recommend.thresholds.newton import (
 )
 from ordrec.recommend.thresholds.ordered_probit import (
     ProbitPriors,
+    _Group,
+    _widening,
     curvature,
     fit_one_user,
     fit_ordered_probit,
@@ -251,3 +255,78 @@ def test_wrong_use_is_refused() -> None:
         PersonalThresholds().fit(ratings, scores[:-1])
     with pytest.raises(ArgumentError, match="give scores"):
         PersonalThresholds().fit(ratings, scores).predict([0], [0])
+
+
+def test_uncertain_thresholds_widen_by_the_sum_of_variances() -> None:
+    """A normal threshold of variance v around noise of deviation s: together sqrt(s^2 + v)."""
+    for s, v in ((0.5, 0.3), (2.0, 0.3), (1.0, 0.0)):
+        assert s * np.exp(_widening(v, np.log(s))) == pytest.approx(np.sqrt(s * s + v))
+
+
+def test_counts_enter_the_scale_as_their_logarithm() -> None:
+    """A leave-one-out score rests on n - 1 ratings, and log(1 + n - 1) is log(n)."""
+    group = _Group.of(np.array([0, 1, 1, 3, 3, 3]), 4)
+    logs = np.log([1.0, 2.0, 1.0, 3.0])
+    centre = (np.log(1) + 2 * np.log(2) + 3 * np.log(3)) / 6
+    assert group.centre == pytest.approx(centre)
+    np.testing.assert_allclose(group.logs, logs - centre)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_one_more_user_has_the_scale_of_their_count(n: int) -> None:
+    """The slope on the count, at n ratings, is a constant of slope * log(n)."""
+    scores, levels, users, items, _, _ = made_up(n_users=10)
+    probit = fit_ordered_probit(scores, levels, users, items, 5, 10, 60)
+    sloped = replace(probit, scale=np.array([-0.4, 0.7, 0.0]))
+    level = replace(probit, scale=np.array([-0.4 + 0.7 * np.log(n), 0.0, 0.0]))
+    own = slice(0, n)
+    (one, scale), (other, same) = (
+        fit_one_user(probit, scores[own], levels[own], items[own]) for probit in (sloped, level)
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+    assert scale == pytest.approx(same, rel=1e-9)
+    pair = np.array([0]), np.array([3])
+    known = sloped.with_user(0, one, scale, n).scale_of(*pair)  # a new score rests on all n
+    assert np.log(known[0]) == pytest.approx(
+        -0.4 + 0.7 * np.log1p(n) + scale + probit.item_scale[3]
+    )
+
+
+@pytest.mark.parametrize(("parameter", "entry"), [("threshold_sd", 0), ("user_sd", -1)])
+def test_starting_deviations_of_users_count_as_twenty_users(parameter: str, entry: int) -> None:
+    """With two users who say next to nothing, what is learnt is what was given."""
+    frame = pd.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "rating": [2, 3, 3, 4]})
+    ratings = Ratings.from_frame(frame, scale=Scale.regular(1, 5))
+    learnt = []
+    for sd in (0.05, 0.9):
+        model = PersonalThresholds(**{parameter: sd}).fit(ratings, ratings.values)
+        learnt.append(np.sqrt(model.layer_.covariance[entry, entry]))
+    assert learnt == pytest.approx([0.05, 0.9], rel=0.2)
+
+
+def test_the_deviation_of_items_bounds_their_scales() -> None:
+    scores, levels, users, items, _, _ = made_up()
+    spread = []
+    frame = pd.DataFrame({"user": users, "item": items, "rating": levels + 1})
+    ratings = Ratings.from_frame(frame, scale=Scale.regular(1, 5))
+    for sd in (0.01, 0.15, 1.0):
+        layer = PersonalThresholds(item_sd=sd).fit(ratings, scores).layer_
+        spread.append(layer.item_scale.std())
+    assert spread[0] < 0.01
+    assert spread[0] < spread[1] < spread[2]
+
+
+def test_scores_of_the_layer_come_from_fits_without_the_rating() -> None:
+    """One rating is flipped: its own out-of-fold score stays, others move."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"user": np.repeat(np.arange(8), 6), "item": np.tile(np.arange(6), 8)})
+    frame["rating"] = rng.integers(1, 6, 48)
+    model = PersonalThresholds(BiasModel(), n_splits=4)
+    whole = Ratings.from_frame(frame, scale=Scale.regular(1, 5))
+    before = model._out_of_fold(whole)
+    for row in (0, 20, 47):
+        levels = whole.levels.copy()
+        levels[row] = 4 if levels[row] < 2 else 0
+        after = model._out_of_fold(whole._replaced(levels=levels))
+        assert after[row] == before[row]
+        assert not np.array_equal(after, before)

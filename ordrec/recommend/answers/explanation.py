@@ -9,11 +9,17 @@ With E the expected rating of the model, u the user, i the item and "-" for unkn
     - E(u, -) + E(-, -))``: how much a surprise about a moves the score of i, times the surprise.
     Those that speak against the rest are netted: only ``c_a`` of its sign have a share, in
     proportion.
+
+(2) is the posterior mean of the user's factors, taken apart. With prior mean m and precision P, and
+for each rating a weight w, a target z and the factors q_a, the mean p solves ``(P + sum_a w q_a
+q_a') p = P m + sum_a w z q_a``. Subtract the matrix times m: ``p - m = Cov[p] sum_a w q_a (z - m'
+q_a)``, a sum over ratings of the weight times the surprise, with no remainder. The weights of
+ratings hardly differ, and the surprise is told in the units of the ratings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any
@@ -22,7 +28,6 @@ import numpy as np
 import pandas as pd
 
 from ordrec.ratings import Ratings
-from ordrec.recommend.factors.model import OrdinalFactors
 from ordrec.recommend.lists import largest_contributions
 
 __all__ = ["Explanation", "explain_rating"]
@@ -35,7 +40,8 @@ SOURCES = {
 }
 ROUNDING = 1e-9  # below which a term is 0
 SEEN, MOST_REASONS, LINE = 0.005, 5, 80  # of an explanation in words
-Predict = Callable[[Any, Any], np.ndarray]
+Expected = Callable[[Any, Any], np.ndarray]
+Influence = Callable[[Any, Any, Any], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -86,29 +92,30 @@ def _rating_in_words(row: Any) -> str:
 
 
 def explain_rating(
-    predict_proba: Predict,
+    expected_of: Expected,
     known: Ratings,
     history: tuple[np.ndarray, np.ndarray],
-    titles: list[str] | None,
+    titles: Mapping[Any, str] | None,
     user: Any,
     item: Any,
-    factors: OrdinalFactors | None,
+    influence: Influence | None = None,
 ) -> Explanation:
     """Take the expected rating of one pair apart, (1) and (2).
 
     Parameters
     ----------
-    predict_proba : callable
-        Distributions of pairs of ids.
+    expected_of : callable
+        Expected ratings of pairs of ids.
     known : Ratings
         All ratings that the model knows.
     history : (ndarray, ndarray)
         Item codes and levels of the user's ratings.
-    titles : list of str or None
-        Titles of the items of ``known``.
+    titles : mapping or None
+        Titles by item id.
     user, item : ids
-    factors : OrdinalFactors or None
-        By which ratings are compared; without, the taste is one term.
+    influence : callable or None
+        ``q_i' Cov[p_u] q_a`` of a user, an item i and other items a, by ids; without it, or where
+        it says nothing, the taste is one term.
     """
     values = known.scale.values
     nobody = _Nobody()
@@ -116,7 +123,7 @@ def explain_rating(
     rated = known.item_ids.take(items)
 
     def expected(users: list[Any], ids: Any) -> np.ndarray:
-        return predict_proba(pd.Index(users, dtype=object), pd.Index(ids, dtype=object)) @ values
+        return expected_of(pd.Index(users, dtype=object), pd.Index(ids, dtype=object))
 
     mean = float(known.values.mean())
     of_pair, of_user, of_nobody = expected([user, user, nobody], [item, nobody, nobody])
@@ -129,9 +136,9 @@ def explain_rating(
         {"source": list(SOURCES)[:3], "id": None, "rating": np.nan, "contribution": terms}
     )
     shares = np.zeros(len(rated))
-    if factors is not None and len(rated):
+    if influence is not None and len(rated):
         surprise = values[levels] - of_items[1:] - terms[2]
-        shares = np.maximum(factors.influence(user, item, rated) * surprise * np.sign(rest), 0.0)
+        shares = np.maximum(influence(user, item, rated) * surprise * np.sign(rest), 0.0)
     if shares.sum() > 0:
         own = pd.DataFrame(
             {
@@ -145,8 +152,7 @@ def explain_rating(
         own = pd.DataFrame({"source": ["taste"], "contribution": [rest]})
     table = pd.concat([general.astype({"id": object}), own], ignore_index=True)
     if titles is not None:
-        codes = known.item_ids.get_indexer(pd.Index(table["id"]))
-        table.insert(2, "title", [titles[code] if code >= 0 else "" for code in codes])
+        table.insert(2, "title", [titles.get(each, "") for each in table["id"]])
     return Explanation(float(of_pair), table)
 
 

@@ -19,9 +19,9 @@ from ordrec.recommend import (
     HeldOut,
     OrdinalFactors,
     RatingPredictor,
-    bulk,
     predict_scan,
 )
+from ordrec.recommend.scans import predictions
 
 HELD = HeldOut(0.2, seed=1)
 
@@ -114,17 +114,19 @@ def test_items_that_the_model_does_not_know_are_strangers_in_every_chunk(scan, r
 
 
 @pytest.mark.parametrize("engine", ["threads", "processes", "dask"])
-def test_engines_do_not_matter(scan, model, tmp_path, engine):
+def test_engines_do_not_matter(scan, model, tmp_path, engine, request):
+    if engine == "dask":
+        engine = f"dask:{request.getfixturevalue('cluster')}"
     serial = predict_scan(model, scan, HELD, tmp_path / "a", engine="serial")
     other = predict_scan(model, scan, HELD, tmp_path / "b", engine=engine, n_jobs=2)
     pd.testing.assert_frame_equal(frame_of(serial), frame_of(other), check_exact=True)
 
 
-def test_a_predictor_folds_users_in_on_a_cluster(scan, ratings, tmp_path):
+def test_a_predictor_folds_users_in_on_a_cluster(scan, ratings, tmp_path, cluster):
     trained = ratings.select(ratings.users < 80).compact()
     predictor = RatingPredictor(preset="fast", use_time=False).fit(trained)
     serial = predict_scan(predictor, scan, HELD, tmp_path / "a", engine="serial")
-    other = predict_scan(predictor, scan, HELD, tmp_path / "b", engine="dask", n_jobs=2)
+    other = predict_scan(predictor, scan, HELD, tmp_path / "b", engine=f"dask:{cluster}")
     pd.testing.assert_frame_equal(frame_of(serial), frame_of(other), check_exact=True)
 
 
@@ -182,7 +184,7 @@ def test_a_sample_of_users_is_enough(tmp_path):
 
 def test_finished_parts_are_kept(scan, model, tmp_path, monkeypatch):
     done = predict_scan(model, scan, HELD, tmp_path / "whole")
-    real, calls = bulk._predict_part, []
+    real, calls = predictions._predict_part, []
 
     def dying(number, *shared):
         calls.append(number)
@@ -190,7 +192,7 @@ def test_finished_parts_are_kept(scan, model, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(number, *shared)
 
-    monkeypatch.setattr(bulk, "_predict_part", dying)
+    monkeypatch.setattr(predictions, "_predict_part", dying)
     with pytest.raises(KeyboardInterrupt):
         predict_scan(model, scan, HELD, tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "_predictions.json").read_text())

@@ -27,53 +27,15 @@ from ordrec.ratings.scan import ROWS, RatingsScan
 from ordrec.recommend.base import codes_of
 from ordrec.recommend.part_folder import PartFolder, checksum
 from ordrec.recommend.protocols import FoldInModel, ProbabilityModel
+from ordrec.recommend.recommender.model import Recommender
+from ordrec.recommend.scans.held_out import HeldOut
 
-__all__ = ["HeldOut", "ScanPredictions", "predict_scan"]
+__all__ = ["ScanPredictions", "predict_scan"]
 
 FORMAT = "ordrec predictions"
 VERSION = 1
 MANIFEST = "_predictions.json"
 N_PROBES = 1000  # number of predictions that identify a model
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """A random share of the ratings, chosen by user and item ids: it does not depend on chunks.
-
-    Parameters
-    ----------
-    share : float
-        Between 0 and 1.
-    seed : int
-
-    Examples
-    --------
-    >>> from ordrec.datasets import synthetic_ratings
-    >>> ratings = synthetic_ratings(50, 40, n_ratings=1000)
-    >>> bool(90 < HeldOut(0.1).mask(ratings).sum() < 110)
-    True
-    """
-
-    share: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
-            raise ArgumentError(f"share must lie between 0 and 1, got {self.share}")
-
-    def mask(self, ratings: Ratings) -> np.ndarray:
-        """Return which ratings are held out, as booleans."""
-        users, items = (
-            pd.util.hash_array(np.asarray(ids)) for ids in (ratings.user_ids, ratings.item_ids)
-        )
-        state = np.array([self.seed], dtype=np.int64).view(np.uint64)
-        state = _mixed(_mixed(state + users)[ratings.users] + items[ratings.items])
-        return state < np.uint64(self.share * 2.0**64)
-
-    def parted(self, ratings: Ratings) -> tuple[Ratings, Ratings]:
-        """Return the ratings to learn from and the ratings held out."""
-        held = self.mask(ratings)
-        return ratings.select(~held), ratings.select(held)
 
 
 @dataclass(frozen=True)
@@ -118,7 +80,8 @@ def predict_scan(
     ----------
     model : FoldInModel
         Fitted, for example on ``scan.sample_users(50_000)``. `OrdinalFactors` takes a few
-        microseconds per rating, `RatingPredictor` some ten milliseconds per user.
+        microseconds per rating, `RatingPredictor` some ten milliseconds per user. A `Recommender`
+        predicts by its rating model.
     scan : RatingsScan
     pairs : HeldOut or frame with the columns user and item
         Ratings to leave out and predict, or pairs to predict from all ratings.
@@ -150,6 +113,8 @@ def predict_scan(
     ...     list(next(found.frames()))[:5]
     ['user', 'item', 'actual', 'rating', 'expected']
     """
+    if isinstance(model, Recommender):
+        model = model.rating_model()  # its choice model predicts nothing
     if not isinstance(model, FoldInModel):
         raise ArgumentError(f"{type(model).__name__} has no fold_in: it only knows its own users")
     targets = pairs if isinstance(pairs, HeldOut) else _Pairs.of(pairs)
@@ -260,13 +225,6 @@ class _Pairs:
         counts = self.start[places + 1] - self.start[places]
         first = np.repeat(self.start[places] - np.cumsum(counts) + counts, counts)
         return ids[there].repeat(counts), self.items[first + np.arange(counts.sum())]
-
-
-def _mixed(state: np.ndarray) -> np.ndarray:
-    """Mix the bits of each number (the finaliser of splitmix64)."""
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
 
 
 def _identity(model: Any, scan: RatingsScan, targets: HeldOut | _Pairs) -> dict[str, Any]:

@@ -1,0 +1,230 @@
+"""Options that say how a table of ratings is read, the same for every command that reads one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ordrec.ratings import Ratings, RatingsScan
+
+__all__ = ["PAIRS", "USUAL", "Reading", "options_of_reading"]
+
+PAIRS = ("user_col", "item_col", "time_col", "sep")  # the options of tables without ratings
+NO_COLUMN = "none"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read: one field per option, with its help."""
+
+    user_col: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column of users; by default user, user_id, customer_id, ...",
+        ),
+    ] = None
+    item_col: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Column of items; by default item, item_id, movieId, product, ..."
+        ),
+    ] = None
+    rating_col: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Column of ratings; by default rating, stars or score."),
+    ] = None
+    time_col: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column of times, seconds since 1970 or dates (2020-12-31); by default timestamp. "
+            "With none, times are not read.",
+        ),
+    ] = None
+    sep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHAR",
+            help="Character between the fields of a csv; found by itself unless given.",
+        ),
+    ] = None
+    duplicates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="What to do if a user rated an item twice: error, last (keep the latest) or mean.",
+        ),
+    ] = None
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VALUES",
+            help="The possible ratings: 1..5, 0.5..5:0.5 (in steps of 0.5), 1,2,4 or, for fine "
+            "scales, bins:20. Found in the ratings unless given.",
+        ),
+    ] = None
+    offline: Annotated[bool, typer.Option("--offline", help="Never use the network.")] = False
+
+    def ratings(self, data: str, ids_like: pd.Index | None = None) -> Ratings:
+        """Load ratings by the name of a data set or by path; ids as text if ``ids_like`` are."""
+        from ordrec.datasets import list_datasets, load_dataset, load_path, load_ratings
+        from ordrec.errors import ArgumentError, DataError, DatasetMissing
+        from ordrec.ratings import Ratings
+        from ordrec.ratings.partitions import MANIFEST
+
+        known = data in list_datasets()
+        if known or (Path(data) / MANIFEST).is_file():
+            self._refuse_options(data)
+            found = (
+                load_dataset(data, offline=self.offline) if known else Ratings.scan(data).collect()
+            )
+        elif Path(data).exists():
+            as_text = ids_like is not None and ids_like.dtype.kind not in "iu"
+            options = self._table_options() | ({"ids": "text"} if as_text else {})
+            found = load_ratings(data, **options) if options else load_path(data)
+            return self._in_chosen_bins(found)
+        elif any(mark in data for mark in "/\\.") or not data:
+            raise DatasetMissing(f"{data!r}: no such file or folder")
+        else:
+            load_dataset(data)  # raises the message with the nearest names
+            raise ArgumentError(f"unknown data set {data!r}")
+        if not isinstance(found, Ratings):
+            raise DataError(f"{data} holds a {type(found).__name__}, not ratings")
+        return found
+
+    def scan(self, data: str) -> RatingsScan:
+        """Open a folder of partitions."""
+        from ordrec.errors import ArgumentError
+        from ordrec.ratings import Ratings
+
+        options = self._table_options()
+        for name in ("separator", "duplicates"):
+            if name in options:
+                raise ArgumentError(f"--{name[:3]}: partitions are parquet files without any")
+        return Ratings.scan(data, **options)
+
+    def pairs(self, path: Path, model: Any) -> pd.DataFrame:
+        """Read pairs of users and items for a model."""
+        from ordrec.recommend.pair_table import read_pairs
+
+        return read_pairs(path, model, **self._table_options())
+
+    def words(self) -> list[str]:
+        """The options that are given, as they are typed."""
+        given = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        words: list[str] = []
+        for name, value in given:
+            if value not in (None, False):
+                words += [f"--{name.replace('_', '-')}", *([] if value is True else [value])]
+        return words
+
+    def _table_options(self) -> dict[str, Any]:
+        """The options that are given, as `load_ratings` calls them."""
+        options: dict[str, Any] = {
+            "user": self.user_col,
+            "item": self.item_col,
+            "rating": self.rating_col,
+            "timestamp": self.time_col,
+            "separator": "\t" if self.sep in ("tab", "\\t") else self.sep,
+            "duplicates": self.duplicates,
+            "scale": _scale_of(self.scale),
+        }
+        options = {name: value for name, value in options.items() if value is not None}
+        if self.time_col == NO_COLUMN:
+            options["timestamp"] = None
+        return options
+
+    def _in_chosen_bins(self, ratings: Ratings) -> Ratings:
+        from ordrec.ratings import Scale
+
+        bins = _bins_of(self.scale)
+        if bins is None:
+            return ratings
+        return ratings.on_scale(Scale.binned(ratings.values, bins=bins))
+
+    def _refuse_options(self, data: str) -> None:
+        from ordrec.errors import ArgumentError
+
+        for field in fields(self):
+            if field.name != "offline" and getattr(self, field.name) is not None:
+                raise ArgumentError(
+                    f"--{field.name.replace('_', '-')} is for tables of your own; how to read "
+                    f"{data!r} is known"
+                )
+
+
+USUAL = Reading()
+
+
+def _bins_of(text: str | None) -> int | None:
+    """The number in "bins:20"; None for other scales."""
+    from ordrec.errors import ArgumentError
+
+    if text is None or not text.startswith("bins:"):
+        return None
+    number = text.removeprefix("bins:")
+    if not number.isdecimal() or int(number) < 2:
+        raise ArgumentError(f"--scale {text}: bins: is followed by a number of at least 2")
+    return int(number)
+
+
+def _scale_of(text: str | None) -> Any:
+    """The scale in "1..5", "0.5..5:0.5" or "1,2,4"; None for none, and for bins."""
+    from ordrec.errors import ArgumentError
+    from ordrec.ratings import Scale
+
+    if text is None or _bins_of(text) is not None:
+        return None
+    try:
+        if ".." not in text:
+            return Scale([float(value) for value in text.split(",")])
+        low, _, rest = text.partition("..")
+        high, _, step = rest.partition(":")
+        return Scale.regular(float(low), float(high), float(step or 1))
+    except ArgumentError:
+        raise
+    except ValueError:
+        raise ArgumentError(
+            f"--scale {text}: write it as 1..5, 0.5..5:0.5, 1,2,4 or bins:20"
+        ) from None
+
+
+def options_of_reading(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Replace the parameter ``reading`` of a command by the options of a `Reading`.
+
+    Parameters
+    ----------
+    *names : str
+        The fields that become options; all by default. The others have their defaults.
+    """
+    chosen = names or tuple(field.name for field in fields(Reading))
+
+    def give(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_options(**given: Any) -> Any:
+            reading = Reading(**{name: given.pop(name) for name in chosen})
+            return command(reading=reading, **given)
+
+        own = inspect.signature(command, eval_str=True).parameters
+        added = inspect.signature(Reading, eval_str=True).parameters
+        place = list(own).index("reading")
+        before, after = list(own.values())[:place], list(own.values())[place + 1 :]
+        parameters = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in (*before, *(added[name] for name in chosen), *after)
+        ]
+        with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {each.name: each.annotation for each in parameters}
+        return with_options
+
+    return give

@@ -1,0 +1,1 @@
+"""Search the parameters of rating models on inner splits of the ratings."""

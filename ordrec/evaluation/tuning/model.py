@@ -1,0 +1,254 @@
+"""`tune_model`: choose the parameters of a rating model on inner splits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from ordrec.errors import ArgumentError
+from ordrec.evaluation.measurement import Protocol, measurable_model, measure_fold
+from ordrec.evaluation.metrics.measures import as_losses, measure_from_name
+from ordrec.evaluation.splits.base import Split, Splitter
+from ordrec.evaluation.splits.ratings import split_from_name
+from ordrec.evaluation.tuning.proposals import proposals_for
+from ordrec.evaluation.tuning.spaces import Space, default_space
+from ordrec.progress import progress as showing
+from ordrec.progress import report, work_clock
+from ordrec.ratings import Ratings
+from ordrec.ratings.frames import as_ratings
+
+__all__ = ["TunedModel", "TuningInterrupted", "tune_model"]
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class TunedModel:
+    """The result of `tune_model`.
+
+    Attributes
+    ----------
+    model : model
+        Fitted to all ratings with the best parameters; unfitted with ``refit=False``.
+    best_params : dict
+        Those that were searched; empty if the defaults won.
+    best_score, default_score : float
+        Means of the metric over the inner test parts. The best of many is a little too good: for
+        an honest number, evaluate the winner on ratings that had no part in the search.
+    metric : str
+    method : str
+        "grid", "random" or "optuna".
+    table : DataFrame
+        One row per setting in the order they were tried, the defaults first: parameters, the
+        score of each fold, their mean ``score``, ``seconds``, and the ``error`` of one that failed.
+    """
+
+    model: Any
+    best_params: dict[str, Any]
+    best_score: float
+    default_score: float
+    metric: str
+    method: str
+    table: pd.DataFrame
+
+
+class TuningInterrupted(KeyboardInterrupt):
+    """Raised after Ctrl-C during `tune_model`; ``result`` holds what was found, not fitted."""
+
+    def __init__(self, result: TunedModel):
+        super().__init__("interrupted")
+        self.result = result
+
+
+def tune_model(
+    ratings: Ratings | pd.DataFrame,
+    model: Any,
+    space: Space | None = None,
+    *,
+    metric: str | None = None,
+    split: str | Splitter = "kfold:3",
+    n_trials: int = 20,
+    seconds: float | None = None,
+    method: Literal["auto", "grid", "random", "optuna"] = "auto",
+    refit: bool = True,
+    seed: int = 0,
+    progress: Progress | None = None,
+    verbose: bool | None = None,
+) -> TunedModel:
+    """Search the parameters of a rating model on inner splits, and fit the winner to all ratings.
+
+    Parameters
+    ----------
+    ratings : Ratings or DataFrame
+        The training ratings; test ratings must not be among them.
+    model : str or model
+        A name for `ordrec.recommend.make_model`, or an unfitted model. Its parameters are tried
+        first; of those that are searched by default, ones that differ from the class's defaults
+        stay as they are.
+    space : mapping of str to list or Between, optional
+        The values to try for each parameter, as ``name__inner`` for those of a parameter. By
+        default a few that matter, see `default_space`.
+    metric : str, optional
+        By default ``graded_ndcg@10`` for models that make lists, ``rmse`` for others.
+    split : str or splitter
+        The inner splits, as in `split_from_name`.
+    n_trials : int
+        How many settings are tried, the defaults included.
+    seconds : float, optional
+        A budget: no fit is started after it. The defaults are measured in any case.
+    method : {"auto", "grid", "random", "optuna"}
+        "auto" tries all settings if they are at most ``n_trials``; otherwise it takes Optuna if
+        that is installed (``pip install 'ordrec[tune]'``), and random settings if not.
+    refit : bool
+        Whether the winner is fitted to all ratings.
+    seed : int
+        Of splits, draws, and the model if given by name.
+    progress : callable, optional
+        Called as ``progress(done, total, text)`` before each setting and at the end.
+    verbose : bool, optional
+        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
+
+    Returns
+    -------
+    TunedModel
+
+    Raises
+    ------
+    TuningInterrupted
+        A KeyboardInterrupt that carries what was found until then, if anything.
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=0)
+    >>> found = tune_model(ratings, "bias", {"user_damping": [1.0, 5.0, 15.0]})
+    >>> len(found.table), found.best_score <= found.default_score
+    (3, True)
+    """
+    ratings = as_ratings(ratings)
+    name = getattr(model, "__name__", type(model).__name__)
+    blank = measurable_model(name, model, seed)
+    if not (hasattr(blank, "get_params") and hasattr(blank, "set_params")):
+        raise ArgumentError(
+            f"{type(blank).__name__} has no get_params and set_params, by which parameters are "
+            "searched: derive it from sklearn.base.BaseEstimator"
+        )
+    if n_trials < 1:
+        raise ArgumentError(f"n_trials must be at least 1, got {n_trials}")
+    space = default_space(blank) if space is None else dict(space)
+    known = blank.get_params()
+    for name in space:
+        if name not in known:
+            raise ArgumentError(
+                f"{type(blank).__name__} has no parameter {name!r}: choose from {', '.join(known)}"
+            )
+    metric = metric or ("graded_ndcg@10" if hasattr(blank, "scores_block") else "rmse")
+    proposals = proposals_for(space, method, n_trials, seed)
+    splitter = split_from_name(split, seed=seed) if isinstance(split, str) else split
+    search = _Search(blank, list(splitter.split(ratings)), metric, seconds, seed)
+    try:
+        with showing("tune_model", verbose):
+            search.run({name: known[name] for name in space}, proposals, n_trials, progress)
+            found = search.found(proposals.name)
+            return replace(found, model=found.model.fit(ratings)) if refit else found
+    except KeyboardInterrupt:
+        if not search.settings:
+            raise
+        raise TuningInterrupted(search.found(proposals.name)) from None
+
+
+@dataclass
+class _Search:
+    """The settings that were tried on the same folds, and their losses."""
+
+    blank: Any
+    folds: list[Split]
+    metric: str
+    seconds: float | None
+    seed: int
+    settings: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+
+    def run(
+        self,
+        defaults: dict[str, Any],
+        proposals: Any,
+        n_trials: int,
+        progress: Progress | None,
+    ) -> None:
+        """Try the defaults, and then what is proposed, until the budget is used up."""
+        self.began = time.perf_counter()
+        setting: dict[str, Any] | None = defaults
+        while setting is not None and len(self.settings) < n_trials:
+            report(len(self.settings), n_trials, self._news(), span=0.0)
+            if progress is not None:
+                progress(len(self.settings), n_trials, self._news())
+            loss = self._try(setting)
+            if loss is None:
+                break
+            proposals.tell(setting, loss)
+            setting = proposals.next()
+            while setting == defaults:  # a grid has them, too
+                setting = proposals.next()
+        report(n_trials, n_trials, "fitting the best to all ratings")
+        if progress is not None:
+            progress(n_trials, n_trials, "fitting the best to all ratings")
+
+    def _try(self, setting: dict[str, Any]) -> float | None:
+        """Measure a setting; None if the budget is used up before all folds are."""
+        measure = measure_from_name(self.metric)
+        protocol = Protocol([measure], seed=self.seed)
+        is_default = not self.settings
+        started = work_clock()
+        scores: list[float] = []
+        error = ""
+        for fold in self.folds:
+            if not is_default and self._late():
+                return None
+            model = clone(self.blank).set_params(**setting)
+            found = measure_fold(
+                "model", model, fold, protocol, "raise" if is_default else "record"
+            )
+            values = [row["value"] for row in found.rows if row["users"] == "all"][:1]
+            if not values and not found.error:
+                raise protocol.none_applies([type(self.blank).__name__])
+            error = error or found.error
+            scores += values
+        score = float(np.mean(scores)) if not error else np.nan
+        loss = float(as_losses(self.metric, score)) if np.isfinite(score) else np.inf
+        of_folds = {f"fold {number + 1}": value for number, value in enumerate(scores)}
+        self.settings.append(setting)
+        self.losses.append(loss)
+        self.rows.append(
+            setting | of_folds | {"score": score, "seconds": work_clock() - started, "error": error}
+        )
+        return loss
+
+    def _late(self) -> bool:
+        return self.seconds is not None and time.perf_counter() - self.began >= self.seconds
+
+    def _news(self) -> str:
+        if not self.losses:
+            return "the defaults"
+        return f"best {self.metric} {self.score(int(np.argmin(self.losses))):.4f}"
+
+    def score(self, number: int) -> float:
+        """The mean of the metric for one of the settings."""
+        return float(self.rows[number]["score"])
+
+    def found(self, method: str) -> TunedModel:
+        """What was found so far, with an unfitted model."""
+        winner = int(np.argmin(self.losses))
+        best = self.settings[winner] if winner else {}
+        model = clone(self.blank).set_params(**best)
+        table = pd.DataFrame(self.rows)
+        return TunedModel(
+            model, best, self.score(winner), self.score(0), self.metric, method, table
+        )

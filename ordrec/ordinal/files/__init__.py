@@ -1,0 +1,1 @@
+"""Estimators as arrays and plain values, for `ordrec.persistence`."""

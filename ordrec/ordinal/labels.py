@@ -1,0 +1,85 @@
+"""Labels as ranks: their order, and the weights of classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ordrec.errors import ArgumentError
+
+__all__ = ["categories_of", "class_weighted", "ordered_classes"]
+
+
+def categories_of(y: Any) -> list[Any] | None:
+    """The categories of an ordered pandas Categorical, lowest first; None for other labels."""
+    dtype: Any = getattr(y, "dtype", None)
+    return list(dtype.categories) if getattr(dtype, "ordered", False) else None
+
+
+def ordered_classes(y: np.ndarray, declared: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Classes in ascending order of rank, and the zero-based rank of each label."""
+    if declared is None:
+        classes, ranks = np.unique(y, return_inverse=True)
+        if classes.size > 2 and not np.issubdtype(classes.dtype, np.number):
+            raise ValueError(
+                f"labels of type {classes.dtype} have no order of their own: declare it with "
+                "classes=[lowest, ..., highest], or by an ordered pandas Categorical "
+                f"(the labels are {classes[:5].tolist()} ...)"
+            )
+        return classes, ranks.astype(np.int64)
+    classes = np.asarray(declared)
+    if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
+        raise ValueError(f"classes must list at least two distinct labels, got {declared!r}")
+    position = {label: rank for rank, label in enumerate(classes.tolist())}
+    unknown = [label for label in np.unique(y).tolist() if label not in position]
+    if unknown:
+        raise ValueError(f"y contains {unknown[:5]}, not among the declared classes {declared!r}")
+    return classes, np.array([position[label] for label in y.tolist()], dtype=np.int64)
+
+
+def class_weighted(
+    class_weight: Any, ranks: np.ndarray, weight: np.ndarray, classes: np.ndarray
+) -> np.ndarray:
+    """The weights of the samples times those of their classes.
+
+    Parameters
+    ----------
+    class_weight : None, "balanced" or dict
+        Of label to weight; 1 for labels that are not listed. "balanced" gives all classes that
+        occur the same total weight.
+    ranks, weight : ndarray of shape (n,)
+    classes : ndarray of shape (n_ranks,)
+
+    Examples
+    --------
+    >>> ranks, classes = np.array([0, 0, 0, 1]), np.array(["low", "high"])
+    >>> class_weighted("balanced", ranks, np.ones(4), classes).round(2).tolist()
+    [0.67, 0.67, 0.67, 2.0]
+    >>> class_weighted({"high": 3.0}, ranks, np.ones(4), classes).tolist()
+    [1.0, 1.0, 1.0, 3.0]
+    """
+    if class_weight is None:
+        return weight
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(ranks, weight, minlength=classes.size)
+        present = totals > 0
+        factors = np.ones(classes.size)
+        factors[present] = totals.sum() / present.sum() / totals[present]
+        return weight * factors[ranks]
+    if not isinstance(class_weight, dict):
+        raise ArgumentError(
+            f'class_weight must be None, "balanced" or a dict of label to weight, '
+            f"got {class_weight!r}"
+        )
+    position = {label: rank for rank, label in enumerate(classes.tolist())}
+    factors = np.ones(classes.size)
+    for label, factor in class_weight.items():
+        if label not in position:
+            raise ArgumentError(
+                f"class_weight names {label!r}, which is not a class: these are {list(position)}"
+            )
+        if not (np.isfinite(factor) and factor >= 0):
+            raise ArgumentError(f"the class_weight of {label!r} must not be negative: {factor!r}")
+        factors[position[label]] = factor
+    return weight * factors[ranks]

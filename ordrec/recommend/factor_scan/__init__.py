@@ -1,0 +1,1 @@
+"""`OrdinalFactors` fitted to ratings on disk, block after block of users."""

@@ -1,0 +1,1 @@
+"""Predictions for ratings that do not fit in memory."""

@@ -1,0 +1,120 @@
+"""The items of a model as people look for them: by words of a title, the best known first."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+import numpy as np
+
+from ordrec.errors import ArgumentError, DataError, OrdrecError
+from ordrec.recommend.base import codes_of
+from ordrec.recommend.pair_table import ids_like
+
+__all__ = ["Catalogue", "UnknownItem", "plain_id"]
+
+
+class UnknownItem(OrdrecError, LookupError):
+    """An item that the model does not know."""
+
+
+class Catalogue:
+    """Ids, titles and numbers of ratings of a model's items.
+
+    Parameters
+    ----------
+    model : fitted model
+        Titles are its ``titles_``, or those of its rating model; without any, an item is called by
+        its id.
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> from ordrec.recommend import Popularity
+    >>> items = Catalogue(Popularity().fit(synthetic_ratings(20, 12, n_ratings=100, seed=0)))
+    >>> items.titles[items.id_of("7")]
+    '7'
+    >>> len(items.search("1", n=20))  # 1, 10 and 11
+    3
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._ids = model.item_ids_
+        self._users = model.user_ids_
+        ids = self._ids.tolist()
+        named = _titles_of(model) or [""] * len(ids)
+        self.titles = {item: title or str(item) for item, title in zip(ids, named, strict=True)}
+        order = np.argsort(-_counts_of(model), kind="stable")
+        self._by_fame = [(ids[k], _folded(self.titles[ids[k]])) for k in order]
+
+    def search(self, text: str, n: int) -> list[Any]:
+        """Return the ids of n items whose titles contain all words, the most rated first."""
+        words = _folded(text).split()
+        found = []
+        for item, title in self._by_fame:
+            if all(word in title for word in words):
+                found.append(item)
+                if len(found) == n:
+                    break
+        return found
+
+    def id_of(self, written: int | str) -> Any:
+        """Return the id of a known item in the type of the model's ids."""
+        item = self.ids_of([written], "item")[0]
+        if item not in self.titles:
+            raise UnknownItem(f"item {written!r} is not in the model: look for it in /api/items?q=")
+        return item
+
+    def ids_of(self, written: list[int | str], name: str) -> list[Any]:
+        """Return ids of users or items, known or not, in the type of the model's ids."""
+        known = self._users if name == "user" else self._ids
+        try:
+            ids = ids_like(known, [str(each) for each in written], name).tolist()
+        except DataError:
+            raise ArgumentError(f"{name}: the ids of this model look like {known[0]}") from None
+        codes_of(known, ids)  # refuses halves of characters
+        return ids
+
+    def knows_user(self, user: Any) -> bool:
+        """Whether a user was in training."""
+        return bool(codes_of(self._users, [user])[0] >= 0)
+
+    def new_user(self) -> Any:
+        """Return an id that no user has, in the type of the model's ids."""
+        if self._users.dtype.kind in "iu":
+            return int(self._users.max()) + 1 if len(self._users) else 0
+        name = "visitor"
+        while self.knows_user(name):
+            name += "'"
+        return name
+
+
+def plain_id(value: Any) -> int | str:
+    """Return an id as json can write it."""
+    return int(value) if isinstance(value, (int, np.integer)) else str(value)
+
+
+def _titles_of(model: Any) -> list[str] | None:
+    for member in (model, getattr(model, "rating_", None)):
+        titles = getattr(member, "titles_", None)
+        if titles is not None and len(titles) == len(model.item_ids_):
+            return titles
+    return None
+
+
+def _counts_of(model: Any) -> np.ndarray:
+    """How often each item was rated; zeros where the model does not remember it."""
+    for member in (model, getattr(model, "choice_", None)):
+        counts = getattr(member, "item_counts_", None)
+        if counts is not None:
+            return np.asarray(counts)
+    for name in ("known_ratings", "_known_ratings"):
+        if hasattr(model, name):
+            return np.asarray(getattr(model, name)().item_counts)
+    return np.zeros(len(model.item_ids_))
+
+
+def _folded(text: str) -> str:
+    """Lower case without accents, so that "amelie" finds "Amélie"."""
+    letters = unicodedata.normalize("NFKD", text)
+    return "".join(each for each in letters if not unicodedata.combining(each)).casefold()

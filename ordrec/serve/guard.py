@@ -1,0 +1,100 @@
+"""What is refused before a request is read: other hosts, other pages, and large bodies.
+
+A browser lets any page send requests to 127.0.0.1, and a name that its owner points to 127.0.0.1
+(DNS rebinding) even lets such a page read the answers. So only requests to this machine's own
+names are answered, and those that a page of another origin sends are not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from fastapi import HTTPException
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["LARGEST_BODY", "Guard", "problem"]
+
+LARGEST_BODY = 256 * 1024  # bytes
+TOO_LARGE = f"a body has at most {LARGEST_BODY} bytes: ask in parts"
+HEADERS = [
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self'; "
+     b"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+     b"frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+]  # fmt: skip
+
+
+class _PlainJSON(JSONResponse):
+    """JSON in ASCII: a message may quote any text, even halves of characters."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content).encode("ascii")
+
+
+def problem(status: int, text: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """Return an answer that says what is wrong."""
+    return _PlainJSON({"error": text}, status, headers)
+
+
+class Guard:
+    """Middleware that refuses what must not be read, and adds headers to what is sent.
+
+    Parameters
+    ----------
+    app : ASGI application
+    hosts : collection of str
+        Names in the Host header that are answered, without port.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        self._app, self._hosts = app, frozenset(hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        taken = 0
+
+        async def careful_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *HEADERS]
+            await send(message)
+
+        async def careful_receive() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > LARGEST_BODY:
+                raise HTTPException(413, TOO_LARGE)
+            return message
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, careful_send)
+        else:
+            await self._app(scope, careful_receive, careful_send)
+
+    def _refusal(self, scope: Scope) -> JSONResponse | None:
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        host = headers.get(b"host", "")
+        if host.rpartition(":")[0] not in self._hosts and host not in self._hosts:
+            names = " or ".join(sorted(self._hosts))
+            return problem(421, f"this server answers as {names} only: use that address")
+        origin = headers.get(b"origin")
+        if origin is not None and origin != f"{scope['scheme']}://{host}":
+            return problem(403, "pages of other origins may not ask this server: ask it directly")
+        length = headers.get(b"content-length", "0")
+        if not length.isdigit() or int(length) > LARGEST_BODY:
+            return problem(413, TOO_LARGE)
+        kind = headers.get(b"content-type", "").partition(";")[0].strip().lower()
+        if scope["method"] == "POST" and kind != "application/json":
+            return problem(415, "the body must be json: send Content-Type: application/json")
+        return None

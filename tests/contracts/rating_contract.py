@@ -1,0 +1,197 @@
+"""Tests that every rating model must pass.
+
+A subclass lists functions that make unfitted models:
+
+    class TestBaselines(RatingContract):
+        models = {"bias": BiasModel}
+
+Each is fitted once, and once more where a test needs that. Models that learn nothing of a pair
+beyond its marginals are named in ``constant``.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from tasteful_ratings import ids, parts, tasteful
+
+from ordrec.errors import ArgumentError
+from ordrec.persistence import load, save
+from ordrec.ratings import Ratings, Scale
+from ordrec.recommend import FoldInModel, RatingModel
+
+TRAIN, TEST = parts(tasteful(n_users=36, n_items=24, share=0.6, dated=True))
+WHEN = np.asarray(TEST.timestamps)
+STRANGE = [[100, 9999, 100, 9999, 101], [500, 500, -7, -7, 501]]  # users and items, known or not
+MISSING = "cannot be imported"
+
+
+def pytest_generate_tests(metafunc: Any) -> None:
+    """Run each contract test once for each model of the class."""
+    models = getattr(metafunc.cls, "models", None)
+    if models is not None and "name" in metafunc.fixturenames:
+        metafunc.parametrize("name", models)
+
+
+def fitted(model: Any, ratings: Ratings = TRAIN) -> Any:
+    try:
+        return model.fit(ratings)
+    except ArgumentError as error:
+        if MISSING in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+def takes_times(model: Any) -> bool:
+    return "timestamps" in inspect.signature(model.predict).parameters
+
+
+def answers(model: Any, users: Any, items: Any, *when: Any) -> np.ndarray:
+    """Everything a model says of pairs, one row each."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="none of the")  # ids of another type
+        said = [np.asarray(model.predict(users, items, *when), dtype=np.float64)[:, None]]
+        if hasattr(model, "predict_proba"):
+            said.append(model.predict_proba(users, items, *when))
+    return np.hstack(said)
+
+
+def expected(model: Any) -> np.ndarray:
+    """Expected ratings of the test pairs."""
+    said = answers(model, *ids(TEST))
+    return said[:, 0] if said.shape[1] == 1 else said[:, 1:] @ TEST.scale.values
+
+
+class RatingContract:
+    """Tests for the ``models`` of a subclass."""
+
+    models: ClassVar[dict[str, Callable[[], Any]]]
+    constant: ClassVar[set[str]] = set()
+    least: ClassVar[dict[str, float]] = {}  # what weak models explain of the variance
+    kept: ClassVar[dict[str, Any]]  # fitted models by name
+
+    def __init_subclass__(cls) -> None:
+        cls.kept = {}
+
+    @pytest.fixture
+    def model(self, name: str) -> Any:
+        if name not in self.kept:
+            self.kept[name] = fitted(self.models[name]())
+        return self.kept[name]
+
+    def test_answers_are_ratings_and_distributions(self, model: Any) -> None:
+        assert isinstance(model, RatingModel)
+        said = answers(model, *ids(TEST))
+        assert said.shape[0] == TEST.n_ratings
+        assert np.isfinite(said).all()
+        assert TEST.scale.low <= said[:, 0].min() <= said[:, 0].max() <= TEST.scale.high
+        if said.shape[1] > 1:
+            assert said.shape[1] == 1 + TEST.scale.n_ranks
+            np.testing.assert_allclose(said[:, 1:].sum(axis=1), 1.0)
+            assert (said[:, 1:] >= 0).all()
+
+    def test_a_batch_equals_one_by_one_in_any_order(self, model: Any) -> None:
+        users, items = (
+            list(column[:12]) + more for column, more in zip(ids(TEST), STRANGE, strict=True)
+        )
+        whole = answers(model, users, items)
+        single = [answers(model, [u], [i])[0] for u, i in zip(users, items, strict=True)]
+        np.testing.assert_allclose(whole, single, rtol=1e-6, atol=1e-7)
+        back = answers(model, users[::-1], items[::-1])[::-1]
+        np.testing.assert_allclose(whole, back, rtol=1e-6, atol=1e-7)
+
+    def test_unknown_ids_are_answered_alike(self, model: Any) -> None:
+        known = answers(model, *STRANGE)
+        assert np.isfinite(known).all()
+        others = answers(model, [100, -5, 100, -5, 101], [500, 500, 12345, 12345, 501])
+        np.testing.assert_allclose(known, others, rtol=1e-9)  # whoever the stranger is
+        assert answers(model, ["text"], [None]).shape == known[:1].shape
+        assert answers(model, [], []).shape == (0, known.shape[1])
+        with pytest.raises(ArgumentError, match="got 2 users and 1 items"):
+            model.predict([100, 101], [500])
+
+    def test_fold_in_adds_a_user_and_changes_nobody_else(self, model: Any) -> None:
+        if not isinstance(model, FoldInModel):
+            pytest.skip("has no fold_in")
+        before = answers(model, *ids(TEST))
+        given = TRAIN.select(TRAIN.users == 3).to_frame().assign(user=9999)
+        folded = model.fold_in(Ratings.from_frame(given, scale=TRAIN.scale))
+        np.testing.assert_array_equal(answers(folded, *ids(TEST)), before)
+        np.testing.assert_array_equal(answers(model, *ids(TEST)), before)  # a new model
+        pairs = [9999] * TRAIN.n_items, TRAIN.item_ids
+        assert not np.array_equal(answers(folded, *pairs), answers(model, *pairs))
+        again = model.fold_in(Ratings.from_frame(given[::-1], scale=TRAIN.scale))
+        np.testing.assert_allclose(answers(again, *pairs), answers(folded, *pairs), atol=1e-4)
+
+    def test_files_pickles_and_copies_answer_the_same(self, model: Any, tmp_path: Any) -> None:
+        users, items = (
+            list(column[:20]) + more for column, more in zip(ids(TEST), STRANGE, strict=True)
+        )
+        said = answers(model, users, items)
+        copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+        if hasattr(model, "to_state"):
+            save(model, tmp_path / "model.ordrec")
+            copies.append(load(tmp_path / "model.ordrec"))
+        else:
+            with pytest.raises(ArgumentError, match="cannot be saved"):
+                save(model, tmp_path / "model.ordrec")
+        for other in copies:
+            np.testing.assert_array_equal(answers(other, users, items), said)
+
+    def test_a_clone_learns_the_same_with_any_number_of_threads(self, model: Any) -> None:
+        before = answers(model, *ids(TEST))
+        again = clone(model)
+        assert not hasattr(again, "scale_")
+        if "n_jobs" in again.get_params(deep=False):
+            again.set_params(n_jobs=1 if model.get_params()["n_jobs"] != 1 else 3)
+        np.testing.assert_array_equal(answers(again.fit(TRAIN), *ids(TEST)), before)
+        np.testing.assert_array_equal(answers(model, *ids(TEST)), before)  # predicting is no fit
+
+    def test_a_second_fit_forgets_the_first(self, model: Any) -> None:
+        before = answers(model, *ids(TEST))
+        other = clone(model).fit(tasteful(5, n_users=14, n_items=12, scale=Scale([0, 1])))
+        said = answers(other, *ids(TEST))
+        assert 0 <= said[:, 0].min() <= said[:, 0].max() <= 1  # another scale
+        np.testing.assert_array_equal(answers(other.fit(TRAIN), *ids(TEST)), before)
+
+    def test_it_learns_and_from_permuted_ratings_it_learns_nothing(
+        self, model: Any, name: str
+    ) -> None:
+        truth = TEST.values - TEST.values.mean()
+
+        def explained(of: Any) -> float:
+            """The share of the variance that the best multiple of the predictions explains."""
+            said = expected(of) - expected(of).mean()
+            return float((said @ truth) ** 2 / max((said @ said) * (truth @ truth), 1e-12))
+
+        if name in self.constant:
+            assert explained(model) < 1e-9
+            return
+        assert explained(model) > self.least.get(name, 0.15)
+        shares = []
+        for seed in range(2):
+            levels = np.random.default_rng(seed).permutation(TRAIN.levels)
+            shares.append(explained(clone(model).fit(TRAIN._replaced(levels=levels))))
+        assert np.mean(shares) < 0.03  # chance alone explains one over their number
+
+    def test_times_are_used_or_ignored_as_the_signature_says(self, model: Any) -> None:
+        users, items = ids(TEST)
+        if takes_times(model):
+            plain = answers(model, users, items)
+            np.testing.assert_array_equal(answers(model, users, items, 0 * WHEN), plain)
+            assert not np.allclose(answers(model, users, items, WHEN), plain)
+            with pytest.raises(ArgumentError, match=r"[Tt]ime|pair up"):
+                model.predict(users, items, WHEN[:3])
+        else:
+            undated = clone(model).fit(TRAIN.without_timestamps())
+            np.testing.assert_array_equal(
+                answers(undated, users, items), answers(model, users, items)
+            )

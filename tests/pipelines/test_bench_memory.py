@@ -1,0 +1,26 @@
+"""The benchmark of memory on little data: a promise, and something measured."""
+
+from __future__ import annotations
+
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from ordrec.recommend.predictor.sizes import gigabytes
+
+PATH = Path(__file__).parents[2] / "pipelines" / "bench_memory.py"
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read on Linux")
+def test_a_line_of_the_table() -> None:
+    spec = spec_from_file_location("bench_memory", PATH)
+    assert spec is not None
+    assert spec.loader is not None
+    bench = module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    line = bench.measured("large", "60x50x900", jobs=1)
+    assert line["promised"] == gigabytes("large", bench.ratings_of(60, 50, 900))
+    assert 0.0 <= line["measured"] < 5.0
+    assert bench.resident() > 0.01
+    assert set(bench.SIZES) == {"full", "fast", "large"}

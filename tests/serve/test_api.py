@@ -1,0 +1,290 @@
+"""The API behind ``ordrec serve``: the answers of the model, and refusals in plain words."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+
+from served_films import TITLES, client_of, titled_ratings
+
+from ordrec.ratings import Ratings, Scale
+from ordrec.recommend import (
+    BiasModel,
+    GlobalMean,
+    OrdinalFactors,
+    Popularity,
+    RatingPredictor,
+    Recommender,
+)
+from ordrec.serve.guard import LARGEST_BODY
+
+RATED = [{"item": 500, "rating": 5}, {"item": 503, "rating": 1.0}]
+
+
+@pytest.fixture(scope="module")
+def ratings() -> Ratings:
+    return titled_ratings()
+
+
+@pytest.fixture(scope="module")
+def model(ratings: Ratings) -> Recommender:
+    return Recommender(rating=RatingPredictor("fast")).fit(ratings)
+
+
+@pytest.fixture(scope="module")
+def client(model: Recommender) -> Any:
+    return client_of(model, name="films")
+
+
+def test_the_model_introduces_itself(client: Any, ratings: Ratings) -> None:
+    about = client.get("/api/model").json()
+    assert (about["name"], about["model"]) == ("films", "Recommender")
+    assert (about["n_users"], about["n_items"]) == (ratings.n_users, ratings.n_items)
+    assert about["scale"] == [1, 2, 3, 4, 5]
+    assert about["can"] == dict.fromkeys(("distributions", "recommend", "explain", "fold_in"), True)
+
+
+def test_titles_are_found_by_words_without_case_and_accents(client: Any, ratings: Ratings) -> None:
+    def found(**query: Any) -> list[str]:
+        return [each["title"] for each in client.get("/api/items", params=query).json()["items"]]
+
+    assert found(q="AMELIE") == [TITLES[0]]
+    assert found(q="man third") == [TITLES[1]]
+    assert set(found(q="third")) == set(TITLES[1:3])
+    assert found(q="nothing of the kind") == []
+    popular = found(n=3)
+    names = ratings.item_table["title"].to_numpy()  # type: ignore[index]
+    assert popular == names[np.argsort(-ratings.item_counts, kind="stable")[:3]].tolist()
+
+
+def test_predictions_are_those_of_the_model(client: Any, model: Recommender) -> None:
+    pairs = [{"user": 100, "item": 501}, {"user": "101", "item": "502"}, {"user": 7, "item": 8}]
+    answer = client.post("/api/predict", json={"pairs": pairs}).json()
+    users, items = [100, 101, 7], [501, 502, 8]
+    p = model.predict_proba(users, items)
+    np.testing.assert_allclose([each["distribution"] for each in answer["pairs"]], p, atol=1e-6)
+    np.testing.assert_allclose(
+        [each["rating"] for each in answer["pairs"]], model.predict(users, items), atol=1e-6
+    )
+    assert [each["known_user"] for each in answer["pairs"]] == [True, True, False]
+    assert [each["title"] for each in answer["pairs"]] == [TITLES[1], TITLES[2], ""]
+
+
+def test_lists_are_those_of_the_model(client: Any, model: Recommender) -> None:
+    answer = client.post("/api/recommend", json={"user": 100, "n": 5}).json()
+    table = model.recommend(100, 5)
+    assert [row["item"] for row in answer["items"]] == table["item"].tolist()
+    for name in ("score", "p_pick", "expected", "p_like"):
+        values = [row[name] for row in answer["items"]]
+        np.testing.assert_allclose(values, table[name], atol=1e-6)
+    assert answer["ordered_by"] == "recommended"
+    assert answer["items"][0]["reasons"] is None
+
+
+def test_the_reasons_add_up_to_the_expected_rating(client: Any) -> None:
+    answer = client.post("/api/explain", json={"user": 100, "item": 501}).json()
+    like = [each["contribution"] for each in answer["reasons"] if each["why"] == "like"]
+    assert sum(like) == pytest.approx(answer["expected"], abs=1e-4)
+    assert answer["title"] == TITLES[1]
+    own = [each for each in answer["reasons"] if each["source"] == "own rating"]
+    assert own
+    assert all(each["title"] for each in own)
+
+
+def test_somebody_new_is_folded_in_and_forgotten(client: Any, model: Recommender) -> None:
+    before = client.get("/api/model").json()
+    answer = client.post("/api/fold-in", json={"ratings": RATED, "n": 4, "reasons": 3}).json()
+    frame = pd.DataFrame({"user": "new", "item": [500, 503], "rating": [5.0, 1.0]})
+    folded = model.fold_in(Ratings.from_frame(frame, scale=model.scale_))
+    assert [row["item"] for row in answer["items"]] == folded.recommend("new", 4)["item"].tolist()
+    p = folded.predict_proba(["new"] * 4, [row["item"] for row in answer["items"]])
+    np.testing.assert_allclose([row["distribution"] for row in answer["items"]], p, atol=1e-6)
+    assert all(row["reasons"] for row in answer["items"])
+    assert client.get("/api/model").json() == before
+
+
+def test_other_ratings_make_another_list(client: Any) -> None:
+    def listed(*ratings: dict[str, float]) -> list[int]:
+        asked = {"ratings": list(ratings), "n": 10}
+        rows = client.post("/api/fold-in", json=asked).json()["items"]
+        return [row["item"] for row in rows]
+
+    assert listed() != listed(*RATED)
+    assert 500 in [*listed(), *listed(RATED[1])]
+    assert 500 not in listed(*RATED)
+
+
+def test_somebody_new_may_ask_about_items(client: Any) -> None:
+    asked = {"ratings": RATED, "items": [502, 500]}
+    answer = client.post("/api/fold-in", json=asked).json()
+    assert [row["item"] for row in answer["items"]] == [502, 500]
+    assert answer["ordered_by"] == "as asked"
+
+
+# ---- other models ------------------------------------------------------------------------------
+
+
+def test_every_serious_model_can_be_served(ratings: Ratings) -> None:
+    for fitted in (RatingPredictor("fast").fit(ratings), OrdinalFactors(n_iter=3).fit(ratings)):
+        client = client_of(fitted)
+        answer = client.post("/api/fold-in", json={"ratings": RATED, "n": 3, "reasons": 2})
+        rows = answer.json()["items"]
+        assert len(rows) == 3
+        assert not {500, 503} & {row["item"] for row in rows}
+        assert all(sum(row["distribution"]) == pytest.approx(1, abs=1e-4) for row in rows)
+        assert client.post("/api/recommend", json={"user": 100, "n": 3}).status_code == 200
+
+
+def test_a_choice_model_has_lists_but_no_ratings(ratings: Ratings) -> None:
+    client = client_of(Popularity().fit(ratings))
+    assert client.get("/api/model").json()["can"] == {
+        "distributions": False, "recommend": True, "explain": False, "fold_in": True,
+    }  # fmt: skip
+    rows = client.post("/api/fold-in", json={"ratings": RATED, "n": 3}).json()["items"]
+    assert [row["distribution"] for row in rows] == [None] * 3
+    pairs = {"pairs": [{"user": 100, "item": 500}]}
+    assert client.post("/api/predict", json=pairs).json()["pairs"][0]["score"] is not None
+    refused = client.post("/api/explain", json={"user": 100, "item": 500})
+    assert (refused.status_code, refused.json()) == (
+        422, {"error": "a Popularity cannot explain its predictions"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (BiasModel(), "a BiasModel makes no lists: serve a recommender"),
+        (GlobalMean(), "a GlobalMean cannot take in new users"),
+        (Recommender(rating=GlobalMean()), "GlobalMean cannot take in new users"),
+    ],
+)
+def test_what_a_model_cannot_do_is_said(model: Any, text: str, ratings: Ratings) -> None:
+    client = client_of(model.fit(ratings))
+    assert not client.get("/api/model").json()["can"]["fold_in"]
+    refused = client.post("/api/fold-in", json={"ratings": RATED})
+    assert refused.status_code == 422
+    assert text in refused.json()["error"]
+    pairs = {"pairs": [{"user": 100, "item": 500}]}
+    assert client.post("/api/predict", json=pairs).json()["pairs"][0]["rating"] is not None
+
+
+def test_string_ids_and_fine_scales() -> None:
+    rng = np.random.default_rng(0)
+    users, items = np.nonzero(rng.random((20, 8)) < 0.7)
+    frame = pd.DataFrame(
+        {
+            "user": [f"u{k}" for k in users[:-1]] + ["visitor"],
+            "item": [f"tea {k}" for k in items],
+            "rating": rng.integers(0, 1001, users.size) / 10,
+        }
+    )
+    scale = Scale.binned(frame["rating"], bins=5)
+    client = client_of(Popularity().fit(Ratings.from_frame(frame, scale=scale)))
+    rated = [{"item": "tea 1", "rating": 33.3}]
+    rows = client.post("/api/fold-in", json={"ratings": rated}).json()["items"]
+    assert "tea 1" not in {row["item"] for row in rows}
+    assert client.get("/api/items", params={"q": "TEA 3"}).json()["items"][0]["title"] == "tea 3"
+    refused = client.post("/api/fold-in", json={"ratings": [{"item": "tea 1", "rating": 200}]})
+    assert "ratings[0].rating: 200 is not between" in refused.json()["error"]
+
+
+# ---- refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "text"),
+    [
+        ("fold-in", {"ratings": [{"item": 1, "rating": 3}]}, 404,
+         "item 1 is not in the model: look for it in /api/items?q="),
+        ("fold-in", {"ratings": [{"item": 500, "rating": 4.2}]}, 422,
+         "ratings[0].rating: 4.2 is not on the scale of the model, 1, 2, 3, 4, 5"),
+        ("fold-in", {"ratings": [{"item": 500, "rating": "good"}]}, 422,
+         "ratings[0].rating: input should be a valid number"),
+        ("fold-in", {"ratings": [{"item": "x", "rating": 3}]}, 422,
+         "item: the ids of this model look like 500"),
+        ("fold-in", {"ratings": RATED * 2}, 422, "duplicate"),
+        ("fold-in", {"ratings": RATED, "number": 3}, 422, "number: extra inputs"),
+        ("fold-in", {"ratings": [RATED[0]] * 501}, 422, "ratings: list should have at most 500"),
+        ("recommend", {"user": 100, "n": 0}, 422, "n: input should be greater than or equal to 1"),
+        ("recommend", {"user": 100, "n": 101}, 422, "n: input should be less than or equal to 100"),
+        ("recommend", {"user": "x" * 300}, 422, "user: string should have at most 200 characters"),
+        ("recommend", {"user": True}, 422, "user: input should be a valid integer"),
+        ("recommend", {}, 422, "user: field required"),
+        ("predict", {"pairs": []}, 422, "pairs: list should have at least 1 item"),
+        ("predict", {"pairs": [{"user": 100, "item": 500, "timestamp": "soon"}]}, 422,
+         "timestamp 'soon' is neither seconds since 1970 nor a date"),
+        ("explain", {"user": 100, "item": 1}, 404, "item 1 is not in the model"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(client: Any, path: str, body: Any, status: int, text: str) -> None:
+    answer = client.post(f"/api/{path}", json=body)
+    assert answer.status_code == status
+    assert text in answer.json()["error"]
+
+
+def test_other_hosts_and_other_pages_are_refused(client: Any) -> None:
+    for host in ("evil.example", "127.0.0.1.evil.example:8000", "evil@127.0.0.1", ""):
+        assert client.get("/api/model", headers={"host": host}).status_code == 421, host
+    for host in ("localhost:8000", "127.0.0.1"):
+        assert client.get("/api/model", headers={"host": host}).status_code == 200
+    other = {"origin": "http://evil.example"}
+    refused = client.post("/api/recommend", json={"user": 100}, headers=other)
+    assert refused.status_code == 403
+    own = {"origin": "http://127.0.0.1:8000"}
+    assert client.post("/api/recommend", json={"user": 100}, headers=own).status_code == 200
+
+
+def test_bodies_are_limited_and_must_be_json(client: Any) -> None:
+    large = b" " * (LARGEST_BODY + 1)
+    kind = {"content-type": "application/json"}
+    assert client.post("/api/predict", content=large, headers=kind).status_code == 413
+    parts = (large[:1000] for _ in range(LARGEST_BODY // 1000 + 2))  # without a Content-Length
+    assert client.post("/api/predict", content=parts, headers=kind).status_code == 413
+    assert client.post("/api/predict", content=b"{", headers=kind).status_code == 400
+    deep = b"[" * 100_000
+    assert client.post("/api/predict", content=deep, headers=kind).status_code == 400
+    half = json.dumps({"user": "\ud800"}).encode()
+    refused = client.post("/api/recommend", content=half, headers=kind)
+    assert refused.status_code == 422
+    form = client.post("/api/predict", content=b"pairs=1", headers={"content-type": "text/plain"})
+    assert (form.status_code, form.json()["error"]) == (
+        415, "the body must be json: send Content-Type: application/json",
+    )  # fmt: skip
+
+
+def test_what_is_not_there_is_said(client: Any) -> None:
+    assert client.get("/nowhere").json() == {"error": "there is nothing at /nowhere: see /docs"}
+    wrong = client.get("/api/predict")
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+    assert client.get("/redoc").status_code == 404
+
+
+# ---- pages -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/page.css", "/page.js", "/openapi.json"])
+def test_nothing_is_loaded_from_outside(client: Any, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    known = ("http://127.0.0.1:8000/", "http://www.w3.org/2000/svg")  # itself, and a name
+    text = answer.text
+    for address in known:
+        text = text.replace(address, "")
+    assert not re.search(r"//[^ ]|http:|https:|@import", text)
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_documentation_names_every_question(client: Any) -> None:
+    text = client.get("/docs").text
+    for path in client.get("/openapi.json").json()["paths"]:
+        assert path in text
+    assert "items[].reasons[].contribution" in text
