@@ -24,6 +24,7 @@ PAPERS = [
     "logistic-limits", "npsvor-epsilon", "npsvor-movielens", "npsvor-scaling", "npsvor-tables",
     "npsvor-tolerances", "orboost-artificial", "orboost-rounds", "orboost-tables", "per-user",
     "svor-grading", "svor-ohsumed", "svor-scaling", "svor-table1", "svor-table2",
+    "uncertainty-ml-1m",
 ]  # fmt: skip
 ARTIFICIAL = ["gpor-genes", "gpor-synthetic", "logistic-limits", "orboost-artificial"]
 BUNDLED = "per-user"

@@ -16,7 +16,7 @@ from ordrec.kernels.pearson import Pearson
 from ordrec.ordinal import GPOR, SVOREX, SVORIM, ORBoost, OrdinalLogistic
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import BiasModel, PerUserPredictor, make_model
-from ordrec.recommend.per_user.item_views import LowRankSource, MeanSource, source_of
+from ordrec.recommend.per_user.item_views import LowRankSource, MeanSource, filled_source
 
 STARS = Scale.regular(1, 5)
 
@@ -207,7 +207,7 @@ def test_a_users_ratings_do_not_move_what_they_are_predicted_from(ratings, featu
     row = ratings.rows_of_user(user)[1]
     levels = ratings.levels.copy()
     levels[row] = 4 if levels[row] < 2 else 0
-    sources = [source_of(features, "pearson", part) for part in
+    sources = [filled_source(features, Pearson().normalised(), part) for part in
                (ratings, ratings._replaced(levels=levels))]  # fmt: skip
     own = ratings.items[ratings.rows_of_user(user)].astype(np.int64)
     grams = [source.gram(user, own) for source in sources]
