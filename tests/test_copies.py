@@ -30,6 +30,7 @@ from ordrec.datasets import (
 )
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import (
+    Between,
     Candidates,
     Experiment,
     GlobalTime,
@@ -46,6 +47,7 @@ from ordrec.evaluation import (
     UserHoldOut,
     UserTime,
     evaluate,
+    tune_model,
 )
 from ordrec.features import (
     DocumentTfidf,
@@ -235,7 +237,8 @@ def public_objects(samples, folder) -> list[Any]:
         next(iter(HoldOut(0.2).split(RATINGS))), next(iter(StratifiedKFold(2).split(y))),
         evaluate(RATINGS, ["mean"], metrics=["mae"]), experiment, experiment.run(),
         RatingsProblem(RATINGS, HoldOut(0.2)), TableProblem(table), QueryProblem.from_letor(letor),
-        Candidates({"a": ordinal.PRank()}, "mae"),
+        Candidates({"a": ordinal.PRank()}, "mae"), Between(1, 10, log=True),
+        tune_model(RATINGS, "bias", {"user_damping": [1.0]}, split="holdout:0.2"),
         table, letor, load_ohsumed(samples / "ohsumed"), describe_dataset("ml-1m"),
         ProcessPredictor("fast"), SideEncoder(),
         SideEncoder().fit(pd.DataFrame({"age": [20, 30, 40, 45, 50, 61]})),

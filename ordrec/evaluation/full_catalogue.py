@@ -28,7 +28,7 @@ __all__ = [
     "scores_from_pairs",
 ]
 
-PAIRS_AT_ONCE = 50_000  # few enough for a model's intermediate results to stay in the cache
+PAIRS_AT_ONCE = 500_000  # neighbours of an item are looked for once in each call
 AUTO_PAIRS, AUTO_USERS = 1_000_000, 100
 
 

@@ -39,8 +39,8 @@ def noticing_constants(fit: Fit) -> Fit:
             if self.scaling_ is None:
                 advice = f'standardise the features (scale="standard"), or {advice}'
             warnings.warn(
-                f"{type(self).__name__} predicts one label for all training samples, so it has "
-                f"learnt nothing from the features: {advice}",
+                f"{type(self).__name__} predicts one label for all {len(np.asarray(y))} training "
+                f"samples, so it has learnt nothing from the features: {advice}",
                 UserWarning,
                 stacklevel=2,
             )

@@ -20,6 +20,7 @@ from sklearn.utils.validation import indexable
 
 from ordrec.kernels import Kernel, Precomputed, kernel_for
 from ordrec.ordinal.base import check_gram
+from ordrec.ordinal.labels import categories_of
 
 __all__ = ["METRICS", "WITH_GAMMA", "PipelineSearch", "Search", "Task", "errors_of"]
 
@@ -118,6 +119,9 @@ class PipelineSearch:
     """A search for each fold, in the features that the earlier steps make of its training part."""
 
     def __init__(self, pipeline: Pipeline, X: Any, y: Any, cv: Any, metrics: list[Any]):
+        last = clone(pipeline[-1])
+        if last.classes is None:
+            last.set_params(classes=categories_of(y))
         X, y = indexable(X, np.asarray(y))
         self.metrics = metrics
         self.folds = list(check_cv(cv, y, classifier=True).split(X, y))
@@ -127,7 +131,7 @@ class PipelineSearch:
             if len(pipeline.steps) > 1:
                 steps = clone(pipeline[:-1]).fit(_safe_indexing(X, train), y[train])
                 features = steps.transform(X)
-            self.searches.append(Search(pipeline[-1], features, y, [(train, test)], metrics))
+            self.searches.append(Search(last, features, y, [(train, test)], metrics))
 
     def tasks(self, settings: list[dict[str, Any]]) -> Iterator[Task]:
         """For each kernel and fold, the settings that share it."""

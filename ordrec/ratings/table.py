@@ -150,9 +150,8 @@ class Ratings:
         frame : DataFrame
             pandas, or any other with the Arrow or the interchange protocol (polars, pyarrow, ...).
         user, item, rating, timestamp : str
-            Column names. A column called "timestamp" may be absent. Users, items and ratings are
-            also found under other usual names, such as "user_id", "movieId" and "stars". Times
-            are seconds since 1970 or dates, also as texts such as "2020-12-31".
+            Column names. "timestamp" may be absent; the others are also found under usual names
+            such as "user_id" and "stars". Times are seconds since 1970 or (texts of) dates.
         scale : Scale or iterable of float, optional
             The declared rating values; inferred from the data when omitted. More than 60 of them
             (0..100, real numbers) are put into bins, with a warning; see `Scale.binned`.

@@ -185,7 +185,7 @@ def test_an_unknown_scale_is_refused() -> None:
 def test_a_constant_prediction_is_said_with_the_remedy() -> None:
     X, y = sample(700)  # more than are looked at first
     y = np.digitize(X[:, 0], [1.0, 1.3])
-    with pytest.warns(UserWarning, match=r'one label .*scale="standard".* or raise C$') as caught:
+    with pytest.warns(UserWarning, match=r'for all 700 .*scale="standard".* or raise C$') as caught:
         SVORIM(kernel="linear", C=1e-3, scale=None).fit(1e-3 * X, y)
     assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match=r"features: lower alpha$"):
