@@ -50,7 +50,9 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     models = {
         "SVM": CrossValidated(SVORIM(kernel="linear"), GRID, "mae", standardise=False),
         **{
-            f"{name}, {decision}": GPOR(kernel="linear", inference=inference, decision=decision)
+            f"{name}, {decision}": GPOR(
+                "linear", scale=None, inference=inference, decision=decision
+            )
             for name, inference in INFERENCES[: 1 if quick else None]
             for decision in ("mode", "median")
         },

@@ -40,7 +40,7 @@ from ordrec.report.html import FigureSection, TableSection
 NAME = "per-user"
 TITLE = "A rating predictor for each user, from the ratings of other users"
 SOURCE = "after Chu and Ghahramani 2005, section 6.3, and Wang et al. 2017, section V-E"
-TIME = "about ten minutes"
+TIME = "about twenty minutes"
 
 STEPS = [0.1, 0.3, 1.0, 3.0, 10.0]
 SOLVERS = {  # each with the grid that its setting is chosen from
@@ -183,7 +183,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     return (
         pooled(frame)
         .round(4)
-        .join(spread, rsuffix=" of users")
+        .join(spread.add_suffix(" of users"))
         .sort_index(level="n_train", sort_remaining=False)
         .reset_index()
     )

@@ -20,7 +20,7 @@ from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeClassifier
 
 from ordrec import ordinal
-from ordrec.cli.options import loaded
+from ordrec.cli.chosen_models import loaded
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.kernels import ARDGaussian, Gaussian, Linear, Polynomial
 from ordrec.ordinal import GPOR, NPSVOR, OPBE, SVORIM, SVORSLA, ORBoost, OrdinalLogistic

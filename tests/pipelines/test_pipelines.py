@@ -24,6 +24,7 @@ PAPERS = [
     "logistic-limits", "npsvor-epsilon", "npsvor-movielens", "npsvor-scaling", "npsvor-tables",
     "npsvor-tolerances", "orboost-artificial", "orboost-rounds", "orboost-tables", "per-user",
     "svor-grading", "svor-ohsumed", "svor-scaling", "svor-table1", "svor-table2",
+    "uncertainty-ml-1m",
 ]  # fmt: skip
 ARTIFICIAL = ["gpor-genes", "gpor-synthetic", "logistic-limits", "orboost-artificial"]
 BUNDLED = "per-user"
@@ -97,9 +98,22 @@ def test_experiments_on_invented_data(name: str, tmp_path: Path, monkeypatch) ->
 
 
 @pytest.mark.slow
-def test_models_of_users_beat_rounded_biases(tmp_path: Path, monkeypatch) -> None:
+def test_models_of_users_on_the_bundled_ratings(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.delenv("ORDREC_DATA", raising=False)
-    _, said = run(BUNDLED, tmp_path)
+    found, said = run(BUNDLED, tmp_path)
+    assert set(found.result["model"]) > {"biases, rounded", "own median", "gpor, mean"}
+    assert any("best gpor, mean" in line for line in said)
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", ["ml-100k", "eachmovie"])
+def test_models_of_users_beat_rounded_biases(name: str, real_data: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    reproduce(
+        BUNDLED, data=real_data, quick=True, out=tmp_path, echo=said.append,
+        ratings=str(real_data / name),
+    )  # fmt: skip
     assert any("20 ratings: 4 of 4 models beat rounded biases" in line for line in said)
 
 

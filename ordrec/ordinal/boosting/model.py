@@ -264,7 +264,7 @@ class ORBoost(_Boosted):
 
 
 class RankBoostAE(_Boosted):
-    """RankBoost with the thresholds of least absolute error (Lin & Li 2006).
+    """RankBoost with thresholds of least absolute error, or of fewest mistakes (Lin & Li 2006).
 
     The scores are boosted to order all pairs of samples of different rank; the thresholds
     are fitted to the scores. A round costs O(n), since the loss factorises over the ranks.
@@ -273,6 +273,9 @@ class RankBoostAE(_Boosted):
     ----------
     base, n_estimators, gamma, n_iter_no_change, validation_fraction :
         As in `ORBoost`.
+    criterion : {"absolute", "mistakes"}
+        What the thresholds minimise on the training samples: the absolute error (RankBoost-AE), or
+        the number of mistakes.
     probability, class_weight, classes, random_state :
         As in `ORBoost`.
     verbose : bool, optional
@@ -299,6 +302,7 @@ class RankBoostAE(_Boosted):
         n_estimators: int = 2000,
         gamma: float = 4.0,
         *,
+        criterion: str = "absolute",
         n_iter_no_change: int | None = None,
         validation_fraction: float = 0.1,
         probability: bool = False,
@@ -310,6 +314,7 @@ class RankBoostAE(_Boosted):
         self.base = base
         self.n_estimators = n_estimators
         self.gamma = gamma
+        self.criterion = criterion
         self.n_iter_no_change = n_iter_no_change
         self.validation_fraction = validation_fraction
         self.probability = probability
@@ -319,10 +324,13 @@ class RankBoostAE(_Boosted):
         self.verbose = verbose
 
     def _reach(self) -> Reach:
-        return "all"
+        if self.criterion not in ("absolute", "mistakes"):
+            raise ValueError(f'criterion must be "absolute" or "mistakes", got {self.criterion!r}')
+        return "all" if self.criterion == "absolute" else "adjacent"
 
     def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:
-        return PairLoss(part.ranks, part.n_ranks, weight)
+        mistakes = self.criterion == "mistakes"
+        return PairLoss(part.ranks, part.n_ranks, weight, mistakes=mistakes)
 
 
 @dataclass(frozen=True)

@@ -26,17 +26,24 @@ __all__ = ["PairLoss"]
 
 
 class PairLoss:
-    """The pairwise loss of one training set, which does not depend on thresholds."""
+    """The pairwise loss of one training set, which does not depend on thresholds.
 
-    def __init__(self, ranks: np.ndarray, n_ranks: int, weight: np.ndarray):
+    The thresholds have the least absolute error on the training samples, (4), or make the fewest
+    mistakes, as the paper says can be done as well.
+    """
+
+    def __init__(
+        self, ranks: np.ndarray, n_ranks: int, weight: np.ndarray, *, mistakes: bool = False
+    ):
         self.ranks = ranks
         self.n_ranks = n_ranks
         self.weight = weight
         self.log_weight = np.log(weight)
+        self.costs = 1.0 - np.eye(n_ranks) if mistakes else None
 
     def thresholds(self, H: np.ndarray) -> np.ndarray:
-        """Return the thresholds of least absolute error on the training samples, (4)."""
-        return best_thresholds(H, self.ranks, self.n_ranks, self.weight)
+        """Return the best thresholds on the training samples, (4)."""
+        return best_thresholds(H, self.ranks, self.n_ranks, self.weight, self.costs)
 
     def pulls(self, H: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Return p and q over a common factor, and the logarithm of the loss."""

@@ -16,6 +16,7 @@ __all__ = ["bias", "bias_bounds", "free_multipliers", "violation"]
 
 
 ROUNDING = 1e-6  # share of a multiplier's interval
+SMALLEST = 1e-13  # the same, where only the rounding of one operation is meant
 
 
 def bias_bounds(planes: Planes, z: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -28,8 +29,11 @@ def bias_bounds(planes: Planes, z: np.ndarray, F: np.ndarray) -> tuple[np.ndarra
 
 
 def violation(planes: Planes, z: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """Largest contradiction between two multipliers, in units of the margin; 0 is optimal."""
-    low, high = bias_bounds(planes, z, F)
+    """Largest contradiction between two multipliers, in units of the margin; 0 is optimal.
+
+    A multiplier of 1e-16 at the kink is zero: taken for more, it would contradict others.
+    """
+    low, high = bias_bounds(planes, _snapped(planes, z, SMALLEST), F)
     return np.maximum(low - high, 0.0)
 
 
@@ -44,7 +48,7 @@ def bias(planes: Planes, z: np.ndarray, F: np.ndarray) -> np.ndarray:
 
     A multiplier within rounding of its bound or of the kink counts as being there.
     """
-    z = _snapped(planes, z)
+    z = _snapped(planes, z, ROUNDING)
     free = free_multipliers(planes, z)
     count = free.sum(axis=0)
     total = np.where(free, planes.target(np.sign(z)) - F, 0.0).sum(axis=0)
@@ -54,8 +58,9 @@ def bias(planes: Planes, z: np.ndarray, F: np.ndarray) -> np.ndarray:
     return np.where(count > 0, total / np.maximum(count, 1), 0.5 * (low + high))
 
 
-def _snapped(planes: Planes, z: np.ndarray) -> np.ndarray:
-    rounding = ROUNDING * (planes.upper - planes.lower)
+def _snapped(planes: Planes, z: np.ndarray, share: float) -> np.ndarray:
+    """Multipliers that are this near to a bound or to the kink put there."""
+    rounding = share * (planes.upper - planes.lower)
     z = np.where(z - planes.lower < rounding, planes.lower, z)
     z = np.where(planes.upper - z < rounding, planes.upper, z)
     return np.where((planes.side == 0) & (np.abs(z) < rounding), 0.0, z)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["restore_per_user", "restored_solver", "state_of_per_user"]
 
 # parameters that files of version 0.1 do not have
-SINCE_02 = ("n_landmarks", "random_state", "scale", "class_weight")
+SINCE_02 = ("n_landmarks", "random_state", "scale", "class_weight", "verbose")
 SOLVERS = ("SVORIM", "SVOREX", "SVORSLA", "OrdinalLogistic")
 BYTES_PER_PAIR = 32.0  # of items: the moments of the Pearson kernel
 MOST_KERNEL_BYTES = float(1 << 30)  # from which on `ItemKernel` stores no pairs

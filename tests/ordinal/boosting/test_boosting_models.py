@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
 from types import SimpleNamespace
 
 import numpy as np
@@ -92,6 +93,25 @@ def test_rankboost_loss_is_that_of_all_pairs(ratings):
         model.ensemble_.staged_latent(X), model.ensemble_.log_losses[1:], strict=True
     ):
         assert np.exp(log_loss) == pytest.approx(naive_boosting.pair_loss(H, y, np.ones(40)))
+
+
+def test_rankboost_thresholds_make_the_fewest_mistakes_if_asked_to(ratings):
+    X, y = ratings[0][:60], ratings[1][:60]
+    absolute, fewest = (
+        RankBoostAE("stump", n_estimators=3, criterion=criterion).fit(X, y)
+        for criterion in ("absolute", "mistakes")
+    )
+    H = fewest.predict_latent(X)
+    np.testing.assert_allclose(H, absolute.predict_latent(X))  # the scores are the same
+    candidates = np.concatenate([[-np.inf], (np.unique(H)[1:] + np.unique(H)[:-1]) / 2, [np.inf]])
+    least = min(
+        np.mean(fewest.classes_[np.searchsorted(np.array(cuts), H, side="right")] != y)
+        for cuts in combinations_with_replacement(candidates, len(fewest.thresholds_))
+    )
+    assert np.mean(fewest.predict(X) != y) == pytest.approx(least)
+    assert np.mean(absolute.predict(X) != y) >= least
+    with pytest.raises(ValueError, match='criterion must be "absolute" or "mistakes"'):
+        RankBoostAE(criterion="squares").fit(X, y)
 
 
 @settings(max_examples=15)

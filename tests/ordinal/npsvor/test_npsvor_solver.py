@@ -163,6 +163,20 @@ def _unit(y):
     return planes_for(y, np.arange(3), np.full(25, 2.0), np.full(25, 2.0), 0.2)
 
 
+def test_a_multiplier_within_rounding_of_zero_is_zero():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(30, 2)), rng.integers(0, 3, size=30)
+    K = Gaussian(0.5)(X)
+    planes = planes_for(y, np.arange(3), np.full(30, 1.0), np.full(30, 1.0), 0.3)
+    gram = DenseGram(K)
+    eta = admm.natural_penalty(gram, planes)
+    z = active_set.solve(gram, planes, eta=eta, tol=1e-8, max_iter=5000).coef
+    at_kink = (z == 0) & (planes.side == 0)
+    assert at_kink.any()
+    nearly = np.where(at_kink, 2e-16, z)
+    np.testing.assert_allclose(violation(planes, nearly, K @ nearly), 0.0, atol=1e-8)
+
+
 def test_bias_comes_from_the_bounds_when_no_multiplier_is_free():
     # two samples at the cost bound: any b between the two bounds is optimal
     K, y = np.eye(2), np.array([0, 1])

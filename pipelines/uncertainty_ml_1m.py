@@ -28,9 +28,10 @@ import pandas as pd
 from ordrec.datasets import load_movielens
 from ordrec.evaluation.metrics import uncertainty
 from ordrec.experiments.published import beside_published
-from ordrec.experiments.runner import Reproduction, announce, data_folder, main, published_csv
+from ordrec.experiments.runner import Reproduction, data_folder, main, published_csv
 from ordrec.ordinal.conformal import Calibration
 from ordrec.ordinal.uncertainty import SPREADS, shortest_interval, spread
+from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend import OrdinalFactors
 from ordrec.report.html import TableSection
@@ -58,7 +59,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     ratings = frequent_items(load_movielens(data_folder(data, "ml-1m")))
     rows, findings = [], []
     for draw in range(trials or 1):
-        announce(draw, trials or 1, f"draw {draw}")
+        report(draw, trials or 1, f"draw {draw}")
         found, said = one_draw(ratings, draw, quick, jobs)
         rows += found
         findings += said
