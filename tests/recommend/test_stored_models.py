@@ -86,7 +86,10 @@ class Foreign:
     [
         (PersonalThresholds(Foreign()), r"a Foreign cannot be saved.*fit\(ratings, scores\)"),
         (PerUserPredictor(NPSVOR()), "NPSVOR models cannot be saved: use SVORIM"),
-        (PerUserPredictor(kernel=CoRating()), 'kernel=CoRating cannot be saved: use kernel="pooled'),
+        (
+            PerUserPredictor(kernel=CoRating()),
+            'kernel=CoRating cannot be saved: use kernel="pooled',
+        ),
         (PerUserPredictor(features=LowRankEM(2)), 'features=LowRankEM cannot .* features="mean"'),
     ],
 )
