@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ordrec.parallel import one_blas_thread, openmp_that_returns, worker_count
+from ordrec.parallel import forked, one_blas_thread, worker_count
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.factor_model import FactorModel, solve_rows
@@ -44,14 +44,15 @@ class ALSRanking(FactorModel):
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
         from implicit.cpu.als import AlternatingLeastSquares
 
-        with one_blas_thread(), openmp_that_returns():  # implicit runs its own threads
+        with one_blas_thread():  # implicit runs its own threads
             model = AlternatingLeastSquares(
                 factors=self.factors,
                 regularization=self.regularization,
                 alpha=self.alpha,
                 iterations=self.iterations,
                 random_state=self.random_state,
-                num_threads=worker_count(None),
+                # in a forked process, further ones would wait for ever
+                num_threads=1 if forked() else worker_count(None),
                 dtype=np.float64,
             )
             model.fit(sparse.csr_matrix(history), show_progress=False)
