@@ -51,8 +51,8 @@ MUTATIONS = [
     ),
     Mutation(
         "datasets/eachmovie.py",
-        ".to_numpy() >= min_weight]",
-        ".to_numpy() > min_weight]",
+        'frame["weight"] >= min_weight]',
+        'frame["weight"] > min_weight]',
         "datasets/test_eachmovie.py::test_original_votes_weights_and_times",
         "votes of exactly the least weight are left out",
     ),

@@ -185,9 +185,9 @@ MUTATIONS = [
         "a stranger's file is replaced unasked",
     ),
     Mutation(
-        "cli/options.py",
-        "return load(model) if max_memory is None else load(model, max_memory=max_memory)",
-        "return load(model)",
+        "cli/chosen_models.py",
+        "found = load(model) if max_memory is None else load(model, max_memory=max_memory)",
+        "found = load(model)",
         "test_cli_outputs.py::test_memory_for_models_is_bounded",
         "--max-memory is ignored",
     ),

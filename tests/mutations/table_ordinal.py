@@ -142,7 +142,7 @@ MUTATIONS = [
     ),
     Mutation(
         "ordinal/svor/interior.py",
-        "gap = max(gap, abs(balance[j]) / largest)",
+        "gap = max(gap, float(np.abs(balance).max() / pairs.cap.max()))",
         "gap = max(gap, 0.0)",
         "ordinal/svor/test_svor_solver.py::"
         "test_the_interior_point_is_far_while_multipliers_are_out_of_balance",

@@ -149,8 +149,8 @@ MUTATIONS = [
     ),
     Mutation(
         "recommend/top_n.py",
-        "best = np.lexsort((-expected, -value))[:n]",
-        'best = np.argsort(-value, kind="stable")[:n]',
+        "best = np.lexsort((-expected, -score))[:n]",
+        'best = np.argsort(-score, kind="stable")[:n]',
         "recommend/test_top_n.py::test_ties_are_ordered_by_the_expected_rating",
         "ties are not ordered by the expected rating",
     ),

