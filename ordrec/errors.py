@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 __all__ = [
     "ArgumentError",
     "DataError",
@@ -10,10 +13,20 @@ __all__ = [
     "OrdrecError",
     "StorageError",
     "WorkerLost",
+    "callers_level",
     "shortened",
 ]
 
+PACKAGE = str(Path(__file__).parent)
 LONGEST = 1000  # characters in a message, which may quote arbitrary input
+
+
+def callers_level() -> int:
+    """The ``stacklevel`` at which a warning names the line outside the package that led to it."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def shortened(text: str) -> str:

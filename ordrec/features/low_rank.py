@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ordrec.errors import callers_level
 from ordrec.features.em import LowRankFit, annealing_ranks, project_rows, weighted_low_rank
 from ordrec.features.observed import (
     feature_columns,
@@ -195,7 +196,7 @@ class LowRankEM(TransformerMixin, BaseEstimator):
                 f"the weighted error still fell by the fraction {fall:.1e} in step {fitted.n_iter} "
                 f"(tol={self.tol:g}): raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=callers_level(),
             )
         self.components_ = np.ascontiguousarray(fitted.right.T)
         self.singular_values_ = fitted.singular

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError, DataError, ModelFileError
+from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
 from ordrec.features.side_blocks import NumberBlock, WordBlock
 from ordrec.features.side_columns import (
     KINDS,
@@ -230,7 +230,7 @@ def side_encoders(
             warnings.warn(
                 f"no column of the {side} table can be used: {encoder.columns_}: declare their "
                 "kinds with side_kinds",
-                stacklevel=4,
+                stacklevel=callers_level(),
             )
     return encoders
 

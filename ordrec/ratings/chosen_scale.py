@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from ordrec.errors import callers_level
 from ordrec.ratings.columns import on_scale
 from ordrec.ratings.scale import Scale, refuse_stray, shown_values
 
@@ -68,6 +69,6 @@ def chosen_scale(
             f"into {scale.n_ranks} bins, whose means are {shown_values(scale.values)}. Models work "
             "on the bins and predict in the units of the ratings. To choose otherwise, pass "
             "scale=Scale.binned(ratings, bins=20), or cut points, bins=[25, 50, 75]",
-            stacklevel=4,
+            stacklevel=callers_level(),
         )
     return scale

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, callers_level
 
 __all__ = ["codes_of", "warn_of_other_type", "warn_of_twins"]
 
@@ -47,7 +47,7 @@ def warn_of_twins(ids: pd.Index, name: str) -> None:
         warnings.warn(
             f"column {name!r}: {twins[0]!r} and {str(twins[0])!r} are taken for two ids "
             f"({len(twins)} such cases): turn all ids into integers or all into strings",
-            stacklevel=3,
+            stacklevel=callers_level(),
         )
 
 
@@ -61,7 +61,7 @@ def warn_of_other_type(index: pd.Index, ids: Any, codes: np.ndarray) -> None:
         warnings.warn(
             f"none of the {len(asked)} ids is known: they are {given}s such as {_first(asked)!r}, "
             f"the known ones are {known}s such as {_first(index)!r}: convert them",
-            stacklevel=4,
+            stacklevel=callers_level(),
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from ordrec.errors import DataError
+from ordrec.errors import DataError, callers_level
 from ordrec.ratings.columns import as_pandas, plain, shown
 from ordrec.ratings.usual_names import is_usual_name
 
@@ -55,7 +55,7 @@ def side_table(
         warnings.warn(
             f"{kind}_table: only {found} of {len(ids)} {kind}s have a row, and {len(table)} rows "
             "are given: check its ids",
-            stacklevel=3,
+            stacklevel=callers_level(),
         )
     log.info(
         "%s_table: %d of %d %ss have a row; %d rows have an id without ratings and are left out",

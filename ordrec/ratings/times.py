@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import DataError
+from ordrec.errors import DataError, callers_level
 from ordrec.ratings.columns import as_numbers, shown
 
 __all__ = ["as_seconds", "in_seconds", "seconds_of"]
@@ -130,6 +130,6 @@ def in_seconds(times: np.ndarray, name: str = "timestamp") -> np.ndarray:
     warnings.warn(
         f"{name}: read as {UNITS[usual]} since 1970, such as {times[size > 0][0]:.0f}, and "
         "converted to seconds",
-        stacklevel=2,
+        stacklevel=callers_level(),
     )
     return times // 1000**usual

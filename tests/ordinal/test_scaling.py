@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -206,10 +205,12 @@ def test_a_warning_of_convergence_names_who_called_fit() -> None:
 @pytest.mark.realdata
 @pytest.mark.parametrize("estimator", [SVORIM(), SVOREX(), NPSVOR(), GPOR()], ids=repr)
 @pytest.mark.parametrize("name", ["automobile", "eucalyptus"])
-def test_defaults_beat_a_constant_on_tables_in_their_own_units(estimator: Any, name: str) -> None:
+def test_defaults_beat_a_constant_on_tables_in_their_own_units(
+    real_data: Path, estimator: Any, name: str
+) -> None:
     from ordrec.datasets import load_table
 
-    table = load_table(Path(os.environ.get("ORDREC_DATA", "")) / f"ordinal-survey/{name}.csv")
+    table = load_table(real_data / f"ordinal-survey/{name}.csv")
     train, test = table.split(0)
     model = quiet(clone(estimator), table.X[train], table.y[train])
     constant = np.abs(table.y[test] - np.median(table.y[train])).mean()

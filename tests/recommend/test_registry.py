@@ -1,4 +1,4 @@
-"""The registry of models: the README lists all of them."""
+"""The registry of models: the guide lists all of them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ordrec.errors import ArgumentError
 from ordrec.recommend import make_model, model_names
 from ordrec.recommend.registry import MODELS, storable_kinds
 
-README = Path(__file__).parent.parent.parent / "README.md"
+GUIDE = Path(__file__).parent.parent.parent / "GUIDE.md"
 
 
 def readme_columns() -> tuple[set[str], set[str]]:
-    """Classes and names in the README's table of rating models."""
-    table = re.search(r"\| model \| class \| name \|\n\|[-|]+\|\n((?:\|.*\n)+)", README.read_text())
+    """Classes and names in the guide's table of rating models."""
+    table = re.search(r"\| model \| class \| name \|\n\|[-|]+\|\n((?:\|.*\n)+)", GUIDE.read_text())
     assert table is not None
     cells = [line.strip("|\n").split("|") for line in table.group(1).splitlines()]
     columns = [
@@ -26,7 +26,7 @@ def readme_columns() -> tuple[set[str], set[str]]:
     return columns[0], columns[1]
 
 
-def test_the_readme_lists_every_model_and_every_stored_class() -> None:
+def test_the_guide_lists_every_model_and_every_stored_class() -> None:
     classes, names = readme_columns()
     own = {entry.name for entry in MODELS if entry.home.startswith("ordrec.")}
     assert set(model_names()) & own <= names

@@ -100,7 +100,7 @@ def test_ties_are_ordered_by_the_expected_rating() -> None:
     p = np.array([[0.3, 0.7, 0.0], [0.5, 0.0, 0.5], [0.3, 0.2, 0.5], [0.0, 1.0, 0.0]])
     listed = best_items(pd.Index(list("abcd")), p, scale, 3, Order("lower_quantile", None, 0.25))
     assert listed["item"].tolist() == ["d", "c", "b"]  # c, b and a have the value 1
-    assert listed["value"].tolist() == [2.0, 1.0, 1.0]
+    assert listed["score"].tolist() == [2.0, 1.0, 1.0]
     assert listed["expected"].tolist() == pytest.approx([2.0, 2.2, 2.0])
     top = best_items(pd.Index(list("abcd")), p, scale, 4, Order("p_at_least", 3.0, 0.25))
     assert top["item"].tolist() == ["c", "b", "d", "a"]

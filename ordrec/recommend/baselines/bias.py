@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, callers_level
 from ordrec.features.matrix import damped_biases
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
@@ -78,7 +78,7 @@ class BiasModel(IdMappedModel):
                 f"BiasModel: after {biases.n_iter} rounds the biases still moved by "
                 f"{biases.change:.2g} (tolerance {tol:.2g}): raise max_iter or the damping",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=callers_level(),
             )
         return self
 

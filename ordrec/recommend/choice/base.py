@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from ordrec.errors import callers_level
 from ordrec.persistence import take, take_rows
 from ordrec.ratings import Ratings
 from ordrec.recommend.all_lists import ListingModel
@@ -178,7 +179,7 @@ class ChoiceModel(ListingModel):
             warnings.warn(
                 f"{type(self).__name__}: {int((~known).sum())} of {known.size} ratings are of "
                 f"items that the model does not know, such as {missing!r}, and are left out",
-                stacklevel=2,
+                stacklevel=callers_level(),
             )
         shape = len(user_ids), len(self.item_ids_)
         given = sparse.csr_array((interest[known], (users[known], items[known])), shape=shape)

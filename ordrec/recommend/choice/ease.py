@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ordrec.errors import ArgumentError, DataError
+from ordrec.errors import ArgumentError, DataError, callers_level
 from ordrec.parallel import one_blas_thread, worker_count
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
@@ -148,7 +148,7 @@ class EASE(ChoiceModel):
             f"EASE: {kept.size} items take {COPIES * size * kept.size**2 / 1e9:.2g} GB, and "
             f"max_memory is {self.max_memory:g}: only the {limit} items with the most ratings "
             "get weights",
-            stacklevel=5,
+            stacklevel=callers_level(),
         )
         most = np.argsort(-self.item_counts_[kept], kind="stable")[:limit]
         return np.sort(kept[most])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 
+from ordrec.errors import callers_level
 from ordrec.ratings import Ratings
 from ordrec.recommend.factors.model import usual_rank
 from ordrec.recommend.predictor.pool import HELD_OUT
@@ -44,7 +45,7 @@ def chosen_preset(preset: str, ratings: Ratings, limit: float) -> str:
             f"RatingPredictor: {ratings.n_users} users x {ratings.n_items} items take "
             f'{gigabytes(wanted, ratings):.1f} GB as preset="{wanted}", and max_memory is '
             f'{limit:g}: fitted as preset="{fitting}"',
-            stacklevel=3,
+            stacklevel=callers_level(),
         )
     return fitting
 

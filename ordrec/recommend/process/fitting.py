@@ -22,6 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ordrec.errors import callers_level
 from ordrec.parallel import loop_threads
 from ordrec.recommend.process.conjugate_gradients import (
     inverse_diagonal,
@@ -226,6 +227,6 @@ def _coefficients(
             f"after {solved.n_iter} steps the residual is {solved.residual:.2g} of the ratings "
             f"(tolerance {TOLERANCE:g})",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=callers_level(),
         )
     return solved.x.astype(np.float64), solved.n_iter

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from ordrec.errors import DataError
+from ordrec.errors import DataError, callers_level
 from ordrec.features.matrix import damped_biases
 from ordrec.ratings import Ratings
 from ordrec.recommend.process.covariance import JointData
@@ -108,7 +108,7 @@ def within_memory(
     warnings.warn(
         f"ProcessPredictor: {size} take {needed:.1f} GB with both sides, and max_memory is "
         f'{limit:g}: fitted as preset="fast", which takes {less:.1f} GB',
-        stacklevel=4,
+        stacklevel=callers_level(),
     )
     return smaller
 

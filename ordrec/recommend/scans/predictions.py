@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError, StorageError
+from ordrec.errors import ArgumentError, StorageError, callers_level
 from ordrec.files import replace_file, see_folder
 from ordrec.parallel import Engine, run
 from ordrec.ratings import Ratings
@@ -137,7 +137,7 @@ def predict_scan(
         warnings.warn(
             f"{targets.items.size - n_pairs} of {targets.items.size} pairs belong to users who "
             f"are not in {scan.path}: they get no predictions",
-            stacklevel=2,
+            stacklevel=callers_level(),
         )
     folder.finish(n_pairs=n_pairs)
     return ScanPredictions(folder.path, n_pairs)
