@@ -138,3 +138,12 @@ def test_blocks_are_removed_and_progress_is_reported(scan, tmp_path):
 def test_times_are_refused_and_not_ignored(scan):
     with pytest.raises(ArgumentError, match="fit_scan does not use times"):
         fit_scan(OrdinalFactors(use_time=True), scan)
+
+
+def test_times_that_are_not_used_are_said(tmp_path):
+    dated = synthetic_ratings(30, 20, n_ratings=300, dated=True)
+    dated.to_partitions(tmp_path / "ratings")
+    model = OrdinalFactors(rank=2, pattern=0, n_iter=1)
+    with pytest.warns(UserWarning, match="does not use the times") as said:
+        fit_scan(model, Ratings.scan(tmp_path / "ratings"))
+    assert said[0].filename == __file__

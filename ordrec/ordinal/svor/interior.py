@@ -22,8 +22,8 @@ Equations here
     length = the largest t <= 1 that leaves alpha, cap - alpha, z, w, mu, v >= 0    (I8)
     gap = (primal - dual) / |primal|                                                (I9)
 
-(I5) and (I6) are Mehrotra's predictor and corrector, with the power 4 in place of his 3: there is
-less centring, and Gondzio's centrality correctors (I7) make up for it. They use the one factor of M
+(I5) and (I6) are Mehrotra's predictor and corrector, with the power 4 instead of 3: there is less
+centring, and Gondzio's centrality correctors (I7) make up for it. They use the one factor of M
 again and again, at O(n^2) each beside its O(n^3 / 3).
 
 The matrix K and the factor may be float32. Everything else is float64, f = K beta

@@ -17,7 +17,6 @@ from ordrec.ordinal.svor.feasible import restore_balance, snap
 from ordrec.ordinal.svor.gram import Gram, as_gram
 from ordrec.ordinal.svor.interior import Interior, cold_start, interior_point
 from ordrec.ordinal.svor.newton_system import Point
-from ordrec.ordinal.svor.objective import primal_and_dual
 from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
 from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
@@ -284,8 +283,20 @@ def _measure(
     bounds = bounds_of(pairs, alpha, mu, scores, ordered)
     thresholds = implied_thresholds(bounds)
     violation = max(0.0, float(np.max(bounds.low - bounds.up)))
-    primal, dual = primal_and_dual(pairs, alpha, beta, scores, thresholds)
+    primal, dual = _primal_and_dual(pairs, alpha, beta, scores, thresholds)
     return _Outcome(alpha, mu, beta, scores, thresholds, violation, primal, dual, n_iter)
+
+
+def _primal_and_dual(
+    pairs: Pairs, alpha: np.ndarray, beta: np.ndarray, f: np.ndarray, b: np.ndarray
+) -> tuple[float, float]:
+    """Half the squared norm of w plus the hinge losses, (5) or (20), and the dual, (11) or (24).
+
+    The dual is a lower bound of the primal at any balanced multipliers in their box.
+    """
+    half_norm = 0.5 * float(beta @ f)
+    loss = float(pairs.cap @ np.maximum(pairs.shortfall(f, b), 0.0))
+    return half_norm + loss, float(alpha.sum()) - half_norm
 
 
 def _beta(pairs: Pairs, alpha: np.ndarray, n: int) -> np.ndarray:

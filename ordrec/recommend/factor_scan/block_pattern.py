@@ -17,6 +17,7 @@ from ordrec.recommend.factors.row_priors import (
     DAMPING,
     POWER_STEPS,
     RatingPattern,
+    mean_and_scale,
     pattern_features,
 )
 
@@ -32,7 +33,7 @@ def block_pattern(
     size: int,
 ) -> tuple[RatingPattern, np.ndarray]:
     """The pattern, without its users, and the features of the items; those of users are saved."""
-    scales = [_mean_and_scale(np.log1p(n[n > 0])) for n in (user_counts, item_counts)]
+    scales = [mean_and_scale(np.log1p(n[n > 0])) for n in (user_counts, item_counts)]
     size = min(size, min(user_counts.size, item_counts.size) - 1)
     of_item = 1.0 / np.sqrt(item_counts + DAMPING)
     basis, values = _right_vectors(blocks, of_item, size)
@@ -87,7 +88,3 @@ def _ones(block: Block, n_items: int) -> sparse.csr_array:
 
 def _of_users(block: Block) -> np.ndarray:
     return 1.0 / np.sqrt(np.diff(block.ratings("user").start) + DAMPING)
-
-
-def _mean_and_scale(values: np.ndarray) -> tuple[float, float]:
-    return float(values.mean()), float(values.std())

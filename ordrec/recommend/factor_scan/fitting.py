@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError, DataError
+from ordrec.errors import ArgumentError, DataError, callers_level
 from ordrec.features.side_features import side_encoders
 from ordrec.files import make_folder
 from ordrec.parallel import Engine, loop_threads, run_all, worker_count
@@ -50,7 +51,8 @@ def fit_scan(
 
     Users are read in blocks; what all users say of each item is added up, so that memory grows
     with the number of items and not with that of ratings. The result is that of
-    ``model.fit(scan.collect())`` but for rounding and the drift of users (times are not used).
+    ``model.fit(scan.collect())`` but for rounding and the drift of users: times are not used, and a
+    warning says so.
 
     Parameters
     ----------
@@ -94,6 +96,12 @@ def fit_scan(
     model._check_parameters()
     if model.use_time is True:
         raise ArgumentError('use_time=True: fit_scan does not use times: use "auto" or False')
+    if scan.dated and model.use_time:
+        warnings.warn(
+            f"{scan.path}: fit_scan does not use the times of the ratings: pass use_time=False, or "
+            "fit to ratings in memory",
+            stacklevel=callers_level(),
+        )
     if folder is not None:
         make_folder(Path(folder))
     with tempfile.TemporaryDirectory(prefix="ordrec-blocks-", dir=folder) as place:

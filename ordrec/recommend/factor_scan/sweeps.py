@@ -9,7 +9,6 @@ processed side by side, on one machine or on several: the digits do not depend o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,11 +47,10 @@ from ordrec.recommend.factors.row_updates import (
     solve_rows,
     update_rows,
 )
-from ordrec.recommend.factors.rows import RowPosteriors
+from ordrec.recommend.factors.rows import PIECES, RowPosteriors
 
 __all__ = ["LaneSums", "ScanFit", "Visit", "visit_lane"]
 
-PIECES = 64  # of the items, for the threads
 MANY, LITTLE = (FEW + 1, ANY), (1, FEW)  # numbers of ratings of rows that are solved together
 
 
@@ -335,11 +333,16 @@ class ScanFit:
     def finish_sweep(self, lanes: list[LaneSums], threads: Executor) -> None:
         """Learn the users' prior, solve for the items and learn theirs."""
         for span in self._spans:
-            self._user_covariances[span] = sum_of(each.covariances[span] for each in lanes)
+            self._user_covariances[span] = np.sum(
+                [each.covariances[span] for each in lanes], axis=0
+            )
         if self._learns:
             self._prior = UserPrior.learnt(
-                self._FF, sum_of(each.FM for each in lanes), sum_of(each.MM for each in lanes),
-                sum_of(self._user_covariances.values()), self._n_sides[0], self._n_users,
+                self._FF,
+                np.sum([each.FM for each in lanes], axis=0),
+                np.sum([each.MM for each in lanes], axis=0),
+                np.sum(list(self._user_covariances.values()), axis=0),
+                self._n_sides[0], self._n_users,
             )  # fmt: skip
         self._solve_items(lanes, self._spans, threads)
         if self._learns:
@@ -383,9 +386,3 @@ class ScanFit:
             (self._prior.B, self._prior.S), (self._item_prior.B, self._item_prior.S),
             cold_users, cold_items,
         )  # fmt: skip
-
-
-def sum_of(arrays: Iterable[np.ndarray]) -> np.ndarray:
-    """The sum of arrays, one after the other."""
-    first, *others = arrays
-    return sum(others, first)

@@ -35,6 +35,7 @@ __all__ = [
     "RatingPattern",
     "RowPrior",
     "best_covariance",
+    "mean_and_scale",
     "pattern_features",
     "precision_of",
     "residual_squares",
@@ -286,7 +287,7 @@ class RatingPattern:
 
         counts = ratings.user_counts, ratings.item_counts
         size = min(size, min(ratings.n_users, ratings.n_items) - 1)
-        scales = [_mean_and_scale(np.log1p(n[n > 0])) for n in counts]
+        scales = [mean_and_scale(np.log1p(n[n > 0])) for n in counts]
         if size < 1:
             nothing = [np.zeros((n, 0), np.float32) for n in (ratings.n_items, ratings.n_users)]
             return cls(nothing[0], nothing[1], scales[0], scales[1])
@@ -377,5 +378,6 @@ def _gram(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return rows.T @ (weights[:, None] * rows)
 
 
-def _mean_and_scale(values: np.ndarray) -> tuple[float, float]:
+def mean_and_scale(values: np.ndarray) -> tuple[float, float]:
+    """Mean and standard deviation, as numbers for a model file."""
     return float(values.mean()), float(values.std())

@@ -10,7 +10,7 @@ import numpy as np
 
 from ordrec.persistence import take
 
-__all__ = ["GroupedRatings", "RowPosteriors", "packed_outer"]
+__all__ = ["PIECES", "GroupedRatings", "RowPosteriors", "packed_outer"]
 
 PIECES = 64  # into which the rows are cut for the threads
 PER_ROW = 60  # cost of solving a row's linear system, in ratings
