@@ -24,7 +24,8 @@ from ordrec.recommend.factor_scan.blocks import Block, write_blocks
 from ordrec.recommend.factor_scan.sweeps import LaneSums, ScanFit, Visit, visit_lane
 from ordrec.recommend.factors.direction import SAMPLE, TOLERANCE
 from ordrec.recommend.factors.history import RatingHistory
-from ordrec.recommend.factors.model import OrdinalFactors, usual_rank
+from ordrec.recommend.factors.model import OrdinalFactors
+from ordrec.recommend.factors.rows import usual_sizes
 from ordrec.recommend.lists import item_titles
 from ordrec.recommend.scans.held_out import HeldOut
 
@@ -149,8 +150,10 @@ class _Fit:
         if not self.blocks:
             raise DataError(f"{scan.path}: no ratings to learn from")
         self._report(1, "ratings read")
+        last, n_ratings = scan.scale.n_ranks - 1, int(item_counts.sum())
+        rank, pattern = usual_sizes(n_ratings, model.rank, model.pattern)
         model._pattern, item_features = block_pattern(
-            self.blocks, np.concatenate(counts), item_counts, model.pattern
+            self.blocks, np.concatenate(counts), item_counts, pattern
         )
         users = side_table(user_table, ids[0].append(ids[1:]), "user", "user")
         items = side_table(item_table, scan.item_ids, "item", "item")
@@ -161,13 +164,11 @@ class _Fit:
         model.scale_, model.item_ids_, model.user_ids_ = scan.scale, scan.item_ids, ids[0][:0]
         model._user_side, model._item_side = np.zeros((0, n_user_side)), item_side
         self._report(2, "pattern of who rated what")
-        last, n_ratings = scan.scale.n_ranks - 1, int(item_counts.sum())
         self.fits = [
             ScanFit(
                 name, reversed_from, self.blocks, level_counts, item_counts,
                 np.hstack([item_features, item_side]), FF, (n_user_side, item_side.shape[1]),
-                model.rank or usual_rank(n_ratings), model.random_state,
-                max(1, n_ratings // SAMPLE),
+                rank, model.random_state, max(1, n_ratings // SAMPLE),
             )
             for name, reversed_from in (("up", None), ("down", last))[: 1 + model.symmetric]
         ]  # fmt: skip

@@ -40,6 +40,7 @@ from ordrec.recommend.factors.row_priors import (
     residual_squares,
     ridge_of,
     starting_covariance,
+    without_own,
 )
 from ordrec.recommend.factors.row_updates import (
     add_rows,
@@ -106,14 +107,31 @@ class LaneSums:
 
 @dataclass(frozen=True)
 class UserPrior:
-    """The prior of users of whom only sums are held, see `row_priors`."""
+    """The prior of users of whom only sums are held, see `row_priors`.
+
+    Attributes
+    ----------
+    B, S : ndarray
+    inverse : ndarray or None
+        Of ``F'F + D``; None before anything is learnt.
+    """
 
     B: np.ndarray
     S: np.ndarray
+    inverse: np.ndarray | None = None
 
-    def pulls(self, features: np.ndarray) -> np.ndarray:
-        """P times the prior means."""
-        return (features @ (self.B @ precision_of(self.S))).astype(np.float32)
+    def of_users(
+        self, features: np.ndarray, mean: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What `update_rows` takes of the prior: pulls, sureness and precision."""
+        P = precision_of(self.S)
+        if self.inverse is None:
+            pulls = (features @ (self.B @ P)).astype(np.float32)
+            sureness = np.ones(len(features), np.float32)
+        else:
+            own = mean.astype(np.float64)
+            pulls, sureness = without_own(features, own, self.B, self.inverse, P)
+        return pulls, sureness, P.astype(np.float32)
 
     @classmethod
     def learnt(
@@ -127,9 +145,10 @@ class UserPrior:
     ) -> UserPrior:
         """The best prior for users of these sums, (1) and (2) of `row_priors`."""
         ridge = ridge_of(len(FF), n_side)
-        B = np.linalg.solve(FF + np.diag(ridge), FM)
+        inverse = np.linalg.inv(FF + np.diag(ridge))
+        B = inverse @ FM
         rest = residual_squares(FF, FM, MM, B)
-        return cls(B, best_covariance(rest, C, B, ridge, n_users))
+        return cls(B, best_covariance(rest, C, B, ridge, n_users), inverse)
 
 
 @dataclass(frozen=True)
@@ -196,15 +215,15 @@ def _visit(
     rows = block.rows(visit.name)
     by_user = block.ratings("user", visit.reversed_from)
     losses = np.append(sums.losses, _losses(by_user, rows, visit)) if visit.every else sums.losses
-    P, pulls = precision_of(visit.prior.S).astype(np.float32), visit.prior.pulls(features)
+    prior = visit.prior.of_users(features, rows.mean)
     pieces = by_user.pieces()
     covariances = dict(sums.covariances)
     for span in visit.solve_users:
-        found = np.zeros((len(pieces), *P.shape))
+        found = np.zeros((len(pieces), *visit.prior.S.shape))
 
         def update(k: int, span: tuple[int, int] = span, found: np.ndarray = found) -> None:
             update_rows(
-                *pieces[k], *span, *by_user.arrays, NO_DRIFT, *visit.items.arrays, pulls, P,
+                *pieces[k], *span, *by_user.arrays, NO_DRIFT, *visit.items.arrays, *prior,
                 visit.floor, *rows.arrays, found[k], ADDRESSES,
             )  # fmt: skip
 
@@ -367,8 +386,8 @@ class ScanFit:
 
             def solve(k: int, span: tuple[int, int] = span, found: np.ndarray = found) -> None:
                 solve_rows(  # type: ignore[call-arg]
-                    cuts[k], cuts[k + 1], *span, counts, *total.arrays, prior.pulls, P,
-                    *self._items.arrays, found[k], ADDRESSES,
+                    cuts[k], cuts[k + 1], *span, counts, *total.arrays, prior.pulls,
+                    prior.sureness, P, *self._items.arrays, found[k], ADDRESSES,
                 )  # fmt: skip
 
             list(threads.map(solve, range(PIECES)))

@@ -328,8 +328,8 @@ class Fit:
 
         def update(piece: int) -> None:
             update_rows(
-                *pieces[piece], *span, *ratings.arrays, drift, *others.arrays, prior.pulls, P,
-                floor, *rows.arrays, covariances[piece], ADDRESSES,
+                *pieces[piece], *span, *ratings.arrays, drift, *others.arrays, prior.pulls,
+                prior.sureness, P, floor, *rows.arrays, covariances[piece], ADDRESSES,
             )  # fmt: skip
 
         list(self._threads.map(update, range(len(pieces))))  # raises what the threads raise
@@ -374,6 +374,7 @@ class _Folding:
         self._mean = features @ B
         P = precision_of(self._S)
         self._P, self._pulls = P.astype(np.float32), (self._mean @ P).astype(np.float32)
+        self._sureness = np.ones(len(features), np.float32)
 
     def solve(
         self,
@@ -394,8 +395,8 @@ class _Folding:
         for step in range(FOLD_IN_STEPS):
             update_rows(
                 0, len(rows.mean), 1, ANY, *ratings.arrays, drift, *others.arrays, self._pulls,
-                self._P, 1.0 if step < BOUND_SWEEPS else FLOOR, *rows.arrays, covariances,
-                ADDRESSES,
+                self._sureness, self._P, 1.0 if step < BOUND_SWEEPS else FLOOR, *rows.arrays,
+                covariances, ADDRESSES,
             )  # fmt: skip
         return rows
 

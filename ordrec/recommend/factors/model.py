@@ -58,7 +58,7 @@ from ordrec.recommend.factors.direction import Direction, Fit, Task
 from ordrec.recommend.factors.history import RatingHistory
 from ordrec.recommend.factors.newcomers import Newcomers
 from ordrec.recommend.factors.row_priors import RatingPattern
-from ordrec.recommend.factors.rows import GroupedRatings
+from ordrec.recommend.factors.rows import GroupedRatings, usual_sizes
 from ordrec.recommend.factors.state import (
     checked_factor_parameters,
     factors_from_state,
@@ -69,10 +69,8 @@ from ordrec.recommend.lists import item_titles, with_new_titles
 from ordrec.recommend.recommender.choice_stage import ChoiceStage, RatingAnswers
 from ordrec.recommend.uncertainty.intervals import DistributionModel
 
-__all__ = ["OrdinalFactors", "usual_rank"]
+__all__ = ["OrdinalFactors"]
 
-RANK, LARGER_RANK = 32, 64
-MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger rank pays
 DATED_SWEEPS = 8
 UNDATED = 0.5  # about which share of the time the other sweeps take
 
@@ -91,9 +89,9 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
     rank : int, optional
         Number of factors. More factors cost time but not accuracy: useless ones shrink to 0. By
         default 32, or 64 for 200 thousand to 5 million ratings, where they help and are affordable.
-    pattern : int
+    pattern : int, optional
         Number of coordinates of the pattern of who rated what that the priors of users and
-        items depend on.
+        items depend on. By default 32, or 128 where the default rank is the larger one.
     n_iter : int
         Largest number of sweeps over users and items; fewer are done when they change little.
     symmetric : bool
@@ -145,7 +143,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
     """
 
     rank: int | None = None
-    pattern: int = 32
+    pattern: int | None = None
     n_iter: int = 30
     symmetric: bool = True
     use_time: bool | Literal["auto"] = "auto"
@@ -162,10 +160,10 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         times = self._times(ratings)
         self._remember(ratings)
         self._side = self._encoders(ratings)
-        self._pattern = RatingPattern.of(ratings, self.pattern)
+        rank, pattern = usual_sizes(ratings.n_ratings, self.rank, self.pattern)
+        self._pattern = RatingPattern.of(ratings, pattern)
         self._history = RatingHistory.of(ratings, times)
         task = self._task(ratings, times)
-        rank = self.rank or usual_rank(ratings.n_ratings)
         tasks = [task, task.reversed()] if self.symmetric else [task]
         fitted, dated, losses = [], [], []
         with loop_threads(worker_count(self.n_jobs)) as threads:
@@ -443,8 +441,3 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
     def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
         """Restore a model from the arrays and the metadata of a file."""
         return factors_from_state(cls, arrays, metadata)
-
-
-def usual_rank(n_ratings: int) -> int:
-    """Number of factors for this many ratings."""
-    return LARGER_RANK if MANY <= n_ratings <= TOO_MANY else RANK

@@ -1,12 +1,19 @@
 """Priors of the rows of `OrdinalFactors`, learnt from who rated what and from side data.
 
-With ``F`` the features of the rows that have ratings, ``M`` the means and ``C`` the sum of the
-covariances of their posteriors, the best parameters of the prior ``N(B' f, S)`` are
+With ``F`` the features of the rows that have ratings, ``M`` the means of their posteriors and
+``C`` a sum of their covariances (4), the best parameters of the prior ``N(B' f, S)`` are
 
 (1) ``B = (F'F + D)^-1 F'M``, where D is diagonal: 0 for the constant feature, and
 (2) ``S = ((M - FB)'(M - FB) + C + B'DB + PRIOR_ROWS PRIOR_VARIANCE I) / (n + PRIOR_ROWS)``,
 
 as if B had the prior ``N(0, S D^-1)`` and there were a few more rows, of a small variance.
+
+A row u must not be drawn to where its own ratings have put B, or a prior with many features would
+seem surer than it is. Integrating over B, given the other rows, the prior of u is
+
+(3) ``N((B' f_u - l_u m_u) / (1 - l_u), S / (1 - l_u))`` with the leverage ``l_u = f_u' (F'F + D)^-1
+    f_u``: the regression without u, and its uncertainty. In (2), likewise,
+(4) ``C = sum_u (1 - l_u) Cov_u``.
 
 Rows without ratings do not have the features of the pattern: at zero ratings their coefficients
 predict worse than nothing. `ColdPrior` is a regression on side columns alone.
@@ -41,6 +48,7 @@ __all__ = [
     "residual_squares",
     "ridge_of",
     "starting_covariance",
+    "without_own",
 ]
 
 PATTERN_RIDGE = 20.0
@@ -71,8 +79,10 @@ class RowPrior:
 
     Attributes
     ----------
+    pulls, sureness : ndarray
+        ``(1 - l) P`` times the prior means of all rows, and ``1 - l``, see (3).
     covariances : dict
-        Sums of the posterior covariances of rows, by how many ratings these have.
+        Sums (4) of the posterior covariances of rows, by how many ratings these have.
     """
 
     def __init__(
@@ -86,30 +96,41 @@ class RowPrior:
         self._features, self._seen = features, seen
         F = features[seen]
         self._ridge = ridge_of(F.shape[1], n_side)
-        self._system = F.T @ F + np.diag(self._ridge)
+        self._inverse = np.linalg.inv(F.T @ F + np.diag(self._ridge))
         self.B = np.zeros((F.shape[1], mean.size))
         self.B[0] = mean
         self.covariances: dict[tuple[int, int], np.ndarray] = {}
-        self._set(S)
+        self.S, self.P = S, precision_of(S)
+        self.pulls = (features @ (self.B @ self.P)).astype(np.float32)
+        self.sureness = np.ones(len(features), np.float32)
 
     def copy(self) -> RowPrior:
         """A prior that learns by itself from here on."""
         prior = copy.copy(self)
         prior.covariances = dict(self.covariances)
+        prior.pulls, prior.sureness = self.pulls.copy(), self.sureness.copy()
         return prior
-
-    def _set(self, S: np.ndarray) -> None:
-        self.S = S
-        self.P = precision_of(S)
-        self.pulls = (self._features @ (self.B @ self.P)).astype(np.float32)
 
     def learn(self, mean: np.ndarray) -> None:
         """Set B and S to their best values for rows of these means and the latest covariances."""
         F, M = self._features[self._seen], mean[self._seen].astype(np.float64)
-        self.B = np.linalg.solve(self._system, F.T @ M)  # (1)
+        self.B = self._inverse @ (F.T @ M)  # (1)
         rest = M - F @ self.B
         C = np.sum(list(self.covariances.values()), axis=0)
-        self._set(best_covariance(rest.T @ rest, C, self.B, self._ridge, len(M)))
+        self.S = best_covariance(rest.T @ rest, C, self.B, self._ridge, len(M))
+        self.P = precision_of(self.S)
+        self.pulls[self._seen], self.sureness[self._seen] = without_own(
+            F, M, self.B, self._inverse, self.P
+        )
+
+
+def without_own(
+    F: np.ndarray, M: np.ndarray, B: np.ndarray, inverse: np.ndarray, P: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pulls and sureness (3) of rows that B was learnt from; ``inverse`` is of ``F'F + D``."""
+    leverage = np.einsum("nf,nf->n", F @ inverse, F)
+    pulls = (F @ B - leverage[:, None] * M) @ P
+    return pulls.astype(np.float32), (1.0 - leverage).astype(np.float32)
 
 
 def ridge_of(n_features: int, n_side: int) -> np.ndarray:

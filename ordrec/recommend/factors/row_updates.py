@@ -10,7 +10,8 @@ here       notation of the equations      shape
 mean       E[x], factors then steps       (n_rows, rank + n_steps)
 moments    E[p p'], lower triangle        (n_rows, rank (rank + 1) / 2), row by row
 variances  variances of the steps         (n_rows, n_steps)
-pulls      P times the prior mean         as mean
+pulls      (1 - l) P times prior mean     as mean
+sureness   1 - l of `row_priors`          (n_rows,)
 P          prior precision                square
 =========  =============================  ==================================================
 
@@ -48,6 +49,7 @@ def update_rows(
     their_moments: np.ndarray,
     their_variances: np.ndarray,
     pulls: np.ndarray,
+    sureness: np.ndarray,
     P: np.ndarray,
     floor: float,
     mean: np.ndarray,
@@ -60,7 +62,7 @@ def update_rows(
 
     ``drift`` has the mean and variance of each rating's drift, or no rows where there is none;
     ``shares`` has how much each rating counts, or nothing where all count as one. The posterior
-    covariances are added to ``covariances``.
+    covariances, times ``sureness``, are added to ``covariances``.
     """
     n_steps = variances.shape[1]
     rank = mean.shape[1] - n_steps
@@ -81,7 +83,7 @@ def update_rows(
             g, stepped, crossed, gathered,
         )  # fmt: skip
         _solve(
-            A, g, stepped, crossed, gathered, pulls[row], P, mean[row], moments[row],
+            A, g, stepped, crossed, gathered, pulls[row], sureness[row], P, mean[row], moments[row],
             variances[row], covariances, addresses,
         )  # fmt: skip
 
@@ -130,6 +132,7 @@ def solve_rows(
     crossed: np.ndarray,
     gathered: np.ndarray,
     pulls: np.ndarray,
+    sureness: np.ndarray,
     P: np.ndarray,
     mean: np.ndarray,
     moments: np.ndarray,
@@ -142,8 +145,8 @@ def solve_rows(
     for row in range(first, stop):
         if least <= counts[row] <= most:
             _solve(
-                A, g[row], stepped[row], crossed[row], gathered[row], pulls[row], P, mean[row],
-                moments[row], variances[row], covariances, addresses,
+                A, g[row], stepped[row], crossed[row], gathered[row], pulls[row], sureness[row], P,
+                mean[row], moments[row], variances[row], covariances, addresses,
             )  # fmt: skip
 
 
@@ -343,6 +346,7 @@ def _solve(
     crossed: np.ndarray,
     gathered: np.ndarray,
     pull: np.ndarray,
+    sureness: np.float32,
     P: np.ndarray,
     mean: np.ndarray,
     moments: np.ndarray,
@@ -355,7 +359,7 @@ def _solve(
     for x in range(g.size):
         g[x] += pull[x]
         for y in range(g.size):
-            A[x, y] = P[x, y]
+            A[x, y] = sureness * P[x, y]
     at = 0
     for x in range(rank):
         for k in range(stepped.size):
@@ -367,7 +371,7 @@ def _solve(
         A[rank + k, rank + k] += stepped[k]
     factorise(A, addresses)
     invert_factorised(A, addresses)
-    _write(A, g, rank, mean, moments, variances, covariances)
+    _write(A, g, rank, sureness, mean, moments, variances, covariances)
 
 
 @fast
@@ -375,6 +379,7 @@ def _write(
     covariance: np.ndarray,
     g: np.ndarray,
     rank: int,
+    sureness: np.float32,
     mean: np.ndarray,
     moments: np.ndarray,
     variances: np.ndarray,
@@ -385,7 +390,7 @@ def _write(
         total = np.float32(0.0)
         for y in range(g.size):
             total += covariance[x, y] * g[y]
-            covariances[x, y] += covariance[x, y]
+            covariances[x, y] += sureness * covariance[x, y]
         mean[x] = total
     at = 0
     for x in range(rank):

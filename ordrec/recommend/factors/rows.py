@@ -10,8 +10,10 @@ import numpy as np
 
 from ordrec.persistence import take
 
-__all__ = ["PIECES", "GroupedRatings", "RowPosteriors", "packed_outer"]
+__all__ = ["PIECES", "GroupedRatings", "RowPosteriors", "packed_outer", "usual_sizes"]
 
+SMALLER, LARGER = (32, 32), (64, 128)  # usual rank and pattern
+MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger ones pay
 PIECES = 64  # into which the rows are cut for the threads
 PER_ROW = 60  # cost of solving a row's linear system, in ratings
 
@@ -147,3 +149,17 @@ class GroupedRatings:
         work = self.start + PER_ROW * np.arange(n_rows + 1)
         cuts = np.unique(np.searchsorted(work, np.linspace(0, work[-1], PIECES + 1)))
         return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+
+
+def usual_sizes(
+    n_ratings: int, rank: int | None = None, pattern: int | None = None
+) -> tuple[int, int]:
+    """Numbers of factors and of coordinates of the pattern: these, or the usual ones.
+
+    Examples
+    --------
+    >>> usual_sizes(100_000), usual_sizes(1_000_000), usual_sizes(1_000_000, rank=8)
+    ((32, 32), (64, 128), (8, 128))
+    """
+    usual = LARGER if MANY <= n_ratings <= TOO_MANY else SMALLER
+    return usual[0] if rank is None else rank, usual[1] if pattern is None else pattern

@@ -52,9 +52,10 @@ def checked_factor_parameters(
     Files of version 0.1 lack some.
     """
     kinds: dict[str, tuple[type, ...]] = {
-        "rank": (int, type(None)), "pattern": (int,), "n_iter": (int,), "symmetric": (bool,),
-        "use_time": (bool, str), "use_side": (bool, str), "side_kinds": (dict, type(None)),
-        "decision": (str,), "n_jobs": (int, type(None)), "random_state": (int,),
+        "rank": (int, type(None)), "pattern": (int, type(None)), "n_iter": (int,),
+        "symmetric": (bool,), "use_time": (bool, str), "use_side": (bool, str),
+        "side_kinds": (dict, type(None)), "decision": (str,), "n_jobs": (int, type(None)),
+        "random_state": (int,),
     }  # fmt: skip
     checked = dict(defaults)
     for name, value in parameters.items():

@@ -10,7 +10,7 @@ import warnings
 
 from ordrec.errors import callers_level
 from ordrec.ratings import Ratings
-from ordrec.recommend.factors.model import usual_rank
+from ordrec.recommend.factors.rows import usual_sizes
 from ordrec.recommend.predictor.pool import HELD_OUT
 from ordrec.recommend.process_model.preparation import Preparation, memory_parts
 from ordrec.recommend.process_model.side_features import SideFeatures
@@ -20,7 +20,8 @@ __all__ = ["chosen_preset", "gigabytes"]
 FULL_RATINGS = 300_000  # up to which "full" takes a minute or two
 SMALLER = {"full": "fast", "fast": "large"}
 POSTERIORS = 4.8  # sets of posteriors of all rows while the factors are fitted, both ways
-ROW_BYTES = 6_400  # of a user or an item beside them: features, priors, temporary ones
+ROW_BYTES = 5_400  # of a user or an item beside them: priors, temporary ones
+FEATURE_BYTES = 32  # of one of their features, with copies
 RATING_BYTES = 30  # of a rating, for the factors
 PROBE_BYTES = 500  # of a rating, for the vectors of conjugate gradients
 
@@ -67,7 +68,9 @@ def gigabytes(preset: str, ratings: Ratings) -> float:
 
 
 def _gigabytes_of_factors(ratings: Ratings) -> float:
-    rank, n_steps = usual_rank(ratings.n_ratings), ratings.scale.n_ranks - 1
+    (rank, pattern), n_steps = usual_sizes(ratings.n_ratings), ratings.scale.n_ranks - 1
     posterior = 4.0 * (rank * (rank + 1) / 2 + rank + 2 * n_steps)  # as `RowPosteriors` has it
-    rows = (ratings.n_users + ratings.n_items) * (POSTERIORS * posterior + ROW_BYTES)
+    rows = (ratings.n_users + ratings.n_items) * (
+        POSTERIORS * posterior + ROW_BYTES + FEATURE_BYTES * pattern
+    )
     return (rows + RATING_BYTES * ratings.n_ratings) / 1e9

@@ -13,7 +13,7 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import evaluate
 from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import make_model
-from ordrec.recommend.factors import model as model_module
+from ordrec.recommend.factors import rows as rows_module
 from ordrec.recommend.factors.model import OrdinalFactors
 from ordrec.recommend.protocols import FoldInModel, ProbabilityModel
 
@@ -177,12 +177,18 @@ def test_sweeps_end_when_they_change_little(ratings, model):
 
 
 def test_more_ratings_get_more_factors(ratings, monkeypatch):
-    assert OrdinalFactors(n_iter=1).fit(ratings).item_factors_.shape[1] == 32
-    monkeypatch.setattr(model_module, "MANY", 2500)
-    assert OrdinalFactors(n_iter=1).fit(ratings).item_factors_.shape[1] == 64
-    assert OrdinalFactors(rank=3, n_iter=1).fit(ratings).item_factors_.shape[1] == 3
-    monkeypatch.setattr(model_module, "TOO_MANY", 2499)
-    assert OrdinalFactors(n_iter=1).fit(ratings).item_factors_.shape[1] == 32
+    def sizes(**parameters):
+        model = OrdinalFactors(n_iter=1, **parameters).fit(ratings)
+        return model.item_factors_.shape[1], model._pattern.of_items.shape[1]
+
+    most = min(ratings.n_users, ratings.n_items) - 1
+    assert sizes() == (32, min(32, most))
+    monkeypatch.setattr(rows_module, "MANY", 2500)
+    assert sizes() == (64, min(128, most))
+    assert sizes(rank=3, pattern=5) == (3, 5)
+    assert sizes(pattern=0) == (64, 0)
+    monkeypatch.setattr(rows_module, "TOO_MANY", 2499)
+    assert sizes() == (32, min(32, most))
 
 
 # ---- the same digits -----------------------------------------------------------------------------

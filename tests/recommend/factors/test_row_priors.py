@@ -81,12 +81,28 @@ def test_coefficients_solve_the_ridge_regression_of_seen_rows(rows):
     np.testing.assert_array_equal(elsewhere.B, prior.B)  # unseen rows do not count
 
 
-def test_pulls_are_precision_times_prior_mean(rows):
-    features = rows[0]
+def test_a_row_has_the_prior_of_a_regression_without_it(rows):
+    """(3): mean and covariance are those of the posterior of B given all other rows."""
+    features, seen, means, _ = rows
     prior = learnt(*rows)
     np.testing.assert_allclose(prior.P @ prior.S, np.eye(WIDTH), atol=1e-9)
     np.testing.assert_array_equal(prior.P, prior.P.T)
-    np.testing.assert_allclose(prior.pulls, features @ prior.B @ prior.P, rtol=1e-5, atol=1e-4)
+    for row in np.flatnonzero(seen):
+        others = seen & (np.arange(40) != row)
+        F, f = features[others], features[row]
+        inverse = np.linalg.inv(F.T @ F + np.diag(RIDGE))
+        mean, inflated = f @ inverse @ F.T @ means[others], 1 + f @ inverse @ f
+        assert prior.sureness[row] == pytest.approx(1 / inflated, rel=1e-5)
+        expected = mean @ prior.P / inflated
+        np.testing.assert_allclose(prior.pulls[row], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_copy_of_a_prior_learns_by_itself(rows):
+    prior = learnt(*rows)
+    pulls, sureness = prior.pulls.copy(), prior.sureness.copy()
+    prior.copy().learn(np.ones((40, WIDTH), np.float32))
+    np.testing.assert_array_equal(prior.pulls, pulls)
+    np.testing.assert_array_equal(prior.sureness, sureness)
 
 
 def test_before_learning_all_rows_have_the_starting_mean(rows):

@@ -40,6 +40,7 @@ class Problem(NamedTuple):
     ratings: GroupedRatings
     drift: np.ndarray
     prior: np.ndarray
+    sureness: np.ndarray
     P: np.ndarray
     n_steps: int
 
@@ -51,6 +52,12 @@ class Problem(NamedTuple):
             for a in at
         ]
 
+    @property
+    def of_prior(self) -> tuple[np.ndarray, ...]:
+        """Pulls, sureness and precision, as the compiled loop takes them."""
+        pulls = self.sureness[:, None] * (self.prior @ self.P)
+        return tuple(each.astype(np.float32) for each in (pulls, self.sureness, self.P))
+
     def update(self, floor: float) -> tuple[RowPosteriors, np.ndarray]:
         """What the compiled loop makes of all rows, and the sum of their covariances."""
         width = self.prior.shape[1]
@@ -58,7 +65,7 @@ class Problem(NamedTuple):
         update_rows(
             0, len(self.rows), 1, ANY, *self.ratings.arrays, self.drift,
             *posteriors(self.others, self.n_steps).arrays,
-            (self.prior @ self.P).astype(np.float32), self.P.astype(np.float32), floor,
+            *self.of_prior, floor,
             *rows.arrays, covariances, ADDRESSES,
         )  # fmt: skip
         return rows, covariances
@@ -92,8 +99,8 @@ def problem(seed: int, rank: int, n_steps: int, spread: float, dated: bool) -> P
     if dated:
         drift = np.column_stack([rng.normal(size=here.size), rng.uniform(0, 1, here.size)])
     P = np.linalg.inv(covariance_of(rng, width, 1.0))
-    prior = rng.normal(size=(4, width))
-    return Problem(rows, others, ratings, drift.astype(np.float32), prior, P, n_steps)
+    prior, sureness = rng.normal(size=(4, width)), rng.uniform(0.3, 1.0, 4)
+    return Problem(rows, others, ratings, drift.astype(np.float32), prior, sureness, P, n_steps)
 
 
 # ---- updates of rows -----------------------------------------------------------------------------
@@ -109,9 +116,9 @@ def test_rows_are_those_of_the_dense_twin(kind, floor):
         if not ratings:
             continue
         wanted = naive_factors.updated(
-            row, ratings, case.prior[number], case.P, floor, case.n_steps
+            row, ratings, case.prior[number], case.sureness[number] * case.P, floor, case.n_steps
         )
-        total += wanted.covariance
+        total += case.sureness[number] * wanted.covariance
         expected = posteriors([wanted], case.n_steps)
         for found, want in zip(rows.arrays, expected.arrays, strict=True):
             np.testing.assert_allclose(found[number], want[0], **SINGLE)
@@ -150,7 +157,7 @@ def test_rows_without_ratings_and_outside_the_range_are_left_alone(kind):
     update_rows(
         1, 2, 1, ANY, *case.ratings.arrays, case.drift,
         *posteriors(case.others, case.n_steps).arrays,
-        (case.prior @ case.P).astype(np.float32), case.P.astype(np.float32), 0.5,
+        *case.of_prior, 0.5,
         *part.arrays, covariances, ADDRESSES,
     )  # fmt: skip
     for old, new, one in zip(before.arrays, after.arrays, part.arrays, strict=True):
@@ -165,11 +172,10 @@ def test_without_variance_updates_end_at_the_mode_of_the_posterior(floor):
     """Where the log-posterior has no slope, by finite differences."""
     case = problem(seed=5, rank=3, n_steps=4, spread=0.0, dated=False)
     width = case.prior.shape[1]
-    P, pulls = case.P.astype(np.float32), (case.prior @ case.P).astype(np.float32)
     others, rows = posteriors(case.others, 4), posteriors(case.rows, 4)
     for _ in range(60):
         update_rows(
-            0, 4, 1, ANY, *case.ratings.arrays, NO_DRIFT, *others.arrays, pulls, P, floor,
+            0, 4, 1, ANY, *case.ratings.arrays, NO_DRIFT, *others.arrays, *case.of_prior, floor,
             *rows.arrays, np.zeros((width, width)), ADDRESSES,
         )  # fmt: skip
         # the row is known exactly too: its second moments are those of its mean
@@ -177,9 +183,12 @@ def test_without_variance_updates_end_at_the_mode_of_the_posterior(floor):
     for number in range(3):
         ratings = case.of_row(number)
 
-        def log_posterior(x, ratings=ratings, prior=case.prior[number]):
+        P = case.sureness[number] * case.P
+
+        def log_posterior(x, ratings=ratings, prior=case.prior[number], P_of_row=P):
             rest = x - prior
-            return naive_factors.log_likelihood(x, ratings, 4) - rest @ case.P @ rest / 2
+            own = P_of_row @ rest
+            return naive_factors.log_likelihood(x, ratings, 4) - rest @ own / 2
 
         mode = rows.mean[number].astype(np.float64)
         slope = approx_fprime(mode, log_posterior, 1e-6)
@@ -204,7 +213,8 @@ def test_one_rating_on_two_ranks_weighs_what_the_quadratic_says(m, v, onward, fl
     nobody = posteriors([Row(np.zeros(2), np.zeros((2, 2)))], 1)
     update_rows(
         0, 1, 1, ANY, *ratings.arrays, NO_DRIFT, *nobody.arrays, np.zeros((1, 2), np.float32),
-        np.eye(2, dtype=np.float32), floor, *rows.arrays, covariances, ADDRESSES,
+        np.ones(1, np.float32), np.eye(2, dtype=np.float32), floor, *rows.arrays,
+        covariances, ADDRESSES,
     )  # fmt: skip
     w, h = naive_factors.quadratic(m, v, onward, floor)
     assert 1 / covariances[1, 1] - 1 == pytest.approx(w, rel=1e-4, abs=1e-6)
