@@ -37,7 +37,8 @@ class ExperimentResult(TidyResult):
     failures : DataFrame
         ``data model split fold seed error`` of the cells that raised.
     manifest : dict
-        Versions, command, models, checksums of the data, seeds.
+        Versions, command, models, checksums of the data, seeds, and the commits that the cells
+        were computed at (several where a run continued an earlier one).
     """
 
     frame: pd.DataFrame
@@ -64,6 +65,7 @@ class ExperimentResult(TidyResult):
                 manifest[name] = manifest[name] | other.manifest[name]
             for name in ("cells", "cells_from_store"):
                 manifest[name] += other.manifest[name]
+            manifest["commits"] = sorted({*manifest["commits"], *other.manifest["commits"]})
         return cls(
             pd.concat([result.frame for result in results], ignore_index=True),
             pd.concat([result.failures for result in results], ignore_index=True),
