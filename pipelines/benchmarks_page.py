@@ -10,7 +10,7 @@ The page is written by hand but for blocks between two lines,
 which hold the table of the results kept in ``pipelines/results/NAME`` (see ``keep_results.py``) and
 a line with the command, the number of trials and the commit. A block that begins with ``earlier:
 NAME`` has a table from before results were kept; it becomes such a block as soon as there are
-results of this name. With ``--check`` nothing is written, and the exit code is 1 if the page
+results of this name. Published numbers come from ``pipelines/published``. With ``--check`` nothing is written, and the exit code is 1 if the page
 differs from what would be written.
 """
 
@@ -57,7 +57,9 @@ def filled(page: str, results: Mapping[str, Kept]) -> str:
             raise ArgumentError(f"no table is called {name!r}: there are {', '.join(TABLES)}")
         if name in results:
             return f"<!-- table: {name} -->\n{shown(name, results[name])}\n<!-- end -->"
-        return found[0] if found["kind"] == "earlier" else f"<!-- table: {name} -->\n<!-- end -->"
+        if found["kind"] == "earlier":
+            return found[0]
+        return f"<!-- table: {name} -->\n(No results are kept yet.)\n<!-- end -->"
 
     return BLOCK.sub(block, page)
 
@@ -79,9 +81,10 @@ def crossed(
     columns: Mapping[str, Where],
     *,
     digits: int = 3,
+    errors: bool = True,
     published: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Return a table of means and, with several trials, standard errors.
+    """Return a table of means and, with several trials and ``errors``, standard errors.
 
     A published number for the same data set, model and metric stands in brackets.
     """
@@ -90,7 +93,7 @@ def crossed(
         cells = []
         for of_row in rows.values():
             where = {**of_row, **of_column}
-            text = mean(pick(frame, where)["value"], digits)
+            text = mean(pick(frame, where)["value"], digits, errors)
             if published is not None:
                 known = [key for key in ("data", "model", "metric") if key in where]
                 theirs = pick(published, {key: where[key] for key in known})["mean"]
@@ -107,12 +110,12 @@ def pick(frame: pd.DataFrame, where: Where) -> pd.DataFrame:
     return frame
 
 
-def mean(values: pd.Series, digits: int) -> str:
-    """Return a mean with its standard error; a dash if there is no value."""
+def mean(values: pd.Series, digits: int, errors: bool = True) -> str:
+    """Return a mean, with its standard error if wanted; a dash if there is no value."""
     if values.empty:
         return "-"
     text = number(values.mean(), digits)
-    return f"{text} ± {number(values.sem(), digits)}" if len(values) > 1 else text
+    return f"{text} ± {number(values.sem(), digits)}" if errors and len(values) > 1 else text
 
 
 def number(value: float, digits: int) -> str:
@@ -136,6 +139,37 @@ def names(frame: pd.DataFrame, column: str) -> dict[str, Where]:
 def published_of(name: str) -> pd.DataFrame:
     """Return the published numbers of an experiment."""
     return pd.read_csv(published_csv(name))
+
+
+def published_rows(name: str, columns: Mapping[str, Where]) -> pd.DataFrame:
+    """Return the numbers of other methods as they were published, each row with its source."""
+    rows = {}
+    for (model, source), part in published_of(name).groupby(["model", "table"], sort=False):
+        values = []
+        for where in columns.values():
+            of_column = {key: where[key] for key in ("data", "metric") if key in where}
+            found = pick(part, of_column)["mean"]
+            values.append("-" if found.empty else f"{found.iloc[0]:g}".removeprefix("0"))
+        rows[f"{model}, published: {source}"] = values
+    return pd.DataFrame.from_dict(rows, orient="index", columns=list(columns))
+
+
+def rating_models(frame: pd.DataFrame) -> dict[str, Where]:
+    """Return the models of `ordrec.experiments.rating_benchmarks` under names that say it all."""
+    kinds = {"bias": "damped biases", "factors": "`OrdinalFactors()`"}
+    knows = {"ids": "ids", "side": "side data", "time": "side data, time of the rating known"}
+    rows: dict[str, Where] = {}
+    for model in frame["model"].unique():
+        name, _, inputs = model.partition(", ")
+        words = kinds.get(name, f'`RatingPredictor("{name}")`' if inputs else name)
+        rows[f"{words}, {knows[inputs]}" if inputs else words] = {"model": model}
+    return rows
+
+
+def seconds(frame: pd.DataFrame, rows: Mapping[str, Where]) -> list[str]:
+    """Return mean seconds of fitting, without compilation, for every row."""
+    once = frame[frame["metric"] == "rmse"]
+    return [number(pick(once, where)["fit_seconds"].mean(), 1) for where in rows.values()]
 
 
 # ---- tables ----------------------------------------------------------------------------------
@@ -212,9 +246,70 @@ def uncertainty(frame: pd.DataFrame) -> pd.DataFrame:
     return made
 
 
+RATING_METRICS = {
+    "RMSE": {"metric": "rmse"},
+    "MAE": {"metric": "mae"},
+    "int MAE": {"metric": "int_mae"},
+    "MZE": {"metric": "mze"},
+    "log-loss": {"metric": "log_loss"},
+}
+
+
+def ml_100k_folds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return fold u1 beside the means over all folds."""
+    rows = rating_models(frame)
+    of_first: dict[str, Where] = {
+        f"u1: {head}": {**where, "fold": "1"} for head, where in RATING_METRICS.items()
+    }
+    of_all = {f"all: {head}": RATING_METRICS[head] for head in ("RMSE", "MAE", "log-loss")}
+    made = crossed(frame, rows, of_first | of_all, digits=4, errors=False)
+    made["s"] = seconds(frame, rows)
+    theirs = published_rows("ml-100k-folds", of_first)
+    return pd.concat([made, theirs]).fillna("-").rename_axis("model")
+
+
+def ml_1m(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return means and standard errors over random splits."""
+    rows = rating_models(frame)
+    made = crossed(frame, rows, RATING_METRICS, digits=4)
+    made["s"] = seconds(frame, rows)
+    theirs = published_rows("ml-1m", RATING_METRICS)
+    return pd.concat([made, theirs]).fillna("-").rename_axis("model")
+
+
+def monti(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return RMSE and MAE on three sets, beside published ones."""
+    columns: dict[str, Where] = {
+        f"{data.replace('-', ' ').title()} {head}": {"data": data, "metric": metric}
+        for data in frame["data"].unique()
+        for head, metric in {"RMSE": "rmse", "MAE": "mae"}.items()
+    }
+    made = crossed(frame, rating_models(frame), columns, digits=4)
+    return pd.concat([made, published_rows("monti", columns)]).rename_axis("model")
+
+
+def user_time(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a random fifth beside the latest fifth of each user."""
+    rows: dict[str, Where] = {
+        f"{data}: {head}": {"data": data, **where}
+        for data in frame["data"].unique()
+        for head, where in rating_models(frame).items()
+    }
+    frame = frame.assign(latest=frame["split"].str.startswith("user-time"))
+    columns: dict[str, Where] = {
+        f"{part} fifth: {head}": {"latest": latest, **RATING_METRICS[head]}
+        for part, latest in {"random": False, "latest": True}.items()
+        for head in ("RMSE", "int MAE", "log-loss")
+    }
+    return crossed(frame, rows, columns, digits=4).rename_axis("data and model")
+
+
 TABLES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "elliot-ml-1m": elliot,
     "gpor-tables": gpor_tables,
+    "ml-100k-folds": ml_100k_folds,
+    "ml-1m": ml_1m,
+    "monti": monti,
     "orboost-tables": errors_of(
         "orboost-tables",
         {
@@ -233,6 +328,7 @@ TABLES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
         {"SVR": "`SVRanks`", "SLA": "`SVORSLA`", "EXC": "`SVOREX`", "IMC": "`SVORIM`"},
     ),
     "uncertainty-ml-1m": uncertainty,
+    "user-time": user_time,
 }
 
 

@@ -365,8 +365,10 @@ def _printed(found: Reproduction) -> list[str]:
 
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return means by data set, size of the training part if it varies, and model."""
+    """Return means by data set, split and size of the training part if they vary, and model."""
     keys = [] if frame["data"].nunique() == 1 else ["data"]
+    if "split" in frame and frame.groupby("data")["split"].nunique().max() > 1:
+        keys.append("split")
     if "n_train" in frame and frame.groupby("data")["n_train"].nunique().max() > 1:
         keys.append("n_train")
         frame = frame.sort_values("n_train", kind="stable")

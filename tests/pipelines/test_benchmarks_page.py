@@ -61,7 +61,7 @@ def test_earlier_tables_stand_until_there_are_results(page) -> None:
     assert page.filled(text, {}) == text
     new = page.filled(text, {"svor-table1": svor_results()})
     assert new.startswith("<!-- table: svor-table1 -->\n| table |")
-    assert page.filled(new, {}) == "<!-- table: svor-table1 -->\n<!-- end -->\n"
+    assert "No results are kept yet" in page.filled(new, {})
     with pytest.raises(ArgumentError, match="no table is called 'other'"):
         page.filled(text.replace("svor-table1", "other"), {})
 
@@ -79,6 +79,26 @@ def test_one_model_per_user(page) -> None:
     table = page.per_user(pd.DataFrame(rows))
     assert table["20 ratings"].tolist() == [".700 / .700", ".500 / .500, .250 / .250"]
     assert table.index.tolist() == ["biases, rounded", "svorim"]
+
+
+def test_rating_models_beside_published_ones_say_who_knew_the_time(page) -> None:
+    rows = [
+        {"data": "ml-100k", "split": "s", "model": model, "fold": fold, "metric": "rmse",
+         "value": value, "fit_seconds": 2.0}
+        for model in ("bias", "full, ids", "full, time")
+        for fold, value in (("1", 0.9), ("2", 0.8))
+    ]  # fmt: skip
+    table = page.ml_100k_folds(pd.DataFrame(rows))
+    assert table.index.tolist()[:3] == [
+        "damped biases",
+        '`RatingPredictor("full")`, ids',
+        '`RatingPredictor("full")`, side data, time of the rating known',
+    ]
+    assert table.iloc[1][["u1: RMSE", "all: RMSE", "u1: MZE", "s"]].tolist() == [
+        ".9000", ".8500", "-", "2.0",
+    ]  # fmt: skip
+    theirs = table[table.index.str.startswith("IGMC, published: README")]
+    assert theirs["u1: RMSE"].tolist() == [".905"]
 
 
 def test_kept_files_are_small_and_tell_nothing_of_the_machine() -> None:

@@ -58,11 +58,14 @@ class ExperimentResult(TidyResult):
 
     @classmethod
     def joined(cls, results: Sequence[ExperimentResult]) -> ExperimentResult:
-        """Return several results as one; versions, command and time are those of the first."""
+        """Return several results as one; versions, command and time are those of the first.
+
+        Where a data set has another split or protocol in each, both are named.
+        """
         manifest = dict(results[0].manifest)
         for other in results[1:]:
             for name in ("models", "data", "splits"):
-                manifest[name] = manifest[name] | other.manifest[name]
+                manifest[name] = _both(manifest[name], other.manifest[name])
             for name in ("cells", "cells_from_store"):
                 manifest[name] += other.manifest[name]
             manifest["commits"] = sorted({*manifest["commits"], *other.manifest["commits"]})
@@ -126,3 +129,12 @@ class ExperimentResult(TidyResult):
             f"<ExperimentResult: {models} models, {data} data sets, {len(self.frame)} values, "
             f"{len(self.failures)} failed cells>"
         )
+
+
+def _both(first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
+    """Return all entries; where both have different texts, one after the other."""
+    merged = dict(first)
+    for name, text in second.items():
+        known = merged.get(name, text)
+        merged[name] = known if text in known.split("; ") else f"{known}; {text}"
+    return merged
