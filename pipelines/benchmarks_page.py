@@ -10,8 +10,8 @@ The page is written by hand but for blocks between two lines,
 which hold the table of the results kept in ``pipelines/results/NAME`` (see ``keep_results.py``) and
 a line with the command, the number of trials and the commit. A block that begins with ``earlier:
 NAME`` has a table from before results were kept; it becomes such a block as soon as there are
-results of this name. Published numbers come from ``pipelines/published``. With ``--check`` nothing is written, and the exit code is 1 if the page
-differs from what would be written.
+results of this name. Published numbers come from ``pipelines/published``. With ``--check`` nothing
+is written, and the exit code is 1 if the page differs from what would be written.
 """
 
 from __future__ import annotations
