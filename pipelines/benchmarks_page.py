@@ -231,6 +231,24 @@ def elliot(frame: pd.DataFrame) -> pd.DataFrame:
     return crossed(frame, names(frame, "model"), columns).rename_axis("model")
 
 
+def letor_ohsumed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return NDCG at ten cut-offs and MAP beside published ones, with intervals over queries."""
+    metrics = [*(f"ndcg@{k}" for k in range(1, 11)), "map"]
+    columns: dict[str, Where] = {
+        "MAP" if metric == "map" else metric.removeprefix("ndcg"): {"metric": metric}
+        for metric in metrics
+    }
+    made = crossed(frame, names(frame, "model"), columns, digits=4, errors=False)
+    ends = frame.drop_duplicates(["model", "metric"]).set_index(["model", "metric"])
+    for model in frame["model"].unique():
+        made.loc[f"{model}, 95 % over queries"] = [
+            f"{number(ends.loc[(model, metric), 'low'], 3)} to "
+            f"{number(ends.loc[(model, metric), 'high'], 3)}"
+            for metric in metrics
+        ]
+    return pd.concat([made, published_rows("letor-ohsumed", columns)]).rename_axis("NDCG")
+
+
 def uncertainty(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the metrics of the chosen measure beside the best published ones."""
     chosen, theirs = frame[frame["chosen"]], published_of("uncertainty-ml-1m")
@@ -307,6 +325,7 @@ def user_time(frame: pd.DataFrame) -> pd.DataFrame:
 TABLES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "elliot-ml-1m": elliot,
     "gpor-tables": gpor_tables,
+    "letor-ohsumed": letor_ohsumed,
     "ml-100k-folds": ml_100k_folds,
     "ml-1m": ml_1m,
     "monti": monti,
