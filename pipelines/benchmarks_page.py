@@ -144,12 +144,13 @@ def published_of(name: str) -> pd.DataFrame:
 def published_rows(name: str, columns: Mapping[str, Where]) -> pd.DataFrame:
     """Return the numbers of other methods as they were published, each row with its source."""
     rows = {}
-    for (model, source), part in published_of(name).groupby(["model", "table"], sort=False):
+    as_printed = pd.read_csv(published_csv(name), dtype={"mean": str})
+    for (model, source), part in as_printed.groupby(["model", "table"], sort=False):
         values = []
         for where in columns.values():
             of_column = {key: where[key] for key in ("data", "metric") if key in where}
             found = pick(part, of_column)["mean"]
-            values.append("-" if found.empty else f"{found.iloc[0]:g}".removeprefix("0"))
+            values.append("-" if found.empty else found.iloc[0].removeprefix("0"))
         rows[f"{model}, published: {source}"] = values
     return pd.DataFrame.from_dict(rows, orient="index", columns=list(columns))
 

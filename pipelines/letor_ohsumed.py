@@ -6,8 +6,9 @@ the baselines?" on their page of LETOR 3.0's baselines): each method has a grid 
 in each fold every setting is fitted on the training queries, the one with the highest MAP on the
 validation queries is selected (the first of equal ones), and only this one ranks the test
 queries, once. Validation queries are not used for training. Only the methods themselves are
-compared on test queries: the grids are powers of ten, and were written down without looking at
-a test fold.
+compared on test queries. The grids are powers of ten and choose by validation queries alone; but
+these folds are public and old, and earlier versions of this experiment, with narrower grids and the
+same methods, were measured on the same test queries.
 
 NDCG is that of LETOR's own tool (gain 2^grade - 1, discount 1 for the first two ranks); MAP
 and precision are ir-measures'. Intervals are those of the mean over all test queries. Each method's
