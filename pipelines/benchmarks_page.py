@@ -93,7 +93,10 @@ def crossed(
         cells = []
         for of_row in rows.values():
             where = {**of_row, **of_column}
-            text = mean(pick(frame, where)["value"], digits, errors)
+            found = pick(frame, where)
+            if "average" in found and found["average"].nunique() > 1:
+                raise ArgumentError(f"{where}: several averages: keep one of them")
+            text = mean(found["value"], digits, errors)
             if published is not None:
                 known = [key for key in ("data", "model", "metric") if key in where]
                 theirs = pick(published, {key: where[key] for key in known})["mean"]

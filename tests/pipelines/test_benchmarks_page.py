@@ -66,6 +66,13 @@ def test_earlier_tables_stand_until_there_are_results(page) -> None:
         page.filled(text.replace("svor-table1", "other"), {})
 
 
+def test_averages_of_two_kinds_are_not_mixed(page) -> None:
+    kept = svor_results()
+    mixed = pd.concat([kept.frame.assign(average=kind) for kind in ("micro", "macro")])
+    with pytest.raises(ArgumentError, match="several averages"):
+        page.filled("<!-- table: svor-table1 -->\n<!-- end -->", {"svor-table1": Kept(mixed, {})})
+
+
 def test_one_model_per_user(page) -> None:
     rows = [
         {"data": "d", "n_train": 20, "trial": 1, "model": model, "metric": metric, "value": value}
