@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from first_run import first_run
 from sklearn.exceptions import ConvergenceWarning
 
 from ordrec.datasets.tables import load_table
@@ -70,6 +71,7 @@ def main() -> None:
         if not chosen.data:
             options.error("name the data folder with --data or ORDREC_DATA")
         counts = [int(m) for m in chosen.counts.split(",")]
+        first_run(warm_up)
         for name in SETS:
             error(Path(chosen.data) / "ordinal-regression-frequency", name, chosen.rows, counts)
     if "growth" in wanted:
@@ -91,6 +93,12 @@ def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     X = rng.normal(size=(n, 10))
     score = np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2] + 0.3 * X[:, 3] + 0.3 * rng.normal(size=n)
     return X, np.digitize(score, [-0.9, -0.3, 0.3, 0.9])
+
+
+def warm_up() -> None:
+    """Compile, or load, what is timed below, on few rows."""
+    for m in (10, None):
+        SVORIM(n_landmarks=m, random_state=0).fit(*drawn(500))
 
 
 def error(folder: Path, name: str, n: int, counts: list[int]) -> None:

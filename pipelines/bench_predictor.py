@@ -32,14 +32,10 @@ from ordrec.datasets import load_movielens
 from ordrec.datasets.eachmovie import load_eachmovie
 from ordrec.datasets.movietweetings import load_movietweetings
 from ordrec.evaluation.metrics.measures import Outcome, measure_from_name
+from ordrec.experiments.rating_benchmarks import METRICS, PROCESSES, rating_model, warm_up
 from ordrec.ratings import Ratings
-from ordrec.recommend.factors.model import OrdinalFactors
-from ordrec.recommend.predictor.model import RatingPredictor
-from ordrec.recommend.process_model.model import ProcessPredictor
 
-METRICS = ("rmse", "mae", "int_mae", "mze", "log_loss", "ece")
 MODELS = ("full", "fast", "large", "factors")
-PROCESSES = ("process-full", "process-fast")
 LOADERS: dict[str, tuple[Callable[..., Ratings], str]] = {
     "ml-100k": (load_movielens, "ml-100k"),
     "ml-1m": (load_movielens, "ml-1m"),
@@ -66,7 +62,7 @@ def main() -> None:
     load, folder = LOADERS[chosen.set]
     ratings = load(chosen.data / folder)
     print(ratings)
-    first_run(warm_up, ratings, chosen.jobs)
+    first_run(warm_up, ratings, ("full", "fast"), chosen.jobs)
     print(f"{'model':28s} {'fold':7s} " + " ".join(f"{name:>8s}" for name in METRICS), end="")
     print(f" {'seconds':>8s} {'cpu':>7s}")
     for fold, train, test in parts(ratings, chosen.set, chosen.folds, chosen.seed):
@@ -108,17 +104,10 @@ def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Callable[..., np.n
 
 def predictor(name: str, inputs: str, chosen: argparse.Namespace) -> Callable[..., np.ndarray]:
     """Return the model with ids only, with side data, or with side data and times."""
-    shared: dict[str, Any] = {
-        "use_side": inputs != "ids", "use_time": "auto" if inputs == "time" else False,
-        "n_jobs": chosen.jobs, "random_state": chosen.seed,
-    }  # fmt: skip
 
     def run(train: Ratings, test: Ratings) -> np.ndarray:
-        model: Any = OrdinalFactors(**shared)
-        if name != "factors":
-            kind: Any = ProcessPredictor if name.startswith("process-") else RatingPredictor
-            preset = name.removeprefix("process-")
-            model = kind(preset=preset, learn=chosen.learn, refit=chosen.refit, **shared)
+        options = {} if name == "factors" else {"learn": chosen.learn, "refit": chosen.refit}
+        model = rating_model(name, inputs, n_jobs=chosen.jobs, random_state=chosen.seed, **options)
         model.fit(train)
         users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
         return model.predict_proba(users, items, test.timestamps if inputs == "time" else None)
@@ -206,14 +195,6 @@ def measure(
             values[metric] = wanted.value(outcome, "micro", wanted.decision)[0]
     line = " ".join(f"{values[m]:8.4f}" if m in values else f"{'-':>8s}" for m in METRICS)
     print(f"{name:28s} {fold:7s} {line} {seconds:8.1f} {cpu_seconds:7.1f}", flush=True)
-
-
-def warm_up(ratings: Ratings, n_jobs: int | None) -> None:
-    """Compile, or load, all loops on a few ratings."""
-    few = ratings.select(ratings.users < 30).compact()
-    for preset in ("full", "fast"):
-        model = RatingPredictor(preset=preset, learn_iter=1, refit=True, n_jobs=n_jobs).fit(few)  # type: ignore[arg-type]
-        model.predict_proba(few.user_ids[:1], few.item_ids[:1])
 
 
 if __name__ == "__main__":

@@ -92,6 +92,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
                 labels=("training rows", "seconds"),
             ),
             "time-size",
+            "Seconds of fits after a first one of each model; compilation is not in them.",
         )
     )
     return Reproduction(result, findings, sections=sections, usual=False)

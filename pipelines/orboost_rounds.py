@@ -33,9 +33,10 @@ def run(*, data, trials, jobs, quick, out: Path, sets=("abalone",)) -> Reproduct
     """Run twenty partitions, 2000 rounds; quick: one partition of the smallest set, 60 rounds."""
     folder = data_folder(data, "ordinal-regression-frequency")
     rounds = QUICK_ROUNDS if quick else ROUNDS
-    frames = []
+    frames, checksums = [], {}
     for name in among(("pyrim",) if quick else sets, SMALL):
-        table = benchmark_problem(folder, name, 10).table
+        problem = benchmark_problem(folder, name, 10)
+        table, checksums[name] = problem.table, problem.checksum()
         rows = table.partitions[: trials or (1 if quick else None)]
         tasks = [
             (kind, base, trial) for trial in range(len(rows)) for kind in KINDS for base in BASES
@@ -52,7 +53,8 @@ def run(*, data, trials, jobs, quick, out: Path, sets=("abalone",)) -> Reproduct
         )
         for (name, part, metric), group in frame.groupby(["data", "part", "metric"], sort=False)
     ]
-    return Reproduction(frame, claims(frame[frame["round"] == rounds]), sections=sections)
+    last = frame[frame["round"] == rounds]
+    return Reproduction(frame, claims(last), sections=sections, checksums=checksums)
 
 
 def staged_errors(task, X: np.ndarray, y: np.ndarray, rows: list, rounds: int) -> pd.DataFrame:

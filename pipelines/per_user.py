@@ -28,6 +28,7 @@ import pandas as pd
 
 from ordrec.datasets import read_ratings
 from ordrec.errors import ArgumentError
+from ordrec.evaluation.experiment.manifest import ratings_checksum
 from ordrec.experiments.runner import Reproduction, among, main
 from ordrec.features.low_rank import LowRankEM
 from ordrec.ordinal import GPOR, NPSVOR, SVOREX, SVORIM, ORBoost, OrdinalLogistic
@@ -112,7 +113,13 @@ def run(
         ),
     ]
     lines = [repr(loaded), *table.to_string(index=False).splitlines(), *verdicts(frame)]
-    return Reproduction(frame, lines, sections=sections)
+    return Reproduction(
+        frame,
+        lines,
+        sections=sections,
+        checksums={loaded.name: ratings_checksum(loaded)},
+        cells=of_trials(frame),
+    )
 
 
 def whole(sizes) -> list[int]:
@@ -174,6 +181,14 @@ def pooled(frame: pd.DataFrame) -> pd.DataFrame:
     weighted = frame.assign(value=frame["value"] * frame["n_test"])
     sums = weighted.groupby(["n_train", "model", "metric"], sort=False)[["value", "n_test"]].sum()
     return (sums["value"] / sums["n_test"]).unstack()
+
+
+def of_trials(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the errors over all test ratings of each trial, in the form of an experiment."""
+    keys = ["data", "n_train", "trial", "model", "metric"]
+    weighted = frame.assign(value=frame["value"] * frame["n_test"])
+    sums = weighted.groupby(keys, sort=False)[["value", "n_test"]].sum()
+    return sums.assign(value=sums["value"] / sums["n_test"]).reset_index()
 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:

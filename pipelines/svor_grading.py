@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 
@@ -61,6 +62,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     return Reproduction(
         found,
         findings,
+        checksums={"student-grades": joblib.hash([table.X, table.y])},
         sections=[
             TableSection("Thresholds", found.set_index("model")),
             FigureSection(

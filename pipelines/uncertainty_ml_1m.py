@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.datasets import load_movielens
+from ordrec.evaluation.experiment.manifest import ratings_checksum
 from ordrec.evaluation.metrics import uncertainty
 from ordrec.experiments.published import beside_published
 from ordrec.experiments.runner import Reproduction, data_folder, main, published_csv
@@ -68,7 +69,11 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
     comparison = beside_published(chosen, published_csv(NAME), keys=("data",))
     table = frame.pivot_table("value", ["draw", "measure"], "metric", sort=False)
     return Reproduction(
-        frame, findings, comparison, sections=[TableSection("All measures of uncertainty", table)]
+        frame,
+        findings,
+        comparison,
+        sections=[TableSection("All measures of uncertainty", table)],
+        checksums={"ml-1m": ratings_checksum(ratings)},
     )
 
 

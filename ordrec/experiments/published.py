@@ -13,7 +13,7 @@ import pandas as pd
 from ordrec.errors import DataError
 from ordrec.report.html import TableSection
 
-__all__ = ["beside_published", "in_words", "published_section", "within"]
+__all__ = ["beside_published", "in_words", "published_numbers", "published_section", "within"]
 
 NEAR = 2.0  # standard errors up to which two numbers count as equal
 ENOUGH = 5  # trials needed for a useful standard error of our own
@@ -142,6 +142,13 @@ def published_section(comparison: pd.DataFrame, source: str) -> TableSection:
         "not given.",
         mark=mark,
     )
+
+
+def published_numbers(file: str | Path) -> TableSection:
+    """Return the numbers of other methods, with their sources, as a section of a report."""
+    frame = pd.read_csv(file).rename(columns={"table": "source", "mean": "value"})
+    shown = frame[["model", "data", "metric", "value", "source"]]
+    return TableSection("Published numbers of other methods", shown.set_index("model"))
 
 
 def _with_error(means: pd.Series, errors: pd.Series) -> list[str]:

@@ -23,6 +23,7 @@ import argparse
 import ast
 import difflib
 import inspect
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +54,9 @@ __all__ = [
 ]
 
 CONTRACT = ("data", "trials", "jobs", "quick", "out")
-WRITTEN = ("results.csv", "comparison.csv", "failures.csv", "manifest.json", "report.html")
+WRITTEN = (
+    "results.csv", "cells.csv", "comparison.csv", "failures.csv", "manifest.json", "report.html",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,11 @@ class Reproduction:
         Tables and figures in addition to the usual ones.
     usual : bool
         Whether the report begins with the usual tables and figures of an experiment.
+    checksums : dict of str
+        Hashes of the data by name, where ``result`` is a frame (an experiment has its own).
+    cells : DataFrame, optional
+        What `ordrec.experiments.kept.keep` keeps in place of ``result``, where that has many
+        more rows than are shown, or lacks some that are.
     """
 
     result: ExperimentResult | pd.DataFrame
@@ -108,6 +116,8 @@ class Reproduction:
     comparison: pd.DataFrame | None = None
     sections: list[TableSection | FigureSection] = field(default_factory=list)
     usual: bool = True
+    checksums: dict[str, str] = field(default_factory=dict)
+    cells: pd.DataFrame | None = None
 
     @property
     def complete(self) -> bool:
@@ -200,6 +210,7 @@ def reproduce(
     target = _results_folder(out or Path("reproduced") / (f"{name}-quick" if quick else name))
     echo(f"{pipeline.title} ({pipeline.source})")
     echo("a quick run: under a minute" if quick else f"the whole run takes {pipeline.time}")
+    around = circumstances()
     with progress(name):
         found = pipeline.load().run(
             data=folder, trials=trials, jobs=jobs, quick=quick, out=target, **options
@@ -207,7 +218,13 @@ def reproduce(
     found.findings += in_words(published_csv("in_words").with_suffix(".toml"), name)
     for line in _printed(found):
         echo(line)
-    echo(f"written: {_write(found, pipeline, target)}")
+    if isinstance(found.result, ExperimentResult):
+        around = found.result.manifest
+    else:
+        around |= {"data": found.checksums, "commits": [around["commit"]]}
+    asked = {"name": name, "trials": trials, "quick": quick, "options": options}
+    written = _write(found, pipeline, target, around | {"experiment": asked})
+    echo(f"written: {written}")
     return found
 
 
@@ -348,8 +365,10 @@ def _printed(found: Reproduction) -> list[str]:
 
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return means by data set, size of the training part if it varies, and model."""
+    """Return means by data set, split and size of the training part if they vary, and model."""
     keys = [] if frame["data"].nunique() == 1 else ["data"]
+    if "split" in frame and frame.groupby("data")["split"].nunique().max() > 1:
+        keys.append("split")
     if "n_train" in frame and frame.groupby("data")["n_train"].nunique().max() > 1:
         keys.append("n_train")
         frame = frame.sort_values("n_train", kind="stable")
@@ -359,15 +378,20 @@ def _means(frame: pd.DataFrame) -> pd.DataFrame:
     return grouped.mean().unstack(sort=False)[list(frame["metric"].unique())]
 
 
-def _write(found: Reproduction, pipeline: Pipeline, folder: Path) -> Path:
+def _write(found: Reproduction, pipeline: Pipeline, folder: Path, manifest: dict[str, Any]) -> Path:
     """Write results, comparison, figures and report; return the path of the report."""
     if isinstance(found.result, ExperimentResult):
         found.result.write(folder)
-        manifest, failures = found.result.manifest, found.result.failures
+        failures = found.result.failures
         usual = experiment_report(found.result, pipeline.title).sections if found.usual else []
     else:
         write_text(folder / "results.csv", found.result.to_csv(index=False))
-        manifest, failures, usual = circumstances(), None, []
+        failures, usual = None, []
+    write_text(folder / "manifest.json", json.dumps(manifest, indent=1) + "\n")
+    if found.cells is None:
+        (folder / "cells.csv").unlink(missing_ok=True)  # of an earlier run
+    else:
+        write_text(folder / "cells.csv", found.cells.to_csv(index=False))
     sections: list[TableSection | FigureSection] = []
     if found.comparison is not None:
         write_text(folder / "comparison.csv", found.comparison.to_csv())

@@ -163,7 +163,8 @@ def _time(result: EvaluationResult) -> FigureSection:
         "Time against accuracy",
         time_against_accuracy(rows, first),
         "time",
-        f"Mean seconds per fit and mean {first} {direction(first)} ({average}) over the folds.",
+        f"Mean seconds per fit, without compilation, and mean {first} {direction(first)} "
+        f"({average}) over the folds.",
     )
 
 

@@ -201,7 +201,8 @@ def experiment_report(
                 "Time against accuracy",
                 time_against_accuracy(result.frame, metrics[0]),
                 "time",
-                f"Mean seconds per fit and mean {metrics[0]}, over all data sets and folds.",
+                f"Mean seconds per fit, without compilation, and mean {metrics[0]}, over all data "
+                "sets and folds.",
             )
         )
     return Report(title, lead or [], sections, result.manifest, result.failures)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,24 @@ def test_a_pipeline_runs_in_other_processes_and_writes(invented: Path, tmp_path:
     assert "sum 14" in said
     assert pd.read_csv(tmp_path / "out" / "results.csv")["value"].tolist() == [0, 1, 4, 9]
     assert "Squares" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_circumstances_of_a_run_are_written(invented: Path, tmp_path: Path) -> None:
+    text = INVENTED.replace("quick, out):", "quick, out, sets=()):")
+    added = '], checksums={"toy": "hash"}, cells=pd.DataFrame({"value": [7]}))'
+    (invented / "invented.py").write_text(text.replace("])\n", added + "\n"))
+    out = tmp_path / "out"
+    reproduce("invented", trials=2, out=out, echo=lambda line: None, sets="a,b")
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["experiment"] == {
+        "name": "invented", "trials": 2, "quick": False, "options": {"sets": ["a", "b"]},
+    }  # fmt: skip
+    assert manifest["data"] == {"toy": "hash"}
+    assert manifest["commits"] == [manifest["commit"]]
+    assert pd.read_csv(out / "cells.csv")["value"].tolist() == [7]
+    (invented / "invented.py").write_text(text)
+    reproduce("invented", out=out, echo=lambda line: None)
+    assert not (out / "cells.csv").exists()  # it was that of the earlier run
 
 
 def test_what_a_paper_says_in_words_is_printed(invented: Path, tmp_path: Path) -> None:

@@ -62,10 +62,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """The rows of results of a cell, or the error that was raised instead."""
+    """The rows of results of a cell, or the error that was raised instead, and the commit."""
 
     rows: list[dict[str, Any]]
     error: str = ""
+    commit: str = ""
 
 
 class CellStore:
@@ -98,14 +99,15 @@ class CellStore:
         try:
             content = json.loads(self._path(cell).read_text(encoding="utf-8"))
             rows, error = content["rows"], content["error"]
+            commit = str(content.get("commit", ""))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         valid = isinstance(rows, list) and all(_is_row_of(cell, row) for row in rows)
-        return CellOutcome(rows, error) if valid and isinstance(error, str) else None
+        return CellOutcome(rows, error, commit) if valid and isinstance(error, str) else None
 
     def put(self, cell: Cell, outcome: CellOutcome) -> None:
         """Store an outcome, completely or not at all."""
-        content = {"cell": asdict(cell), "rows": outcome.rows, "error": outcome.error}
+        content = {"cell": asdict(cell), **asdict(outcome)}
         write_text(self._path(cell), json.dumps(content, indent=1))
 
     def __len__(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import joblib
@@ -137,6 +138,7 @@ class Experiment:
             n_jobs=n_jobs,
             label=_label,
         ):
+            outcome = replace(outcome, commit=manifest["commit"])
             self._keep(missing[number], outcome)
             outcomes[missing[number].key] = outcome
             report(len(outcomes), len(cells), _label(missing[number]))
@@ -149,6 +151,7 @@ class Experiment:
             "seeds": self.seeds,
             "cells": len(cells),
             "cells_from_store": len(cells) - len(missing),
+            "commits": sorted({outcome.commit for outcome in outcomes.values()}),
         }
         return ExperimentResult.from_outcomes(
             [(cell, outcomes[cell.key]) for cell in cells], manifest

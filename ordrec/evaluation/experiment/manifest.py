@@ -1,4 +1,4 @@
-"""The circumstances of a result: versions, machine, command, checksums."""
+"""The circumstances of a result: versions, commit, machine, command, checksums."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import hashlib
 import os
 import platform
 import shlex
+import subprocess
 import sys
 from datetime import UTC, datetime
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,18 +18,23 @@ import numpy as np
 from ordrec import __version__
 from ordrec.ratings import Ratings
 
-__all__ = ["circumstances", "ratings_checksum"]
+__all__ = ["CHANGED", "circumstances", "ratings_checksum"]
+
+CHANGED = "+changes"  # after a commit whose files were altered before the run
 
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "numba", "joblib", "implicit", "lightgbm")
 
 
 def circumstances() -> dict[str, Any]:
-    """Return the versions, machine, command and time of this process.
+    """Return the versions, commit, machine, command and time of this process.
+
+    The commit is that of the checkout ordrec was imported from, "" for an installed package;
+    uncommitted changes of the code are marked.
 
     Examples
     --------
     >>> sorted(circumstances())
-    ['command', 'machine', 'started', 'versions']
+    ['command', 'commit', 'machine', 'started', 'versions']
     """
     versions = {"ordrec": __version__, "python": platform.python_version()}
     for package in PACKAGES:
@@ -37,6 +44,7 @@ def circumstances() -> dict[str, Any]:
             continue
     return {
         "versions": versions,
+        "commit": _commit(Path(__file__).resolve().parents[3]),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
         "command": shlex.join([*_program(), *sys.argv[1:]]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -69,6 +77,24 @@ def _of_bins(ratings: Ratings) -> tuple[np.ndarray, ...]:
     """The edges of bins, and the ratings in them."""
     edges = ratings.scale.edges
     return () if edges is None else (edges, ratings.values)
+
+
+def _commit(checkout: Path) -> str:
+    """Return the commit of a checkout, marked if its code was changed since; "" if it is none."""
+    if not (checkout / ".git").exists():
+        return ""
+    code = ["ordrec", "pipelines", ":!pipelines/results"]
+    try:
+        commit = _git(checkout, "rev-parse", "--short=10", "HEAD").strip()
+        changed = _git(checkout, "status", "--porcelain", "--", *code)
+    except (OSError, subprocess.SubprocessError):  # no git, or not our repository
+        return ""
+    return commit + (CHANGED if changed else "")
+
+
+def _git(checkout: Path, *words: str) -> str:
+    command = ["git", "-C", str(checkout), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
 
 
 def _program() -> list[str]:

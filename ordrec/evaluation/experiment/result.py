@@ -37,7 +37,8 @@ class ExperimentResult(TidyResult):
     failures : DataFrame
         ``data model split fold seed error`` of the cells that raised.
     manifest : dict
-        Versions, command, models, checksums of the data, seeds.
+        Versions, command, models, checksums of the data, seeds, and the commits that the cells
+        were computed at (several where a run continued an earlier one).
     """
 
     frame: pd.DataFrame
@@ -57,13 +58,17 @@ class ExperimentResult(TidyResult):
 
     @classmethod
     def joined(cls, results: Sequence[ExperimentResult]) -> ExperimentResult:
-        """Return several results as one; versions, command and time are those of the first."""
+        """Return several results as one; versions, command and time are those of the first.
+
+        Where a data set has another split or protocol in each, both are named.
+        """
         manifest = dict(results[0].manifest)
         for other in results[1:]:
             for name in ("models", "data", "splits"):
-                manifest[name] = manifest[name] | other.manifest[name]
+                manifest[name] = _both(manifest[name], other.manifest[name])
             for name in ("cells", "cells_from_store"):
                 manifest[name] += other.manifest[name]
+            manifest["commits"] = sorted({*manifest["commits"], *other.manifest["commits"]})
         return cls(
             pd.concat([result.frame for result in results], ignore_index=True),
             pd.concat([result.failures for result in results], ignore_index=True),
@@ -124,3 +129,12 @@ class ExperimentResult(TidyResult):
             f"<ExperimentResult: {models} models, {data} data sets, {len(self.frame)} values, "
             f"{len(self.failures)} failed cells>"
         )
+
+
+def _both(first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
+    """Return all entries; where both have different texts, one after the other."""
+    merged = dict(first)
+    for name, text in second.items():
+        known = merged.get(name, text)
+        merged[name] = known if text in known.split("; ") else f"{known}; {text}"
+    return merged

@@ -1,0 +1,171 @@
+"""Keep the results of finished experiments: small csv files with their circumstances.
+
+A run of ``ordrec reproduce`` writes a folder. `keep` copies from it what a table needs to be
+checked years later into ``pipelines/results/NAME``:
+
+* ``cells.csv``: one row per model, data set, fold, seed and metric (or whatever the experiment
+  has as trials), values with six digits;
+* ``manifest.json``: the command that repeats it, the commit, versions, date, seeds, checksums of
+  the data, descriptions of the models, and the number of trials.
+
+``pipelines/benchmarks_page.py`` writes the tables of ``BENCHMARKS.md`` from these files.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ordrec.errors import ArgumentError, DataError
+from ordrec.evaluation.experiment.manifest import CHANGED
+from ordrec.experiments.runner import pipelines_folder
+from ordrec.files import make_folder, write_text
+
+__all__ = ["Kept", "command_of", "keep", "kept_results", "n_trials"]
+
+DIGITS = "%.6g"
+NOT_KEPT = ("warnings", "n")  # long, or as n_test says
+TRIAL = ("trial", "draw", "fold", "seed")  # columns that tell trials of one kind apart
+KEPT = ("versions", "machine", "seeds", "data", "splits", "models")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The kept results of an experiment: a frame of cells and a manifest."""
+
+    frame: pd.DataFrame
+    manifest: dict[str, Any]
+
+    @property
+    def provenance(self) -> str:
+        """One line of markdown: the command, the commit, how many trials, when."""
+        m = self.manifest
+        trials = f"{m['trials']} trial{'' if m['trials'] == '1' else 's'}"
+        commits = " and ".join(m["commits"])
+        return f"`{m['command']}`, {trials}, commit {commits}, {m['date']}"
+
+
+def keep(run: str | Path, name: str | None = None, folder: str | Path | None = None) -> Path:
+    """Keep the results of a finished run.
+
+    Parameters
+    ----------
+    run : path
+        The folder that ``ordrec reproduce`` wrote.
+    name : str, optional
+        By default the name of the experiment. Runs of one experiment with several options have
+        names such as ``per-user-eachmovie``.
+    folder : path, optional
+        Where kept results are: by default ``pipelines/results`` of the checkout.
+
+    Returns
+    -------
+    path
+        The folder with ``cells.csv`` and ``manifest.json``.
+    """
+    run = Path(run)
+    manifest, frame = _read_json(run / "manifest.json"), _cells_of(run)
+    asked, commits = manifest.get("experiment"), manifest.get("commits", [])
+    if not isinstance(asked, Mapping):
+        raise DataError(f"{run}: not written by 'ordrec reproduce': run it again")
+    if asked["quick"]:
+        raise ArgumentError(f"{run}: a quick run, which is not kept: run the experiment in full")
+    if len(_failures_of(run)):
+        raise ArgumentError(f"{run}: some cells failed, see failures.csv: run it again")
+    if not all(commits) or any(commit.endswith(CHANGED) for commit in commits):
+        raise ArgumentError(
+            f"{run}: no commit has the code it ran with: commit it, and run again into an empty "
+            "folder"
+        )
+    target = Path(folder or pipelines_folder() / "results") / (name or asked["name"])
+    about = {
+        "command": command_of(asked),
+        "trials": n_trials(frame),
+        "commits": commits,
+        "date": str(manifest["started"])[:10],
+    } | {key: manifest[key] for key in KEPT if key in manifest}
+    make_folder(target)
+    kept = frame.drop(columns=[column for column in NOT_KEPT if column in frame])
+    write_text(target / "cells.csv", kept.to_csv(index=False, float_format=DIGITS))
+    write_text(target / "manifest.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+    return target
+
+
+def kept_results(folder: str | Path | None = None) -> dict[str, Kept]:
+    """Return all kept results by name."""
+    places = sorted(Path(folder or pipelines_folder() / "results").glob("*/cells.csv"))
+    return {
+        path.parent.name: Kept(_read_csv(path), _read_json(path.with_name("manifest.json")))
+        for path in places
+    }
+
+
+def command_of(asked: Mapping[str, Any]) -> str:
+    """Return the command that repeats a run, without folders of this machine.
+
+    Examples
+    --------
+    >>> command_of({"name": "svor-table1", "trials": 5, "options": {"sets": ["pyrim", "housing"]}})
+    'ordrec reproduce svor-table1 --trials 5 --set sets=pyrim,housing'
+    """
+    words = ["ordrec", "reproduce", asked["name"]]
+    if asked["trials"] is not None:
+        words += ["--trials", str(asked["trials"])]
+    for option, value in asked["options"].items():
+        values = value if isinstance(value, list | tuple) else [value]
+        words += ["--set", f"{option}={','.join(Path(str(each)).name for each in values)}"]
+    return shlex.join(words)
+
+
+def n_trials(frame: pd.DataFrame) -> str:
+    """Return how many values there are of each kind: a number, or the fewest and the most.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"model": list("aabb"), "fold": [1, 2, 1, 2], "value": range(4)})
+    >>> n_trials(frame), n_trials(frame[:3])
+    ('2', '1 to 2')
+    """
+    kinds = [c for c in ("data", "n_train", "size", "model", "measure", "metric") if c in frame]
+    trials = [c for c in TRIAL if c in frame]
+    if not kinds or not trials:
+        return "1"
+    once = frame[[*kinds, *trials]].drop_duplicates()
+    sizes = once.groupby(kinds, sort=False, dropna=False).size()
+    low, high = int(sizes.min()), int(sizes.max())
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _cells_of(run: Path) -> pd.DataFrame:
+    own = run / "cells.csv"
+    return _read_csv(own if own.exists() else run / "results.csv")
+
+
+def _failures_of(run: Path) -> pd.DataFrame:
+    path = run / "failures.csv"
+    return _read_csv(path) if path.exists() else pd.DataFrame()
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path, dtype={"fold": str})
+    except (OSError, ValueError) as error:  # ValueError includes those of pandas
+        raise DataError(
+            f"{path}: not a table of results ({' '.join(str(error).split())})"
+        ) from None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: not a manifest ({error}): run the experiment again") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{path}: not a manifest: run the experiment again")
+    return content

@@ -1,0 +1,101 @@
+"""Results that are kept: which runs, what of them, and how a page repeats them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ordrec.errors import ArgumentError, DataError
+from ordrec.experiments.kept import keep, kept_results, n_trials
+
+MANIFEST = {
+    "versions": {"ordrec": "0.2"},
+    "commit": "abc",
+    "commits": ["abc"],
+    "command": "ordrec reproduce toy --data /home/somebody/data",
+    "started": "2026-01-02T03:04:05+00:00",
+    "data": {"toy": "hash"},
+    "seeds": [0],
+    "experiment": {
+        "name": "toy",
+        "trials": None,
+        "quick": False,
+        "options": {"file": "/home/somebody/ratings.csv"},
+    },
+}
+ROWS = pd.DataFrame(
+    {
+        "data": "toy",
+        "model": ["a", "a", "b", "b"],
+        "fold": ["1", "2", "1", "2"],
+        "metric": "mae",
+        "value": [1 / 3, 0.5, 0.25, 0.5],
+        "warnings": "a long text",
+    }
+)
+
+
+def written(folder: Path, frame: pd.DataFrame = ROWS, **changes: object) -> Path:
+    folder.mkdir(exist_ok=True)
+    frame.to_csv(folder / "results.csv", index=False)
+    (folder / "manifest.json").write_text(json.dumps(MANIFEST | changes))
+    return folder
+
+
+def test_cells_and_circumstances_are_kept(tmp_path: Path) -> None:
+    target = keep(written(tmp_path / "run"), folder=tmp_path / "kept")
+    assert target == tmp_path / "kept" / "toy"
+    kept = kept_results(tmp_path / "kept")["toy"]
+    assert kept.frame["value"].tolist() == [0.333333, 0.5, 0.25, 0.5]
+    assert "warnings" not in kept.frame
+    assert kept.frame["fold"].tolist() == ["1", "2", "1", "2"]
+    assert kept.manifest["data"] == {"toy": "hash"}
+    assert kept.manifest["seeds"] == [0]
+    assert kept.provenance == (
+        "`ordrec reproduce toy --set file=ratings.csv`, 2 trials, commit abc, 2026-01-02"
+    )
+    assert "somebody" not in (target / "manifest.json").read_text()
+
+
+def test_an_experiment_may_say_what_is_kept(tmp_path: Path) -> None:
+    run = written(tmp_path / "run")
+    ROWS[:2].to_csv(run / "cells.csv", index=False)
+    keep(run, "toy-other", tmp_path / "kept")
+    assert len(kept_results(tmp_path / "kept")["toy-other"].frame) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"experiment": MANIFEST["experiment"] | {"quick": True}}, "a quick run"),  # type: ignore[operator]
+        ({"commits": ["abc", "abd+changes"]}, "no commit has the code"),
+        ({"commits": [""]}, "no commit has the code"),
+    ],
+)
+def test_runs_that_prove_nothing_are_refused(tmp_path: Path, changes, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        keep(written(tmp_path / "run", **changes), folder=tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
+
+
+def test_runs_with_failures_and_other_folders_are_refused(tmp_path: Path) -> None:
+    run = written(tmp_path / "run")
+    (run / "failures.csv").write_text("data,model,error\ntoy,a,ValueError\n")
+    with pytest.raises(ArgumentError, match="some cells failed"):
+        keep(run, folder=tmp_path / "kept")
+    (run / "failures.csv").write_text("data,model,error\n")
+    keep(run, folder=tmp_path / "kept")
+    with pytest.raises(DataError, match="not a manifest"):
+        keep(tmp_path, folder=tmp_path / "kept")
+    (run / "manifest.json").write_text("{}")
+    with pytest.raises(DataError, match="not written by 'ordrec reproduce'"):
+        keep(run, folder=tmp_path / "kept")
+
+
+def test_numbers_of_trials() -> None:
+    assert n_trials(pd.DataFrame({"value": [1.0]})) == "1"
+    twice = pd.concat([ROWS, ROWS.assign(metric="mze")])
+    assert n_trials(twice) == "2"

@@ -1,0 +1,117 @@
+"""BENCHMARKS.md has what is kept, and its command writes what is kept."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ordrec.errors import ArgumentError
+from ordrec.experiments.kept import Kept, kept_results
+
+ROOT = Path(__file__).parents[2]
+MANIFEST = {"command": "ordrec reproduce x", "trials": "2", "commits": ["abc"], "date": "today"}
+
+
+@pytest.fixture
+def page(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "pipelines"))
+    import benchmarks_page
+
+    return benchmarks_page
+
+
+def svor_results() -> Kept:
+    rows = [
+        {"data": "pyrim", "model": model, "metric": metric, "fold": fold, "value": value}
+        for model, values in {"SVR": (0.5, 0.7), "EXC": (0.25, 0.25), "IMC": (1.0, 2.0)}.items()
+        for metric in ("mze", "mae")
+        for fold, value in enumerate(values)
+    ]
+    return Kept(pd.DataFrame(rows), MANIFEST)
+
+
+def test_the_page_is_what_the_command_would_write(page) -> None:
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.filled(text, kept_results()) == text, "run python pipelines/benchmarks_page.py"
+
+
+def test_every_kept_result_has_its_table_in_the_page(page) -> None:
+    blocks = {found["name"]: found["kind"] for found in page.BLOCK.finditer(page.PAGE.read_text())}
+    for name in kept_results():
+        assert blocks.get(name) == "table", name
+    assert set(blocks) <= set(page.TABLES)
+
+
+def test_a_block_has_means_errors_published_numbers_and_their_origin(page) -> None:
+    text = "before\n<!-- table: svor-table1 -->\nold\n<!-- end -->\nafter\n"
+    new = page.filled(text, {"svor-table1": svor_results()})
+    assert "old" not in new
+    assert new.startswith("before\n<!-- table: svor-table1 -->\n| table | MZE, `SVRanks` |")
+    assert "| pyrim | .600 ± .100 (.552) | .250 ± .000 (.525) | 1.500 ± .500 (.517) |" in new
+    assert "\n\n(`ordrec reproduce x`, 2 trials, commit abc, today)\n<!-- end -->\nafter\n" in new
+    assert page.filled(new, {"svor-table1": svor_results()}) == new
+
+
+def test_earlier_tables_stand_until_there_are_results(page) -> None:
+    text = "<!-- earlier: svor-table1 -->\n| a |\n<!-- end -->\n"
+    assert page.filled(text, {}) == text
+    new = page.filled(text, {"svor-table1": svor_results()})
+    assert new.startswith("<!-- table: svor-table1 -->\n| table |")
+    assert "No results are kept yet" in page.filled(new, {})
+    with pytest.raises(ArgumentError, match="no table is called 'other'"):
+        page.filled(text.replace("svor-table1", "other"), {})
+
+
+def test_averages_of_two_kinds_are_not_mixed(page) -> None:
+    kept = svor_results()
+    mixed = pd.concat([kept.frame.assign(average=kind) for kind in ("micro", "macro")])
+    with pytest.raises(ArgumentError, match="several averages"):
+        page.filled("<!-- table: svor-table1 -->\n<!-- end -->", {"svor-table1": Kept(mixed, {})})
+
+
+def test_one_model_per_user(page) -> None:
+    rows = [
+        {"data": "d", "n_train": 20, "trial": 1, "model": model, "metric": metric, "value": value}
+        for model, value in {
+            "biases, rounded": 0.7,
+            "svorim, mean": 0.5,
+            "svorim, low-rank": 0.25,
+        }.items()
+        for metric in ("mae", "mze")
+    ]
+    table = page.per_user(pd.DataFrame(rows))
+    assert table["20 ratings"].tolist() == [".700 / .700", ".500 / .500, .250 / .250"]
+    assert table.index.tolist() == ["biases, rounded", "svorim"]
+
+
+def test_rating_models_beside_published_ones_say_who_knew_the_time(page) -> None:
+    rows = [
+        {"data": "ml-100k", "split": "s", "model": model, "fold": fold, "metric": "rmse",
+         "value": value, "fit_seconds": 2.0}
+        for model in ("bias", "full, ids", "full, time")
+        for fold, value in (("1", 0.9), ("2", 0.8))
+    ]  # fmt: skip
+    table = page.ml_100k_folds(pd.DataFrame(rows))
+    assert table.index.tolist()[:3] == [
+        "damped biases",
+        '`RatingPredictor("full")`, ids',
+        '`RatingPredictor("full")`, side data, time of the rating known',
+    ]
+    assert table.iloc[1][["u1: RMSE", "all: RMSE", "u1: MZE", "s"]].tolist() == [
+        ".9000", ".8500", "-", "2.0",
+    ]  # fmt: skip
+    theirs = table[table.index.str.startswith("IGMC, published: README")]
+    assert theirs["u1: RMSE"].tolist() == [".905"]
+
+
+def test_kept_files_are_small_and_tell_nothing_of_the_machine() -> None:
+    for path in (ROOT / "pipelines" / "results").rglob("*.*"):
+        assert path.stat().st_size < 300_000, path
+        assert not re.search(r"/(home|tmp|work|Users)/", path.read_text(encoding="utf-8")), path
+    for name, kept in kept_results().items():
+        assert kept.manifest["commits"], name
+        assert np.isfinite(kept.frame["value"]).all(), name
