@@ -36,7 +36,7 @@ __all__ = ["InteriorPoint"]
 START = 0.2  # of the cap: all arms start here
 LEAST_CENTRING = 1e-3  # the goal of m is never a smaller share of m
 BACK_OFF = 0.99  # of the way to the boundary
-ENOUGH = 1e-8  # relative gap at which the multipliers show their places
+ENOUGH = 1e-10  # relative gap at which the multipliers show their places, with many rows too
 
 
 class InteriorPoint:

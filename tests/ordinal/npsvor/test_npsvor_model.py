@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from contracts.ordinal_contract import ordered_sample
+from naive.naive_npsvor import primal_by_qp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 
@@ -105,6 +106,24 @@ def test_double_precision_takes_over_where_single_falls_short(monkeypatch):
     fitted = NPSVOR(C1=1e4, gamma=0.05, tol=1e-7).fit(X, y)
     assert fitted.converged_
     assert fitted.violation_ <= 1e-7
+
+
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+def test_linear_kernels_of_many_rows_are_solved_by_their_features(kernel):
+    """ADMM on the matrix took thousands of iterations, and stopped short of the optimum."""
+    rng = np.random.default_rng(0)
+    means = np.array([[10.0, 10.0], [15.0, 15.0], [20.0, 10.0]])
+    X = np.repeat(means, 25, axis=0) + np.sqrt(5.0) * rng.normal(size=(75, 2))
+    y = np.repeat([1, 2, 3], 25)
+    inputs = X if kernel == "linear" else X @ X.T
+    fitted = NPSVOR(C1=100.0, kernel=kernel, scale=None, tol=1e-6).fit(inputs, y)
+    assert fitted.converged_
+    assert fitted.n_iter_ < 40
+    best = sum(
+        primal_by_qp(X @ X.T, y - 1, k, np.full(75, 100.0), np.full(75, 100.0), 0.2)[0]
+        for k in range(3)
+    )
+    assert fitted.objective_ == pytest.approx(best, rel=1e-5)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
