@@ -20,7 +20,8 @@ from ordrec.parallel import one_blas_thread
 __all__ = ["NPSVOR"]
 
 SINGLE_PRECISION = 1500  # rows from which single precision is tried first
-NARROW = 10  # rows per column from which a factor of the kernel is faster than the kernel
+NARROW = 5  # rows per column from which a factor of the kernel is faster than the kernel
+WIDEST = 200  # columns up to which a factor of a given matrix is looked for
 
 
 class NPSVOR(KernelMixin, ProximityModel):
@@ -43,7 +44,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         "active-set" multiplies the penalty natural to the data's scale by it.
     kernel : str or Kernel
         "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`. A linear
-        one is solved through its features, in time linear in the rows, where these are ten times
+        one is solved through its features, in time linear in the rows, where these are five times
         as many as the features.
     gamma, degree, coef0 :
         Of a kernel given by name, as in scikit-learn.
@@ -213,7 +214,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         most = rows.size // NARROW
         part = self._fit_kernel(X, rows)
         if isinstance(self.kernel_, Precomputed):
-            return factor_of(self._counted_gram(X, rows), most)
+            return factor_of(self._counted_gram(X, rows), min(most, WIDEST))
         return self.kernel_.factor(part) if X.shape[1] <= most else None
 
     def _expansion(

@@ -126,6 +126,17 @@ def test_linear_kernels_of_many_rows_are_solved_by_their_features(kernel):
     assert fitted.objective_ == pytest.approx(best, rel=1e-5)
 
 
+def test_rounding_ends_the_solution_of_a_narrow_kernel():
+    """Towards the end, weights of many magnitudes left no Cholesky factor."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(600, 4)).astype(float)  # at most 81 different rows
+    y = np.digitize(X @ rng.normal(size=4) + rng.normal(size=600), [0.0, 1.0, 3.0])
+    K = Gaussian(1e-3)(X)
+    fitted = NPSVOR(C1=1e4, kernel="precomputed", tol=1e-6).fit(K, y)
+    assert fitted.converged_
+    assert fitted.n_iter_ < 60
+
+
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_landmarks_serve_a_smooth_kernel(kernel):
     X, y = ordered_sample(150)
