@@ -7,6 +7,7 @@ drawn here, with equal shares of all ranks.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,10 @@ LARGE = {"bank2": 3000, "computer2": 4000, "calhousing": 5000, "census2": 6000} 
 TRIALS = 20
 
 
-def benchmark_problem(folder: Path, name: str, n_ranks: int) -> TableProblem:
-    """Return a table with its twenty partitions.
+def benchmark_problem(
+    folder: Path, name: str, n_ranks: int, *, trials: int = TRIALS
+) -> TableProblem:
+    """Return a table with its twenty partitions, or the first of them.
 
     Parameters
     ----------
@@ -31,11 +34,13 @@ def benchmark_problem(folder: Path, name: str, n_ranks: int) -> TableProblem:
     name : str
         One of `SMALL` or `LARGE`.
     n_ranks : {5, 10}
+    trials : int
+        At most 20.
     """
     table = load_table(folder / f"{name}.csv.gz", label=f"y{n_ranks}", partitions=name in SMALL)
     if name in SMALL:
-        return TableProblem(table)
-    parts = [equal_shares(table, LARGE[name], seed) for seed in range(TRIALS)]
+        return TableProblem(replace(table, partitions=table.partitions[:trials]))
+    parts = [equal_shares(table, LARGE[name], seed) for seed in range(trials)]
     return TableProblem(table, parts, split_name=f"drawn:{LARGE[name]}")
 
 

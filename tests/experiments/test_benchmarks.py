@@ -28,3 +28,6 @@ def test_twenty_partitions_of_the_published_size(real_data: Path, name: str) -> 
     assert len(problem.folds) == 20
     rows = problem.table.partitions[0] if problem.parts is None else problem.parts[0][0]
     assert rows.size == (50 if name == "pyrim" else LARGE[name])
+    few = benchmark_problem(real_data / "ordinal-regression-frequency", name, 10, trials=5)
+    assert few.folds == problem.folds[:5]
+    assert np.array_equal(few._rows("5")[0], problem._rows("5")[0])

@@ -21,12 +21,14 @@ PUBLISHED = sorted(published_csv("any").parent.glob("*.csv"))
 PAPERS = [
     "elliot-ml-1m",
     "gpor-eachmovie", "gpor-genes", "gpor-synthetic", "gpor-tables", "letor-ohsumed",
-    "logistic-limits", "ml-100k-folds", "ml-1m", "monti", "npsvor-epsilon", "npsvor-movielens",
-    "npsvor-scaling", "npsvor-tables", "npsvor-tolerances", "orboost-artificial", "orboost-rounds",
-    "orboost-tables", "per-user", "svor-grading", "svor-ohsumed", "svor-scaling", "svor-table1",
-    "svor-table2", "uncertainty-ml-1m", "user-time",
+    "logistic-limits", "ml-100k-folds", "ml-1m", "monti", "npsvor-clusters", "npsvor-epsilon",
+    "npsvor-movielens", "npsvor-scaling", "npsvor-tables", "npsvor-tolerances",
+    "orboost-artificial", "orboost-rounds", "orboost-tables", "per-user", "svor-grading",
+    "svor-ohsumed", "svor-scaling", "svor-table1", "svor-table2", "uncertainty-ml-1m", "user-time",
 ]  # fmt: skip
-ARTIFICIAL = ["gpor-genes", "gpor-synthetic", "logistic-limits", "orboost-artificial"]
+ARTIFICIAL = [
+    "gpor-genes", "gpor-synthetic", "logistic-limits", "npsvor-clusters", "orboost-artificial",
+]  # fmt: skip
 BUNDLED = "per-user"
 
 
@@ -95,7 +97,35 @@ def test_genes_come_from_a_file_of_the_user(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ARTIFICIAL)
 def test_experiments_on_invented_data(name: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.delenv("ORDREC_DATA", raising=False)
-    run(name, tmp_path)
+    found, _ = run(name, tmp_path)
+    if name == "npsvor-clusters":
+        mze = found.result[found.result["metric"] == "mze"].groupby("model")["value"].mean()
+        assert mze["nearest mean"] < mze["NPSVOR"] < mze["SVORIM"] < mze["SVR"]
+
+
+def test_planes_of_clusters_lie_where_their_rank_is_nearest() -> None:
+    module = PIPELINES["npsvor-clusters"].load()
+    X, y, *_ = module.draw(0)
+    model = module.NPSVOR(**module.LINEAR).fit(X, y)
+    values = X @ module.planes(model, X)[:, :2].T + module.planes(model, X)[:, 2]
+    np.testing.assert_allclose(np.abs(values), model.predict_distances(X), atol=1e-9)
+
+
+def test_sets_of_23_and_their_significant_wins() -> None:
+    module = PIPELINES["npsvor-tables"].load()
+    assert len(set(module.SURVEY + module.DISCRETISED)) == 23
+    # five partitions decide by rank sums, six by signed ranks; in "equal" nobody wins
+    rows = [
+        (data, fold, model, "mae", value + 0.001 * fold)
+        for data, folds in (("few", 5), ("many", 6), ("equal", 6))
+        for fold in range(folds)
+        for model, value in (("a", 0.1), ("b", 0.1 if data == "equal" else 0.2))
+    ]
+    frame = pd.DataFrame(rows, columns=["data", "fold", "model", "metric", "value"])
+    result = ExperimentResult(frame.assign(seed=0, average="micro"), pd.DataFrame(), {})
+    found = module.counts(result, "mae")
+    assert found.loc["a"].tolist() == [2, 1, 0]
+    assert found.loc["b"].tolist() == [0, 1, 2]
 
 
 @pytest.mark.slow

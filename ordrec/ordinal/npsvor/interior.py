@@ -36,7 +36,7 @@ __all__ = ["InteriorPoint"]
 START = 0.2  # of the cap: all arms start here
 LEAST_CENTRING = 1e-3  # the goal of m is never a smaller share of m
 BACK_OFF = 0.99  # of the way to the boundary
-ENOUGH = 1e-8  # relative gap at which the multipliers show their places
+ENOUGH = 1e-10  # relative gap at which the multipliers show their places, with many rows too
 
 
 class InteriorPoint:
@@ -109,7 +109,11 @@ class _Rank:
         residual = self.sign * (self._at(f) + self.b) + self.cost - self.u + self.v  # (P1)
         g = 1.0 / (self.u / self.x + self.v / room)  # (P3)
         q = self._sum(g)
-        system = Woodbury(self.gram.G, q)
+        try:
+            system = Woodbury(self.gram.G, q)
+        except np.linalg.LinAlgError:
+            self.finished = True  # q spans too many orders of magnitude: rounding leads no further
+            return
         unit = q - system.explained(q)  # M^-1 e
 
         def direction(t_u: np.ndarray, t_v: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -1,4 +1,7 @@
-"""A kernel matrix given by a factor G of shape (n, p), K = G G': solves by Woodbury's identity."""
+"""A kernel matrix given by a factor G of shape (n, p), K = G G': solves by Woodbury's identity.
+
+`factor_of` finds such a factor in a matrix of low rank, as a linear kernel of few features makes.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,32 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from ordrec.linalg.low_rank import Woodbury
+from ordrec.linalg.low_rank import Woodbury, random_pivots
 
-__all__ = ["FactoredGram"]
+__all__ = ["FactoredGram", "factor_of"]
+
+REST = 1e-11  # of the largest diagonal entry: what a factor may leave out of the kernel
+
+
+def factor_of(K: np.ndarray, columns: int) -> np.ndarray | None:
+    """Return G with K = G G' and at most so many columns, None if there is none.
+
+    Examples
+    --------
+    >>> X = np.arange(6.0).reshape(-1, 1)
+    >>> factor_of(X @ X.T, columns=2).shape, factor_of(np.eye(6), columns=2)
+    ((6, 1), None)
+    """
+    diagonal = np.diagonal(K).astype(np.float64)
+    least = REST * diagonal.max(initial=0.0)
+    random = np.random.RandomState(0)  # any pivots span a matrix of low rank
+    pivots = random_pivots(diagonal, lambda i: K[:, i], columns + 1, random, least=least)
+    if not 0 < pivots.size <= columns:
+        return None
+    L = np.linalg.cholesky(K[np.ix_(pivots, pivots)])
+    return solve_triangular(L, K[pivots], lower=True).T
 
 
 class FactoredGram:

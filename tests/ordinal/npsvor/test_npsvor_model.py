@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from contracts.ordinal_contract import ordered_sample
+from naive.naive_npsvor import primal_by_qp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 
@@ -105,6 +106,35 @@ def test_double_precision_takes_over_where_single_falls_short(monkeypatch):
     fitted = NPSVOR(C1=1e4, gamma=0.05, tol=1e-7).fit(X, y)
     assert fitted.converged_
     assert fitted.violation_ <= 1e-7
+
+
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+def test_linear_kernels_of_many_rows_are_solved_by_their_features(kernel):
+    """ADMM on the matrix took thousands of iterations, and stopped short of the optimum."""
+    rng = np.random.default_rng(0)
+    means = np.array([[10.0, 10.0], [15.0, 15.0], [20.0, 10.0]])
+    X = np.repeat(means, 25, axis=0) + np.sqrt(5.0) * rng.normal(size=(75, 2))
+    y = np.repeat([1, 2, 3], 25)
+    inputs = X if kernel == "linear" else X @ X.T
+    fitted = NPSVOR(C1=100.0, kernel=kernel, scale=None, tol=1e-6).fit(inputs, y)
+    assert fitted.converged_
+    assert fitted.n_iter_ < 40
+    best = sum(
+        primal_by_qp(X @ X.T, y - 1, k, np.full(75, 100.0), np.full(75, 100.0), 0.2)[0]
+        for k in range(3)
+    )
+    assert fitted.objective_ == pytest.approx(best, rel=1e-5)
+
+
+def test_rounding_ends_the_solution_of_a_narrow_kernel():
+    """Towards the end, weights of many magnitudes left no Cholesky factor."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(600, 4)).astype(float)  # at most 81 different rows
+    y = np.digitize(X @ rng.normal(size=4) + rng.normal(size=600), [0.0, 1.0, 3.0])
+    K = Gaussian(1e-3)(X)
+    fitted = NPSVOR(C1=1e4, kernel="precomputed", tol=1e-6).fit(K, y)
+    assert fitted.converged_
+    assert fitted.n_iter_ < 60
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
