@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import stat
@@ -10,8 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba import config, njit
+from numba.core import event
 
-from ordrec.compiling import _private_folder
+from ordrec.compiling import _private_folder, inner
 
 PACKAGE = Path(__file__).parent.parent / "ordrec"
 FIT = """
@@ -118,3 +121,29 @@ def test_half_a_file_of_compiled_code_is_written_anew(tmp_path: Path) -> None:
         file.with_name(f"{file.name}.tmp.0123").touch()  # what a killed writer leaves
         assert answer(started(tmp_path)) == "6 False"
     assert answer(started(tmp_path)) == "6 True"
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")  # type: ignore[attr-defined]
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_waits_until_a_function_and_what_it_calls_are_compiled(collects: bool) -> None:
+    seen = []
+
+    class Look(event.Listener):
+        def on_start(self, event: event.Event) -> None:
+            seen.append(gc.isenabled())
+
+        def on_end(self, event: event.Event) -> None:
+            pass
+
+    called = inner(lambda x: x + 1)
+    calling = njit(lambda x: called(x) + called(1.0 * x))
+    before = gc.isenabled()
+    (gc.enable if collects else gc.disable)()
+    try:
+        with event.install_listener("numba:compile", Look()):
+            assert calling(1) == 4
+        assert gc.isenabled() is collects
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert len(seen) == 3
+    assert not any(seen[1:])

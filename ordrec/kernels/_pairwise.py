@@ -38,14 +38,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.compiling import compiled
+from ordrec.compiling import compiled, inner
 
 __all__ = [
     "add_diagonal",
-    "add_from_block",
-    "add_from_table",
+    "add_leaves",
+    "add_terms",
     "column_moments",
-    "leaf_vectors",
+    "fill_leaf_vectors",
     "mirror",
     "reordered",
     "row_moments",
@@ -83,15 +83,19 @@ def _add_row(p, limit, slot, item_start, raters, of_item, user_start, rated, of_
 
 @compiled
 def table_rows(  # type: ignore[no-untyped-def]
-    table, first, stop, item_start, raters, of_item, user_start, rated, of_user
+    table, first, stop, slot, item_start, raters, of_item, user_start, rated, of_user
 ):
-    """Rows ``first..stop`` of the packed triangle, summed in double precision."""
-    everywhere = np.arange(len(item_start) - 1)
+    """Rows ``first..stop`` of the packed triangle, summed in double precision.
+
+    ``slot`` gives every item its own number.
+    """
     n_moments = 1 + 3 * of_item.shape[0]
     row = np.empty((stop, n_moments))
     for p in range(first, stop):
-        row[: p + 1] = 0.0
-        _add_row(p, p, everywhere, item_start, raters, of_item, user_start, rated, of_user, row)
+        for q in range(p + 1):
+            for m in range(n_moments):
+                row[q, m] = 0.0
+        _add_row(p, p, slot, item_start, raters, of_item, user_start, rated, of_user, row)
         base = p * (p + 1) // 2
         for q in range(p + 1):
             for m in range(n_moments):
@@ -145,19 +149,20 @@ def column_moments(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def leaf_vectors(places, own_places, own_entries, diagonal, factors, layout, numbers):  # type: ignore[no-untyped-def]
-    """Means c, downdates e and scales of each leaf at the given items, without the user.
+def fill_leaf_vectors(  # type: ignore[no-untyped-def]
+    places, own_at, own_entries, diagonal, factors, layout, numbers, c, e, scale
+):
+    """Means c, downdates e (0 so far) and scales (1 so far) of each leaf at the given items.
 
-    ``own_places`` (ascending) are the items the user rated, ``own_entries`` their entries of each
-    source; ``diagonal`` has the moments of each item with itself, that is its number of
-    ratings, sums of squares, sums, and fixed products, of all users.
+    All are without the user, who has the entries ``own_entries`` of each source: ``own_at`` says
+    which one is the item's, -1 if the user did not rate it. ``diagonal`` has the moments of each
+    item with itself, that is its number of ratings, sums of squares, sums, and fixed products, of
+    all users.
     """
-    n_leaves, n = len(layout), len(places)
-    c, e, scale = np.zeros((n_leaves, n)), np.zeros((n_leaves, n)), np.ones((n_leaves, n))
-    for a in range(n):
-        p = places[a]
-        at = np.searchsorted(own_places, p)
-        has = at < len(own_places) and own_places[at] == p
+    n_leaves = len(layout)
+    for a in range(len(places)):
+        p, at = places[a], own_at[a]
+        has = at >= 0
         count = diagonal[p, 0] - 1.0 if has else diagonal[p, 0]
         for leaf in range(n_leaves):
             kind, first = layout[leaf, KIND], layout[leaf, FIRST]
@@ -190,75 +195,95 @@ def leaf_vectors(places, own_places, own_entries, diagonal, factors, layout, num
             if numbers[leaf, SMOOTH] >= 0:
                 norm += numbers[leaf, SMOOTH]
                 scale[leaf, a] *= 1.0 / np.sqrt(norm) if norm > 0 else 0.0
-    return c, e, scale
+
+
+@inner
+def _locate(at, a, p, columns, first, packed, same):  # type: ignore[no-untyped-def]
+    """Write where in the table the moments of row a, item p, are; return two ends of columns.
+
+    Columns up to the first end are stored as the row's, those from there to the second the other
+    way round.
+    """
+    end = a + 1 if same else len(columns)
+    if not packed:
+        for b in range(end):
+            at[b] = (a - first) * len(columns) + b
+        return end, end
+    below = 0
+    while below < end and columns[below] <= p:
+        at[below] = p * (p + 1) // 2 + columns[below]
+        below += 1
+    for b in range(below, end):
+        at[b] = columns[b] * (columns[b] + 1) // 2 + p
+    return below, end
 
 
 @compiled
-def add_from_table(out, table, rows, columns, same, left, right, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
-    """Add the kernel of items ``rows`` with items ``columns``, both ascending, to ``out``.
+def add_leaves(  # type: ignore[no-untyped-def]
+    out, table, rows, columns, first, stop, packed, same, left, right, layout, weights
+):
+    """Add the weighted single leaves of items ``rows[first:stop]`` with ``columns`` to ``out``.
 
-    ``left`` and ``right`` are the leaf vectors, A and B (transposed) the factors of both sides,
-    ``weights`` those of single leaves other than factors. When both sides are the same, each
-    pair is computed once and mirrored.
+    Both are ascending. ``table`` is the triangle if it is ``packed``, and otherwise has the moments
+    of just these pairs. ``left`` and ``right`` are the leaf vectors, ``weights`` those of single
+    leaves other than factors. When both sides are the same, only the lower triangle is computed.
     """
     at = np.empty(len(columns), np.uintp)  # unsigned: no index can mean "from the end"
-    leaves = np.empty((len(layout) + 1, CHUNK), out.dtype)
-    below = 0  # columns up to the row's item; the pairs beyond are stored the other way round
-    for a in range(len(rows)):
-        p, line = rows[a], out[a]
-        end = a + 1 if same else len(columns)
-        while below < end and columns[below] <= p:
-            below += 1
-        for b in range(below):
-            at[b] = p * (p + 1) // 2 + columns[b]
-        for b in range(below, end):
-            at[b] = columns[b] * (columns[b] + 1) // 2 + p
-        _add_leaves(line, table, at, 0, below, 1, a, left, right, layout, weights)
-        _add_leaves(line, table, at, below, end, 2, a, left, right, layout, weights)
-        if len(terms[0]) > 0:
-            _add_terms(line, table, at, 0, below, 1, a, left, right, A, B, layout, terms, leaves)
-            _add_terms(line, table, at, below, end, 2, a, left, right, A, B, layout, terms, leaves)
-    if same:
-        mirror(out)
+    counts = np.empty(CHUNK, table.dtype)
+    for a in range(first, stop):
+        below, last = _locate(at, a, rows[a], columns, first, packed, same)
+        for half in range(2):  # a loop, as calls with constants would be compiled one by one
+            begin, end = half * below, last if half else below
+            _add_leaves(
+                out[a], 0, table, at, begin, end, 1 + half, a, left, right, layout, weights, counts
+            )
 
 
 @compiled
-def add_from_block(out, block, first, same, left, right, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
-    """The same for the rows ``first, first + 1, ...``, whose moments are given; not mirrored."""
-    n_columns = block.shape[1]
-    at = np.arange(n_columns).astype(np.uintp)
+def add_terms(  # type: ignore[no-untyped-def]
+    out, table, rows, columns, first, stop, packed, same, left, right, A, B, layout, terms
+):
+    """The same for products of leaves; A and B (transposed) are the factors of both sides."""
+    at = np.empty(len(columns), np.uintp)
     leaves = np.empty((len(layout) + 1, CHUNK), out.dtype)
-    for k in range(block.shape[0]):
-        a = first + k
-        end = a + 1 if same else n_columns
-        _add_leaves(out[a], block[k], at, 0, end, 1, a, left, right, layout, weights)
-        if len(terms[0]) > 0:
-            _add_terms(out[a], block[k], at, 0, end, 1, a, left, right, A, B, layout, terms, leaves)
+    for a in range(first, stop):
+        below, last = _locate(at, a, rows[a], columns, first, packed, same)
+        for half in range(2):
+            begin, end = half * below, last if half else below
+            _add_terms(
+                out[a], table, at, begin, end, 1 + half, a, left, right, A, B, layout, terms, leaves
+            )
 
 
 @compiled
 def add_diagonal(out, diagonal, places, vectors, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
     """Add the kernel of each item with itself."""
     at = places.astype(np.uintp)
-    leaves = np.empty((len(layout) + 1, CHUNK), out.dtype)
+    leaves, counts = np.empty((len(layout) + 1, CHUNK), out.dtype), np.empty(CHUNK, diagonal.dtype)
     for a in range(len(places)):
-        _add_leaves(out, diagonal, at, a, a + 1, 1, a, vectors, vectors, layout, weights)
-        _add_terms(out, diagonal, at, a, a + 1, 1, a, vectors, vectors, A, B, layout, terms, leaves)
+        for own in range(1, 2):  # a loop, as above
+            _add_leaves(
+                out, 0, diagonal, at, a, a + 1, own, a, vectors, vectors, layout, weights, counts
+            )
+            _add_terms(
+                out, diagonal, at, a, a + 1, own, a, vectors, vectors, A, B, layout, terms, leaves
+            )
 
 
-@compiled
-def _add_leaves(line, table, at, begin, end, own, a, left, right, layout, weights):  # type: ignore[no-untyped-def]
+@inner
+def _add_leaves(  # type: ignore[no-untyped-def]
+    line, shift, table, at, begin, end, own, a, left, right, layout, weights, counts
+):
     """Add the weighted single leaves to columns ``begin..end`` of row a, by (1).
 
-    ``at`` says where in the table the moments of each column are, ``own`` (1 or 2) which of
-    the two moments Q there belongs to the row's item.
+    ``line`` begins with column ``shift``. ``at`` says where in the table the moments of each
+    column are, ``own`` (1 or 2) which of the two moments Q there belongs to the row's item.
     """
     c, e, scale = left
     d, g, other = right
-    counts = np.empty(CHUNK, table.dtype)
     for low in range(begin, end, CHUNK):
         width = min(CHUNK, end - low)
-        where, total = at[low : low + width], line[low : low + width]
+        where, total = at[low : low + width], line[low - shift : low - shift + width]
         for b in range(width):
             counts[b] = table[where[b], 0]
         for leaf in range(len(layout)):
@@ -286,19 +311,19 @@ def _add_leaves(line, table, at, begin, end, own, a, left, right, layout, weight
                     total[b] += weight * size[b] * table[where[b], P]
 
 
-@compiled
+@inner
 def _add_terms(  # type: ignore[no-untyped-def]
     line, table, at, begin, end, own, a, left, right, A, B, layout, terms, leaves
 ):
     """Add products of leaves to columns ``begin..end`` of row a."""
-    weights, start, members = terms
-    needed = np.unique(members)
-    alone = np.zeros(len(layout), table.dtype)
+    weights, start, members, needed = terms
+    alone, counts = np.zeros(len(layout), table.dtype), np.empty(CHUNK, table.dtype)
     for low in range(begin, end, CHUNK):
         width = min(CHUNK, end - low)
         for leaf in needed:
-            value = leaves[leaf, :width]
-            value[:] = 0.0
+            value = leaves[leaf]
+            for b in range(width):
+                value[b] = 0.0
             if layout[leaf, KIND] == FACTORS:
                 for f in range(layout[leaf, FIRST], layout[leaf, STOP]):
                     for b in range(width):
@@ -306,20 +331,18 @@ def _add_terms(  # type: ignore[no-untyped-def]
                 for b in range(width):
                     value[b] *= left[2][leaf, a] * right[2][leaf, low + b]
             else:
-                alone[:] = 0.0
                 alone[leaf] = 1.0
-                part = (
-                    right[0][:, low : low + width],
-                    right[1][:, low : low + width],
-                    right[2][:, low : low + width],
-                )
-                here = at[low : low + width]
-                _add_leaves(value, table, here, 0, width, own, a, left, part, layout, alone)
-        product = leaves[-1, :width]
+                _add_leaves(
+                    value, low, table, at, low, low + width, own, a, left, right, layout, alone,
+                    counts,
+                )  # fmt: skip
+                alone[leaf] = 0.0
+        product = leaves[len(layout)]
         for t in range(len(weights)):
-            product[:] = weights[t]
+            for b in range(width):
+                product[b] = weights[t]
             for k in range(start[t], start[t + 1]):
-                value = leaves[members[k], :width]
+                value = leaves[members[k]]
                 for b in range(width):
                     product[b] *= value[b]
             for b in range(width):

@@ -69,15 +69,19 @@ class Expression:
         weights = np.array([weight for weight, _ in rest], dtype=np.float64)
         start = np.cumsum([0, *(len(members) for _, members in rest)]).astype(np.int64)
         chosen = np.concatenate([np.empty(0, dtype=np.int64), *(m for _, m in rest)])
-        return Plan(linear, float(constant), (weights, start, chosen))
+        return Plan(linear, float(constant), (weights, start, chosen, np.unique(chosen)))
 
 
 class Plan(NamedTuple):
-    """How to evaluate an expression: weights of leaves, a constant, and products of leaves."""
+    """How to evaluate an expression: weights of leaves, a constant, and products of leaves.
+
+    ``products`` are the weights of the products, where the leaves of each begin, these leaves, and
+    the distinct ones among them.
+    """
 
     linear: np.ndarray
     constant: float
-    products: tuple[np.ndarray, np.ndarray, np.ndarray]
+    products: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 Term = tuple[float, list[Leaf]]

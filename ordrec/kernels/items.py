@@ -253,10 +253,11 @@ class ItemKernel:
 
     def _sum_table(self) -> None:
         """The moments of all pairs, in threads, each with rows of its own."""
+        everywhere = np.arange(self.n_items_)
 
         def sum_rows(first: int) -> None:
             stop = min(first + ROWS_AT_A_TIME, self.n_items_)
-            _pairwise.table_rows(self._table, first, stop, *self._ratings())
+            _pairwise.table_rows(self._table, first, stop, everywhere, *self._ratings())
             n_sums = 1 + 3 * len(self._sources)
             for k, table in enumerate(self._content):
                 G = products(table[first:stop], table[:stop])
@@ -299,14 +300,20 @@ class ItemKernel:
         ]
         A = np.concatenate(sets, axis=1) if sets else np.empty((len(places), 0))
         own = slice(0, 0) if user is None else slice(*self._user_start[user : user + 2])
-        vectors = _pairwise.leaf_vectors(
+        rated = self._rated[own]
+        at = np.searchsorted(rated, places)
+        own_at = np.where(np.append(rated, -1)[at] == places, at, -1)
+        shape = len(self._leaf_layout), len(places)
+        vectors = np.zeros(shape), np.zeros(shape), np.ones(shape)
+        _pairwise.fill_leaf_vectors(
             places,
-            self._rated[own],
+            own_at,
             np.ascontiguousarray(self._of_user[:, own]),
             self._diagonal,
             A,
             self._leaf_layout,
             self._leaf_numbers,
+            *vectors,
         )
         return A, vectors
 
@@ -343,17 +350,15 @@ class ItemKernel:
         U, V = self._factor_sides(A, left, B, right, plan)
         out = U @ V.T
         left, right = self._cast(left), self._cast(right)
-        both = left, right, A, np.ascontiguousarray(B.T), self._leaf_layout
         weights = self._moment_weights(plan).astype(self.dtype)
-        if self.stored_:
-            _pairwise.add_from_table(
-                out, self._table, rows, columns, same, *both, weights, plan.products
-            )
-        else:
-            for first, block in self._blocks(rows, columns, same):
-                _pairwise.add_from_block(out, block, first, same, *both, weights, plan.products)
-            if same:
-                _pairwise.mirror(out)
+        factors = A, np.ascontiguousarray(B.T), self._leaf_layout
+        for first, stop, table in self._moments(rows, columns, same):
+            where = rows, columns, first, stop, self.stored_, same, left, right
+            _pairwise.add_leaves(out, table, *where, self._leaf_layout, weights)
+            if plan.products[0].size:
+                _pairwise.add_terms(out, table, *where, *factors, plan.products)
+        if same:
+            _pairwise.mirror(out)
         if row_of is None and column_of is None:
             return out
         row_of = np.arange(len(rows)) if row_of is None else row_of
@@ -363,12 +368,16 @@ class ItemKernel:
     def _cast(self, vectors: Any) -> Any:
         return tuple(v.astype(self.dtype, copy=False) for v in vectors)
 
-    def _blocks(self, rows: np.ndarray, columns: np.ndarray, same: bool) -> Any:
-        """Moments of the pairs asked for, some rows at a time; half of them if both are the same.
+    def _moments(self, rows: np.ndarray, columns: np.ndarray, same: bool) -> Any:
+        """First and last row, and a table with the moments of their pairs, until all rows are done.
 
-        They are summed over the raters of the rows or of the columns: a user has rated few items,
-        and the catalogue is large.
+        The table is the stored one for all rows, or is computed for some rows at a time; half of
+        it if both sides are the same. They are summed over the raters of the rows or of the
+        columns: a user has rated few items, and the catalogue is large.
         """
+        if self.stored_:
+            yield 0, len(rows), self._table
+            return
         n_moments = self._diagonal.shape[1]
         step = max(1, BLOCK_BYTES // max(1, 8 * n_moments * len(columns)))
         for first in range(0, len(rows), step):
@@ -382,7 +391,8 @@ class ItemKernel:
             for k, table in enumerate(self._content):
                 G = products(table[part], table[columns])
                 block[:, :, 1 + 3 * len(self._sources) + k] = G
-            yield first, block.astype(self.dtype, copy=False)
+            table = block.reshape(-1, n_moments).astype(self.dtype, copy=False)
+            yield first, first + len(part), table
 
     def _slots_of(self, places: np.ndarray) -> np.ndarray:
         """The position of each item among these, -1 for all others."""

@@ -129,8 +129,8 @@ MUTATIONS = [
     Mutation(
         "kernels/items.py",
         "own = slice(0, 0) if user is None else slice(*self._user_start[user : user + 2])\n"
-        "        vectors",
-        "own = slice(0, 0)\n        vectors",
+        "        rated",
+        "own = slice(0, 0)\n        rated",
         "kernels/test_items_leave_out.py::test_the_downdate_matters",
         "the user stays in their own kernel",
         compiled=False,

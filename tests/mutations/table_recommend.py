@@ -48,8 +48,8 @@ MUTATIONS = [
     ),
     Mutation(
         "recommend/process/components.py",
-        "n = diag[COMMON_SUM] - seen",
-        "n = diag[COMMON_SUM]",
+        "n = diag[:, COMMON_SUM] - seen",
+        "n = diag[:, COMMON_SUM]",
         "recommend/process/test_process.py::test_covariance_equals_rebuilding_without_each_owner",
         "the owner's own rating counts",
         compiled=False,
@@ -119,8 +119,8 @@ MUTATIONS = [
     ),
     Mutation(
         "recommend/thresholds/newton.py",
-        "        slope[m] -= by_low * low + by_high * high\n",
-        "        slope[m] += by_low * low + by_high * high\n",
+        "to[SCALE] -= by_low * low + by_high * high",
+        "to[SCALE] += by_low * low + by_high * high",
         f"{THRESHOLDS}::test_slope_of_a_users_likelihood",
         "the sign of the slope by the scale",
         compiled=False,

@@ -19,8 +19,8 @@ with o's own term taken off; ``n_e``, ``S_ee`` are the diagonal ones):
 
 `COMPONENTS` lists (3) to (12) in the order in which weights, blocks, posterior means and
 explanations hold them. A new component is a line there, a default weight in
-`ordrec.recommend.process.weights`, and the line that computes it in `row_components` (with its
-statistics of one entry in `entry_stats`).
+`ordrec.recommend.process.weights`, and the line that computes it in `row_components` (with what it
+needs of one entry in `entry_numbers`).
 
 `ordrec.kernels._pairwise` leaves one user out of the same sums, for any sum of products of item
 kernels. The loops are not shared, for speed and for the last digits. Medians of nine interleaved
@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.compiling import inner
+from ordrec.compiling import compiled, inner
 from ordrec.recommend.process.pair_sums import (
     ACTIVITY_SUM,
     COMMON_SUM,
@@ -50,19 +50,19 @@ from ordrec.recommend.process.pair_sums import (
 
 __all__ = [
     "COMPONENTS",
+    "N_NUMBERS",
     "N_SMOOTHED",
-    "N_STATS",
+    "SHRINKAGE",
     "SMOOTHED",
     "SMOOTHED_NAMES",
+    "TIME",
     "Component",
-    "OwnerView",
+    "Entries",
     "SideWeights",
+    "add_mean_times",
     "component_names",
-    "entry_components",
-    "entry_stats",
+    "entry_numbers",
     "row_components",
-    "view_entries",
-    "view_owner",
 ]
 
 
@@ -109,10 +109,11 @@ SMOOTHED = tuple(_SINGLE.index(name) for name in SMOOTHED_NAMES)
 N_SMOOTHED = len(SMOOTHED)
 S_RESIDUAL, S_IMPLICIT, S_ACTIVITY = map(SMOOTHED_NAMES.index, ("residual", "implicit", "activity"))
 
-# Rows of an entry's statistics.
+# Rows of an entry's numbers.
 X, SEEN, MEAN, BY_RESIDUAL, BY_IMPLICIT, BY_SQUARED, BY_ACTIVITY, BY_POPULARITY = range(8)
 SHRINKAGE = 8  # from here on: s / (S_ee + s) of the smoothed components
-N_STATS = SHRINKAGE + N_SMOOTHED
+TIME = SHRINKAGE + N_SMOOTHED
+N_NUMBERS = TIME + 1  # from here on: loadings, then means of the time kernels
 
 SQUARED_SMOOTHING = 5.0
 FAR = 25.0  # a time kernel is 0 beyond this many time scales
@@ -151,99 +152,88 @@ class SideWeights(NamedTuple):
     popularity: np.ndarray
 
 
-class OwnerView(NamedTuple):
-    """One owner's training entries: codes, times, statistics (N_STATS, n), loadings (rank, n).
+class Entries(NamedTuple):
+    """Entries of several owners, with the numbers of which the components of pairs are made.
 
-    ``unknown_time`` (n_scales, n) holds (12) between each entry and a rating of unknown time.
+    Attributes
+    ----------
+    start : int64 (n_owners + 1,)
+        Where the entries of each owner begin.
+    code : int64 (n,)
+        The row of each entry in the pair sums.
+    numbers : float64 (n_numbers, n)
+        See `entry_numbers`.
     """
 
-    entry: np.ndarray
-    time: np.ndarray
-    stats: np.ndarray
-    loadings: np.ndarray
-    activity: float
-    unknown_time: np.ndarray
+    start: np.ndarray
+    code: np.ndarray
+    numbers: np.ndarray
 
 
-@inner
-def view_owner(side, w, o):  # type: ignore[no-untyped-def]
-    """The view of one owner, for all rows of their block."""
-    own = slice(side.start[o], side.start[o + 1])
-    seen = np.ones(side.start[o + 1] - side.start[o])
-    return view_entries(
-        side, w, side.entry[own], side.x[own], seen, side.time[own], side.activity[o], side.fold[o]
-    )
+def entry_numbers(
+    diag: np.ndarray,
+    x: np.ndarray,
+    seen: np.ndarray,
+    activity: np.ndarray,
+    time: np.ndarray,
+    loadings: np.ndarray,
+    w: SideWeights,
+) -> np.ndarray:
+    """What (3) to (12) need of each entry, without the owner's own rating (x, where seen).
 
-
-@inner
-def view_entries(side, w, entry, x, seen, time, activity, fold):  # type: ignore[no-untyped-def]
-    """The view of any entries; the kernel leaves out the ratings ``x``, given where ``seen``."""
-    stats = np.empty((N_STATS, entry.size))
-    own = np.empty(N_STATS)
-    loadings = np.empty((side.loadings.shape[2], entry.size))
-    for b in range(entry.size):
-        e = entry[b]
-        entry_stats(side.gram[e, e], x[b], seen[b], activity, w, own)
-        for k in range(N_STATS):
-            stats[k, b] = own[k]
-        for k in range(loadings.shape[0]):
-            loadings[k, b] = side.loadings[fold, e, k]
-    return OwnerView(entry, time, stats, loadings, activity, _unknown_time(time, w.scales))
-
-
-@inner
-def _unknown_time(time, scales):  # type: ignore[no-untyped-def]
-    """(12) between each time and an unknown one: the kernel's mean over the known times.
-
-    The sums of exponentials run along the sorted times, once forwards and once backwards.
+    ``diag`` are the pair sums of the entries with themselves, ``loadings`` (n, rank) those without
+    the owner. The means of (12) over the owner's known times stay 0 until `add_mean_times`.
     """
-    result = np.zeros((scales.size, time.size))
-    order, n = np.empty(time.size, dtype=np.int64), 0
-    for b in range(time.size):
-        if time[b] > 0.0:
-            order[n] = b
-            n += 1
-    if scales.size == 0 or n == 0:
-        return result
-    _sort_by(time, order, n)
-    for k in range(scales.size):
-        before, total = 0.0, 0.0
-        for a in range(n):
-            if a > 0:
-                before *= np.exp(-(time[order[a]] - time[order[a - 1]]) / scales[k])
-            before += 1.0
-            result[k, order[a]] = before
-        after = 0.0
-        for a in range(n - 2, -1, -1):
-            after = (after + 1.0) * np.exp(-(time[order[a + 1]] - time[order[a]]) / scales[k])
-            result[k, order[a]] += after
-        for a in range(n):
-            result[k, order[a]] /= n
-            total += result[k, order[a]]
-        for b in range(time.size):
-            if not time[b] > 0.0:
-                result[k, b] = total / n  # both unknown
-    return result
+    rank, n_scales = loadings.shape[1], w.scales.size
+    out = np.zeros((N_NUMBERS + rank + n_scales, x.size))
+    n = diag[:, COMMON_SUM] - seen
+    total = diag[:, OWN_SUM] - x
+    mean = total / (n + 1.0)  # (1)
+    square = (diag[:, CROSS_SUM] - x * x) - 2.0 * mean * total + mean * mean * n  # (2)
+    square = np.maximum(square, 0.0)
+    weight = np.maximum(diag[:, ACTIVITY_SUM] - activity * seen, 0.0)
+    s_0, s_1, s_2 = w.smoothing[S_RESIDUAL], w.smoothing[S_IMPLICIT], w.smoothing[S_ACTIVITY]
+    out[X], out[SEEN], out[MEAN], out[TIME] = x, seen, mean, time
+    out[BY_RESIDUAL] = 1.0 / np.sqrt(square + s_0)  # (3)
+    out[BY_IMPLICIT] = 1.0 / np.sqrt(n + s_1)  # (4)
+    out[BY_SQUARED] = 1.0 / np.sqrt(n + SQUARED_SMOOTHING)  # (5)
+    out[BY_ACTIVITY] = 1.0 / np.sqrt(weight + s_2)  # (6)
+    out[BY_POPULARITY] = (np.log1p(np.maximum(n, 0.0)) - w.popularity[0]) / w.popularity[1]  # (9)
+    out[SHRINKAGE + S_RESIDUAL] = s_0 / (square + s_0)
+    out[SHRINKAGE + S_IMPLICIT] = s_1 / (n + s_1)
+    out[SHRINKAGE + S_ACTIVITY] = s_2 / (weight + s_2)
+    out[N_NUMBERS : N_NUMBERS + rank] = loadings.T  # (10)
+    return out
 
 
-@inner
-def _sort_by(key, order, n):  # type: ignore[no-untyped-def]
-    """Sort the first n of ``order`` by their keys: a heap, which compiles ten times faster than
-    `np.argsort`."""
-    for built in range(2 * n):
-        if built < n:  # the largest key moves to the front
-            root, end = n - 1 - built, n
-        else:  # and from there to the end
-            root, end = 0, 2 * n - 1 - built
-            order[0], order[end] = order[end], order[0]
-        child = 2 * root + 1
-        while child < end:
-            if child + 1 < end and key[order[child + 1]] > key[order[child]]:
-                child += 1
-            if key[order[child]] <= key[order[root]]:
-                break
-            order[root], order[child] = order[child], order[root]
-            root, child = child, 2 * child + 1
+def add_mean_times(rows: Entries, columns: Entries, w: SideWeights) -> None:
+    """Write the means of (12) over the known times of each owner's columns, if any are unknown."""
+    known = columns.numbers[TIME] > 0.0
+    if w.scales.size == 0 or (known.all() and (rows.numbers[TIME] > 0.0).all()):
+        return
+    owner = np.repeat(np.arange(columns.start.size - 1), np.diff(columns.start))
+    count = np.maximum(np.bincount(owner[known], minlength=columns.start.size - 1), 1)
+    for entries in (columns,) if rows is columns else (columns, rows):
+        means = entries.numbers[-w.scales.size :]
+        _mean_kernels(columns.start, columns.numbers[TIME], entries.start,
+                      entries.numbers[TIME], w.scales, means)  # fmt: skip
+    for mean in columns.numbers[-w.scales.size :]:
+        both = np.bincount(owner[known], mean[known], minlength=count.size) / count
+        mean[~known] = both[owner[~known]]  # both unknown
+
+
+@compiled
+def _mean_kernels(start, time, row_start, row_time, scales, out):  # type: ignore[no-untyped-def]
+    """Mean of the time kernels between each row and all known times of its owner."""
+    for o in range(start.size - 1):
+        for q in range(row_start[o], row_start[o + 1]):
+            for k in range(scales.size):
+                total, count = 0.0, 0
+                for b in range(start[o], start[o + 1]):
+                    if time[b] > 0.0:
+                        total += _kernel_of_times(row_time[q], time[b], scales[k])
+                        count += 1
+                out[k, q] = total / max(count, 1)
 
 
 @inner
@@ -254,95 +244,48 @@ def _kernel_of_times(time, other, scale):  # type: ignore[no-untyped-def]
 
 
 @inner
-def entry_stats(diag, x, seen, activity, w, out):  # type: ignore[no-untyped-def]
-    """Statistics of one entry that (3) to (9) need, without the owner's own rating (x, seen).
+def row_components(sums, rows, q, view, entry, activity, scales, n, out):  # type: ignore[no-untyped-def]
+    """Fill ``out[c, b]`` with components (3) to (12) of row q and an owner's first n entries.
 
-    ``diag`` are the Gram slots of the entry with itself.
+    ``sums`` is the row's part of the pair sums; ``entry`` and ``view`` are the codes and the
+    numbers of the owner's entries.
     """
-    n = diag[COMMON_SUM] - seen
-    mean = (diag[OWN_SUM] - x) / (n + 1.0)  # (1)
-    square = (diag[CROSS_SUM] - x * x) - 2.0 * mean * (diag[OWN_SUM] - x) + mean * mean * n  # (2)
-    square = max(square, 0.0)
-    weight = max(diag[ACTIVITY_SUM] - activity * seen, 0.0)
-    s_0, s_1, s_2 = w.smoothing[S_RESIDUAL], w.smoothing[S_IMPLICIT], w.smoothing[S_ACTIVITY]
-    out[X] = x
-    out[SEEN] = seen
-    out[MEAN] = mean
-    out[BY_RESIDUAL] = 1.0 / np.sqrt(square + s_0)  # (3)
-    out[BY_IMPLICIT] = 1.0 / np.sqrt(n + s_1)  # (4)
-    out[BY_SQUARED] = 1.0 / np.sqrt(n + SQUARED_SMOOTHING)  # (5)
-    out[BY_ACTIVITY] = 1.0 / np.sqrt(weight + s_2)  # (6)
-    out[BY_POPULARITY] = (np.log1p(max(n, 0.0)) - w.popularity[0]) / w.popularity[1]  # (9)
-    out[SHRINKAGE + S_RESIDUAL] = s_0 / (square + s_0)
-    out[SHRINKAGE + S_IMPLICIT] = s_1 / (n + s_1)
-    out[SHRINKAGE + S_ACTIVITY] = s_2 / (weight + s_2)
-
-
-@inner
-def row_components(sums, own, loadings, time, owner, n, w, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[c, b]`` with components (3) to (12) of one entry and the owner's first n.
-
-    ``sums`` is the entry's row of the Gram, ``own`` its statistics, ``loadings`` its loadings.
-    """
-    stats, entry = owner.stats, owner.entry
-    x, seen, mean = own[X], own[SEEN], own[MEAN]
-    n_side, n_components = sums.shape[1] - N_SUMS, out.shape[0]
+    x, seen, mean, time = rows[X, q], rows[SEEN, q], rows[MEAN, q], rows[TIME, q]
+    by_residual, by_implicit = rows[BY_RESIDUAL, q], rows[BY_IMPLICIT, q]
+    by_squared, by_activity = rows[BY_SQUARED, q], rows[BY_ACTIVITY, q]
+    popularity = rows[BY_POPULARITY, q]
     for b in range(n):
         f = entry[b]
-        x_f, both, mean_f = stats[X, b], seen * stats[SEEN, b], stats[MEAN, b]
+        x_f, both, mean_f = view[X, b], seen * view[SEEN, b], view[MEAN, b]
         common = sums[f, COMMON_SUM] - both
         residual = (
             (sums[f, CROSS_SUM] - x * x_f)
-            - mean_f * (sums[f, OWN_SUM] - x * stats[SEEN, b])
+            - mean_f * (sums[f, OWN_SUM] - x * view[SEEN, b])
             - mean * (sums[f, OTHER_SUM] - seen * x_f)
             + mean * mean_f * common
         )  # (2)
-        cosine = common * own[BY_SQUARED] * stats[BY_SQUARED, b]
-        out[RESIDUAL, b] = residual * own[BY_RESIDUAL] * stats[BY_RESIDUAL, b]  # (3)
-        out[IMPLICIT, b] = common * own[BY_IMPLICIT] * stats[BY_IMPLICIT, b]  # (4)
+        cosine = common * by_squared * view[BY_SQUARED, b]
+        out[RESIDUAL, b] = residual * by_residual * view[BY_RESIDUAL, b]  # (3)
+        out[IMPLICIT, b] = common * by_implicit * view[BY_IMPLICIT, b]  # (4)
         out[SQUARED, b] = cosine * cosine  # (5)
-        active = sums[f, ACTIVITY_SUM] - owner.activity * both
-        out[ACTIVITY, b] = active * own[BY_ACTIVITY] * stats[BY_ACTIVITY, b]  # (6)
+        active = sums[f, ACTIVITY_SUM] - activity * both
+        out[ACTIVITY, b] = active * by_activity * view[BY_ACTIVITY, b]  # (6)
         out[CONSTANT, b] = 1.0  # (7)
         out[SLOPE, b] = mean * mean_f  # (8)
-        out[POPULARITY, b] = own[BY_POPULARITY] * stats[BY_POPULARITY, b]  # (9)
+        out[POPULARITY, b] = popularity * view[BY_POPULARITY, b]  # (9)
         out[LOW_RANK, b] = 0.0
-        for k in range(n_side):
+        for k in range(sums.shape[1] - N_SUMS):
             out[N_FIXED + k, b] = sums[f, N_SUMS + k]  # (11)
-    for k in range(loadings.size):
+    means = view.shape[0] - scales.size
+    for k in range(N_NUMBERS, means):
         for b in range(n):
-            out[LOW_RANK, b] += loadings[k] * owner.loadings[k, b]  # (10)
-    for k in range(w.scales.size):  # (12)
-        scale, c = w.scales[k], n_components - w.scales.size + k
-        here = -1.0  # the kernel's mean between this time and the known ones, once it is needed
+            out[LOW_RANK, b] += rows[k, q] * view[k, b]  # (10)
+    for k in range(scales.size):  # (12)
+        c = out.shape[0] - scales.size + k
         for b in range(n):
             if not time > 0.0:
-                out[c, b] = owner.unknown_time[k, b]
-            elif owner.time[b] > 0.0:
-                out[c, b] = _kernel_of_times(time, owner.time[b], scale)
+                out[c, b] = view[means + k, b]
+            elif view[TIME, b] > 0.0:
+                out[c, b] = _kernel_of_times(time, view[TIME, b], scales[k])
             else:
-                if here < 0.0:
-                    here = _mean_kernel(time, owner.time, scale)
-                out[c, b] = here
-
-
-@inner
-def entry_components(side, w, view, fold, e, time, x, seen, own, out):  # type: ignore[no-untyped-def]
-    """Fill ``out`` with the components of any entry e with a view, ``own`` with its statistics.
-
-    ``x`` and ``seen`` are the owner's own rating of e, which the kernel leaves out.
-    """
-    entry_stats(side.gram[e, e], x, seen, view.activity, w, own)
-    n = view.entry.size
-    row_components(side.gram[e], own, side.loadings[fold, e], time, view, n, w, out)
-
-
-@inner
-def _mean_kernel(time, times, scale):  # type: ignore[no-untyped-def]
-    """Mean of the time kernel between a time and all known ones."""
-    total, count = 0.0, 0
-    for other in times:
-        if other > 0.0:
-            total += _kernel_of_times(time, other, scale)
-            count += 1
-    return total / max(count, 1)
+                out[c, b] = rows[means + k, q]

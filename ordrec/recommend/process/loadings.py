@@ -13,9 +13,8 @@ Equations here, with ``v`` the noise variance:
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
-from ordrec.compiling import compiled
-from ordrec.linalg.small import factorise_small, invert_small, solve_small
 from ordrec.parallel import loop_threads
 
 __all__ = ["cross_fitted_loadings", "factor_loadings"]
@@ -68,55 +67,40 @@ def factor_loadings(
     """Loadings of all entries after ``n_rounds`` of EM from the loadings ``first``."""
     if x.size == 0:
         return np.zeros_like(first)
-    q, variance = first.copy(), float(x.var()) or 1.0
-    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_owners))])
+    q, variance = first, float(x.var()) or 1.0
+    shape = n_owners, first.shape[0]
+    ratings = sparse.csr_array((x, (owner, entry)), shape=shape)
+    seen = sparse.csr_array((np.ones(x.size), (owner, entry)), shape=shape)
+    squares = float(x @ x)
+    by_entry = sparse.csr_array(ratings.T), sparse.csr_array(seen.T)
     for _ in range(n_rounds):
-        q, variance = _round(start, entry, x, q, variance, ridge)
+        q, variance = _round(ratings, seen, by_entry, squares, q, variance, ridge)
     return q
 
 
-@compiled
-def _round(start, entry, x, q, variance, ridge):  # type: ignore[no-untyped-def]
-    """The loadings and the noise variance after one E and one M step."""
+def _round(
+    ratings: sparse.csr_array,
+    seen: sparse.csr_array,
+    by_entry: tuple[sparse.csr_array, sparse.csr_array],
+    squares: float,
+    q: np.ndarray,
+    variance: float,
+    ridge: float,
+) -> tuple[np.ndarray, float]:
+    """The loadings and the noise variance after one E and one M step.
+
+    All sums over ratings are products with sparse matrices; ``by_entry`` are their transposes,
+    ``squares`` is the sum of the squared ratings.
+    """
     n_entries, rank = q.shape
-    second = np.zeros((n_entries, rank, rank))
-    first = np.zeros((n_entries, rank))
-    precision, moment = np.empty((rank, rank)), np.empty((rank, rank))
-    right, m, squares = np.empty(rank), np.empty(rank), 0.0
-    for o in range(start.size - 1):
-        if start[o] == start[o + 1]:
-            continue
-        for a in range(rank):
-            right[a] = 0.0
-            for b in range(rank):
-                precision[a, b] = 1.0 if a == b else 0.0
-        for k in range(start[o], start[o + 1]):
-            q_e = q[entry[k]]
-            for a in range(rank):
-                right[a] += q_e[a] * x[k] / variance
-                for b in range(a + 1):
-                    precision[a, b] += q_e[a] * q_e[b] / variance
-        factorise_small(precision, 0.0)
-        solve_small(precision, right, m)  # (1)
-        invert_small(precision, moment)  # V of (1)
-        for a in range(rank):
-            for b in range(rank):
-                moment[a, b] += m[a] * m[b]
-        for k in range(start[o], start[o + 1]):
-            e = entry[k]
-            q_e, x_k = q[e], x[k]
-            squares += x_k * x_k  # E (x - q z)^2 = x^2 - 2 x q m + q moment q
-            for a in range(rank):
-                along = -2.0 * x_k * m[a]
-                for b in range(rank):
-                    along += moment[a, b] * q_e[b]
-                    second[e, a, b] += moment[a, b]
-                squares += q_e[a] * along
-                first[e, a] += m[a] * x_k
-    fitted = np.zeros_like(q)
-    for e in range(n_entries):
-        for a in range(rank):
-            second[e, a, a] += ridge
-        factorise_small(second[e], 0.0)
-        solve_small(second[e], first[e], fitted[e])  # (2)
-    return fitted, max(squares / x.size, 1e-6)
+    square, unit = (-1, rank, rank), np.eye(rank)
+    of_owners = seen @ (q[:, :, None] * q[:, None]).reshape(n_entries, -1)  # sum_e q_e q_e'
+    right = ratings @ q
+    V = np.linalg.inv(unit + of_owners.reshape(square) / variance)
+    m = np.einsum("oab,ob->oa", V, right) / variance  # (1)
+    moment = (V + m[:, :, None] * m[:, None]).reshape(-1, rank * rank)
+    second = (by_entry[1] @ moment).reshape(square) + ridge * unit
+    fitted = np.linalg.solve(second, (by_entry[0] @ m)[:, :, None])[:, :, 0]  # (2)
+    # E (x - q z)^2 = x^2 - 2 x q m + q moment q
+    squares += float(np.sum(moment * of_owners)) - 2.0 * float(np.sum(m * right))
+    return fitted, max(squares / ratings.nnz, 1e-6)

@@ -10,7 +10,8 @@ entries, ``w_c`` their weights and ``s`` a smoothing count:
 (5) adjoint     ``sum_q left_q sum_c w_c k_c(q, training)``
 
 `assemble` builds (1), `multiply` applies the blocks to one vector or to a batch, `quadratic_forms`
-computes (2) and (3), `cross` (4) and `cross_adjoint` (5). All loops run over spans of owners.
+computes (2) and (3), `cross` (4) and `cross_adjoint` (5). All of them but `multiply` walk over rows
+and columns of each owner (`Walk`). All loops run over spans of owners.
 """
 
 from __future__ import annotations
@@ -29,18 +30,21 @@ from ordrec.linalg.lapack import (
 from ordrec.parallel.spans import over_spans
 from ordrec.recommend.process.components import (
     N_SMOOTHED,
-    N_STATS,
     SHRINKAGE,
     SMOOTHED,
+    TIME,
+    Entries,
     SideWeights,
-    entry_components,
+    add_mean_times,
+    entry_numbers,
     row_components,
-    view_owner,
 )
 from ordrec.recommend.process.pair_sums import OwnerSide
 
 __all__ = [
+    "CROSS",
     "Queries",
+    "Walk",
     "assemble",
     "cross",
     "cross_adjoint",
@@ -49,9 +53,15 @@ __all__ = [
     "group_queries",
     "invert",
     "multiply",
+    "numbers_of",
     "parts_of_query",
     "quadratic_forms",
+    "training_entries",
 ]
+
+BLOCKS, FORMS, CROSS, ADJOINT, PARTS = range(5)  # purposes of a `Walk`; of the first two, half
+_NONE, _NO_PLACES = np.zeros(0), np.zeros(0, dtype=np.int64)
+_NO_BLOCKS, _NO_TABLE = np.zeros(0, dtype=np.float32), np.zeros((0, 0))
 
 
 class Queries(NamedTuple):
@@ -96,12 +106,47 @@ def group_queries(
     )
 
 
+def training_entries(
+    side: OwnerSide, w: SideWeights, owners: np.ndarray | None = None
+) -> tuple[Entries, np.ndarray]:
+    """The training ratings of some owners (all by default), and their places among all."""
+    if owners is None:
+        owners, start, at = np.arange(side.start.size - 1), side.start, np.arange(side.entry.size)
+    else:
+        start = np.concatenate([[0], np.cumsum(side.sizes[owners])])
+        at = np.repeat(side.start[owners] - start[:-1], side.sizes[owners]) + np.arange(start[-1])
+    owner, seen = np.repeat(owners, np.diff(start)), np.ones(at.size)
+    numbers = numbers_of(side, w, side.entry[at], side.x[at], seen, side.time[at], owner)
+    return Entries(start, side.entry[at], numbers), at
+
+
+def numbers_of(
+    side: OwnerSide,
+    w: SideWeights,
+    code: np.ndarray,
+    x: np.ndarray,
+    seen: np.ndarray,
+    time: np.ndarray,
+    owner: np.ndarray,
+) -> np.ndarray:
+    """The numbers of entries of given owners; the kernel leaves out the ratings x where seen.
+
+    An owner of code -1 was not in training.
+    """
+    old = owner >= 0
+    activity = np.where(old, side.activity[owner], 0.0)
+    loadings = side.loadings[np.where(old, side.fold[owner], 0), code]
+    return entry_numbers(side.gram[code, code], x, seen, activity, time, loadings, w)
+
+
 def assemble(side: OwnerSide, w: SideWeights, n_jobs: int = 1) -> np.ndarray:
     """Blocks (1) of all owners in one array, row by row, owner after owner."""
     sizes = side.sizes
     base = np.concatenate([[0], np.cumsum(sizes * sizes)])
     blocks = np.empty(base[-1], dtype=np.float32)
-    over_spans(_assemble, sizes * sizes, n_jobs, side, w, base, blocks)
+    own, _ = training_entries(side, w)
+    walk = Walk(side.gram, side.activity, w, own, own)
+    walk.run(BLOCKS, sizes * sizes, n_jobs, place=base, blocks=blocks)
     return blocks
 
 
@@ -161,9 +206,12 @@ def quadratic_forms(
     side: OwnerSide, w: SideWeights, left: np.ndarray, right: np.ndarray, n_jobs: int = 1
 ) -> np.ndarray:
     """(2) for every component, then (3) for every smoothing count."""
-    n_terms = w.weights.size + N_SMOOTHED
-    result = np.zeros((side.start.size - 1, n_terms))
-    over_spans(_quadratic_forms, side.sizes**2, n_jobs, side, w, left, right, result)
+    n_owners = side.start.size - 1
+    result = np.zeros((n_owners, w.weights.size + N_SMOOTHED))
+    own, _ = training_entries(side, w)
+    place = np.repeat(np.arange(n_owners), side.sizes)
+    walk = Walk(side.gram, side.activity, w, own, own)
+    walk.run(FORMS, side.sizes**2, n_jobs, place=place, left=left, right=right, out=result)
     return result.sum(axis=0)
 
 
@@ -172,17 +220,18 @@ def cross(
 ) -> np.ndarray:
     """(4) for each query and component, then (3); one row per pair, in the caller's order."""
     result = np.zeros((queries.order.size, w.weights.size + N_SMOOTHED))
-    cost = np.diff(queries.start) * side.sizes
-    over_spans(_cross, cost, n_jobs, side, w, queries, right, result)
+    if side.entry.size:
+        walk, at, cost = _query_walk(side, w, queries)
+        walk.run(CROSS, cost, n_jobs, place=queries.order, right=right[at], out=result)
     return result
 
 
-def parts_of_query(side: OwnerSide, w: SideWeights, owner: int, queries: Queries) -> np.ndarray:
+def parts_of_query(side: OwnerSide, w: SideWeights, queries: Queries) -> np.ndarray:
     """Components of a single query with each of its owner's training entries."""
-    part = np.zeros((w.weights.size, int(side.start[owner + 1] - side.start[owner])))
-    if part.shape[1]:
-        _parts_of_query(side, w, owner, queries, part)
-    return part
+    if side.entry.size == 0:
+        return np.zeros((w.weights.size, 0))
+    walk, at, _ = _query_walk(side, w, queries)
+    return walk.parts(at.size)[0]
 
 
 def cross_adjoint(
@@ -190,54 +239,148 @@ def cross_adjoint(
 ) -> np.ndarray:
     """(5): one number per training rating, in the side's order."""
     result = np.zeros(side.entry.size)
-    cost = np.diff(queries.start) * side.sizes
-    over_spans(_cross_adjoint, cost, n_jobs, side, w, queries, left, result)
+    if side.entry.size:
+        walk, at, cost = _query_walk(side, w, queries)
+        sums = np.zeros((1, at.size))
+        walk.run(ADJOINT, cost, n_jobs, place=queries.order, left=left, out=sums)
+        result[at] = sums[0]
     return result
+
+
+def _query_walk(
+    side: OwnerSide, w: SideWeights, queries: Queries
+) -> tuple[Walk, np.ndarray, np.ndarray]:
+    """A walk over queries and the training ratings of their owners; places and costs of these."""
+    owners = np.flatnonzero(np.diff(queries.start))
+    columns, at = training_entries(side, w, owners)
+    owner = np.repeat(owners, np.diff(queries.start)[owners])
+    numbers = numbers_of(side, w, queries.entry, queries.x, queries.seen, queries.time, owner)
+    rows = Entries(np.append(queries.start[owners], queries.order.size), queries.entry, numbers)
+    cost = np.diff(rows.start) * np.diff(columns.start)
+    return Walk(side.gram, side.activity[owners], w, rows, columns), at, cost
+
+
+class Walk:
+    """All rows of each owner against all of the owner's columns, for one of five purposes.
+
+    Parameters
+    ----------
+    gram : array
+        Pair sums of entries, from the codes of rows to those of columns.
+    activity : array
+        One per owner.
+    w : SideWeights
+    rows, columns : Entries
+        The same object for blocks and forms, of which half is enough.
+    """
+
+    def __init__(
+        self,
+        gram: np.ndarray,
+        activity: np.ndarray,
+        w: SideWeights,
+        rows: Entries,
+        columns: Entries,
+    ):
+        add_mean_times(rows, columns, w)
+        self.n_rows, self.n_components = rows.code.size, w.weights.size
+        self.arguments = (*columns, *rows, gram, activity, w.weights, w.scales)
+
+    def run(
+        self,
+        purpose: int,
+        cost: np.ndarray,
+        n_jobs: int = 1,
+        *,
+        place: np.ndarray = _NO_PLACES,
+        left: np.ndarray = _NONE,
+        right: np.ndarray = _NONE,
+        blocks: np.ndarray = _NO_BLOCKS,
+        out: np.ndarray = _NO_TABLE,
+    ) -> None:
+        """Fill ``blocks`` or ``out``; costs are numbers of pairs of each owner."""
+        outputs = purpose, place, left, right, blocks, out
+        over_spans(_walk, cost, n_jobs, *self.arguments, *outputs)
+
+    def parts(self, n_columns: int) -> np.ndarray:
+        """Components (row, component, column) of a single owner."""
+        out = np.zeros((self.n_rows, self.n_components * n_columns))
+        self.run(PARTS, np.array([out.size]), out=out)
+        return out.reshape(self.n_rows, self.n_components, n_columns)
 
 
 # ---- the loops -------------------------------------------------------------------------
 
 
-@inner
-def _own_row(side, w, owner, o, a, n, out):  # type: ignore[no-untyped-def]
-    """Components of training entry ``a`` of owner o with the owner's first n entries."""
-    e = owner.entry[a]
-    loadings = side.loadings[side.fold[o], e]
-    row_components(side.gram[e], owner.stats[:, a], loadings, owner.time[a], owner, n, w, out)
-    if n > a and not owner.time[a] > 0.0:  # a rating of unknown time has a variance of its own
-        for c in range(w.scales.size):
-            out[out.shape[0] - 1 - c, a] += 1.0
-
-
-@inner
-def _query_row(side, w, owner, o, queries, q, own, out):  # type: ignore[no-untyped-def]
-    """Components of query q with all entries of its owner o; also its statistics ``own``."""
-    entry_components(
-        side, w, owner, side.fold[o], queries.entry[q], queries.time[q], queries.x[q],
-        queries.seen[q], own, out,
-    )  # fmt: skip
-
-
 @compiled
-def _assemble(first, stop, side, w, base, blocks):  # type: ignore[no-untyped-def]
+def _walk(  # type: ignore[no-untyped-def]
+    first, stop, start, code, columns, row_start, row_code, rows, gram, activity, weights, scales,
+    purpose, place, left, right, blocks, out,
+):  # fmt: skip
+    """The one loop over pairs of entries: compiled once, where five would be compiled each."""
+    n_components, own = weights.size, purpose <= FORMS
     for o in range(first, stop):
-        owner = view_owner(side, w, o)
-        n = owner.entry.size
-        part = np.empty((w.weights.size, n))
-        row = np.empty(n)
-        block = blocks[base[o] : base[o + 1]].reshape((n, n))
-        for a in range(n):
-            _own_row(side, w, owner, o, a, a + 1, part)
-            for b in range(a + 1):
-                row[b] = 0.0
-            for c in range(w.weights.size):
-                weight = w.weights[c]
-                if weight != 0.0:
-                    for b in range(a + 1):
-                        row[b] += weight * part[c, b]  # (1)
-            for b in range(a + 1):
-                block[a, b] = row[b]
-                block[b, a] = row[b]
+        begin, n = start[o], start[o + 1] - start[o]
+        view, entry = np.empty((columns.shape[0], n)), np.empty(n, np.int64)
+        part, total = np.empty((n_components, n)), np.empty(n)
+        for b in range(n):
+            entry[b] = code[begin + b]
+        for k in range(columns.shape[0]):
+            for b in range(n):
+                view[k, b] = columns[k, begin + b]
+        for q in range(row_start[o], row_start[o + 1]):
+            a = q - row_start[o]
+            width = a + 1 if own else n
+            row_components(
+                gram[row_code[q]], rows, q, view, entry, activity[o], scales, width, part
+            )
+            if own and not rows[TIME, q] > 0.0:  # an unknown time has a variance of its own
+                for c in range(n_components - scales.size, n_components):
+                    part[c, a] += 1.0
+            if purpose == PARTS:
+                for c in range(n_components):
+                    for b in range(n):
+                        out[q, c * n + b] = part[c, b]
+            elif purpose == ADJOINT:
+                for c in range(n_components):
+                    share = left[place[q]] * weights[c]
+                    for b in range(n):
+                        out[0, begin + b] += share * part[c, b]  # (5)
+            elif purpose == BLOCKS:
+                for b in range(width):
+                    total[b] = 0.0
+                for c in range(n_components):
+                    if weights[c] != 0.0:
+                        for b in range(width):
+                            total[b] += weights[c] * part[c, b]  # (1)
+                for b in range(width):
+                    blocks[place[o] + a * n + b] = total[b]
+                    blocks[place[o] + b * n + a] = total[b]
+            else:
+                for b in range(width):
+                    total[b] = right[begin + b]
+                    if own:
+                        total[b] *= left[q]
+                        if b < a:
+                            total[b] += left[begin + b] * right[q]
+                _add_forms(part, width, rows, q, view, total, out, place[q])
+
+
+@inner
+def _add_forms(part, n, rows, q, view, share, out, to):  # type: ignore[no-untyped-def]
+    """Add ``part @ share`` for each component, (2) or (4), and (3) for each smoothing count."""
+    n_components = part.shape[0]
+    for c in range(n_components):
+        total = 0.0
+        for b in range(n):
+            total += share[b] * part[c, b]
+        out[to, c] += total
+    for s in range(N_SMOOTHED):
+        c, total = SMOOTHED[s], 0.0
+        for b in range(n):
+            shrunk = rows[SHRINKAGE + s, q] + view[SHRINKAGE + s, b]
+            total -= 0.5 * shrunk * share[b] * part[c, b]  # (3)
+        out[to, n_components + s] += total
 
 
 @compiled
@@ -297,73 +440,3 @@ def _diagonal_of_inverses(first, stop, blocks, base, start, noise, addresses, re
                     result[start[o] + a] = diag[a]
             else:
                 result[start[o]] = np.nan
-
-
-@inner
-def _add_quadratic_forms(part, n, own, stats, share, result):  # type: ignore[no-untyped-def]
-    """Add ``part @ share`` for each component, (2) or (4), and (3) for each smoothing count."""
-    n_components = part.shape[0]
-    for c in range(n_components):
-        total = 0.0
-        for b in range(n):
-            total += share[b] * part[c, b]
-        result[c] += total
-    for s in range(N_SMOOTHED):
-        c, total = SMOOTHED[s], 0.0
-        for b in range(n):
-            shrunk = own[SHRINKAGE + s] + stats[SHRINKAGE + s, b]
-            total -= 0.5 * shrunk * share[b] * part[c, b]  # (3)
-        result[n_components + s] += total
-
-
-@compiled
-def _quadratic_forms(first, stop, side, w, left, right, result):  # type: ignore[no-untyped-def]
-    for o in range(first, stop):
-        owner = view_owner(side, w, o)
-        n, begin = owner.entry.size, side.start[o]
-        part = np.empty((w.weights.size, n))
-        share = np.empty(n)
-        for a in range(n):
-            _own_row(side, w, owner, o, a, a + 1, part)
-            l_a, r_a = left[begin + a], right[begin + a]
-            for b in range(a):
-                share[b] = l_a * right[begin + b] + left[begin + b] * r_a
-            share[a] = l_a * r_a
-            _add_quadratic_forms(part, a + 1, owner.stats[:, a], owner.stats, share, result[o])
-
-
-@compiled
-def _parts_of_query(side, w, o, queries, part):  # type: ignore[no-untyped-def]
-    _query_row(side, w, view_owner(side, w, o), o, queries, 0, np.empty(N_STATS), part)
-
-
-@compiled
-def _cross(first, stop, side, w, queries, right, result):  # type: ignore[no-untyped-def]
-    own = np.empty(N_STATS)
-    for o in range(first, stop):
-        if queries.start[o] == queries.start[o + 1] or side.start[o] == side.start[o + 1]:
-            continue
-        owner = view_owner(side, w, o)
-        n, begin = owner.entry.size, side.start[o]
-        part = np.empty((w.weights.size, n))
-        share = right[begin : begin + n]
-        for q in range(queries.start[o], queries.start[o + 1]):
-            _query_row(side, w, owner, o, queries, q, own, part)
-            _add_quadratic_forms(part, n, own, owner.stats, share, result[queries.order[q]])
-
-
-@compiled
-def _cross_adjoint(first, stop, side, w, queries, left, result):  # type: ignore[no-untyped-def]
-    own = np.empty(N_STATS)
-    for o in range(first, stop):
-        if queries.start[o] == queries.start[o + 1] or side.start[o] == side.start[o + 1]:
-            continue
-        owner = view_owner(side, w, o)
-        n, begin = owner.entry.size, side.start[o]
-        part = np.empty((w.weights.size, n))
-        for q in range(queries.start[o], queries.start[o + 1]):
-            _query_row(side, w, owner, o, queries, q, own, part)
-            share = left[queries.order[q]]
-            for c in range(w.weights.size):
-                for b in range(n):
-                    result[begin + b] += share * w.weights[c] * part[c, b]  # (5)

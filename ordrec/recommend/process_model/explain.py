@@ -94,10 +94,10 @@ def _add_trained(terms: _Terms, process: Process, pairs: NewPairs) -> None:
     """Add the terms of a single pair whose user was in training, or is unknown."""
     data, K, u, i = process.data, process.K, int(pairs.users[0]), int(pairs.items[0])
     own = slice(data.item_side.start[u], data.item_side.start[u + 1])
-    part = parts_of_query(data.item_side, K.item_weights, u, pairs.by_user)
+    part = parts_of_query(data.item_side, K.item_weights, pairs.by_user)
     terms.add_own(data.item_side.entry[own], data.levels[own], part * process.a[own])
     rows = data.by_item[data.user_side.start[i] : data.user_side.start[i + 1]]
-    part = parts_of_query(data.user_side, K.user_weights, i, pairs.by_item)
+    part = parts_of_query(data.user_side, K.user_weights, pairs.by_item)
     terms.add_others(data.users[rows], data.levels[rows], part * process.a[rows])
     psi, phi = data.products.psi[u].astype(np.float64), data.products.phi[i].astype(np.float64)
     terms.add_shared(np.outer(psi, phi) * (K.omega * process.table))

@@ -24,16 +24,9 @@ import pandas as pd
 from ordrec.compiling import compiled
 from ordrec.errors import DataError
 from ordrec.linalg.lapack import ADDRESSES, factorise, inverse_diagonal_factorised, solve_factorised
-from ordrec.recommend.process.components import (
-    N_STATS,
-    OwnerView,
-    entry_components,
-    entry_stats,
-    row_components,
-    view_entries,
-    view_owner,
-)
+from ordrec.recommend.process.components import N_SMOOTHED, Entries, entry_numbers
 from ordrec.recommend.process.fitting import NEWTON_STEPS, Likelihood, Process
+from ordrec.recommend.process.owner_blocks import CROSS, Walk, numbers_of, training_entries
 from ordrec.recommend.process.pair_sums import N_SUMS, add_pair
 from ordrec.recommend.process.shared_features import USER_SMOOTHING
 from ordrec.recommend.process_model.fitted import FittedPredictor
@@ -118,16 +111,11 @@ class FoldedUser:
 
     def user_terms(self, process: Process, item: int) -> tuple[np.ndarray, np.ndarray]:
         """User-side components times the others' coefficients, and those of the user's variance."""
-        data, w = process.data, process.K.user_weights
         items = np.array([item])
         x, seen = _looked_up(items, self.items, self.x)
-        side = data.user_side
-        others = slice(side.start[item], side.start[item + 1])
-        part = np.zeros((w.weights.size, others.stop - others.start))
-        alone = np.zeros((w.weights.size, 1))
-        q_u = _user_loadings(process, self.code)
-        _user_row(side, w, self.row, self.diag, q_u, item, x[0], seen[0], part, alone)
-        return part * process.a[data.by_item[others]], alone[:, 0]
+        with_others, at, alone = self._user_walks(process, items, x, seen)
+        part = with_others.parts(at.size)[0]
+        return part * process.a[process.data.by_item[at]], alone.parts(1)[0, :, 0]
 
     def item_rows(
         self,
@@ -139,27 +127,46 @@ class FoldedUser:
     ) -> np.ndarray:
         """Components (item, component, own rating) of the item side."""
         side, w = process.data.item_side, process.K.item_weights
-        fold = int(side.fold[self.code]) if self.code >= 0 else 0
-        activity = float(side.activity[self.code]) if self.code >= 0 else 0.0
-        rows = np.zeros((items.size, w.weights.size, self.items.size))
-        if self.items.size:
-            _item_rows(
-                side, w, self.items, self.trained_x, self.trained_seen, self.times, activity, fold,
-                items, times.astype(np.float64), x, seen, rows,
-            )  # fmt: skip
-        return rows
+        if self.items.size == 0:
+            return np.zeros((items.size, w.weights.size, 0))
+
+        def entries(codes: np.ndarray, x: np.ndarray, seen: np.ndarray, t: np.ndarray) -> Entries:
+            owner, start = np.full(codes.size, self.code), np.array([0, codes.size])
+            return Entries(start, codes, numbers_of(side, w, codes, x, seen, t, owner))
+
+        columns = entries(self.items, self.trained_x, self.trained_seen, self.times)
+        rows = entries(items, x, seen, times.astype(np.float64))
+        activity = side.activity[[self.code]] if self.code >= 0 else np.zeros(1)
+        return Walk(side.gram, activity, w, rows, columns).parts(self.items.size)
 
     def user_part(
         self, process: Process, items: np.ndarray, x: np.ndarray, seen: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """The user side's mean of each item, from the others' ratings, and its variance."""
         data, w = process.data, process.K.user_weights
-        means, variances = np.zeros(items.size), np.zeros(items.size)
-        _user_part(
-            data.user_side, w, self.row, self.diag, _user_loadings(process, self.code),
-            items, x, seen, self.code, process.a[data.by_item], means, variances,
-        )  # fmt: skip
+        with_others, at, alone = self._user_walks(process, items, x, seen)
+        theirs = process.a[data.by_item[at]]
+        theirs[data.user_side.entry[at] == self.code] = 0.0
+        sums = np.zeros((2, items.size, w.weights.size + N_SMOOTHED))
+        place, cost = np.arange(items.size), data.user_side.sizes[items]
+        with_others.run(CROSS, cost, place=place, right=theirs, out=sums[0])
+        alone.run(CROSS, np.ones(items.size), place=place, right=np.ones(items.size), out=sums[1])
+        means, variances = sums[:, :, : w.weights.size] @ w.weights
         return means, variances
+
+    def _user_walks(
+        self, process: Process, items: np.ndarray, x: np.ndarray, seen: np.ndarray
+    ) -> tuple[Walk, np.ndarray, Walk]:
+        """The user with the raters of each item, whose ratings these are, and with themselves."""
+        side, w = process.data.user_side, process.K.user_weights
+        diag, activity = np.tile(self.diag, (items.size, 1)), side.activity[items]
+        loadings = _user_loadings(process, self.code)[side.fold[items]]
+        numbers = entry_numbers(diag, x, seen, activity, np.zeros(items.size), loadings, w)
+        itself = np.zeros(items.size, dtype=np.int64)  # the only row of the sums below
+        user = Entries(np.arange(items.size + 1), itself, numbers)
+        raters, at = training_entries(side, w, items)
+        with_others = Walk(self.row[None], activity, w, user, raters)
+        return with_others, at, Walk(self.diag[None, None], activity, w, user, user)
 
     def probabilities(
         self, scores: np.ndarray, items: np.ndarray, probit: OrderedProbit
@@ -371,17 +378,6 @@ def _user_loadings(process: Process, code: int) -> np.ndarray:
 
 
 @compiled
-def _item_rows(
-    side, w, own_items, own_x, own_seen, own_time, activity, fold, items, time, x, seen, rows
-):  # type: ignore[no-untyped-def]
-    """Components of each item with all of the user's own."""
-    view = view_entries(side, w, own_items, own_x, own_seen, own_time, activity, fold)
-    own = np.empty(N_STATS)
-    for q in range(items.size):
-        entry_components(side, w, view, fold, items[q], time[q], x[q], seen[q], own, rows[q])
-
-
-@compiled
 def _sum_row(side, items, x, row, diag):  # type: ignore[no-untyped-def]
     """Add the pair sums of the user with every other user, and with themselves."""
     for k in range(items.size):
@@ -389,32 +385,3 @@ def _sum_row(side, items, x, row, diag):  # type: ignore[no-untyped-def]
         for at in range(side.start[j], side.start[j + 1]):
             add_pair(row, side.entry[at], x[k], side.x[at], side.activity[j])
         add_pair(diag, 0, x[k], x[k], side.activity[j])
-
-
-@compiled
-def _user_row(side, w, row, diag, loadings, i, x, seen, part, alone):  # type: ignore[no-untyped-def]
-    """Components of the user with the raters of item i, and with themselves."""
-    own = np.empty(N_STATS)
-    q_u = loadings[side.fold[i]]
-    entry_stats(diag, x, seen, side.activity[i], w, own)
-    stats, mine = own.copy().reshape((N_STATS, 1)), q_u.copy().reshape((q_u.size, 1))
-    nobody, no_time = np.zeros(1, dtype=np.int64), np.zeros(1)
-    itself = OwnerView(nobody, no_time, stats, mine, side.activity[i], np.zeros((0, 1)))
-    row_components(diag.reshape((1, diag.size)), own, q_u, 0.0, itself, 1, w, alone)
-    view = view_owner(side, w, i)
-    row_components(row, own, q_u, 0.0, view, view.entry.size, w, part)
-
-
-@compiled
-def _user_part(side, w, row, diag, loadings, items, x, seen, code, a, means, variances):  # type: ignore[no-untyped-def]
-    """Means from the ratings of each item by others, and variances of the user side."""
-    alone = np.empty((w.weights.size, 1))
-    for q in range(items.size):
-        i = items[q]
-        part = np.empty((w.weights.size, side.start[i + 1] - side.start[i]))
-        _user_row(side, w, row, diag, loadings, i, x[q], seen[q], part, alone)
-        for c in range(w.weights.size):
-            variances[q] += w.weights[c] * alone[c, 0]
-            for b in range(part.shape[1]):
-                if side.entry[side.start[i] + b] != code:
-                    means[q] += w.weights[c] * part[c, b] * a[side.start[i] + b]

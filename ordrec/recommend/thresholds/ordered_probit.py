@@ -25,7 +25,13 @@ import numpy as np
 
 from ordrec.errors import DataError
 from ordrec.ordinal.thresholds.probabilities import log_interval
-from ordrec.recommend.thresholds.newton import curvatures, item_steps, thresholds_from, user_steps
+from ordrec.recommend.thresholds.newton import (
+    UserRatings,
+    curvatures,
+    item_steps,
+    thresholds_from,
+    user_steps,
+)
 
 __all__ = ["OrderedProbit", "ProbitPriors", "curvature", "fit_one_user", "fit_ordered_probit"]
 
@@ -187,18 +193,18 @@ def fit_one_user(
     n_i, q = np.append(probit.item_counts, 0.0)[items], np.append(probit.item_scale, 0.0)[items]
     eta, covariance = mean.copy(), np.empty((1, mean.size, mean.size))
     try:
-        user_steps(
-            eta, covariance, mean, np.linalg.inv(probit.covariance), probit.anchor,
-            scores.astype(np.float64), levels.astype(np.int64), c[2] * np.log1p(n_i) + q,
-            np.array([0, scores.size]), ONE_USER_STEPS,
+        ratings = UserRatings(
+            scores.astype(np.float64), levels.astype(np.int64),
+            np.zeros(scores.size, dtype=np.int64), c[2] * np.log1p(n_i) + q,
         )  # fmt: skip
+        precision = np.linalg.inv(probit.covariance)
+        user_steps(eta, covariance, mean, precision, probit.anchor, ratings, ONE_USER_STEPS)
     except np.linalg.LinAlgError as error:
         raise DataError(
             f"no thresholds can be fitted to a user's {scores.size} ratings ({error}): the "
             "model's parameters are damaged; fit it again"
         ) from error
-    own = np.empty(t.size)
-    thresholds_from(eta[0], probit.anchor, own)
+    own = thresholds_from(eta[0], probit.anchor)
     return own - t, float(eta[0, -1] - usual + _widening(covariance[0, 0, 0], eta[0, -1]))
 
 
@@ -206,9 +212,7 @@ def curvature(
     scores: np.ndarray, thresholds: np.ndarray, scale: np.ndarray, levels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the first and the negative second derivative of ``log p`` (1) in the score."""
-    slope, bend = np.empty(scores.size), np.empty(scores.size)
-    curvatures(scores, thresholds, scale, levels.astype(np.int64), slope, bend)
-    return slope, bend
+    return curvatures(scores, thresholds, scale, levels.astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -264,17 +268,16 @@ class _EM:
 
     def e_step(self, data: _Data) -> float:
         """One Newton step for every user and every item; returns the sum of log p."""
-        by_item = data.by_item
+        ratings = UserRatings(data.scores, data.levels, data.users, self.q[data.items])
+        precision = np.linalg.inv(self.covariance)
         log_p = user_steps(
-            self.eta, self.eta_covariance, self.prior_means, np.linalg.inv(self.covariance),
-            self.anchor, data.scores, data.levels, self.q[data.items], data.by_user.start, 1,
-        )  # fmt: skip
+            self.eta, self.eta_covariance, self.prior_means, precision, self.anchor, ratings, 1
+        )
         item_steps(
-            self.q, self.q_variance, self.c_item * by_item.logs, 1.0 / self.item_variance,
-            self.eta, self.anchor, data.scores, data.levels, data.users,
-            by_item.order, by_item.start,
+            self.q, self.q_variance, self.c_item * data.by_item.logs, 1.0 / self.item_variance,
+            self.eta, self.anchor, ratings, data.items,
         )  # fmt: skip
-        return float(log_p)
+        return log_p
 
     def m_step(self, data: _Data, priors: ProbitPriors) -> float:
         """New moments of (3) and (4) and slopes of (2); returns how far those of (3) moved."""
@@ -300,12 +303,8 @@ class _EM:
         return float(np.abs(moved).max())
 
     def fitted(self, data: _Data, n_iter: int, log_p: float) -> OrderedProbit:
-        by_user, by_item, n_thresholds = data.by_user, data.by_item, data.n_ranks - 1
-        n_users = by_user.counts.size
-        t, by_person = np.empty(n_thresholds), np.empty((n_users, n_thresholds))
-        thresholds_from(self.mean, self.anchor, t)
-        for user in range(n_users):
-            thresholds_from(self.eta[user], self.anchor, by_person[user])
+        by_user, by_item = data.by_user, data.by_item
+        t, by_person = (thresholds_from(eta, self.anchor) for eta in (self.mean, self.eta))
         constant = self.mean[-1] - self.c_user * by_user.centre - self.c_item * by_item.centre
         log_scale = self.eta[:, -1]
         widened = _widening(self.eta_covariance[:, 0, 0], log_scale)  # (5)

@@ -16,6 +16,7 @@ from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import BiasModel
 from ordrec.recommend.thresholds.model import PersonalThresholds
 from ordrec.recommend.thresholds.newton import (
+    UserRatings,
     _derivatives,
     interval_terms,
     thresholds_from,
@@ -81,35 +82,54 @@ def made_up(seed: int = 0, n_users: int = 40, n_items: int = 60, n_ranks: int = 
 @pytest.mark.parametrize("anchor", [0, 1, 3])
 def test_slope_of_a_users_likelihood(anchor: int) -> None:
     scores, levels, _, _, _, _ = made_up(n_users=1, n_items=50)
-    offset, t = np.linspace(-0.2, 0.2, 50), np.empty(4)
-    eta = np.array([0.1, 0.0, 0.1, -0.1, -0.2])
-    _, slope, H = _derivatives(eta, anchor, scores, levels, offset, t)
+    ratings = UserRatings(scores, levels, np.zeros(50, np.int64), np.linspace(-0.2, 0.2, 50))
+    eta = np.array([[0.1, 0.0, 0.1, -0.1, -0.2]])
+    _, slope, H = _derivatives(eta, anchor, ratings)
     for k in range(5):
         h = np.zeros(5)
         h[k] = 1e-5
-        up, down = (
-            _derivatives(eta + way * h, anchor, scores, levels, offset, t) for way in (1, -1)
-        )
-        assert slope[k] == pytest.approx((up[0] - down[0]) / 2e-5, rel=1e-5, abs=1e-5)
-    assert np.allclose(H, H.T)
-    assert np.linalg.eigvalsh(H).min() > 0
+        up, down = (_derivatives(eta + way * h, anchor, ratings) for way in (1, -1))
+        assert slope[0, k] == pytest.approx((up[0][0] - down[0][0]) / 2e-5, rel=1e-5, abs=1e-5)
+    assert np.allclose(H[0], H[0].T)
+    assert np.linalg.eigvalsh(H[0]).min() > 0
 
 
 def test_steps_of_a_user_end_where_the_posterior_is_flat() -> None:
     scores, levels, _, _, _, _ = made_up(n_users=1, n_items=50)
     mean, precision = np.array([[0.0, 0.1, 0.1, 0.1, -0.3]]), 8.0 * np.eye(5)
-    eta, covariance, t = mean.copy(), np.empty((1, 5, 5)), np.empty(4)
-    start, offset = np.array([0, 50]), np.zeros(50)
-    user_steps(eta, covariance, mean, precision, 1, scores, levels, offset, start, 50)
-    _, slope, H = _derivatives(eta[0], 1, scores, levels, offset, t)
-    assert np.allclose(slope, precision @ (eta - mean)[0], atol=1e-6)
-    assert np.allclose(covariance[0], np.linalg.inv(H + precision))
+    eta, covariance = mean.copy(), np.empty((1, 5, 5))
+    ratings = UserRatings(scores, levels, np.zeros(50, np.int64), np.zeros(50))
+    user_steps(eta, covariance, mean, precision, 1, ratings, 50)
+    _, slope, H = _derivatives(eta, 1, ratings)
+    assert np.allclose(slope[0], precision @ (eta - mean)[0], atol=1e-6)
+    assert np.allclose(covariance[0], np.linalg.inv(H[0] + precision))
+
+
+def test_the_steps_of_several_users_are_those_of_each() -> None:
+    scores, levels, users, _, _, _ = made_up(n_users=4)
+    mean, precision = (
+        np.tile([0.0, 0.1, 0.1, 0.1, -0.3], (4, 1)),
+        np.diag([9.0, 0.1, 1.0, 1.0, 5.0]),
+    )
+    levels[users == 1] = 4  # whose first steps are too long
+    some = users != 2  # who keeps the prior
+    ratings = UserRatings(scores[some], levels[some], users[some], np.zeros(some.sum()))
+    together, covariance = mean + 0.1, np.empty((4, 5, 5))
+    user_steps(together, covariance, mean, precision, 1, ratings, 3)
+    for user in range(4):
+        own = ratings.users == user
+        alone, its = mean[:1] + 0.1, np.empty((1, 5, 5))
+        rows = (scores[some][own], levels[some][own], np.zeros(own.sum(), np.int64))
+        user_steps(alone, its, mean[:1], precision, 1, UserRatings(*rows, np.zeros(own.sum())), 3)
+        assert np.allclose(together[user], alone[0], rtol=0, atol=1e-12)
+        assert np.allclose(covariance[user], its[0], rtol=0, atol=1e-12)
+    assert (together[2] == mean[2]).all()
 
 
 def test_thresholds_are_in_order_whatever_the_parameters() -> None:
-    eta, t = np.random.default_rng(0).normal(0, 3, 9), np.empty(8)
+    eta = np.random.default_rng(0).normal(0, 3, 9)
     for anchor in range(8):
-        thresholds_from(eta, anchor, t)
+        t = thresholds_from(eta, anchor)
         assert t[anchor] == eta[0]
         assert np.allclose(np.diff(t), np.exp(eta[1:8]))
 
