@@ -25,6 +25,7 @@ from ordrec.recommend.factor_scan.sweeps import LaneSums, ScanFit, Visit, visit_
 from ordrec.recommend.factors.direction import SAMPLE, TOLERANCE
 from ordrec.recommend.factors.history import RatingHistory
 from ordrec.recommend.factors.model import OrdinalFactors
+from ordrec.recommend.factors.row_priors import least_to_learn_from
 from ordrec.recommend.factors.rows import usual_sizes
 from ordrec.recommend.lists import item_titles
 from ordrec.recommend.scans.held_out import HeldOut
@@ -152,14 +153,15 @@ class _Fit:
         self._report(1, "ratings read")
         last, n_ratings = scan.scale.n_ranks - 1, int(item_counts.sum())
         rank, pattern = usual_sizes(n_ratings, model.rank, model.pattern)
+        user_counts = np.concatenate(counts)
         model._pattern, item_features = block_pattern(
-            self.blocks, np.concatenate(counts), item_counts, pattern
+            self.blocks, user_counts, item_counts, pattern
         )
         users = side_table(user_table, ids[0].append(ids[1:]), "user", "user")
         items = side_table(item_table, scan.item_ids, "item", "item")
         model._side = side_encoders(users, items, model.side_kinds) if model.use_side else {}
         item_side = model._side_rows("item", items, scan.item_ids)
-        n_user_side, FF = self._add_side(ids, users)
+        n_user_side, FF = self._add_side(ids, users, user_counts)
         model.titles_ = item_titles(items)
         model.scale_, model.item_ids_, model.user_ids_ = scan.scale, scan.item_ids, ids[0][:0]
         model._user_side, model._item_side = np.zeros((0, n_user_side)), item_side
@@ -167,20 +169,27 @@ class _Fit:
         self.fits = [
             ScanFit(
                 name, reversed_from, self.blocks, level_counts, item_counts,
-                np.hstack([item_features, item_side]), FF, (n_user_side, item_side.shape[1]),
-                rank, model.random_state, max(1, n_ratings // SAMPLE),
+                np.hstack([item_features, item_side]), FF, user_counts,
+                (n_user_side, item_side.shape[1]), rank, model.random_state,
+                max(1, n_ratings // SAMPLE),
             )
             for name, reversed_from in (("up", None), ("down", last))[: 1 + model.symmetric]
         ]  # fmt: skip
 
-    def _add_side(self, ids: list[pd.Index], table: pd.DataFrame | None) -> tuple[int, np.ndarray]:
+    def _add_side(
+        self, ids: list[pd.Index], table: pd.DataFrame | None, counts: np.ndarray
+    ) -> tuple[int, np.ndarray]:
         """Add the users' side data to their features; its number of columns, and F'F."""
         products = []
+        learnt_from = counts >= least_to_learn_from(counts)
+        first = 0
         for block, user_ids in zip(self.blocks, ids, strict=True):
             side = self.model._side_rows("user", table, user_ids)
             features = np.hstack([block.load("features"), side])
             block.save("features", features)
-            products.append(features.T @ features)
+            own = features[learnt_from[first : first + block.n_users]]
+            products.append(own.T @ own)
+            first += block.n_users
         return side.shape[1], np.sum(products, axis=0)
 
     def converge(self) -> None:

@@ -22,7 +22,6 @@ from ordrec.recommend.factors.direction import (
     ANY,
     BOUND_SWEEPS,
     EVERY,
-    FEW,
     FLOOR,
     NO_DRIFT,
     Direction,
@@ -32,10 +31,12 @@ from ordrec.recommend.factors.direction import (
     starting_steps,
 )
 from ordrec.recommend.factors.row_priors import (
+    FEW,
     ColdPrior,
     ColdSums,
     RowPrior,
     best_covariance,
+    least_to_learn_from,
     precision_of,
     residual_squares,
     ridge_of,
@@ -89,7 +90,7 @@ class LaneSums:
     ----------
     items : ItemSums
     FM, MM : ndarray
-        F'M and M'M of the users' features and means.
+        F'M and M'M of the features and means of the users who are learnt from.
     covariances : dict
         Sums of the users' covariances, by how many ratings they have.
     losses : ndarray
@@ -112,16 +113,23 @@ class UserPrior:
     Attributes
     ----------
     B, S : ndarray
+    least : int
+        Number of ratings from which on users are learnt from.
     inverse : ndarray or None
         Of ``F'F + D``; None before anything is learnt.
     """
 
     B: np.ndarray
     S: np.ndarray
+    least: int
     inverse: np.ndarray | None = None
 
+    def of(self, span: tuple[int, int]) -> bool:
+        """Whether users with so many ratings are learnt from."""
+        return span[0] >= self.least
+
     def of_users(
-        self, features: np.ndarray, mean: np.ndarray
+        self, features: np.ndarray, mean: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What `update_rows` takes of the prior: pulls, sureness and precision."""
         P = precision_of(self.S)
@@ -129,13 +137,12 @@ class UserPrior:
             pulls = (features @ (self.B @ P)).astype(np.float32)
             sureness = np.ones(len(features), np.float32)
         else:
-            own = mean.astype(np.float64)
-            pulls, sureness = without_own(features, own, self.B, self.inverse, P)
+            learnt_from = counts >= self.least
+            pulls, sureness = without_own(features, mean, learnt_from, self.B, self.inverse, P)
         return pulls, sureness, P.astype(np.float32)
 
-    @classmethod
     def learnt(
-        cls,
+        self,
         FF: np.ndarray,
         FM: np.ndarray,
         MM: np.ndarray,
@@ -148,7 +155,7 @@ class UserPrior:
         inverse = np.linalg.inv(FF + np.diag(ridge))
         B = inverse @ FM
         rest = residual_squares(FF, FM, MM, B)
-        return cls(B, best_covariance(rest, C, B, ridge, n_users), inverse)
+        return replace(self, B=B, S=best_covariance(rest, C, B, ridge, n_users), inverse=inverse)
 
 
 @dataclass(frozen=True)
@@ -215,7 +222,8 @@ def _visit(
     rows = block.rows(visit.name)
     by_user = block.ratings("user", visit.reversed_from)
     losses = np.append(sums.losses, _losses(by_user, rows, visit)) if visit.every else sums.losses
-    prior = visit.prior.of_users(features, rows.mean)
+    counts = np.diff(by_user.start)
+    prior = visit.prior.of_users(features, rows.mean, counts)
     pieces = by_user.pieces()
     covariances = dict(sums.covariances)
     for span in visit.solve_users:
@@ -240,14 +248,15 @@ def _visit(
             )  # fmt: skip
 
         list(threads.map(add, range(len(item_pieces))))
-    M = rows.mean.astype(np.float64)
+    learnt_from = counts >= visit.prior.least
+    F, M = features[learnt_from], rows.mean[learnt_from].astype(np.float64)
     cold = sums.cold
     if visit.cold:
         side = features[:, features.shape[1] - visit.n_side :]
         own = ColdSums.of(rows, side, np.ones(block.n_users))
         cold = own if cold is None else cold + own
     return replace(
-        sums, FM=sums.FM + features.T @ M, MM=sums.MM + M.T @ M, covariances=covariances,
+        sums, FM=sums.FM + F.T @ M, MM=sums.MM + M.T @ M, covariances=covariances,
         losses=losses, cold=cold,
     )  # fmt: skip
 
@@ -276,7 +285,8 @@ class ScanFit:
     item_counts : ndarray
     item_features : ndarray
     FF : ndarray
-        F'F of the users' features.
+        F'F of the features of the users who are learnt from.
+    user_counts : ndarray
     n_sides : (int, int)
         Numbers of columns of side data of users and items.
     rank, seed : int
@@ -293,6 +303,7 @@ class ScanFit:
         item_counts: np.ndarray,
         item_features: np.ndarray,
         FF: np.ndarray,
+        user_counts: np.ndarray,
         n_sides: tuple[int, int],
         rank: int,
         seed: int,
@@ -302,7 +313,8 @@ class ScanFit:
         self._name, self._reversed_from, self._every = name, reversed_from, every
         self._item_counts, self._FF, self._n_sides = item_counts, FF, n_sides
         self._item_side = item_features[:, item_features.shape[1] - n_sides[1] :]
-        self._n_users = sum(block.n_users for block in blocks)
+        least = least_to_learn_from(user_counts)
+        self._n_users = int((user_counts >= least).sum())
         self._n_sweeps = 0
         self._user_covariances: dict[tuple[int, int], np.ndarray] = {}
         steps = starting_steps(level_counts if reversed_from is None else level_counts[::-1])
@@ -313,9 +325,9 @@ class ScanFit:
             block.save_rows(name, own)
         B = np.zeros((len(FF), rank + n_steps))
         B[0] = np.concatenate([np.zeros(rank), steps])
-        self._prior = UserPrior(B, starting_covariance(rank, n_steps, "user"))
+        self._prior = UserPrior(B, starting_covariance(rank, n_steps, "user"), least)
         self._item_prior = RowPrior(
-            item_features, n_sides[1], item_counts > 0,
+            item_features, n_sides[1], item_counts,
             np.zeros(rank + n_steps), starting_covariance(rank, n_steps, "item"),
         )  # fmt: skip
 
@@ -356,11 +368,12 @@ class ScanFit:
                 [each.covariances[span] for each in lanes], axis=0
             )
         if self._learns:
-            self._prior = UserPrior.learnt(
+            own = [each for span, each in self._user_covariances.items() if self._prior.of(span)]
+            self._prior = self._prior.learnt(
                 self._FF,
                 np.sum([each.FM for each in lanes], axis=0),
                 np.sum([each.MM for each in lanes], axis=0),
-                np.sum(list(self._user_covariances.values()), axis=0),
+                np.sum(own, axis=0),
                 self._n_sides[0], self._n_users,
             )  # fmt: skip
         self._solve_items(lanes, self._spans, threads)

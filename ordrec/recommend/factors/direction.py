@@ -16,6 +16,7 @@ from ordrec.linalg.lapack import ADDRESSES
 from ordrec.persistence import take, take_covariance
 from ordrec.progress import progress, report
 from ordrec.recommend.factors.row_priors import (
+    FEW,
     ColdPrior,
     RowPrior,
     precision_of,
@@ -43,8 +44,7 @@ USUAL_SWEEPS = 12  # until a fit has converged
 SAMPLE = 20_000  # ratings by which convergence is judged
 TOLERANCE = 3e-3  # mean change of a rating's log-likelihood in a sweep that is small enough
 FOLD_IN_STEPS = 8
-FEW = 3  # ratings up to which a row takes part in every third sweep: it moves little by itself
-EVERY = 3
+EVERY = 3  # sweeps, rows with few ratings take part: they move little by themselves
 ANY = 2**62
 DRIFT_STEPS = 3  # of a new user's drift, each with that many steps of the row
 TINY = 1e-12  # least variance of a score
@@ -238,11 +238,11 @@ class Fit:
         self._users = starting_rows(np.zeros((n_users, rank)), steps)
         self._items = starting_rows(factors, np.zeros((n_items, task.n_steps)))
         self._user_prior = RowPrior(
-            task.user_features, task.user_side.shape[1], task.by_user.seen,
+            task.user_features, task.user_side.shape[1], np.diff(task.by_user.start),
             self._users.mean[0], starting_covariance(rank, task.n_steps, "user"),
         )  # fmt: skip
         self._item_prior = RowPrior(
-            task.item_features, task.item_side.shape[1], task.by_item.seen,
+            task.item_features, task.item_side.shape[1], np.diff(task.by_item.start),
             np.zeros(rank + task.n_steps), starting_covariance(rank, task.n_steps, "item"),
         )  # fmt: skip
 

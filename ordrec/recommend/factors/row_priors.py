@@ -1,7 +1,8 @@
 """Priors of the rows of `OrdinalFactors`, learnt from who rated what and from side data.
 
-With ``F`` the features of the rows that have ratings, ``M`` the means of their posteriors and
-``C`` a sum of their covariances (4), the best parameters of the prior ``N(B' f, S)`` are
+With ``F`` the features of the rows that the prior is learnt from, ``M`` the means of their
+posteriors and ``C`` a sum of their covariances (4), the best parameters of the prior ``N(B' f, S)``
+are
 
 (1) ``B = (F'F + D)^-1 F'M``, where D is diagonal: 0 for the constant feature, and
 (2) ``S = ((M - FB)'(M - FB) + C + B'DB + PRIOR_ROWS PRIOR_VARIANCE I) / (n + PRIOR_ROWS)``,
@@ -14,6 +15,9 @@ seem surer than it is. Integrating over B, given the other rows, the prior of u 
 (3) ``N((B' f_u - l_u m_u) / (1 - l_u), S / (1 - l_u))`` with the leverage ``l_u = f_u' (F'F + D)^-1
     f_u``: the regression without u, and its uncertainty. In (2), likewise,
 (4) ``C = sum_u (1 - l_u) Cov_u``.
+
+Rows with very few ratings are not learnt from: they are hardly more than their prior, and would
+hold it where it is.
 
 Rows without ratings do not have the features of the pattern: at zero ratings their coefficients
 predict worse than nothing. `ColdPrior` is a regression on side columns alone.
@@ -36,12 +40,14 @@ from ordrec.recommend.factors.rows import RowPosteriors, packed_outer
 
 __all__ = [
     "DAMPING",
+    "FEW",
     "POWER_STEPS",
     "ColdPrior",
     "ColdSums",
     "RatingPattern",
     "RowPrior",
     "best_covariance",
+    "least_to_learn_from",
     "mean_and_scale",
     "pattern_features",
     "precision_of",
@@ -54,6 +60,8 @@ __all__ = [
 PATTERN_RIDGE = 20.0
 SIDE_RIDGE = 10.0
 PRIOR_ROWS = 10.0
+FEW = 3  # ratings up to which a row is not learnt from, and takes part in every third sweep
+ENOUGH = 100  # rows with more that make those with few dispensable
 PRIOR_VARIANCE = 0.1
 START_VARIANCE = 10.0  # of factors: they shrink in a few sweeps, but would grow only slowly
 START_STEPS = {"user": (0.7, 0.8), "item": (0.3, 0.05)}  # common and own variance of steps
@@ -70,8 +78,8 @@ class RowPrior:
     features : ndarray of shape (n_rows, n_features)
         The first feature is constant; the last ``n_side`` are side data.
     n_side : int
-    seen : ndarray of bool
-        Rows that have ratings.
+    counts : ndarray of int
+        The rows' numbers of ratings.
     mean : ndarray
         Starting mean of all rows.
     S : ndarray
@@ -89,12 +97,13 @@ class RowPrior:
         self,
         features: np.ndarray,
         n_side: int,
-        seen: np.ndarray,
+        counts: np.ndarray,
         mean: np.ndarray,
         S: np.ndarray,
     ):
-        self._features, self._seen = features, seen
-        F = features[seen]
+        self._least = least_to_learn_from(counts)
+        self._features, self._learnt_from = features, counts >= self._least
+        F = features[self._learnt_from]
         self._ridge = ridge_of(F.shape[1], n_side)
         self._inverse = np.linalg.inv(F.T @ F + np.diag(self._ridge))
         self.B = np.zeros((F.shape[1], mean.size))
@@ -108,28 +117,44 @@ class RowPrior:
         """A prior that learns by itself from here on."""
         prior = copy.copy(self)
         prior.covariances = dict(self.covariances)
-        prior.pulls, prior.sureness = self.pulls.copy(), self.sureness.copy()
         return prior
 
     def learn(self, mean: np.ndarray) -> None:
         """Set B and S to their best values for rows of these means and the latest covariances."""
-        F, M = self._features[self._seen], mean[self._seen].astype(np.float64)
+        F, M = (rows[self._learnt_from].astype(np.float64) for rows in (self._features, mean))
         self.B = self._inverse @ (F.T @ M)  # (1)
         rest = M - F @ self.B
-        C = np.sum(list(self.covariances.values()), axis=0)
+        own = [each for span, each in self.covariances.items() if span[0] >= self._least]
+        C = np.sum(own, axis=0)
         self.S = best_covariance(rest.T @ rest, C, self.B, self._ridge, len(M))
         self.P = precision_of(self.S)
-        self.pulls[self._seen], self.sureness[self._seen] = without_own(
-            F, M, self.B, self._inverse, self.P
+        self.pulls, self.sureness = without_own(
+            self._features, mean, self._learnt_from, self.B, self._inverse, self.P
         )
 
 
+def least_to_learn_from(counts: np.ndarray) -> int:
+    """Number of ratings from which on a row takes part in learning the prior.
+
+    Examples
+    --------
+    >>> least_to_learn_from(np.full(1000, 5)), least_to_learn_from(np.full(1000, 2))
+    (4, 1)
+    """
+    return FEW + 1 if (counts > FEW).sum() >= ENOUGH else 1
+
+
 def without_own(
-    F: np.ndarray, M: np.ndarray, B: np.ndarray, inverse: np.ndarray, P: np.ndarray
+    features: np.ndarray,
+    mean: np.ndarray,
+    learnt_from: np.ndarray,
+    B: np.ndarray,
+    inverse: np.ndarray,
+    P: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pulls and sureness (3) of rows that B was learnt from; ``inverse`` is of ``F'F + D``."""
-    leverage = np.einsum("nf,nf->n", F @ inverse, F)
-    pulls = (F @ B - leverage[:, None] * M) @ P
+    """Pulls and sureness (3) of all rows; ``inverse`` is of ``F'F + D``."""
+    leverage = np.where(learnt_from, np.einsum("nf,nf->n", features @ inverse, features), 0.0)
+    pulls = (features @ B - leverage[:, None] * mean) @ P
     return pulls.astype(np.float32), (1.0 - leverage).astype(np.float32)
 
 

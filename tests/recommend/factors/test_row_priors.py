@@ -39,8 +39,9 @@ def rows():
 
 
 def learnt(features, seen, means, covariances):
-    prior = RowPrior(features, 2, seen, np.zeros(WIDTH), np.eye(WIDTH))
     few = seen & (np.arange(40) % 3 == 0)  # the sums of two groups are kept apart
+    counts = np.where(few, 2, np.where(seen, 5, 0))
+    prior = RowPrior(features, 2, counts, np.zeros(WIDTH), np.eye(WIDTH))
     prior.covariances = {
         (1, 3): covariances[few].sum(axis=0), (4, 9): covariances[seen & ~few].sum(axis=0)
     }  # fmt: skip
@@ -97,6 +98,28 @@ def test_a_row_has_the_prior_of_a_regression_without_it(rows):
         np.testing.assert_allclose(prior.pulls[row], expected, rtol=1e-4, atol=1e-4)
 
 
+def test_rows_with_few_ratings_are_not_learnt_from_where_there_are_others():
+    rng = np.random.default_rng(4)
+    features = np.column_stack([np.ones(150), rng.normal(size=(150, 2))])
+    means, counts = rng.normal(size=(150, WIDTH)), np.where(np.arange(150) < 120, 4, 3)
+
+    def prior_of(means, covariance_of_few, rows=slice(None)):
+        prior = RowPrior(features[rows], 0, counts[rows], np.zeros(WIDTH), np.eye(WIDTH))
+        prior.covariances = {(1, 3): covariance_of_few, (4, 9): 12 * np.eye(WIDTH)}
+        prior.learn(means[rows].astype(np.float32))
+        return prior
+
+    prior = prior_of(means, np.eye(WIDTH))
+    others = prior_of(np.where(counts[:, None] > 3, means, 9.0), 100 * np.eye(WIDTH))
+    np.testing.assert_array_equal(prior.B, others.B)
+    np.testing.assert_array_equal(prior.S, others.S)
+    np.testing.assert_array_equal(prior.sureness[120:], 1.0)  # B says nothing of its own to them
+    np.testing.assert_allclose(prior.pulls[120:], features[120:] @ prior.B @ prior.P, atol=1e-4)
+    few = slice(60, None)  # 60 rows with more ratings are not enough
+    assert (prior_of(means, np.eye(WIDTH), few).S < prior_of(means, np.ones((3, 3)), few).S).any()
+    assert (prior_of(means, np.eye(WIDTH), few).sureness < 1).all()
+
+
 def test_a_copy_of_a_prior_learns_by_itself(rows):
     prior = learnt(*rows)
     pulls, sureness = prior.pulls.copy(), prior.sureness.copy()
@@ -108,7 +131,7 @@ def test_a_copy_of_a_prior_learns_by_itself(rows):
 def test_before_learning_all_rows_have_the_starting_mean(rows):
     features, seen = rows[:2]
     S = starting_covariance(1, 2, "user")
-    prior = RowPrior(features, 2, seen, np.array([0.0, 1.0, -2.0]), S)
+    prior = RowPrior(features, 2, seen.astype(int), np.array([0.0, 1.0, -2.0]), S)
     np.testing.assert_allclose(prior.pulls @ S, np.tile([0, 1, -2], (40, 1)), atol=1e-5)
 
 
