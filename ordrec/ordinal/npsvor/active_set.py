@@ -38,6 +38,7 @@ __all__ = ["solve"]
 
 LOWER, NEGATIVE, KINK, POSITIVE, UPPER = -2, -1, 0, 1, 2
 FIRST_GUESS = 12  # ADMM iterations before the first pivoting
+SECOND_GUESS = 48  # and after a first guess in parts was too rough
 NEWTON_STEPS = 40  # of the interior-point method, which mostly stands still after twenty
 LARGE = 1500  # rows from which the first guess is made in two parts
 CHEAP = 1e7  # n p^2 up to which Newton steps on a factor of p columns are worth a second guess
@@ -45,6 +46,7 @@ PATIENCE = 4  # rounds without progress
 MAX_ROUNDS = 40
 STANDSTILL = 1e-6  # residuals of ADMM from which another guess would be the same
 RENEWALS = 3  # of the sums in the precision of K
+NEARLY = 5  # exchanges up to which rounding may be what is in the way, not the guess
 
 
 def solve(
@@ -115,7 +117,7 @@ def _solve(
         open_ranks = open_ranks[left]
         rest = planes.columns(open_ranks)
         if isinstance(admm, PartedADMM):
-            admm = ADMM(gram, rest, eta)
+            admm, guess = ADMM(gram, rest, eta), SECOND_GUESS
         elif not lent and (G := _cheap_factor(gram)) is not None:
             earlier, lent = admm.n_iter, True
             admm, guess = InteriorPoint(FactoredGram(G), rest, threads), NEWTON_STEPS
@@ -152,7 +154,7 @@ def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, threads: Execu
     """Rounds of exchanges from the places of z; feasible multipliers.
 
     The products of the moves are added up in the precision of K; when that is not enough,
-    they are summed anew in double precision and the rounds go on.
+    they are summed anew in double precision and the rounds go on, where few exchanges are left.
     """
     ranks = [_Rank(gram, planes, k, z[:, k]) for k in range(z.shape[1])]
     F, active = gram.times(z, threads.map), ranks
@@ -165,7 +167,11 @@ def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, threads: Execu
         z = balanced(planes, np.stack([rank.seated() for rank in ranks], axis=1))
         F = gram.times(z, threads.map)
         short = violation(planes, z, F)
-        active = [rank for rank, left in zip(ranks, short > tol, strict=True) if left]
+        active = [
+            rank
+            for rank, left in zip(ranks, short > tol, strict=True)
+            if left and rank.best[0] <= NEARLY
+        ]
         if not active:
             break
     return z

@@ -19,6 +19,7 @@ from ordrec.parallel import one_blas_thread
 __all__ = ["NPSVOR"]
 
 SINGLE_PRECISION = 1500  # rows from which single precision is tried first
+SINGLE_ITER = 100  # iterations after which single precision is given up
 NARROW = 5  # rows per column from which a factor of the kernel is faster than the kernel
 
 
@@ -244,7 +245,7 @@ class NPSVOR(KernelMixin, ProximityModel):
             planes,
             eta=float(self.eta) * admm.natural_penalty(gram, planes),
             tol=self.tol,
-            max_iter=self.max_iter if last else min(self.max_iter, 60),
+            max_iter=self.max_iter if last else min(self.max_iter, SINGLE_ITER),
             n_jobs=self.n_jobs,
         )
 
