@@ -22,7 +22,7 @@ PAPERS = [
     "elliot-ml-1m",
     "gpor-eachmovie", "gpor-genes", "gpor-synthetic", "gpor-tables", "letor-ohsumed",
     "logistic-limits", "ml-100k-folds", "ml-1m", "monti", "npsvor-clusters", "npsvor-epsilon",
-    "npsvor-movielens", "npsvor-scaling", "npsvor-tables", "npsvor-tolerances",
+    "npsvor-movielens", "npsvor-scaling", "npsvor-tables", "npsvor-times", "npsvor-tolerances",
     "orboost-artificial", "orboost-rounds", "orboost-tables", "per-user", "svor-grading",
     "svor-ohsumed", "svor-scaling", "svor-table1", "svor-table2", "uncertainty-ml-1m", "user-time",
 ]  # fmt: skip
@@ -109,6 +109,18 @@ def test_planes_of_clusters_lie_where_their_rank_is_nearest() -> None:
     model = module.NPSVOR(**module.LINEAR).fit(X, y)
     values = X @ module.planes(model, X)[:, :2].T + module.planes(model, X)[:, 2]
     np.testing.assert_allclose(np.abs(values), model.predict_distances(X), atol=1e-9)
+
+
+def test_times_of_npsvor_beside_binary_decompositions() -> None:
+    module = PIPELINES["npsvor-times"].load()
+    index = pd.MultiIndex.from_tuples(
+        [(100, "small"), (600, "large"), (900, "larger")], names=["n_train", "data"]
+    )
+    seconds = pd.DataFrame(2.0, index=index, columns=[*module.BINARY, "SVORIM"])
+    small, large = module.findings(seconds.assign(NPSVOR=[4.0, 1.0, 4.0]))
+    assert "(sets: 1): NPSVOR takes 2.00 times as long" in small
+    assert "(sets: 2): NPSVOR takes 1.00 times as long" in large
+    assert "5.0 s, place 6 of 6; fastest SVC1V1 4.0 s" in large
 
 
 def test_sets_of_23_and_their_significant_wins() -> None:

@@ -8,7 +8,8 @@ has the wrong sign) and solves again (Judice and Pires 1994, block principal piv
 no exchange is left the point is optimal. When the number of exchanges stops falling, ADMM
 goes on with twice the iterations and guesses again; as ADMM converges, so does the whole.
 For a large problem, the first guess comes from ADMM on parts of the rows (`parts`), for a
-factored kernel from an interior-point method (`interior`), which is nearly exact.
+factored kernel from an interior-point method (`interior`), which is nearly exact. So is the
+second guess for a small kernel matrix or one of low rank, on which ADMM may take thousands.
 Rounds without exchange refine the solution by conjugate gradients; the factored block, which
 has a ridge and may be in single precision, is their preconditioner.
 
@@ -27,7 +28,7 @@ from ordrec.ordinal.npsvor.admm import ADMM, Gram, balanced
 from ordrec.ordinal.npsvor.bias import bias, violation
 from ordrec.ordinal.npsvor.gram import DenseGram, NotPositiveDefiniteError
 from ordrec.ordinal.npsvor.interior import InteriorPoint
-from ordrec.ordinal.npsvor.lowrank import FactoredGram
+from ordrec.ordinal.npsvor.lowrank import FactoredGram, factor_of
 from ordrec.ordinal.npsvor.parts import PartedADMM
 from ordrec.ordinal.npsvor.problem import Planes, dual_objective, primal_objective
 from ordrec.ordinal.solution import Solution
@@ -37,12 +38,15 @@ __all__ = ["solve"]
 
 LOWER, NEGATIVE, KINK, POSITIVE, UPPER = -2, -1, 0, 1, 2
 FIRST_GUESS = 12  # ADMM iterations before the first pivoting
+SECOND_GUESS = 48  # and after a first guess in parts was too rough
 NEWTON_STEPS = 40  # of the interior-point method, which mostly stands still after twenty
 LARGE = 1500  # rows from which the first guess is made in two parts
+CHEAP = 1e7  # n p^2 up to which Newton steps on a factor of p columns are worth a second guess
 PATIENCE = 4  # rounds without progress
 MAX_ROUNDS = 40
 STANDSTILL = 1e-6  # residuals of ADMM from which another guess would be the same
 RENEWALS = 3  # of the sums in the precision of K
+NEARLY = 5  # exchanges up to which rounding may be what is in the way, not the guess
 
 
 def solve(
@@ -92,7 +96,7 @@ def _solve(
         admm = PartedADMM(gram, planes, eta, size=(gram.n + 1) // 2, threads=threads)
     else:
         admm = ADMM(gram, planes, eta)
-    open_ranks = np.arange(n_ranks)
+    open_ranks, earlier, lent = np.arange(n_ranks), 0, False
     while True:
         residual = np.full(open_ranks.size, np.inf)
         while admm.n_iter < guess and residual.max() > STANDSTILL:
@@ -108,14 +112,24 @@ def _solve(
             left = reached[open_ranks] > tol
             if not left.any():
                 break
-        if not left.any() or admm.n_iter >= max_iter or residual.max() <= STANDSTILL:
+        if not left.any() or earlier + admm.n_iter >= max_iter:
             break
         open_ranks = open_ranks[left]
+        rest = planes.columns(open_ranks)
         if isinstance(admm, PartedADMM):
-            admm = ADMM(gram, planes.columns(open_ranks), eta)
+            admm, guess = ADMM(gram, rest, eta), SECOND_GUESS
+        elif not lent and (G := _cheap_factor(gram)) is not None:
+            earlier, lent = admm.n_iter, True
+            admm, guess = InteriorPoint(FactoredGram(G), rest, threads), NEWTON_STEPS
+        elif lent and isinstance(admm, InteriorPoint):
+            earlier += admm.n_iter
+            admm, guess = ADMM(gram, rest, eta), 4 * FIRST_GUESS
+        elif residual.max() <= STANDSTILL:
+            break
         else:
             admm.restrict(left)
-            guess = min(2 * guess, max_iter)
+            guess *= 2
+        guess = min(guess, max_iter - earlier)
     b = bias(planes, coef, F)
     objective = primal_objective(planes, coef, F, b)
     return Solution(
@@ -124,16 +138,23 @@ def _solve(
         objective=float(objective.sum()),
         violation=float(reached.max()),
         gap=float((objective - dual_objective(planes, coef, F)).sum()),
-        n_iter=admm.n_iter,
+        n_iter=earlier + admm.n_iter,
         converged=bool(reached.max() <= tol),
     )
+
+
+def _cheap_factor(gram: Gram) -> np.ndarray | None:
+    """A factor of a kernel matrix in double precision, if it is narrow enough."""
+    if not isinstance(gram, DenseGram) or gram.K.dtype != np.float64:
+        return None
+    return factor_of(gram.K, min(gram.n, int(np.sqrt(CHEAP / gram.n))))
 
 
 def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, threads: Executor) -> np.ndarray:
     """Rounds of exchanges from the places of z; feasible multipliers.
 
     The products of the moves are added up in the precision of K; when that is not enough,
-    they are summed anew in double precision and the rounds go on.
+    they are summed anew in double precision and the rounds go on, where few exchanges are left.
     """
     ranks = [_Rank(gram, planes, k, z[:, k]) for k in range(z.shape[1])]
     F, active = gram.times(z, threads.map), ranks
@@ -146,7 +167,11 @@ def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, threads: Execu
         z = balanced(planes, np.stack([rank.seated() for rank in ranks], axis=1))
         F = gram.times(z, threads.map)
         short = violation(planes, z, F)
-        active = [rank for rank, left in zip(ranks, short > tol, strict=True) if left]
+        active = [
+            rank
+            for rank, left in zip(ranks, short > tol, strict=True)
+            if left and rank.best[0] <= NEARLY
+        ]
         if not active:
             break
     return z

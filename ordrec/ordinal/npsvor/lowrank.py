@@ -1,6 +1,7 @@
 """A kernel matrix given by a factor G of shape (n, p), K = G G': solves by Woodbury's identity.
 
-`factor_of` finds such a factor in a matrix of low rank, as a linear kernel of few features makes.
+`factor_of` finds a factor, good enough for a guess, of a matrix nearly of low rank: a linear
+kernel of few features, a wide Gaussian one, any kernel of few different rows.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from ordrec.linalg.low_rank import Woodbury, random_pivots
 
 __all__ = ["FactoredGram", "factor_of"]
 
-REST = 1e-11  # of the largest diagonal entry: what a factor may leave out of the kernel
+REST = 1e-8  # of the largest diagonal entry: what a factor may leave out of the kernel
 
 
 def factor_of(K: np.ndarray, columns: int) -> np.ndarray | None:
-    """Return G with K = G G' and at most so many columns, None if there is none.
+    """Return G with K ~ G G' and at most so many columns, None if there is none.
 
     Examples
     --------

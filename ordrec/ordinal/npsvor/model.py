@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ordrec.kernels import Precomputed
 from ordrec.ordinal.base import KernelMixin, ProximityModel
 from ordrec.ordinal.fitting import noticing_constants
 from ordrec.ordinal.npsvor import active_set, admm
 from ordrec.ordinal.npsvor.gram import DenseGram
-from ordrec.ordinal.npsvor.lowrank import FactoredGram, factor_of
+from ordrec.ordinal.npsvor.lowrank import FactoredGram
 from ordrec.ordinal.npsvor.problem import Planes, planes_for
 from ordrec.ordinal.solution import Solution
 from ordrec.parallel import one_blas_thread
@@ -20,8 +19,8 @@ from ordrec.parallel import one_blas_thread
 __all__ = ["NPSVOR"]
 
 SINGLE_PRECISION = 1500  # rows from which single precision is tried first
+SINGLE_ITER = 100  # iterations after which single precision is given up
 NARROW = 5  # rows per column from which a factor of the kernel is faster than the kernel
-WIDEST = 200  # columns up to which a factor of a given matrix is looked for
 
 
 class NPSVOR(KernelMixin, ProximityModel):
@@ -210,12 +209,11 @@ class NPSVOR(KernelMixin, ProximityModel):
         return self._expansion(solution, rows)
 
     def _narrow_factor(self, X: Any, rows: np.ndarray) -> np.ndarray | None:
-        """The features of a linear kernel, or a factor of a precomputed one, if narrow."""
-        most = rows.size // NARROW
+        """The features of a linear kernel, if these are few."""
+        if NARROW * X.shape[1] > rows.size:
+            return None
         part = self._fit_kernel(X, rows)
-        if isinstance(self.kernel_, Precomputed):
-            return factor_of(self._counted_gram(X, rows), min(most, WIDEST))
-        return self.kernel_.factor(part) if X.shape[1] <= most else None
+        return self.kernel_.factor(part)
 
     def _expansion(
         self, solution: Solution, rows: np.ndarray
@@ -247,7 +245,7 @@ class NPSVOR(KernelMixin, ProximityModel):
             planes,
             eta=float(self.eta) * admm.natural_penalty(gram, planes),
             tol=self.tol,
-            max_iter=self.max_iter if last else min(self.max_iter, 60),
+            max_iter=self.max_iter if last else min(self.max_iter, SINGLE_ITER),
             n_jobs=self.n_jobs,
         )
 

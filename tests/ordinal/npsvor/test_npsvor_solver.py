@@ -40,6 +40,22 @@ def problems(draw):
     return K, y, np.unique(y), C1, C2, draw(st.sampled_from([0.0, 0.2, 0.5]))
 
 
+def test_the_second_guess_is_nearly_exact(monkeypatch):
+    """A wide Gaussian kernel and a large cost: ADMM alone takes thousands of iterations."""
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 2))
+    y = np.digitize(10 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5), [-1.0, -0.1, 0.25, 1.0])
+    gram, cost = DenseGram(Gaussian(0.05)(X)), np.full(120, 1000.0)
+    planes = planes_for(y, np.unique(y), cost, cost, 0.2)
+    common = {"eta": admm.natural_penalty(gram, planes), "tol": 1e-3, "max_iter": 20_000}
+    with_newton = active_set.solve(gram, planes, **common)
+    monkeypatch.setattr(active_set, "CHEAP", 0.0)
+    by_admm = active_set.solve(gram, planes, **common)
+    assert with_newton.converged
+    assert with_newton.n_iter < 80 < by_admm.n_iter
+    assert with_newton.objective <= by_admm.objective * (1 + 1e-6)
+
+
 @settings(max_examples=40)
 @given(problems())
 def test_reaches_the_optimum_of_a_generic_solver(problem):
