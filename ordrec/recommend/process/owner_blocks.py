@@ -403,13 +403,13 @@ def _add_forms(part, n, rows, q, view, share, out, to):  # type: ignore[no-untyp
 def _multiply_one(first, stop, blocks, base, start, vector, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
         n = start[o + 1] - start[o]
-        block = blocks[base[o] : base[o + 1]].reshape((n, n))
-        x, product = vector[start[o] : start[o + 1]], result[start[o] : start[o + 1]]
+        product = result[start[o] : start[o + 1]]
         for b in range(n):
             product[b] = 0.0
         for a in range(n):  # by rows of the symmetric block: contiguous, and vectorised
+            x, row = vector[start[o] + a], blocks[base[o] + a * n : base[o] + (a + 1) * n]
             for b in range(n):
-                product[b] += x[a] * block[a, b]
+                product[b] += x * row[b]
 
 
 @compiled
