@@ -32,7 +32,7 @@ from numba.core.caching import FunctionCache
 
 from ordrec.progress import compiling_began, compiling_ended
 
-__all__ = ["compiled", "inner", "kept"]
+__all__ = ["called", "compiled", "inner", "kept"]
 
 
 def _use_a_writable_cache() -> None:
@@ -113,7 +113,7 @@ def kept(**options: Any) -> Callable[[Any], Any]:
     The function is free of the interpreter lock, so that threads work side by side, and has numpy's
     division: a zero divisor gives infinity, and no test for zero prevents vector instructions.
     """
-    compile_it = njit(cache=True, nogil=True, error_model="numpy", **options)
+    compile_it = njit(cache=True, nogil=True, error_model="numpy", **_WITHOUT_C, **options)
 
     def decorate(function: Any) -> Any:
         dispatcher = compile_it(function)
@@ -124,7 +124,13 @@ def kept(**options: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-compiled = kept(**_WITHOUT_C)
+def called(**options: Any) -> Callable[[Any], Any]:
+    """A decorator for functions that only compiled functions call, which keep their code.
 
-# For functions that only compiled functions call, which keep their code: no wrapper for Python.
-inner = njit(nogil=True, error_model="numpy", **_WITHOUT_C, **_WITHOUT_PYTHON)
+    They have no wrapper for Python.
+    """
+    return njit(nogil=True, error_model="numpy", **_WITHOUT_C, **_WITHOUT_PYTHON, **options)
+
+
+compiled = kept()
+inner = called()

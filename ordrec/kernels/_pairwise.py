@@ -44,9 +44,9 @@ __all__ = [
     "add_diagonal",
     "add_leaves",
     "add_terms",
-    "column_moments",
     "fill_leaf_vectors",
     "mirror",
+    "pair_moments",
     "reordered",
     "row_moments",
     "table_rows",
@@ -104,48 +104,36 @@ def table_rows(  # type: ignore[no-untyped-def]
 
 @compiled
 def row_moments(  # type: ignore[no-untyped-def]
-    block, rows, half, slot, item_start, raters, of_item, user_start, rated, of_user
+    block, rows, slot, item_start, raters, of_item, user_start, rated, of_user
 ):
-    """Moments of the given items (rows) with those that have a slot (columns).
-
-    With ``half``, only those with columns up to the row's own item.
-    """
+    """Moments of the given items (rows) with those that have a slot (columns)."""
     last = len(slot) - 1
     for a in range(len(rows)):
         _add_row(
-            rows[a],
-            rows[a] if half else last,
-            slot,
-            item_start,
-            raters,
-            of_item,
-            user_start,
-            rated,
-            of_user,
-            block[a],
+            rows[a], last, slot, item_start, raters, of_item, user_start, rated, of_user, block[a]
         )
 
 
 @compiled
-def column_moments(  # type: ignore[no-untyped-def]
-    block, columns, slot, item_start, raters, of_item, user_start, rated, of_user
-):
-    """The same moments, summed over the raters of the columns: ``slot`` is that of the rows."""
-    n_sources = of_item.shape[0]
-    for b in range(len(columns)):
-        p = columns[b]
-        for at in range(item_start[p], item_start[p + 1]):
-            v = raters[at]
-            for c in range(user_start[v], user_start[v + 1]):
-                k = slot[rated[c]]
-                if k < 0:
-                    continue
-                block[k, b, 0] += 1.0
+def pair_moments(block, first, stop, start, place, entries):  # type: ignore[no-untyped-def]
+    """Moments of the items ``first..stop`` of a list with those of the list up to each.
+
+    The ratings are those of these items alone: user after user, by ``place`` in the list.
+    """
+    n_sources = entries.shape[0]
+    for v in range(len(start) - 1):
+        for i in range(start[v], start[v + 1]):
+            a = place[i] - first
+            if a < 0 or place[i] >= stop:
+                continue
+            for j in range(start[v], i + 1):
+                b = place[j]
+                block[a, b, 0] += 1.0
                 for s in range(n_sources):
-                    mine, other = of_user[s, c], of_item[s, at]  # mine is the row's
-                    block[k, b, 1 + 3 * s] += mine * other
-                    block[k, b, 2 + 3 * s] += mine
-                    block[k, b, 3 + 3 * s] += other
+                    mine, other = entries[s, i], entries[s, j]
+                    block[a, b, 1 + 3 * s] += mine * other
+                    block[a, b, 2 + 3 * s] += mine
+                    block[a, b, 3 + 3 * s] += other
 
 
 @compiled

@@ -26,7 +26,7 @@ __all__ = ["ItemKernel"]
 log = logging.getLogger(__name__)
 
 ROWS_AT_A_TIME = 64
-BLOCK_BYTES = 1 << 26
+BLOCK_BYTES = 1 << 21  # of moments at a time: what stays in the cache
 CACHE_LINE = 64
 
 
@@ -336,16 +336,31 @@ class ItemKernel:
         return U, V
 
     def _evaluate(self, user: int | None, items: Any, others: Any, part: int | None) -> np.ndarray:
-        """The kernel, or one of its parts, in order of popularity, then as it was asked for."""
+        """The kernel, or one of its parts.
+
+        Moments on demand are summed over the raters of the rows: a user has rated few items, and
+        the catalogue is large.
+        """
         self._check_fitted()
+        places = self._places(user, items)
+        if others is None:
+            return self._by_popularity(user, places, None, part)
+        columns = self._places(user, others)
+        if self.stored_ or self._reach[places].sum() <= self._reach[columns].sum():
+            return self._by_popularity(user, places, columns, part)
+        return np.ascontiguousarray(self._by_popularity(user, columns, places, part).T)
+
+    def _by_popularity(
+        self, user: int | None, items: np.ndarray, others: np.ndarray | None, part: int | None
+    ) -> np.ndarray:
+        """The kernel of places, computed in order of popularity, then as it was asked for."""
         plan = self._plan if part is None else self._expression.plan(self._slots, part)
-        rows, row_of = _ascending(self._places(user, items))
+        rows, row_of = _ascending(items)
         A, left = self._side(user, rows)
         same = others is None
-        if same:
-            columns, column_of, B, right = rows, row_of, A, left
-        else:
-            columns, column_of = _ascending(self._places(user, others))
+        columns, column_of, B, right = rows, row_of, A, left
+        if others is not None:
+            columns, column_of = _ascending(others)
             B, right = self._side(user, columns)
         U, V = self._factor_sides(A, left, B, right, plan)
         out = U @ V.T
@@ -372,27 +387,36 @@ class ItemKernel:
         """First and last row, and a table with the moments of their pairs, until all rows are done.
 
         The table is the stored one for all rows, or is computed for some rows at a time; half of
-        it if both sides are the same. They are summed over the raters of the rows or of the
-        columns: a user has rated few items, and the catalogue is large.
+        it, from the ratings of these items alone, if both sides are the same.
         """
         if self.stored_:
             yield 0, len(rows), self._table
             return
         n_moments = self._diagonal.shape[1]
         step = max(1, BLOCK_BYTES // max(1, 8 * n_moments * len(columns)))
+        slots, own = self._slots_of(columns), self._ratings_of(rows) if same else None
         for first in range(0, len(rows), step):
             part = rows[first : first + step]
             block = np.zeros((len(part), len(columns), n_moments))
-            if same or self._reach[part].sum() <= self._reach[columns].sum():
-                slots = self._slots_of(columns)
-                _pairwise.row_moments(block, part, same, slots, *self._ratings())
+            if own is not None:
+                _pairwise.pair_moments(block, first, first + len(part), *own)
             else:
-                _pairwise.column_moments(block, columns, self._slots_of(part), *self._ratings())
+                _pairwise.row_moments(block, part, slots, *self._ratings())
             for k, table in enumerate(self._content):
                 G = products(table[part], table[columns])
                 block[:, :, 1 + 3 * len(self._sources) + k] = G
             table = block.reshape(-1, n_moments).astype(self.dtype, copy=False)
             yield first, first + len(part), table
+
+    def _ratings_of(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The ratings of some items: where each user's begin, positions of the items, entries."""
+        counts = np.diff(self._item_start)[places]
+        ends = np.cumsum(counts)
+        at = np.repeat(self._item_start[places] - ends + counts, counts) + np.arange(counts.sum())
+        by_user = np.argsort(self._raters[at], kind="stable")
+        start = np.searchsorted(self._raters[at][by_user], np.arange(self.n_users_ + 1))
+        position = np.repeat(np.arange(len(places)), counts)[by_user]
+        return start, position, np.ascontiguousarray(self._of_item[:, at[by_user]])
 
     def _slots_of(self, places: np.ndarray) -> np.ndarray:
         """The position of each item among these, -1 for all others."""

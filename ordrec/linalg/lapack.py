@@ -8,10 +8,13 @@ The functions are for compiled code, and for threads: called from Python they re
 interpreter lock, which the wrappers in `scipy.linalg` hold. A factor is the upper triangle of a
 C-ordered matrix, which is the same memory as a lower triangle L in Fortran's order; right-hand
 sides are the rows of a C-ordered matrix.
+
+`invert` and `inverse_diagonal` are for Python alone, through ctypes: there is nothing to compile.
 """
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,9 @@ from ordrec.compiling import compiled
 __all__ = [
     "ADDRESSES",
     "factorise",
+    "inverse_diagonal",
     "inverse_diagonal_factorised",
+    "invert",
     "invert_factorised",
     "solve_factorised",
     "solve_rows_factorised",
@@ -55,12 +60,16 @@ ADDRESSES = np.array(
 )
 
 
+_PLACES = {name: place for place, (_, name) in enumerate(ROUTINES)}
+
+
 @intrinsic
 def _call(typingctx: Any, address: Any, arguments: Any) -> Any:
     """Call the C function at an address with pointers to a tuple of arrays and numbers.
 
     Numbers lie on the stack, integers of more than a byte as Fortran's 32 bits: an array for each
-    would take longer to compile than everything else here.
+    would take longer to compile than everything else here. Returns what the last argument, a
+    number, is afterwards: LAPACK's ``info``.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -77,9 +86,9 @@ def _call(typingctx: Any, address: Any, arguments: Any) -> Any:
             pointers.append(builder.bitcast(data, cgutils.voidptr_t))
         prototype = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t] * len(pointers))
         builder.call(builder.inttoptr(target, prototype.as_pointer()), pointers)
-        return context.get_dummy_value()
+        return builder.load(data)
 
-    return types.void(address, arguments), codegen
+    return types.int32(address, arguments), codegen
 
 
 @compiled
@@ -90,10 +99,8 @@ def factorise(A: np.ndarray, addresses: np.ndarray) -> int:
     """
     # a C-ordered upper triangle is a Fortran-ordered lower one
     n = A.shape[0]
-    info = np.empty(1, dtype=np.int32)
     routine = addresses[0] if A.itemsize == 4 else addresses[1]
-    _call(routine, (LOWER, n, A, n, info))  # type: ignore[call-arg]
-    return info[0]
+    return _call(routine, (LOWER, n, A, n, 0))  # type: ignore[call-arg]
 
 
 @compiled
@@ -115,9 +122,8 @@ def solve_rows_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarr
     """As `solve_factorised`, by the routine for several right-hand sides even for one."""
     n = factor.shape[0]
     m = B.shape[0]
-    info = np.empty(1, dtype=np.int32)
     routine = addresses[2] if factor.itemsize == 4 else addresses[3]
-    _call(routine, (LOWER, n, m, factor, n, B, n, info))  # type: ignore[call-arg]
+    _call(routine, (LOWER, n, m, factor, n, B, n, 0))  # type: ignore[call-arg]
 
 
 @compiled
@@ -128,18 +134,16 @@ def solve_rows_triangular(
     trans = YES if transposed else NO
     n = factor.shape[0]
     m = B.shape[0]
-    info = np.empty(1, dtype=np.int32)
     routine = addresses[10] if factor.itemsize == 4 else addresses[11]
-    _call(routine, (LOWER, trans, NO, n, m, factor, n, B, n, info))  # type: ignore[call-arg]
+    _call(routine, (LOWER, trans, NO, n, m, factor, n, B, n, 0))  # type: ignore[call-arg]
 
 
 @compiled
 def invert_factorised(factor: np.ndarray, addresses: np.ndarray) -> None:
     """Overwrite a factor by the whole inverse of the matrix that was factored."""
     n = factor.shape[0]
-    info = np.empty(1, dtype=np.int32)
     routine = addresses[6] if factor.itemsize == 4 else addresses[7]
-    _call(routine, (LOWER, n, factor, n, info))  # type: ignore[call-arg]
+    _call(routine, (LOWER, n, factor, n, 0))  # type: ignore[call-arg]
     for i in range(factor.shape[0]):
         for j in range(i):
             factor[i, j] = factor[j, i]
@@ -149,14 +153,67 @@ def invert_factorised(factor: np.ndarray, addresses: np.ndarray) -> None:
 def inverse_diagonal_factorised(factor: np.ndarray, addresses: np.ndarray) -> np.ndarray:
     """Diagonal of the inverse: sums of squares in the inverse of the factor, which is lost."""
     n = factor.shape[0]
-    info = np.empty(1, dtype=np.int32)
     routine = addresses[8] if factor.itemsize == 4 else addresses[9]
-    _call(routine, (LOWER, NO, n, factor, n, info))  # type: ignore[call-arg]
+    _call(routine, (LOWER, NO, n, factor, n, 0))  # type: ignore[call-arg]
     result = np.zeros(factor.shape[0])
     for j in range(factor.shape[0]):
         for i in range(j, factor.shape[0]):
             result[j] += factor[j, i] * factor[j, i]
     return result
+
+
+def invert(A: np.ndarray) -> bool:
+    """Overwrite a symmetric C-ordered matrix by its inverse.
+
+    Returns whether it is positive definite; if not, what is left of it is of no use.
+
+    Examples
+    --------
+    >>> A = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> invert(A)
+    True
+    >>> (3 * A).round(9).tolist()
+    [[2.0, -1.0], [-1.0, 2.0]]
+    """
+    n = A.shape[0]
+    if _from_python("potrf", A, b"L", n, A, n) or _from_python("potri", A, b"L", n, A, n):
+        return False
+    np.copyto(A, A.T, where=np.tri(n, k=-1, dtype=np.bool_))
+    return True
+
+
+def inverse_diagonal(A: np.ndarray) -> np.ndarray | None:
+    """Diagonal of the inverse of a symmetric C-ordered matrix, which is lost.
+
+    None if it is not positive definite.
+
+    Examples
+    --------
+    >>> inverse_diagonal(np.array([[2.0, 1.0], [1.0, 2.0]])).round(3).tolist()
+    [0.667, 0.667]
+    """
+    n = A.shape[0]
+    if _from_python("potrf", A, b"L", n, A, n):
+        return None
+    _from_python("trtri", A, b"L", b"N", n, A, n)
+    factor = np.triu(A)
+    return np.einsum("ij,ij->i", factor, factor, dtype=np.float64)
+
+
+def _from_python(name: str, A: np.ndarray, *arguments: bytes | int | np.ndarray) -> int:
+    """Call LAPACK for the precision of A, with pointers to all arguments; returns its ``info``."""
+    address = ADDRESSES[_PLACES["sd"[A.itemsize == 8] + name]]
+    pointers: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            pointers.append(ctypes.c_void_p(argument.ctypes.data))
+        elif isinstance(argument, bytes):
+            pointers.append(ctypes.c_char_p(argument))
+        else:
+            pointers.append(ctypes.byref(ctypes.c_int(argument)))
+    info = ctypes.c_int(0)
+    ctypes.CFUNCTYPE(None)(int(address))(*pointers, ctypes.byref(info))
+    return info.value
 
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined]

@@ -70,9 +70,8 @@ MODELS: list[ModelEntry] = [
         "per-user-logistic", f"{_HERE}.per_user.model:per_user_logistic", "PerUserPredictor", True
     ),
     ModelEntry("predictor", f"{_HERE}.predictor.model:RatingPredictor", "RatingPredictor"),
-    ModelEntry(
-        "predictor-fast", f"{_HERE}.predictor.model:fast_predictor", "RatingPredictor", True
-    ),
+    # not by default: recommender-fast predicts ratings with it
+    ModelEntry("predictor-fast", f"{_HERE}.predictor.model:fast_predictor", "RatingPredictor"),
     ModelEntry("", f"{_HERE}.process_model.model:ProcessPredictor", "ProcessPredictor"),
     ModelEntry("", f"{_HERE}.thresholds.model:PersonalThresholds", "PersonalThresholds"),
     ModelEntry("surprise-svd", f"{_HERE}.adapters.surprise:SurpriseModel"),

@@ -8,7 +8,9 @@ import pytest
 from ordrec.linalg.lapack import (
     ADDRESSES,
     factorise,
+    inverse_diagonal,
     inverse_diagonal_factorised,
+    invert,
     invert_factorised,
     solve_factorised,
     solve_rows_factorised,
@@ -68,3 +70,21 @@ def test_triangular_solves(n, dtype):
 def test_an_indefinite_matrix_says_where_it_fails(dtype):
     A = np.diag([1.0, 2.0, -1.0, 3.0]).astype(dtype)
     assert factorise(A, ADDRESSES) == 3
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_inverses_without_compiling(n, dtype):
+    A = positive_definite(n, dtype)
+    expected = np.linalg.inv(A.astype(np.float64))
+    tol = 1e-4 if dtype is np.float32 else 1e-12
+    inverse = A.copy()
+    assert invert(inverse)
+    assert np.allclose(inverse, expected, rtol=0, atol=tol)
+    assert (inverse == inverse.T).all()
+    assert np.allclose(inverse_diagonal(A.copy()), np.diag(expected), rtol=0, atol=tol)
+
+
+def test_indefinite_matrices_have_no_inverse_here(dtype):
+    A = np.diag([1.0, -1.0]).astype(dtype)
+    assert not invert(A.copy())
+    assert inverse_diagonal(A.copy()) is None

@@ -77,12 +77,13 @@ def log_sums(
     H: np.ndarray, ranks: np.ndarray, n_ranks: int, log_weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ln sum c exp(H) and ln sum c exp(-H) over the samples of each rank."""
-    high, low = np.full(n_ranks, -np.inf), np.full(n_ranks, -np.inf)
+    high, low, up, down = np.empty(n_ranks), np.empty(n_ranks), np.empty(n_ranks), np.empty(n_ranks)
+    for y in range(n_ranks):
+        high[y], low[y], up[y], down[y] = -np.inf, -np.inf, 0.0, 0.0
     for i in range(H.size):
         y = ranks[i]
         high[y] = max(high[y], log_weight[i] + H[i])
         low[y] = max(low[y], log_weight[i] - H[i])
-    up, down = np.zeros(n_ranks), np.zeros(n_ranks)
     for i in range(H.size):
         y = ranks[i]
         up[y] += np.exp(log_weight[i] + H[i] - high[y])

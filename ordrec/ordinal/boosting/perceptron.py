@@ -126,29 +126,32 @@ def _descend(
     The bias is searched at the start and after each step that helped, or not at all.
     """
     n = s.size
-    breaks = np.empty(n)
+    breaks, score, ones, steps = np.empty(n), np.empty(n), np.empty(n), np.empty(U.shape[0])
     keys = np.empty(n, dtype=np.uint64)
     spare, order = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    steps = np.zeros(U.shape[0])
-    ones = np.ones(n)
     bias, value = 0.0, 0.0
     for i in range(n):
+        ones[i] = 1.0
         value += g[i] if s[i] >= 0.0 else -g[i]
     if with_bias:
         bias, value = _line_search(s, ones, g, np.inf, breaks, keys, spare, order)
-    s = s + bias
+    for i in range(n):
+        score[i] = s[i] + bias
     for j in range(U.shape[0]):
-        a, better = _line_search(s, U[j], g, value, breaks, keys, spare, order)
+        steps[j] = 0.0
+        a, better = _line_search(score, U[j], g, value, breaks, keys, spare, order)
         if a == 0.0:
             continue
         steps[j], value = a, better
-        s += a * U[j]
+        for i in range(n):
+            score[i] += a * U[j, i]
         if not with_bias:
             continue
-        a, better = _line_search(s, ones, g, value, breaks, keys, spare, order)
+        a, better = _line_search(score, ones, g, value, breaks, keys, spare, order)
         if a != 0.0:
             bias, value = bias + a, better
-            s += a
+            for i in range(n):
+                score[i] += a
     return steps, bias
 
 

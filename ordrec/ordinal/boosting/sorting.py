@@ -25,7 +25,10 @@ def ascending(
     """Return the order that sorts values; keys (uint64), spare, order (int64) are work space."""
     n = values.size
     bits = values.view(np.uint64)
-    places = np.zeros((3, 2048), dtype=np.int64)
+    places = np.empty((3, 2048), dtype=np.int64)
+    for digit in range(3):
+        for j in range(2048):
+            places[digit, j] = 0
     for i in range(n):
         # unsigned integers that sort as the numbers do: negative ones count downwards
         key = ~bits[i] if bits[i] & SIGN else bits[i] | SIGN

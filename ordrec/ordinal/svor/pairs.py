@@ -60,7 +60,8 @@ def all_pairs(ranks: np.ndarray, n_ranks: int, C: np.ndarray, costs: np.ndarray)
 def _pairs(ranks: np.ndarray, cap: np.ndarray) -> Pairs:
     """All pairs of positive cap; sample i is above threshold j if its rank is."""
     active = cap > 0
-    sample, threshold = np.nonzero(active)
+    # columns of one array, for which every loop would be compiled once more
+    sample, threshold = map(np.ascontiguousarray, np.nonzero(active))
     sign = np.where(ranks[sample] > threshold, 1.0, -1.0)
     return Pairs(sample, threshold, sign, cap[active])
 

@@ -157,15 +157,12 @@ def _inverse(A: np.ndarray) -> np.ndarray:
     return inverse.T
 
 
-@compiled
-def _mirror(A):  # type: ignore[no-untyped-def]
-    """Copy the upper triangle to the lower one, tile by tile."""
-    n, tile = A.shape[0], 64
-    for first in range(0, n, tile):
-        for second in range(first, n, tile):
-            for i in range(first, min(first + tile, n)):
-                for j in range(max(second, i + 1), min(second + tile, n)):
-                    A[j, i] = A[i, j]
+def _mirror(A: np.ndarray) -> None:
+    """Copy the upper triangle to the lower one, some rows at a time."""
+    for rows in _row_blocks(A.shape[0]):
+        A[rows.stop :, rows] = A[rows, rows.stop :].T
+        corner = A[rows, rows]
+        np.copyto(corner, corner.T, where=np.tri(corner.shape[0], k=-1, dtype=np.bool_))
 
 
 def _gram_matrices(
@@ -189,10 +186,10 @@ def _gram_matrices(
 def _sum_rows(first, stop, item_start, users, user_values, start, items, values, factors, ZZ, ZY):  # type: ignore[no-untyped-def]
     """Rows ``first..stop`` of both Gram matrices."""
     n_items = ZZ.shape[0]
-    square, cross = np.zeros(n_items), np.zeros(n_items)
+    square, cross = np.empty(n_items), np.empty(n_items)
     for i in range(first, stop):
-        square[:] = 0.0
-        cross[:] = 0.0
+        for j in range(n_items):
+            square[j], cross[j] = 0.0, 0.0
         for at in range(item_start[i], item_start[i + 1]):
             u = users[at]
             once = factors[u] * user_values[at]

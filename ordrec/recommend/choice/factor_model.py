@@ -126,7 +126,8 @@ def _solve_span(first, stop, start, index, extra, pull, Q, base, ridge, addresse
         if n == 0:
             continue
         rows, weighted = np.empty((n, rank), Q.dtype), np.empty((n, rank), Q.dtype)
-        right[:] = 0.0
+        for f in range(rank):
+            right[0, f] = 0.0
         for j in range(n):
             q, e, w = index[begin + j], extra[begin + j], pull[begin + j]
             for f in range(rank):
@@ -138,8 +139,8 @@ def _solve_span(first, stop, start, index, extra, pull, Q, base, ridge, addresse
             for g in range(rank):
                 A[f, g] += base[f, g]
             A[f, f] += ridge[row]
-        if factorise(A, addresses) == 0:
+        positive = factorise(A, addresses) == 0
+        if positive:
             solve_factorised(A, right, addresses)
-            X[row] = right[0]
-        else:
-            X[row] = np.nan
+        for f in range(rank):  # a row as a whole would take a second to compile
+            X[row, f] = right[0, f] if positive else np.nan

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from ordrec.compiling import compiled
 from ordrec.ratings import Ratings
 from ordrec.recommend.lists import rank_gains
 
@@ -60,26 +59,18 @@ def left_out_quality(scores: np.ndarray, history: sparse.csr_array, n_ranks: int
     ``1 / log2(place + 1)`` down to place 200 and 0 below; items are weighted by their gains.
     """
     gains = rank_gains(n_ranks)[np.rint(history.data * n_ranks).astype(np.int64) - 1]
-    result = np.empty(history.shape[0])
-    _mean_discounts(scores, history.indptr, history.indices, gains, DEPTH, result)
+    result = np.zeros(history.shape[0])
+    for row, own_scores in enumerate(scores):
+        own = slice(history.indptr[row], history.indptr[row + 1])
+        unseen = np.ones(own_scores.size, dtype=np.bool_)
+        unseen[history.indices[own]] = False
+        others = np.sort(own_scores[unseen])
+        place = others.size - np.searchsorted(others, own_scores[history.indices[own]]) + 1
+        total = gains[own].sum()
+        if total > 0.0:
+            reached = np.where(place <= DEPTH, gains[own] / np.log2(place + 1.0), 0.0)
+            result[row] = reached.sum() / total
     return result
-
-
-@compiled
-def _mean_discounts(scores, start, items, gains, depth, result):  # type: ignore[no-untyped-def]
-    for row in range(start.size - 1):
-        seen = np.zeros(scores.shape[1], np.bool_)
-        for at in range(start[row], start[row + 1]):
-            seen[items[at]] = True
-        others = np.sort(scores[row][~seen])
-        total, reached = 0.0, 0.0
-        for at in range(start[row], start[row + 1]):
-            score = scores[row, items[at]]
-            place = others.size - np.searchsorted(others, score) + 1
-            total += gains[at]
-            if place <= depth:
-                reached += gains[at] / np.log2(place + 1.0)
-        result[row] = reached / total if total > 0.0 else 0.0
 
 
 class ListQuality:

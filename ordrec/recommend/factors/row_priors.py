@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ordrec.linalg.randomized import leading_svd
 from ordrec.parallel import one_blas_thread
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
@@ -329,8 +330,6 @@ class RatingPattern:
     @classmethod
     def of(cls, ratings: Ratings, size: int) -> RatingPattern:
         """Find the coordinates of these ratings."""
-        from sklearn.utils.extmath import randomized_svd
-
         counts = ratings.user_counts, ratings.item_counts
         size = min(size, min(ratings.n_users, ratings.n_items) - 1)
         scales = [mean_and_scale(np.log1p(n[n > 0])) for n in counts]
@@ -343,7 +342,7 @@ class RatingPattern:
             (entries, (ratings.users, ratings.items)), shape=(ratings.n_users, ratings.n_items)
         )
         with one_blas_thread():  # the same digits on every machine
-            left, values, right = randomized_svd(table, size, n_iter=POWER_STEPS, random_state=0)
+            left, values, right = leading_svd(table, size, POWER_STEPS)
         kept = values > 1e-9 * values[0]
         n_users, n_items = ((n > 0).sum() for n in counts)
         by_items = of_item[:, None] * right[kept].T * np.sqrt(n_users) / values[0]

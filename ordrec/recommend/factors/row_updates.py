@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.compiling import kept
+from ordrec.compiling import called, kept
 from ordrec.linalg.lapack import factorise, invert_factorised
 
 __all__ = ["add_rows", "drift_sites", "probabilities", "solve_rows", "update_rows"]
@@ -31,7 +31,9 @@ __all__ = ["add_rows", "drift_sites", "probabilities", "solve_rows", "update_row
 UNIFORM = 1e-3  # share of the uniform distribution in every prediction
 
 # Sums may be reordered, so that they are done in vectors; there is no NaN or infinity to lose.
-fast = kept(fastmath={"reassoc", "contract", "nsz"})
+REORDERED = {"reassoc", "contract", "nsz"}
+fast = kept(fastmath=REORDERED)
+fast_inner = called(fastmath=REORDERED)
 
 
 @fast
@@ -76,7 +78,14 @@ def update_rows(
     for row in range(first, stop):
         if not least <= start[row + 1] - start[row] <= most:
             continue
-        g[:], stepped[:], crossed[:], gathered[:] = 0.0, 0.0, 0.0, 0.0
+        for t in range(width):
+            g[t] = 0.0
+        for k in range(n_steps):
+            stepped[k] = 0.0
+            for x in range(rank):
+                crossed[k, x] = 0.0
+        for x in range(gathered.size):
+            gathered[x] = 0.0
         _gather(
             start[row], start[row + 1], others, levels, shares, drift, their_mean, their_moments,
             their_variances, floor, mean[row], moments[row], variances[row], own,
@@ -230,7 +239,7 @@ def probabilities(
 # ---- steps -----------------------------------------------------------------------------
 
 
-@fast
+@fast_inner
 def _score(
     p: np.ndarray, q: np.ndarray, own: np.ndarray, theirs: np.ndarray, rank: int
 ) -> tuple[np.float32, np.float32]:
@@ -243,7 +252,7 @@ def _score(
     return f, max(square - f * f, np.float32(0.0))
 
 
-@fast
+@fast_inner
 def _drifted(drift: np.ndarray, a: int, spread: np.float32) -> tuple[np.float32, np.float32]:
     """The mean of a rating's drift, and the spread with the drift's variance."""
     if drift.shape[0] == 0:
@@ -251,7 +260,7 @@ def _drifted(drift: np.ndarray, a: int, spread: np.float32) -> tuple[np.float32,
     return drift[a, 0], spread + drift[a, 1]
 
 
-@fast
+@fast_inner
 def _term(
     m: np.float32, v: np.float32, onward: bool, floor: float
 ) -> tuple[np.float32, np.float32]:
@@ -267,7 +276,7 @@ def _term(
     return w, (np.float32(1.0) if onward else np.float32(0.0)) - p + w * m
 
 
-@fast
+@fast_inner
 def _doubled(packed: np.ndarray, rank: int, out: np.ndarray) -> None:
     """A packed triangle with its entries off the diagonal doubled: a dot product is a trace."""
     at = 0
@@ -279,7 +288,7 @@ def _doubled(packed: np.ndarray, rank: int, out: np.ndarray) -> None:
         at += 1
 
 
-@fast
+@fast_inner
 def _gather(
     begin: int,
     end: int,
@@ -338,7 +347,7 @@ def _gather(
             gathered[x] += weights * their_moments[other, x]
 
 
-@fast
+@fast_inner
 def _solve(
     A: np.ndarray,
     g: np.ndarray,
@@ -371,31 +380,16 @@ def _solve(
         A[rank + k, rank + k] += stepped[k]
     factorise(A, addresses)
     invert_factorised(A, addresses)
-    _write(A, g, rank, sureness, mean, moments, variances, covariances)
-
-
-@fast
-def _write(
-    covariance: np.ndarray,
-    g: np.ndarray,
-    rank: int,
-    sureness: np.float32,
-    mean: np.ndarray,
-    moments: np.ndarray,
-    variances: np.ndarray,
-    covariances: np.ndarray,
-) -> None:
-    """Store a row's new posterior."""
-    for x in range(g.size):
+    for x in range(g.size):  # A is the covariance now
         total = np.float32(0.0)
         for y in range(g.size):
-            total += covariance[x, y] * g[y]
-            covariances[x, y] += sureness * covariance[x, y]
+            total += A[x, y] * g[y]
+            covariances[x, y] += sureness * A[x, y]
         mean[x] = total
     at = 0
     for x in range(rank):
         for y in range(x + 1):
-            moments[at] = covariance[x, y] + mean[x] * mean[y]
+            moments[at] = A[x, y] + mean[x] * mean[y]
             at += 1
     for k in range(variances.size):
-        variances[k] = covariance[rank + k, rank + k]
+        variances[k] = A[rank + k, rank + k]

@@ -16,17 +16,13 @@ and columns of each owner (`Walk`). All loops run over spans of owners.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from ordrec.compiling import compiled, inner
-from ordrec.linalg.lapack import (
-    ADDRESSES,
-    factorise,
-    inverse_diagonal_factorised,
-    invert_factorised,
-)
+from ordrec.linalg import lapack
 from ordrec.parallel.spans import over_spans
 from ordrec.recommend.process.components import (
     N_SMOOTHED,
@@ -174,14 +170,16 @@ def invert(blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, n_jobs: int
 
     Computed in the precision of the noise: single is enough to precondition.
     """
-    sizes = np.diff(start)
-    base = np.concatenate([[0], np.cumsum(sizes * sizes)])
     result = np.empty_like(blocks)
-    over_spans(_invert, sizes**3, n_jobs, blocks, base, start, noise, ADDRESSES, result)
-    owners = np.flatnonzero(sizes)
-    for o in owners[np.isnan(result[base[owners]])]:  # rounding has made it indefinite
-        inverse = np.linalg.inv(_with_noise(blocks, base, start, noise, o))
-        result[base[o] : base[o + 1]] = inverse.ravel()
+
+    def invert_span(first: int, stop: int) -> None:
+        for own, block in _noisy_blocks(first, stop, blocks, start, noise):
+            inverse = block.copy()
+            if not lapack.invert(inverse):
+                inverse = np.linalg.inv(block)  # rounding has made it indefinite
+            result[own] = inverse.ravel()
+
+    over_spans(invert_span, np.diff(start) ** 3, n_jobs)
     return result
 
 
@@ -189,17 +187,35 @@ def diagonal_of_inverses(
     blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, n_jobs: int = 1
 ) -> np.ndarray:
     """Diagonal of ``(block + noise)^-1`` for each block, without keeping the inverses."""
-    sizes = np.diff(start)
-    base = np.concatenate([[0], np.cumsum(sizes * sizes)])
     result = np.empty(noise.size)
-    over_spans(
-        _diagonal_of_inverses, sizes**3, n_jobs, blocks, base, start, noise, ADDRESSES, result
-    )
-    owners = np.flatnonzero(sizes)
-    for o in owners[np.isnan(result[start[owners]])]:  # rounding has made it indefinite
-        inverse = np.linalg.inv(_with_noise(blocks, base, start, noise, o))
-        result[start[o] : start[o + 1]] = np.diagonal(inverse)
+
+    def diagonal_span(first: int, stop: int) -> None:
+        at = start[first]
+        for _, block in _noisy_blocks(first, stop, blocks, start, noise):
+            diag = lapack.inverse_diagonal(block.copy())
+            if diag is None:
+                diag = np.diagonal(np.linalg.inv(block))  # rounding has made it indefinite
+            result[at : at + diag.size] = diag
+            at += diag.size
+
+    over_spans(diagonal_span, np.diff(start) ** 3, n_jobs)
     return result
+
+
+def _noisy_blocks(
+    first: int, stop: int, blocks: np.ndarray, start: np.ndarray, noise: np.ndarray
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Where each block of a span of owners is, and a copy with the noise added to its diagonal."""
+    sizes = np.diff(start)
+    base = np.concatenate([[0], np.cumsum(sizes * sizes)]).tolist()
+    starts = start.tolist()
+    for o in range(first, stop):
+        n = starts[o + 1] - starts[o]
+        if n:
+            own = slice(base[o], base[o + 1])
+            block = blocks[own].astype(noise.dtype)
+            block[:: n + 1] += noise[starts[o] : starts[o + 1]]
+            yield own, block.reshape(n, n)
 
 
 def quadratic_forms(
@@ -387,13 +403,13 @@ def _add_forms(part, n, rows, q, view, share, out, to):  # type: ignore[no-untyp
 def _multiply_one(first, stop, blocks, base, start, vector, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
         n = start[o + 1] - start[o]
-        block = blocks[base[o] : base[o + 1]].reshape((n, n))
-        x, product = vector[start[o] : start[o + 1]], result[start[o] : start[o + 1]]
+        product = result[start[o] : start[o + 1]]
         for b in range(n):
             product[b] = 0.0
         for a in range(n):  # by rows of the symmetric block: contiguous, and vectorised
+            x, row = vector[start[o] + a], blocks[base[o] + a * n : base[o] + (a + 1) * n]
             for b in range(n):
-                product[b] += x[a] * block[a, b]
+                product[b] += x * row[b]
 
 
 @compiled
@@ -402,41 +418,3 @@ def _multiply_many(first, stop, blocks, base, start, vectors, result):  # type: 
         n = start[o + 1] - start[o]
         block = blocks[base[o] : base[o + 1]].reshape((n, n))
         np.dot(block, vectors[start[o] : start[o + 1]], result[start[o] : start[o + 1]])
-
-
-@compiled
-def _with_noise(blocks, base, start, noise, o):  # type: ignore[no-untyped-def]
-    """A copy of owner o's block with the noise added to its diagonal."""
-    n = start[o + 1] - start[o]
-    block = blocks[base[o] : base[o + 1]].reshape((n, n)).astype(noise.dtype)
-    for a in range(n):
-        block[a, a] += noise[start[o] + a]
-    return block
-
-
-@compiled
-def _invert(first, stop, blocks, base, start, noise, addresses, result):  # type: ignore[no-untyped-def]
-    for o in range(first, stop):
-        if start[o] < start[o + 1]:
-            inverse = _with_noise(blocks, base, start, noise, o)
-            if factorise(inverse, addresses) == 0:
-                invert_factorised(inverse, addresses)
-            else:
-                inverse[0, 0] = np.nan
-            n = inverse.shape[0]
-            for a in range(n):
-                for b in range(n):
-                    result[base[o] + a * n + b] = inverse[a, b]
-
-
-@compiled
-def _diagonal_of_inverses(first, stop, blocks, base, start, noise, addresses, result):  # type: ignore[no-untyped-def]
-    for o in range(first, stop):
-        if start[o] < start[o + 1]:
-            factor = _with_noise(blocks, base, start, noise, o)
-            if factorise(factor, addresses) == 0:
-                diag = inverse_diagonal_factorised(factor, addresses)
-                for a in range(diag.size):
-                    result[start[o] + a] = diag[a]
-            else:
-                result[start[o]] = np.nan

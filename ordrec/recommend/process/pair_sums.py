@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.compiling import compiled
+from ordrec.compiling import compiled, inner
 from ordrec.parallel.spans import over_spans
 
 __all__ = [
@@ -124,7 +124,7 @@ def empty_side(n_owners: int) -> OwnerSide:
     )
 
 
-@compiled
+@inner
 def add_pair(row, f, x_e, x_f, weight):  # type: ignore[no-untyped-def]
     """Add one owner's ratings of entries e and f to the five sums ``row[f]`` of entry e."""
     row[f, CROSS_SUM] += x_e * x_f
@@ -138,9 +138,11 @@ def add_pair(row, f, x_e, x_f, weight):  # type: ignore[no-untyped-def]
 def _sum_rows(first, stop, by_entry, owner, x_by_entry, start, entry, x, activity, gram):  # type: ignore[no-untyped-def]
     """Rows ``first..stop`` of the five sums, accumulated in double precision."""
     n_entries = gram.shape[0]
-    row = np.zeros((n_entries, N_SUMS))
+    row = np.empty((n_entries, N_SUMS))
     for e in range(first, stop):
-        row[:] = 0.0
+        for f in range(n_entries):
+            for slot in range(N_SUMS):
+                row[f, slot] = 0.0
         for at in range(by_entry[e], by_entry[e + 1]):
             v, x_e = owner[at], x_by_entry[at]
             for k in range(start[v], start[v + 1]):

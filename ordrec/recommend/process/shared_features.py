@@ -87,10 +87,11 @@ class SharedFeatures:
         vectors = vector[:, None] if vector.ndim == 1 else vector
         n_users, n_vectors = self.start.size - 1, vectors.shape[1]
         sums = np.zeros((n_users, n_vectors, self.phi.shape[1]), dtype=np.float32)
-        over_spans(
-            _sums_by_user, self._operations(n_vectors), n_jobs, self.start, self.items, self.phi,
-            vectors.astype(np.float32), sums,
-        )  # fmt: skip
+        if self.psi.shape[1]:  # or there is nothing to compile a loop for
+            over_spans(
+                _sums_by_user, self._operations(n_vectors), n_jobs, self.start, self.items,
+                self.phi, vectors.astype(np.float32), sums,
+            )  # fmt: skip
         table = self.psi.T @ sums.reshape(n_users, -1)  # (4)
         table = table.reshape(self.psi.shape[1], n_vectors, self.phi.shape[1]).swapaxes(0, 1)
         return table[0] if vector.ndim == 1 else table
