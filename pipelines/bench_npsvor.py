@@ -1,7 +1,7 @@
 """Time of NPSVOR against scikit-learn's one-against-one SVC on the same rows.
 
-California housing, 5 ranks of equal frequency, gamma 1, C 100 (section V-D of the paper),
-and the paper's own solver compared with the exact one:
+California housing, 5 ranks of equal frequency, gamma 1, C 100 (section V-D of the paper), the
+paper's own solver compared with the exact one, and both libraries with their defaults:
 
     python pipelines/bench_npsvor.py --data DATA --rows 2000 10000
 
@@ -86,6 +86,13 @@ def main() -> None:
             print(f"{cpu:8.2f} {cpu / reference[1]:6.2f} {model.violation_:10.2g} ", end="")
             print(f"{model.dual_gap_ / model.objective_:9.2g} ", end="")
             print(f"{model.objective_ / best - 1:9.1e} {model.n_iter_:10d}", flush=True)
+        reference = timed(SVC(), X, y)
+        for name, model in {
+            "SVC()": SVC(), "NPSVOR()": NPSVOR(), "NPSVOR(n_jobs=1)": NPSVOR(n_jobs=1),
+        }.items():  # fmt: skip
+            wall, cpu = reference if name == "SVC()" else timed(model, X, y)
+            print(f"{rows:6d} {name:<22} {wall:8.2f} {wall / reference[0]:6.2f} ", end="")
+            print(f"{cpu:8.2f} {cpu / reference[1]:6.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ multiplier that left its place (a free one outside its interval, a fixed one who
 has the wrong sign) and solves again (Judice and Pires 1994, block principal pivoting). When
 no exchange is left the point is optimal. When the number of exchanges stops falling, ADMM
 goes on with twice the iterations and guesses again; as ADMM converges, so does the whole.
+Where costs are small, sequential minimal optimisation (`smo`) mostly needs no help at all.
 For a large problem, the first guess comes from ADMM on parts of the rows (`parts`), for a
 factored kernel from an interior-point method (`interior`), which is nearly exact. So is the
 second guess for a small kernel matrix or one of low rank, on which ADMM may take thousands.
@@ -24,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from ordrec.ordinal.npsvor import smo
 from ordrec.ordinal.npsvor.admm import ADMM, Gram, balanced
 from ordrec.ordinal.npsvor.bias import bias, violation
 from ordrec.ordinal.npsvor.gram import DenseGram, NotPositiveDefiniteError
@@ -88,15 +90,23 @@ def _solve(
     n_ranks = planes.side.shape[1]
     coef, F = np.zeros_like(planes.side), np.zeros_like(planes.side)
     reached = np.full(n_ranks, np.inf)
+    open_ranks, earlier, lent = np.arange(n_ranks), 0, False
+    if isinstance(gram, DenseGram) and smo.is_easy(gram, planes):
+        coef = balanced(planes, smo.descend(gram, planes, 0.5 * tol, threads))
+        F = gram.times(coef, threads.map)
+        reached = violation(planes, coef, F)
+        open_ranks, earlier = np.flatnonzero(reached > tol), 1
+        if not open_ranks.size:
+            return _solution(planes, coef, F, reached, earlier, tol)
     admm: ADMM | PartedADMM | InteriorPoint
     guess = min(FIRST_GUESS, max_iter)
+    rest = planes.columns(open_ranks)
     if isinstance(gram, FactoredGram):
-        admm, guess = InteriorPoint(gram, planes, threads), min(NEWTON_STEPS, max_iter)
+        admm, guess = InteriorPoint(gram, rest, threads), min(NEWTON_STEPS, max_iter)
     elif isinstance(gram, DenseGram) and gram.n >= LARGE:
-        admm = PartedADMM(gram, planes, eta, size=(gram.n + 1) // 2, threads=threads)
+        admm = PartedADMM(gram, rest, eta, size=(gram.n + 1) // 2, threads=threads)
     else:
-        admm = ADMM(gram, planes, eta)
-    open_ranks, earlier, lent = np.arange(n_ranks), 0, False
+        admm = ADMM(gram, rest, eta)
     while True:
         residual = np.full(open_ranks.size, np.inf)
         while admm.n_iter < guess and residual.max() > STANDSTILL:
@@ -119,7 +129,7 @@ def _solve(
         if isinstance(admm, PartedADMM):
             admm, guess = ADMM(gram, rest, eta), SECOND_GUESS
         elif not lent and (G := _cheap_factor(gram)) is not None:
-            earlier, lent = admm.n_iter, True
+            earlier, lent = earlier + admm.n_iter, True
             admm, guess = InteriorPoint(FactoredGram(G), rest, threads), NEWTON_STEPS
         elif lent and isinstance(admm, InteriorPoint):
             earlier += admm.n_iter
@@ -130,6 +140,13 @@ def _solve(
             admm.restrict(left)
             guess *= 2
         guess = min(guess, max_iter - earlier)
+    return _solution(planes, coef, F, reached, earlier + admm.n_iter, tol)
+
+
+def _solution(
+    planes: Planes, coef: np.ndarray, F: np.ndarray, reached: np.ndarray, n_iter: int, tol: float
+) -> Solution:
+    """The solution, with its biases and objectives."""
     b = bias(planes, coef, F)
     objective = primal_objective(planes, coef, F, b)
     return Solution(
@@ -138,7 +155,7 @@ def _solve(
         objective=float(objective.sum()),
         violation=float(reached.max()),
         gap=float((objective - dual_objective(planes, coef, F)).sum()),
-        n_iter=earlier + admm.n_iter,
+        n_iter=n_iter,
         converged=bool(reached.max() <= tol),
     )
 

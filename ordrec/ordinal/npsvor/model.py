@@ -50,10 +50,10 @@ class NPSVOR(KernelMixin, ProximityModel):
     scale : {"auto", "standard", None}
         Whether features are standardised first, as in `SVORIM`.
     solver : {"active-set", "admm", "algorithm-2"}
-        "active-set" finishes what ADMM starts and is exact. "algorithm-2" is Algorithm 2 of the
-        paper as printed; "admm" is the same with over-relaxation and with an absolute tolerance in
-        units of the multipliers: where these are small (C of 0.01, say), the printed algorithm
-        stops at its first iteration.
+        "active-set" finishes what ADMM or, where costs are small, SMO starts, and is exact.
+        "algorithm-2" is Algorithm 2 of the paper as printed; "admm" is the same with
+        over-relaxation and with an absolute tolerance in units of the multipliers: where these are
+        small (C of 0.01, say), the printed algorithm stops at its first iteration.
     tol : float
         For "active-set" the largest violation of optimality, in units of the margin; for
         the others both tolerances of the residuals (the paper's are 1e-2).

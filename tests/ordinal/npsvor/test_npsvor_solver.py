@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from naive.naive_npsvor import admm_by_loops, kkt_by_loops, primal_by_qp
 
 from ordrec.kernels import Gaussian, Linear, Polynomial
-from ordrec.ordinal.npsvor import active_set, admm
+from ordrec.ordinal.npsvor import active_set, admm, smo
 from ordrec.ordinal.npsvor.active_set import KINK, LOWER, NEGATIVE, POSITIVE, UPPER
 from ordrec.ordinal.npsvor.bias import bias, bias_bounds, violation
 from ordrec.ordinal.npsvor.gram import DenseGram, FreeBlock, NotPositiveDefiniteError, cholesky
@@ -38,6 +38,37 @@ def problems(draw):
     C2 = 10.0 ** draw(st.integers(-2, 2)) * rng.uniform(0.5, 1.5, size=n)
     K = draw(st.sampled_from(KERNELS))(X)
     return K, y, np.unique(y), C1, C2, draw(st.sampled_from([0.0, 0.2, 0.5]))
+
+
+@settings(max_examples=40)
+@given(problems())
+def test_steps_of_two_multipliers_only_go_down_and_stay_feasible(problem):
+    K, y, present, C1, C2, epsilon = problem
+    planes = planes_for(y, present, C1, C2, epsilon)
+    gram = DenseGram(K)
+    with ThreadPoolExecutor(1) as threads:
+        z = smo.descend(gram, planes, 1e-4, threads)
+    assert (z >= planes.lower).all()
+    assert (z <= planes.upper).all()
+    np.testing.assert_allclose(z.sum(axis=0), 0.0, atol=1e-9 * np.abs(z).sum() + 1e-12)
+    assert (dual_objective(planes, z, K @ z) >= -1e-9).all()  # that of z = 0 is 0
+
+
+def test_small_costs_are_solved_by_steps_of_two_multipliers(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    y = np.digitize(X.sum(axis=1) + 0.5 * rng.normal(size=150), [-1.0, 0.0, 1.0])
+    gram, cost = DenseGram(Gaussian(0.5)(X)), rng.uniform(0.5, 1.5, size=150)
+    planes = planes_for(y, np.unique(y), cost, cost, 0.2)
+    common = {"eta": admm.natural_penalty(gram, planes), "tol": 1e-3, "max_iter": 5000}
+    easy = active_set.solve(gram, planes, **common)
+    assert easy.converged
+    assert easy.n_iter == 1
+    assert violation(planes, easy.coef, gram.K @ easy.coef).max() <= 1e-3
+    monkeypatch.setattr(smo, "EASY", 0.0)
+    by_admm = active_set.solve(gram, planes, **common)
+    assert by_admm.n_iter >= 12
+    assert easy.objective == pytest.approx(by_admm.objective, rel=1e-3)
 
 
 def test_the_second_guess_is_nearly_exact(monkeypatch):
