@@ -299,7 +299,7 @@ class Walk:
         columns: Entries,
     ):
         add_mean_times(rows, columns, w)
-        self.n_rows, self.n_components = rows.code.size, w.weights.size
+        self.n_rows, self.n_components, self.columns = rows.code.size, w.weights.size, columns
         self.arguments = (*columns, *rows, gram, activity, w.weights, w.scales)
 
     def run(
@@ -315,8 +315,18 @@ class Walk:
         out: np.ndarray = _NO_TABLE,
     ) -> None:
         """Fill ``blocks`` or ``out``; costs are numbers of pairs of each owner."""
-        outputs = purpose, place, left, right, blocks, out
-        over_spans(_walk, cost, n_jobs, *self.arguments, *outputs)
+        start, _, numbers = self.columns
+
+        def walk_span(first: int, stop: int) -> None:
+            most = int(np.diff(start[first : stop + 1]).max(initial=0))
+            room = (
+                np.empty(most, dtype=np.int64), np.empty((numbers.shape[0], most)),
+                np.empty((self.n_components, most)), np.empty(most),
+            )  # fmt: skip
+            outputs = purpose, place, left, right, blocks, out
+            _walk(first, stop, *self.arguments, *outputs, *room)
+
+        over_spans(walk_span, cost, n_jobs)
 
     def parts(self, n_columns: int) -> np.ndarray:
         """Components (row, component, column) of a single owner."""
@@ -331,14 +341,15 @@ class Walk:
 @compiled
 def _walk(  # type: ignore[no-untyped-def]
     first, stop, start, code, columns, row_start, row_code, rows, gram, activity, weights, scales,
-    purpose, place, left, right, blocks, out,
+    purpose, place, left, right, blocks, out, entry, view, part, total,
 ):  # fmt: skip
-    """The one loop over pairs of entries: compiled once, where five would be compiled each."""
+    """The one loop over pairs of entries: compiled once, where five would be compiled each.
+
+    The last four arguments are room for one owner: memory of its own would take longer to compile.
+    """
     n_components, own = weights.size, purpose <= FORMS
     for o in range(first, stop):
         begin, n = start[o], start[o + 1] - start[o]
-        view, entry = np.empty((columns.shape[0], n)), np.empty(n, np.int64)
-        part, total = np.empty((n_components, n)), np.empty(n)
         for b in range(n):
             entry[b] = code[begin + b]
         for k in range(columns.shape[0]):
@@ -357,12 +368,7 @@ def _walk(  # type: ignore[no-untyped-def]
                 for c in range(n_components):
                     for b in range(n):
                         out[q, c * n + b] = part[c, b]
-            elif purpose == ADJOINT:
-                for c in range(n_components):
-                    share = left[place[q]] * weights[c]
-                    for b in range(n):
-                        out[0, begin + b] += share * part[c, b]  # (5)
-            elif purpose == BLOCKS:
+            elif purpose in (BLOCKS, ADJOINT):
                 for b in range(width):
                     total[b] = 0.0
                 for c in range(n_components):
@@ -370,8 +376,11 @@ def _walk(  # type: ignore[no-untyped-def]
                         for b in range(width):
                             total[b] += weights[c] * part[c, b]  # (1)
                 for b in range(width):
-                    blocks[place[o] + a * n + b] = total[b]
-                    blocks[place[o] + b * n + a] = total[b]
+                    if purpose == ADJOINT:
+                        out[0, begin + b] += left[place[q]] * total[b]  # (5)
+                    else:
+                        blocks[place[o] + a * n + b] = total[b]
+                        blocks[place[o] + b * n + a] = total[b]
             else:
                 for b in range(width):
                     total[b] = right[begin + b]
