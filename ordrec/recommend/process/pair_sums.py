@@ -136,17 +136,32 @@ def add_pair(row, f, x_e, x_f, weight):  # type: ignore[no-untyped-def]
 
 @compiled
 def _sum_rows(first, stop, by_entry, owner, x_by_entry, start, entry, x, activity, gram):  # type: ignore[no-untyped-def]
-    """Rows ``first..stop`` of the five sums, accumulated in double precision."""
+    """Rows ``first..stop`` of the five sums (0 so far), accumulated in double precision.
+
+    Where an entry's owners have few ratings, only what these touch is written.
+    """
     n_entries = gram.shape[0]
     row = np.empty((n_entries, N_SUMS))
+    for f in range(n_entries):
+        for slot in range(N_SUMS):
+            row[f, slot] = 0.0
     for e in range(first, stop):
-        for f in range(n_entries):
-            for slot in range(N_SUMS):
-                row[f, slot] = 0.0
+        n_pairs = 0
         for at in range(by_entry[e], by_entry[e + 1]):
             v, x_e = owner[at], x_by_entry[at]
+            n_pairs += start[v + 1] - start[v]
             for k in range(start[v], start[v + 1]):
                 add_pair(row, entry[k], x_e, x[k], activity[v])
-        for f in range(n_entries):
-            for slot in range(N_SUMS):
-                gram[e, f, slot] = row[f, slot]
+        if n_pairs >= n_entries:
+            for f in range(n_entries):
+                for slot in range(N_SUMS):
+                    gram[e, f, slot] = row[f, slot]
+                    row[f, slot] = 0.0
+            continue
+        for at in range(by_entry[e], by_entry[e + 1]):
+            for k in range(start[owner[at]], start[owner[at] + 1]):
+                f = entry[k]
+                if row[f, COMMON_SUM] > 0.0:
+                    for slot in range(N_SUMS):
+                        gram[e, f, slot] = row[f, slot]
+                        row[f, slot] = 0.0
