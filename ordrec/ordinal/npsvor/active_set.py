@@ -43,6 +43,7 @@ FIRST_GUESS = 12  # ADMM iterations before the first pivoting
 SECOND_GUESS = 48  # and after a first guess in parts was too rough
 NEWTON_STEPS = 40  # of the interior-point method, which mostly stands still after twenty
 LARGE = 1500  # rows from which the first guess is made in two parts
+SMO_TOL = 0.15  # in units of tol: two multipliers at a time leave many small violations
 CHEAP = 1e7  # n p^2 up to which Newton steps on a factor of p columns are worth a second guess
 PATIENCE = 4  # rounds without progress
 MAX_ROUNDS = 40
@@ -92,7 +93,7 @@ def _solve(
     reached = np.full(n_ranks, np.inf)
     open_ranks, earlier, lent = np.arange(n_ranks), 0, False
     if isinstance(gram, DenseGram) and smo.is_easy(gram, planes):
-        coef = balanced(planes, smo.descend(gram, planes, 0.5 * tol, threads))
+        coef = balanced(planes, smo.descend(gram, planes, SMO_TOL * tol, threads))
         F = gram.times(coef, threads.map)
         reached = violation(planes, coef, F)
         open_ranks, earlier = np.flatnonzero(reached > tol), 1

@@ -218,3 +218,15 @@ def test_single_precision_kernels_know_far_and_wide_rows(shift, stretch):
     K = _gram_in_blocks(Gaussian(1.0), X, np.float32)
     assert K.dtype == np.float32
     np.testing.assert_allclose(K, Gaussian(1.0)(X), atol=2e-6)
+
+
+@pytest.mark.parametrize("seed", range(8, 12))
+def test_where_costs_are_small_the_default_tolerance_is_good_for_four_digits(seed):
+    """Steps of two multipliers that stop at the tolerance itself are wrong in the fourth digit."""
+    rng = np.random.default_rng(seed)
+    n, d, n_ranks = rng.integers(60, 400), rng.integers(2, 8), rng.integers(3, 7)
+    X = rng.normal(size=(n, d))
+    score = X @ rng.normal(size=d) + 0.5 * rng.normal(size=n) + np.sin(2 * X[:, 0])
+    y = np.digitize(score, np.quantile(score, np.arange(1, n_ranks) / n_ranks))
+    usual, exact = (NPSVOR(gamma=0.5, tol=tol).fit(X, y) for tol in (1e-3, 1e-9))
+    assert usual.objective_ == pytest.approx(exact.objective_, rel=1e-4)
