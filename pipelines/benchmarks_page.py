@@ -170,12 +170,6 @@ def rating_models(frame: pd.DataFrame) -> dict[str, Where]:
     return rows
 
 
-def seconds(frame: pd.DataFrame, rows: Mapping[str, Where]) -> list[str]:
-    """Return mean seconds of fitting, without compilation, for every row."""
-    once = frame[frame["metric"] == "rmse"]
-    return [number(pick(once, where)["fit_seconds"].mean(), 1) for where in rows.values()]
-
-
 # ---- tables ----------------------------------------------------------------------------------
 
 
@@ -285,7 +279,6 @@ def ml_100k_folds(frame: pd.DataFrame) -> pd.DataFrame:
     }
     of_all = {f"all: {head}": RATING_METRICS[head] for head in ("RMSE", "MAE", "log-loss")}
     made = crossed(frame, rows, of_first | of_all, digits=4, errors=False)
-    made["s"] = seconds(frame, rows)
     theirs = published_rows("ml-100k-folds", of_first)
     return pd.concat([made, theirs]).fillna("-").rename_axis("model")
 
@@ -294,7 +287,6 @@ def ml_1m(frame: pd.DataFrame) -> pd.DataFrame:
     """Return means and standard errors over random splits."""
     rows = rating_models(frame)
     made = crossed(frame, rows, RATING_METRICS, digits=4)
-    made["s"] = seconds(frame, rows)
     theirs = published_rows("ml-1m", RATING_METRICS)
     return pd.concat([made, theirs]).fillna("-").rename_axis("model")
 

@@ -52,6 +52,20 @@ def test_the_default_models_are_known_and_have_what_was_promised() -> None:
     assert {"mean", "bias", "item-knn", "recommender-fast"} <= set(names)
 
 
+def test_models_and_metrics_may_be_repeated_or_separated_by_commas(
+    table: Path, tmp_path: Path
+) -> None:
+    """A repeated option must not silently forget what came before."""
+    found = []
+    for k, words in enumerate((["-m", "mean", "-m", "bias", "--metrics", "rmse", "--metrics",
+                                "mae"], ["-m", "mean,bias", "--metrics", "rmse,mae"])):  # fmt: skip
+        out = tmp_path / f"{k}.csv"
+        assert run(str(table), *words, "-o", str(out)).exit_code == 0
+        frame = pd.read_csv(out)
+        found.append((list(frame["model"].unique()), list(frame["metric"].unique())))
+    assert found[0] == found[1] == (["mean", "bias"], ["rmse", "mae"])
+
+
 def test_a_failing_model_is_named_the_others_go_on_and_the_exit_code_is_1(
     table: Path, tmp_path: Path
 ) -> None:

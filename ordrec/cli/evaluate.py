@@ -31,16 +31,17 @@ if TYPE_CHECKING:
     from ordrec.ratings import Ratings
 
 BUNDLED = "ml-latest-small-2016"
-DEFAULT_MODELS = ",".join(default_model_names())
+DEFAULT_MODELS = default_model_names()
 
 ModelsOption = Annotated[
-    str,
+    list[str] | None,
     typer.Option(
         "--models",
         "--model",
         "-m",
         metavar="NAMES",
-        help="Models to compare, separated by commas: names, or package.module:Class for your own.",
+        help="Models to compare, separated by commas or each with its own -m: names, or "
+        f"package.module:Class for your own. By default {', '.join(DEFAULT_MODELS)}.",
     ),
 ]
 SettingsOption = Annotated[
@@ -62,11 +63,11 @@ SplitOption = Annotated[
     ),
 ]
 MetricsOption = Annotated[
-    str,
+    list[str] | None,
     typer.Option(
         "--metrics",
         metavar="NAMES",
-        help="Metrics, separated by commas; all the usual ones by default.",
+        help="Metrics, separated by commas or repeated; all the usual ones by default.",
     ),
 ]
 DecisionOption = Annotated[
@@ -161,10 +162,10 @@ ReportOption = Annotated[
 @options_of_reading()
 def evaluate(
     data: DataArgument = BUNDLED,
-    models: ModelsOption = DEFAULT_MODELS,
+    models: ModelsOption = None,
     settings: SettingsOption = None,
     split: SplitOption = "holdout:0.2",
-    metrics: MetricsOption = "",
+    metrics: MetricsOption = None,
     decision: DecisionOption = "auto",
     average: AverageOption = "micro",
     candidates: CandidatesOption = "catalogue",
@@ -206,7 +207,8 @@ def evaluate(
     kept = _kept_folds(output, resume, overwrite)
     averages = ("micro", "macro") if average == "both" else (average,)
     chosen_engine = engine_of(engine, scheduler)
-    compared = made_models(words_of(models, "--models"), settings or [], seed)
+    named = DEFAULT_MODELS if models is None else words_of(models, "--models")
+    compared = made_models(named, settings or [], seed)
     ratings = with_side_data(reading.ratings(data), reading, users, items)
     interrupted = False
     try:
@@ -226,7 +228,7 @@ def evaluate(
                 ratings,
                 compared,
                 split,
-                metrics=words_of(metrics, "--metrics") if metrics else DEFAULT_METRICS,
+                metrics=DEFAULT_METRICS if metrics is None else words_of(metrics, "--metrics"),
                 decision=decision,
                 candidates=candidates,  # type: ignore[arg-type]
                 ranking_users=int(ranking_users) if ranking_users.isdecimal() else ranking_users,  # type: ignore[arg-type]

@@ -91,9 +91,9 @@ def place_of(data: str) -> Path:
     return (data in list_datasets() and find_dataset(data)) or Path(data)
 
 
-def words_of(text: str, option: str) -> list[str]:
-    """Return the names separated by commas in an option."""
-    words = [word.strip() for word in text.split(",") if word.strip()]
+def words_of(texts: list[str], option: str) -> list[str]:
+    """Return the names in an option: separated by commas, or from each time that it was given."""
+    words = [word.strip() for text in texts for word in text.split(",") if word.strip()]
     if not words:
         from ordrec.errors import ArgumentError
 
