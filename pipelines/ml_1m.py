@@ -2,8 +2,9 @@
 
 One split is not a result: the differences between publications are about as large as those between
 splits. Means over ten draws with standard errors; ``--trials`` runs fewer. ``large`` is
-`RatingPredictor` without the process, ``fast`` with that over a user's items, each with ids only and with side
-data. No model knows when a test rating was given. Weights are learnt within each training part.
+`RatingPredictor` without the process, ``fast`` with that over a user's items, each with
+ids only and with side data. No model knows when a test rating was given. Weights are learnt within
+each training part.
 """
 
 from __future__ import annotations

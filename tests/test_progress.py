@@ -312,7 +312,12 @@ def test_estimators_show_it_where_asked_to(name: str, clock, no_terminal, monkey
 
 @pytest.mark.parametrize(
     "estimator",
-    [SVORIM(max_iter=1), GPOR(max_iter=1), NPSVOR(max_iter=1), SVORIM(C=1e-9, kernel="linear")],
+    [
+        SVORIM(max_iter=1),
+        GPOR(max_iter=1),
+        NPSVOR(C1=1e4, max_iter=1),
+        SVORIM(C=1e-9, kernel="linear"),
+    ],
     ids=["SVORIM", "GPOR", "NPSVOR", "constant"],
 )
 def test_warnings_of_a_fit_point_to_who_called_it(estimator) -> None:
