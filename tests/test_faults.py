@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from ordrec.errors import OrdrecError, StorageError, WorkerLost
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.evaluation.experiment.cells import CellStore
 from ordrec.parallel import Engine, run_all
+from ordrec.parallel.cluster import SentOutcome
 from ordrec.recommend import make_model
 from ordrec.report.figures import save_figure
 
@@ -76,6 +78,25 @@ def test_dask_workers_that_die_are_replaced_and_the_results_complete(
     engine = Engine("dask", cluster_of)
     assert run_all(parallel_tasks.die_once, range(40), shared=shared, engine=engine) == expected
     assert [p.name for p in tmp_path.iterdir()] == ["died-13"]
+
+
+def test_a_result_that_dask_calls_lost_on_its_way_is_computed_again() -> None:
+    """Dask's executor takes what has arrived for an error then, and unpacks it."""
+    executor = pytest.importorskip("distributed.cfexecutor")
+    loop = pytest.importorskip("tornado.ioloop").IOLoop(make_current=False)
+
+    class Arrived:
+        status = "lost"
+
+        async def _result(self, raiseit: bool) -> SentOutcome:
+            return SentOutcome(3)
+
+    seen: Future[SentOutcome] = Future()
+    loop.run_sync(lambda: executor._cascade_future(Arrived(), seen))
+    loop.close()
+    with pytest.raises(CancelledError, match="on the way"):  # which is in `DaskPool.lost`
+        seen.result(timeout=0)
+    assert SentOutcome(3).unpack() == 3
 
 
 def test_a_task_that_always_kills_its_process_is_given_up() -> None:

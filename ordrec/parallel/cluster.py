@@ -7,7 +7,7 @@ from workers that are idle at the moment; such a worker fetches its copy again f
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack
 from typing import Any
@@ -129,7 +129,20 @@ class DaskPool:
         return self._open.enter_context(client)
 
 
-def _work(content: tuple[Callable[..., Any], tuple[Any, ...]], task: Any) -> Outcome:
+class SentOutcome(Outcome):
+    """An outcome on its way from a worker.
+
+    When the worker dies while its result is fetched, Dask calls the result lost although it has
+    arrived, and unpacks it as type, error and traceback. It learns here that the task is to be
+    done once more.
+    """
+
+    def __iter__(self) -> Iterator[Any]:
+        raise CancelledError("the worker died while its result was on the way")
+
+
+def _work(content: tuple[Callable[..., Any], tuple[Any, ...]], task: Any) -> SentOutcome:
     """Run a task in a worker that holds the function and the shared objects."""
     function, shared = content
-    return attempt(function, task, shared)
+    outcome = attempt(function, task, shared)
+    return SentOutcome(outcome.result, outcome.error, outcome.told)
