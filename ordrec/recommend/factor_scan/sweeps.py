@@ -124,7 +124,7 @@ class UserPrior:
     least: int
     inverse: np.ndarray | None = None
 
-    def of(self, span: tuple[int, int]) -> bool:
+    def learns_from(self, span: tuple[int, int]) -> bool:
         """Whether users with so many ratings are learnt from."""
         return span[0] >= self.least
 
@@ -368,7 +368,11 @@ class ScanFit:
                 [each.covariances[span] for each in lanes], axis=0
             )
         if self._learns:
-            own = [each for span, each in self._user_covariances.items() if self._prior.of(span)]
+            own = [
+                each
+                for span, each in self._user_covariances.items()
+                if self._prior.learns_from(span)
+            ]
             self._prior = self._prior.learnt(
                 self._FF,
                 np.sum([each.FM for each in lanes], axis=0),

@@ -1,7 +1,7 @@
 """Which preset of `RatingPredictor` suits the size of the data.
 
-The constants are measured by ``pipelines/bench_memory.py``, which compares the estimates with the
-memory that fits take.
+The constants were fitted to what ``pipelines/bench_memory.py`` measures, which compares the
+estimates with the memory that fits take.
 """
 
 from __future__ import annotations
