@@ -127,8 +127,8 @@ MUTATIONS = [
     ),
     Mutation(
         "recommend/predictor/model.py",
-        "members = process.refitted(inner), factors",
-        "members = process, factors",
+        "members = process.follow_in_part(plan, inner), factors",
+        "members = process.follow(plan, ratings), factors",
         "recommend/predictor/test_hold_out.py::"
         "test_a_held_out_rating_does_not_change_what_is_said_about_it",
         "the pool is learnt on ratings that the process knows",

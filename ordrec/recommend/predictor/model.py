@@ -13,7 +13,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.decisions import Decision, decide
-from ordrec.progress import report
+from ordrec.progress import report, shows_progress
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.explanation import Influence
 from ordrec.recommend.base import times_of
@@ -21,6 +21,7 @@ from ordrec.recommend.factors.model import OrdinalFactors
 from ordrec.recommend.predictor.pool import EQUAL, HELD_OUT, PoolWeights, learnt_pool, pooled
 from ordrec.recommend.predictor.sizes import chosen_preset
 from ordrec.recommend.predictor.state import predictor_from_state, predictor_to_state
+from ordrec.recommend.process_model.learning import Plan
 from ordrec.recommend.process_model.model import ProcessPredictor
 from ordrec.recommend.process_model.state import checked_parameters
 from ordrec.recommend.recommender.choice_stage import ChoiceStage, RatingAnswers
@@ -31,8 +32,12 @@ __all__ = ["RatingPredictor", "fast_predictor"]
 log = logging.getLogger(__name__)
 
 UNLIMITED = 1e6  # gigabytes
-# about how long factors, process and pool take, relative to each other
-SHARES = {"full": (2.0, 8.0, 3.0), "fast": (2.0, 1.0, 1.5), "large": (1.0, 0.0, 0.0)}
+# about how long factors, weights of the process, pool and process take, relative to each other
+SHARES = {
+    "full": (2.0, 4.5, 3.0, 3.5),
+    "fast": (2.0, 0.0, 1.5, 1.0),
+    "large": (1.0, 0.0, 0.0, 0.0),
+}
 
 
 @dataclass(eq=False)
@@ -135,14 +140,17 @@ class RatingPredictor(RatingAnswers, DistributionModel):
         self.preset_ = chosen_preset(self.preset, ratings, self.max_memory)
         log.info("preset %s for %d ratings", self.preset_, ratings.n_ratings)
         self.process_model_, self.pool_weights_ = None, (0.0, 1.0)
-        shares = SHARES[self.preset_]
-        report(0.0, sum(shares), span=shares[0])
+        self._report(0)
         self.factors_ = self._factors().fit(ratings)
         if self.preset_ != "large":
-            report(shares[0], sum(shares), span=shares[1])
-            self.process_model_ = self._process().fit(ratings)
-            report(sum(shares[:2]), sum(shares), "weights of the pool", span=shares[2] / 2)
-            self.pool_weights_ = self._learnt_pool(ratings, self.process_model_)
+            process = self._process()
+            self._report(1)
+            plan = process.plan(ratings)
+            # the pool first: its process is gone before the one for all ratings takes memory
+            self._report(2, "weights of the pool")
+            self.pool_weights_ = self._learnt_pool(ratings, process, plan)
+            self._report(3)
+            self.process_model_ = process.follow(plan, ratings)
         self.side_columns_ = self.factors_.side_columns_
         self.titles_ = self.factors_.titles_
         self.choice_stage_ = self._choice_stage()
@@ -165,7 +173,13 @@ class RatingPredictor(RatingAnswers, DistributionModel):
             n_jobs=self.n_jobs, random_state=self.random_state,
         )  # fmt: skip
 
-    def _learnt_pool(self, ratings: Ratings, process: ProcessPredictor) -> PoolWeights:
+    def _report(self, step: int, text: str = "") -> None:
+        """Say that a step of `SHARES` begins."""
+        shares = SHARES[self.preset_]
+        report(sum(shares[:step]), sum(shares), text, span=shares[step])
+
+    @shows_progress
+    def _learnt_pool(self, ratings: Ratings, process: ProcessPredictor, plan: Plan) -> PoolWeights:
         """Exponents of the pool, from fits to a part of the ratings.
 
         They are those of predictions without a time; for given times, others were hardly better.
@@ -178,12 +192,11 @@ class RatingPredictor(RatingAnswers, DistributionModel):
         outer = outer.select(seen)
         if min(inner.n_ratings, outer.n_ratings) < 2:
             return EQUAL
+        report(0, 2)
         # one direction is enough to learn a weight, at half the time
         factors = replace(self._factors(), use_time=False, symmetric=False).fit(inner)
-        shares = SHARES[self.preset_]
-        done = sum(shares) - shares[2] / 2
-        report(done, sum(shares), "weights of the pool", span=shares[2] / 2)
-        members = process.refitted(inner), factors
+        report(1, 2)
+        members = process.follow_in_part(plan, inner), factors
         pairs = outer.user_ids.take(outer.users), outer.item_ids.take(outer.items)
         first, second = (model.predict_proba(*pairs) for model in members)
         weights = learnt_pool(first, second, outer.levels)

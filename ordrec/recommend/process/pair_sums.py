@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.compiling import compiled, inner
+from ordrec.linalg.memory import zeros
 from ordrec.parallel.spans import over_spans
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
 
 CROSS_SUM, OWN_SUM, OTHER_SUM, COMMON_SUM, ACTIVITY_SUM = range(5)
 N_SUMS = 5
+ROWS = 64  # of a kernel that are multiplied at a time
 
 
 class OwnerSide(NamedTuple):
@@ -99,15 +101,22 @@ def build_side(
     order = np.argsort(entry, kind="stable")
     counts = np.bincount(entry, minlength=n_entries)
     by_entry = np.concatenate([[0], np.cumsum(counts)])
-    gram = np.zeros((n_entries, n_entries, N_SUMS + len(features)), dtype=np.float32)
+    gram = zeros((n_entries, n_entries, N_SUMS + len(features)), np.float32)
     cost = np.bincount(entry, sizes[owner], minlength=n_entries)
     over_spans(
         _sum_rows, cost, n_jobs, by_entry, owner[order], x[order], start, entry, x, activity, gram
     )
-    for slot, rows in enumerate(features, start=N_SUMS):
-        small = rows.astype(np.float32)
-        np.matmul(small, small.T, out=gram[:, :, slot])
+    _multiply_features([rows.astype(np.float32) for rows in features], gram)
     return OwnerSide(start, entry, x, time, gram, activity, fold, loadings)
+
+
+def _multiply_features(features: list[np.ndarray], gram: np.ndarray) -> None:
+    """Write kernels of side information to their slots, a few rows of all kernels at a time."""
+    n_entries = gram.shape[0]
+    for first in range(0, n_entries, ROWS):
+        part = slice(first, first + ROWS)
+        for slot, rows in enumerate(features, start=N_SUMS):
+            gram[part, :, slot] = rows[part] @ rows.T
 
 
 def empty_side(n_owners: int) -> OwnerSide:

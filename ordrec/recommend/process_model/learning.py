@@ -1,8 +1,9 @@
-"""Fit a predictor: prepare the joint process, learn its weights, solve it, fit thresholds."""
+"""Fit a predictor: learn the weights of the joint process, prepare and solve it, fit thresholds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,54 +25,82 @@ from ordrec.recommend.process_model.preparation import Preparation, prepare
 from ordrec.recommend.process_model.side_features import SideFeatures
 from ordrec.recommend.units import Units
 
-__all__ = ["fit_predictor"]
+__all__ = ["Plan", "fit_predictor", "plan_predictor"]
 
 HELD_OUT = 0.15
 
-# about how long an iteration of learning, the solution and the steps by likelihood take
-LEARNING, SOLVING, NEWTON = 1.0, 1.5, 1.5
+# about how long the solution and the steps by likelihood take
+SOLVING, NEWTON = 1.0, 1.5
 
 
-def fit_predictor(
+@dataclass(frozen=True)
+class Plan:
+    """What is decided before the scores are solved for.
+
+    Attributes
+    ----------
+    config : Preparation
+    side : SideFeatures
+    weights : mapping of str to float
+        Weights of the components by name.
+    errors : list of float
+        RMSE on the inner hold-out at each evaluation of learning.
+    """
+
+    config: Preparation
+    side: SideFeatures
+    weights: Mapping[str, float]
+    errors: list[float]
+
+
+def plan_predictor(
     ratings: Ratings,
     side: SideFeatures,
     config: Preparation,
     learn_iter: int,
     *,
-    refit: bool,
     seed: int,
     n_jobs: int,
-    weights: Mapping[str, float] | None = None,
-) -> tuple[FittedPredictor, list[float]]:
-    """Everything that is learnt from ratings, and the RMSE of each evaluation of learning.
-
-    The weights of the components are learnt in ``learn_iter`` iterations, from the given ones or
-    the defaults on; with 0 iterations they stay.
-    """
-    units = Units.of(ratings.values, float(np.diff(ratings.scale.values).min()))
-    by_name = weights or (DEFAULTS if config.two_sided else FAST_DEFAULTS)
+) -> Plan:
+    """Learn the weights of the components in ``learn_iter`` iterations; with 0, the defaults."""
+    weights: Mapping[str, float] = DEFAULTS if config.two_sided else FAST_DEFAULTS
     errors: list[float] = []
-    refits = refit and config.two_sided
-    shares = [LEARNING * learn_iter, SOLVING, SOLVING * NEWTON * refits]
-    report(0.0, sum(shares), "weights of the components", span=shares[0])
     if learn_iter:
-        by_name, errors = learnt_weights(
-            ratings, side, units, config, by_name, max_iter=learn_iter, seed=seed, n_jobs=n_jobs
-        )
-    data, start = weighted_data(ratings, side, units, config, by_name, seed=seed, n_jobs=n_jobs)
-    report(shares[0], sum(shares), "scores")
+        weights, errors = learnt_weights(
+            ratings, side, units_of(ratings), config, weights,
+            max_iter=learn_iter, seed=seed, n_jobs=n_jobs,
+        )  # fmt: skip
+    return Plan(config, side, weights, errors)
+
+
+def fit_predictor(
+    ratings: Ratings, plan: Plan, *, refit: bool, seed: int, n_jobs: int
+) -> FittedPredictor:
+    """Everything that is learnt from ratings, with the weights of a plan."""
+    config, units = plan.config, units_of(ratings)
+    data, start = weighted_data(
+        ratings, plan.side, units, config, plan.weights, seed=seed, n_jobs=n_jobs
+    )
+    refits = refit and config.two_sided
+    whole = SOLVING + SOLVING * NEWTON * refits
+    report(0.0, whole, "scores")
     process = fit_process(data, start, seed, n_jobs)
     probit = fit_probit(process, ratings.scale.n_ranks)
     likelihood = None
     if refits:
-        report(shares[0] + shares[1], sum(shares), "scores by the ordinal likelihood")
+        report(SOLVING, whole, "scores by the ordinal likelihood")
         cross_fitted = cross_fitted_likelihood(process, ratings.scale.n_ranks, seed)
         likelihood = probit, cross_fitted.typical
         process = refit_process(process, cross_fitted, seed + 1)
         probit = fit_probit(process, ratings.scale.n_ranks)
     return FittedPredictor(
         process, probit, likelihood, units, ratings.scale, ratings.user_ids, ratings.item_ids
-    ), errors
+    )
+
+
+def units_of(ratings: Ratings) -> Units:
+    """The units in which the process sees ratings."""
+    return Units.of(ratings.values, float(np.diff(ratings.scale.values).min()))
 
 
 def weighted_data(

@@ -13,7 +13,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.parallel import one_blas_thread, worker_count
-from ordrec.progress import shows_progress
+from ordrec.progress import report, shows_progress
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.further_ratings import paired_lists
 from ordrec.recommend.base import IdMappedModel, codes_of, times_of
@@ -25,7 +25,7 @@ from ordrec.recommend.process_model.fold_in import (
     fold_in_user,
     folded_among,
 )
-from ordrec.recommend.process_model.learning import fit_predictor
+from ordrec.recommend.process_model.learning import Plan, fit_predictor, plan_predictor
 from ordrec.recommend.process_model.preparation import Preparation, within_memory
 from ordrec.recommend.process_model.side_features import SideFeatures
 from ordrec.recommend.process_model.state import (
@@ -42,6 +42,9 @@ from ordrec.recommend.uncertainty.intervals import DistributionModel
 from ordrec.recommend.units import Units
 
 __all__ = ["ProcessPredictor"]
+
+# about how long the weights of "full" and all the rest take, relative to each other
+LEARNING, SOLVING = 5.0, 4.0
 
 
 @dataclass(eq=False)
@@ -133,34 +136,42 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
 
     def fit(self, ratings: Ratings) -> ProcessPredictor:
         """Learn from ratings; side tables and times are taken from them."""
+        learning = LEARNING if self.preset == "full" else 0.0
+        report(0.0, learning + SOLVING, span=learning)
+        plan = self.plan(ratings)
+        report(learning, learning + SOLVING, span=SOLVING)
+        return self.follow(plan, ratings)
+
+    @shows_progress
+    def plan(self, ratings: Ratings) -> Plan:
+        """Decide what `fit` solves: features of side data, what fits into memory, and weights."""
         self._check_parameters()
-        self._remember(ratings)
-        side = SideFeatures()
-        if self.use_side is not False:
-            side = SideFeatures.of(ratings, self.side_kinds)
+        side = self._side_features(ratings)
         config = within_memory(ratings, side, self._preparation(ratings), self.max_memory)
         learn = self.learn == "hold-out" or (self.learn == "auto" and config.two_sided)
         with one_blas_thread():  # threads run over users and items instead
-            self.fitted_, self.hold_out_rmse_ = fit_predictor(
+            return plan_predictor(
                 ratings, side, config, self.learn_iter if learn else 0,
+                seed=self.random_state, n_jobs=worker_count(self.n_jobs),
+            )  # fmt: skip
+
+    @shows_progress
+    def follow(self, plan: Plan, ratings: Ratings) -> ProcessPredictor:
+        """Fit all the rest to the ratings of a plan."""
+        self._remember(ratings)
+        with one_blas_thread():
+            self.fitted_ = fit_predictor(
+                ratings, plan,
                 refit=self.refit, seed=self.random_state, n_jobs=worker_count(self.n_jobs),
             )  # fmt: skip
-        self.side_columns_ = side.columns
+        self.hold_out_rmse_ = plan.errors
+        self.side_columns_ = plan.side.columns
         self.folded_: dict[Any, FoldedUser] = {}
         return self
 
-    @shows_progress
-    def refitted(self, ratings: Ratings) -> ProcessPredictor:
-        """A model with the weights of this one, fitted to other ratings of the same ids."""
-        model = copy.copy(self)
-        side = SideFeatures.of(ratings, self.side_kinds) if self.use_side else SideFeatures()
-        config = replace(self._preparation(ratings), two_sided=self.process_.data.two_sided)
-        with one_blas_thread():
-            model.fitted_, _ = fit_predictor(
-                ratings, side, config, 0, refit=self.refit, seed=self.random_state,
-                n_jobs=worker_count(self.n_jobs), weights=self.weights_,
-            )  # fmt: skip
-        return model
+    def follow_in_part(self, plan: Plan, part: Ratings) -> ProcessPredictor:
+        """A new model with the weights of a plan, fitted to a part of its ratings."""
+        return replace(self).follow(replace(plan, side=self._side_features(part)), part)
 
     # ---- the fitted parts --------------------------------------------------------------------
 
@@ -331,6 +342,11 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
                 raise ArgumentError(f"{name} must be one of {allowed}, got {value!r}")
         if self.learn_iter < 1:
             raise ArgumentError(f"learn_iter must be at least 1, got {self.learn_iter}")
+
+    def _side_features(self, ratings: Ratings) -> SideFeatures:
+        if self.use_side is False:
+            return SideFeatures()
+        return SideFeatures.of(ratings, self.side_kinds)
 
     def _preparation(self, ratings: Ratings) -> Preparation:
         dated = ratings.timestamps is not None and bool((ratings.timestamps > 0).any())

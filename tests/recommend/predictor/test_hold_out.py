@@ -27,7 +27,7 @@ class Watch:
         self.fitted_to: dict[str, list[Ratings]] = {"process": [], "factors": []}
         self.asked: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         for name, kind, method in (
-            ("process", ProcessPredictor, "refitted"),
+            ("process", ProcessPredictor, "follow_in_part"),
             ("factors", OrdinalFactors, "fit"),
         ):
             self._record(monkeypatch, name, kind, method)
@@ -41,9 +41,9 @@ class Watch:
     def _record(self, monkeypatch: pytest.MonkeyPatch, name: str, kind: Any, method: str) -> None:
         usual = getattr(kind, method)
 
-        def recorded(model: Any, ratings: Ratings) -> Any:
-            self.fitted_to[name].append(ratings)
-            return usual(model, ratings)
+        def recorded(model: Any, *arguments: Any) -> Any:
+            self.fitted_to[name].append(arguments[-1])  # the ratings
+            return usual(model, *arguments)
 
         monkeypatch.setattr(kind, method, recorded)
 
