@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.linalg.lapack import ADDRESSES
 from ordrec.parallel import loop_threads, worker_count
 from ordrec.recommend.factor_scan.blocks import Block
 from ordrec.recommend.factors.direction import (
@@ -232,7 +231,7 @@ def _visit(
         def update(k: int, span: tuple[int, int] = span, found: np.ndarray = found) -> None:
             update_rows(
                 *pieces[k], *span, *by_user.arrays, NO_DRIFT, *visit.items.arrays, *prior,
-                visit.floor, *rows.arrays, found[k], ADDRESSES,
+                visit.floor, *rows.arrays, found[k],
             )  # fmt: skip
 
         list(threads.map(update, range(len(pieces))))
@@ -404,7 +403,7 @@ class ScanFit:
             def solve(k: int, span: tuple[int, int] = span, found: np.ndarray = found) -> None:
                 solve_rows(  # type: ignore[call-arg]
                     cuts[k], cuts[k + 1], *span, counts, *total.arrays, prior.pulls,
-                    prior.sureness, P, *self._items.arrays, found[k], ADDRESSES,
+                    prior.sureness, P, *self._items.arrays, found[k],
                 )  # fmt: skip
 
             list(threads.map(solve, range(PIECES)))

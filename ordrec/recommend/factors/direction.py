@@ -12,7 +12,6 @@ import numpy as np
 from scipy.special import logit
 
 from ordrec.errors import ModelFileError
-from ordrec.linalg.lapack import ADDRESSES
 from ordrec.persistence import take, take_covariance
 from ordrec.progress import progress, report
 from ordrec.recommend.factors.row_priors import (
@@ -329,7 +328,7 @@ class Fit:
         def update(piece: int) -> None:
             update_rows(
                 *pieces[piece], *span, *ratings.arrays, drift, *others.arrays, prior.pulls,
-                prior.sureness, P, floor, *rows.arrays, covariances[piece], ADDRESSES,
+                prior.sureness, P, floor, *rows.arrays, covariances[piece],
             )  # fmt: skip
 
         list(self._threads.map(update, range(len(pieces))))  # raises what the threads raise
@@ -396,7 +395,7 @@ class _Folding:
             update_rows(
                 0, len(rows.mean), 1, ANY, *ratings.arrays, drift, *others.arrays, self._pulls,
                 self._sureness, self._P, 1.0 if step < BOUND_SWEEPS else FLOOR, *rows.arrays,
-                covariances, ADDRESSES,
+                covariances,
             )  # fmt: skip
         return rows
 

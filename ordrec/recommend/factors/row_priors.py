@@ -62,6 +62,7 @@ PATTERN_RIDGE = 20.0
 SIDE_RIDGE = 10.0
 PRIOR_ROWS = 10.0
 FEW = 3  # ratings up to which a row is not learnt from, and takes part in every third sweep
+MOST_LEVERAGE = 0.9  # without a single row the regression would know nothing
 ENOUGH = 100  # rows with more that make those with few dispensable
 PRIOR_VARIANCE = 0.1
 START_VARIANCE = 10.0  # of factors: they shrink in a few sweeps, but would grow only slowly
@@ -155,6 +156,7 @@ def without_own(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pulls and sureness (3) of all rows; ``inverse`` is of ``F'F + D``."""
     leverage = np.where(learnt_from, np.einsum("nf,nf->n", features @ inverse, features), 0.0)
+    leverage = np.minimum(leverage, MOST_LEVERAGE)
     pulls = (features @ B - leverage[:, None] * mean) @ P
     return pulls.astype(np.float32), (1.0 - leverage).astype(np.float32)
 
@@ -170,8 +172,8 @@ def ridge_of(n_features: int, n_side: int) -> np.ndarray:
 def best_covariance(
     rest: np.ndarray, C: np.ndarray, B: np.ndarray, ridge: np.ndarray, n_rows: int
 ) -> np.ndarray:
-    """(2), given (M - FB)'(M - FB)."""
-    total = rest + C + B.T @ (ridge[:, None] * B)
+    """(2), given (M - FB)'(M - FB), and the lower triangle of C."""
+    total = rest + np.tril(C) + np.tril(C, -1).T + B.T @ (ridge[:, None] * B)
     total[np.diag_indices_from(total)] += PRIOR_ROWS * PRIOR_VARIANCE
     return total / (n_rows + PRIOR_ROWS)
 

@@ -15,8 +15,9 @@ sureness   1 - l of `row_priors`          (n_rows,)
 P          prior precision                square
 =========  =============================  ==================================================
 
-Everything per rating is in single precision: the products of packed triangles are most of the
-work and are done eight at a time. Tests hold the rows to a plain double-precision twin.
+Everything per rating is in single precision and in loops that the compiler makes vectors of: the
+products of packed triangles, the steps of several ratings, and the inverse, are most of the work.
+Tests hold the rows to a plain double-precision twin.
 """
 
 from __future__ import annotations
@@ -24,14 +25,18 @@ from __future__ import annotations
 import numpy as np
 
 from ordrec.compiling import called, kept
-from ordrec.linalg.lapack import factorise, invert_factorised
+from ordrec.linalg.vectors import REORDERED, falling_exponential, negative_inverse
 
 __all__ = ["add_rows", "drift_sites", "probabilities", "solve_rows", "update_rows"]
 
 UNIFORM = 1e-3  # share of the uniform distribution in every prediction
+CHUNK = 16  # ratings whose steps are weighed together
 
-# Sums may be reordered, so that they are done in vectors; there is no NaN or infinity to lose.
-REORDERED = {"reassoc", "contract", "nsz"}
+ONE, HALF, QUARTER = np.float32(1.0), np.float32(0.5), np.float32(0.25)
+NEAR = np.float32(0.03)  # below, the bound (4) is its series: 1 - exp(-x) would lose digits
+PI_8, BY_48 = np.float32(np.pi / 8.0), np.float32(1.0 / 48.0)
+MEAN, VARIANCE, ONWARD, WEIGHT, PULL = range(5)  # rows of the room for steps
+
 fast = kept(fastmath=REORDERED)
 fast_inner = called(fastmath=REORDERED)
 
@@ -58,13 +63,12 @@ def update_rows(
     moments: np.ndarray,
     variances: np.ndarray,
     covariances: np.ndarray,
-    addresses: np.ndarray,
 ) -> None:
     """New posteriors of the rows ``first..stop-1`` with ``least..most`` ratings, (6).
 
     ``drift`` has the mean and variance of each rating's drift, or no rows where there is none;
     ``shares`` has how much each rating counts, or nothing where all count as one. The posterior
-    covariances, times ``sureness``, are added to ``covariances``.
+    covariances, times ``sureness``, are added to the lower triangle of ``covariances``.
     """
     n_steps = variances.shape[1]
     rank = mean.shape[1] - n_steps
@@ -72,6 +76,7 @@ def update_rows(
     A = np.empty((width, width), np.float32)
     g = np.empty(width, np.float32)
     own = np.empty(moments.shape[1], np.float32)
+    steps = np.empty((5, CHUNK * n_steps), np.float32)
     stepped = np.empty(n_steps, np.float32)
     crossed = np.empty((n_steps, rank), np.float32)
     gathered = np.empty(moments.shape[1], np.float32)
@@ -88,12 +93,12 @@ def update_rows(
             gathered[x] = 0.0
         _gather(
             start[row], start[row + 1], others, levels, shares, drift, their_mean, their_moments,
-            their_variances, floor, mean[row], moments[row], variances[row], own,
+            their_variances, floor, mean[row], moments[row], variances[row], own, steps,
             g, stepped, crossed, gathered,
         )  # fmt: skip
         _solve(
             A, g, stepped, crossed, gathered, pulls[row], sureness[row], P, mean[row], moments[row],
-            variances[row], covariances, addresses,
+            variances[row], covariances,
         )  # fmt: skip
 
 
@@ -120,12 +125,13 @@ def add_rows(
 ) -> None:
     """Add what these ratings say of the rows ``first..stop-1`` to their sums, for `solve_rows`."""
     own = np.empty(moments.shape[1], np.float32)
+    steps = np.empty((5, CHUNK * variances.shape[1]), np.float32)
     for row in range(first, stop):
         if start[row] < start[row + 1]:
             _gather(
                 start[row], start[row + 1], others, levels, shares, drift, their_mean,
                 their_moments, their_variances, floor, mean[row], moments[row], variances[row], own,
-                g[row], stepped[row], crossed[row], gathered[row],
+                steps, g[row], stepped[row], crossed[row], gathered[row],
             )  # fmt: skip
 
 
@@ -147,7 +153,6 @@ def solve_rows(
     moments: np.ndarray,
     variances: np.ndarray,
     covariances: np.ndarray,
-    addresses: np.ndarray,
 ) -> None:
     """As `update_rows`, from sums over the ratings; ``counts`` are the rows' numbers of them."""
     A = np.empty(P.shape, np.float32)
@@ -155,7 +160,7 @@ def solve_rows(
         if least <= counts[row] <= most:
             _solve(
                 A, g[row], stepped[row], crossed[row], gathered[row], pulls[row], sureness[row], P,
-                mean[row], moments[row], variances[row], covariances, addresses,
+                mean[row], moments[row], variances[row], covariances,
             )  # fmt: skip
 
 
@@ -181,24 +186,25 @@ def drift_sites(
     n_steps = variances.shape[1]
     rank = mean.shape[1] - n_steps
     own = np.empty(moments.shape[1], np.float32)
+    steps = np.empty((5, n_steps), np.float32)
+    w, h = steps[WEIGHT], steps[PULL]
     for user in range(first, stop):
         _doubled(moments[user], rank, own)
         for a in range(start[user], start[user + 1]):
             item = items[a]
             f, spread = _score(mean[user], item_mean[item], own, item_moments[item], rank)
             known, spread = _drifted(drift, a, spread)
+            n = _put_steps(
+                steps, 0, levels[a], f + known, spread, mean[user], variances[user],
+                item_mean[item], item_variances[item],
+            )  # fmt: skip
+            _weigh_steps(steps, n, 0.5)
             total, pull = np.float32(0.0), np.float32(0.0)
-            for k in range(min(levels[a] + 1, n_steps)):
+            for k in range(n):
                 fixed = f + mean[user, rank + k] + item_mean[item, rank + k]
-                w, h = _term(
-                    fixed + known,
-                    spread + variances[user, k] + item_variances[item, k],
-                    levels[a] > k,
-                    0.5,
-                )
-                total += w
-                pull += h - w * fixed
-            share = shares[a] if shares.size else np.float32(1.0)
+                total += w[k]
+                pull += h[k] - w[k] * fixed
+            share = shares[a] if shares.size else ONE
             weights[a], pulls[a] = share * total, share * pull
 
 
@@ -261,19 +267,50 @@ def _drifted(drift: np.ndarray, a: int, spread: np.float32) -> tuple[np.float32,
 
 
 @fast_inner
-def _term(
-    m: np.float32, v: np.float32, onward: bool, floor: float
-) -> tuple[np.float32, np.float32]:
-    """Weight and linear coefficient of the quadratic for one step, (3) and (4)."""
-    kappa = np.float32(1.0) / np.sqrt(np.float32(1.0) + np.float32(np.pi / 8.0) * v)
-    p = np.float32(1.0) / (np.float32(1.0) + np.exp(-kappa * m))
-    xi = np.sqrt(m * m + v)
-    fall = np.exp(-xi)
-    bound = np.float32(0.25)
-    if xi > np.float32(1e-3):
-        bound = np.float32(0.5) * (np.float32(1.0) - fall) / ((np.float32(1.0) + fall) * xi)
-    w = max(kappa * p * (np.float32(1.0) - p), np.float32(floor) * bound)
-    return w, (np.float32(1.0) if onward else np.float32(0.0)) - p + w * m
+def _put_steps(
+    steps: np.ndarray,
+    n: int,
+    level: int,
+    f: np.float32,
+    spread: np.float32,
+    mean: np.ndarray,
+    variances: np.ndarray,
+    their_mean: np.ndarray,
+    their_variances: np.ndarray,
+) -> int:
+    """Write what `_weigh_steps` needs of the steps of one rating, the first to place n.
+
+    Returns the place after the last.
+    """
+    n_steps = variances.size
+    rank = mean.size - n_steps
+    for k in range(min(level + 1, n_steps)):
+        steps[MEAN, n] = f + mean[rank + k] + their_mean[rank + k]
+        steps[VARIANCE, n] = spread + variances[k] + their_variances[k]
+        steps[ONWARD, n] = level > k
+        n += 1
+    return n
+
+
+@fast_inner
+def _weigh_steps(steps: np.ndarray, n: int, floor: float) -> None:
+    """Write weights and linear coefficients of the quadratics for n steps, (3) and (4)."""
+    mean, variance, onward, weight, pull = steps[0], steps[1], steps[2], steps[3], steps[4]
+    least = np.float32(floor)
+    for e in range(n):
+        m, v = mean[e], variance[e]
+        kappa = ONE / np.sqrt(ONE + PI_8 * v)
+        fall = falling_exponential(kappa * abs(m))
+        above = ONE / (ONE + fall)
+        p = above if m > 0 else fall * above
+        xi = np.sqrt(m * m + v)
+        fall_xi = falling_exponential(xi)
+        bound = QUARTER - BY_48 * xi * xi
+        if xi > NEAR:
+            bound = HALF * (ONE - fall_xi) / ((ONE + fall_xi) * xi)
+        w = max(kappa * fall * above * above, least * bound)
+        weight[e] = w
+        pull[e] = onward[e] - p + w * m
 
 
 @fast_inner
@@ -304,6 +341,7 @@ def _gather(
     moments: np.ndarray,
     variances: np.ndarray,
     own: np.ndarray,
+    steps: np.ndarray,
     g: np.ndarray,
     stepped: np.ndarray,
     crossed: np.ndarray,
@@ -312,39 +350,45 @@ def _gather(
     """Add one row's ratings ``begin..end-1`` to the sums of its linear system, (6).
 
     ``g`` is the right-hand side; the matrix has the diagonal of the steps, the block of steps and
-    factors and, packed, that of the factors. ``own`` is room for a packed triangle.
+    factors and, packed, that of the factors. ``own`` is room for a packed triangle, ``steps`` for
+    the steps of `CHUNK` ratings.
     """
     n_steps = variances.size
     rank = mean.size - n_steps
     _doubled(moments, rank, own)
-    for a in range(begin, end):
-        other = others[a]
-        q = their_mean[other]
-        f, spread = _score(mean, q, own, their_moments[other], rank)
-        known, spread = _drifted(drift, a, spread)
-        weights, pull = np.float32(0.0), np.float32(0.0)
-        for k in range(min(levels[a] + 1, n_steps)):
-            t = rank + k
-            fixed = q[t] + known
-            w, h = _term(
-                f + fixed + mean[t],
-                spread + variances[k] + their_variances[other, k],
-                levels[a] > k,
-                floor,
-            )
-            if shares.size:
-                w, h = shares[a] * w, shares[a] * h
-            h -= w * fixed
-            weights += w
-            pull += h
-            g[t] += h
-            stepped[k] += w
+    for first in range(begin, end, CHUNK):
+        stop = min(first + CHUNK, end)
+        n = 0
+        for a in range(first, stop):
+            other = others[a]
+            f, spread = _score(mean, their_mean[other], own, their_moments[other], rank)
+            known, spread = _drifted(drift, a, spread)
+            n = _put_steps(
+                steps, n, levels[a], f + known, spread, mean, variances,
+                their_mean[other], their_variances[other],
+            )  # fmt: skip
+        _weigh_steps(steps, n, floor)
+        n = 0
+        for a in range(first, stop):
+            other = others[a]
+            q = their_mean[other]
+            known, _ = _drifted(drift, a, ONE)
+            share = shares[a] if shares.size else ONE
+            weights, pull = np.float32(0.0), np.float32(0.0)
+            for k in range(min(levels[a] + 1, n_steps)):
+                w = share * steps[WEIGHT, n]
+                h = share * steps[PULL, n] - w * (q[rank + k] + known)
+                n += 1
+                weights += w
+                pull += h
+                g[rank + k] += h
+                stepped[k] += w
+                for x in range(rank):
+                    crossed[k, x] += w * q[x]
             for x in range(rank):
-                crossed[k, x] += w * q[x]
-        for x in range(rank):
-            g[x] += pull * q[x]
-        for x in range(gathered.size):
-            gathered[x] += weights * their_moments[other, x]
+                g[x] += pull * q[x]
+            for x in range(gathered.size):
+                gathered[x] += weights * their_moments[other, x]
 
 
 @fast_inner
@@ -361,35 +405,35 @@ def _solve(
     moments: np.ndarray,
     variances: np.ndarray,
     covariances: np.ndarray,
-    addresses: np.ndarray,
 ) -> None:
     """A row's new posterior from its sums and its prior, (6); ``A`` is room, ``g`` is lost."""
     rank = mean.size - variances.size
     for x in range(g.size):
         g[x] += pull[x]
-        for y in range(g.size):
+        for y in range(x + 1):
             A[x, y] = sureness * P[x, y]
     at = 0
     for x in range(rank):
-        for k in range(stepped.size):
-            A[x, rank + k] += crossed[k, x]
         for y in range(x + 1):
-            A[y, x] += gathered[at]
-            at += 1
+            A[x, y] += gathered[at + y]
+        at += x + 1
     for k in range(stepped.size):
+        for x in range(rank):
+            A[rank + k, x] += crossed[k, x]
         A[rank + k, rank + k] += stepped[k]
-    factorise(A, addresses)
-    invert_factorised(A, addresses)
-    for x in range(g.size):  # A is the covariance now
-        total = np.float32(0.0)
-        for y in range(g.size):
+    negative_inverse(A, mean)
+    for x in range(g.size):  # the lower triangle of A is minus the covariance now
+        total = A[x, x] * g[x]
+        for y in range(x):
             total += A[x, y] * g[y]
-            covariances[x, y] += sureness * A[x, y]
-        mean[x] = total
+            mean[y] -= A[x, y] * g[x]
+        mean[x] = -total
+        for y in range(x + 1):
+            covariances[x, y] -= sureness * A[x, y]
     at = 0
     for x in range(rank):
         for y in range(x + 1):
-            moments[at] = A[x, y] + mean[x] * mean[y]
-            at += 1
+            moments[at + y] = mean[x] * mean[y] - A[x, y]
+        at += x + 1
     for k in range(variances.size):
-        variances[k] = A[rank + k, rank + k]
+        variances[k] = -A[rank + k, rank + k]

@@ -14,7 +14,6 @@ from naive.naive_factors import Rated, Row
 from scipy.optimize import approx_fprime
 from scipy.special import expit
 
-from ordrec.linalg.lapack import ADDRESSES
 from ordrec.recommend.factors.direction import ANY, NO_DRIFT
 from ordrec.recommend.factors.row_updates import UNIFORM, drift_sites, probabilities, update_rows
 from ordrec.recommend.factors.rows import GroupedRatings, RowPosteriors, packed_outer
@@ -66,9 +65,9 @@ class Problem(NamedTuple):
             0, len(self.rows), 1, ANY, *self.ratings.arrays, self.drift,
             *posteriors(self.others, self.n_steps).arrays,
             *self.of_prior, floor,
-            *rows.arrays, covariances, ADDRESSES,
+            *rows.arrays, covariances,
         )  # fmt: skip
-        return rows, covariances
+        return rows, np.tril(covariances) + np.tril(covariances, -1).T
 
 
 def posteriors(rows: list[Row], n_steps: int) -> RowPosteriors:
@@ -158,7 +157,7 @@ def test_rows_without_ratings_and_outside_the_range_are_left_alone(kind):
         1, 2, 1, ANY, *case.ratings.arrays, case.drift,
         *posteriors(case.others, case.n_steps).arrays,
         *case.of_prior, 0.5,
-        *part.arrays, covariances, ADDRESSES,
+        *part.arrays, covariances,
     )  # fmt: skip
     for old, new, one in zip(before.arrays, after.arrays, part.arrays, strict=True):
         np.testing.assert_array_equal(new[3], old[3])
@@ -176,7 +175,7 @@ def test_without_variance_updates_end_at_the_mode_of_the_posterior(floor):
     for _ in range(60):
         update_rows(
             0, 4, 1, ANY, *case.ratings.arrays, NO_DRIFT, *others.arrays, *case.of_prior, floor,
-            *rows.arrays, np.zeros((width, width)), ADDRESSES,
+            *rows.arrays, np.zeros((width, width)),
         )  # fmt: skip
         # the row is known exactly too: its second moments are those of its mean
         rows.moments[:], rows.variances[:] = packed_outer(rows.mean[:, :3]), 0.0
@@ -214,7 +213,7 @@ def test_one_rating_on_two_ranks_weighs_what_the_quadratic_says(m, v, onward, fl
     update_rows(
         0, 1, 1, ANY, *ratings.arrays, NO_DRIFT, *nobody.arrays, np.zeros((1, 2), np.float32),
         np.ones(1, np.float32), np.eye(2, dtype=np.float32), floor, *rows.arrays,
-        covariances, ADDRESSES,
+        covariances,
     )  # fmt: skip
     w, h = naive_factors.quadratic(m, v, onward, floor)
     assert 1 / covariances[1, 1] - 1 == pytest.approx(w, rel=1e-4, abs=1e-6)
