@@ -70,10 +70,10 @@ MUTATIONS = [
     ),
     Mutation(
         "recommend/factors/row_updates.py",
-        "np.float32(np.pi / 8.0) * v",
-        "np.float32(np.pi / 4.0) * v",
+        "ONE + PI_8 * v",
+        "ONE + HALF * v",
         "recommend/factors/test_row_updates.py::test_rows_are_those_of_the_dense_twin",
-        "pi/4 for pi/8 in updates",
+        "1/2 for pi/8 in updates",
     ),
     Mutation(
         "recommend/factors/version_0_1.py",
