@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Self
@@ -10,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError, DataError, ModelFileError
+from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
 from ordrec.parallel.interrupts import interruptible
 from ordrec.persistence import LARGEST, ids_from_arrays, ids_to_arrays
 from ordrec.progress import progress
@@ -176,6 +177,19 @@ class IdMappedModel:
         user_ids = self.user_ids_.append(newcomers) if len(newcomers) else self.user_ids_
         users = codes_of(user_ids, ratings.user_ids)[ratings.users]
         return user_ids, users, codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
+
+    def _warn_of_unknown_items(
+        self, items: Any, codes: np.ndarray, fate: str = "are left out"
+    ) -> None:
+        """Say what becomes of ratings to fold in whose items, by id, have the code -1."""
+        unknown = np.flatnonzero(codes < 0)
+        if unknown.size:
+            example = pd.Index(items)[unknown[:1]].tolist()[0]
+            warnings.warn(
+                f"{type(self).__name__}: {unknown.size} of {codes.size} ratings are of items that "
+                f"the model does not know, such as {example!r}, and {fate}",
+                stacklevel=callers_level(),
+            )
 
     def _identity(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and metadata of the ids, the scale and the parameters, for a model file."""

@@ -388,6 +388,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         """A model that version 0.1 saved, with the users of these ratings."""
         model = copy.copy(self)
         model.user_ids_, users, items = self._with_users_of(ratings)
+        self._warn_of_unknown_items(ratings.item_ids.take(ratings.items), items)
         assert self.version_0_1_ is not None
         n_users = len(model.user_ids_)
         model.version_0_1_ = self.version_0_1_.fold_in(users, items, ratings.levels, n_users)

@@ -234,7 +234,9 @@ class RatingPredictor(RatingAnswers, DistributionModel):
         """
         self._check_fitted()
         own = ratings.on_scale(self.scale_)
-        return self._joined(lambda model: model.fold_in(own))
+        return self._joined(
+            lambda model: model.fold_in(own), lambda process: process._with_known_items(own)
+        )
 
     def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> RatingPredictor:
         """Return a model with further ratings (or new ones for items already rated).
@@ -248,14 +250,23 @@ class RatingPredictor(RatingAnswers, DistributionModel):
             In seconds since 1970.
         """
         self._check_fitted()
-        return self._joined(lambda model: model.update(user, item, rating, timestamp))
+        more = user, item, rating, timestamp
+        return self._joined(
+            lambda model: model.update(*more),
+            lambda process: process._with_further_of_known(*more),
+        )
 
-    def _joined(self, step: Callable[[Any], Any]) -> RatingPredictor:
-        """A copy in which a step was taken by both models."""
-        self._check_fitted()
+    def _joined(
+        self, step: Callable[[Any], Any], quiet_step: Callable[[ProcessPredictor], Any]
+    ) -> RatingPredictor:
+        """A copy in which a step was taken by both models.
+
+        Beside factors, which take in new items, the process is not to warn of them.
+        """
         model = copy.copy(self)
         if self.process_model_ is not None:
-            model.process_model_ = step(self.process_model_)
+            of_process = step if self.factors_ is None else quiet_step
+            model.process_model_ = of_process(self.process_model_)
         if self.factors_ is not None:
             model.factors_ = step(self.factors_)
             model.user_ids_, model.item_ids_ = model.factors_.user_ids_, model.factors_.item_ids_
