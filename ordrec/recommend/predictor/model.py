@@ -49,8 +49,8 @@ class RatingPredictor(RatingAnswers, DistributionModel):
     preset : {"auto", "full", "fast", "large"}
         "full" pools the joint process over items, users and all ratings; "fast" only that over a
         user's items, which has a closed form; "large" is the factors alone, for data of any
-        size. "auto" is "full" up to 300 thousand ratings, beyond that "fast" as long as its
-        matrices fit into ``max_memory``, and then "large".
+        size. "auto" is "full" up to 300 thousand ratings and "fast" beyond, or the next smaller
+        one that fits into ``max_memory``, with a warning; ``preset_`` says which it is.
     components : collection of str, optional
         Names of the kernel components of the process to use, such as "item.residual" or
         "product.implicit*implicit"; all that the ratings allow when omitted.
@@ -89,8 +89,8 @@ class RatingPredictor(RatingAnswers, DistributionModel):
 
     Attributes
     ----------
-    preset_ : str
-        The preset that was fitted.
+    preset_ : {"full", "fast", "large"}
+        The preset that was fitted; what "auto" has chosen.
     process_model_ : ProcessPredictor or None
     factors_ : OrdinalFactors or None
         None only in models that version 0.1 saved.
@@ -136,10 +136,11 @@ class RatingPredictor(RatingAnswers, DistributionModel):
         log.info("preset %s for %d ratings", self.preset_, ratings.n_ratings)
         self.process_model_, self.pool_weights_ = None, (0.0, 1.0)
         shares = SHARES[self.preset_]
-        report(0.0, sum(shares), span=shares[0])
+        chosen = f'preset "{self.preset_}"'
+        report(0.0, sum(shares), chosen, span=shares[0])
         self.factors_ = self._factors().fit(ratings)
         if self.preset_ != "large":
-            report(shares[0], sum(shares), span=shares[1])
+            report(shares[0], sum(shares), chosen, span=shares[1])
             self.process_model_ = self._process().fit(ratings)
             report(sum(shares[:2]), sum(shares), "weights of the pool", span=shares[2] / 2)
             self.pool_weights_ = self._learnt_pool(ratings, self.process_model_)
