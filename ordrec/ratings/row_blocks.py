@@ -20,9 +20,6 @@ from ordrec.ratings.weights import as_weights
 __all__ = ["RowBlock", "checked_frame", "column_names", "row_blocks", "user_starts"]
 
 
-N_COLUMNS = 5  # of a block: users, items, values, times, weights
-
-
 class RowBlock(NamedTuple):
     """Consecutive rows of a file; ``groups`` has each row group's number and where it ends."""
 
@@ -43,15 +40,30 @@ class RowBlock(NamedTuple):
         for block in blocks:
             groups += [(group, before + stop) for group, stop in block.groups]
             before += block.values.size
-        columns = zip(*(block[:N_COLUMNS] for block in blocks), strict=True)
-        joined = (None if column[0] is None else np.concatenate(column) for column in columns)
-        return cls(*joined, blocks[0].file, tuple(groups))
+
+        def joined(name: str) -> Any:
+            """A column of all blocks, None where they have none."""
+            columns = [getattr(block, name) for block in blocks]
+            return None if columns[0] is None else np.concatenate(columns)
+
+        return cls(
+            joined("users"), joined("items"), joined("values"), joined("times"), joined("weights"),
+            blocks[0].file, tuple(groups),
+        )  # fmt: skip
 
     def slice(self, first: int, stop: int) -> RowBlock:
         """Return the rows from ``first`` up to, but not including, ``stop``."""
         groups = tuple((group, end - first) for group, end in self.groups if end > first)
-        own = (None if column is None else column[first:stop] for column in self[:N_COLUMNS])
-        return RowBlock(*own, self.file, groups)
+        own = slice(first, stop)
+        return RowBlock(
+            self.users[own],
+            self.items[own],
+            self.values[own],
+            None if self.times is None else self.times[own],
+            None if self.weights is None else self.weights[own],
+            self.file,
+            groups,
+        )
 
     def place_of(self, row: int) -> str:
         """Return the file and row group of a row, for error messages."""
