@@ -221,6 +221,18 @@ def test_weights_by_an_option_from_a_table_to_a_fit_from_disk(ordrec, shop: Path
     assert np.abs(weighted - from_disk).max() < 0.02 < np.abs(weighted - alike).max()
 
 
+def test_an_update_with_weights(ordrec, shop: Path) -> None:
+    write(shop / "sure_new.csv", ["user,item,rating,sure", "000-X,A-77,5,0.5", "000-X,A-78,4,1"])
+    fit = ["fit", "shop.csv", *COLUMNS, "-m", "factors", "-o", "before.ordrec"]
+    assert ordrec(*fit, "--set", "rank=2", "--set", "use_time=false").code == 0
+    update = ["update", "before.ordrec", "sure_new.csv", "-o", "after.ordrec"]
+    assert ordrec(*update, "--weight-col", "sure").code == 0
+    known = load("after.ordrec").known_ratings().of_user("000-X").set_index("item")["weight"]
+    assert known[["A-77", "A-78"]].tolist() == [0.5, 1.0]
+    assert len(known) == 11
+    assert (known.drop("A-77") == 1.0).all()
+
+
 def test_fine_scales_are_binned_by_an_option(ordrec, shop: Path) -> None:
     lines = [f"u{k % 9},i{k // 9},{k}" for k in range(0, 100)]
     write(shop / "fine.csv", ["user,item,rating", *lines])

@@ -155,7 +155,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
     verbose: bool | None = field(default=None, repr=False)
 
     def fit(self, ratings: Ratings) -> OrdinalFactors:
-        """Learn factors, steps and priors. Weights of ratings count here; folded in, each is 1."""
+        """Learn factors, steps and priors; ratings count by their weights, if they have any."""
         self._check_parameters()
         times = self._times(ratings)
         self._remember(ratings)
@@ -336,7 +336,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
 
         The rows of the users who rated and of new items are fitted, (6), and all others are kept.
         Ids without ratings are predicted from their rows of the ratings' side tables. The ratings
-        of a known user are replaced by these; `update` adds to them.
+        of a known user are replaced by these; `update` adds to them. Weights count as in `fit`.
 
         Examples
         --------
@@ -370,10 +370,11 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
             unknown = np.zeros(ratings.n_ratings, np.int64)
             times = unknown if ratings.timestamps is None else ratings.timestamps
         model._history = self._history.replaced(
-            users, items, ratings.levels, times, len(model.user_ids_)
+            users, items, ratings.levels, times, ratings.weights, len(model.user_ids_)
         )
         newcomers = Newcomers.of(
-            users, items, ratings.levels, times, model._pattern, model._user_side, model._item_side,
+            users, items, ratings.levels, times, ratings.weights, model._pattern,
+            model._user_side, model._item_side,
             (len(self.user_ids_), len(self.item_ids_)), self.scale_.n_ranks - 1,
         )  # fmt: skip
         with one_blas_thread():
