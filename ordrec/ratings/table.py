@@ -60,8 +60,8 @@ class Ratings:
     timestamps : ndarray of int64 or None
         Seconds since 1970; 0 means unknown.
     weights : ndarray of float64 or None
-        How much each rating counts, in 0..1. `OrdinalFactors` and `PerUserPredictor` use them in
-        their fits; for other models every rating counts as 1.
+        How much each rating counts, in 0..1. `OrdinalFactors` and `PerUserPredictor` use them;
+        other models warn that for them every rating counts as 1.
     scale : Scale
     user_ids, item_ids : pandas.Index
         Original identifier of each code.

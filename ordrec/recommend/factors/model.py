@@ -53,7 +53,7 @@ from ordrec.progress import report, tracked
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.explanation import Influence
 from ordrec.recommend.answers.further_ratings import with_further_ratings
-from ordrec.recommend.base import codes_of, times_of
+from ordrec.recommend.base import codes_of, counted_alike, times_of
 from ordrec.recommend.factors.direction import Direction, Fit, Task
 from ordrec.recommend.factors.history import RatingHistory
 from ordrec.recommend.factors.newcomers import Newcomers
@@ -153,6 +153,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
     n_jobs: int | None = None
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
+    _counts_weights = True
 
     def fit(self, ratings: Ratings) -> OrdinalFactors:
         """Learn factors, steps and priors; ratings count by their weights, if they have any."""
@@ -351,7 +352,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         self._check_fitted()
         ratings = ratings.on_scale(self.scale_)
         if self.version_0_1_ is not None:
-            return self._fold_in_0_1(ratings)
+            return self._fold_in_0_1(counted_alike(ratings, "OrdinalFactors of version 0.1"))
         new_users = ratings.user_ids[codes_of(self.user_ids_, ratings.user_ids) < 0]
         new_items = ratings.item_ids[codes_of(self.item_ids_, ratings.item_ids) < 0]
         model = copy.copy(self)

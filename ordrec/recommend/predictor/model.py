@@ -16,7 +16,7 @@ from ordrec.ordinal.decisions import Decision, decide
 from ordrec.progress import report
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.explanation import Influence
-from ordrec.recommend.base import times_of
+from ordrec.recommend.base import counted_alike, times_of
 from ordrec.recommend.factors.model import OrdinalFactors
 from ordrec.recommend.predictor.pool import EQUAL, HELD_OUT, PoolWeights, learnt_pool, pooled
 from ordrec.recommend.predictor.sizes import chosen_preset
@@ -31,6 +31,7 @@ __all__ = ["RatingPredictor", "fast_predictor"]
 log = logging.getLogger(__name__)
 
 UNLIMITED = 1e6  # gigabytes
+PROCESS = "the process of RatingPredictor, unlike its factors,"
 # about how long factors, process and pool take, relative to each other
 SHARES = {"full": (2.0, 8.0, 3.0), "fast": (2.0, 1.0, 1.5), "large": (1.0, 0.0, 0.0)}
 
@@ -127,9 +128,13 @@ class RatingPredictor(RatingAnswers, DistributionModel):
     random_state: int = 0
     max_memory: float = 8.0
     verbose: bool | None = field(default=None, repr=False)
+    _counts_weights = True  # its factors do
 
     def fit(self, ratings: Ratings) -> RatingPredictor:
-        """Learn from ratings; side tables and times are taken from them."""
+        """Learn from ratings; side tables and times are taken from them.
+
+        The factors count ratings by their weights, the process counts them alike, with a warning.
+        """
         self._check_parameters()
         self._remember(ratings)
         self.preset_ = chosen_preset(self.preset, ratings, self.max_memory)
@@ -141,7 +146,7 @@ class RatingPredictor(RatingAnswers, DistributionModel):
         self.factors_ = self._factors().fit(ratings)
         if self.preset_ != "large":
             report(shares[0], sum(shares), chosen, span=shares[1])
-            self.process_model_ = self._process().fit(ratings)
+            self.process_model_ = self._process().fit(counted_alike(ratings, PROCESS))
             report(sum(shares[:2]), sum(shares), "weights of the pool", span=shares[2] / 2)
             self.pool_weights_ = self._learnt_pool(ratings, self.process_model_)
         self.side_columns_ = self.factors_.side_columns_
@@ -236,7 +241,8 @@ class RatingPredictor(RatingAnswers, DistributionModel):
         self._check_fitted()
         own = ratings.on_scale(self.scale_)
         return self._joined(
-            lambda model: model.fold_in(own), lambda process: process._with_known_items(own)
+            lambda model: model.fold_in(own),
+            lambda process: process._with_known_items(counted_alike(own, PROCESS)),
         )
 
     def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> RatingPredictor:
