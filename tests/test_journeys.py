@@ -219,6 +219,11 @@ def test_weights_by_an_option_from_a_table_to_a_fit_from_disk(ordrec, shop: Path
         load(f"{name}.ordrec").predict_proba(*pairs) for name in ("one", "w", "all")
     )
     assert np.abs(weighted - from_disk).max() < 0.02 < np.abs(weighted - alike).max()
+    said = ordrec("fit", "sure.csv", *COLUMNS, *weights, "-m", "bias", "-o", "b.ordrec")
+    assert said.err == (
+        "ordrec: BiasModel ignores the weights of the ratings, all of which count as 1: leave "
+        "--weight-col out, or choose --model factors or per-user-logistic, which count them\n"
+    )
 
 
 def test_an_update_with_weights(ordrec, shop: Path) -> None:

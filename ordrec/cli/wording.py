@@ -12,6 +12,8 @@ WORDS = (
     (r'pass duplicates="(\w+)" or duplicates="(\w+)"', r"choose --duplicates \1 or \2"),
     (r"name the column of weights with weight=", "name the column of weights with --weight-col"),
     (r"pass ratings\.without_weights\(\)", "leave --weight-col out"),
+    (r"or take OrdinalFactors or PerUserPredictor, which count them",
+     "or choose --model factors or per-user-logistic, which count them"),
     (r"pass timestamp=None", "leave times out with --time-col none"),
     (r"pass scale=Scale\.binned\(ratings, bins=20\), or cut points, bins=\[25, 50, 75\]",
      "choose --scale bins:20"),
