@@ -14,10 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 from ordrec.cli import app
+from ordrec.cli.chosen_models import say_chosen_preset
 from ordrec.errors import OrdrecError
 from ordrec.persistence import load, save
 from ordrec.ratings import Ratings
-from ordrec.recommend import RatingPredictor, make_model, model_names
+from ordrec.recommend import RatingPredictor, Recommender, make_model, model_names
 from ordrec.recommend.registry import storable_model_names
 
 
@@ -125,7 +126,8 @@ def test_every_model_that_can_be_saved_can_be_fitted_and_predicts(
     path = str(tmp_path / "model.ordrec")
     words = ["fit", str(folder / "ratings.csv"), "-m", name, "-o", path, *small.get(name, [])]
     done = CliRunner().invoke(app, words, catch_exceptions=False)
-    assert (done.exit_code, done.output) == (0, "")
+    chose = 'ordrec: RatingPredictor chose preset="full" for 85 ratings\n'
+    assert (done.exit_code, done.output) == (0, chose if name == "predictor" else "")
     table = run("predict", path, str(folder / "pairs.csv"))
     assert table["known_item"].all()
     fitted = load(path)
@@ -137,6 +139,22 @@ def test_every_model_that_can_be_saved_can_be_fitted_and_predicts(
     if name not in EXPLAINING_MODELS:
         assert "RatingPredictor" in mistake("explain", path, "-u", "1", "-i", "50")
         assert "cannot tell what is similar" in mistake("similar", path, "-i", "50")
+
+
+def test_fit_says_which_preset_was_chosen_and_only_then(capsys) -> None:
+    """Also in a recommender that makes its own predictor; never where somebody else has chosen."""
+    for preset, rating, said in (
+        ("auto", RatingPredictor("auto"), True),  # given to the recommender
+        ("fast", "auto", True),  # made by the recommender, for the size of the data
+        ("fast", "predictor-fast", False),
+        ("fast", RatingPredictor("fast"), False),
+    ):
+        model = Recommender(rating=rating)
+        model.rating_ = RatingPredictor(preset)
+        model.rating_.preset_ = "fast"
+        say_chosen_preset(model, 250_000)
+        line = 'ordrec: RatingPredictor chose preset="fast" for 250,000 ratings\n'
+        assert capsys.readouterr().err == (line if said else "")
 
 
 def test_the_help_names_all_models_that_can_be_saved() -> None:

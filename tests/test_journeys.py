@@ -196,6 +196,48 @@ def test_options_for_reading(ordrec) -> None:
     assert "--scale is for tables of your own" in named.err
 
 
+def test_weights_by_an_option_from_a_table_to_a_fit_from_disk(ordrec, shop: Path) -> None:
+    table = pd.read_csv(shop / "shop.csv", sep=";")
+    table["sure"] = np.where(table["article"] < "A-10", 1.0, 0.25)
+    table.to_csv(shop / "sure.csv", index=False)
+    weights = ["--weight-col", "sure"]
+    assert ", weighted>" in ordrec("data", "describe", "sure.csv", *COLUMNS, *weights).out
+    said = ordrec("data", "describe", "sure.csv", *COLUMNS, "--weight-col", "w")
+    assert "no column 'w' in the table" in said.err
+    assert "name the column of weights with --weight-col, or leave it out" in said.err
+    parts = ["sure.csv", "sure_parts", *COLUMNS, *weights]
+    assert ordrec("data", "partition", *parts).code == 0
+    assert Ratings.scan("sure_parts").collect().weights.sum() == table["sure"].sum()
+    small = ["--set", "rank=2", "--set", "n_iter=3", "--set", "use_time=false"]
+    fit = ["fit", "sure.csv", *COLUMNS, "-m", "factors", *small]
+    assert ordrec("fit-all", "sure_parts", "-o", "all.ordrec", *small).code == 0
+    said = ordrec(*fit, *weights, "-o", "w.ordrec")
+    assert (said.code, said.err) == (0, "")
+    assert ordrec(*fit, "-o", "one.ordrec").code == 0
+    pairs = ["nobody"] * 20, sorted(set(table["article"]))
+    alike, weighted, from_disk = (
+        load(f"{name}.ordrec").predict_proba(*pairs) for name in ("one", "w", "all")
+    )
+    assert np.abs(weighted - from_disk).max() < 0.02 < np.abs(weighted - alike).max()
+    said = ordrec("fit", "sure.csv", *COLUMNS, *weights, "-m", "bias", "-o", "b.ordrec")
+    assert said.err == (
+        "ordrec: BiasModel ignores the weights of the ratings, all of which count as 1: leave "
+        "--weight-col out, or choose --model factors or per-user-logistic, which count them\n"
+    )
+
+
+def test_an_update_with_weights(ordrec, shop: Path) -> None:
+    write(shop / "sure_new.csv", ["user,item,rating,sure", "000-X,A-77,5,0.5", "000-X,A-78,4,1"])
+    fit = ["fit", "shop.csv", *COLUMNS, "-m", "factors", "-o", "before.ordrec"]
+    assert ordrec(*fit, "--set", "rank=2", "--set", "use_time=false").code == 0
+    update = ["update", "before.ordrec", "sure_new.csv", "-o", "after.ordrec"]
+    assert ordrec(*update, "--weight-col", "sure").code == 0
+    known = load("after.ordrec").known_ratings().of_user("000-X").set_index("item")["weight"]
+    assert known[["A-77", "A-78"]].tolist() == [0.5, 1.0]
+    assert len(known) == 11
+    assert (known.drop("A-77") == 1.0).all()
+
+
 def test_fine_scales_are_binned_by_an_option(ordrec, shop: Path) -> None:
     lines = [f"u{k % 9},i{k // 9},{k}" for k in range(0, 100)]
     write(shop / "fine.csv", ["user,item,rating", *lines])

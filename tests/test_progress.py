@@ -286,6 +286,8 @@ def test_long_work_tells_how_far_it_is(name: str, clock, terminal, monkeypatch) 
     assert len(shares) >= 3
     assert shares == sorted(shares)  # it never goes back
     assert shares[-1] >= 50
+    if name == "RatingPredictor":  # and what was chosen
+        assert re.search(r'\(preset "full".*OrdinalFactors', "\n".join(shown))
 
 
 @pytest.mark.parametrize("name", WORK)

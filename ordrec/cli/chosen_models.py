@@ -19,7 +19,7 @@ import typer
 from ordrec.cli.options import check_kinds, settings_of
 from ordrec.errors import ArgumentError
 
-__all__ = ["ClassOption", "loaded", "made_model", "made_models"]
+__all__ = ["ClassOption", "loaded", "made_model", "made_models", "say_chosen_preset"]
 
 ClassOption = Annotated[
     str | None,
@@ -141,3 +141,14 @@ def _seeded(model: Any, settings: list[str], seed: int) -> Any:
     if hasattr(model, "random_state") and not is_set:
         model.random_state = seed
     return model
+
+
+def say_chosen_preset(fitted: Any, n_ratings: int) -> None:
+    """Say on standard error which preset of `RatingPredictor` a model has chosen, if it chose."""
+    predictor = getattr(fitted, "rating_", fitted)
+    chose = "auto" in (getattr(fitted, "rating", None), getattr(predictor, "preset", None))
+    if chose and hasattr(predictor, "preset_"):
+        print(
+            f'ordrec: RatingPredictor chose preset="{predictor.preset_}" for {n_ratings:,} ratings',
+            file=sys.stderr,
+        )

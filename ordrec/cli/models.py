@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ordrec.cli.chosen_models import ClassOption, loaded, made_model, remember_class
+from ordrec.cli.chosen_models import (
+    ClassOption,
+    loaded,
+    made_model,
+    remember_class,
+    say_chosen_preset,
+)
 from ordrec.cli.options import (
     DataArgument,
     MemoryOption,
@@ -68,6 +74,7 @@ def fit(
 ) -> None:
     """Fit a model to ratings and save it.
 
+    A rating predictor says which preset it has chosen for the size of the data, unless one is set.
     The file holds numbers and no code. 'ordrec predict' reads every model, 'ordrec recommend' and
     'ordrec explain' those that can recommend or explain.
     """
@@ -97,6 +104,7 @@ def fit(
             raise ArgumentError(f"--set {' '.join(settings)}: {error}") from error
     if users or items:
         say_if_unused(fitted, model)
+    say_chosen_preset(fitted, ratings.n_ratings)
     save(fitted, output)
 
 

@@ -51,6 +51,14 @@ class Reading:
             "With none, times are not read.",
         ),
     ] = None
+    weight_col: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column that says how much each rating counts, from 0 to 1; without it, all count "
+            "alike. Factors and models per user take weights.",
+        ),
+    ] = None
     sep: Annotated[
         str | None,
         typer.Option(
@@ -135,6 +143,7 @@ class Reading:
             "item": self.item_col,
             "rating": self.rating_col,
             "timestamp": self.time_col,
+            "weight": self.weight_col,
             "separator": "\t" if self.sep in ("tab", "\\t") else self.sep,
             "duplicates": self.duplicates,
             "scale": _scale_of(self.scale),

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from ordrec.ratings import Ratings
 
 
-@options_of_reading("user_col", "item_col", "rating_col", "time_col", "sep", "duplicates")
+@options_of_reading(
+    "user_col", "item_col", "rating_col", "time_col", "weight_col", "sep", "duplicates"
+)
 def update(
     model: ModelArgument,
     data: Annotated[
@@ -52,13 +54,14 @@ def update(
             f"a {type(fitted).__name__} cannot take in further ratings: fit one that can, such as "
             "--model recommender, or fit again to all ratings"
         )
-    if (users or items) and not hasattr(fitted, "known_ratings"):
-        raise ArgumentError(
-            f"--items and --users: a {type(fitted).__name__} cannot take in tables of new items "
-            "and users: leave them out, or fit again"
-        )
     new = _in_ids_of(fitted, reading.ratings(str(data), ids_like=fitted.user_ids_))
-    if users or items:
+    more = users or items or "weight" in new
+    if more and not hasattr(fitted, "known_ratings"):
+        raise ArgumentError(
+            f"--items, --users and --weight-col: a {type(fitted).__name__} cannot take in tables "
+            "of new items and users, nor weights: leave them out, or fit again"
+        )
+    if more:
         merged = _with_known_ratings(fitted, new)
         updated = fitted.fold_in(with_side_data(merged, reading, users, items))
     else:
@@ -93,7 +96,8 @@ def _with_known_ratings(fitted: Any, new: pd.DataFrame) -> Ratings:
     if "timestamp" in both:
         both["timestamp"] = both["timestamp"].fillna(0).astype("int64")
     both = both.drop_duplicates(["user", "item"], keep="last")
-    return Ratings.from_frame(both, scale=fitted.scale_)
+    weight = "weight" if "weight" in both else None
+    return Ratings.from_frame(both.fillna({"weight": 1.0}), scale=fitted.scale_, weight=weight)
 
 
 def _say_what_was_new(fitted: Any, new: pd.DataFrame) -> None:

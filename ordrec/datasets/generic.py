@@ -17,6 +17,7 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.ratings import Duplicates, Ratings, Scale
 from ordrec.ratings.columns import find_columns
 from ordrec.ratings.partitions import parquet_engine
+from ordrec.ratings.weights import check_weight_column
 
 __all__ = ["load_ratings", "load_side_table", "load_texts"]
 
@@ -31,6 +32,7 @@ def load_ratings(
     item: str = "item",
     rating: str = "rating",
     timestamp: str | None = "timestamp",
+    weight: str | None = None,
     scale: Scale | Iterable[float] | None = None,
     separator: str | None = None,
     duplicates: Duplicates = "error",
@@ -48,6 +50,8 @@ def load_ratings(
         default name may be absent; users, items and ratings are also found under other usual
         names, such as user_id, movieId and stars. Other columns are ignored, as are blanks around
         ids.
+    weight : str, optional
+        The column that says how much each rating counts, in 0..1; see `Ratings`.
     scale : Scale or iterable of float, optional
         The declared rating values; inferred from the data when omitted.
     separator : str, optional
@@ -75,12 +79,16 @@ def load_ratings(
         with prefix_errors(source.place(file)):
             names, separator = _names(source, file, separator)
             found = find_columns(pd.DataFrame(columns=names), user, item, rating, timestamp)
-        columns = [column for column in found if column is not None]
+            if weight is not None:
+                check_weight_column(weight, names)
+        columns = [name for name in dict.fromkeys((*found, weight)) if name is not None]
         texts = found[:2] if ids == "text" else ()
         frame = _without_blanks(_read_table(source, file, separator, columns, texts), found[:2])
         with _naming_lines(source, file, len(frame)):
+            if separator != ",":
+                frame = _with_decimal_points(frame, [found[2], weight])
             return Ratings.from_frame(
-                _with_decimal_points(frame, found[2]) if separator != "," else frame,
+                frame,
                 user=found[0],
                 item=found[1],
                 rating=found[2],
@@ -88,6 +96,7 @@ def load_ratings(
                 scale=scale,
                 duplicates=duplicates,
                 name=name or source.stem,
+                weight=weight,
             )
 
 
@@ -197,12 +206,16 @@ def _without_blanks(frame: pd.DataFrame, ids: Iterable[str]) -> pd.DataFrame:
     return frame
 
 
-def _with_decimal_points(frame: pd.DataFrame, rating: str) -> pd.DataFrame:
-    """The table with ratings such as "4,5" as numbers, where commas do not separate fields."""
-    column = frame[rating]
-    if pd.api.types.is_numeric_dtype(column):
-        return frame
-    return frame.assign(**{rating: column.astype(str).str.replace(",", ".").where(column.notna())})
+def _with_decimal_points(frame: pd.DataFrame, names: Iterable[str | None]) -> pd.DataFrame:
+    """The table with numbers such as "4,5" in these columns, where commas do not separate fields.
+
+    None is no column.
+    """
+    for name in names:
+        if name is not None and not pd.api.types.is_numeric_dtype(frame[name]):
+            texts = frame[name].astype(str).str.replace(",", ".")
+            frame = frame.assign(**{name: texts.where(frame[name].notna())})
+    return frame
 
 
 def _read_table(

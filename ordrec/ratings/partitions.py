@@ -2,8 +2,8 @@
 
 A folder contains
 
-    part-00000.parquet ...   columns user, item, rating and, if known, timestamp (seconds); the
-                             rows of each user are consecutive
+    part-00000.parquet ...   columns user, item, rating and, if there are any, timestamp (seconds)
+                             and weight; the rows of each user are consecutive
     _items.parquet           every item id, in code order, and its number of ratings
     _ratings.json            the manifest: version, scale, sizes of the whole and of each part
 
@@ -61,6 +61,7 @@ class Manifest:
 
     scale: Any = None  # as `Scale.to_json` writes it
     dated: bool = False
+    weighted: bool = False
     name: str = "ratings"
     n_ratings: int = 0
     n_users: int = 0
@@ -171,6 +172,7 @@ class _Writer:
         if manifest.scale is None:
             manifest.scale, manifest.name = scale, chunk.name
             manifest.dated = chunk.timestamps is not None
+            manifest.weighted = chunk.weights is not None
             self._counts = pd.Series(0, index=chunk.item_ids)
         if manifest.scale != scale:
             raise DataError(
@@ -180,6 +182,10 @@ class _Writer:
         if manifest.dated != (chunk.timestamps is not None):
             raise DataError(
                 f"{self._folder}: only some chunks have times: drop them (without_timestamps)"
+            )
+        if manifest.weighted != (chunk.weights is not None):
+            raise DataError(
+                f"{self._folder}: only some chunks have weights: drop them (without_weights)"
             )
 
     def _table(self, chunk: Ratings) -> Any:
@@ -245,7 +251,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         ]
         scale = Scale.from_json(header["scale"]).to_json()
         manifest = Manifest(
-            scale, bool(header["dated"]), str(header["name"]),
+            scale, bool(header["dated"]), bool(header.get("weighted")), str(header["name"]),
             n_ratings, n_users, n_items, parts, complete=True,
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, OverflowError) as error:

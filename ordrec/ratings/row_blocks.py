@@ -15,6 +15,7 @@ from ordrec.ratings.columns import as_numbers, on_scale
 from ordrec.ratings.partitions import parquet_engine
 from ordrec.ratings.scale import Scale
 from ordrec.ratings.times import as_seconds
+from ordrec.ratings.weights import as_weights
 
 __all__ = ["RowBlock", "checked_frame", "column_names", "row_blocks", "user_starts"]
 
@@ -26,6 +27,7 @@ class RowBlock(NamedTuple):
     items: np.ndarray
     values: np.ndarray
     times: np.ndarray | None
+    weights: np.ndarray | None
     file: str
     groups: tuple[tuple[int, int], ...]
 
@@ -38,23 +40,29 @@ class RowBlock(NamedTuple):
         for block in blocks:
             groups += [(group, before + stop) for group, stop in block.groups]
             before += block.values.size
-        times = [block.times for block in blocks if block.times is not None]
+
+        def joined(name: str) -> Any:
+            """A column of all blocks, None where they have none."""
+            columns = [getattr(block, name) for block in blocks]
+            return None if columns[0] is None else np.concatenate(columns)
+
         return cls(
-            np.concatenate([block.users for block in blocks]),
-            np.concatenate([block.items for block in blocks]),
-            np.concatenate([block.values for block in blocks]),
-            np.concatenate(times) if times else None,
-            blocks[0].file,
-            tuple(groups),
-        )
+            joined("users"), joined("items"), joined("values"), joined("times"), joined("weights"),
+            blocks[0].file, tuple(groups),
+        )  # fmt: skip
 
     def slice(self, first: int, stop: int) -> RowBlock:
         """Return the rows from ``first`` up to, but not including, ``stop``."""
         groups = tuple((group, end - first) for group, end in self.groups if end > first)
-        times = None if self.times is None else self.times[first:stop]
         own = slice(first, stop)
         return RowBlock(
-            self.users[own], self.items[own], self.values[own], times, self.file, groups
+            self.users[own],
+            self.items[own],
+            self.values[own],
+            None if self.times is None else self.times[own],
+            None if self.weights is None else self.weights[own],
+            self.file,
+            groups,
         )
 
     def place_of(self, row: int) -> str:
@@ -64,18 +72,23 @@ class RowBlock(NamedTuple):
 
 
 def row_blocks(
-    path: Path, columns: tuple[str, str, str, str], dated: bool, scale: Scale | None
+    path: Path,
+    columns: tuple[str, str, str, str],
+    dated: bool,
+    scale: Scale | None,
+    weight: str | None = None,
 ) -> Iterator[RowBlock]:
-    """Yield the row groups of a file, after checking them."""
+    """Yield the row groups of a file, after checking them; ``weight`` is the column of weights."""
     see_folder(path.parent)
     pyarrow, parquet = parquet_engine(path)
-    wanted = list(columns if dated else columns[:3])
+    wanted = [*columns[: 4 if dated else 3], *([] if weight is None else [weight])]
     names = column_names(path)
     for column in wanted:
         if names.count(column) != 1:
             raise DataError(
                 f"{path}: {names.count(column) or 'no'} columns {column!r} (it has {names}): give "
-                "all files the same columns, or name them with user=, item=, rating=, timestamp="
+                "all files the same columns, or name them with user=, item=, rating=, timestamp=, "
+                "weight="
             )
     with parquet.ParquetFile(path, page_checksum_verification=True) as file:
         for group in range(file.num_row_groups):
@@ -94,9 +107,10 @@ def row_blocks(
                 if scale is not None:
                     on_scale(values, scale, columns[2])
                 times = as_seconds(table[columns[3]], columns[3]) if dated else None
+                weights = None if weight is None else as_weights(table, weight)
             except DataError as error:
                 raise DataError(f"{place}, {error}") from None
-            yield RowBlock(users, items, values, times, str(path), ((group, values.size),))
+            yield RowBlock(users, items, values, times, weights, str(path), ((group, values.size),))
 
 
 def checked_frame(table: Any) -> pd.DataFrame:

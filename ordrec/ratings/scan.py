@@ -45,6 +45,8 @@ class RatingsScan:
     columns : tuple of str
         Names of the user, item, rating and timestamp columns in the files.
     name : str
+    weight : str or None
+        Name of the column of weights in the files, None where all ratings count alike.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class RatingsScan:
     dated: bool
     columns: tuple[str, str, str, str] = NAMES
     name: str = "ratings"
+    weight: str | None = None
 
     @property
     def n_ratings(self) -> int:
@@ -158,7 +161,8 @@ class RatingsScan:
     def _chunks_of(self, part: Part, rows: int) -> Iterator[Ratings]:
         held: list[RowBlock] = []
         n_held = 0
-        for block in row_blocks(self.path / part.file, self.columns, self.dated, self.scale):
+        file = self.path / part.file
+        for block in row_blocks(file, self.columns, self.dated, self.scale, self.weight):
             held.append(block)
             n_held += block.values.size
             if n_held < rows:
@@ -212,30 +216,37 @@ class RatingsScan:
             timestamps=part.times,
             name=self.name,
             binned_values=None if self.scale.edges is None else part.values,
+            weights=part.weights,
         )
 
     def _joined(self, chunks: list[Ratings]) -> Ratings:
         first = np.cumsum([0, *(chunk.n_users for chunk in chunks)])
-        times = [chunk.timestamps for chunk in chunks if chunk.timestamps is not None]
         users = [chunk.users + np.int32(at) for chunk, at in zip(chunks, first, strict=False)]
-        binned = [chunk.binned_values for chunk in chunks if chunk.binned_values is not None]
+
+        def joined(name: str) -> Any:
+            """A column of all chunks, None where they have none."""
+            columns = [getattr(chunk, name) for chunk in chunks]
+            return None if columns[0] is None else np.concatenate(columns)
+
         return Ratings(
             np.concatenate(users),
-            np.concatenate([chunk.items for chunk in chunks]),
-            np.concatenate([chunk.levels for chunk in chunks]),
+            joined("items"),
+            joined("levels"),
             scale=self.scale,
             user_ids=chunks[0].user_ids.append([chunk.user_ids for chunk in chunks[1:]]),
             item_ids=self.item_ids,
-            timestamps=np.concatenate(times) if self.dated else None,
+            timestamps=joined("timestamps"),
             name=self.name,
-            binned_values=np.concatenate(binned) if binned else None,
+            binned_values=joined("binned_values"),
+            weights=joined("weights"),
         )
 
     def __repr__(self) -> str:
         n_parts = f"{len(self.parts)} part{'s' if len(self.parts) > 1 else ''}"
         return (
             f"<RatingsScan {self.name}: {self.n_users} users x {self.n_items} items, "
-            f"{self.n_ratings} ratings in {n_parts}, {self.scale}{', dated' * self.dated}>"
+            f"{self.n_ratings} ratings in {n_parts}, {self.scale}{', dated' * self.dated}"
+            f"{', weighted' * (self.weight is not None)}>"
         )
 
 
@@ -246,6 +257,7 @@ def scan_ratings(
     item: str = "item",
     rating: str = "rating",
     timestamp: str | None = "timestamp",
+    weight: str | None = None,
     scale: Any = None,
 ) -> RatingsScan:
     """Open a folder of parquet files, partitioned by user, without loading the ratings.
@@ -257,8 +269,8 @@ def scan_ratings(
     Parameters
     ----------
     path : str or Path
-    user, item, rating, timestamp : str
-        Column names in a folder that ordrec did not write.
+    user, item, rating, timestamp, weight : str
+        Column names in a folder that ordrec did not write; without ``weight``, ratings count alike.
     scale : Scale or iterable of float, optional
         The declared rating values; when omitted, those of the manifest, or inferred.
 
@@ -274,7 +286,7 @@ def scan_ratings(
         scale = Scale(scale)
     manifest = read_manifest(folder)
     if manifest is None:
-        return _scan_without_manifest(folder, (user, item, rating, timestamp or ""), scale)
+        return _scan_without_manifest(folder, (user, item, rating, timestamp or ""), scale, weight)
     written = Scale.from_json(manifest.scale)
     if scale is not None and scale != written:
         raise ArgumentError(f"{folder}: has the {written}, not {scale}")
@@ -287,6 +299,7 @@ def scan_ratings(
         items["n_ratings"].to_numpy(np.int64),
         manifest.dated,
         name=manifest.name,
+        weight="weight" if manifest.weighted else None,
     )
 
 
@@ -341,7 +354,7 @@ class _FolderContents:
 
 
 def _scan_without_manifest(
-    folder: Path, columns: tuple[str, str, str, str], scale: Scale | None
+    folder: Path, columns: tuple[str, str, str, str], scale: Scale | None, weight: str | None
 ) -> RatingsScan:
     """Scan a folder that ordrec did not write: read it once to find users, items and scale."""
     files = sorted(
@@ -368,7 +381,7 @@ def _scan_without_manifest(
             )
         n_ratings = n_users = 0
         last_user: Any = None
-        for block in row_blocks(file, columns, dated, scale):
+        for block in row_blocks(file, columns, dated, scale, weight):
             n_users += contents.add(block, n_ratings > 0 and block.users[0] == last_user)
             n_ratings += block.values.size
             last_user = block.users[-1]
@@ -391,6 +404,7 @@ def _scan_without_manifest(
         dated,
         columns,
         folder.name,
+        weight,
     )
 
 
@@ -418,15 +432,6 @@ def _refuse_split_users(users: list[pd.Index], places: list[str]) -> None:
 
 def _only_users(chunk: Ratings, chosen: np.ndarray) -> Ratings:
     """Ratings of the chosen users, who are renumbered; item codes stay the same."""
-    rows = chosen[chunk.users]
-    return Ratings(
-        (np.cumsum(chosen, dtype=np.int32) - np.int32(1))[chunk.users[rows]],
-        chunk.items[rows],
-        chunk.levels[rows],
-        scale=chunk.scale,
-        user_ids=chunk.user_ids[chosen],
-        item_ids=chunk.item_ids,
-        timestamps=None if chunk.timestamps is None else chunk.timestamps[rows],
-        name=chunk.name,
-        binned_values=None if chunk.binned_values is None else chunk.binned_values[rows],
-    )
+    kept = chunk.select(chosen[chunk.users])
+    users = (np.cumsum(chosen, dtype=np.int32) - np.int32(1))[kept.users]
+    return kept._replaced(users=users, user_ids=chunk.user_ids[chosen])

@@ -60,8 +60,8 @@ class Ratings:
     timestamps : ndarray of int64 or None
         Seconds since 1970; 0 means unknown.
     weights : ndarray of float64 or None
-        How much each rating counts, in 0..1. `OrdinalFactors` and `PerUserPredictor` use them in
-        their fits; for other models every rating counts as 1.
+        How much each rating counts, in 0..1. `OrdinalFactors` and `PerUserPredictor` use them;
+        other models warn that for them every rating counts as 1.
     scale : Scale
     user_ids, item_ids : pandas.Index
         Original identifier of each code.
@@ -221,6 +221,7 @@ class Ratings:
         item: str = "item",
         rating: str = "rating",
         timestamp: str | None = "timestamp",
+        weight: str | None = None,
         scale: Scale | Iterable[float] | None = None,
     ) -> RatingsScan:
         """Open a folder of parquet files, partitioned by user, without loading the ratings.
@@ -230,11 +231,12 @@ class Ratings:
         from ordrec.ratings.scan import scan_ratings
 
         return scan_ratings(
-            path, user=user, item=item, rating=rating, timestamp=timestamp, scale=scale
-        )
+            path, user=user, item=item, rating=rating, timestamp=timestamp, weight=weight,
+            scale=scale,
+        )  # fmt: skip
 
     def to_partitions(self, path: str | Path, *, rows_per_part: int = 1_000_000) -> None:
-        """Write the ratings to a folder for `Ratings.scan`; no side tables and no weights."""
+        """Write the ratings, but no side tables, to a folder for `Ratings.scan`."""
         from ordrec.ratings.partitions import write_partitions
 
         write_partitions([self], path, rows_per_part=rows_per_part)
@@ -304,9 +306,8 @@ class Ratings:
             raise ArgumentError(f"entries must be one of {', '.join(column)}, got {entries!r}")
         data = column[entries]().astype(np.float64)
         rows, start = self._by_item
-        return sparse.csr_array(
-            (data[rows], self.users[rows], start), shape=(self.n_items, self.n_users)
-        )
+        cells = data[rows], self.users[rows], start
+        return sparse.csr_array(cells, shape=(self.n_items, self.n_users))
 
     # ---- parts -------------------------------------------------------------------------
 
@@ -323,11 +324,9 @@ class Ratings:
     def compact(self) -> Ratings:
         """Return the same ratings without the users and items that have none; codes change."""
         user_codes, item_codes = np.flatnonzero(self.user_counts), np.flatnonzero(self.item_counts)
-        users = (np.cumsum(self.user_counts > 0) - 1)[self.users]
-        items = (np.cumsum(self.item_counts > 0) - 1)[self.items]
         return self._replaced(
-            users=users,
-            items=items,
+            users=(np.cumsum(self.user_counts > 0) - 1)[self.users],
+            items=(np.cumsum(self.item_counts > 0) - 1)[self.items],
             user_ids=self.user_ids.take(user_codes),
             item_ids=self.item_ids.take(item_codes),
             user_table=None if self.user_table is None else self.user_table.iloc[user_codes],
@@ -446,5 +445,6 @@ class Ratings:
         return (
             f"<Ratings {self.name}: {self.n_users} users x {self.n_items} items, "
             f"{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{bars}|"
-            f"{'' if self.timestamps is None else ', dated'}>"
+            f"{'' if self.timestamps is None else ', dated'}"
+            f"{'' if self.weights is None else ', weighted'}>"
         )

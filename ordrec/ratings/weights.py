@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from ordrec.errors import DataError
 from ordrec.ratings.columns import as_numbers, single_column
 
-__all__ = ["as_weights"]
+__all__ = ["as_weights", "check_weight_column"]
+
+
+def check_weight_column(name: str, has: list[Any]) -> None:
+    """Raise an error if a table lacks the column of weights that was asked for."""
+    if name not in has:
+        raise DataError(
+            f"no column {name!r} in the table (it has {list(map(str, has))}): name the column of "
+            "weights with weight=, or leave it out"
+        )
 
 
 def as_weights(table: pd.DataFrame, name: str) -> np.ndarray:
@@ -19,8 +30,7 @@ def as_weights(table: pd.DataFrame, name: str) -> np.ndarray:
     >>> as_weights(pd.DataFrame({"w": [1, 0.5]}), "w")
     array([1. , 0.5])
     """
-    if name not in table.columns:
-        raise DataError(f"no column {name!r} in the table: name the weights with weight=")
+    check_weight_column(name, list(table.columns))
     weights = as_numbers(single_column(table, name), name)
     wrong = np.flatnonzero((weights < 0) | (weights > 1))
     if wrong.size:

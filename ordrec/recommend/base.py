@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError, DataError, ModelFileError
+from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
 from ordrec.parallel.interrupts import interruptible
 from ordrec.persistence import LARGEST, ids_from_arrays, ids_to_arrays
 from ordrec.progress import progress
@@ -19,7 +20,7 @@ from ordrec.ratings.frames import as_ratings
 from ordrec.ratings.ids import codes_of, warn_of_other_type
 from ordrec.ratings.times import seconds_of
 
-__all__ = ["IdMappedModel", "codes_of", "codes_of_pairs", "times_of"]
+__all__ = ["IdMappedModel", "codes_of", "codes_of_pairs", "counted_alike", "times_of"]
 
 
 def codes_of_pairs(
@@ -44,10 +45,23 @@ def times_of(timestamps: Any, n_pairs: int) -> np.ndarray:
     return times
 
 
+def counted_alike(ratings: Ratings, who: str) -> Ratings:
+    """The ratings without their weights, with a warning that somebody ignores them."""
+    if ratings.weights is None:
+        return ratings
+    warnings.warn(
+        f"{who} ignores the weights of the ratings, all of which count as 1: pass "
+        "ratings.without_weights(), or take OrdinalFactors or PerUserPredictor, which count them",
+        stacklevel=callers_level(),
+    )
+    return ratings.without_weights()
+
+
 def _taking_frames(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method of ratings that also takes a data frame, and can be interrupted.
 
-    A fit is a stage of `ordrec.progress`.
+    A fit is a stage of `ordrec.progress`. Weights do not reach a model that ignores them: it is
+    said here, once, whatever models the model is made of.
     """
 
     @functools.wraps(method)
@@ -56,6 +70,8 @@ def _taking_frames(method: Callable[..., Any]) -> Callable[..., Any]:
             # further ratings are on the scale of the model, those to fit to have their own
             scale = getattr(self, "scale_", None) if method.__name__ == "fold_in" else None
             ratings = as_ratings(ratings, scale)
+        if not self._counts_weights:
+            ratings = counted_alike(ratings, type(self).__name__)
         with interruptible():
             if method.__name__ != "fit":
                 return method(self, ratings, *args, **options)
@@ -84,6 +100,7 @@ class IdMappedModel:
     scale_: Scale
     user_ids_: pd.Index
     item_ids_: pd.Index
+    _counts_weights: ClassVar[bool] = False  # whether `fit` and `fold_in` do, or hand them on
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let ``fit`` and ``fold_in`` of every model take data frames, and end by Ctrl-C."""
@@ -176,6 +193,19 @@ class IdMappedModel:
         user_ids = self.user_ids_.append(newcomers) if len(newcomers) else self.user_ids_
         users = codes_of(user_ids, ratings.user_ids)[ratings.users]
         return user_ids, users, codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
+
+    def _warn_of_unknown_items(
+        self, items: Any, codes: np.ndarray, fate: str = "are left out"
+    ) -> None:
+        """Say what becomes of ratings to fold in whose items, by id, have the code -1."""
+        unknown = np.flatnonzero(codes < 0)
+        if unknown.size:
+            example = pd.Index(items)[unknown[:1]].tolist()[0]
+            warnings.warn(
+                f"{type(self).__name__}: {unknown.size} of {codes.size} ratings are of items that "
+                f"the model does not know, such as {example!r}, and {fate}",
+                stacklevel=callers_level(),
+            )
 
     def _identity(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and metadata of the ids, the scale and the parameters, for a model file."""

@@ -92,6 +92,31 @@ def test_generic_parquet(samples, tmp_path):
         load_ratings(tmp_path / "bad.parquet")
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_column_of_weights(tmp_path, ending):
+    frame = pd.DataFrame(
+        {"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 2, 4], "sure": [1.0, 0.25, 0.0]}
+    )
+    file = tmp_path / f"mine.{ending}"
+    frame.to_csv(file, index=False) if ending == "csv" else frame.to_parquet(file)
+    ratings = load_ratings(file, weight="sure", scale=range(1, 6))
+    assert ratings.weights.tolist() == [1.0, 0.25, 0.0]
+    assert repr(ratings).endswith(", weighted>")
+    assert load_ratings(file, scale=range(1, 6)).weights is None
+    with pytest.raises(DataError, match=r"mine\.\w+: no column 'w' in the table \(it has \['user"):
+        load_ratings(file, weight="w")
+
+
+def test_weights_may_have_decimal_commas_and_are_checked(tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text("user;item;rating;sure\n1;7;4,5;0,5\n1;8;3,0;1\n")
+    ratings = load_ratings(file, weight="sure")
+    assert (ratings.values.tolist(), ratings.weights.tolist()) == ([4.5, 3.0], [0.5, 1.0])
+    file.write_text("user,item,rating,sure\n1,7,4,0.5\n1,8,3,2\n")
+    with pytest.raises(DataError, match=r"mine\.csv, line 3: row 1: sure 2 is not a weight from 0"):
+        load_ratings(file, weight="sure")
+
+
 def test_blanks_around_ids_mean_nothing(tmp_path):
     (tmp_path / "mine.csv").write_text("user, item ,rating\nann, tea ,5\n ann,soup,2\nbob,tea,4\n")
     ratings = load_ratings(tmp_path / "mine.csv", scale=range(1, 6))

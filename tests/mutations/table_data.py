@@ -16,8 +16,8 @@ MUTATIONS = [
     ),
     Mutation(
         "ratings/table.py",
-        "            items=items,\n            user_ids=self.user_ids.take",
-        "            items=items,\n            folds={},\n            user_ids=self.user_ids.take",
+        "            user_ids=self.user_ids.take",
+        "            folds={},\n            user_ids=self.user_ids.take",
         "ratings/test_ratings.py::test_select_and_compact",
         "compact drops the published folds",
     ),

@@ -258,4 +258,32 @@ MUTATIONS = [
         "recommend/test_relevance.py::test_scaling_within_queries_by_hand",
         "centred over all queries, not within each",
     ),
+    Mutation(
+        "recommend/factors/newcomers.py",
+        "self.levels, raters.size, self.weights)",
+        "self.levels, raters.size)",
+        "recommend/factors/test_weights.py::test_folding_in_training_users_gives_their_rows",
+        "ratings that are folded in count as 1",
+    ),
+    Mutation(
+        "recommend/factors/history.py",
+        'columns["weight"] = self.weights[rows]',
+        "pass",
+        "recommend/factors/test_weights.py::test_updates_keep_the_weights_of_what_is_known",
+        "an update forgets the weights of known ratings",
+    ),
+    Mutation(
+        "recommend/factor_scan/blocks.py",
+        "chunk.n_items, weights)",
+        "chunk.n_items)",
+        "recommend/test_factor_scan.py::test_weights_count_as_in_memory",
+        "in a scan, the ratings of an item count as 1",
+    ),
+    Mutation(
+        "recommend/predictor/sizes.py",
+        "if fitting != wanted:",
+        'if fitting != wanted and preset != "auto":',
+        "recommend/predictor/test_presets.py::test_size_and_memory_choose_the_preset",
+        "auto takes a smaller preset in silence",
+    ),
 ]

@@ -38,6 +38,13 @@ def sorted_rows(ratings: Ratings) -> pd.DataFrame:
     return ratings.to_frame().sort_values(["user", "item"]).reset_index(drop=True)
 
 
+def with_weights(ratings: Ratings, seed: int = 0) -> Ratings:
+    weights = np.random.default_rng(seed).integers(0, 5, ratings.n_ratings) / 4
+    return Ratings.from_frame(
+        ratings.to_frame().assign(weight=weights), scale=ratings.scale, weight="weight"
+    )
+
+
 # ---- the same ratings --------------------------------------------------------------------
 
 
@@ -49,8 +56,11 @@ def sorted_rows(ratings: Ratings) -> pd.DataFrame:
     rows=st.integers(1, 120),
     dated=st.booleans(),
     named=st.booleans(),
+    weighted=st.booleans(),
 )
-def test_disk_and_back(tmp_path_factory, n_users, seed, rows_per_part, rows, dated, named):
+def test_disk_and_back(
+    tmp_path_factory, n_users, seed, rows_per_part, rows, dated, named, weighted
+):
     ratings = synthetic_ratings(
         n_users, 12, n_ratings=max(1, 5 * n_users), dated=dated, seed=seed, activity=1.5
     )
@@ -62,6 +72,8 @@ def test_disk_and_back(tmp_path_factory, n_users, seed, rows_per_part, rows, dat
             frame["item"].map("i{}".format),
         )
         ratings = Ratings.from_frame(frame, scale=FIVE)
+    if weighted:
+        ratings = with_weights(ratings)
     folder = tmp_path_factory.mktemp("scan") / "ratings"
     ratings.to_partitions(folder, rows_per_part=rows_per_part)
     scan = Ratings.scan(folder)
@@ -69,6 +81,7 @@ def test_disk_and_back(tmp_path_factory, n_users, seed, rows_per_part, rows, dat
     assert (scan.n_ratings, scan.n_items) == (ratings.n_ratings, ratings.n_items)
     assert scan.n_users == np.count_nonzero(ratings.user_counts)
     assert scan.scale == ratings.scale
+    assert (scan.weight is not None) == weighted == ("weighted" in repr(scan))
     assert scan.item_ids.equals(pd.Index(ratings.item_ids.to_numpy()))
     assert scan.item_counts.tolist() == ratings.item_counts.tolist()
     largest = int(ratings.user_counts.max())
@@ -83,6 +96,29 @@ def test_disk_and_back(tmp_path_factory, n_users, seed, rows_per_part, rows, dat
         scan.collect().to_frame(),
     )
     pd.testing.assert_frame_equal(sorted_rows(scan.collect()), sorted_rows(ratings))
+
+
+def test_weights_of_folders_from_elsewhere_have_to_be_named(tmp_path):
+    ratings = with_weights(synthetic_ratings(12, 10, n_ratings=60, seed=1))
+    frame = ratings.to_frame().rename(columns={"weight": "sure"})
+    folder = folder_of({"all.parquet": frame}, tmp_path, row_group_size=7)
+    assert Ratings.scan(folder, scale=FIVE).collect().weights is None
+    scan = Ratings.scan(folder, scale=FIVE, weight="sure")
+    assert scan.collect().weights.tolist() == frame["sure"].tolist()
+    sample = scan.sample_users(5)
+    of_sample = frame[frame["user"].isin(sample.user_ids)]
+    assert sample.weights.tolist() == of_sample["sure"].tolist()
+    with pytest.raises(DataError, match=r"all\.parquet: no columns 'surely'"):
+        Ratings.scan(folder, weight="surely")
+    folder_of({"all.parquet": frame.assign(sure=frame["sure"] * 2)}, tmp_path)
+    with pytest.raises(DataError, match=r"row group 0, row \d+: sure (1.5|2) is not a weight"):
+        Ratings.scan(folder, weight="sure")
+
+
+def test_all_chunks_have_weights_or_none_has(tmp_path):
+    chunks = list(synthetic_chunks(20, 12, n_ratings=100, rows=50))
+    with pytest.raises(DataError, match=r"only some chunks have weights: drop them \(without_weig"):
+        write_partitions([chunks[0], with_weights(chunks[1])], tmp_path / "x")
 
 
 @settings(max_examples=12, deadline=None)

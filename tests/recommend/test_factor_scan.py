@@ -43,6 +43,22 @@ def test_same_as_in_memory(scan):
     assert streamed.loss_[1:] == pytest.approx(whole.loss_[:-1], abs=2e-2)
 
 
+def test_weights_count_as_in_memory(scan, tmp_path):
+    frame = scan.collect().to_frame()
+    frame["weight"] = np.random.default_rng(0).integers(1, 5, len(frame)) / 4
+    ratings = Ratings.from_frame(frame, scale=scan.scale, weight="weight")
+    ratings.to_partitions(tmp_path / "weighted", rows_per_part=900)
+    streamed, unweighted = (
+        fit_scan(OrdinalFactors(pattern=0, **SETTINGS), each, rows=500)
+        for each in (Ratings.scan(tmp_path / "weighted"), scan)
+    )
+    whole = OrdinalFactors(pattern=0, **SETTINGS).fit(ratings)
+    for own, theirs in zip(rows_of(streamed), rows_of(whole), strict=True):
+        assert own == pytest.approx(theirs, abs=2e-3, rel=2e-3)
+    means = [model.directions_[0].items.mean for model in (streamed, unweighted)]
+    assert np.abs(means[0] - means[1]).max() > 0.1
+
+
 def test_pattern_of_blocks_is_that_of_all_ratings(tmp_path):
     """Two groups of users with tastes of their own: the two leading directions are distinct."""
     rng = np.random.default_rng(0)

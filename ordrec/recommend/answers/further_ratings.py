@@ -28,7 +28,8 @@ def with_further_ratings(
     Parameters
     ----------
     known_of : callable
-        The known ratings of users by id: user, item, rating and, if times are known, timestamp.
+        The known ratings of users by id: user, item, rating and, if there are any, timestamp and
+        weight; those given have the weight 1.
     user, item, rating, timestamp
         Further ratings: single values or sequences; see `paired_lists`.
     scale : Scale
@@ -45,7 +46,9 @@ def with_further_ratings(
     both = pd.concat(parts).drop_duplicates(["user", "item"], keep="last")
     if "timestamp" in both:
         both["timestamp"] = both["timestamp"].fillna(0).astype(np.int64)
-    return Ratings.from_frame(both, scale=scale)
+    if "weight" not in both:
+        return Ratings.from_frame(both, scale=scale)
+    return Ratings.from_frame(both.fillna({"weight": 1.0}), scale=scale, weight="weight")
 
 
 def paired_lists(user: Any, item: Any, rating: Any, timestamp: Any) -> tuple[list[Any], ...]:

@@ -83,7 +83,10 @@ class BiasModel(IdMappedModel):
         return self
 
     def fold_in(self, ratings: Ratings) -> BiasModel:
-        """Return a model with new biases for these users; the item biases are kept."""
+        """Return a model with new biases for these users; the item biases are kept.
+
+        Ratings of unknown items count as those of items with bias 0.
+        """
         self._check_fitted()
         ratings = ratings.on_scale(self.scale_)
         user_ids, users, items = self._with_users_of(ratings)

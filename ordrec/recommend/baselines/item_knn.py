@@ -91,8 +91,15 @@ class ItemKNN(IdMappedModel):
         self._norms = norms if self.similarity == "cosine" else np.zeros(0)
 
     def fold_in(self, ratings: Ratings) -> ItemKNN:
-        """Return a model that predicts for these users from these ratings, same similarities."""
+        """Return a model that predicts for these users from these ratings, same similarities.
+
+        Unknown items are similar to none: their ratings count in the users' biases alone, with a
+        warning.
+        """
         _, users, items = self._with_users_of(ratings)
+        self._warn_of_unknown_items(
+            ratings.item_ids.take(ratings.items), items, "count in the biases of their users alone"
+        )
         model = copy.copy(self)
         model.bias_ = self.bias_.fold_in(ratings)
         model.user_ids_ = model.bias_.user_ids_

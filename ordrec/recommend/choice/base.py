@@ -9,7 +9,6 @@ rows have equal scores.
 from __future__ import annotations
 
 import copy
-import warnings
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -17,7 +16,6 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ordrec.errors import callers_level
 from ordrec.persistence import take, take_rows
 from ordrec.ratings import Ratings
 from ordrec.recommend.all_lists import ListingModel
@@ -174,13 +172,7 @@ class ChoiceModel(ListingModel):
         user_ids, users, items = self._with_users_of(ratings)
         interest = self.scale_.ranks_of(ratings.values) / self.scale_.n_ranks
         known = items >= 0
-        if not known.all():
-            missing = ratings.item_ids[ratings.items[~known][0]]
-            warnings.warn(
-                f"{type(self).__name__}: {int((~known).sum())} of {known.size} ratings are of "
-                f"items that the model does not know, such as {missing!r}, and are left out",
-                stacklevel=callers_level(),
-            )
+        self._warn_of_unknown_items(ratings.item_ids.take(ratings.items), items)
         shape = len(user_ids), len(self.item_ids_)
         given = sparse.csr_array((interest[known], (users[known], items[known])), shape=shape)
         model = copy.copy(self)

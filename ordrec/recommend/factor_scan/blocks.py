@@ -88,8 +88,9 @@ def write_blocks(
         if there.size == 0:
             continue
         block = Block(folder, number, there.size)
-        by_user = GroupedRatings.of(users, chunk.items, chunk.levels, there.size)
-        by_item = GroupedRatings.of(chunk.items, users, chunk.levels, chunk.n_items)
+        levels, weights = chunk.levels, chunk.weights
+        by_user = GroupedRatings.of(users, chunk.items, levels, there.size, weights)
+        by_item = GroupedRatings.of(chunk.items, users, levels, chunk.n_items, weights)
         block.save_ratings("user", by_user)
         block.save_ratings("item", by_item)
         yield block, chunk.user_ids[there]

@@ -67,8 +67,9 @@ def fit_scan(
         Ratings that are left out, for `predict_scan` to predict.
     folder : str or Path, optional
         Where the blocks are kept while this runs, in a folder that is removed afterwards: about
-        12 bytes per rating and 4.6 kB per user (at rank 32). On a cluster, all workers need
-        access to it. By default the system's folder for temporary files.
+        12 bytes per rating (20 where ratings have weights, which count as in memory) and 4.6 kB
+        per user (at rank 32). On a cluster, all workers need access to it. By default the
+        system's folder for temporary files.
     rows : int
         Number of ratings of a block. More of them need more memory; results change in the last
         digits.

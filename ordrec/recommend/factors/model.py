@@ -53,7 +53,7 @@ from ordrec.progress import report, tracked
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.explanation import Influence
 from ordrec.recommend.answers.further_ratings import with_further_ratings
-from ordrec.recommend.base import codes_of, times_of
+from ordrec.recommend.base import codes_of, counted_alike, times_of
 from ordrec.recommend.factors.direction import Direction, Fit, Task
 from ordrec.recommend.factors.history import RatingHistory
 from ordrec.recommend.factors.newcomers import Newcomers
@@ -153,9 +153,10 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
     n_jobs: int | None = None
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
+    _counts_weights = True
 
     def fit(self, ratings: Ratings) -> OrdinalFactors:
-        """Learn factors, steps and priors. Weights of ratings count here; folded in, each is 1."""
+        """Learn factors, steps and priors; ratings count by their weights, if they have any."""
         self._check_parameters()
         times = self._times(ratings)
         self._remember(ratings)
@@ -336,7 +337,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
 
         The rows of the users who rated and of new items are fitted, (6), and all others are kept.
         Ids without ratings are predicted from their rows of the ratings' side tables. The ratings
-        of a known user are replaced by these; `update` adds to them.
+        of a known user are replaced by these; `update` adds to them. Weights count as in `fit`.
 
         Examples
         --------
@@ -351,7 +352,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         self._check_fitted()
         ratings = ratings.on_scale(self.scale_)
         if self.version_0_1_ is not None:
-            return self._fold_in_0_1(ratings)
+            return self._fold_in_0_1(counted_alike(ratings, "OrdinalFactors of version 0.1"))
         new_users = ratings.user_ids[codes_of(self.user_ids_, ratings.user_ids) < 0]
         new_items = ratings.item_ids[codes_of(self.item_ids_, ratings.item_ids) < 0]
         model = copy.copy(self)
@@ -370,10 +371,11 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
             unknown = np.zeros(ratings.n_ratings, np.int64)
             times = unknown if ratings.timestamps is None else ratings.timestamps
         model._history = self._history.replaced(
-            users, items, ratings.levels, times, len(model.user_ids_)
+            users, items, ratings.levels, times, ratings.weights, len(model.user_ids_)
         )
         newcomers = Newcomers.of(
-            users, items, ratings.levels, times, model._pattern, model._user_side, model._item_side,
+            users, items, ratings.levels, times, ratings.weights, model._pattern,
+            model._user_side, model._item_side,
             (len(self.user_ids_), len(self.item_ids_)), self.scale_.n_ranks - 1,
         )  # fmt: skip
         with one_blas_thread():
@@ -388,6 +390,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         """A model that version 0.1 saved, with the users of these ratings."""
         model = copy.copy(self)
         model.user_ids_, users, items = self._with_users_of(ratings)
+        self._warn_of_unknown_items(ratings.item_ids.take(ratings.items), items)
         assert self.version_0_1_ is not None
         n_users = len(model.user_ids_)
         model.version_0_1_ = self.version_0_1_.fold_in(users, items, ratings.levels, n_users)

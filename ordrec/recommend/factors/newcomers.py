@@ -23,7 +23,7 @@ class Newcomers:
     ----------
     users, items, levels : ndarray
         The ratings.
-    times : ndarray or None
+    times, weights : ndarray or None
     new_users, new_items : ndarray
         Codes of the ids that the model does not know.
     user_side, item_side : ndarray
@@ -38,6 +38,7 @@ class Newcomers:
     items: np.ndarray
     levels: np.ndarray
     times: np.ndarray | None
+    weights: np.ndarray | None
     new_users: np.ndarray
     new_items: np.ndarray
     user_side: np.ndarray
@@ -53,6 +54,7 @@ class Newcomers:
         items: np.ndarray,
         levels: np.ndarray,
         times: np.ndarray | None,
+        weights: np.ndarray | None,
         pattern: RatingPattern,
         user_side: np.ndarray,
         item_side: np.ndarray,
@@ -67,7 +69,7 @@ class Newcomers:
         of_users = pattern.user_features(own, items, raters.size)
         of_items = pattern.item_features(which, users[fresh], rated.size)
         return cls(
-            users, items, levels, times,
+            users, items, levels, times, weights,
             np.arange(n_users, len(user_side)), np.arange(n_items, len(item_side)),
             user_side[n_users:], item_side[n_items:],
             np.hstack([of_users, user_side[raters]]), np.hstack([of_items, item_side[rated]]),
@@ -95,11 +97,14 @@ class Newcomers:
         if self.users.size == 0:
             return direction
         raters, own = np.unique(self.users, return_inverse=True)
-        by_user = GroupedRatings.of(own, self.items, self.levels, raters.size)
+        by_user = GroupedRatings.of(own, self.items, self.levels, raters.size, self.weights)
         times = None if self.times is None else self.times[by_user.order]
         of_new = np.flatnonzero(np.isin(self.items, self.new_items))
         rated, which = np.unique(self.items[of_new], return_inverse=True)
-        by_item = GroupedRatings.of(which, self.users[of_new], self.levels[of_new], rated.size)
+        weights = None if self.weights is None else self.weights[of_new]
+        by_item = GroupedRatings.of(
+            which, self.users[of_new], self.levels[of_new], rated.size, weights
+        )
         for _ in range(ROUNDS if rated.size else 1):
             direction, smoothed = self._with_raters(direction, raters, by_user, times)
             if rated.size:

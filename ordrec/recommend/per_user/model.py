@@ -130,6 +130,7 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
     n_jobs: int | None = None
     engine: Any = None
     grid: Any = None
+    _counts_weights = True
 
     @one_blas_thread()
     def fit(self, ratings: Ratings, users: Any = None) -> PerUserPredictor:
@@ -144,7 +145,7 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
         if self.min_ratings < 2:
             raise ArgumentError(f"min_ratings must be at least 2, got {self.min_ratings}")
         self._remember(ratings)
-        self._describe(ratings, BiasModel().fit(ratings))
+        self._describe(ratings, BiasModel().fit(ratings.without_weights()))
         wanted = np.count_nonzero(self._counts, axis=1) > 1
         wanted &= ratings.user_counts >= self.min_ratings
         if users is not None:

@@ -16,7 +16,7 @@ from ordrec.ordinal.decisions import Decision, decide
 from ordrec.progress import report, shows_progress
 from ordrec.ratings import Ratings
 from ordrec.recommend.answers.explanation import Influence
-from ordrec.recommend.base import times_of
+from ordrec.recommend.base import counted_alike, times_of
 from ordrec.recommend.factors.model import OrdinalFactors
 from ordrec.recommend.predictor.pool import EQUAL, HELD_OUT, PoolWeights, learnt_pool, pooled
 from ordrec.recommend.predictor.sizes import chosen_preset
@@ -32,6 +32,7 @@ __all__ = ["RatingPredictor", "fast_predictor"]
 log = logging.getLogger(__name__)
 
 UNLIMITED = 1e6  # gigabytes
+PROCESS = "the process of RatingPredictor, unlike its factors,"
 # about how long factors, weights of the process, pool and process take, relative to each other
 SHARES = {
     "full": (2.0, 4.5, 3.0, 3.5),
@@ -54,8 +55,8 @@ class RatingPredictor(RatingAnswers, DistributionModel):
     preset : {"auto", "full", "fast", "large"}
         "full" pools the joint process over items, users and all ratings; "fast" only that over a
         user's items, which has a closed form; "large" is the factors alone, for data of any
-        size. "auto" is "full" up to 300 thousand ratings, beyond that "fast" as long as its
-        matrices fit into ``max_memory``, and then "large".
+        size. "auto" is "full" up to 300 thousand ratings and "fast" beyond, or the next smaller
+        one that fits into ``max_memory``, with a warning; ``preset_`` says which it is.
     components : collection of str, optional
         Names of the kernel components of the process to use, such as "item.residual" or
         "product.implicit*implicit"; all that the ratings allow when omitted.
@@ -94,8 +95,8 @@ class RatingPredictor(RatingAnswers, DistributionModel):
 
     Attributes
     ----------
-    preset_ : str
-        The preset that was fitted.
+    preset_ : {"full", "fast", "large"}
+        The preset that was fitted; what "auto" has chosen.
     process_model_ : ProcessPredictor or None
     factors_ : OrdinalFactors or None
         None only in models that version 0.1 saved.
@@ -132,25 +133,30 @@ class RatingPredictor(RatingAnswers, DistributionModel):
     random_state: int = 0
     max_memory: float = 8.0
     verbose: bool | None = field(default=None, repr=False)
+    _counts_weights = True  # its factors do
 
     def fit(self, ratings: Ratings) -> RatingPredictor:
-        """Learn from ratings; side tables and times are taken from them."""
+        """Learn from ratings; side tables and times are taken from them.
+
+        The factors count ratings by their weights, the process counts them alike, with a warning.
+        """
         self._check_parameters()
         self._remember(ratings)
         self.preset_ = chosen_preset(self.preset, ratings, self.max_memory)
         log.info("preset %s for %d ratings", self.preset_, ratings.n_ratings)
         self.process_model_, self.pool_weights_ = None, (0.0, 1.0)
-        self._report(0)
+        chosen = f'preset "{self.preset_}"'
+        self._report(0, chosen)
         self.factors_ = self._factors().fit(ratings)
         if self.preset_ != "large":
-            process = self._process()
-            self._report(1)
-            plan = process.plan(ratings)
+            process, alike = self._process(), counted_alike(ratings, PROCESS)
+            self._report(1, chosen)
+            plan = process.plan(alike)
             # the pool first: its process is gone before the one for all ratings takes memory
             self._report(2, "weights of the pool")
             self.pool_weights_ = self._learnt_pool(ratings, process, plan)
-            self._report(3)
-            self.process_model_ = process.follow(plan, ratings)
+            self._report(3, chosen)
+            self.process_model_ = process.follow(plan, alike)
         self.side_columns_ = self.factors_.side_columns_
         self.titles_ = self.factors_.titles_
         self.choice_stage_ = self._choice_stage()
@@ -247,7 +253,10 @@ class RatingPredictor(RatingAnswers, DistributionModel):
         """
         self._check_fitted()
         own = ratings.on_scale(self.scale_)
-        return self._joined(lambda model: model.fold_in(own))
+        return self._joined(
+            lambda model: model.fold_in(own),
+            lambda process: process._with_known_items(counted_alike(own, PROCESS)),
+        )
 
     def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> RatingPredictor:
         """Return a model with further ratings (or new ones for items already rated).
@@ -261,14 +270,23 @@ class RatingPredictor(RatingAnswers, DistributionModel):
             In seconds since 1970.
         """
         self._check_fitted()
-        return self._joined(lambda model: model.update(user, item, rating, timestamp))
+        more = user, item, rating, timestamp
+        return self._joined(
+            lambda model: model.update(*more),
+            lambda process: process._with_further_of_known(*more),
+        )
 
-    def _joined(self, step: Callable[[Any], Any]) -> RatingPredictor:
-        """A copy in which a step was taken by both models."""
-        self._check_fitted()
+    def _joined(
+        self, step: Callable[[Any], Any], quiet_step: Callable[[ProcessPredictor], Any]
+    ) -> RatingPredictor:
+        """A copy in which a step was taken by both models.
+
+        Beside factors, which take in new items, the process is not to warn of them.
+        """
         model = copy.copy(self)
         if self.process_model_ is not None:
-            model.process_model_ = step(self.process_model_)
+            of_process = step if self.factors_ is None else quiet_step
+            model.process_model_ = of_process(self.process_model_)
         if self.factors_ is not None:
             model.factors_ = step(self.factors_)
             model.user_ids_, model.item_ids_ = model.factors_.user_ids_, model.factors_.item_ids_

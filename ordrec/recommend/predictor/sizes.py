@@ -29,6 +29,8 @@ PROBE_BYTES = 500  # of a rating, for the vectors of conjugate gradients
 def chosen_preset(preset: str, ratings: Ratings, limit: float) -> str:
     """The preset itself, or a smaller one, with a warning, if it takes too many gigabytes.
 
+    "auto" wants what is most accurate within a minute or two, and is held to the same limit.
+
     Examples
     --------
     >>> from ordrec.datasets import synthetic_ratings
@@ -41,7 +43,7 @@ def chosen_preset(preset: str, ratings: Ratings, limit: float) -> str:
     fitting = wanted
     while fitting in SMALLER and gigabytes(fitting, ratings) > limit:
         fitting = SMALLER[fitting]
-    if fitting != wanted and preset != "auto":
+    if fitting != wanted:
         warnings.warn(
             f"RatingPredictor: {ratings.n_users} users x {ratings.n_items} items take "
             f'{gigabytes(wanted, ratings):.1f} GB as preset="{wanted}", and max_memory is '

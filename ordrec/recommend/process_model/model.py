@@ -246,8 +246,16 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         known user are replaced by these. Expected ratings differ from those of training with the
         user and the same weights by 0.15 stars on average and 0.5 at most ("full"), or by 0.02
         and 0.1 ("fast"), as tested on the bundled ratings.
+
+        Ratings of unknown items are left out, with a warning.
         """
         self._check_fitted()
+        items = ratings.item_ids.take(ratings.items)
+        self._warn_of_unknown_items(items, codes_of(self.item_ids_, items))
+        return self._with_known_items(ratings)
+
+    def _with_known_items(self, ratings: Ratings) -> ProcessPredictor:
+        """`fold_in`, without a word on ratings of unknown items."""
         model = copy.copy(self)
         model.folded_ = dict(self.folded_)
         ratings = ratings.on_scale(self.scale_)
@@ -266,8 +274,18 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> ProcessPredictor:
         """Return a model with further ratings (or new ones for items already rated).
 
-        Parameters are single ones or sequences, as those of `RatingPredictor.update`.
+        Parameters are single ones or sequences, as those of `RatingPredictor.update`. Ratings of
+        unknown items are left out, with a warning.
         """
+        self._check_fitted()
+        items = paired_lists(user, item, rating, timestamp)[1]
+        self._warn_of_unknown_items(items, codes_of(self.item_ids_, items))
+        return self._with_further_of_known(user, item, rating, timestamp)
+
+    def _with_further_of_known(
+        self, user: Any, item: Any, rating: Any, timestamp: Any
+    ) -> ProcessPredictor:
+        """`update`, without a word on ratings of unknown items."""
         model = self
         for row in zip(*paired_lists(user, item, rating, timestamp), strict=True):
             model = model._with_rating(*row)

@@ -35,8 +35,9 @@ class ChoiceStage:
     def recommender(self, model: AnsweringModel, known: Ratings) -> Recommender:
         """Return a recommender of a rating model that knows users by the given ratings."""
         if self._choice is None:
-            self._choice = ChoiceMixture(n_jobs=self._n_jobs).fit(self._training())
-        changed = _changed(self._choice, known)
+            training = self._training().without_weights()  # what was picked was picked
+            self._choice = ChoiceMixture(n_jobs=self._n_jobs).fit(training)
+        changed = _changed(self._choice, known.without_weights())
         choice = self._choice.fold_in(changed) if changed.n_ratings else self._choice
         recommender = Recommender.of_fitted(choice, model, choice.calibration_)
         if model.titles_ is not None:

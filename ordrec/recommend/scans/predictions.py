@@ -96,7 +96,8 @@ def predict_scan(
     Warns
     -----
     UserWarning
-        If some of the pairs belong to users who are not in the scan.
+        If some of the pairs belong to users who are not in the scan, and if the scan has items that
+        the model does not know: users are folded in without their ratings of these.
 
     Examples
     --------
@@ -120,6 +121,7 @@ def predict_scan(
     targets = pairs if isinstance(pairs, HeldOut) else _Pairs.of(pairs)
     place = Path(out).absolute()  # it may travel to workers that are in other folders
     folder = PartFolder(place, MANIFEST, FORMAT, VERSION, _identity(model, scan, targets))
+    _warn_of_unknown_items(model, scan)
     if hasattr(model, "without_users"):
         model = model.without_users()  # less to send, and quicker id lookups
     waiting = folder.waiting(len(scan.parts))
@@ -141,6 +143,20 @@ def predict_scan(
         )
     folder.finish(n_pairs=n_pairs)
     return ScanPredictions(folder.path, n_pairs)
+
+
+def _warn_of_unknown_items(model: Any, scan: RatingsScan) -> None:
+    """Say once, before the parts, what `_predictions` leaves out."""
+    if not hasattr(model, "item_ids_"):
+        return
+    unknown = scan.item_ids[codes_of(model.item_ids_, scan.item_ids) < 0]
+    if len(unknown):
+        warnings.warn(
+            f"{len(unknown)} of {len(scan.item_ids)} items in {scan.path} are not known to the "
+            f"model, such as {unknown[:1].tolist()[0]!r}: users are folded in without their "
+            "ratings of these",
+            stacklevel=callers_level(),
+        )
 
 
 def _predict_part(

@@ -183,6 +183,10 @@ def test_impossible_numbers_are_refused(dated_model):
         bad = arrays[name].copy()
         bad[0] = wrong
         refused(dated_model, with_array(name, bad))
+    for wrong in (-0.5, 1.5, np.nan):
+        weights = np.full(arrays["history.items"].shape, wrong, np.float32)
+        refused(dated_model, with_array("history.weights", weights))
+    refused(dated_model, with_array("history.weights", np.ones(3, np.float32)))
     few = arrays["directions_0.users.mean"][:, :3]  # fewer columns than there are steps
     refused(dated_model, with_array("directions_0.users.mean", few))
 

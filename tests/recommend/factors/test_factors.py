@@ -57,7 +57,8 @@ def test_noise_is_predicted_by_the_histogram():
     shares = np.bincount(known.levels, minlength=5) / known.n_ratings
     histogram = -np.log(shares[held.levels]).mean()
     ours = log_loss(OrdinalFactors(rank=6, pattern=6).fit(known), held)
-    assert histogram - 0.005 < ours < histogram + 0.02
+    # 0.0061 when this was written: the price of learning from 7500 ratings that there is nothing
+    assert histogram - 0.005 < ours < histogram + 0.0075
 
 
 # ---- distributions -------------------------------------------------------------------------------

@@ -26,33 +26,33 @@ FULL, FAST = gigabytes("full", RATINGS), gigabytes("fast", RATINGS)
 
 
 @pytest.mark.parametrize(
-    ("preset", "most_ratings", "limit", "chosen", "warned"),
+    ("preset", "most_ratings", "limit", "chosen", "wanted"),
     [
-        ("auto", 10**9, 8.0, "full", False),
-        ("auto", 100, 8.0, "fast", False),
-        ("auto", 10**9, (FULL + FAST) / 2, "fast", False),
-        ("auto", 10**9, FAST / 2, "large", False),
-        ("auto", 100, FAST / 2, "large", False),
-        ("full", 100, 8.0, "full", False),
-        ("full", 10**9, (FULL + FAST) / 2, "fast", True),
-        ("full", 10**9, FAST / 2, "large", True),
-        ("fast", 10**9, FAST, "fast", False),
-        ("fast", 10**9, FAST / 2, "large", True),
-        ("large", 10**9, FAST / 2, "large", False),
+        ("auto", 10**9, 8.0, "full", None),
+        ("auto", 100, 8.0, "fast", None),
+        ("auto", 10**9, (FULL + FAST) / 2, "fast", "full"),
+        ("auto", 10**9, FAST / 2, "large", "full"),
+        ("auto", 100, FAST / 2, "large", "fast"),
+        ("full", 100, 8.0, "full", None),
+        ("full", 10**9, (FULL + FAST) / 2, "fast", "full"),
+        ("full", 10**9, FAST / 2, "large", "full"),
+        ("fast", 10**9, FAST, "fast", None),
+        ("fast", 10**9, FAST / 2, "large", "fast"),
+        ("large", 10**9, FAST / 2, "large", None),
     ],
 )
 def test_size_and_memory_choose_the_preset(
-    monkeypatch, preset: str, most_ratings: int, limit: float, chosen: str, warned: bool
+    monkeypatch, preset: str, most_ratings: int, limit: float, chosen: str, wanted: str | None
 ) -> None:
     monkeypatch.setattr(sizes, "FULL_RATINGS", most_ratings)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         assert chosen_preset(preset, RATINGS, limit) == chosen
-    assert len(said) == warned
-    if warned:
+    assert len(said) == (wanted is not None)
+    if wanted is not None:
+        needed = f'{gigabytes(wanted, RATINGS):.1f} GB as preset="{wanted}"'
         message = str(said[0].message)
-        assert f'as preset="{preset}", and max_memory is' in message
-        assert f'fitted as preset="{chosen}"' in message
+        assert f'{needed}, and max_memory is {limit:g}: fitted as preset="{chosen}"' in message
 
 
 def test_the_warning_names_the_line_of_the_caller() -> None:
