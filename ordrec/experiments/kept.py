@@ -6,7 +6,9 @@ checked years later into ``pipelines/results/NAME``:
 * ``cells.csv``: one row per model, data set, fold, seed and metric (or whatever the experiment
   has as trials), values with six digits;
 * ``manifest.json``: the command that repeats it, the commit, versions, date, seeds, checksums of
-  the data, descriptions of the models, and the number of trials.
+  the data, descriptions of the models, the number of trials, and which columns of the cells
+  identify a trial (``identified_by``): repeats of a random split have one seed and differ by their
+  fold, which is the number of the draw.
 
 ``pipelines/benchmarks_page.py`` writes the tables of ``BENCHMARKS.md`` from these files.
 """
@@ -27,11 +29,12 @@ from ordrec.evaluation.experiment.manifest import CHANGED
 from ordrec.experiments.runner import pipelines_folder
 from ordrec.files import make_folder, write_text
 
-__all__ = ["Kept", "command_of", "keep", "kept_results", "n_trials"]
+__all__ = ["Kept", "cells_of", "command_of", "keep", "kept_results", "n_trials"]
 
 DIGITS = "%.6g"
 NOT_KEPT = ("warnings", "n")  # long, or as n_test says
 TRIAL = ("trial", "draw", "fold", "seed")  # columns that tell trials of one kind apart
+IDENTIFIED_BY = ("split", *TRIAL)
 KEPT = ("versions", "machine", "seeds", "data", "splits", "models")
 
 
@@ -70,7 +73,7 @@ def keep(run: str | Path, name: str | None = None, folder: str | Path | None = N
         The folder with ``cells.csv`` and ``manifest.json``.
     """
     run = Path(run)
-    manifest, frame = _read_json(run / "manifest.json"), _cells_of(run)
+    manifest, frame = _read_json(run / "manifest.json"), cells_of(run)
     asked, commits = manifest.get("experiment"), manifest.get("commits", [])
     if not isinstance(asked, Mapping):
         raise DataError(f"{run}: not written by 'ordrec reproduce': run it again")
@@ -87,6 +90,7 @@ def keep(run: str | Path, name: str | None = None, folder: str | Path | None = N
     about = {
         "command": command_of(asked),
         "trials": n_trials(frame),
+        "identified_by": [column for column in IDENTIFIED_BY if column in frame],
         "commits": commits,
         "date": str(manifest["started"])[:10],
     } | {key: manifest[key] for key in KEPT if key in manifest}
@@ -95,6 +99,15 @@ def keep(run: str | Path, name: str | None = None, folder: str | Path | None = N
     write_text(target / "cells.csv", kept.to_csv(index=False, float_format=DIGITS))
     write_text(target / "manifest.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     return target
+
+
+def cells_of(run: str | Path) -> pd.DataFrame:
+    """Return the cells of a run, one row per metric; some runs have a column for each instead."""
+    own = Path(run) / "cells.csv"
+    frame = _read_csv(own if own.exists() else Path(run) / "results.csv")
+    if "value" in frame:
+        return frame
+    return frame.melt(list(frame.select_dtypes(exclude="number")), None, "metric")
 
 
 def kept_results(folder: str | Path | None = None) -> dict[str, Kept]:
@@ -140,11 +153,6 @@ def n_trials(frame: pd.DataFrame) -> str:
     sizes = once.groupby(kinds, sort=False, dropna=False).size()
     low, high = int(sizes.min()), int(sizes.max())
     return str(low) if low == high else f"{low} to {high}"
-
-
-def _cells_of(run: Path) -> pd.DataFrame:
-    own = run / "cells.csv"
-    return _read_csv(own if own.exists() else run / "results.csv")
 
 
 def _failures_of(run: Path) -> pd.DataFrame:
