@@ -32,6 +32,7 @@ def grid(
     prepare: Table | None = None,
     published: str = "",
     digits: int = 3,
+    counts: Sequence[str] = (),
 ) -> Table:
     """Return a table with a row and a column for each combination of values that occurs.
 
@@ -47,6 +48,8 @@ def grid(
         The file of published numbers.
     digits : int
         Decimals.
+    counts : sequence of str
+        Metrics that are whole numbers.
     """
     shown = dict(shown or {})
 
@@ -60,6 +63,7 @@ def grid(
             combinations(frame, columns, shown),
             digits=digits,
             published=published_of(published) if published else None,
+            counts=counts,
         ).rename_axis(", ".join(CORNER.get(row, row) for row in rows))
 
     return table
@@ -93,6 +97,7 @@ def crossed(
     digits: int = 3,
     errors: bool = True,
     published: pd.DataFrame | None = None,
+    counts: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Return a table of means and, with several trials and ``errors``, standard errors.
 
@@ -106,7 +111,8 @@ def crossed(
             found = pick(frame, where)
             if "average" in found and found["average"].nunique() > 1:
                 raise ArgumentError(f"{where}: several averages: keep one of them")
-            text = mean(found["value"], digits, errors)
+            counted = bool(counts) and found["metric"].isin(counts).all()
+            text = mean(found["value"], 0 if counted else digits, errors)
             if published is not None and len(found):
                 same = {key: found[key].iloc[0] for key in ("data", "model", "metric")}
                 theirs = pick(published, same)["mean"]

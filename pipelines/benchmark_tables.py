@@ -186,11 +186,11 @@ TABLES: dict[str, Table] = {
         shown={"metric": ABSOLUTE_FIRST, "n_train": sizes([50, 100, 200, 300], "movies")},
     ),
     "gpor-genes": grid(
-        ("metric", "genes"),
+        ("genes",),
         ("inference",),
         prepare=split("model", "inference", "genes"),
         shown={
-            "metric": ABSOLUTE_FIRST,
+            "metric": {"mae": "MAE"},
             "inference": {
                 "laplace": "`GPOR`, Laplace",
                 "ep": "`GPOR`, EP",
@@ -232,7 +232,7 @@ TABLES: dict[str, Table] = {
     ),
     "npsvor-times": grid(("n_train", "data"), ("model",), digits=2),
     "npsvor-tolerances": grid(("model",), ("data", "metric"), shown={"metric": ERRORS}),
-    "orboost-artificial": grid(("model",), ("metric",)),
+    "orboost-artificial": grid(("model",), ("metric",), counts=("rounds",)),
     "orboost-rounds": grid(("metric", "part", "model"), ("round",), shown={"metric": ERRORS}),
     "orboost-tables": grid(
         ("data", "base"),
@@ -250,7 +250,20 @@ TABLES: dict[str, Table] = {
     ),
     "per-user-eachmovie": per_user,
     "per-user-ml-100k": per_user,
-    "svor-grading": grid(("model",), ("metric",), shown={"model": SUPPORT_VECTORS}),
+    "svor-grading": grid(
+        ("model",),
+        ("metric",),
+        shown={
+            "model": SUPPORT_VECTORS,
+            "metric": {
+                "b1": "b1",
+                "b2": "b2",
+                "wrong": "students misplaced",
+                "objective": "objective",
+            },
+        },
+        counts=("wrong",),
+    ),
     "svor-ohsumed": grid(
         ("metric", "model"),
         ("n_train",),

@@ -113,6 +113,8 @@ def test_a_grid_has_the_combinations_that_occur_in_order(tables) -> None:
     assert table.index.tolist() == ["20, b", "20, a", "100, b"]
     assert table.columns.tolist() == ["MZE, x", "MZE, x, y", "s, x", "s, x, y"]
     assert table.loc["20, a"].tolist() == ["-", ".25", "-", "2.00"]
+    counted = tables.grid(("model",), ("metric",), counts=("mae",))(pd.DataFrame(rows[:2]))
+    assert counted.loc["b, x"].tolist() == ["0", ".500"]
 
 
 def test_time_against_rows_has_its_exponent(tables) -> None:
