@@ -25,6 +25,7 @@ SOURCE = "Lin and Li 2006, section 5.2 and figure 3"
 TIME = "about three hours of one processor"
 
 ROUNDS, QUICK_ROUNDS = 2000, 60
+POINTS, EVERY = 61, 10  # of the curves; every tenth, from 1 to the last round, is kept
 BASES = {"perceptron": PerceptronRCD(published=True), "sigmoid": SigmoidRCD(published=True)}
 KINDS = ("RankBoost-AE", "ORBoost-LR", "ORBoost-All")
 
@@ -54,7 +55,18 @@ def run(*, data, trials, jobs, quick, out: Path, sets=("abalone",)) -> Reproduct
         for (name, part, metric), group in frame.groupby(["data", "part", "metric"], sort=False)
     ]
     last = frame[frame["round"] == rounds]
-    return Reproduction(frame, claims(last), sections=sections, checksums=checksums)
+    return Reproduction(
+        frame,
+        claims(last),
+        sections=sections,
+        checksums=checksums,
+        cells=frame[frame["round"].isin(measured_rounds(rounds)[::EVERY])],
+    )
+
+
+def measured_rounds(rounds: int) -> list[int]:
+    """Return the rounds after which errors are measured, the later ones further apart."""
+    return np.geomspace(1, rounds, POINTS).round().astype(int).tolist()
 
 
 def staged_errors(task, X: np.ndarray, y: np.ndarray, rows: list, rounds: int) -> pd.DataFrame:
@@ -67,11 +79,10 @@ def staged_errors(task, X: np.ndarray, y: np.ndarray, rows: list, rounds: int) -
         margins = "all" if kind == "ORBoost-All" else "left-right"
         model = ORBoost(margins, BASES[base], n_estimators=rounds, random_state=trial)
     model.fit(X[train], y[train])
-    shown = set(np.unique(np.geomspace(1, rounds, 60).round().astype(int)))
-    found = []
+    measured, found = set(measured_rounds(rounds)), []
     for part, chosen in (("training", train), ("test", test)):
         for number, predicted in enumerate(model.staged_predict(X[chosen]), start=1):
-            if number in shown:
+            if number in measured:
                 distance = np.abs(predicted - y[chosen])
                 common = (f"{kind}, {base}", trial + 1, part, number)
                 found += [

@@ -4,9 +4,12 @@ A run of ``ordrec reproduce`` writes a folder. `keep` copies from it what a tabl
 checked years later into ``pipelines/results/NAME``:
 
 * ``cells.csv``: one row per model, data set, fold, seed and metric (or whatever the experiment
-  has as trials), values with six digits;
+  has as trials), values with six digits; columns that have one value only are in the manifest
+  (``constants``);
 * ``manifest.json``: the command that repeats it, the commit, versions, date, seeds, checksums of
-  the data, descriptions of the models, and the number of trials.
+  the data, descriptions of the models, the number of trials, and which columns of the cells
+  identify a trial (``identified_by``): repeats of a random split have one seed and differ by their
+  fold, which is the number of the draw.
 
 ``pipelines/benchmarks_page.py`` writes the tables of ``BENCHMARKS.md`` from these files.
 """
@@ -27,11 +30,12 @@ from ordrec.evaluation.experiment.manifest import CHANGED
 from ordrec.experiments.runner import pipelines_folder
 from ordrec.files import make_folder, write_text
 
-__all__ = ["Kept", "command_of", "keep", "kept_results", "n_trials"]
+__all__ = ["Kept", "cells_of", "command_of", "keep", "kept_results", "n_trials"]
 
 DIGITS = "%.6g"
-NOT_KEPT = ("warnings", "n")  # long, or as n_test says
+NOT_KEPT = ("warnings", "n", "predict_seconds")  # long, or as n_test says, or in no table
 TRIAL = ("trial", "draw", "fold", "seed")  # columns that tell trials of one kind apart
+IDENTIFIED_BY = ("split", *TRIAL)
 KEPT = ("versions", "machine", "seeds", "data", "splits", "models")
 
 
@@ -70,7 +74,7 @@ def keep(run: str | Path, name: str | None = None, folder: str | Path | None = N
         The folder with ``cells.csv`` and ``manifest.json``.
     """
     run = Path(run)
-    manifest, frame = _read_json(run / "manifest.json"), _cells_of(run)
+    manifest, frame = _read_json(run / "manifest.json"), cells_of(run)
     asked, commits = manifest.get("experiment"), manifest.get("commits", [])
     if not isinstance(asked, Mapping):
         raise DataError(f"{run}: not written by 'ordrec reproduce': run it again")
@@ -87,23 +91,41 @@ def keep(run: str | Path, name: str | None = None, folder: str | Path | None = N
     about = {
         "command": command_of(asked),
         "trials": n_trials(frame),
+        "identified_by": [column for column in IDENTIFIED_BY if column in frame],
         "commits": commits,
         "date": str(manifest["started"])[:10],
     } | {key: manifest[key] for key in KEPT if key in manifest}
-    make_folder(target)
     kept = frame.drop(columns=[column for column in NOT_KEPT if column in frame])
-    write_text(target / "cells.csv", kept.to_csv(index=False, float_format=DIGITS))
+    kept = kept.dropna(axis=1, how="all")
+    if "fit_seconds" in kept:
+        kept["fit_seconds"] = kept["fit_seconds"].map("{:.3g}".format)
+    same = [c for c in kept if c != "value" and kept[c].nunique(dropna=False) == 1]
+    about["constants"] = {column: kept[column].tolist()[0] for column in same}
+    make_folder(target)
+    cells = kept.drop(columns=same).to_csv(index=False, float_format=DIGITS)
+    write_text(target / "cells.csv", cells)
     write_text(target / "manifest.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     return target
+
+
+def cells_of(run: str | Path) -> pd.DataFrame:
+    """Return the cells of a run, one row per metric; some runs have a column for each instead."""
+    own = Path(run) / "cells.csv"
+    frame = _read_csv(own if own.exists() else Path(run) / "results.csv")
+    if "value" in frame:
+        return frame
+    return frame.melt(list(frame.select_dtypes(exclude="number")), None, "metric")
 
 
 def kept_results(folder: str | Path | None = None) -> dict[str, Kept]:
     """Return all kept results by name."""
     places = sorted(Path(folder or pipelines_folder() / "results").glob("*/cells.csv"))
-    return {
-        path.parent.name: Kept(_read_csv(path), _read_json(path.with_name("manifest.json")))
-        for path in places
-    }
+    found = {}
+    for path in places:
+        manifest = _read_json(path.with_name("manifest.json"))
+        frame = _read_csv(path).assign(**manifest.get("constants", {}))
+        found[path.parent.name] = Kept(frame, manifest)
+    return found
 
 
 def command_of(asked: Mapping[str, Any]) -> str:
@@ -140,11 +162,6 @@ def n_trials(frame: pd.DataFrame) -> str:
     sizes = once.groupby(kinds, sort=False, dropna=False).size()
     low, high = int(sizes.min()), int(sizes.max())
     return str(low) if low == high else f"{low} to {high}"
-
-
-def _cells_of(run: Path) -> pd.DataFrame:
-    own = run / "cells.csv"
-    return _read_csv(own if own.exists() else run / "results.csv")
 
 
 def _failures_of(run: Path) -> pd.DataFrame:

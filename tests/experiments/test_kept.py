@@ -60,6 +60,33 @@ def test_cells_and_circumstances_are_kept(tmp_path: Path) -> None:
     assert "somebody" not in (target / "manifest.json").read_text()
 
 
+def test_the_manifest_says_what_identifies_a_trial(tmp_path: Path) -> None:
+    cells = ROWS.assign(split="holdout:0.1,10", seed=0)
+    target = keep(written(tmp_path / "run", cells), folder=tmp_path / "kept")
+    manifest = json.loads((target / "manifest.json").read_text())
+    assert manifest["identified_by"] == ["split", "fold", "seed"]
+
+
+def test_what_is_the_same_everywhere_is_kept_once(tmp_path: Path) -> None:
+    cells = ROWS.assign(fit_seconds=1 / 3, chosen=None, seed=0)
+    cells.loc[0, "fit_seconds"] = 12.3456
+    target = keep(written(tmp_path / "run", cells), folder=tmp_path / "kept")
+    lines = (target / "cells.csv").read_text().splitlines()
+    assert lines[:3] == ["model,fold,value,fit_seconds", "a,1,0.333333,12.3", "a,2,0.5,0.333"]
+    kept = kept_results(tmp_path / "kept")["toy"]
+    assert kept.manifest["constants"] == {"data": "toy", "metric": "mae", "seed": 0}
+    assert kept.frame["metric"].tolist() == ["mae"] * 4
+
+
+def test_a_column_for_each_metric_is_kept_as_rows(tmp_path: Path) -> None:
+    wide = pd.DataFrame({"model": ["a", "b"], "b1": [0.5, 1.5], "wrong": [3, 0]})
+    keep(written(tmp_path / "run", wide), folder=tmp_path / "kept")
+    kept = kept_results(tmp_path / "kept")["toy"].frame
+    assert kept["metric"].tolist() == ["b1", "b1", "wrong", "wrong"]
+    assert kept["value"].tolist() == [0.5, 1.5, 3.0, 0.0]
+    assert kept["model"].tolist() == ["a", "b"] * 2
+
+
 def test_an_experiment_may_say_what_is_kept(tmp_path: Path) -> None:
     run = written(tmp_path / "run")
     ROWS[:2].to_csv(run / "cells.csv", index=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from ordrec.errors import ArgumentError
 from ordrec.experiments.kept import Kept, kept_results
+from ordrec.experiments.runner import list_pipelines, published_csv
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = {"command": "ordrec reproduce x", "trials": "2", "commits": ["abc"], "date": "today"}
@@ -22,6 +24,18 @@ def page(monkeypatch):
     import benchmarks_page
 
     return benchmarks_page
+
+
+@pytest.fixture
+def tables(page):
+    import benchmark_tables
+
+    return benchmark_tables
+
+
+def tables_of(page) -> dict[str, str]:
+    found = page.BLOCK.finditer(page.PAGE.read_text(encoding="utf-8"))
+    return {block["name"]: block["kind"] for block in found if block["kind"] != "words"}
 
 
 def svor_results() -> Kept:
@@ -40,10 +54,18 @@ def test_the_page_is_what_the_command_would_write(page) -> None:
 
 
 def test_every_kept_result_has_its_table_in_the_page(page) -> None:
-    blocks = {found["name"]: found["kind"] for found in page.BLOCK.finditer(page.PAGE.read_text())}
+    blocks = tables_of(page)
     for name in kept_results():
         assert blocks.get(name) == "table", name
-    assert set(blocks) <= set(page.TABLES)
+    assert set(blocks) == set(page.TABLES)
+
+
+def test_every_experiment_has_a_table_and_its_explanation_in_the_page(page) -> None:
+    tables, text = tables_of(page), page.PAGE.read_text(encoding="utf-8")
+    for name in list_pipelines():
+        assert any(table.startswith(name) for table in tables), name
+    for name in tomllib.loads(published_csv("in_words").with_suffix(".toml").read_text()):
+        assert f"<!-- words: {name} -->" in text, name
 
 
 def test_a_block_has_means_errors_published_numbers_and_their_origin(page) -> None:
@@ -73,7 +95,46 @@ def test_averages_of_two_kinds_are_not_mixed(page) -> None:
         page.filled("<!-- table: svor-table1 -->\n<!-- end -->", {"svor-table1": Kept(mixed, {})})
 
 
-def test_one_model_per_user(page) -> None:
+def test_a_grid_has_the_combinations_that_occur_in_order(tables) -> None:
+    rows = [
+        {"model": model, "n_train": size, "metric": metric, "value": value, "fit_seconds": 2.0}
+        for model, size, value in (("b, x", 100, 0.5), ("a, x, y", 20, 0.25), ("b, x", 20, 0.75))
+        for metric in ("mae", "mze")
+    ]
+    make = tables.grid(
+        ("n_train", "kind"),
+        ("metric", "base"),
+        prepare=lambda frame: tables.with_seconds(tables.split("model", "kind", "base")(frame)),
+        shown={"metric": {"mze": "MZE", "seconds": "s"}},
+        digits=2,
+    )
+    table = make(pd.DataFrame(rows))
+    assert table.index.name == "training rows, kind"
+    assert table.index.tolist() == ["20, b", "20, a", "100, b"]
+    assert table.columns.tolist() == ["MZE, x", "MZE, x, y", "s, x", "s, x, y"]
+    assert table.loc["20, a"].tolist() == ["-", ".25", "-", "2.00"]
+    counted = tables.grid(("model",), ("metric",), counts=("mae",))(pd.DataFrame(rows[:2]))
+    assert counted.loc["b, x"].tolist() == ["0", ".500"]
+
+
+def test_time_against_rows_has_its_exponent(tables) -> None:
+    rows = [
+        {"data": "5 ranks", "model": "EXC", "n_train": n, "metric": metric, "value": 0.0,
+         "fit_seconds": 1e-6 * n**2}
+        for n in (100, 1000, 10_000) for metric in ("mze", "mae")
+    ]  # fmt: skip
+    table = tables.svor_scaling(pd.DataFrame(rows))
+    assert table.loc["5 ranks, EXC"].tolist() == [".010", "1.000", "100.000", "2.00"]
+
+
+def test_a_block_without_results_says_how_to_make_them(page) -> None:
+    new = page.filled("<!-- table: npsvor-scaling -->\n<!-- end -->", {})
+    assert "`ordrec reproduce npsvor-scaling` takes about two hours" in new
+    with pytest.raises(ArgumentError, match="nothing about 'toy'"):
+        page.filled("<!-- words: toy -->\n<!-- end -->", {})
+
+
+def test_one_model_per_user(tables) -> None:
     rows = [
         {"data": "d", "n_train": 20, "trial": 1, "model": model, "metric": metric, "value": value}
         for model, value in {
@@ -83,19 +144,19 @@ def test_one_model_per_user(page) -> None:
         }.items()
         for metric in ("mae", "mze")
     ]
-    table = page.per_user(pd.DataFrame(rows))
+    table = tables.per_user(pd.DataFrame(rows))
     assert table["20 ratings"].tolist() == [".700 / .700", ".500 / .500, .250 / .250"]
     assert table.index.tolist() == ["biases, rounded", "svorim"]
 
 
-def test_rating_models_beside_published_ones_say_who_knew_the_time(page) -> None:
+def test_rating_models_beside_published_ones_say_who_knew_the_time(tables) -> None:
     rows = [
         {"data": "ml-100k", "split": "s", "model": model, "fold": fold, "metric": "rmse",
          "value": value}
         for model in ("bias", "full, ids", "full, time")
         for fold, value in (("1", 0.9), ("2", 0.8))
     ]  # fmt: skip
-    table = page.ml_100k_folds(pd.DataFrame(rows))
+    table = tables.ml_100k_folds(pd.DataFrame(rows))
     assert table.index.tolist()[:3] == [
         "damped biases",
         '`RatingPredictor("full")`, ids',

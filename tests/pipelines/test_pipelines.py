@@ -12,6 +12,7 @@ import pytest
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import ExperimentResult
+from ordrec.experiments.kept import cells_of
 from ordrec.experiments.published import in_words
 from ordrec.experiments.runner import list_pipelines, published_csv, reproduce
 from ordrec.ratings import Ratings
@@ -40,7 +41,19 @@ def run(name: str, folder: Path, data: Path | None = None):
     assert found.findings
     assert (folder / "results.csv").stat().st_size > 0
     assert (folder / "report.html").stat().st_size > 0
+    assert_has_a_table(name, folder)
     return found, said
+
+
+def assert_has_a_table(name: str, folder: Path) -> None:
+    """The page of benchmarks can show what this run would keep."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(PIPELINES[name].path.parent))
+        from benchmark_tables import TABLES
+    make = next(make for table, make in TABLES.items() if table.startswith(name))
+    table = make(cells_of(folder))
+    assert table.size
+    assert not (table == "-").all(axis=None)
 
 
 def test_every_experiment_of_the_papers_is_there() -> None:
