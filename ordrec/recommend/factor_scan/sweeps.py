@@ -45,6 +45,7 @@ from ordrec.recommend.factors.row_priors import (
 from ordrec.recommend.factors.row_updates import (
     add_rows,
     probabilities,
+    room_for_sums,
     solve_rows,
     update_rows,
 )
@@ -67,8 +68,10 @@ class ItemSums:
     @classmethod
     def zeros(cls, n_items: int, rank: int, n_steps: int) -> ItemSums:
         """Sums of no ratings."""
-        shapes = (rank + n_steps,), (n_steps,), (n_steps, rank), (rank * (rank + 1) // 2,)
-        return cls(*(np.zeros((n_items, *shape), np.float32) for shape in shapes))
+        room = room_for_sums(n_items, rank, n_steps)
+        for each in room:
+            each.fill(0.0)
+        return cls(*room)
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
@@ -242,7 +245,7 @@ def _visit(
 
         def add(k: int) -> None:
             add_rows(
-                *item_pieces[k], *by_item.arrays, NO_DRIFT, *rows.arrays, visit.floor,
+                *item_pieces[k], 1, ANY, *by_item.arrays, NO_DRIFT, *rows.arrays, visit.floor,
                 *visit.items.arrays, *sums.items.arrays,
             )  # fmt: skip
 

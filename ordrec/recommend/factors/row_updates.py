@@ -27,10 +27,18 @@ import numpy as np
 from ordrec.compiling import called, kept
 from ordrec.linalg.vectors import REORDERED, falling_exponential, negative_inverse
 
-__all__ = ["add_rows", "drift_sites", "probabilities", "solve_rows", "update_rows"]
+__all__ = [
+    "add_rows",
+    "drift_sites",
+    "probabilities",
+    "room_for_sums",
+    "solve_rows",
+    "update_rows",
+]
 
 UNIFORM = 1e-3  # share of the uniform distribution in every prediction
 CHUNK = 16  # ratings whose steps are weighed together
+ROWS = 256  # whose sums are held at a time
 
 ONE, HALF, QUARTER = np.float32(1.0), np.float32(0.5), np.float32(0.25)
 NEAR = np.float32(0.03)  # below, the bound (4) is its series: 1 - exp(-x) would lose digits
@@ -41,7 +49,6 @@ fast = kept(fastmath=REORDERED)
 fast_inner = called(fastmath=REORDERED)
 
 
-@fast
 def update_rows(
     first: int,
     stop: int,
@@ -72,40 +79,36 @@ def update_rows(
     """
     n_steps = variances.shape[1]
     rank = mean.shape[1] - n_steps
-    width = rank + n_steps
-    A = np.empty((width, width), np.float32)
-    g = np.empty(width, np.float32)
-    own = np.empty(moments.shape[1], np.float32)
-    steps = np.empty((5, CHUNK * n_steps), np.float32)
-    stepped = np.empty(n_steps, np.float32)
-    crossed = np.empty((n_steps, rank), np.float32)
-    gathered = np.empty(moments.shape[1], np.float32)
-    for row in range(first, stop):
-        if not least <= start[row + 1] - start[row] <= most:
-            continue
-        for t in range(width):
-            g[t] = 0.0
-        for k in range(n_steps):
-            stepped[k] = 0.0
-            for x in range(rank):
-                crossed[k, x] = 0.0
-        for x in range(gathered.size):
-            gathered[x] = 0.0
-        _gather(
-            start[row], start[row + 1], others, levels, shares, drift, their_mean, their_moments,
-            their_variances, floor, mean[row], moments[row], variances[row], own, steps,
-            g, stepped, crossed, gathered,
+    room = room_for_sums(min(ROWS, stop - first), rank, n_steps)
+    for begin in range(first, stop, ROWS):
+        part = slice(begin, min(begin + ROWS, stop))
+        n_rows = part.stop - begin
+        sums = [each[:n_rows] for each in room]
+        for each in sums:
+            each.fill(0.0)
+        starts, rows = start[begin : part.stop + 1], (mean[part], moments[part], variances[part])
+        add_rows(
+            0, n_rows, least, most, starts, others, levels, shares, drift, their_mean,
+            their_moments, their_variances, floor, *rows, *sums,
         )  # fmt: skip
-        _solve(
-            A, g, stepped, crossed, gathered, pulls[row], sureness[row], P, mean[row], moments[row],
-            variances[row], covariances,
+        solve_rows(
+            0, n_rows, least, most, np.diff(starts), *sums, pulls[part], sureness[part], P, *rows,
+            covariances,
         )  # fmt: skip
+
+
+def room_for_sums(n_rows: int, rank: int, n_steps: int) -> tuple[np.ndarray, ...]:
+    """Arrays for the sums of `add_rows`: the right-hand sides and three parts of the matrices."""
+    shapes = (rank + n_steps,), (n_steps,), (n_steps, rank), (rank * (rank + 1) // 2,)
+    return tuple(np.empty((n_rows, *shape), np.float32) for shape in shapes)
 
 
 @fast
 def add_rows(
     first: int,
     stop: int,
+    least: int,
+    most: int,
     start: np.ndarray,
     others: np.ndarray,
     levels: np.ndarray,
@@ -123,16 +126,51 @@ def add_rows(
     crossed: np.ndarray,
     gathered: np.ndarray,
 ) -> None:
-    """Add what these ratings say of the rows ``first..stop-1`` to their sums, for `solve_rows`."""
+    """Add the ratings of rows with ``least..most`` of them to the sums of linear systems, (6).
+
+    ``g`` is the right-hand side; the matrix has the diagonal of the steps, the block of steps and
+    factors and, packed, that of the factors.
+    """
+    n_steps = variances.shape[1]
+    rank = mean.shape[1] - n_steps
     own = np.empty(moments.shape[1], np.float32)
-    steps = np.empty((5, CHUNK * variances.shape[1]), np.float32)
+    steps = np.empty((5, CHUNK * n_steps), np.float32)
     for row in range(first, stop):
-        if start[row] < start[row + 1]:
-            _gather(
-                start[row], start[row + 1], others, levels, shares, drift, their_mean,
-                their_moments, their_variances, floor, mean[row], moments[row], variances[row], own,
-                steps, g[row], stepped[row], crossed[row], gathered[row],
-            )  # fmt: skip
+        if not least <= start[row + 1] - start[row] <= most:
+            continue
+        _doubled(moments[row], rank, own)
+        for begin in range(start[row], start[row + 1], CHUNK):
+            end = min(begin + CHUNK, start[row + 1])
+            n = 0
+            for a in range(begin, end):
+                other = others[a]
+                f, spread = _score(mean[row], their_mean[other], own, their_moments[other], rank)
+                known, spread = _drifted(drift, a, spread)
+                n = _put_steps(
+                    steps, n, levels[a], f + known, spread, mean[row], variances[row],
+                    their_mean[other], their_variances[other],
+                )  # fmt: skip
+            _weigh_steps(steps, n, floor)
+            n = 0
+            for a in range(begin, end):
+                other = others[a]
+                known, _ = _drifted(drift, a, ONE)
+                share = shares[a] if shares.size else ONE
+                weights, pull = np.float32(0.0), np.float32(0.0)
+                for k in range(min(levels[a] + 1, n_steps)):
+                    w = share * steps[WEIGHT, n]
+                    h = share * steps[PULL, n] - w * (their_mean[other, rank + k] + known)
+                    n += 1
+                    weights += w
+                    pull += h
+                    g[row, rank + k] += h
+                    stepped[row, k] += w
+                    for x in range(rank):
+                        crossed[row, k, x] += w * their_mean[other, x]
+                for x in range(rank):
+                    g[row, x] += pull * their_mean[other, x]
+                for x in range(gathered.shape[1]):
+                    gathered[row, x] += weights * their_moments[other, x]
 
 
 @fast
@@ -155,13 +193,45 @@ def solve_rows(
     covariances: np.ndarray,
 ) -> None:
     """As `update_rows`, from sums over the ratings; ``counts`` are the rows' numbers of them."""
-    A = np.empty(P.shape, np.float32)
+    n_steps = variances.shape[1]
+    rank = mean.shape[1] - n_steps
+    width = rank + n_steps
+    A = np.empty((width, width), np.float32)
+    x_new = np.empty(width, np.float32)
     for row in range(first, stop):
-        if least <= counts[row] <= most:
-            _solve(
-                A, g[row], stepped[row], crossed[row], gathered[row], pulls[row], sureness[row], P,
-                mean[row], moments[row], variances[row], covariances,
-            )  # fmt: skip
+        if not least <= counts[row] <= most:
+            continue
+        for x in range(width):
+            g[row, x] += pulls[row, x]
+            for y in range(x + 1):
+                A[x, y] = sureness[row] * P[x, y]
+        at = 0
+        for x in range(rank):
+            for y in range(x + 1):
+                A[x, y] += gathered[row, at + y]
+            at += x + 1
+        for k in range(n_steps):
+            for x in range(rank):
+                A[rank + k, x] += crossed[row, k, x]
+            A[rank + k, rank + k] += stepped[row, k]
+        negative_inverse(A, x_new)
+        for x in range(width):  # the lower triangle of A is minus the covariance now
+            total = A[x, x] * g[row, x]
+            for y in range(x):
+                total += A[x, y] * g[row, y]
+                x_new[y] -= A[x, y] * g[row, x]
+            x_new[x] = -total
+            for y in range(x + 1):
+                covariances[x, y] -= sureness[row] * A[x, y]
+        at = 0
+        for x in range(width):
+            mean[row, x] = x_new[x]
+        for x in range(rank):
+            for y in range(x + 1):
+                moments[row, at + y] = x_new[x] * x_new[y] - A[x, y]
+            at += x + 1
+        for k in range(n_steps):
+            variances[row, k] = -A[rank + k, rank + k]
 
 
 @fast
@@ -323,117 +393,3 @@ def _doubled(packed: np.ndarray, rank: int, out: np.ndarray) -> None:
             at += 1
         out[at] = packed[at]
         at += 1
-
-
-@fast_inner
-def _gather(
-    begin: int,
-    end: int,
-    others: np.ndarray,
-    levels: np.ndarray,
-    shares: np.ndarray,
-    drift: np.ndarray,
-    their_mean: np.ndarray,
-    their_moments: np.ndarray,
-    their_variances: np.ndarray,
-    floor: float,
-    mean: np.ndarray,
-    moments: np.ndarray,
-    variances: np.ndarray,
-    own: np.ndarray,
-    steps: np.ndarray,
-    g: np.ndarray,
-    stepped: np.ndarray,
-    crossed: np.ndarray,
-    gathered: np.ndarray,
-) -> None:
-    """Add one row's ratings ``begin..end-1`` to the sums of its linear system, (6).
-
-    ``g`` is the right-hand side; the matrix has the diagonal of the steps, the block of steps and
-    factors and, packed, that of the factors. ``own`` is room for a packed triangle, ``steps`` for
-    the steps of `CHUNK` ratings.
-    """
-    n_steps = variances.size
-    rank = mean.size - n_steps
-    _doubled(moments, rank, own)
-    for first in range(begin, end, CHUNK):
-        stop = min(first + CHUNK, end)
-        n = 0
-        for a in range(first, stop):
-            other = others[a]
-            f, spread = _score(mean, their_mean[other], own, their_moments[other], rank)
-            known, spread = _drifted(drift, a, spread)
-            n = _put_steps(
-                steps, n, levels[a], f + known, spread, mean, variances,
-                their_mean[other], their_variances[other],
-            )  # fmt: skip
-        _weigh_steps(steps, n, floor)
-        n = 0
-        for a in range(first, stop):
-            other = others[a]
-            q = their_mean[other]
-            known, _ = _drifted(drift, a, ONE)
-            share = shares[a] if shares.size else ONE
-            weights, pull = np.float32(0.0), np.float32(0.0)
-            for k in range(min(levels[a] + 1, n_steps)):
-                w = share * steps[WEIGHT, n]
-                h = share * steps[PULL, n] - w * (q[rank + k] + known)
-                n += 1
-                weights += w
-                pull += h
-                g[rank + k] += h
-                stepped[k] += w
-                for x in range(rank):
-                    crossed[k, x] += w * q[x]
-            for x in range(rank):
-                g[x] += pull * q[x]
-            for x in range(gathered.size):
-                gathered[x] += weights * their_moments[other, x]
-
-
-@fast_inner
-def _solve(
-    A: np.ndarray,
-    g: np.ndarray,
-    stepped: np.ndarray,
-    crossed: np.ndarray,
-    gathered: np.ndarray,
-    pull: np.ndarray,
-    sureness: np.float32,
-    P: np.ndarray,
-    mean: np.ndarray,
-    moments: np.ndarray,
-    variances: np.ndarray,
-    covariances: np.ndarray,
-) -> None:
-    """A row's new posterior from its sums and its prior, (6); ``A`` is room, ``g`` is lost."""
-    rank = mean.size - variances.size
-    for x in range(g.size):
-        g[x] += pull[x]
-        for y in range(x + 1):
-            A[x, y] = sureness * P[x, y]
-    at = 0
-    for x in range(rank):
-        for y in range(x + 1):
-            A[x, y] += gathered[at + y]
-        at += x + 1
-    for k in range(stepped.size):
-        for x in range(rank):
-            A[rank + k, x] += crossed[k, x]
-        A[rank + k, rank + k] += stepped[k]
-    negative_inverse(A, mean)
-    for x in range(g.size):  # the lower triangle of A is minus the covariance now
-        total = A[x, x] * g[x]
-        for y in range(x):
-            total += A[x, y] * g[y]
-            mean[y] -= A[x, y] * g[x]
-        mean[x] = -total
-        for y in range(x + 1):
-            covariances[x, y] -= sureness * A[x, y]
-    at = 0
-    for x in range(rank):
-        for y in range(x + 1):
-            moments[at + y] = mean[x] * mean[y] - A[x, y]
-        at += x + 1
-    for k in range(variances.size):
-        variances[k] = -A[rank + k, rank + k]
