@@ -237,7 +237,7 @@ class _Work:
         try:
             for number, fold in run(
                 _measure,
-                self._tasks(),
+                self._tasks(long_first=Engine.of(engine).resolve(n_jobs)[0] != "serial"),
                 shared=(self.protocol, self.on_error),
                 engine=engine,
                 n_jobs=n_jobs,
@@ -255,11 +255,14 @@ class _Work:
         self._tell("done")
         return interrupted
 
-    def _tasks(self) -> Iterator[tuple[str, Any, Split]]:
-        number = -1
-        for fold in self.splitter.split(self.ratings):
-            for name, model in self.models.items():
-                number += 1
+    def _tasks(self, long_first: bool) -> Iterator[tuple[str, Any, Split]]:
+        """What is left to do; side by side, the end should not wait for one long fit alone."""
+        order = list(enumerate(self.models.items()))
+        if long_first:
+            order.sort(key=lambda each: not getattr(each[1][1], "takes_long", False))
+        for at, fold in enumerate(self.splitter.split(self.ratings)):
+            for place, (name, model) in order:
+                number = at * len(self.models) + place
                 before = None if self.kept is None else self.kept.get(name, fold.fold)
                 if before is not None:
                     self.measured[number] = before

@@ -100,6 +100,7 @@ class IdMappedModel:
     scale_: Scale
     user_ids_: pd.Index
     item_ids_: pd.Index
+    takes_long: ClassVar[bool] = False  # started first where models are fitted side by side
     _counts_weights: ClassVar[bool] = False  # whether `fit` and `fold_in` do, or hand them on
 
     def __init_subclass__(cls, **options: Any) -> None:

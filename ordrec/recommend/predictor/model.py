@@ -133,6 +133,7 @@ class RatingPredictor(RatingAnswers, DistributionModel):
     random_state: int = 0
     max_memory: float = 8.0
     verbose: bool | None = field(default=None, repr=False)
+    takes_long = True
     _counts_weights = True  # its factors do
 
     def fit(self, ratings: Ratings) -> RatingPredictor:

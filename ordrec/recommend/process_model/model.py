@@ -133,6 +133,7 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     n_jobs: int | None = None
     random_state: int = 0
     max_memory: float = 8.0
+    takes_long = True
 
     def fit(self, ratings: Ratings) -> ProcessPredictor:
         """Learn from ratings; side tables and times are taken from them."""

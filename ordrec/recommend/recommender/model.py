@@ -103,6 +103,7 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
     n_jobs: int | None = None
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
+    takes_long = True
     _counts_weights = True  # its rating model may
 
     # ---- learning -------------------------------------------------------------------------
