@@ -363,6 +363,21 @@ def test_processes_side_by_side_find_the_same(ratings):
 # ---- the whole catalogue -----------------------------------------------------------------
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_side_by_side_long_fits_start_first_and_tables_keep_their_order(ratings, n_jobs):
+    class Long(BiasModel):
+        takes_long = True
+
+    told = []
+    result = evaluate(
+        ratings, {"quick": BiasModel(), "long": Long()}, metrics=["mae"], n_jobs=n_jobs,
+        engine="threads" if n_jobs > 1 else None,
+        progress=lambda done, total, text: told.append(text),
+    )  # fmt: skip
+    assert told[0] == ("quick, fold 1" if n_jobs == 1 else "long, fold 1")
+    assert list(dict.fromkeys(result.frame["model"])) == ["quick", "long"]
+
+
 class Knows:
     """Scores items by a table of its own."""
 
