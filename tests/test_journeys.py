@@ -238,6 +238,18 @@ def test_an_update_with_weights(ordrec, shop: Path) -> None:
     assert (known.drop("A-77") == 1.0).all()
 
 
+def test_an_update_is_read_on_the_scale_of_the_model(ordrec, shop: Path) -> None:
+    fit = ["fit", "shop.csv", *COLUMNS, "-m", "factors", "-o", "before.ordrec"]
+    assert ordrec(*fit, "--set", "rank=2", "--set", "n_iter=2").code == 0
+    write(shop / "equal.csv", ["user,item,rating", "somebody,A-01,5", "somebody,A-02,5"])
+    assert ordrec("update", "before.ordrec", "equal.csv", "-o", "after.ordrec").code == 0
+    assert load("after.ordrec").known_ratings().of_user("somebody")["rating"].tolist() == [5, 5]
+    write(shop / "beyond.csv", ["user,item,rating", "somebody,A-01,7"])
+    said = ordrec("update", "before.ordrec", "beyond.csv", "-o", "beyond.ordrec")
+    assert said.code == 2
+    assert "beyond.csv, line 2: row 0: rating 7 is not on the declared scale" in said.err
+
+
 def test_fine_scales_are_binned_by_an_option(ordrec, shop: Path) -> None:
     lines = [f"u{k % 9},i{k // 9},{k}" for k in range(0, 100)]
     write(shop / "fine.csv", ["user,item,rating", *lines])

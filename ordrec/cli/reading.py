@@ -83,8 +83,11 @@ class Reading:
     ] = None
     offline: Annotated[bool, typer.Option("--offline", help="Never use the network.")] = False
 
-    def ratings(self, data: str, ids_like: pd.Index | None = None) -> Ratings:
-        """Load ratings by the name of a data set or by path; ids as text if ``ids_like`` are."""
+    def ratings(self, data: str, model: Any = None) -> Ratings:
+        """Load ratings by the name of a data set or by path.
+
+        Those of a table for a model have its scale, and ids as text if its users' are.
+        """
         from ordrec.datasets import list_datasets, load_dataset, load_path, load_ratings
         from ordrec.errors import ArgumentError, DataError, DatasetMissing
         from ordrec.ratings import Ratings
@@ -97,8 +100,11 @@ class Reading:
                 load_dataset(data, offline=self.offline) if known else Ratings.scan(data).collect()
             )
         elif Path(data).exists():
-            as_text = ids_like is not None and ids_like.dtype.kind not in "iu"
-            options = self._table_options() | ({"ids": "text"} if as_text else {})
+            options = self._table_options()
+            if model is not None:
+                options["scale"] = model.scale_
+                if model.user_ids_.dtype.kind not in "iu":
+                    options["ids"] = "text"
             found = load_ratings(data, **options) if options else load_path(data)
             return self._in_chosen_bins(found)
         elif any(mark in data for mark in "/\\.") or not data:

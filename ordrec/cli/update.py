@@ -54,7 +54,7 @@ def update(
             f"a {type(fitted).__name__} cannot take in further ratings: fit one that can, such as "
             "--model recommender, or fit again to all ratings"
         )
-    new = _in_ids_of(fitted, reading.ratings(str(data), ids_like=fitted.user_ids_))
+    new = _in_ids_of(fitted, reading.ratings(str(data), fitted))
     more = users or items or "weight" in new
     if more and not hasattr(fitted, "known_ratings"):
         raise ArgumentError(
