@@ -126,7 +126,7 @@ def growth(name: str, sizes: list[int], m: int) -> None:
     """Print seconds and memory of one model for more and more rows."""
     print(f"\n{name}, {m} landmarks, rows of 10 features")
     new, truth = drawn(5000, seed=1)
-    MODELS[name](n_landmarks=10, random_state=0).fit(*drawn(500))  # compiles
+    first_run(MODELS[name](n_landmarks=10, random_state=0).fit, *drawn(500))
     processor = []
     for n in sizes:
         model = MODELS[name](n_landmarks=m, random_state=0)
