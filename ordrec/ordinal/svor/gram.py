@@ -139,9 +139,7 @@ class ShiftedGram:
             single = np.ascontiguousarray(B, dtype=self.K.values.dtype)
             solve_factorised(self._factor, single, ADDRESSES)
             return single
-        X = self._factor.solve(B.T).T
-        rest = B - (X @ self._factor.Z) @ self._factor.Z.T - self._shift * X
-        return X + self._factor.solve(rest.T).T  # (G1)
+        return self._factor.solve_refined(B.T).T
 
 
 @compiled

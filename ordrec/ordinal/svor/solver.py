@@ -171,7 +171,8 @@ def _interior(
     """Interior point and polish, their steps in single precision first if tol allows it."""
     steps = 200 if max_iter is None else max_iter
     small = K.values.shape[0] <= SMALL_PROBLEM
-    correctors = 2 if small else 6
+    # where K is given by a factor, a new system costs hardly more than one more solution
+    correctors = 1 if K.factored else 2 if small else 6
     gap = INTERIOR_PER_GAP * GAP_PER_TOL * tol
     as_it_is = K.values.dtype == np.float32 or tol < SINGLE_TOL or K.factored
     precisions = [K] if as_it_is else [Gram(K.values.astype(np.float32), False), K]
