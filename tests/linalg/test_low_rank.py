@@ -54,6 +54,23 @@ def test_woodbury_solves_the_dense_system(monkeypatch, block):
         np.testing.assert_allclose(dense @ Woodbury(Z, weight).solve(B), B, atol=1e-9)
 
 
+@pytest.mark.parametrize("block", [low_rank.CACHED_ENTRIES, 16])
+@pytest.mark.parametrize("least", [1e-9, 1e-3, 1.0])
+def test_a_refined_solution_has_all_digits(monkeypatch, block, least):
+    monkeypatch.setattr(low_rank, "CACHED_ENTRIES", block)
+    rng = np.random.default_rng(4)
+    Z, shift = rng.normal(size=(40, 5)), least * 10.0 ** rng.uniform(0, 6, 40)
+    system = Woodbury(Z, 1.0 / shift)
+    for B in (rng.normal(size=40), rng.normal(size=(40, 2))):
+        precise = system.solve(B).astype(np.longdouble)
+        wide, D = Z.astype(np.longdouble), shift.astype(np.longdouble)
+        for _ in range(5):
+            rest = B - wide @ (wide.T @ precise) - (D * precise.T).T
+            precise += system.solve(rest.astype(np.float64))
+        error = np.abs(system.solve_refined(B) - precise).max() / np.abs(precise).max()
+        assert error < 2e-15
+
+
 def test_a_row_without_weight_has_no_solution_but_zero():
     Z = np.random.default_rng(3).normal(size=(6, 2))
     weight = np.array([1.0, 2.0, 0.0, 1.0, 1.0, 3.0])

@@ -150,6 +150,14 @@ MUTATIONS = [
         compiled=False,
     ),
     Mutation(
+        "ordinal/svor/bordered.py",
+        "changed = np.flatnonzero(shift != self.shift)",
+        "changed = np.flatnonzero(np.isfinite(shift) != np.isfinite(self.shift))",
+        "ordinal/svor/test_svor_solver.py::test_a_factor_serves_rows_that_leave_come_and_change",
+        "a row whose shift has changed keeps the old one",
+        compiled=False,
+    ),
+    Mutation(
         "ordinal/svor/implicit.py",
         "ordered = not _lemma_holds(at_thresholds)",
         "ordered = False",

@@ -31,11 +31,10 @@ def restore_balance(
     """
     cut = True
     while cut:  # at most T times
-        first = 0
-        for j in range(b.size):
-            if j + 1 == b.size or not (ordered and mu[j + 1] > 0.0):
-                _give_back(pairs, alpha, f, b, first, j)
-                first = j + 1
+        tied = (mu > 0.0) & ordered
+        tied[0] = False
+        group = np.cumsum(~tied) - 1  # of each threshold: those tied together have one balance
+        _give_back(pairs, group[pairs.threshold], alpha, f, b)
         cut = False
         if ordered:
             sums = pairs.threshold_sums(pairs.sign * alpha, b.size)
@@ -48,36 +47,46 @@ def restore_balance(
 
 
 def _give_back(
-    pairs: Pairs, alpha: np.ndarray, f: np.ndarray, b: np.ndarray, first: int, last: int
+    pairs: Pairs, group: np.ndarray, alpha: np.ndarray, f: np.ndarray, b: np.ndarray
 ) -> None:
-    """Remove the surplus of the thresholds first..last, from the free multipliers if they can.
+    """Remove the surplus of each group of pairs, from the free multipliers if they can.
 
     Otherwise from those at a bound, nearest to their margin first, which hurts (14) least.
     """
-    mine = np.flatnonzero((pairs.threshold >= first) & (pairs.threshold <= last))
-    sign, cap, values = pairs.sign[mine], pairs.cap[mine], alpha[mine]
-    surplus = _from_free(sign, cap, values)
-    if abs(surplus) > NEGLIGIBLE * float(cap.sum()):
+    surplus = np.bincount(group, pairs.sign * alpha)
+    negligible = NEGLIGIBLE * np.bincount(group, pairs.cap)
+    _take_from_free(pairs, group, alpha, surplus, negligible)
+    for left in np.flatnonzero(np.abs(surplus) > negligible):
+        mine = np.flatnonzero(group == left)
+        sign, cap, values = pairs.sign[mine], pairs.cap[mine], alpha[mine]
         distance = np.abs(f[pairs.sample[mine]] - sign - b[pairs.threshold[mine]])
-        _from_bound(sign, cap, values, surplus, np.argsort(distance, kind="stable"))
-    alpha[mine] = values
+        _from_bound(sign, cap, values, surplus[left], np.argsort(distance, kind="stable"))
+        alpha[mine] = values
 
 
-def _from_free(sign: np.ndarray, cap: np.ndarray, values: np.ndarray) -> float:
-    """Take equal parts of the surplus from the free multipliers; return what they cannot give."""
-    surplus = float(sign @ values)
-    negligible = NEGLIGIBLE * float(cap.sum())
-    free = np.flatnonzero((values > 0.0) & (values < cap))
-    while abs(surplus) > negligible and free.size > 0:
-        wanted = values[free] - sign[free] * (surplus / free.size)
-        moved = np.minimum(np.maximum(wanted, 0.0), cap[free])
-        surplus -= float(sign[free] @ (values[free] - moved))
-        values[free] = moved
-        inside = (moved > 0.0) & (moved < cap[free])
-        if inside.all():  # no multiplier met a bound: what is left is rounding
-            return 0.0
+def _take_from_free(
+    pairs: Pairs,
+    group: np.ndarray,
+    alpha: np.ndarray,
+    surplus: np.ndarray,
+    negligible: np.ndarray,
+) -> None:
+    """Take equal parts of each surplus from the free multipliers; what they cannot give stays."""
+    free = np.flatnonzero((alpha > 0.0) & (alpha < pairs.cap))
+    while True:
+        free = free[(np.abs(surplus) > negligible)[group[free]]]
+        if free.size == 0:
+            return
+        of, sign, cap, before = group[free], pairs.sign[free], pairs.cap[free], alpha[free]
+        part = surplus / np.maximum(np.bincount(of, minlength=surplus.size), 1)
+        moved = np.minimum(np.maximum(before - sign * part[of], 0.0), cap)
+        surplus -= np.bincount(of, sign * (before - moved), surplus.size)
+        alpha[free] = moved
+        inside = (moved > 0.0) & (moved < cap)
+        done = np.bincount(of, minlength=surplus.size) > 0
+        done[of[~inside]] = False
+        surplus[done] = 0.0  # no multiplier met a bound: what is left is rounding
         free = free[inside]
-    return surplus
 
 
 def _from_bound(

@@ -3,14 +3,11 @@
 A `Gram` holds either K itself, of shape (n, n), or a factor Z of shape (n, p) with K = Z Z', as a
 linear kernel has in its features; it says which of the two it holds. With a factor, nothing of
 size n x n is ever formed: products cost O(n p), and a system with M = K + D over some rows, D
-diagonal, is solved through one p x p Cholesky factor.
+diagonal, is solved through one p x p Cholesky factor. The factor of a whole K may serve the next
+system, too (`bordered`).
 
-Equations here
---------------
-    f = K beta                                                          (13) of the paper
-    x <- x + (Z Z' + D)^{-1} (rhs - (Z Z' + D) x)                       (G1) refinement
-
-Where D is small, Woodbury's formula loses digits; one step of (G1) restores them.
+f = K beta is (13) of the paper. Where D is small, Woodbury's formula loses digits; one step of
+refinement restores them.
 """
 
 from __future__ import annotations
@@ -20,12 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.compiling import compiled, inner
-from ordrec.linalg.lapack import ADDRESSES, factorise, solve_factorised
+from ordrec.linalg.lapack import ADDRESSES, factorise
 from ordrec.linalg.low_rank import Woodbury
+from ordrec.ordinal.svor.bordered import BorderedFactor
 
 __all__ = ["Gram", "ShiftedGram", "add_row", "as_gram", "entry", "factored_gram"]
 
 RIDGES = 4  # attempts to make a whole K positive definite, each ridge a hundred times the last
+COPIED = 256  # rows of K that are copied at a time, each from the diagonal on
 
 
 class Gram(NamedTuple):
@@ -80,7 +79,7 @@ def as_gram(K: np.ndarray | Gram) -> Gram:
 
 
 class ShiftedGram:
-    """Systems with M = K + D over some rows, D diagonal, solved through one factor of M.
+    """Systems with M = K + D, D diagonal, over the rows where D is finite.
 
     Parameters
     ----------
@@ -95,51 +94,70 @@ class ShiftedGram:
     True
     >>> M.solve(np.array([[4.0, 4.0]])).round(12).tolist()
     [[1.0, 1.0]]
+    >>> M.factorise(np.array([1.0, np.inf]))
+    True
+    >>> M.solve(np.array([[6.0, 0.0]])).round(12).tolist()
+    [[2.0, 0.0]]
     """
 
     def __init__(self, K: Gram, ridge: float):
         self.K = K
         self.ridge = ridge
         self._room = np.empty((0, 0))
-        self._factor: np.ndarray | Woodbury = self._room
-        self._shift = np.empty(0)
+        self._rows = np.empty(0, dtype=np.int64)
+        self._factor: BorderedFactor | Woodbury | None = None
 
-    def factorise(self, shift: np.ndarray, rows: np.ndarray | None = None) -> bool:
-        """Take D = diag(shift) over some rows, all by default; False if M has no factor."""
-        values, self._shift = self.K.values, shift
+    def refactorise(self, shift: np.ndarray) -> bool:
+        """As `factorise`, with the last factor where that serves."""
+        if isinstance(self._factor, BorderedFactor) and self._factor.serves(shift + self.ridge):
+            return True
+        return self.factorise(shift)
+
+    def factorise(self, shift: np.ndarray) -> bool:
+        """Take D = diag(shift), infinite where a row takes no part; False if M has no factor."""
+        self._rows, self._factor = np.flatnonzero(np.isfinite(shift)), None
         if self.K.factored:
             try:
-                self._factor = Woodbury(values if rows is None else values[rows], 1.0 / shift)
+                Z, rows = self.K.values, self._rows
+                self._factor = Woodbury(Z if rows.size == len(Z) else Z[rows], 1.0 / shift[rows])
             except np.linalg.LinAlgError:
                 return False
             return True
         ridge = self.ridge
         for _ in range(RIDGES):
-            M = self._matrix(rows)
-            M.reshape(-1)[:: M.shape[0] + 1] += shift + ridge
-            if factorise(M, ADDRESSES) == 0:
-                self._factor = M
+            M, raised = self._matrix(), shift + ridge
+            M.reshape(-1)[:: M.shape[0] + 1] += raised[self._rows]
+            if M.size == 0 or factorise(M, ADDRESSES) == 0:
+                self._factor = BorderedFactor(self.K.values, M, self._rows, raised)
                 return True
             ridge *= 100.0
         return False
 
-    def _matrix(self, rows: np.ndarray | None) -> np.ndarray:
-        """A copy of K over some rows; that of all rows overwrites the last one."""
-        values = self.K.values
-        if rows is not None:
-            return np.take(values[rows], rows, axis=1)
+    def _matrix(self) -> np.ndarray:
+        """The upper triangle of K over the rows; that of all rows overwrites the last one."""
+        values, rows = self.K.values, self._rows
+        if rows.size < values.shape[0]:
+            some = np.empty((rows.size, rows.size), dtype=values.dtype)
+            _take_upper(values, rows, some)
+            return some
         if self._room.size == 0:
             self._room = np.empty_like(values)
-        np.copyto(self._room, values)
+        for first in range(0, rows.size, COPIED):
+            self._room[first : first + COPIED, first:] = values[first : first + COPIED, first:]
         return self._room
 
     def solve(self, B: np.ndarray) -> np.ndarray:
-        """The solution for each row of B, (m, number of rows), which may be overwritten."""
-        if not isinstance(self._factor, Woodbury):
-            single = np.ascontiguousarray(B, dtype=self.K.values.dtype)
-            solve_factorised(self._factor, single, ADDRESSES)
-            return single
-        return self._factor.solve_refined(B.T).T
+        """The solution for each row of B, (m, n), zero in the rows that take no part."""
+        factor = self._factor
+        if factor is None:
+            raise RuntimeError("there is no factor to solve with: factorise first")
+        if isinstance(factor, BorderedFactor):
+            return factor.solve(B)
+        if self._rows.size == B.shape[1]:
+            return factor.solve_refined(B.T).T
+        whole = np.zeros_like(B)
+        whole[:, self._rows] = factor.solve_refined(B[:, self._rows].T).T
+        return whole
 
 
 @compiled
@@ -149,6 +167,14 @@ def _add_single_rows(values: np.ndarray, beta: np.ndarray, f: np.ndarray) -> Non
         if beta[i] != 0.0:
             for k in range(f.size):
                 f[k] += values[i, k] * beta[i]
+
+
+@compiled
+def _take_upper(values: np.ndarray, rows: np.ndarray, some: np.ndarray) -> None:
+    """Write the upper triangle of the given rows and columns into ``some``."""
+    for i in range(rows.size):
+        for k in range(i, rows.size):
+            some[i, k] = values[rows[i], rows[k]]
 
 
 @inner

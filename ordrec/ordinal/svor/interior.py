@@ -119,11 +119,12 @@ def interior_point(
             break
         # the pure Newton step: where does it lead, and how much centring does it need?
         m = total / n_products
-        targets = Targets(*(-each for each in products))
+        targets = Targets(-products.z, -products.w, -products.v)
         length = system.direction(point, residual, balance, targets, step)
-        alpha, z, w, _, mu, v = _moved(point, step, length)
-        ahead = alpha @ z + (pairs.cap - alpha) @ w + (mu @ v if ordered else 0.0)
-        squared = (float(ahead) / n_products / m) ** 2
+        # the products fall in proportion to the length, but for those of two steps
+        crossed = step.alpha @ (step.z - step.w) + (step.mu @ step.v if ordered else 0.0)
+        ahead = (1.0 - length) * total + length * length * float(crossed)
+        squared = (ahead / total) ** 2
         goal = m * max(squared * squared, LEAST_CENTRING)  # (I5)
         targets = _aim(products, step, goal)
         length = system.direction(point, residual, balance, targets, step)
@@ -131,7 +132,7 @@ def interior_point(
             if length >= LONG_ENOUGH:
                 break
             further = min(1.0, length + LOOK_AHEAD)
-            _correct(pairs.cap, point, step, further, goal, targets)
+            _correct(pairs.cap, ordered, point, step, further, goal, targets)
             longer = system.direction(point, residual, balance, targets, trial)
             if longer < length + WORTH:
                 break
@@ -168,10 +169,10 @@ def _survey(K: Gram, pairs: Pairs, point: Point, ordered: bool) -> _Survey:
     _sum_signed(*pairs[:3], alpha, beta, balance)
     f = K.times(beta)
     residual, products = np.empty_like(z), Targets(np.empty_like(z), np.empty_like(z), mu * v)
-    loss, m = _look(*pairs, alpha, z, w, f, b, residual, *products[:2])
+    loss, gain, m = _look(*pairs, alpha, z, w, f, b, residual, *products[:2])
     half_norm = 0.5 * float(beta @ f)
     primal = half_norm + loss
-    gap = (primal - (float(alpha.sum()) - half_norm)) / abs(primal)  # (I9)
+    gap = (primal - (gain - half_norm)) / abs(primal)  # (I9)
     if ordered:
         balance -= mu
         balance[:-1] += mu[1:]
@@ -210,22 +211,18 @@ def _look(
     residual: np.ndarray,
     product_z: np.ndarray,
     product_w: np.ndarray,
-) -> tuple[float, float]:
-    """The loss and the sum of the products (I4) of the pairs; (I1) and the products themselves."""
-    loss, total = 0.0, 0.0
+) -> tuple[float, float, float]:
+    """Loss, sum of alpha and sum of the products (I4); (I1) and the products of each pair."""
+    loss, gain, total = 0.0, 0.0, 0.0
     for p in range(alpha.size):
         short = 1.0 - sign[p] * (f[sample[p]] - b[threshold[p]])
         loss += cap[p] * max(short, 0.0)
+        gain += alpha[p]
         residual[p] = w[p] - z[p] - short  # (I1)
         product_z[p] = alpha[p] * z[p]
         product_w[p] = (cap[p] - alpha[p]) * w[p]
         total += product_z[p] + product_w[p]
-    return loss, total
-
-
-def _moved(point: Point, step: Point, length: float) -> list[np.ndarray]:
-    """The variables after a step of some length."""
-    return [here + length * by for here, by in zip(point, step, strict=True)]
+    return loss, gain, total
 
 
 def _aim(products: Targets, step: Point, goal: float) -> Targets:
@@ -236,15 +233,21 @@ def _aim(products: Targets, step: Point, goal: float) -> Targets:
 
 
 def _correct(
-    cap: np.ndarray, point: Point, step: Point, length: float, goal: float, targets: Targets
+    cap: np.ndarray,
+    ordered: bool,
+    point: Point,
+    step: Point,
+    length: float,
+    goal: float,
+    targets: Targets,
 ) -> None:
     """Shift the targets of products that would leave [NEAR, FAR] times the goal, (I7)."""
     low, high = NEAR * goal, FAR * goal
     _pull_pairs(cap, *point[:3], *step[:3], length, low, high, *targets[:2])
-    mu, v = point.mu + length * step.mu, point.v + length * step.v
-    product = mu * v
-    inside = np.minimum(np.maximum(product, low), high)
-    targets.v[:] += np.maximum(inside - product, -high)
+    if ordered:
+        product = (point.mu + length * step.mu) * (point.v + length * step.v)
+        inside = np.minimum(np.maximum(product, low), high)
+        targets.v[:] += np.maximum(inside - product, -high)
 
 
 @compiled

@@ -85,16 +85,14 @@ class NewtonSystem:
         self.h = np.empty(pairs.cap.size)  # (N3), of the last right-hand side
         self.q = np.empty(K.values.shape[0])  # (N2)
         self.S = np.zeros((n_thresholds, K.values.shape[0]))  # the shares, (N8)
+        self.X: np.ndarray | None = None  # (N9), once the first right-hand side is known
         self.H = np.empty((n_thresholds, n_thresholds))  # the factor of H, (N10)
 
     def prepare(self, point: Point) -> bool:
-        """Factorise at this point; False if no ridge makes its matrices positive definite."""
+        """Factorise at this point; False if no ridge makes its matrix positive definite."""
         _set_weights(*self.pairs, *point[:3], *self.weights, self.q, self.S)
-        if not self.M.factorise(1.0 / self.q):
-            return False
-        self.X = self.M.solve(self.S.copy())  # (N9)
-        ties = point.mu / point.v if self.ordered else np.zeros(point.b.size)
-        return factorise_thresholds(self.q, self.S, self.X, ties, 0.0, self.H)
+        self.X = None
+        return self.M.factorise(1.0 / self.q)
 
     def direction(
         self,
@@ -111,26 +109,28 @@ class NewtonSystem:
         pairs, q, h = self.pairs, self.q, self.h
         pull, rhs = np.zeros(q.size), -balance
         _load(*pairs[:3], *targets[:2], residual, *self.weights, h, pull, rhs)
-        x0 = self.M.solve((pull / q)[None])[0]  # (N9)
-        if self.ordered:  # (N13) with (N12), the part without db
-            apart = point.b[1:] - point.b[:-1] - point.v[1:]
-            push = (targets.v[1:] - point.mu[1:] * apart) / point.v[1:]
-            rhs[1:] += push
-            rhs[:-1] -= push
+        x0, X = self._solve(point, pull / q)
+        if self.ordered:
+            _load_ties(*point[3:], targets.v, rhs)
         df = np.empty(q.size)
-        _move_scores(q, self.S, self.X, self.H, pull, x0, rhs, step.b, df)
+        _move_scores(q, self.S, X, self.H, pull, x0, rhs, step.b, df)
         steepest = _substitute_back(
             *pairs[:3], *point[1:3], *targets[:2], *self.weights, h, step.b, df, *step[:3]
         )
         if self.ordered:
-            step.v[1:] = step.b[1:] - step.b[:-1] + apart  # (N12)
-            step.mu[1:] = (targets.v[1:] - point.mu[1:] * step.v[1:]) / point.v[1:]  # (N13)
-            steepest = max(
-                steepest,
-                float(np.max(-step.mu[1:] / point.mu[1:], initial=0.0)),
-                float(np.max(-step.v[1:] / point.v[1:], initial=0.0)),
-            )
+            steepest = max(steepest, _move_ties(*point[3:], targets.v, *step[3:]))
         return 1.0 / steepest
+
+    def _solve(self, point: Point, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """x0 and X, (N9); the first right-hand side of a factor is solved together with S."""
+        if self.X is not None:
+            return self.M.solve(right[None])[0], self.X
+        T = self.S.shape[0]
+        solved = self.M.solve(np.concatenate([self.S, right[None]]))
+        self.X = solved[:T]
+        ties = point.mu / point.v if self.ordered else np.zeros(T)
+        self.H = factorise_thresholds(self.q, self.S, self.X, ties, 0.0)
+        return solved[T], self.X
 
 
 @compiled
@@ -244,3 +244,33 @@ def _substitute_back(
         if -step_w[p] > least_w * w[p]:
             least_w = -step_w[p] / w[p]
     return max(max(low, high), max(least_z, least_w))
+
+
+@compiled
+def _load_ties(
+    b: np.ndarray, mu: np.ndarray, v: np.ndarray, target_v: np.ndarray, rhs: np.ndarray
+) -> None:
+    """Add to (N11) what (N13) with (N12) is without db."""
+    for j in range(1, b.size):
+        push = (target_v[j] - mu[j] * (b[j] - b[j - 1] - v[j])) / v[j]
+        rhs[j] += push
+        rhs[j - 1] -= push
+
+
+@compiled
+def _move_ties(
+    b: np.ndarray,
+    mu: np.ndarray,
+    v: np.ndarray,
+    target_v: np.ndarray,
+    db: np.ndarray,
+    step_mu: np.ndarray,
+    step_v: np.ndarray,
+) -> float:
+    """The step of mu and v; 1 / the longest step that they allow, (I8)."""
+    steepest = 1.0
+    for j in range(1, b.size):
+        step_v[j] = db[j] - db[j - 1] + b[j] - b[j - 1] - v[j]  # (N12)
+        step_mu[j] = (target_v[j] - mu[j] * step_v[j]) / v[j]  # (N13)
+        steepest = max(steepest, max(-step_mu[j] / mu[j], -step_v[j] / v[j]))
+    return steepest

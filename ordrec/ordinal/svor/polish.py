@@ -33,6 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordrec.compiling import compiled
 from ordrec.linalg.small import solve_small
 from ordrec.ordinal.svor.gram import Gram, ShiftedGram
 from ordrec.ordinal.svor.pairs import Pairs
@@ -52,10 +53,6 @@ class _Proximal(NamedTuple):
     mu: np.ndarray  # (T,) centre
     sigma: np.ndarray  # (p,) in proportion to the caps
     sigma_mu: float  # zero without ordering constraints
-
-    def multipliers(self, short: np.ndarray, cap: np.ndarray) -> np.ndarray:
-        """(S1), given what each pair lacks to its margin."""
-        return np.minimum(np.maximum(self.alpha + self.sigma * short, 0.0), cap)
 
     def ties(self, overlap: np.ndarray) -> np.ndarray:
         """(S2) of all thresholds but the first, given b_{j-1} - b_j."""
@@ -127,15 +124,14 @@ def _look(
     pairs: Pairs, proximal: _Proximal, beta: np.ndarray, f: np.ndarray, b: np.ndarray
 ) -> _Place:
     """The multipliers that f and b imply, exactly on their bounds where they reach them."""
-    short = pairs.shortfall(f, b)
-    alpha, mu = proximal.multipliers(short, pairs.cap), proximal.mu.copy()
+    short, alpha = np.empty(pairs.cap.size), np.empty(pairs.cap.size)
+    mu, gap, balance = proximal.mu.copy(), -beta, np.zeros(b.size)
+    _set_multipliers(*pairs, proximal.alpha, proximal.sigma, f, b, short, alpha, gap, balance)
     if proximal.sigma_mu > 0.0:
         mu[1:] = proximal.ties(b[:-1] - b[1:])
-    signed = pairs.sign * alpha
-    balance = pairs.threshold_sums(signed, b.size)  # (S4)
     balance[1:] -= mu[1:]
     balance[:-1] += mu[1:]
-    return _Place(alpha, mu, short, pairs.sums(signed, f.size) - beta, balance)
+    return _Place(alpha, mu, short, gap, balance)
 
 
 def _newton_step(
@@ -143,24 +139,20 @@ def _newton_step(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The step of beta and b; None if its matrices have no factor."""
     n, T = place.gap.size, place.balance.size
-    inside = np.flatnonzero((place.alpha > 0.0) & (place.alpha < pairs.cap))
-    g = proximal.sigma[inside]  # (S5)
-    q = np.bincount(pairs.sample[inside], g, n)
-    free = np.flatnonzero(q)
-    dbeta = np.where(q > 0.0, 0.0, place.gap)  # on their bounds: they move by their gap alone
-    S = np.zeros((T, n))
-    S[pairs.threshold[inside], pairs.sample[inside]] = g / q[pairs.sample[inside]]
-    q, S, gap = q[free], np.take(S, free, axis=1), place.gap[free]
-    if free.size > 0 and not M.factorise(1.0 / q, free if free.size < n else None):
+    q, S = np.zeros(n), np.zeros((T, n))
+    _set_shares(*pairs, place.alpha, proximal.sigma, q, S)
+    free, shift = q > 0.0, 1.0 / q
+    dbeta = np.where(free, 0.0, place.gap)  # on their bounds: they move by their gap alone
+    if not M.refactorise(shift):
         return None
-    rhs = np.concatenate([S, (gap / q - K.times(dbeta)[free])[None]])  # (S6)
-    X = M.solve(rhs) if free.size > 0 else rhs
+    rhs = np.where(free, place.gap * shift - K.times(dbeta), 0.0)
+    X = M.solve(np.concatenate([S, rhs[None]]))  # (S6)
     ties = np.where(place.mu > 0.0, proximal.sigma_mu, 0.0)
-    H, db = np.empty((T, T)), np.empty(T)
-    if not factorise_thresholds(q, S, X[:T], ties, LIFT, H):
+    H, db = factorise_thresholds(q, S, X[:T], ties, LIFT), np.empty(T)
+    solve_small(H, S @ (place.gap - X[T]) - place.balance, db)  # (S8)
+    if not np.isfinite(db).all():
         return None
-    solve_small(H, S @ (gap - X[T]) - place.balance, db)  # (S8)
-    dbeta[free] = X[T] + db @ X[:T]  # (S7)
+    dbeta += X[T] + db @ X[:T]  # (S7)
     return dbeta, db
 
 
@@ -180,8 +172,8 @@ def _line_search(
     apart, apart_rate = b[:-1] - b[1:], db[:-1] - db[1:]
 
     def slope(length: float) -> float:
-        alpha = proximal.multipliers(short - length * rate, pairs.cap)
-        total = straight + length * bent - float(alpha @ rate)  # (S9)
+        lost = _weigh_rates(pairs.cap, proximal.alpha, proximal.sigma, short, rate, length)
+        total = straight + length * bent - lost  # (S9)
         if proximal.sigma_mu > 0.0:
             total += float(proximal.ties(apart + length * apart_rate) @ apart_rate)
         return total
@@ -199,3 +191,64 @@ def _line_search(
             above = length
         length = 4.0 * length if above == np.inf else 0.5 * (below + above)
     return length
+
+
+@compiled
+def _set_multipliers(
+    sample: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    centre: np.ndarray,
+    sigma: np.ndarray,
+    f: np.ndarray,
+    b: np.ndarray,
+    short: np.ndarray,
+    alpha: np.ndarray,
+    gap: np.ndarray,
+    balance: np.ndarray,
+) -> None:
+    """What each pair lacks to its margin, and (S1), whose sums are added to gap and balance."""
+    for p in range(cap.size):
+        short[p] = 1.0 - sign[p] * (f[sample[p]] - b[threshold[p]])
+        alpha[p] = min(max(centre[p] + sigma[p] * short[p], 0.0), cap[p])
+    for p in range(cap.size):
+        gap[sample[p]] += sign[p] * alpha[p]
+        balance[threshold[p]] += sign[p] * alpha[p]
+
+
+@compiled
+def _set_shares(
+    sample: np.ndarray,
+    threshold: np.ndarray,
+    sign: np.ndarray,
+    cap: np.ndarray,
+    alpha: np.ndarray,
+    sigma: np.ndarray,
+    q: np.ndarray,
+    S: np.ndarray,
+) -> None:
+    """q, (S5), and the shares of the free pairs in it; both must be zero before."""
+    for p in range(cap.size):
+        if 0.0 < alpha[p] < cap[p]:
+            q[sample[p]] += sigma[p]
+    for p in range(cap.size):
+        if 0.0 < alpha[p] < cap[p]:
+            S[threshold[p], sample[p]] = sigma[p] / q[sample[p]]
+
+
+@compiled
+def _weigh_rates(
+    cap: np.ndarray,
+    centre: np.ndarray,
+    sigma: np.ndarray,
+    short: np.ndarray,
+    rate: np.ndarray,
+    length: float,
+) -> float:
+    """The sum of (S1) times the rate, after a step of some length."""
+    total = 0.0
+    for p in range(cap.size):
+        moved = centre[p] + sigma[p] * (short[p] - length * rate[p])
+        total += min(max(moved, 0.0), cap[p]) * rate[p]
+    return total

@@ -27,7 +27,7 @@ __all__ = ["GAP_PER_TOL", "Warm", "solve_pairs"]
 GAP_PER_TOL = 0.1  # relative duality gap asked for, per unit of tol
 INTERIOR_PER_GAP = 0.03  # the interior point goes this much further than the gap asked for
 SINGLE_TOL = 1e-4  # the smallest tol that an interior point in float32 is good for
-FIRST_SIGMA = 3.0
+FIRST_SIGMA = 5.0
 NEWTON_PER_TOL = 0.02  # accuracy of f that ends a level
 LEVELS = 8  # proximal levels of the polish, sigma growing tenfold unless it fails
 STEPS_PER_LEVEL = 25
@@ -216,7 +216,8 @@ def _polish(
 
     sigma, accuracy = FIRST_SIGMA, NEWTON_PER_TOL * tol
     total_cap = float(pairs.cap.sum())
-    best = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter)
+    outcomes = []
+    inside = (alpha.copy(), mu.copy(), f.copy(), b.copy())
     for _ in range(LEVELS):
         budget = min(STEPS_PER_LEVEL, max_iter - n_iter)
         before = (alpha.copy(), b.copy(), mu.copy(), f.copy())
@@ -229,12 +230,12 @@ def _polish(
             sigma *= 0.1
             continue
         n_iter += steps
-        outcome = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter)
-        if outcome.violation <= best.violation:
-            best = outcome
-        if _good(outcome, tol, total_cap):
-            return outcome
+        outcomes.append(_measure(K, pairs, alpha, mu, f, b, ordered, n_iter))
+        if _good(outcomes[-1], tol, total_cap):
+            return outcomes[-1]
         sigma *= 10.0
+    outcomes.append(_measure(K, pairs, *inside, ordered, end.n_iter))
+    best = min(outcomes, key=lambda outcome: outcome.violation)
     in_double_next = coarse.values.itemsize < K.values.itemsize
     if n_iter >= max_iter or in_double_next:
         return best

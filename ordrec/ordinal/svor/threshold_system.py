@@ -16,34 +16,34 @@ __all__ = ["factorise_thresholds"]
 LEAST_PIVOT = 1e-14  # of the largest diagonal entry of H: smaller pivots are raised to it
 
 
-@compiled
 def factorise_thresholds(
-    q: np.ndarray, S: np.ndarray, X: np.ndarray, ties: np.ndarray, lift: float, H: np.ndarray
-) -> bool:
-    """Overwrite H by its factor, (N10) with (N13); False if it has none.
+    q: np.ndarray, S: np.ndarray, X: np.ndarray, ties: np.ndarray, lift: float
+) -> np.ndarray:
+    """The Cholesky factor of H, (N10) with (N13), as a lower triangle.
 
     ``S`` holds the shares, ``X`` M^-1 of them, both (T, n), and ``ties`` the weight of each
     b_j - b_{j-1}, zero for the first. With g = q share a sample adds q diag(share) + share
-    (X - q share)'; the lower triangle is enough. ``lift`` of the largest diagonal entry, at least
-    of 1, is added to the diagonal.
+    (X - q share)'. ``lift`` of the largest diagonal entry, at least of 1, is added to the diagonal.
     """
-    T = S.shape[0]
-    largest = 1e-300
+    H = S @ (X - q * S).T
+    _complete(H, S @ q, ties, lift)
+    return H
+
+
+@compiled
+def _complete(H: np.ndarray, sums: np.ndarray, ties: np.ndarray, lift: float) -> None:
+    """Add what is diagonal in (N10), the ties and the lift; overwrite the sum by its factor."""
+    T = sums.size
     for j in range(T):
-        for o in range(j + 1):
-            total = 0.0
-            for i in range(q.size):
-                total += S[j, i] * (X[o, i] - q[i] * S[o, i])
-            H[j, o] = total
-        for i in range(q.size):
-            H[j, j] += q[i] * S[j, i]
+        H[j, j] += sums[j]
     for j in range(1, T):
         H[j, j] += ties[j]
         H[j - 1, j - 1] += ties[j]
         H[j, j - 1] -= ties[j]
+    largest = 1e-300
     for j in range(T):
         largest = max(largest, H[j, j])
     if lift > 0.0:
         for j in range(T):
             H[j, j] += lift * max(1.0, largest)
-    return factorise_small(H, LEAST_PIVOT * largest)
+    factorise_small(H, LEAST_PIVOT * largest)

@@ -386,10 +386,50 @@ def test_a_factor_gives_what_its_gram_matrix_gives(form, problem, width, method)
 def test_systems_with_a_factor():
     rng = np.random.default_rng(3)
     Z, rows = rng.normal(size=(40, 4)), np.sort(rng.choice(40, 25, replace=False))
-    shift = 10.0 ** rng.uniform(-9, 3, size=25)
-    B = rng.normal(size=(3, 25))
+    shift, B = np.full(40, np.inf), np.ones((3, 40))
+    shift[rows] = 10.0 ** rng.uniform(-9, 3, size=25)
+    B[:, rows] = rng.normal(size=(3, 25))
     system = ShiftedGram(factored_gram(Z), 0.0)
-    assert system.factorise(shift, rows)
+    assert system.factorise(shift)
     X = system.solve(B.copy())
-    M = Z[rows] @ Z[rows].T + np.diag(shift)
-    assert pytest.approx(B, abs=1e-8) == X @ M
+    M = Z[rows] @ Z[rows].T + np.diag(shift[rows])
+    assert pytest.approx(B[:, rows], abs=1e-8) == X[:, rows] @ M
+    assert not np.delete(X, rows, axis=1).any()
+
+
+@pytest.mark.parametrize(("dtype", "close"), [(np.float32, 1e-3), (np.float64, 1e-9)])
+@pytest.mark.parametrize("first", [100, 200])
+def test_a_factor_serves_rows_that_leave_come_and_change(dtype, close, first, monkeypatch):
+    rng = np.random.default_rng(4)
+    K = _gram("wide", rng.normal(size=(200, 3))).astype(dtype)
+    shift = np.where(np.arange(200) < first, rng.uniform(0.5, 2.0, 200), np.inf)
+    system = ShiftedGram(as_gram(K), 0.0)
+    assert system.factorise(shift)
+    monkeypatch.setattr(ShiftedGram, "factorise", lambda self, shift: pytest.fail("a new factor"))
+    for leave, come, change in ([3], [], []), ([], [170], []), ([3, 4], [180], [5]), ([], [], []):
+        other = shift.copy()
+        other[leave] = np.inf
+        other[come] = 1.5
+        other[change] = 0.7
+        rows = np.flatnonzero(np.isfinite(other))
+        B = rng.normal(size=(3, 200))
+        assert system.refactorise(other)
+        X = system.solve(B.copy())
+        M = K[np.ix_(rows, rows)] + np.diag(other[rows])
+        assert X[:, rows] @ M == pytest.approx(
+            B[:, rows], abs=1e-3 if dtype == np.float32 else 1e-9
+        )
+        assert not np.delete(X, rows, axis=1).any()
+
+
+def test_a_factor_does_not_serve_too_many_rows():
+    rng = np.random.default_rng(5)
+    K = _gram("wide", rng.normal(size=(50, 2)))
+    system = ShiftedGram(as_gram(K), 0.0)
+    B = rng.normal(size=(2, 50))
+    for shift in rng.uniform(0.5, 2.0, size=50), np.full(50, 0.3), np.full(50, np.inf):
+        assert system.refactorise(shift)
+        rows = np.flatnonzero(np.isfinite(shift))
+        X, M = system.solve(B.copy()), K[np.ix_(rows, rows)] + np.diag(shift[rows])
+        assert X[:, rows] @ M == pytest.approx(B[:, rows], abs=1e-9)
+        assert not np.delete(X, rows, axis=1).any()
