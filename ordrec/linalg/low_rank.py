@@ -8,7 +8,7 @@ Equations here
     f(x) = k(x, P) a  with  a = L_PP^-T w  where  f = Z w               (L2)
     P(pivot = i) = rest_i / sum(rest), rest the diagonal of K - Z Z'    (L3) Chen et al. 2025
     (Z Z' + W^-1)^-1 = W - W Z C^-1 Z' W,  C = I + Z' W Z               (L4) Woodbury
-    x = W (b - Z u), C u = Z' W b;  u += C^-1 (Z' x - u)                (L5) refinement of u
+    x = W (b - Z u), C u = Z' W b;  x += W Z C^-1 (u - Z' x)            (L5) refinement
 
 (L3) is Chen, Epperly, Tropp and Webber, "Randomly pivoted Cholesky", CPAM 78 (2025): as good as
 any choice up to a small factor, where the largest rest would pick outliers first.
@@ -147,12 +147,13 @@ class Woodbury:
 
     def solve_refined(self, B: np.ndarray) -> np.ndarray:
         """As `solve`, with one step of iterative refinement, in three passes over Z, (L5)."""
-        weighted = (self.weight * B.T).T
-        u = self.solve_inner(self.Z.T @ weighted)
+        X = (self.weight * B.T).T
+        u = self.solve_inner(self.Z.T @ X)
         t = np.zeros_like(u)
         step = max(1, CACHED_ENTRIES // max(1, self.Z.shape[1]))
         for first in range(0, self.Z.shape[0], step):
             part = slice(first, first + step)
-            t += self.Z[part].T @ (weighted[part] - (self.weight[part] * (self.Z[part] @ u).T).T)
-        u += self.solve_inner(t - u)
-        return weighted - (self.weight * (self.Z @ u).T).T
+            X[part] -= (self.weight[part] * (self.Z[part] @ u).T).T
+            t += self.Z[part].T @ X[part]
+        X += (self.weight * (self.Z @ self.solve_inner(u - t)).T).T
+        return X
