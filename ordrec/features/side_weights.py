@@ -19,7 +19,7 @@ at an average rating.
 from __future__ import annotations
 
 import numpy as np
-from scipy import optimize, sparse
+from scipy import sparse
 
 from ordrec.parallel import one_blas_thread
 
@@ -83,6 +83,8 @@ def _pairs(
 
 def _variances(common: np.ndarray, products: np.ndarray, rows: list[np.ndarray]) -> np.ndarray:
     """The weights of (1) from sums over owners; pairs of an entry with itself are left out."""
+    from scipy.optimize import nnls  # takes long to import
+
     np.fill_diagonal(common, 0.0)
     np.fill_diagonal(products, 0.0)
     size = len(rows) + 1  # with the constant
@@ -99,4 +101,4 @@ def _variances(common: np.ndarray, products: np.ndarray, rows: list[np.ndarray])
     left = A[1:, 1:] - np.outer(share, A[0, 1:]) + PRIOR_PAIRS * np.eye(len(rows))
     right = t[1:] - share * t[0] + PRIOR_PAIRS * PRIOR
     L = np.linalg.cholesky(left)
-    return optimize.nnls(L.T, np.linalg.solve(L, right))[0]
+    return nnls(L.T, np.linalg.solve(L, right))[0]

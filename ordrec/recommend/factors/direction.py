@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
 
 from ordrec.errors import ModelFileError
 from ordrec.persistence import take, take_covariance
@@ -424,7 +423,8 @@ def starting_steps(level_counts: np.ndarray) -> np.ndarray:
     """Log-odds of going on from each rank, from the numbers of ratings of the ranks, (1)."""
     counts = level_counts + 1.0
     at_least = counts[::-1].cumsum()[::-1]
-    return logit(at_least[1:] / at_least[:-1])
+    onward = at_least[1:] / at_least[:-1]
+    return np.log(onward / (1.0 - onward))
 
 
 def starting_rows(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:

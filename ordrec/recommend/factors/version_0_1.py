@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit
 
 from ordrec.persistence import take, take_covariance
 
@@ -73,7 +72,8 @@ class AllThresholdRows:
             block = slice(first, first + BLOCK)
             users, items = user_codes[block], item_codes[block]
             mean, variance = _margins(self.z[users], self.vz[users], self.e[items], self.ve[items])
-            above = expit(mean / np.sqrt(1.0 + np.pi / 8.0 * variance))
+            score = mean / np.sqrt(1.0 + np.pi / 8.0 * variance)
+            above = 0.5 + 0.5 * np.tanh(0.5 * score)  # the logistic function, without overflow
             # Posterior means of thresholds may cross where a user left ranks out.
             above = np.minimum.accumulate(above, axis=1)
             out[block] = -np.diff(above, axis=1, prepend=1.0, append=0.0)

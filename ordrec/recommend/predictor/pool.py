@@ -10,7 +10,6 @@ is alone, and models that are too sure are tempered.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 __all__ = ["EQUAL", "HELD_OUT", "PoolWeights", "learnt_pool", "pooled"]
 
@@ -38,6 +37,8 @@ def pooled(first: np.ndarray, second: np.ndarray, weights: PoolWeights) -> np.nd
 
 def learnt_pool(first: np.ndarray, second: np.ndarray, levels: np.ndarray) -> PoolWeights:
     """The exponents with the best log-likelihood of held-out ratings, none below 0."""
+    from scipy.optimize import minimize  # takes long to import
+
     if levels.size < FEW:
         return EQUAL
     logs = np.stack([_logs(first), _logs(second)])

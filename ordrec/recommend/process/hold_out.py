@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ordrec.progress import progress, report
 from ordrec.recommend.process.conjugate_gradients import solve
@@ -49,6 +48,8 @@ def learn_weights(
     n_jobs: int = 1,
 ) -> Learned:
     """Minimise (1) at the pairs set aside, whose scaled ratings are ``y``."""
+    from scipy.optimize import minimize  # takes long to import
+
     objective = hold_out_objective(data, pairs, y, start, tol=tol, n_jobs=n_jobs)
     best: tuple[float, np.ndarray] = (np.inf, start.logs)
     errors: list[float] = []

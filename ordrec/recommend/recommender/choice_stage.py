@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,8 +15,10 @@ from ordrec.recommend.answers.explanation import Explanation, Influence, explain
 from ordrec.recommend.answers.model import AnsweringModel, ListRequest
 from ordrec.recommend.base import codes_of
 from ordrec.recommend.choice.base import histories
-from ordrec.recommend.choice.mixture import ChoiceMixture
-from ordrec.recommend.recommender.model import Recommender
+
+if TYPE_CHECKING:
+    from ordrec.recommend.choice.mixture import ChoiceMixture
+    from ordrec.recommend.recommender.model import Recommender
 
 __all__ = ["ChoiceStage", "RatingAnswers"]
 
@@ -34,6 +36,10 @@ class ChoiceStage:
 
     def recommender(self, model: AnsweringModel, known: Ratings) -> Recommender:
         """Return a recommender of a rating model that knows users by the given ratings."""
+        # a rating model alone need not wait for these to be imported
+        from ordrec.recommend.choice.mixture import ChoiceMixture
+        from ordrec.recommend.recommender.model import Recommender
+
         if self._choice is None:
             training = self._training().without_weights()  # what was picked was picked
             self._choice = ChoiceMixture(n_jobs=self._n_jobs).fit(training)
