@@ -136,6 +136,22 @@ def test_blas_has_one_thread_in_every_fit(kind: type, monkeypatch: pytest.Monkey
     assert blas_threads() == {3}
 
 
+def test_blas_has_one_thread_in_a_large_fit_with_threads_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[set[int]] = []
+    solve = ordinal.SVORIM._solve_gram
+
+    def watched(self: Any, *args: Any, **options: Any) -> Any:
+        seen.append(blas_threads())
+        return solve(self, *args, **options)
+
+    monkeypatch.setattr(ordinal.SVORIM, "_solve_gram", watched)
+    X = np.linspace(-1.0, 1.0, LARGE_MATRIX)[:, None]
+    ordinal.SVORIM(kernel="linear").fit(X, np.repeat([1, 2, 3], LARGE_MATRIX // 3))
+    assert set.union(*seen) == {1}
+
+
 @pytest.mark.parametrize("name", ["als", "ease", "per-user-logistic"])
 def test_predictions_do_not_depend_on_the_number_of_threads(name: str) -> None:
     ratings = synthetic_ratings(40, 30, n_ratings=700, seed=3)

@@ -9,7 +9,8 @@ interpreter lock, which the wrappers in `scipy.linalg` hold. A factor is the upp
 C-ordered matrix, which is the same memory as a lower triangle L in Fortran's order; right-hand
 sides are the rows of a C-ordered matrix.
 
-`invert` and `inverse_diagonal` are for Python alone, through ctypes: there is nothing to compile.
+`invert`, `inverse_diagonal` and `from_python` are for Python alone, through ctypes: there is
+nothing to compile.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ordrec.compiling import compiled
 __all__ = [
     "ADDRESSES",
     "factorise",
+    "from_python",
     "inverse_diagonal",
     "inverse_diagonal_factorised",
     "invert",
@@ -51,6 +53,12 @@ ROUTINES = (
     ("cython_lapack", "dtrtri"),
     ("cython_lapack", "strtrs"),
     ("cython_lapack", "dtrtrs"),
+    ("cython_blas", "strsm"),
+    ("cython_blas", "dtrsm"),
+    ("cython_blas", "ssyrk"),
+    ("cython_blas", "dsyrk"),
+    ("cython_blas", "sgemm"),
+    ("cython_blas", "dgemm"),
 )
 LOWER, NO, YES = np.uint8(76), np.uint8(78), np.uint8(84)  # "L", "N", "T"
 
@@ -176,7 +184,7 @@ def invert(A: np.ndarray) -> bool:
     [[2.0, -1.0], [-1.0, 2.0]]
     """
     n = A.shape[0]
-    if _from_python("potrf", A, b"L", n, A, n) or _from_python("potri", A, b"L", n, A, n):
+    if from_python("potrf", A, b"L", n, A, n) or from_python("potri", A, b"L", n, A, n):
         return False
     np.copyto(A, A.T, where=np.tri(n, k=-1, dtype=np.bool_))
     return True
@@ -193,15 +201,19 @@ def inverse_diagonal(A: np.ndarray) -> np.ndarray | None:
     [0.667, 0.667]
     """
     n = A.shape[0]
-    if _from_python("potrf", A, b"L", n, A, n):
+    if from_python("potrf", A, b"L", n, A, n):
         return None
-    _from_python("trtri", A, b"L", b"N", n, A, n)
+    from_python("trtri", A, b"L", b"N", n, A, n)
     factor = np.triu(A)
     return np.einsum("ij,ij->i", factor, factor, dtype=np.float64)
 
 
-def _from_python(name: str, A: np.ndarray, *arguments: bytes | int | np.ndarray) -> int:
-    """Call LAPACK for the precision of A, with pointers to all arguments; returns its ``info``."""
+def from_python(name: str, A: np.ndarray, *arguments: bytes | int | np.ndarray) -> int:
+    """Call LAPACK for the precision of A, with pointers to all arguments; returns its ``info``.
+
+    Routines of BLAS have none: they ignore the last pointer, and zero is returned. Of a slice of a
+    matrix its first entry is what counts. The interpreter lock is released.
+    """
     address = ADDRESSES[_PLACES["sd"[A.itemsize == 8] + name]]
     pointers: list[Any] = []
     for argument in arguments:

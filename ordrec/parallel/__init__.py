@@ -33,7 +33,7 @@ Every estimator and every rating model keeps to these rules.
    threads of BLAS spin while they wait: beside other threads, its own from a second copy of the
    library included, they take the cores from those that work, and small products take a hundred
    times as long. The exception is a kernel matrix of `LARGE_MATRIX` rows that is factorised as
-   a whole (`blas_for`): SVOREX, SVORIM, GPOR and others without threads of their own.
+   a whole (`blas_for`): GPOR and others without threads of their own.
 5. What threads share does not depend on how many there are, so neither do the numbers.
 """
 

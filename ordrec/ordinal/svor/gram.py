@@ -19,11 +19,13 @@ import numpy as np
 from ordrec.compiling import compiled, inner
 from ordrec.linalg.lapack import ADDRESSES, factorise
 from ordrec.linalg.low_rank import Woodbury
+from ordrec.linalg.threaded import factorise_in_threads
 from ordrec.ordinal.svor.bordered import BorderedFactor
 
 __all__ = ["Gram", "ShiftedGram", "add_row", "as_gram", "entry", "factored_gram"]
 
 RIDGES = 4  # attempts to make a whole K positive definite, each ridge a hundred times the last
+LARGE = 1000  # rows from which a factorisation in threads pays
 COPIED = 256  # rows of K that are copied at a time, each from the diagonal on
 
 
@@ -127,7 +129,7 @@ class ShiftedGram:
         for _ in range(RIDGES):
             M, raised = self._matrix(), shift + ridge
             M.reshape(-1)[:: M.shape[0] + 1] += raised[self._rows]
-            if M.size == 0 or factorise(M, ADDRESSES) == 0:
+            if M.size == 0 or _factorise(M):
                 self._factor = BorderedFactor(self.K.values, M, self._rows, raised)
                 return True
             ridge *= 100.0
@@ -158,6 +160,13 @@ class ShiftedGram:
         whole = np.zeros_like(B)
         whole[:, self._rows] = factor.solve_refined(B[:, self._rows].T).T
         return whole
+
+
+def _factorise(M: np.ndarray) -> bool:
+    """Overwrite the upper triangle by its Cholesky factor; False if there is none."""
+    if M.shape[0] >= LARGE:
+        return factorise_in_threads(M)
+    return factorise(M, ADDRESSES) == 0
 
 
 @compiled

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from ordrec.ordinal.base import CalibratedModel, KernelMixin
-from ordrec.ordinal.fitting import noticing_constants, sharing_cores
+from ordrec.ordinal.fitting import noticing_constants
 from ordrec.ordinal.labels import class_weighted
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.explicit import solve_explicit
@@ -22,6 +22,7 @@ from ordrec.ordinal.svor.gram import Gram, factored_gram
 from ordrec.ordinal.svor.implicit import solve_implicit
 from ordrec.ordinal.svor.solver import SINGLE_TOL
 from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.parallel import one_blas_thread
 
 __all__ = ["SVOREX", "SVORIM", "SVORSLA"]
 
@@ -56,7 +57,7 @@ class _SVOR(KernelMixin, CalibratedModel):
         """Solve the problem of the class."""
 
     @noticing_constants
-    @sharing_cores
+    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the expansion and the thresholds.
 

@@ -20,7 +20,7 @@ from ordrec.ordinal.svor.newton_system import Point
 from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
 from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
-from ordrec.parallel import blas_for
+from ordrec.parallel import one_blas_thread
 
 __all__ = ["GAP_PER_TOL", "Warm", "solve_pairs"]
 
@@ -178,7 +178,7 @@ def _interior(
     precisions = [K] if as_it_is else [Gram(K.values.astype(np.float32), False), K]
     # a multiplier may reach its bound in the last digit; what is not finite then ends the search
     quiet = np.errstate(divide="ignore", over="ignore", invalid="ignore")
-    with quiet, blas_for(0 if K.factored else K.values.shape[0]):
+    with quiet, one_blas_thread():  # large factorisations have threads of their own
         for coarse in precisions:
             ridge = _ridge(coarse)
             end = interior_point(coarse, pairs, ordered, gap, steps, correctors, ridge, start)

@@ -8,6 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.naive_svor import oracle, primal, violation_by_loops
 
+from ordrec.linalg import threaded
+from ordrec.linalg.threaded import factorise_in_threads
+from ordrec.ordinal.svor import gram
 from ordrec.ordinal.svor.batch import solve_many
 from ordrec.ordinal.svor.bounds import bounds_of
 from ordrec.ordinal.svor.explicit import solve_explicit
@@ -433,3 +436,23 @@ def test_a_factor_does_not_serve_too_many_rows():
         X, M = system.solve(B.copy()), K[np.ix_(rows, rows)] + np.diag(shift[rows])
         assert X[:, rows] @ M == pytest.approx(B[:, rows], abs=1e-9)
         assert not np.delete(X, rows, axis=1).any()
+
+
+def test_factors_in_threads_give_the_same_solution(monkeypatch):
+    rng = np.random.default_rng(6)
+    K, ranks = _gram("wide", rng.normal(size=(80, 2))), rng.integers(0, 4, size=80)
+    expected = solve_implicit(K, ranks, 4, C=5.0, tol=TIGHT)
+    called = []
+
+    def watched(M):
+        called.append(M.shape[0])
+        return factorise_in_threads(M)
+
+    monkeypatch.setattr(gram, "LARGE", 10)
+    monkeypatch.setattr(threaded, "SMALLEST", 10)
+    monkeypatch.setattr(gram, "factorise_in_threads", watched)
+    found = solve_implicit(K, ranks, 4, C=5.0, tol=TIGHT)
+    assert max(called) == 80
+    assert found.converged
+    assert found.objective == pytest.approx(expected.objective, rel=1e-7)
+    assert found.thresholds == pytest.approx(expected.thresholds, abs=1e-4)
