@@ -136,6 +136,21 @@ def test_blas_has_one_thread_in_every_fit(kind: type, monkeypatch: pytest.Monkey
     assert blas_threads() == {3}
 
 
+def test_blas_has_one_thread_while_a_fit_looks_at_what_it_has_learnt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[set[int]] = []
+    predict = ordinal.SVORIM.predict_ranks
+
+    def watched(self: Any, X: Any) -> Any:
+        seen.append(blas_threads())
+        return predict(self, X)
+
+    monkeypatch.setattr(ordinal.SVORIM, "predict_ranks", watched)
+    ordinal.SVORIM().fit(np.linspace(-1.0, 1.0, 12)[:, None], np.repeat([1, 2, 3], 4))
+    assert set.union(*seen) == {1}
+
+
 def test_blas_has_one_thread_in_a_large_fit_with_threads_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from ordrec.ordinal.base import KernelMixin
-from ordrec.parallel import blas_for
+from ordrec.parallel import blas_for, one_blas_thread
 
 __all__ = ["noticing_constants", "sharing_cores"]
 
@@ -34,7 +34,9 @@ def noticing_constants(fit: Fit) -> Fit:
         weight = weights[0] if weights else options.get("sample_weight")
         if self.__sklearn_tags__().input_tags.pairwise or _has_one_label(y, weight):
             return fitted
-        if _is_constant(self, X):
+        with one_blas_thread():  # further threads would go on spinning after the fit
+            constant = _is_constant(self, X)
+        if constant:
             advice = self.remedy_of_constants
             if self.scaling_ is None:
                 advice = f'standardise the features (scale="standard"), or {advice}'

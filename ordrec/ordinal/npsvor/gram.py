@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ordrec.compiling import compiled
+from ordrec.linalg.blocks import upper_block
 from ordrec.linalg.lapack import (
     ADDRESSES,
     factorise,
@@ -101,7 +102,7 @@ class FreeBlock:
         self.ridge = ridge_for(K)
         self._position = np.full(K.shape[0], -1)
         self._position[rows] = np.arange(rows.size)
-        self._factor = cholesky(_upper_block(K, rows), self.ridge)
+        self._factor = cholesky(upper_block(K, rows), self.ridge)
         # L^{-1} of the border columns, the bias column first, and their inner products
         self._half = _solve_triangle(self._factor, np.ones((rows.size, 1)))
         self._inner = self._half.T @ self._half
@@ -175,18 +176,6 @@ def ridge_for(K: np.ndarray) -> float:
     """The least shift that keeps the Cholesky factor of a singular kernel stable."""
     scale = float(np.diagonal(K).mean(dtype=np.float64))
     return scale * (1e-3 if K.dtype == np.float32 else 1e-8)
-
-
-@compiled
-def _upper_block(K, rows):  # type: ignore[no-untyped-def]
-    """The upper triangle of K over some rows; what lies below it is not written."""
-    n = rows.size
-    block = np.empty((n, n), K.dtype)
-    for i in range(n):
-        line, source = block[i], K[rows[i]]
-        for j in range(i, n):
-            line[j] = source[rows[j]]
-    return block
 
 
 @compiled

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.compiling import compiled, inner
+from ordrec.linalg.blocks import upper_block
 from ordrec.linalg.lapack import ADDRESSES, factorise
 from ordrec.linalg.low_rank import Woodbury
 from ordrec.linalg.threaded import factorise_in_threads
@@ -139,9 +140,7 @@ class ShiftedGram:
         """The upper triangle of K over the rows; that of all rows overwrites the last one."""
         values, rows = self.K.values, self._rows
         if rows.size < values.shape[0]:
-            some = np.empty((rows.size, rows.size), dtype=values.dtype)
-            _take_upper(values, rows, some)
-            return some
+            return upper_block(values, rows)
         if self._room.size == 0:
             self._room = np.empty_like(values)
         for first in range(0, rows.size, COPIED):
@@ -176,14 +175,6 @@ def _add_single_rows(values: np.ndarray, beta: np.ndarray, f: np.ndarray) -> Non
         if beta[i] != 0.0:
             for k in range(f.size):
                 f[k] += values[i, k] * beta[i]
-
-
-@compiled
-def _take_upper(values: np.ndarray, rows: np.ndarray, some: np.ndarray) -> None:
-    """Write the upper triangle of the given rows and columns into ``some``."""
-    for i in range(rows.size):
-        for k in range(i, rows.size):
-            some[i, k] = values[rows[i], rows[k]]
 
 
 @inner
