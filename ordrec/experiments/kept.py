@@ -154,7 +154,8 @@ def n_trials(frame: pd.DataFrame) -> str:
     >>> n_trials(frame), n_trials(frame[:3])
     ('2', '1 to 2')
     """
-    kinds = [c for c in ("data", "n_train", "size", "model", "measure", "metric") if c in frame]
+    names = ("data", "split", "n_train", "size", "model", "measure", "metric")
+    kinds = [c for c in names if c in frame]
     trials = [c for c in TRIAL if c in frame]
     if not kinds or not trials:
         return "1"

@@ -126,3 +126,5 @@ def test_numbers_of_trials() -> None:
     assert n_trials(pd.DataFrame({"value": [1.0]})) == "1"
     twice = pd.concat([ROWS, ROWS.assign(metric="mze")])
     assert n_trials(twice) == "2"
+    one_more = ROWS[ROWS["fold"] == "1"].assign(split="user-time:0.2")
+    assert n_trials(pd.concat([ROWS.assign(split="holdout:0.2,2"), one_more])) == "1 to 2"
