@@ -110,6 +110,11 @@ class ShiftedGram:
         self._rows = np.empty(0, dtype=np.int64)
         self._factor: BorderedFactor | Woodbury | None = None
 
+    @property
+    def bordered(self) -> bool:
+        """Whether the factor is that of other shifts."""
+        return isinstance(self._factor, BorderedFactor) and self._factor.border.size > 0
+
     def refactorise(self, shift: np.ndarray) -> bool:
         """As `factorise`, with the last factor where that serves."""
         if isinstance(self._factor, BorderedFactor) and self._factor.serves(shift + self.ridge):

@@ -43,6 +43,7 @@ __all__ = ["newton_steps"]
 
 ROUNDING = 1e-13  # of the largest multiplier: a residual below this counts as zero
 LIFT = 1e-9  # of the largest diagonal entry of H, added: a threshold without free pairs must move
+ROUGH = 0.001  # error of (S6) above which the border of a nearly singular matrix is given up
 SEARCHES = 41  # slopes of one line search
 
 
@@ -111,8 +112,7 @@ def newton_steps(
         found = _newton_step(K, M, pairs, proximal, place)
         if found is None:
             break
-        dbeta, db = found
-        df = K.times(dbeta)
+        dbeta, df, db = found
         length = _line_search(pairs, proximal, place.short, beta, b, dbeta, df, db)
         beta += length * dbeta
         f += length * df
@@ -136,24 +136,32 @@ def _look(
 
 def _newton_step(
     K: Gram, M: ShiftedGram, pairs: Pairs, proximal: _Proximal, place: _Place
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """The step of beta and b; None if its matrices have no factor."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """The steps of beta, f and b; None if the matrices have no factor."""
     n, T = place.gap.size, place.balance.size
     q, S = np.zeros(n), np.zeros((T, n))
     _set_shares(*pairs, place.alpha, proximal.sigma, q, S)
     free, shift = q > 0.0, 1.0 / q
-    dbeta = np.where(free, 0.0, place.gap)  # on their bounds: they move by their gap alone
-    if not M.refactorise(shift):
-        return None
-    rhs = np.where(free, place.gap * shift - K.times(dbeta), 0.0)
-    X = M.solve(np.concatenate([S, rhs[None]]))  # (S6)
+    rest = np.where(free, 0.0, place.gap)  # on their bounds: they move by their gap alone
+    rhs = np.where(free, place.gap * shift - K.times(rest), 0.0)
     ties = np.where(place.mu > 0.0, proximal.sigma_mu, 0.0)
-    H, db = factorise_thresholds(q, S, X[:T], ties, LIFT), np.empty(T)
-    solve_small(H, S @ (place.gap - X[T]) - place.balance, db)  # (S8)
-    if not np.isfinite(db).all():
-        return None
-    dbeta += X[T] + db @ X[:T]  # (S7)
-    return dbeta, db
+    db = np.empty(T)
+    for factorise in (M.refactorise, M.factorise):
+        if not factorise(shift):
+            return None
+        X = M.solve(np.concatenate([S, rhs[None]]))  # (S6)
+        H = factorise_thresholds(q, S, X[:T], ties, LIFT)
+        solve_small(H, S @ (place.gap - X[T]) - place.balance, db)  # (S8)
+        if not np.isfinite(db).all():
+            return None
+        dbeta = rest + X[T] + db @ X[:T]  # (S7)
+        df = K.times(dbeta)
+        if not M.bordered:
+            break
+        error = np.where(free, (place.gap - dbeta) * shift - df + db @ S, 0.0)  # of (S6)
+        if np.abs(error).max() <= ROUGH * np.abs(rhs).max():
+            break
+    return dbeta, df, db
 
 
 def _line_search(

@@ -10,7 +10,7 @@ from naive.naive_svor import oracle, primal, violation_by_loops
 
 from ordrec.linalg import threaded
 from ordrec.linalg.threaded import factorise_in_threads
-from ordrec.ordinal.svor import gram
+from ordrec.ordinal.svor import bordered, gram
 from ordrec.ordinal.svor.batch import solve_many
 from ordrec.ordinal.svor.bounds import bounds_of
 from ordrec.ordinal.svor.explicit import solve_explicit
@@ -456,3 +456,24 @@ def test_factors_in_threads_give_the_same_solution(monkeypatch):
     assert found.converged
     assert found.objective == pytest.approx(expected.objective, rel=1e-7)
     assert found.thresholds == pytest.approx(expected.thresholds, abs=1e-4)
+
+
+def test_a_border_that_is_too_rough_is_given_up(monkeypatch):
+    rng = np.random.default_rng(7)
+    K, ranks = _gram("narrow", rng.normal(size=(120, 2))), rng.integers(0, 5, size=120)
+    expected = solve_implicit(K, ranks, 5, C=100.0)
+    solve, rough = bordered.BorderedFactor.solve, []
+
+    def wrong(self, B):
+        if self.border.size == 0:
+            return solve(self, B)
+        rough.append(self.border.shape[0])
+        return 3.0 * solve(self, B)
+
+    monkeypatch.setattr(bordered, "WIDEST", 0.5)
+    monkeypatch.setattr(bordered.BorderedFactor, "solve", wrong)
+    found = solve_implicit(K, ranks, 5, C=100.0)
+    assert rough
+    assert found.converged
+    assert found.n_iter == expected.n_iter
+    assert found.objective == pytest.approx(expected.objective, rel=1e-5)
