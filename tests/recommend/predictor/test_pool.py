@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy import optimize
 from scipy.optimize import approx_fprime
 from scipy.special import softmax
 
-from ordrec.recommend.predictor import pool
 from ordrec.recommend.predictor.pool import EQUAL, FEW, LIMIT, PRIOR, learnt_pool, pooled
 
 N_RANKS = 5
@@ -83,9 +83,9 @@ def test_learnt_exponents_are_the_best_of_a_grid(noises) -> None:
 def test_the_gradient_is_that_of_the_loss(monkeypatch) -> None:
     first, second, levels = experts(1, 300, (0.5, 0.8))
     seen = []
-    usual = pool.minimize
+    usual = optimize.minimize
     monkeypatch.setattr(
-        pool,
+        optimize,
         "minimize",
         lambda loss, *words, **more: seen.append(loss) or usual(loss, *words, **more),
     )
