@@ -28,7 +28,6 @@ from ordrec.kernels.base import Kernel
 from ordrec.kernels.components import Leaf, expression_of
 from ordrec.kernels.corating import CoRating
 from ordrec.kernels.pearson import Pearson, Residual
-from ordrec.linalg.memory import zeros
 from ordrec.parallel import loop_threads, worker_count
 from ordrec.ratings import Ratings
 from ordrec.ratings.scan import ROWS, RatingsScan
@@ -174,7 +173,7 @@ def scan_gram(
     scales *= np.sqrt(weights)[:, None]
     slot = np.full(scan.n_items, -1, dtype=np.int64)
     slot[codes] = np.arange(codes.size)
-    gram = zeros((codes.size, codes.size), dtype)
+    gram = np.zeros((codes.size, codes.size), dtype=dtype)
     starts = range(0, codes.size, ROWS_AT_A_TIME)
     with loop_threads(worker_count(n_jobs)) as threads:
         for chunk in scan.chunks(rows):

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordrec.compiling import compiled
-from ordrec.linalg.memory import zeros
 from ordrec.linalg.vectors import falling_exponential, negative_inverse
 
 
@@ -47,8 +46,3 @@ def test_the_inverse_is_that_of_double_precision(n, seed, least):
     wanted = np.linalg.inv(whole)
     lower = np.tril_indices(n)
     assert np.abs(A[lower] + wanted[lower]).max() < 1e-5 / least * np.abs(wanted).max()
-
-
-def test_zeros_are_zeros():
-    assert zeros((3, 2), np.float32).tolist() == np.zeros((3, 2)).tolist()
-    assert zeros((1,)).dtype == np.float64

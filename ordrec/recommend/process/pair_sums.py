@@ -25,7 +25,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.compiling import compiled, inner
-from ordrec.linalg.memory import zeros
 from ordrec.parallel.spans import over_spans
 
 __all__ = [
@@ -101,7 +100,7 @@ def build_side(
     order = np.argsort(entry, kind="stable")
     counts = np.bincount(entry, minlength=n_entries)
     by_entry = np.concatenate([[0], np.cumsum(counts)])
-    gram = zeros((n_entries, n_entries, N_SUMS + len(features)), np.float32)
+    gram = np.zeros((n_entries, n_entries, N_SUMS + len(features)), dtype=np.float32)
     cost = np.bincount(entry, sizes[owner], minlength=n_entries)
     over_spans(
         _sum_rows, cost, n_jobs, by_entry, owner[order], x[order], start, entry, x, activity, gram
