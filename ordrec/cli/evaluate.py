@@ -188,7 +188,7 @@ def evaluate(
 ) -> None:
     """Compare rating models on held-out ratings.
 
-    Without arguments: the recommender, the rating predictor, one model per user and the baselines
+    Without arguments: the recommender, ordinal factors, one model per user and the baselines
     on the bundled MovieLens ratings. A model that fails is named and the others go on; the exit
     code is then 1. Ctrl-C or a signal to terminate stops the work, prints and writes what was
     finished, and makes the exit code 130; the same command with --resume does the rest.

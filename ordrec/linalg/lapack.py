@@ -34,7 +34,6 @@ __all__ = [
     "inverse_diagonal",
     "inverse_diagonal_factorised",
     "invert",
-    "invert_factorised",
     "solve_factorised",
     "solve_rows_factorised",
     "solve_rows_triangular",
@@ -147,17 +146,6 @@ def solve_rows_triangular(
 
 
 @compiled
-def invert_factorised(factor: np.ndarray, addresses: np.ndarray) -> None:
-    """Overwrite a factor by the whole inverse of the matrix that was factored."""
-    n = factor.shape[0]
-    routine = addresses[6] if factor.itemsize == 4 else addresses[7]
-    _call(routine, (LOWER, n, factor, n, 0))  # type: ignore[call-arg]
-    for i in range(factor.shape[0]):
-        for j in range(i):
-            factor[i, j] = factor[j, i]
-
-
-@compiled
 def inverse_diagonal_factorised(factor: np.ndarray, addresses: np.ndarray) -> np.ndarray:
     """Diagonal of the inverse: sums of squares in the inverse of the factor, which is lost."""
     n = factor.shape[0]
@@ -252,12 +240,6 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
         """As above, through scipy."""
         (trtrs,) = get_lapack_funcs(("trtrs",), (factor,))
         B.T[:] = trtrs(factor.T, B.T, lower=1, trans=int(transposed))[0]
-
-    def invert_factorised(factor: np.ndarray, addresses: np.ndarray) -> None:  # type: ignore[misc]
-        """As above, through scipy."""
-        (potri,) = get_lapack_funcs(("potri",), (factor,))
-        lower = np.tril(potri(factor.T, lower=1)[0])
-        factor[:] = lower + np.tril(lower, -1).T
 
     def inverse_diagonal_factorised(  # type: ignore[misc]
         factor: np.ndarray, addresses: np.ndarray

@@ -16,7 +16,7 @@ import numpy as np
 
 from ordrec.compiling import compiled
 
-__all__ = ["factorise_small", "invert_lower", "invert_small", "solve_small"]
+__all__ = ["factorise_small", "invert_lower", "solve_small"]
 
 BLOCK = 48  # rows of the triangular inverse that are found together
 
@@ -60,16 +60,6 @@ def solve_small(L: np.ndarray, rhs: np.ndarray, x: np.ndarray) -> None:
         for i in range(j + 1, n):
             total -= L[i, j] * x[i]
         x[j] = total / L[j, j]
-
-
-@compiled
-def invert_small(L: np.ndarray, inverse: np.ndarray) -> None:
-    """Write the inverse of L L' into ``inverse``, column by column of the identity, (2)."""
-    unit = np.zeros(L.shape[0])
-    for j in range(L.shape[0]):
-        unit[j] = 1.0
-        solve_small(L, unit, inverse[j])
-        unit[j] = 0.0
 
 
 @compiled
