@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -64,12 +65,18 @@ def warn(task: int) -> int:
     return task
 
 
-def nested(task: int) -> tuple[int, int]:
-    """How many workers a task gets, and what tasks within it give."""
-    from ordrec.parallel import run_all, worker_count
+def nested(task: int) -> tuple[bool, int]:
+    """Whether tasks within a task are run where it is, and what they give."""
+    from ordrec.parallel import run_all
 
-    inner = run_all(row_sum, [0, 1], shared=(np.eye(2), task), engine="processes", n_jobs=2)
-    return worker_count(-1), int(sum(inner))
+    options: dict = {"engine": "processes", "n_jobs": 2}
+    here = (os.getpid(), threading.get_ident())
+    places = set(run_all(place, [0, 1], **options))
+    return places == {here}, int(sum(run_all(row_sum, [0, 1], shared=(np.eye(2), task), **options)))
+
+
+def place(task: int) -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()
 
 
 def blas_threads(task: int) -> int:

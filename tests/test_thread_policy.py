@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -89,9 +91,14 @@ def test_tasks_come_one_after_the_other_by_default() -> None:
 
 
 def test_a_worker_has_one_core() -> None:
+    at_once = threading.Barrier(2)
+
     def seen(task: int) -> tuple[int, int, list[int]]:
+        at_once.wait()
         with loop_threads(2) as inner:
-            return worker_count(None), worker_count(-1), list(inner.map(abs, [-task]))
+            found = worker_count(None), worker_count(-1), list(inner.map(abs, [-task]))
+        at_once.wait()
+        return found
 
     with loop_threads(2) as threads:
         assert list(threads.map(seen, [1, 2])) == [(1, 1, [1]), (1, 1, [2])]
@@ -99,9 +106,26 @@ def test_a_worker_has_one_core() -> None:
     assert worker_count(None) == 3
 
 
-def test_one_thread_is_the_one_that_asks() -> None:
-    import threading
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_the_last_tasks_have_the_cores_of_idle_workers(engine: str) -> None:
+    shares = run_all(last_shares, [(1, None)] * 3 + [(3, None)], engine=engine, n_jobs=3)
+    assert shares[3] == (3, 3, [True, True])
+    assert run_all(last_shares, [(3, 2)], engine=engine, n_jobs=3) == [(2, 3, [True, True])]
+    assert worker_count(None) == 3
 
+
+def last_shares(task: tuple[int, int | None]) -> tuple[int, int, list[bool]]:
+    """Wait for a share of the cores; what n_jobs then means, what all, and if threads have one."""
+    expected, n_jobs = task
+    ends = time.monotonic() + 60.0
+    while worker_count(None) < expected and time.monotonic() < ends:
+        time.sleep(0.01)
+    with loop_threads(expected) as threads:
+        alone = list(threads.map(lambda _: worker_count(-1) == 1, range(2)))
+    return worker_count(n_jobs), worker_count(-1), alone
+
+
+def test_one_thread_is_the_one_that_asks() -> None:
     def fails(_: int) -> None:
         raise ValueError("as asked")
 

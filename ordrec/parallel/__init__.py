@@ -27,8 +27,9 @@ Every estimator and every rating model keeps to these rules.
 2. ``n_jobs=None`` on what runs whole experiments (`run`, ``evaluate``, ``Experiment``,
    ``predict_scan``, lists for all users) means one task after the other, each model with
    all cores. More jobs are worker processes.
-3. A worker has one core. In a task, and in a thread of `loop_threads`, whatever asks for
-   threads gets one, and BLAS has one.
+3. A worker has one core, and when fewer tasks are left than there are workers, an equal share of
+   all their cores. In a task, whatever asks for threads gets no more than that; in a thread of
+   `loop_threads` it gets one. BLAS has one in both. (Workers of a Dask cluster have one.)
 4. While a model is fitted BLAS has one thread, and the threads are ours (`one_blas_thread`). The
    threads of BLAS spin while they wait: beside other threads, its own from a second copy of the
    library included, they take the cores from those that work, and small products take a hundred

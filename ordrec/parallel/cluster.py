@@ -62,6 +62,9 @@ class DaskPool:
             raise CancelledError
         return self._executor.submit(_work, self._held, task)
 
+    def share(self, cores: int) -> None:
+        """Nothing: how many threads a worker has is for its cluster to say."""
+
     def results_lost(self) -> bool:
         """Whether the shared objects are lost: Dask may then wait for a result for ever."""
         return self._held.status not in ("finished", "pending")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ordrec.parallel.blas import one_blas_thread
-from ordrec.parallel.tasks import become_worker, within_task
+from ordrec.parallel.tasks import become_worker, cores_of_task, within_task
 
 __all__ = ["loop_threads"]
 
@@ -17,8 +17,8 @@ __all__ = ["loop_threads"]
 def loop_threads(n_threads: int) -> Iterator[Executor]:
     """Open a pool of threads for the block, and hold BLAS to one thread meanwhile.
 
-    The threads are workers: whatever they call runs in one thread. Where one is asked for, or
-    within a task, there are no threads, and the work is done at once where it is submitted.
+    The threads are workers: whatever they call runs in one thread. Where there is to be one, as
+    in a task whose worker has one core, the work is done at once where it is submitted.
 
     Parameters
     ----------
@@ -32,7 +32,9 @@ def loop_threads(n_threads: int) -> Iterator[Executor]:
     [1, 2, 3]
     """
     with one_blas_thread():
-        if n_threads == 1 or within_task():
+        if within_task():
+            n_threads = min(n_threads, cores_of_task())
+        if n_threads == 1:
             yield _Here()
         else:
             with ThreadPoolExecutor(n_threads, initializer=become_worker) as pool:

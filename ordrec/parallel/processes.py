@@ -1,8 +1,9 @@
 """Tasks in processes of this machine, on joblib's loky.
 
 What is shared is written to a folder once: one pickle in which large arrays are references to
-files that the workers map. Workers are kept for a while after a run, because starting
-them often takes longer than the run itself.
+files that the workers map. How many cores a worker may use is in a file of that folder, too.
+Workers are kept for a while after a run, because starting them often takes longer than the run
+itself.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = ["ProcessPool"]
 
 MAPPED_BYTES = 1 << 20  # arrays from this size on are mapped
 IDLE_SECONDS = 120  # after which an idle worker ends
+CORES = "cores"  # the file with the number of cores of each worker
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
 # Number of workers and executor; taken out by a run, so that no two runs share one.
@@ -57,6 +59,10 @@ class ProcessPool:
     def submit(self, task: Any) -> Future[Outcome]:
         """Start a task."""
         return self._executor.submit(_work, self._folder.name, task)
+
+    def share(self, cores: int) -> None:
+        """Let each of the last tasks use so many cores."""
+        Path(self._folder.name, CORES).write_text(str(cores))
 
     def results_lost(self) -> bool:
         """Never: the future of a process that died raises an error."""
@@ -180,4 +186,12 @@ def _work(folder: str, task: Any) -> Outcome:
         _held = ("", None)  # frees the old ones first
         _held = (folder, read_shared(Path(folder)))
     function, shared = _held[1]
-    return attempt(function, task, shared)
+    return attempt(function, task, shared, lambda: _cores(folder))
+
+
+def _cores(folder: str) -> int:
+    """How many cores this worker may use: one, until the pool says otherwise."""
+    try:
+        return int(Path(folder, CORES).read_text())
+    except (OSError, ValueError):  # not written yet, or just being written
+        return 1

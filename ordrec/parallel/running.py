@@ -112,12 +112,15 @@ class Flight(NamedTuple):
 class Pool(Protocol):
     """What an engine must be able to do."""
 
-    width: int  # tasks in flight
+    width: int  # tasks in flight, two for each worker
     lost: tuple[type[BaseException], ...]  # what a future raises when its worker died
     attempts: int  # that a task has before it is given up
 
     def submit(self, task: Any) -> Future[Outcome]:
         """Start a task."""
+
+    def share(self, cores: int) -> None:
+        """Let each of the last tasks use so many cores, where others have nothing left to do."""
 
     def results_lost(self) -> bool:
         """Whether the results of the tasks in flight can never arrive."""
@@ -176,6 +179,7 @@ def _as_finished(
     flying: dict[Future[Outcome], Flight] = {}
     again: deque[Flight] = deque()
     waiting, taken, broken, complete = enumerate(tasks), 0, False, False
+    cores = 1  # of each worker: more when fewer tasks are left than there are workers
     try:
         while True:
             while not broken and len(flying) < pool.width:
@@ -196,6 +200,9 @@ def _as_finished(
                 pool.renew()
                 broken = False
                 continue
+            if (each := max(1, pool.width // 2 // len(flying))) != cores:
+                cores = each
+                pool.share(cores)
             done = wait(flying, timeout=PATIENCE, return_when=FIRST_COMPLETED).done
             if not done and pool.results_lost():
                 done = {future for future in flying if future.cancel()}

@@ -13,7 +13,14 @@ from typing import Any
 from ordrec.parallel.blas import one_blas_thread
 from ordrec.parallel.forks import openmp_that_returns
 
-__all__ = ["Outcome", "attempt", "attempt_here", "become_worker", "within_task"]
+__all__ = [
+    "Outcome",
+    "attempt",
+    "attempt_here",
+    "become_worker",
+    "cores_of_task",
+    "within_task",
+]
 
 _thread = threading.local()
 
@@ -23,8 +30,17 @@ def within_task() -> bool:
     return getattr(_thread, "busy", False)
 
 
+def cores_of_task() -> int:
+    """How many cores the task of this thread may use now: one, and those of idle workers."""
+    return getattr(_thread, "cores", _one_core)()
+
+
+def _one_core() -> int:
+    return 1
+
+
 def become_worker() -> None:
-    """Make this thread a worker's for as long as it lives."""
+    """Make this thread a worker's, with one core, for as long as it lives."""
     _thread.busy = True
 
 
@@ -45,23 +61,33 @@ class Outcome:
         return self.result
 
 
-def attempt_here(function: Callable[..., Any], task: Any, shared: tuple[Any, ...]) -> Outcome:
-    """Run a task in a thread of this process."""
-    _thread.busy = True
+def attempt_here(
+    function: Callable[..., Any],
+    task: Any,
+    shared: tuple[Any, ...],
+    cores: Callable[[], int] = _one_core,
+) -> Outcome:
+    """Run a task in a thread of this process; ``cores`` says how many it may use at the time."""
+    _thread.busy, _thread.cores = True, cores
     try:
         with one_blas_thread(), openmp_that_returns():
             return Outcome(function(task, *shared))
     except Exception as error:
         return Outcome(error=error)
     finally:
-        _thread.busy = False
+        _thread.busy, _thread.cores = False, _one_core
 
 
-def attempt(function: Callable[..., Any], task: Any, shared: tuple[Any, ...]) -> Outcome:
+def attempt(
+    function: Callable[..., Any],
+    task: Any,
+    shared: tuple[Any, ...],
+    cores: Callable[[], int] = _one_core,
+) -> Outcome:
     """Run a task in another process: its warnings and errors are packed for the way back."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        outcome = attempt_here(function, task, shared)
+        outcome = attempt_here(function, task, shared, cores)
     outcome.told = [(str(w.message), w.category, w.filename, w.lineno) for w in caught]
     if outcome.error is not None:
         outcome.error = _sendable(outcome.error)

@@ -19,12 +19,17 @@ class ThreadPool:
 
     def __init__(self, n_workers: int, function: Callable[..., Any], shared: tuple[Any, ...]):
         self.width = 2 * n_workers
-        self._function, self._shared = function, shared
+        self._function, self._shared, self._cores = function, shared, 1
         self._executor = ThreadPoolExecutor(n_workers, thread_name_prefix="ordrec")
 
     def submit(self, task: Any) -> Future[Outcome]:
         """Start a task."""
-        return self._executor.submit(attempt_here, self._function, task, self._shared)
+        own = self._function, task, self._shared, lambda: self._cores
+        return self._executor.submit(attempt_here, *own)
+
+    def share(self, cores: int) -> None:
+        """Let each of the last tasks use so many cores."""
+        self._cores = cores
 
     def results_lost(self) -> bool:
         """Never: a thread always delivers its result."""
