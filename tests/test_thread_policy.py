@@ -20,6 +20,7 @@ from ordrec.parallel import (
     LARGE_MATRIX,
     Engine,
     blas_for,
+    free_cores,
     loop_threads,
     one_blas_thread,
     run_all,
@@ -93,36 +94,40 @@ def test_tasks_come_one_after_the_other_by_default() -> None:
 def test_a_worker_has_one_core() -> None:
     at_once = threading.Barrier(2)
 
-    def seen(task: int) -> tuple[int, int, list[int]]:
+    def seen(task: int) -> tuple[int, list[bool]]:
         at_once.wait()
         with loop_threads(2) as inner:
-            found = worker_count(None), worker_count(-1), list(inner.map(abs, [-task]))
+            here = [place == threading.get_ident() for place in inner.map(thread_of, range(2))]
         at_once.wait()
-        return found
+        return free_cores(8), here
 
     with loop_threads(2) as threads:
-        assert list(threads.map(seen, [1, 2])) == [(1, 1, [1]), (1, 1, [2])]
-    assert run_all(seen, [1, 2], engine="threads", n_jobs=2) == [(1, 1, [1]), (1, 1, [2])]
-    assert worker_count(None) == 3
+        assert list(threads.map(seen, [1, 2])) == [(1, [True, True])] * 2
+    assert run_all(seen, [1, 2], engine="threads", n_jobs=2) == [(1, [True, True])] * 2
+    assert free_cores(8) == 8
+
+
+def thread_of(_: int) -> int:
+    return threading.get_ident()
 
 
 @pytest.mark.parametrize("engine", ["threads", "processes"])
 def test_the_last_tasks_have_the_cores_of_idle_workers(engine: str) -> None:
     shares = run_all(last_shares, [(1, None)] * 3 + [(3, None)], engine=engine, n_jobs=3)
-    assert shares[3] == (3, 3, [True, True])
-    assert run_all(last_shares, [(3, 2)], engine=engine, n_jobs=3) == [(2, 3, [True, True])]
+    assert shares[3] == (3, 3, [1, 1])
+    assert run_all(last_shares, [(3, 2)], engine=engine, n_jobs=3) == [(3, 2, [1, 1])]
     assert worker_count(None) == 3
 
 
-def last_shares(task: tuple[int, int | None]) -> tuple[int, int, list[bool]]:
-    """Wait for a share of the cores; what n_jobs then means, what all, and if threads have one."""
+def last_shares(task: tuple[int, int | None]) -> tuple[int, int, list[int]]:
+    """Wait for a share of the cores; what there is then, what n_jobs means, what threads have."""
     expected, n_jobs = task
     ends = time.monotonic() + 60.0
-    while worker_count(None) < expected and time.monotonic() < ends:
+    while free_cores(8) < expected and time.monotonic() < ends:
         time.sleep(0.01)
     with loop_threads(expected) as threads:
-        alone = list(threads.map(lambda _: worker_count(-1) == 1, range(2)))
-    return worker_count(n_jobs), worker_count(-1), alone
+        alone = list(threads.map(free_cores, [8, 8]))
+    return free_cores(8), worker_count(n_jobs), alone
 
 
 def test_one_thread_is_the_one_that_asks() -> None:

@@ -28,8 +28,8 @@ Every estimator and every rating model keeps to these rules.
    ``predict_scan``, lists for all users) means one task after the other, each model with
    all cores. More jobs are worker processes.
 3. A worker has one core, and when fewer tasks are left than there are workers, an equal share of
-   all their cores. In a task, whatever asks for threads gets no more than that; in a thread of
-   `loop_threads` it gets one. BLAS has one in both. (Workers of a Dask cluster have one.)
+   all their cores. In a task, `loop_threads` starts no more threads than that; in one of these
+   threads it starts none. BLAS has one in both. (Workers of a Dask cluster have one.)
 4. While a model is fitted BLAS has one thread, and the threads are ours (`one_blas_thread`). The
    threads of BLAS spin while they wait: beside other threads, its own from a second copy of the
    library included, they take the cores from those that work, and small products take a hundred
@@ -45,6 +45,7 @@ from ordrec.parallel.engine import Engine, default_engine, worker_count
 from ordrec.parallel.forks import forked, openmp_that_returns
 from ordrec.parallel.loops import loop_threads
 from ordrec.parallel.running import run, run_all
+from ordrec.parallel.tasks import free_cores
 
 __all__ = [
     "LARGE_MATRIX",
@@ -52,6 +53,7 @@ __all__ = [
     "blas_for",
     "default_engine",
     "forked",
+    "free_cores",
     "loop_threads",
     "one_blas_thread",
     "openmp_that_returns",

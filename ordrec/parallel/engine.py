@@ -10,7 +10,7 @@ from typing import Any
 
 from ordrec.errors import ArgumentError
 from ordrec.parallel.blas import allowed_threads
-from ordrec.parallel.tasks import cores_of_task, within_task
+from ordrec.parallel.tasks import most_cores, within_task
 
 __all__ = ["ENGINES", "Engine", "default_engine", "worker_count"]
 
@@ -102,8 +102,8 @@ def worker_count(n_jobs: int | None) -> int:
     """How many threads ``n_jobs`` means: -1 as many as there are cores, -2 one less.
 
     None means all cores, or as many as BLAS is allowed (``OMP_NUM_THREADS``, threadpoolctl,
-    joblib). Within a task there are as many as the worker has cores: one, and more when other
-    workers have nothing left to do.
+    joblib). Within a task it is how many there can be once other workers have nothing left to do;
+    `loop_threads` starts no more than there are cores for at the moment.
 
     Examples
     --------
@@ -113,8 +113,8 @@ def worker_count(n_jobs: int | None) -> int:
     if n_jobs == 0:
         raise ArgumentError(NO_JOBS)
     if within_task():
-        free = cores_of_task()
-        return min(free, int(n_jobs)) if n_jobs is not None and n_jobs > 0 else free
+        most = most_cores()
+        return min(most, int(n_jobs)) if n_jobs is not None and n_jobs > 0 else most
     if n_jobs is not None and n_jobs > 0:
         return int(n_jobs)
     from joblib import cpu_count

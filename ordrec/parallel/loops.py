@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ordrec.parallel.blas import one_blas_thread
-from ordrec.parallel.tasks import become_worker, cores_of_task, within_task
+from ordrec.parallel.tasks import become_worker, free_cores
 
 __all__ = ["loop_threads"]
 
@@ -32,8 +32,7 @@ def loop_threads(n_threads: int) -> Iterator[Executor]:
     [1, 2, 3]
     """
     with one_blas_thread():
-        if within_task():
-            n_threads = min(n_threads, cores_of_task())
+        n_threads = free_cores(n_threads)
         if n_threads == 1:
             yield _Here()
         else:

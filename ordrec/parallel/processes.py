@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ordrec.parallel.forks import after_fork
-from ordrec.parallel.tasks import Outcome, attempt
+from ordrec.parallel.tasks import Cores, Outcome, attempt
 
 __all__ = ["ProcessPool"]
 
@@ -58,7 +58,7 @@ class ProcessPool:
 
     def submit(self, task: Any) -> Future[Outcome]:
         """Start a task."""
-        return self._executor.submit(_work, self._folder.name, task)
+        return self._executor.submit(_work, self._folder.name, self._n_workers, task)
 
     def share(self, cores: int) -> None:
         """Let each of the last tasks use so many cores."""
@@ -179,14 +179,14 @@ def _begin(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _work(folder: str, task: Any) -> Outcome:
+def _work(folder: str, n_workers: int, task: Any) -> Outcome:
     """Run a task whose shared objects are in a folder."""
     global _held
     if _held[0] != folder:
         _held = ("", None)  # frees the old ones first
         _held = (folder, read_shared(Path(folder)))
     function, shared = _held[1]
-    return attempt(function, task, shared, lambda: _cores(folder))
+    return attempt(function, task, shared, Cores(lambda: _cores(folder), n_workers))
 
 
 def _cores(folder: str) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ordrec.parallel.loops import loop_threads
+from ordrec.parallel.tasks import free_cores
 
 __all__ = ["over_spans", "spans_of"]
 
@@ -44,7 +45,8 @@ def over_spans(
 
     The costs are numbers of operations; where they are few, no threads are started.
     """
-    if n_jobs == 1 or costs.sum() <= SMALL:
+    n_jobs = 1 if costs.sum() <= SMALL else free_cores(n_jobs)
+    if n_jobs == 1:
         return [function(first, stop, *args) for first, stop in spans_of(costs, 1)]
     spans = spans_of(costs, SPANS_PER_JOB * n_jobs)
     with loop_threads(n_jobs) as threads:

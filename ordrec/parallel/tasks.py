@@ -8,21 +8,33 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ordrec.parallel.blas import one_blas_thread
 from ordrec.parallel.forks import openmp_that_returns
 
 __all__ = [
+    "Cores",
     "Outcome",
     "attempt",
     "attempt_here",
     "become_worker",
-    "cores_of_task",
+    "free_cores",
+    "most_cores",
     "within_task",
 ]
 
 _thread = threading.local()
+
+
+class Cores(NamedTuple):
+    """The cores of a task: how many it has now, and how many it can have in the end."""
+
+    now: Callable[[], int]
+    most: int
+
+
+ONE_CORE = Cores(lambda: 1, 1)
 
 
 def within_task() -> bool:
@@ -30,18 +42,19 @@ def within_task() -> bool:
     return getattr(_thread, "busy", False)
 
 
-def cores_of_task() -> int:
-    """How many cores the task of this thread may use now: one, and those of idle workers."""
-    return getattr(_thread, "cores", _one_core)()
+def free_cores(n_threads: int) -> int:
+    """How many of so many threads may be started now: in a task, one for each of its cores."""
+    return min(n_threads, _thread.cores.now()) if within_task() else n_threads
 
 
-def _one_core() -> int:
-    return 1
+def most_cores() -> int:
+    """How many cores the task of this thread can have, once other workers are idle."""
+    return _thread.cores.most
 
 
 def become_worker() -> None:
     """Make this thread a worker's, with one core, for as long as it lives."""
-    _thread.busy = True
+    _thread.busy, _thread.cores = True, ONE_CORE
 
 
 @dataclass
@@ -65,9 +78,9 @@ def attempt_here(
     function: Callable[..., Any],
     task: Any,
     shared: tuple[Any, ...],
-    cores: Callable[[], int] = _one_core,
+    cores: Cores = ONE_CORE,
 ) -> Outcome:
-    """Run a task in a thread of this process; ``cores`` says how many it may use at the time."""
+    """Run a task in a thread of this process."""
     _thread.busy, _thread.cores = True, cores
     try:
         with one_blas_thread(), openmp_that_returns():
@@ -75,14 +88,14 @@ def attempt_here(
     except Exception as error:
         return Outcome(error=error)
     finally:
-        _thread.busy, _thread.cores = False, _one_core
+        _thread.busy = False
 
 
 def attempt(
     function: Callable[..., Any],
     task: Any,
     shared: tuple[Any, ...],
-    cores: Callable[[], int] = _one_core,
+    cores: Cores = ONE_CORE,
 ) -> Outcome:
     """Run a task in another process: its warnings and errors are packed for the way back."""
     with warnings.catch_warnings(record=True) as caught:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from ordrec.parallel.tasks import Outcome, attempt_here
+from ordrec.parallel.tasks import Cores, Outcome, attempt_here
 
 __all__ = ["ThreadPool"]
 
@@ -24,8 +24,8 @@ class ThreadPool:
 
     def submit(self, task: Any) -> Future[Outcome]:
         """Start a task."""
-        own = self._function, task, self._shared, lambda: self._cores
-        return self._executor.submit(attempt_here, *own)
+        cores = Cores(lambda: self._cores, self.width // 2)
+        return self._executor.submit(attempt_here, self._function, task, self._shared, cores)
 
     def share(self, cores: int) -> None:
         """Let each of the last tasks use so many cores."""

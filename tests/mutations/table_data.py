@@ -202,8 +202,8 @@ MUTATIONS = [
     ),
     Mutation(
         "parallel/engine.py",
-        "    if within_task():\n        free = cores_of_task()\n",
-        "    if within_task() and False:\n        free = cores_of_task()\n",
+        "    if within_task():\n        most = most_cores()\n",
+        "    if within_task() and False:\n        most = most_cores()\n",
         "test_thread_policy.py::test_a_worker_has_one_core",
         "a worker takes all cores",
     ),

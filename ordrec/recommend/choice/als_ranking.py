@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ordrec.parallel import forked, one_blas_thread, worker_count
+from ordrec.parallel import forked, free_cores, one_blas_thread, worker_count
 from ordrec.persistence import take
 from ordrec.ratings import Ratings
 from ordrec.recommend.choice.factor_model import FactorModel, solve_rows
@@ -52,7 +52,7 @@ class ALSRanking(FactorModel):
                 iterations=self.iterations,
                 random_state=self.random_state,
                 # in a forked process, further ones would wait for ever
-                num_threads=1 if forked() else worker_count(None),
+                num_threads=1 if forked() else free_cores(worker_count(None)),
                 dtype=np.float64,
             )
             model.fit(sparse.csr_matrix(history), show_progress=False)
