@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ordrec.compiling import compiled
-from ordrec.ordinal.boosting.sorting import ascending
+from ordrec.compiling import compiled, inner
+from ordrec.ordinal.boosting.sorting import ascending, sorting_room
 
 __all__ = ["Perceptron", "PerceptronRCD", "Sigmoid", "SigmoidRCD"]
 
@@ -64,6 +64,7 @@ class PerceptronRCD:
     _X: np.ndarray
     _rng: np.random.Generator
     _unit: np.ndarray  # one over the standard deviation of each feature
+    _room: tuple[np.ndarray, ...]  # of `_descend`
 
     def __init__(self, n_steps: int = 200, published: bool = False):
         self.n_steps = n_steps
@@ -75,6 +76,7 @@ class PerceptronRCD:
         share = weight / weight.sum()
         deviation = np.sqrt(share @ (X - share @ X) ** 2)
         ready._X, ready._rng = X, rng
+        ready._room = (np.empty(len(X)), np.ones(len(X)), *sorting_room(len(X)))
         ready._unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
         return ready
 
@@ -85,12 +87,20 @@ class PerceptronRCD:
             directions = self._rng.uniform(-1.0, 1.0, size=shape)
             biases = np.arange(self.n_steps) % (X.shape[1] + 1) == 0
             directions[biases] = 0.0
-            steps, _ = _descend(np.zeros(len(X)), directions @ X.T + biases[:, None], g, False)
+            lines = directions @ X.T + biases[:, None]
+            steps, _ = self._descended(np.zeros(len(X)), lines, g, with_bias=False)
             return self._member(steps @ directions, float(steps[biases].sum()))
         start = -(g @ X) * self._unit**2  # towards the samples that need a higher score
         directions = self._rng.normal(size=shape) * self._unit
-        steps, bias = _descend(X @ start, directions @ X.T, g, True)
+        steps, bias = self._descended(X @ start, directions @ X.T, g, with_bias=True)
         return self._member(start + steps @ directions, bias)
+
+    def _descended(
+        self, s: np.ndarray, U: np.ndarray, g: np.ndarray, with_bias: bool
+    ) -> tuple[np.ndarray, float]:
+        """The steps along the lines U from the scores s, and the bias."""
+        steps = np.zeros(U.shape[0])
+        return steps, _descend(s, U, g, with_bias, steps, *self._room)
 
     def _member(self, weights: np.ndarray, bias: float) -> Perceptron | Sigmoid:
         return Perceptron(weights, bias)
@@ -119,51 +129,58 @@ class SigmoidRCD(PerceptronRCD):
 
 @compiled
 def _descend(
-    s: np.ndarray, U: np.ndarray, g: np.ndarray, with_bias: bool
-) -> tuple[np.ndarray, float]:
-    """Step along each direction, and the bias; s = X w at the start, U[j] = X d_j.
+    s: np.ndarray,
+    U: np.ndarray,
+    g: np.ndarray,
+    with_bias: bool,
+    steps: np.ndarray,
+    score: np.ndarray,
+    ones: np.ndarray,
+    breaks: np.ndarray,
+    bits: np.ndarray,
+    keys: np.ndarray,
+    spare: np.ndarray,
+    places: np.ndarray,
+    order: np.ndarray,
+) -> float:
+    """Write the step along each direction; return the bias.
 
-    The bias is searched at the start and after each step that helped, or not at all.
+    s = X w at the start, U[j] = X d_j; the arrays behind the steps are room. The bias is searched
+    at the start and after each step that helped, or not at all.
     """
-    n = s.size
-    breaks, score, ones, steps = np.empty(n), np.empty(n), np.empty(n), np.empty(U.shape[0])
-    keys = np.empty(n, dtype=np.uint64)
-    spare, order = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    bias, value = 0.0, 0.0
-    for i in range(n):
-        ones[i] = 1.0
+    bias, value, j, along_bias = 0.0, 0.0, 0, with_bias
+    for i in range(s.size):
+        score[i] = s[i]
         value += g[i] if s[i] >= 0.0 else -g[i]
     if with_bias:
-        bias, value = _line_search(s, ones, g, np.inf, breaks, keys, spare, order)
-    for i in range(n):
-        score[i] = s[i] + bias
-    for j in range(U.shape[0]):
-        steps[j] = 0.0
-        a, better = _line_search(score, U[j], g, value, breaks, keys, spare, order)
-        if a == 0.0:
-            continue
-        steps[j], value = a, better
-        for i in range(n):
-            score[i] += a * U[j, i]
-        if not with_bias:
-            continue
-        a, better = _line_search(score, ones, g, value, breaks, keys, spare, order)
+        value = np.inf
+    while along_bias or j < U.shape[0]:  # one call of the search: each would be compiled in
+        line = ones if along_bias else U[j]
+        a, value = _line_search(score, line, g, value, breaks, bits, keys, spare, places, order)
         if a != 0.0:
-            bias, value = bias + a, better
-            for i in range(n):
-                score[i] += a
-    return steps, bias
+            for i in range(s.size):
+                score[i] += a * line[i]
+        if along_bias:
+            bias += a
+            along_bias = False
+        else:
+            steps[j] = a
+            j += 1
+            along_bias = with_bias and a != 0.0
+    return bias
 
 
-@compiled
+@inner
 def _line_search(
     s: np.ndarray,
     u: np.ndarray,
     g: np.ndarray,
     value: float,
     breaks: np.ndarray,
+    bits: np.ndarray,
     keys: np.ndarray,
     spare: np.ndarray,
+    places: np.ndarray,
     order: np.ndarray,
 ) -> tuple[float, float]:
     """The a that minimises sum g sign(s + a u), zero unless it is below value; and the sum."""
@@ -176,7 +193,7 @@ def _line_search(
         else:
             breaks[i] = -s[i] / u[i]
             total += -g[i] if u[i] > 0.0 else g[i]  # the sign at a = -infinity
-    ascending(breaks, keys, spare, order)
+    ascending(bits, keys, spare, places, order)
     first = breaks[order[0]]
     slack = 1e-11 * size  # smaller differences are rounding: the first step is kept
     best, step = value, 0.0

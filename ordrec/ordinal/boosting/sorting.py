@@ -10,22 +10,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.compiling import compiled
+from ordrec.compiling import inner
 
-__all__ = ["ascending"]
+__all__ = ["ascending", "sorting_room"]
 
 ONE, SIGN, DIGIT = np.uint64(1), np.uint64(1 << 63), np.uint64(2047)
 LOW, MIDDLE, HIGH = np.uint64(31), np.uint64(42), np.uint64(53)
 
 
-@compiled
-def ascending(
-    values: np.ndarray, keys: np.ndarray, spare: np.ndarray, order: np.ndarray
-) -> np.ndarray:
-    """Return the order that sorts values; keys (uint64), spare, order (int64) are work space."""
-    n = values.size
-    bits = values.view(np.uint64)
+def sorting_room(n: int) -> tuple[np.ndarray, ...]:
+    """n numbers to be sorted, and what `ascending` needs: their bits, room, and the order.
+
+    Made here, because views and memory of their own take compiled functions long to compile.
+    """
+    values, (spare, order) = np.empty(n), np.empty((2, n), dtype=np.int64)
     places = np.empty((3, 2048), dtype=np.int64)
+    return values, values.view(np.uint64), np.empty(n, dtype=np.uint64), spare, places, order
+
+
+@inner
+def ascending(
+    bits: np.ndarray, keys: np.ndarray, spare: np.ndarray, places: np.ndarray, order: np.ndarray
+) -> None:
+    """Write the order that sorts the numbers with these bits, see `sorting_room`."""
+    n = bits.size
     for digit in range(3):
         for j in range(2048):
             places[digit, j] = 0
@@ -58,4 +66,3 @@ def ascending(
             order[j] = order[j - 1]
             j -= 1
         order[j] = item
-    return order

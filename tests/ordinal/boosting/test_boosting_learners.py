@@ -8,26 +8,48 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from naive import naive_boosting
+from numba import njit
 
 from ordrec.ordinal.boosting.perceptron import (
     PerceptronRCD,
     SigmoidRCD,
-    _descend,
     _line_search,
 )
-from ordrec.ordinal.boosting.sorting import ascending
+from ordrec.ordinal.boosting.sorting import ascending, sorting_room
 from ordrec.ordinal.boosting.stump import StumpSearch
 
 FINITE = st.floats(-1e12, 1e12) | st.sampled_from([0.0, 1.0, 1.0 + 1e-15, -1.0, 1e-300, np.inf])
 
 
-def room(n):
-    return np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n, np.int64)
+@njit
+def call_ascending(bits, keys, spare, places, order):
+    ascending(bits, keys, spare, places, order)
+
+
+@njit
+def call_line_search(s, u, g, value, breaks, bits, keys, spare, places, order):
+    return _line_search(s, u, g, value, breaks, bits, keys, spare, places, order)
+
+
+def order_of(values):
+    own, *room = sorting_room(values.size)
+    own[:] = values
+    call_ascending(*room)
+    return room[-1]
+
+
+def line_search(s, u, g, value):
+    return call_line_search(s, u, g, value, *sorting_room(s.size))
+
+
+def descent(X, start, directions, g):
+    learner = PerceptronRCD().prepare(X, np.ones(len(X)), np.random.default_rng(0))
+    return learner._descended(X @ start, directions @ X.T, g, with_bias=True)
 
 
 @given(arrays(np.float64, st.integers(1, 60), elements=FINITE))
 def test_ascending_is_the_order(values):
-    order = ascending(values, *room(values.size))
+    order = order_of(values)
     assert sorted(order.tolist()) == list(range(values.size))
     assert (values[order] == np.sort(values)).all()
 
@@ -35,7 +57,7 @@ def test_ascending_is_the_order(values):
 def test_ascending_separates_numbers_that_agree_in_the_leading_bits():
     rng = np.random.default_rng(0)
     values = 1.0 + 1e-14 * rng.normal(size=3000)
-    assert (values[ascending(values, *room(3000))] == np.sort(values)).all()
+    assert (values[order_of(values)] == np.sort(values)).all()
 
 
 @given(st.integers(0, 10**6), st.booleans())
@@ -45,7 +67,7 @@ def test_line_search_finds_the_best_point_of_the_line(seed, ties):
     if ties:
         s, u = np.round(s), np.round(u)
         u[0] = 1.0
-    a, value = _line_search(s, u, g, np.inf, np.empty(12), *room(12))
+    a, value = line_search(s, u, g, np.inf)
     assert value == pytest.approx(naive_boosting.best_on_line(s, u, g), abs=1e-9)
     if a != 0.0:
         assert g @ np.where(s + a * u >= 0, 1.0, -1.0) == pytest.approx(value, abs=1e-9)
@@ -53,9 +75,9 @@ def test_line_search_finds_the_best_point_of_the_line(seed, ties):
 
 def test_line_search_stays_where_nothing_is_gained():
     s, u, g = np.array([-1.0, 1.0]), np.array([1.0, 1.0]), np.array([1.0, -1.0])
-    a, value = _line_search(s, u, g, -2.0, np.empty(2), *room(2))
+    a, value = line_search(s, u, g, -2.0)
     assert (a, value) == (0.0, -2.0)
-    a, value = _line_search(s, np.zeros(2), g, -1.0, np.empty(2), *room(2))
+    a, value = line_search(s, np.zeros(2), g, -1.0)
     assert (a, value) == (0.0, -1.0)
 
 
@@ -63,10 +85,10 @@ def test_steps_of_the_descent_add_up_to_its_plane():
     rng = np.random.default_rng(1)
     X, g = rng.normal(size=(40, 3)), rng.normal(size=40)
     start, directions = rng.normal(size=3), rng.normal(size=(30, 3))
-    steps, bias = _descend(X @ start, directions @ X.T, g, True)
+    steps, bias = descent(X, start, directions, g)
     w = start + steps @ directions
     reached = g @ np.where(X @ w + bias >= 0, 1.0, -1.0)
-    only_bias, _ = _descend(X @ start, directions[:0] @ X.T, g, True)
+    only_bias, _ = descent(X, start, directions[:0], g)
     assert only_bias.size == 0
     assert reached < -0.3 * np.abs(g).sum()
 
@@ -90,7 +112,7 @@ def test_the_authors_search_by_loops():
         is_bias = turn % 4 == 0
         u = np.ones(40) if is_bias else X @ d
         value = g @ np.where(X @ w + b >= 0, 1.0, -1.0)
-        a, _ = _line_search(X @ w + b, u, g, value, np.empty(40), *room(40))
+        a, _ = line_search(X @ w + b, u, g, value)
         if is_bias:
             b += a
         else:
