@@ -14,7 +14,7 @@ import pytest
 from numba import config, njit
 from numba.core import event
 
-from ordrec.compiling import _private_folder, inner
+from ordrec.compiling import _private_folder
 
 PACKAGE = Path(__file__).parent.parent / "ordrec"
 FIT = """
@@ -86,11 +86,23 @@ def test_the_folder_is_private_and_stays_the_same(tmp_path: Path) -> None:
 # ---- files of compiled code ----------------------------------------------------------------
 
 
-def started(folder: Path) -> subprocess.Popen[str]:
-    (folder / "double.py").write_text(DOUBLE)
-    os.utime(folder / "double.py", (1e9, 1e9))  # numba compiles again where the source is newer
+FACTORS = """
+import hashlib
+from ordrec.datasets import synthetic_ratings
+from ordrec.recommend import OrdinalFactors
+
+ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=3)
+model = OrdinalFactors(rank=3, pattern=3, n_iter=8).fit(ratings)
+p = model.predict_proba(ratings.user_ids.take(ratings.users), ratings.item_ids.take(ratings.items))
+print(hashlib.sha256(p.tobytes()).hexdigest())
+"""
+
+
+def started(folder: Path, program: str = DOUBLE) -> subprocess.Popen[str]:
+    (folder / "program.py").write_text(program)
+    os.utime(folder / "program.py", (1e9, 1e9))  # numba compiles again where the source is newer
     return subprocess.Popen(
-        [sys.executable, str(folder / "double.py")],
+        [sys.executable, str(folder / "program.py")],
         env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -123,6 +135,10 @@ def test_half_a_file_of_compiled_code_is_written_anew(tmp_path: Path) -> None:
     assert answer(started(tmp_path)) == "6 True"
 
 
+def test_code_from_the_cache_gives_the_digits_of_code_just_compiled(tmp_path: Path) -> None:
+    assert answer(started(tmp_path, FACTORS)) == answer(started(tmp_path, FACTORS))
+
+
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")  # type: ignore[attr-defined]
 @pytest.mark.parametrize("collects", [True, False])
 def test_garbage_waits_until_a_function_and_what_it_calls_are_compiled(collects: bool) -> None:
@@ -135,7 +151,7 @@ def test_garbage_waits_until_a_function_and_what_it_calls_are_compiled(collects:
         def on_end(self, event: event.Event) -> None:
             pass
 
-    called = inner(lambda x: x + 1)
+    called = njit(lambda x: x + 1)
     calling = njit(lambda x: called(x) + called(1.0 * x))
     before = gc.isenabled()
     (gc.enable if collects else gc.disable)()

@@ -47,7 +47,7 @@ __all__ = [
     "fill_leaf_vectors",
     "mirror",
     "pair_moments",
-    "reordered",
+    "reorder",
     "row_moments",
     "table_rows",
 ]
@@ -60,7 +60,7 @@ CHUNK, TILE = 128, 32
 NO_SPREAD = 1e-10  # of the raw squares: what is left of them by rounding
 
 
-@compiled
+@inner
 def _add_row(p, limit, slot, item_start, raters, of_item, user_start, rated, of_user, row):  # type: ignore[no-untyped-def]
     """Add the moments of item p with the items that have a slot, numbers up to ``limit``."""
     n_sources = of_item.shape[0]
@@ -83,14 +83,13 @@ def _add_row(p, limit, slot, item_start, raters, of_item, user_start, rated, of_
 
 @compiled
 def table_rows(  # type: ignore[no-untyped-def]
-    table, first, stop, slot, item_start, raters, of_item, user_start, rated, of_user
+    table, row, first, stop, slot, item_start, raters, of_item, user_start, rated, of_user
 ):
-    """Rows ``first..stop`` of the packed triangle, summed in double precision.
+    """Rows ``first..stop`` of the packed triangle, summed in double precision in ``row``.
 
     ``slot`` gives every item its own number.
     """
     n_moments = 1 + 3 * of_item.shape[0]
-    row = np.empty((stop, n_moments))
     for p in range(first, stop):
         for q in range(p + 1):
             for m in range(n_moments):
@@ -208,16 +207,15 @@ def _locate(at, a, p, columns, first, packed, same):  # type: ignore[no-untyped-
 
 @compiled
 def add_leaves(  # type: ignore[no-untyped-def]
-    out, table, rows, columns, first, stop, packed, same, left, right, layout, weights
+    out, at, counts, table, rows, columns, first, stop, packed, same, left, right, layout, weights
 ):
     """Add the weighted single leaves of items ``rows[first:stop]`` with ``columns`` to ``out``.
 
     Both are ascending. ``table`` is the triangle if it is ``packed``, and otherwise has the moments
     of just these pairs. ``left`` and ``right`` are the leaf vectors, ``weights`` those of single
     leaves other than factors. When both sides are the same, only the lower triangle is computed.
+    ``at`` (unsigned: no index can mean "from the end") and ``counts`` are room.
     """
-    at = np.empty(len(columns), np.uintp)  # unsigned: no index can mean "from the end"
-    counts = np.empty(CHUNK, table.dtype)
     for a in range(first, stop):
         below, last = _locate(at, a, rows[a], columns, first, packed, same)
         for half in range(2):  # a loop, as calls with constants would be compiled one by one
@@ -270,7 +268,7 @@ def _add_leaves(  # type: ignore[no-untyped-def]
     c, e, scale = left
     d, g, other = right
     for low in range(begin, end, CHUNK):
-        width = min(CHUNK, end - low)
+        width = CHUNK if end - low > CHUNK else end - low
         where, total = at[low : low + width], line[low - shift : low - shift + width]
         for b in range(width):
             counts[b] = table[where[b], 0]
@@ -307,7 +305,7 @@ def _add_terms(  # type: ignore[no-untyped-def]
     weights, start, members, needed = terms
     alone, counts = np.zeros(len(layout), table.dtype), np.empty(CHUNK, table.dtype)
     for low in range(begin, end, CHUNK):
-        width = min(CHUNK, end - low)
+        width = CHUNK if end - low > CHUNK else end - low
         for leaf in needed:
             value = leaves[leaf]
             for b in range(width):
@@ -349,11 +347,9 @@ def mirror(out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def reordered(values, row_of, column_of):  # type: ignore[no-untyped-def]
-    """``values[row_of][:, column_of]``."""
-    out = np.empty((len(row_of), len(column_of)), values.dtype)
+def reorder(values, row_of, column_of, out):  # type: ignore[no-untyped-def]
+    """Write ``values[row_of][:, column_of]``."""
     for a in range(len(row_of)):
         line, source = out[a], values[row_of[a]]
         for b in range(len(column_of)):
             line[b] = source[column_of[b]]
-    return out

@@ -257,8 +257,9 @@ class ItemKernel:
 
         def sum_rows(first: int) -> None:
             stop = min(first + ROWS_AT_A_TIME, self.n_items_)
-            _pairwise.table_rows(self._table, first, stop, everywhere, *self._ratings())
             n_sums = 1 + 3 * len(self._sources)
+            row = np.empty((stop, n_sums))
+            _pairwise.table_rows(self._table, row, first, stop, everywhere, *self._ratings())
             for k, table in enumerate(self._content):
                 G = products(table[first:stop], table[:stop])
                 for p in range(first, stop):
@@ -367,9 +368,10 @@ class ItemKernel:
         left, right = self._cast(left), self._cast(right)
         weights = self._moment_weights(plan).astype(self.dtype)
         factors = A, np.ascontiguousarray(B.T), self._leaf_layout
+        room = np.empty(len(columns), np.uintp), np.empty(_pairwise.CHUNK, self.dtype)
         for first, stop, table in self._moments(rows, columns, same):
             where = rows, columns, first, stop, self.stored_, same, left, right
-            _pairwise.add_leaves(out, table, *where, self._leaf_layout, weights)
+            _pairwise.add_leaves(out, *room, table, *where, self._leaf_layout, weights)
             if plan.products[0].size:
                 _pairwise.add_terms(out, table, *where, *factors, plan.products)
         if same:
@@ -378,7 +380,9 @@ class ItemKernel:
             return out
         row_of = np.arange(len(rows)) if row_of is None else row_of
         column_of = np.arange(len(columns)) if column_of is None else column_of
-        return _pairwise.reordered(out, row_of, column_of)
+        ordered = np.empty((len(row_of), len(column_of)), out.dtype)
+        _pairwise.reorder(out, row_of, column_of, ordered)
+        return ordered
 
     def _cast(self, vectors: Any) -> Any:
         return tuple(v.astype(self.dtype, copy=False) for v in vectors)

@@ -29,6 +29,7 @@ from ordrec.compiling import compiled
 
 __all__ = [
     "ADDRESSES",
+    "add_products",
     "factorise",
     "from_python",
     "inverse_diagonal",
@@ -108,6 +109,21 @@ def factorise(A: np.ndarray, addresses: np.ndarray) -> int:
     n = A.shape[0]
     routine = addresses[0] if A.itemsize == 4 else addresses[1]
     return _call(routine, (LOWER, n, A, n, 0))  # type: ignore[call-arg]
+
+
+@compiled
+def add_products(
+    n: int,
+    left: np.ndarray,
+    right: np.ndarray,
+    one: np.ndarray,
+    out: np.ndarray,
+    addresses: np.ndarray,
+) -> None:
+    """Add ``left[:n].T @ right[:n]``, which must be symmetric; ``one`` is an array of a one."""
+    m = out.shape[0]
+    routine = addresses[16] if out.itemsize == 4 else addresses[17]
+    _call(routine, (NO, YES, m, m, n, one, left, m, right, m, one, out, m))  # type: ignore[call-arg]
 
 
 @compiled
@@ -224,6 +240,17 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
         factor, info = potrf(A.T, lower=1)
         A.T[:] = factor
         return info
+
+    def add_products(  # type: ignore[misc]
+        n: int,
+        left: np.ndarray,
+        right: np.ndarray,
+        one: np.ndarray,
+        out: np.ndarray,
+        addresses: np.ndarray,
+    ) -> None:
+        """As above, through numpy."""
+        out += left[:n].T @ right[:n]
 
     def solve_factorised(  # type: ignore[misc]
         factor: np.ndarray, B: np.ndarray, addresses: np.ndarray

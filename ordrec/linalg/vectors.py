@@ -24,7 +24,7 @@ def falling_exponential(x: np.float32) -> np.float32:
 
     ``exp(-x) = 2^-n exp(-r)`` with n whole and ``|r|`` at most ``ln(2) / 2``.
     """
-    x = min(x, FARTHEST)
+    x = x if x < FARTHEST else FARTHEST
     n = np.int32(x * PER_LN2 + HALF)
     r = x - np.float32(n) * LN2_HIGH - np.float32(n) * LN2_LOW
     rest = ONE - r * FIFTH * (ONE - r * SIXTH)

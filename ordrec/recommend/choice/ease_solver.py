@@ -175,18 +175,21 @@ def _gram_matrices(
     sizes = np.diff(history.indptr)
     owners = np.repeat(np.arange(n_items), np.diff(by_item.indptr))
     cost = np.bincount(owners, sizes[by_item.indices], minlength=n_items) + n_items
-    over_spans(
-        _sum_rows, cost, n_jobs, by_item.indptr, by_item.indices, by_item.data,
-        history.indptr, history.indices, history.data, row_factors.astype(np.float64), ZZ, ZY,
+    arrays = (
+        by_item.indptr, by_item.indices, by_item.data, history.indptr, history.indices,
+        history.data, row_factors.astype(np.float64), ZZ, ZY,
     )  # fmt: skip
+    over_spans(lambda *span: _sum_rows(*span, *arrays, *np.empty((2, n_items))), cost, n_jobs)
     return ZZ, ZY
 
 
 @compiled
-def _sum_rows(first, stop, item_start, users, user_values, start, items, values, factors, ZZ, ZY):  # type: ignore[no-untyped-def]
-    """Rows ``first..stop`` of both Gram matrices."""
+def _sum_rows(  # type: ignore[no-untyped-def]
+    first, stop, item_start, users, user_values, start, items, values, factors, ZZ, ZY,
+    square, cross,
+):  # fmt: skip
+    """Rows ``first..stop`` of both Gram matrices; the last two are room for one row."""
     n_items = ZZ.shape[0]
-    square, cross = np.empty(n_items), np.empty(n_items)
     for i in range(first, stop):
         for j in range(n_items):
             square[j], cross[j] = 0.0, 0.0

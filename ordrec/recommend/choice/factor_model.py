@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from ordrec.compiling import compiled
-from ordrec.linalg.lapack import ADDRESSES, factorise, solve_factorised
+from ordrec.linalg.lapack import ADDRESSES, add_products, factorise, solve_factorised
 from ordrec.parallel import one_blas_thread
 from ordrec.parallel.spans import over_spans
 from ordrec.persistence import take
@@ -105,10 +105,17 @@ def solve_rows(
     X = np.zeros((entries.shape[0], rank), dtype=Q.dtype)
     base = (unseen_weight * (Q.T @ Q)).astype(Q.dtype)
     cost = np.diff(start) * rank**2 + rank**3
-    over_spans(
-        _solve_span, cost, n_jobs, start, entries.indices.astype(np.int64),
-        extra.astype(Q.dtype), pull.astype(Q.dtype), Q, base, ridge.astype(Q.dtype), ADDRESSES, X,
+    arrays = (
+        start, entries.indices.astype(np.int64), extra.astype(Q.dtype), pull.astype(Q.dtype), Q,
+        base, ridge.astype(Q.dtype), ADDRESSES, X,
     )  # fmt: skip
+
+    def solve_span(first: int, stop: int) -> None:
+        rows = np.empty((2, int(np.diff(start[first : stop + 1]).max()), rank), Q.dtype)
+        room = np.empty((1, rank), Q.dtype), *rows, np.ones(1, Q.dtype)
+        _solve_span(first, stop, *arrays, np.empty_like(base), *room)
+
+    over_spans(solve_span, cost, n_jobs)
     for row in np.flatnonzero(np.isnan(X[:, :1]).any(axis=1)):  # not positive definite
         own = slice(start[row], start[row + 1])
         rows = Q[entries.indices[own]]
@@ -118,27 +125,28 @@ def solve_rows(
 
 
 @compiled
-def _solve_span(first, stop, start, index, extra, pull, Q, base, ridge, addresses, X):  # type: ignore[no-untyped-def]
+def _solve_span(  # type: ignore[no-untyped-def]
+    first, stop, start, index, extra, pull, Q, base, ridge, addresses, X,
+    A, right, rows, weighted, one,
+):  # fmt: skip
+    """Rows ``first..stop`` of (1); what stands behind X is room."""
     rank = Q.shape[1]
-    A, right = np.empty((rank, rank), Q.dtype), np.empty((1, rank), Q.dtype)
     for row in range(first, stop):
         begin, n = start[row], start[row + 1] - start[row]
         if n == 0:
             continue
-        rows, weighted = np.empty((n, rank), Q.dtype), np.empty((n, rank), Q.dtype)
         for f in range(rank):
             right[0, f] = 0.0
+            for g in range(rank):
+                A[f, g] = base[f, g]
+            A[f, f] += ridge[row]
         for j in range(n):
             q, e, w = index[begin + j], extra[begin + j], pull[begin + j]
             for f in range(rank):
                 rows[j, f] = Q[q, f]
                 weighted[j, f] = e * Q[q, f]
                 right[0, f] += w * Q[q, f]
-        np.dot(rows.T, weighted, A)  # (1)
-        for f in range(rank):
-            for g in range(rank):
-                A[f, g] += base[f, g]
-            A[f, f] += ridge[row]
+        add_products(n, rows, weighted, one, A, addresses)  # (1)
         positive = factorise(A, addresses) == 0
         if positive:
             solve_factorised(A, right, addresses)

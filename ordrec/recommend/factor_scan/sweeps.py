@@ -404,7 +404,7 @@ class ScanFit:
             found = np.zeros((PIECES, *P.shape))
 
             def solve(k: int, span: tuple[int, int] = span, found: np.ndarray = found) -> None:
-                solve_rows(  # type: ignore[call-arg]
+                solve_rows(
                     cuts[k], cuts[k + 1], *span, counts, *total.arrays, prior.pulls,
                     prior.sureness, P, *self._items.arrays, found[k],
                 )  # fmt: skip

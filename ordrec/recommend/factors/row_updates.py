@@ -17,10 +17,14 @@ P          prior precision                square
 
 Everything per rating is in single precision and in loops that the compiler makes vectors of: the
 products of packed triangles, the steps of several ratings, and the inverse, are most of the work.
-Tests hold the rows to a plain double-precision twin.
+Tests hold the rows to a plain double-precision twin. The loops get the room that they need from
+Python functions of the same names: memory of their own would take longer to compile, and so would
+``min`` and ``max``.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -103,8 +107,34 @@ def room_for_sums(n_rows: int, rank: int, n_steps: int) -> tuple[np.ndarray, ...
     return tuple(np.empty((n_rows, *shape), np.float32) for shape in shapes)
 
 
+def add_rows(*arguments: Any) -> None:
+    """Add ratings to the sums of linear systems: `_add_rows`, but for its room."""
+    n_steps, packed = arguments[-3].shape[1], arguments[-1].shape[1]
+    room = np.empty(packed, np.float32), np.empty((5, CHUNK * n_steps), np.float32)
+    _add_rows(*arguments, *room)
+
+
+def solve_rows(*arguments: Any) -> None:
+    """Solve linear systems: `_solve_rows`, but for its room."""
+    width = arguments[-1].shape[0]
+    room = np.empty((width, width), np.float32), np.empty(width, np.float32)
+    _solve_rows(*arguments, *room)
+
+
+def drift_sites(*arguments: Any) -> None:
+    """What ratings say of the drift: `_drift_sites`, but for its room."""
+    item_moments, item_variances = arguments[-4:-2]
+    steps = np.empty((5, item_variances.shape[1]), np.float32)
+    _drift_sites(*arguments, np.empty(item_moments.shape[1], np.float32), steps)
+
+
+def probabilities(*arguments: Any) -> None:
+    """Write P(rank) of pairs of rows: `_probabilities`, but for its room."""
+    _probabilities(*arguments, np.empty(arguments[-3].shape[1], np.float32))
+
+
 @fast
-def add_rows(
+def _add_rows(
     first: int,
     stop: int,
     least: int,
@@ -125,6 +155,8 @@ def add_rows(
     stepped: np.ndarray,
     crossed: np.ndarray,
     gathered: np.ndarray,
+    own: np.ndarray,
+    steps: np.ndarray,
 ) -> None:
     """Add the ratings of rows with ``least..most`` of them to the sums of linear systems, (6).
 
@@ -133,14 +165,12 @@ def add_rows(
     """
     n_steps = variances.shape[1]
     rank = mean.shape[1] - n_steps
-    own = np.empty(moments.shape[1], np.float32)
-    steps = np.empty((5, CHUNK * n_steps), np.float32)
     for row in range(first, stop):
         if not least <= start[row + 1] - start[row] <= most:
             continue
         _doubled(moments[row], rank, own)
         for begin in range(start[row], start[row + 1], CHUNK):
-            end = min(begin + CHUNK, start[row + 1])
+            end = begin + CHUNK if begin + CHUNK < start[row + 1] else start[row + 1]
             n = 0
             for a in range(begin, end):
                 other = others[a]
@@ -157,7 +187,7 @@ def add_rows(
                 known, _ = _drifted(drift, a, ONE)
                 share = shares[a] if shares.size else ONE
                 weights, pull = np.float32(0.0), np.float32(0.0)
-                for k in range(min(levels[a] + 1, n_steps)):
+                for k in range(levels[a] + 1 if levels[a] < n_steps else n_steps):
                     w = share * steps[WEIGHT, n]
                     h = share * steps[PULL, n] - w * (their_mean[other, rank + k] + known)
                     n += 1
@@ -174,7 +204,7 @@ def add_rows(
 
 
 @fast
-def solve_rows(
+def _solve_rows(
     first: int,
     stop: int,
     least: int,
@@ -191,13 +221,13 @@ def solve_rows(
     moments: np.ndarray,
     variances: np.ndarray,
     covariances: np.ndarray,
+    A: np.ndarray,
+    x_new: np.ndarray,
 ) -> None:
     """As `update_rows`, from sums over the ratings; ``counts`` are the rows' numbers of them."""
     n_steps = variances.shape[1]
     rank = mean.shape[1] - n_steps
     width = rank + n_steps
-    A = np.empty((width, width), np.float32)
-    x_new = np.empty(width, np.float32)
     for row in range(first, stop):
         if not least <= counts[row] <= most:
             continue
@@ -235,7 +265,7 @@ def solve_rows(
 
 
 @fast
-def drift_sites(
+def _drift_sites(
     first: int,
     stop: int,
     start: np.ndarray,
@@ -251,12 +281,12 @@ def drift_sites(
     item_variances: np.ndarray,
     weights: np.ndarray,
     pulls: np.ndarray,
+    own: np.ndarray,
+    steps: np.ndarray,
 ) -> None:
     """What each rating of the users ``first..stop-1`` says of the drift, (8): weight and pull."""
     n_steps = variances.shape[1]
     rank = mean.shape[1] - n_steps
-    own = np.empty(moments.shape[1], np.float32)
-    steps = np.empty((5, n_steps), np.float32)
     w, h = steps[WEIGHT], steps[PULL]
     for user in range(first, stop):
         _doubled(moments[user], rank, own)
@@ -279,7 +309,7 @@ def drift_sites(
 
 
 @fast
-def probabilities(
+def _probabilities(
     users: np.ndarray,
     items: np.ndarray,
     drift: np.ndarray,
@@ -290,11 +320,11 @@ def probabilities(
     item_moments: np.ndarray,
     item_variances: np.ndarray,
     out: np.ndarray,
+    own: np.ndarray,
 ) -> None:
     """Write P(rank) of pairs of rows, (9); pairs of one user should stand together."""
     n_steps = variances.shape[1]
     rank = mean.shape[1] - n_steps
-    own = np.empty(moments.shape[1], np.float32)
     share = UNIFORM / (n_steps + 1)
     for a in range(users.size):
         user, item = users[a], items[a]
@@ -325,7 +355,8 @@ def _score(
         f += p[x] * q[x]
     for x in range(own.size):
         square += own[x] * theirs[x]
-    return f, max(square - f * f, np.float32(0.0))
+    rest = square - f * f
+    return f, rest if rest > 0 else np.float32(0.0)
 
 
 @fast_inner
@@ -354,7 +385,7 @@ def _put_steps(
     """
     n_steps = variances.size
     rank = mean.size - n_steps
-    for k in range(min(level + 1, n_steps)):
+    for k in range(level + 1 if level < n_steps else n_steps):
         steps[MEAN, n] = f + mean[rank + k] + their_mean[rank + k]
         steps[VARIANCE, n] = spread + variances[k] + their_variances[k]
         steps[ONWARD, n] = level > k
@@ -378,7 +409,8 @@ def _weigh_steps(steps: np.ndarray, n: int, floor: float) -> None:
         bound = QUARTER - BY_48 * xi * xi
         if xi > NEAR:
             bound = HALF * (ONE - fall_xi) / ((ONE + fall_xi) * xi)
-        w = max(kappa * fall * above * above, least * bound)
+        w = kappa * fall * above * above
+        w = w if w > least * bound else least * bound
         weight[e] = w
         pull[e] = onward[e] - p + w * m
 

@@ -102,9 +102,12 @@ def build_side(
     by_entry = np.concatenate([[0], np.cumsum(counts)])
     gram = np.zeros((n_entries, n_entries, N_SUMS + len(features)), dtype=np.float32)
     cost = np.bincount(entry, sizes[owner], minlength=n_entries)
-    over_spans(
-        _sum_rows, cost, n_jobs, by_entry, owner[order], x[order], start, entry, x, activity, gram
-    )
+    sums = by_entry, owner[order], x[order], start, entry, x, activity, gram
+
+    def sum_span(first: int, stop: int) -> None:
+        _sum_rows(first, stop, *sums, np.zeros((n_entries, N_SUMS)))
+
+    over_spans(sum_span, cost, n_jobs)
     _multiply_features([rows.astype(np.float32) for rows in features], gram)
     return OwnerSide(start, entry, x, time, gram, activity, fold, loadings)
 
@@ -143,16 +146,13 @@ def add_pair(row, f, x_e, x_f, weight):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sum_rows(first, stop, by_entry, owner, x_by_entry, start, entry, x, activity, gram):  # type: ignore[no-untyped-def]
+def _sum_rows(first, stop, by_entry, owner, x_by_entry, start, entry, x, activity, gram, row):  # type: ignore[no-untyped-def]
     """Rows ``first..stop`` of the five sums (0 so far), accumulated in double precision.
 
-    Where an entry's owners have few ratings, only what these touch is written.
+    Where an entry's owners have few ratings, only what these touch is written. ``row`` is room for
+    one row, zeros.
     """
     n_entries = gram.shape[0]
-    row = np.empty((n_entries, N_SUMS))
-    for f in range(n_entries):
-        for slot in range(N_SUMS):
-            row[f, slot] = 0.0
     for e in range(first, stop):
         n_pairs = 0
         for at in range(by_entry[e], by_entry[e + 1]):

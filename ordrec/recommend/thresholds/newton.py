@@ -64,7 +64,8 @@ def interval_terms(low, high):  # type: ignore[no-untyped-def]
     slopes of intervals without width, which the Newton steps here need.
     """
     if high - low < NARROW:
-        width, middle = max(high - low, LEAST_WIDTH), 0.5 * (low + high)
+        width = high - low if high - low > LEAST_WIDTH else LEAST_WIDTH
+        middle = 0.5 * (low + high)
         logp = -0.5 * middle * middle - 0.5 * log(2.0 * pi) + log(width)
         steep = 1.0 / (width * width)
         by_low, by_high = -1.0 / width - 0.5 * middle, 1.0 / width - 0.5 * middle
@@ -84,9 +85,9 @@ def interval_terms(low, high):  # type: ignore[no-untyped-def]
         by_a = -exp(-0.5 * a * a) / (sqrt(2.0 * pi) * p) if a > -np.inf else 0.0
     by_low, by_high = (-by_b, -by_a) if mirrored else (by_a, by_b)
     # with g = phi / p: d g_high / d high = -g_high (high + g_high), and so on
-    ll = max(by_low * (by_low + low), 0.0) if low > -np.inf else 0.0
-    hh = max(by_high * (by_high + high), 0.0) if high < np.inf else 0.0
-    return logp, by_low, by_high, ll, hh, by_low * by_high
+    ll = by_low * (by_low + low) if low > -np.inf else 0.0
+    hh = by_high * (by_high + high) if high < np.inf else 0.0
+    return logp, by_low, by_high, ll if ll > 0.0 else 0.0, hh if hh > 0.0 else 0.0, by_low * by_high
 
 
 @inner
