@@ -24,8 +24,7 @@ from scipy.linalg.lapack import dpstrf
 
 __all__ = ["Woodbury", "coordinates", "expansion", "random_pivots"]
 
-BLOCK_ENTRIES = 2**20  # entries of Z that are weighted at a time
-CACHED_ENTRIES = 2**16  # entries of Z that stay in the cache between two products
+CACHED_ENTRIES = 2**16  # entries of Z that stay in the cache between two uses
 
 
 def coordinates(K: np.ndarray, tol: float = 1e-11) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +124,8 @@ class Woodbury:
         self.weight = np.broadcast_to(np.asarray(weight, dtype=np.float64), Z.shape[:1])
         root = np.sqrt(self.weight)
         C = np.eye(Z.shape[1])
-        step = max(1, BLOCK_ENTRIES // max(1, Z.shape[1]))
+        # rows that stay in the cache, but not so few that adding to C takes longer than they do
+        step = max(1, CACHED_ENTRIES // max(1, Z.shape[1]), Z.shape[1])
         for first in range(0, Z.shape[0], step):
             scaled = Z[first : first + step] * root[first : first + step, None]
             C += scaled.T @ scaled

@@ -44,9 +44,9 @@ def test_coefficients_over_the_pivots_give_the_same_function():
     np.testing.assert_allclose(K[:, pivots] @ expansion(L[pivots], w), L @ w, atol=1e-8)
 
 
-@pytest.mark.parametrize("block", [low_rank.BLOCK_ENTRIES, 16])
+@pytest.mark.parametrize("block", [low_rank.CACHED_ENTRIES, 16])
 def test_woodbury_solves_the_dense_system(monkeypatch, block):
-    monkeypatch.setattr(low_rank, "BLOCK_ENTRIES", block)
+    monkeypatch.setattr(low_rank, "CACHED_ENTRIES", block)
     rng = np.random.default_rng(2)
     Z, weight = rng.normal(size=(20, 3)), rng.uniform(0.1, 5.0, 20)
     dense = Z @ Z.T + np.diag(1.0 / weight)
