@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,8 @@ class ProcessPool:
 
     def share(self, cores: int) -> None:
         """Let each of the last tasks use so many cores."""
-        Path(self._folder.name, CORES).write_text(str(cores))
+        with suppress(OSError):  # on a full disk they stay with one
+            Path(self._folder.name, CORES).write_text(str(cores))
 
     def results_lost(self) -> bool:
         """Never: the future of a process that died raises an error."""

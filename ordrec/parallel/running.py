@@ -45,7 +45,7 @@ def run(
         memory maps where workers are processes of this machine.
     engine : Engine or str, optional
         See `Engine`; a string may be "dask:ADDRESS". By default serial for one job and
-        processes for more. Within a task everything is serial.
+        processes for more. Tasks of a task are run serially, where it is.
     n_jobs : int, optional
         Workers; -1 for all cores. For a Dask cluster that exists already, bounds the tasks in
         flight; by default there are two for each of its threads.
