@@ -7,6 +7,7 @@ import pytest
 
 from ordrec.linalg.lapack import (
     ADDRESSES,
+    add_products,
     factorise,
     inverse_diagonal,
     inverse_diagonal_factorised,
@@ -45,6 +46,17 @@ def test_solutions_and_diagonals_of_inverses(n, dtype):
     np.testing.assert_allclose(one, rows[:1] @ expected, atol=tol)
     diagonal = inverse_diagonal_factorised(factor.copy(), ADDRESSES)
     np.testing.assert_allclose(diagonal, np.diag(expected), atol=tol)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_weighted_products_of_the_first_rows_are_added(n, dtype):
+    rng = np.random.default_rng(n)
+    left, before = rng.normal(size=(9, n)).astype(dtype), positive_definite(n, dtype)
+    right = left * rng.uniform(0.1, 2.0, size=(9, 1)).astype(dtype)
+    out = before.copy()
+    add_products(6, left, right, np.ones(1, dtype), out, ADDRESSES)
+    tol = 1e-4 if dtype is np.float32 else 1e-12
+    np.testing.assert_allclose(out, before + left[:6].T @ right[:6], atol=tol)
 
 
 @pytest.mark.parametrize("n", SIZES)
