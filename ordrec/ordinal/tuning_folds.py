@@ -144,11 +144,12 @@ def errors_of(task: Task, search: Search | PipelineSearch) -> dict[str, list[flo
     if isinstance(search, PipelineSearch):
         return errors_of(task._replace(fold=0), search.searches[task.fold])
     train, test = search.folds[task.fold]
-    if getattr(search.blank, "n_landmarks", None) is None and "n_landmarks" not in task.rest[0]:
+    own = search.ranks[train]
+    if (own == own[0]).all():  # nothing to fit: whatever the setting, this is all there is to say
+        predicted = [np.full(len(test), own[0])] * len(task.rest)
+    elif getattr(search.blank, "n_landmarks", None) is None and "n_landmarks" not in task.rest[0]:
         K, held = search.grams(task.kernel, task.fold)
-        predicted = _predictions(
-            search.blank, K, search.ranks[train], search.classes, held, task.rest
-        )
+        predicted = _predictions(search.blank, K, own, search.classes, held, task.rest)
     else:
         predicted = _landmark_predictions(search, task)
     truth = search.ranks[test]

@@ -13,6 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec.errors import ArgumentError
 from ordrec.kernels import Gaussian
+from ordrec.ordinal import NPSVOR
+from ordrec.ordinal.baselines import SVRanks
 from ordrec.ordinal.logistic.model import OrdinalLogistic
 from ordrec.ordinal.svor.model import SVOREX, SVORIM
 from ordrec.ordinal.tuning import tune
@@ -123,6 +125,18 @@ def test_any_kernel_estimator_will_do(data):
     search, _, means = _plain(model, grid, X, y, cv=3)
     assert found.best_params == search.best_params_
     assert found.table["score"].to_numpy() == pytest.approx(means)
+
+
+@pytest.mark.parametrize(
+    "model", [SVORIM(), SVRanks(), NPSVOR(), make_pipeline(StandardScaler(), SVRanks())]
+)
+def test_a_fold_whose_training_part_has_one_class_predicts_it(model):
+    X = np.random.default_rng(1).normal(size=(20, 2))
+    y = np.ones(20, dtype=int)
+    y[7] = 3  # held out by one of the folds
+    cost = {"SVORIM": "C", "SVRanks": "C", "NPSVOR": "C1", "Pipeline": "svranks__C"}
+    found = tune(model, X, y, {cost[type(model).__name__]: [0.1, 1.0]}, cv=KFold(5), metric="mze")
+    assert found.table["fold 1"].tolist() == [0.25, 0.25]
 
 
 def test_threads_change_nothing(data):
