@@ -26,7 +26,7 @@ from ordrec.report.html import FigureSection
 NAME = "npsvor-epsilon"
 TITLE = "Errors of NPSVOR against the width of its insensitive band"
 SOURCE = "Wang, Shi, Niu and Tian 2017, section V-A and figure 3"
-TIME = "about half an hour"
+TIME = "about an hour of one processor"
 
 SETS = {"calhousing": 5000, "census2": 6000}
 GRID = {"C1": 10.0 ** np.arange(-3, 4), "gamma": 10.0 ** np.arange(-3, 4)}

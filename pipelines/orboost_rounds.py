@@ -22,7 +22,7 @@ from ordrec.report.html import FigureSection
 NAME = "orboost-rounds"
 TITLE = "Errors of boosted ensembles against the number of rounds"
 SOURCE = "Lin and Li 2006, section 5.2 and figure 3"
-TIME = "about three hours of one processor"
+TIME = "about half an hour of one processor"
 
 ROUNDS, QUICK_ROUNDS = 2000, 60
 POINTS, EVERY = 61, 10  # of the curves; every tenth, from 1 to the last round, is kept

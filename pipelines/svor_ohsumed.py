@@ -31,7 +31,7 @@ from ordrec.report.html import FigureSection
 NAME = "svor-ohsumed"
 TITLE = "Relevance of documents to a query from few judged ones"
 SOURCE = "Chu and Keerthi 2007, section 4.4 and figure 5"
-TIME = "about an hour with documents, some hours with LETOR's features"
+TIME = "about an hour with documents, ten minutes with LETOR's features"
 
 SIZES = [20, 30, 40, 50, 60]
 GRID = {"C": 10.0 ** np.arange(-3, 4)}
