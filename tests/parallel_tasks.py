@@ -79,6 +79,19 @@ def place(task: int) -> tuple[int, int]:
     return os.getpid(), threading.get_ident()
 
 
+def last_shares(task: tuple[int, int | None]) -> tuple[int, int, list[int]]:
+    """Wait for a share of the cores; what there is then, what n_jobs means, what threads have."""
+    from ordrec.parallel import free_cores, loop_threads, worker_count
+
+    expected, n_jobs = task
+    ends = time.monotonic() + 60.0
+    while free_cores(8) < expected and time.monotonic() < ends:
+        time.sleep(0.01)
+    with loop_threads(expected) as threads:
+        alone = list(threads.map(free_cores, [8, 8]))
+    return free_cores(8), worker_count(n_jobs), alone
+
+
 def blas_threads(task: int) -> int:
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_info

@@ -6,10 +6,10 @@ import inspect
 import subprocess
 import sys
 import threading
-import time
 from typing import Any
 
 import numpy as np
+import parallel_tasks
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -114,21 +114,14 @@ def thread_of(_: int) -> int:
 
 @pytest.mark.parametrize("engine", ["threads", "processes"])
 def test_the_last_tasks_have_the_cores_of_idle_workers(engine: str) -> None:
-    shares = run_all(last_shares, [(1, None)] * 3 + [(3, None)], engine=engine, n_jobs=3)
+    shares = run_all(
+        parallel_tasks.last_shares, [(1, None)] * 3 + [(3, None)], engine=engine, n_jobs=3
+    )
     assert shares[3] == (3, 3, [1, 1])
-    assert run_all(last_shares, [(3, 2)], engine=engine, n_jobs=3) == [(3, 2, [1, 1])]
+    assert run_all(parallel_tasks.last_shares, [(3, 2)], engine=engine, n_jobs=3) == [
+        (3, 2, [1, 1])
+    ]
     assert worker_count(None) == 3
-
-
-def last_shares(task: tuple[int, int | None]) -> tuple[int, int, list[int]]:
-    """Wait for a share of the cores; what there is then, what n_jobs means, what threads have."""
-    expected, n_jobs = task
-    ends = time.monotonic() + 60.0
-    while free_cores(8) < expected and time.monotonic() < ends:
-        time.sleep(0.01)
-    with loop_threads(expected) as threads:
-        alone = list(threads.map(free_cores, [8, 8]))
-    return free_cores(8), worker_count(n_jobs), alone
 
 
 def test_one_thread_is_the_one_that_asks() -> None:
