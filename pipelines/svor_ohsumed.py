@@ -70,7 +70,9 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
         )
         for metric in ("mze", "mae")
     ]
-    return Reproduction(result, findings, sections=sections, usual=False)
+    # many rows of many queries: what the table needs of them
+    cells = result.frame[["data", "model", "fold", "n_train", "metric", "value"]]
+    return Reproduction(result, findings, sections=sections, usual=False, cells=cells)
 
 
 def from_documents(data: Path | None) -> OrdinalTable:
