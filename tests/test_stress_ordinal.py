@@ -98,7 +98,7 @@ KERNELS = {
     "SVRanks": SVRanks, "PRank": PRank, "GPRanks": GPRanks, "GPOR": GPOR,
 }  # fmt: skip
 BOUNDED = {"max_iter": 20_000}  # LIBSVM would take the ten million steps it is allowed
-LIBSVM = dict.fromkeys(("SVC1V1", "SVC1VA", "CSSVC", "SVMOP", "REDSVM", "SVRanks"), BOUNDED)
+LIBSVM = dict.fromkeys(("SVC1V1", "SVC1VA", "CSSVC", "SVMOP", "SVRanks"), BOUNDED)
 ESTIMATORS = {
     **{f"{name} {kernel}": (cls, {"kernel": kernel} | LIBSVM.get(name, {}))
        for name, cls in KERNELS.items() for kernel in ("rbf", "linear")},

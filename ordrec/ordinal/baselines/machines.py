@@ -39,7 +39,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         Stopping tolerance of LIBSVM.
     max_iter : int
         Maximum number of LIBSVM's steps: without a limit it would never stop on features of
-        size 1e12. (The machines of OPBE are SVORIM, which has its own limit.)
+        size 1e12. (OPBE and REDSVM are solved by interior points, at most 200 of them.)
     class_weight : None, "balanced" or dict, optional
         Weights of the classes, as in `SVORIM`.
     classes : sequence, optional

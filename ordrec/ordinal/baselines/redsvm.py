@@ -1,13 +1,4 @@
-"""Reduction of ordinal regression to one binary SVM (Li and Lin 2007).
-
-Sample i becomes r - 1 extended samples (x_i, j) with label +1 if y_i > j, else -1, under the
-kernel K(x, x') + [j = j']. With w, offsets v_j and an unpenalised bias c the machine solves
-
-    min 1/2 |w|^2 + 1/2 sum_j v_j^2 + C sum_ij [1 - s_ij (f(x_i) + v_j + c)]_+
-
-which is SVORIM with thresholds b_j = -(v_j + c), plus half the sum of the squared deviations of
-the thresholds from their mean (the best c makes the v_j sum to zero).
-"""
+"""Reduction of ordinal regression to one binary SVM (Li and Lin 2007); see `svor.reduced`."""
 
 from __future__ import annotations
 
@@ -17,15 +8,19 @@ import numpy as np
 
 from ordrec.ordinal.base import ThresholdModel
 from ordrec.ordinal.baselines.machines import KernelBaseline
+from ordrec.ordinal.svor.reduced import solve_reduced
 
 __all__ = ["REDSVM"]
+
+MAX_FACTORS = 200  # interior points need about twenty
 
 
 class REDSVM(KernelBaseline, ThresholdModel):
     """One binary support vector machine on extended samples.
 
-    The machine has (r - 1) n samples, and its Gram matrix that many rows: a baseline for up to
-    a few thousand extended samples.
+    Each sample stands for r - 1 extended ones, but neither memory nor the cost of a step grow
+    with r: the machine is SVORIM plus half the squared deviations of its thresholds from their
+    mean, and is solved as such, by interior points.
     See `ordrec.ordinal.baselines.machines.KernelBaseline` for the parameters.
 
     Attributes
@@ -45,19 +40,18 @@ class REDSVM(KernelBaseline, ThresholdModel):
     stored: ClassVar = {"dual_coef_": "n", "thresholds_": "t", "n_iter_": ""}
 
     def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
-        n, cuts = ranks.size, self.n_ranks_ - 1
-        above = (ranks > np.arange(cuts)[:, None]).ravel()  # cut by cut, all samples
-        extended = np.tile(K, (cuts, cuts))
-        for j in range(cuts):
-            part = slice(j * n, (j + 1) * n)
-            extended[part, part] += 1.0
-        machine = self._machine().fit(extended, above, sample_weight=np.tile(weight, cuts))
-        signed = np.zeros((cuts, n))
-        signed.ravel()[machine.support_] = machine.dual_coef_[0]
-        self.dual_coef_ = signed.sum(axis=0)
-        thresholds = -(signed.sum(axis=1) + machine.intercept_[0])
-        self.thresholds_ = np.maximum.accumulate(thresholds)  # ordered only at the exact optimum
-        return int(np.max(machine.n_iter_))
+        solution = solve_reduced(
+            K,
+            ranks,
+            self.n_ranks_,
+            C=self.C * weight,
+            tol=self.tol,
+            max_iter=min(self.max_iter, MAX_FACTORS),
+        )
+        self._warn_unless_converged(solution, self.tol)
+        self.dual_coef_ = solution.coef
+        self.thresholds_ = np.maximum.accumulate(solution.thresholds)  # as at the exact optimum
+        return solution.n_iter
 
     def predict_latent(self, X: Any) -> np.ndarray:
         """Return the score f(x), on the scale of ``thresholds_``."""

@@ -26,6 +26,11 @@ Equations here
 centring, and Gondzio's centrality correctors (I7) make up for it. They use the one factor of M
 again and again, at O(n^2) each beside its O(n^3 / 3).
 
+Springs between the thresholds make it the machine of Li and Lin (`reduced`); with stiffness s
+
+    primal + s/2 sum_j (b_j - mean b)^2,  balance_j + s (b_j - mean b) = 0,
+    dual - 1/(2 s) sum_j (balance_j - mean balance)^2                               (I10)
+
 The matrix K and the factor may be float32. Everything else is float64, f = K beta
 included: sums over thousands of samples in single precision stall the gap near 1e-4. The
 error of a single-precision solve goes into ``residual`` and the next step removes it.
@@ -74,7 +79,7 @@ class _Survey(NamedTuple):
     primal: float
     gap: float  # the largest of duality gap, balance and disorder of b, all relative
     residual: np.ndarray  # (I1)
-    balance: np.ndarray  # (I2)
+    balance: np.ndarray  # (I2), (I10)
     products: Targets  # alpha z, (cap - alpha) w and mu v, (I4)
     total: float  # of the products
 
@@ -88,6 +93,7 @@ def interior_point(
     n_correctors: int,
     ridge: float,
     start: Point,
+    stiffness: float = 0.0,
 ) -> Interior:
     """Minimise to a relative duality gap of gap_tol, in at most max_iter factorisations."""
     T = start.b.size
@@ -95,11 +101,12 @@ def interior_point(
     nearest_one, early = here.copy(), np.zeros_like(here)
     moved, tried = np.zeros_like(here), np.zeros_like(here)
     point, step, trial = (Point.within(buffer, T) for buffer in (here, moved, tried))
-    system = NewtonSystem(K, pairs, T, ordered, ridge)
+    system = NewtonSystem(K, pairs, T, ordered=ordered, stiffness=stiffness, ridge=ridge)
     n_products = 2 * pairs.cap.size + (T - 1 if ordered else 0)
     smallest, nearest, since = np.inf, np.inf, 0
     for iteration in range(max_iter + 1):
-        primal, gap, residual, balance, products, total = _survey(K, pairs, point, ordered)
+        survey = _survey(K, pairs, point, ordered, stiffness)
+        primal, gap, residual, balance, products, total = survey
         if gap <= gap_tol:
             return _ended(here, early, T, iteration, True)
         if gap <= EARLY_GAP < smallest:
@@ -162,7 +169,7 @@ def cold_start(pairs: Pairs, n: int, n_thresholds: int) -> Point:
     return Point(START * pairs.cap, np.full(size, slack), np.full(size, slack), b, mu, v)
 
 
-def _survey(K: Gram, pairs: Pairs, point: Point, ordered: bool) -> _Survey:
+def _survey(K: Gram, pairs: Pairs, point: Point, ordered: bool, stiffness: float = 0.0) -> _Survey:
     """The objectives and how far the point is from a solution."""
     alpha, z, w, b, mu, v = point
     beta, balance = np.zeros(K.values.shape[0]), np.zeros(b.size)
@@ -171,8 +178,13 @@ def _survey(K: Gram, pairs: Pairs, point: Point, ordered: bool) -> _Survey:
     residual, products = np.empty_like(z), Targets(np.empty_like(z), np.empty_like(z), mu * v)
     loss, gain, m = _look(*pairs, alpha, z, w, f, b, residual, *products[:2])
     half_norm = 0.5 * float(beta @ f)
-    primal = half_norm + loss
-    gap = (primal - (gain - half_norm)) / abs(primal)  # (I9)
+    primal, dual = half_norm + loss, gain - half_norm
+    if stiffness > 0.0:  # (I10)
+        spread = b - b.mean()
+        primal += 0.5 * stiffness * float(spread @ spread)
+        dual -= 0.5 / stiffness * float(balance @ (balance - balance.mean()))
+        balance += stiffness * spread
+    gap = (primal - dual) / abs(primal)  # (I9)
     if ordered:
         balance -= mu
         balance[:-1] += mu[1:]

@@ -29,6 +29,8 @@ The ordering constraints of EXC touch nothing but H and its right-hand side:
 
     apart_j = b_j - b_{j-1} - v_j,  dv_j = db_j - db_{j-1} + apart_j                (N12)
     dmu_j = (t^v_j - mu_j dv_j) / v_j                                               (N13)
+
+and so do the springs of (I10), which add their stiffness times (I - 1 1'/T) to H.
 """
 
 from __future__ import annotations
@@ -77,9 +79,19 @@ class Targets(NamedTuple):
 class NewtonSystem:
     """What one factorisation provides to all right-hand sides of an iteration."""
 
-    def __init__(self, K: Gram, pairs: Pairs, n_thresholds: int, ordered: bool, ridge: float):
+    def __init__(
+        self,
+        K: Gram,
+        pairs: Pairs,
+        n_thresholds: int,
+        *,
+        ordered: bool,
+        stiffness: float,
+        ridge: float,
+    ):
         self.pairs = pairs
         self.ordered = ordered
+        self.stiffness = stiffness
         self.M = ShiftedGram(K, ridge)
         self.weights = np.empty((3, pairs.cap.size))  # g of (N1), 1 / alpha and 1 / room
         self.h = np.empty(pairs.cap.size)  # (N3), of the last right-hand side
@@ -129,7 +141,7 @@ class NewtonSystem:
         solved = self.M.solve(np.concatenate([self.S, right[None]]))
         self.X = solved[:T]
         ties = point.mu / point.v if self.ordered else np.zeros(T)
-        self.H = factorise_thresholds(self.q, self.S, self.X, ties, 0.0)
+        self.H = factorise_thresholds(self.q, self.S, self.X, ties, stiffness=self.stiffness)
         return solved[T], self.X
 
 

@@ -150,7 +150,7 @@ def _newton_step(
         if not factorise(shift):
             return None
         X = M.solve(np.concatenate([S, rhs[None]]))  # (S6)
-        H = factorise_thresholds(q, S, X[:T], ties, LIFT)
+        H = factorise_thresholds(q, S, X[:T], ties, lift=LIFT)
         solve_small(H, S @ (place.gap - X[T]) - place.balance, db)  # (S8)
         if not np.isfinite(db).all():
             return None

@@ -22,7 +22,7 @@ from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
 from ordrec.parallel import one_blas_thread
 
-__all__ = ["GAP_PER_TOL", "Warm", "solve_pairs"]
+__all__ = ["GAP_PER_TOL", "INTERIOR_PER_GAP", "SINGLE_TOL", "Warm", "ridge_for", "solve_pairs"]
 
 GAP_PER_TOL = 0.1  # relative duality gap asked for, per unit of tol
 INTERIOR_PER_GAP = 0.03  # the interior point goes this much further than the gap asked for
@@ -180,7 +180,7 @@ def _interior(
     quiet = np.errstate(divide="ignore", over="ignore", invalid="ignore")
     with quiet, one_blas_thread():  # large factorisations have threads of their own
         for coarse in precisions:
-            ridge = _ridge(coarse)
+            ridge = ridge_for(coarse)
             end = interior_point(coarse, pairs, ordered, gap, steps, correctors, ridge, start)
             outcome = _polish(K, coarse, pairs, end, ordered, tol, steps, ridge)
             if _good(outcome, tol, pairs.cap.sum()):
@@ -188,7 +188,7 @@ def _interior(
     return outcome, end.early
 
 
-def _ridge(K: Gram) -> float:
+def ridge_for(K: Gram) -> float:
     """A shift that gives a singular kernel a Cholesky factor; only the steps depend on it."""
     if K.factored:
         return 0.0

@@ -17,15 +17,24 @@ LEAST_PIVOT = 1e-14  # of the largest diagonal entry of H: smaller pivots are ra
 
 
 def factorise_thresholds(
-    q: np.ndarray, S: np.ndarray, X: np.ndarray, ties: np.ndarray, lift: float
+    q: np.ndarray,
+    S: np.ndarray,
+    X: np.ndarray,
+    ties: np.ndarray,
+    *,
+    lift: float = 0.0,
+    stiffness: float = 0.0,
 ) -> np.ndarray:
     """The Cholesky factor of H, (N10) with (N13), as a lower triangle.
 
     ``S`` holds the shares, ``X`` M^-1 of them, both (T, n), and ``ties`` the weight of each
     b_j - b_{j-1}, zero for the first. With g = q share a sample adds q diag(share) + share
-    (X - q share)'. ``lift`` of the largest diagonal entry, at least of 1, is added to the diagonal.
+    (X - q share)'. ``lift`` of the largest diagonal entry, at least of 1, is added to the diagonal;
+    ``stiffness`` is that of (I10).
     """
     H = S @ (X - q * S).T
+    if stiffness > 0.0:
+        H += stiffness * (np.eye(ties.size) - 1.0 / ties.size)
     _complete(H, S @ q, ties, lift)
     return H
 

@@ -8,6 +8,7 @@ import pytest
 from contracts.ordinal_contract import ordered_sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.svm import SVC, SVR
@@ -72,6 +73,27 @@ def test_redsvm_is_not_svorim():
     thresholds = REDSVM(C=20, kernel="precomputed", tol=1e-8).fit(K, ranks).thresholds_
     _, _, free = implicit_with_penalty(K, ranks, 4, 20.0, 0.0)
     assert np.ptp(thresholds) < np.ptp(free) - 0.01
+
+
+def test_redsvm_is_one_machine_on_extended_samples():
+    points, ranks = ordered_sample(30, 4)
+    weight = np.random.default_rng(0).uniform(0.2, 2.0, ranks.size)
+    K = Gaussian(0.5)(points)
+    extended = np.kron(np.ones((3, 3)), K) + np.kron(np.eye(3), np.ones(K.shape))
+    above = (ranks > np.arange(3)[:, None]).ravel()
+    machine = SVC(C=5, kernel="precomputed", tol=1e-8)
+    machine.fit(extended, above, sample_weight=np.tile(weight, 3))
+    signed = np.zeros((3, ranks.size))
+    signed.ravel()[machine.support_] = machine.dual_coef_[0]
+    mine = REDSVM(C=5, kernel="precomputed", tol=1e-8).fit(K, ranks, weight)
+    np.testing.assert_allclose(K @ mine.dual_coef_, K @ signed.sum(axis=0), atol=1e-4)
+    thresholds = -(signed.sum(axis=1) + machine.intercept_)
+    np.testing.assert_allclose(mine.thresholds_, thresholds, atol=1e-4)
+
+
+def test_redsvm_says_when_it_stopped_early():
+    with pytest.warns(ConvergenceWarning, match="REDSVM stopped after 1 iterations"):
+        REDSVM(max_iter=1).fit(train_X, train_y)
 
 
 def test_one_against_one_is_scikit_learns():
