@@ -20,6 +20,8 @@ __all__ = ["TableProblem"]
 
 Parts = tuple[np.ndarray, np.ndarray]
 
+MOST_LISTED = 6  # sizes in the name of a split
+
 _RANK_METRICS: dict[str, Callable[..., float]] = {
     "mze": rating_errors.mze,
     "mae": rating_errors.mae,
@@ -81,7 +83,10 @@ class TableProblem(Problem):
                     train = rng.permutation(table.y.size)[:size]
                 parts.append((np.sort(train), np.setdiff1d(np.arange(table.y.size), train)))
                 names.append(f"{size}/{trial + 1}")
-        return cls(table, parts, names, f"drawn:{','.join(map(str, sizes))}")
+        listed = ",".join(map(str, sizes))
+        if len(sizes) > MOST_LISTED:
+            listed = f"{min(sizes)}..{max(sizes)}"
+        return cls(table, parts, names, f"drawn:{listed}")
 
     @property
     def name(self) -> str:  # type: ignore[override]

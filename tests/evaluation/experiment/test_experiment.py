@@ -390,6 +390,8 @@ def test_drawn_parts_have_the_sizes_asked_for() -> None:
     table = striped_table()
     problem = TableProblem.drawn(table, [5, 20], trials=3)
     assert problem.folds == ["5/1", "5/2", "5/3", "20/1", "20/2", "20/3"]
+    assert problem.split == "drawn:5,20"
+    assert TableProblem.drawn(table, range(5, 15), trials=1).split == "drawn:5..14"
     assert problem.parts is not None
     for name, (train, test) in zip(problem.folds, problem.parts, strict=True):
         assert train.size == int(name.split("/")[0])
