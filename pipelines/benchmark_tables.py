@@ -235,7 +235,14 @@ TABLES: dict[str, Table] = {
         ("metric", "data"), ("model",), shown={"metric": ERRORS}, published="npsvor-tables"
     ),
     "npsvor-times": grid(("n_train", "data"), ("model",), digits=2),
-    "npsvor-tolerances": grid(("model",), ("data", "metric"), shown={"metric": ERRORS}),
+    "npsvor-tolerances": grid(
+        ("tolerances",),
+        ("data", "metric"),
+        prepare=lambda frame: frame[frame["absolute"] == frame["relative"]].assign(
+            tolerances=lambda f: f["absolute"].map("{:g}".format)
+        ),
+        shown={"metric": ERRORS},
+    ),
     "orboost-artificial": grid(("model",), ("metric",), counts=("rounds",)),
     "orboost-rounds": grid(("metric", "part", "model"), ("round",), shown={"metric": ERRORS}),
     "orboost-tables": grid(

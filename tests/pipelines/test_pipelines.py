@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import tomllib
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from ordrec.datasets import synthetic_ratings
+from ordrec.datasets import OrdinalTable, synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import ExperimentResult
 from ordrec.experiments.kept import cells_of
 from ordrec.experiments.published import in_words
 from ordrec.experiments.runner import list_pipelines, published_csv, reproduce
+from ordrec.ordinal import NPSVOR
 from ordrec.ratings import Ratings
 
 PIPELINES = list_pipelines()
@@ -122,6 +125,30 @@ def test_planes_of_clusters_lie_where_their_rank_is_nearest() -> None:
     model = module.NPSVOR(**module.LINEAR).fit(X, y)
     values = X @ module.planes(model, X)[:, :2].T + module.planes(model, X)[:, 2]
     np.testing.assert_allclose(np.abs(values), model.predict_distances(X), atol=1e-9)
+
+
+def test_one_run_has_the_errors_at_all_tolerances() -> None:
+    module = PIPELINES["npsvor-tolerances"].load()
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2)) * [1.0, 20.0]
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=120), [-0.7, 0.1, 0.9])
+    table = OrdinalTable(X, y, ["a", "b"], 4)
+    parts = [(np.arange(60), np.arange(60, 120))]
+    frame = module.errors_on_the_way(
+        0, table, parts, {"C1": 3.0, "gamma": 0.4}, [1e-9, 1e-2, 1.0], 40
+    )
+    assert len(frame) == 9 * 2
+    chosen = frame[frame["metric"] == "mae"].set_index(["absolute", "relative"])
+    for tol in (1e-9, 1e-2, 1.0):
+        model = NPSVOR(3.0, gamma=0.4, scale="standard", solver="algorithm-2", tol=tol, max_iter=40)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X[:60], y[:60])
+        row = chosen.loc[(tol, tol)]
+        assert row["value"] == np.abs(model.predict(X[60:]) - y[60:]).mean()
+        assert row["steps"] == model.n_iter_
+        assert row["reached"] == model.converged_ == (tol > 1e-9)
+    assert chosen["steps"].loc[(1e-9, 1.0)] <= chosen["steps"].loc[(1e-9, 1e-2)]
 
 
 def test_times_of_npsvor_beside_binary_decompositions() -> None:

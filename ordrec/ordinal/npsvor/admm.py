@@ -14,7 +14,7 @@ which is that of u at the paper's eta = 1.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ordrec.ordinal.npsvor.bias import bias, free_multipliers
 from ordrec.ordinal.npsvor.problem import Planes, dual_objective, primal_objective, prox
 from ordrec.ordinal.solution import Solution
 
-__all__ = ["ADMM", "Gram", "balanced", "natural_penalty", "solve"]
+__all__ = ["ADMM", "Gram", "Residuals", "balanced", "natural_penalty", "solve"]
 
 RELAXATION = 1.6
 SMALLEST_SHIFT = 1e-13  # of K, as a share of n times its mean diagonal: rounding is not far below
@@ -87,6 +87,15 @@ def solve(
     )
 
 
+class Residuals(NamedTuple):
+    """What (19) and (20) compare, one entry per rank."""
+
+    primal: np.ndarray  # |rho - z|
+    dual: np.ndarray  # eta |z - z before|
+    size: np.ndarray  # the larger of |rho| and |z|
+    pull: np.ndarray  # eta |u|
+
+
 class ADMM:
     """The iteration (13); ``z`` and ``u`` are its state, one column per rank."""
 
@@ -112,6 +121,15 @@ class ADMM:
 
     def step(self, tol: float) -> np.ndarray:
         """One iteration of all ranks; the residuals of each over the bounds (19), (20)."""
+        primal, dual, size, pull = self.advance()
+        floor = np.sqrt(self.z.shape[0]) * tol
+        return np.maximum(
+            primal / (self.unit * floor + tol * size),  # (19)
+            dual / (floor + tol * pull),  # (20)
+        )
+
+    def advance(self) -> Residuals:
+        """One iteration of all ranks."""
         solved = self._solve(self.eta * (self.z - self.u))
         v = solved.sum(axis=0) / self._ones.sum()  # (15a)
         rho = solved - v * self._ones  # (15b)
@@ -121,11 +139,11 @@ class ADMM:
         primal, dual = rho - z, self.eta * (z - self.z)
         self.z = z
         self.n_iter += 1
-        size = np.maximum(_norms(rho), _norms(z))
-        floor = np.sqrt(z.shape[0]) * tol
-        return np.maximum(
-            _norms(primal) / (self.unit * floor + tol * size),  # (19)
-            _norms(dual) / (floor + tol * _norms(self.eta * self.u)),  # (20)
+        return Residuals(
+            primal=_norms(primal),
+            dual=_norms(dual),
+            size=np.maximum(_norms(rho), _norms(z)),
+            pull=_norms(self.eta * self.u),
         )
 
     def restrict(self, chosen: np.ndarray) -> None:
