@@ -30,7 +30,7 @@ from ordrec.report.html import FigureSection, TableSection
 NAME = "svor-scaling"
 TITLE = "Training time of SVOREX, SVORIM and SVR against the number of rows"
 SOURCE = "Chu and Keerthi 2007, section 4.2 and figure 4"
-TIME = "about half an hour, more where skordinal is timed too"
+TIME = "about four minutes of one processor, more where skordinal is timed too"
 
 SIZES = np.geomspace(100, 5000, 28).round(-1).astype(int).tolist()
 QUICK_SIZES = [100, 200, 400, 800]
