@@ -24,7 +24,7 @@ from ordrec.linalg.lapack import (
 __all__ = ["DenseGram", "FreeBlock", "NotPositiveDefiniteError", "ridge_for"]
 
 STRIPE = 1024  # rows of K that a thread multiplies at a time
-CHUNK = 64  # products of this many terms are summed in single precision, chunks in double
+WIDENED = 64  # rows of K that are made double at a time
 
 
 class NotPositiveDefiniteError(Exception):
@@ -46,18 +46,13 @@ class DenseGram:
         """K @ B, summed in double precision."""
         if self.K.dtype == np.float64:
             return self.quick_times(B, each)
-        single = B.astype(np.float32)
 
-        def part_of_sum(rows: slice) -> np.ndarray:
-            total = np.zeros(B.shape)
-            for first in range(rows.start, rows.stop, CHUNK):
-                part = slice(first, min(first + CHUNK, rows.stop))
-                total += self.K[part].T @ single[part]  # K is symmetric: rows are contiguous
-            return total
+        def rows_of_product(rows: slice) -> np.ndarray:
+            firsts = range(rows.start, rows.stop, WIDENED)
+            parts = [self.K[first : min(first + WIDENED, rows.stop)] for first in firsts]
+            return np.concatenate([part.astype(np.float64) @ B for part in parts])
 
-        # what the rounding of B left out; an ordinary product suffices for so little
-        rest = self.quick_times(B - single, each)
-        return rest + sum(each(part_of_sum, self._stripes()))
+        return np.concatenate(list(each(rows_of_product, self._stripes())))
 
     def quick_times(self, B: np.ndarray, each: Callable[..., Any] = map) -> np.ndarray:
         """K @ B in the precision of K: good for small corrections."""
