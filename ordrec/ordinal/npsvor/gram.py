@@ -24,6 +24,8 @@ from ordrec.linalg.lapack import (
 __all__ = ["DenseGram", "FreeBlock", "NotPositiveDefiniteError", "ridge_for"]
 
 STRIPE = 1024  # rows of K that a thread multiplies at a time
+CHANGED = 0.05  # of a score, by the ridge
+LARGEST_RIDGE = 1e-2  # of the mean diagonal
 WIDENED = 64  # rows of K that are made double at a time
 
 
@@ -32,11 +34,19 @@ class NotPositiveDefiniteError(Exception):
 
 
 class DenseGram:
-    """An n x n symmetric kernel matrix."""
+    """An n x n symmetric kernel matrix.
 
-    def __init__(self, K: np.ndarray):
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    largest : float, optional
+        The largest that a multiplier can be; the more of a ridge do the free blocks have.
+    """
+
+    def __init__(self, K: np.ndarray, largest: float = np.inf):
         self.K = np.ascontiguousarray(K)
         self.n = K.shape[0]
+        self.ridge = ridge_for(self.K, largest)
 
     def mean_diagonal(self) -> float:
         """Average of K_ii."""
@@ -75,7 +85,7 @@ class DenseGram:
 
     def free_block(self, rows: np.ndarray) -> FreeBlock:
         """The factored block of K over ``rows``."""
-        return FreeBlock(self.K, rows)
+        return FreeBlock(self.K, rows, self.ridge)
 
 
 class FreeBlock:
@@ -92,9 +102,8 @@ class FreeBlock:
     which costs a triangular solve for every new border column instead of a factorisation.
     """
 
-    def __init__(self, K: np.ndarray, rows: np.ndarray):
-        self.K, self.rows = K, rows
-        self.ridge = ridge_for(K)
+    def __init__(self, K: np.ndarray, rows: np.ndarray, ridge: float):
+        self.K, self.rows, self.ridge = K, rows, ridge
         self._position = np.full(K.shape[0], -1)
         self._position[rows] = np.arange(rows.size)
         self._factor = cholesky(upper_block(K, rows), self.ridge)
@@ -167,10 +176,16 @@ def _solve_or_least_squares(A: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.linalg.lstsq(A, b, rcond=None)[0]
 
 
-def ridge_for(K: np.ndarray) -> float:
-    """The least shift that keeps the Cholesky factor of a singular kernel stable."""
+def ridge_for(K: np.ndarray, largest: float = np.inf) -> float:
+    """The shift of the free blocks, which only precondition the system of the multipliers.
+
+    At least what keeps the Cholesky factor of a singular kernel stable. Beyond that, a shift makes
+    block pivoting converge: without one, multipliers whose rows are nearly dependent leap from
+    bound to bound. ``largest`` times the shift is what it may change of a score, whose margin is 1.
+    """
     scale = float(np.diagonal(K).mean(dtype=np.float64))
-    return scale * (1e-3 if K.dtype == np.float32 else 1e-8)
+    stable = scale * (1e-3 if K.dtype == np.float32 else 1e-8)
+    return max(stable, min(CHANGED / largest, LARGEST_RIDGE * scale))
 
 
 @compiled

@@ -201,8 +201,9 @@ class NPSVOR(KernelMixin, ProximityModel):
         if G is not None:
             return self._expansion(self._solve(FactoredGram(G), planes, last=True), rows)
         single = rows.size >= SINGLE_PRECISION and self.solver == "active-set"
+        largest = float(np.maximum(planes.upper, -planes.lower).max())
         for dtype in [np.float32, np.float64] if single else [np.float64]:
-            gram = DenseGram(self._fit_gram(X, rows=rows, dtype=dtype))
+            gram = DenseGram(self._fit_gram(X, rows=rows, dtype=dtype), largest)
             solution = self._solve(gram, planes, last=dtype == np.float64)
             if solution.converged:
                 break

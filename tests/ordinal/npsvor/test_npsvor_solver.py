@@ -14,7 +14,13 @@ from ordrec.kernels import Gaussian, Linear, Polynomial
 from ordrec.ordinal.npsvor import active_set, admm, smo
 from ordrec.ordinal.npsvor.active_set import KINK, LOWER, NEGATIVE, POSITIVE, UPPER
 from ordrec.ordinal.npsvor.bias import bias, bias_bounds, violation
-from ordrec.ordinal.npsvor.gram import DenseGram, FreeBlock, NotPositiveDefiniteError, cholesky
+from ordrec.ordinal.npsvor.gram import (
+    DenseGram,
+    FreeBlock,
+    NotPositiveDefiniteError,
+    cholesky,
+    ridge_for,
+)
 from ordrec.ordinal.npsvor.lowrank import FactoredGram
 from ordrec.ordinal.npsvor.parts import PartedADMM, alike
 from ordrec.ordinal.npsvor.problem import dual_objective, planes_for, primal_objective
@@ -85,6 +91,24 @@ def test_the_second_guess_is_nearly_exact(monkeypatch):
     assert with_newton.converged
     assert with_newton.n_iter < 80 < by_admm.n_iter
     assert with_newton.objective <= by_admm.objective * (1 + 1e-6)
+
+
+def test_a_ridge_lets_the_first_guesses_suffice():
+    """Without one, multipliers of nearly dependent rows leap from bound to bound."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    noise = 0.5 * rng.normal(size=300)
+    y = np.digitize(X[:, 0] + 0.5 * np.sin(2 * X[:, 1]) + noise, [-0.8, 0.0, 0.8])
+    K, cost = Gaussian(0.03)(X), np.full(300, 100.0)
+    planes = planes_for(y, np.unique(y), cost, cost, 0.2)
+    found = {}
+    for largest in (np.inf, 100.0):
+        gram = DenseGram(K, largest)
+        eta = admm.natural_penalty(gram, planes)
+        found[largest] = active_set.solve(gram, planes, eta=eta, tol=1e-3, max_iter=5000)
+        assert found[largest].converged
+    assert 4 * found[100.0].n_iter <= found[np.inf].n_iter
+    assert found[100.0].objective == pytest.approx(found[np.inf].objective, rel=1e-4)
 
 
 @settings(max_examples=40)
@@ -242,7 +266,7 @@ def test_bias_comes_from_the_bounds_when_no_multiplier_is_free():
 def test_a_bordered_block_solves_like_a_fresh_one(dtype):
     rng = np.random.default_rng(6)
     K = Gaussian(2.0)(rng.normal(size=(50, 3))).astype(dtype)
-    block = FreeBlock(K, np.arange(10, 40))
+    block = FreeBlock(K, np.arange(10, 40), ridge_for(K))
     for _ in range(4):
         free = np.zeros(50, dtype=bool)
         free[10:40] = True
