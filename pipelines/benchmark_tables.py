@@ -170,6 +170,13 @@ def svor_scaling(frame: pd.DataFrame) -> pd.DataFrame:
     return made.rename_axis("ranks and model")
 
 
+def equal_tolerances(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows where both tolerances are the same, the largest first."""
+    equal = frame[frame["absolute"] == frame["relative"]]
+    equal = equal.sort_values("absolute", ascending=False, kind="stable")
+    return equal.assign(tolerances=equal["absolute"].map("{:g}".format))
+
+
 # ---- all tables ------------------------------------------------------------------------------
 
 SUPPORT_VECTORS = {"SVR": "`SVRanks`", "SLA": "`SVORSLA`", "EXC": "`SVOREX`", "IMC": "`SVORIM`"}
@@ -238,9 +245,7 @@ TABLES: dict[str, Table] = {
     "npsvor-tolerances": grid(
         ("tolerances",),
         ("data", "metric"),
-        prepare=lambda frame: frame[frame["absolute"] == frame["relative"]].assign(
-            tolerances=lambda f: f["absolute"].map("{:g}".format)
-        ),
+        prepare=equal_tolerances,
         shown={"metric": ERRORS},
     ),
     "orboost-artificial": grid(("model",), ("metric",), counts=("rounds",)),

@@ -25,7 +25,7 @@ from ordrec.report.html import FigureSection
 NAME = "npsvor-scaling"
 TITLE = "Ten ordinal methods on ever more rows: errors and time"
 SOURCE = "Wang, Shi, Niu and Tian 2017, section V-D and figure 7"
-TIME = "about two hours of one processor"
+TIME = "about twenty minutes of one processor"
 
 SIZES = np.geomspace(100, 10_000, 19).round(-1).astype(int).tolist()
 QUICK_SIZES = [100, 300]

@@ -26,7 +26,7 @@ from ordrec.report.html import FigureSection, TableSection
 NAME = "npsvor-times"
 TITLE = "Seconds of cross-validation of ten ordinal methods"
 SOURCE = "Wang, Shi, Niu and Tian 2017, section V-C, table V and figure 6"
-TIME = "about an hour of one processor, and days for four large sets; a stopped run continues"
+TIME = "about twenty minutes of one processor without four large sets, which take days"
 
 QUICK_SETS = ("contact-lenses", "toy", "SWD")
 BINARY = ["SVC1V1", "SVC1VA", "CSSVC", "SVMOP"]  # decompositions into binary problems

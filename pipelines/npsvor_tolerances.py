@@ -33,7 +33,7 @@ from ordrec.report.html import FigureSection, TableSection
 NAME = "npsvor-tolerances"
 TITLE = "Errors of NPSVOR against the tolerances of its algorithm"
 SOURCE = "Wang, Shi, Niu and Tian 2017, section V-B and figure 4"
-TIME = "about an hour of one processor"
+TIME = "about forty minutes of one processor"
 
 SETS = {"calhousing": 5000, "census2": 6000}
 GRID = {"C1": 10.0 ** np.arange(-3, 4), "gamma": 10.0 ** np.arange(-3, 4)}
