@@ -26,7 +26,7 @@ __all__ = ["DenseGram", "FreeBlock", "NotPositiveDefiniteError", "ridge_for"]
 STRIPE = 1024  # rows of K that a thread multiplies at a time
 CHANGED = 0.05  # of a score, by the ridge
 LARGEST_RIDGE = 1e-2  # of the mean diagonal
-WIDENED = 64  # rows of K that are made double at a time
+WIDENED = 2**17  # entries of K that are made double at a time: a megabyte, which a cache holds
 
 
 class NotPositiveDefiniteError(Exception):
@@ -57,9 +57,11 @@ class DenseGram:
         if self.K.dtype == np.float64:
             return self.quick_times(B, each)
 
+        step = max(1, WIDENED // self.n)
+
         def rows_of_product(rows: slice) -> np.ndarray:
-            firsts = range(rows.start, rows.stop, WIDENED)
-            parts = [self.K[first : min(first + WIDENED, rows.stop)] for first in firsts]
+            firsts = range(rows.start, rows.stop, step)
+            parts = [self.K[first : min(first + step, rows.stop)] for first in firsts]
             return np.concatenate([part.astype(np.float64) @ B for part in parts])
 
         return np.concatenate(list(each(rows_of_product, self._stripes())))
