@@ -241,6 +241,14 @@ TABLES: dict[str, Table] = {
     "npsvor-tables": grid(
         ("metric", "data"), ("model",), shown={"metric": ERRORS}, published="npsvor-tables"
     ),
+    "npsvor-tables-stock": grid(
+        ("metric", "data"),
+        ("model",),
+        shown={"metric": ERRORS},
+        published="npsvor-tables",
+        digits=4,
+    ),
+    "npsvor-tables-wide": grid(("metric", "data"), ("model",), shown={"metric": ERRORS}),
     "npsvor-times": grid(("n_train", "data"), ("model",), digits=2),
     "npsvor-tolerances": grid(
         ("tolerances",),

@@ -29,7 +29,7 @@ from ordrec.report.html import FigureSection
 NAME = "npsvor-movielens"
 TITLE = "A user's ratings of 503 movies from those of 1500 others"
 SOURCE = "Wang, Shi, Niu and Tian 2017, section V-E and figure 8"
-TIME = "about six hours of one processor; a stopped run continues"
+TIME = "about two hours of one processor; a stopped run continues"
 
 USER, N_USERS = 4058, 1500
 SIZES = [100, 150, 200, 250, 300, 350, 400]

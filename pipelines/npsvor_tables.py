@@ -38,7 +38,7 @@ from ordrec.report.html import TableSection
 NAME = "npsvor-tables"
 TITLE = "Ten ordinal methods on 17 survey sets and 6 discretised ones"
 SOURCE = "Wang, Shi, Niu and Tian 2017, section V-C, tables II to IV and figure 5"
-TIME = "a day on two processors, and days more for four large sets; a stopped run continues"
+TIME = "six hours of one processor, and days more for four large sets; a stopped run continues"
 
 SURVEY = (
     "contact-lenses", "pasture", "squash-stored", "squash-unstored", "tae", "newthyroid",

@@ -129,7 +129,7 @@ def test_time_against_rows_has_its_exponent(tables) -> None:
 
 def test_a_block_without_results_says_how_to_make_them(page) -> None:
     new = page.filled("<!-- table: npsvor-scaling -->\n<!-- end -->", {})
-    assert "`ordrec reproduce npsvor-scaling` takes about two hours" in new
+    assert "`ordrec reproduce npsvor-scaling` takes about twenty minutes" in new
     with pytest.raises(ArgumentError, match="nothing about 'toy'"):
         page.filled("<!-- words: toy -->\n<!-- end -->", {})
 
