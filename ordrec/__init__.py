@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import lazy_loader
+from ordrec.runtime.lazy_names import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
 __all__ += ["__version__"]
 __version__ = "0.2.0.dev0"

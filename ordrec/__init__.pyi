@@ -1,8 +1,12 @@
-from .datasets import load_dataset as load_dataset
-from .errors import OrdrecError as OrdrecError
-from .persistence import load as load
-from .persistence import save as save
-from .ratings import Ratings as Ratings
-from .ratings import Scale as Scale
+from ordrec.data import Ratings as Ratings
+from ordrec.data import Scale as Scale
+from ordrec.datasets import load_dataset as load_dataset
+from ordrec.errors import OrdrecError as OrdrecError
+from ordrec.evaluation import evaluate as evaluate
+from ordrec.recommend import OrdinalFactors as OrdinalFactors
+from ordrec.recommend import RatingPredictor as RatingPredictor
+from ordrec.recommend import Recommender as Recommender
+from ordrec.storage import load as load
+from ordrec.storage import save as save
 
 __version__: str

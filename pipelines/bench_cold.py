@@ -149,7 +149,7 @@ def fit_estimator(name: str) -> None:
 
 def fit_rating_model(name: str) -> None:
     """Fit one rating model to the ratings of 100 users."""
-    from ordrec.datasets.synthetic import synthetic_ratings
+    from ordrec.data.synthetic import synthetic_ratings
     from ordrec.recommend import make_model
 
     make_model(name).fit(synthetic_ratings(100, 60, n_ratings=3000))

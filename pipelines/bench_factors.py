@@ -35,8 +35,8 @@ from first_run import first_run
 from ordrec import Ratings
 from ordrec.datasets import load_movielens, synthetic_ratings
 from ordrec.evaluation import evaluate
+from ordrec.rating.factors.rows import SMALLER
 from ordrec.recommend import OrdinalFactors, make_model
-from ordrec.recommend.factors.rows import SMALLER
 from ordrec.report.tables import print_summary
 
 WANTED = 25_000_000

@@ -19,16 +19,16 @@ import numpy as np
 from first_run import first_run
 from sklearn.exceptions import ConvergenceWarning
 
+from ordrec.data.formats.movielens import genre_flags
 from ordrec.datasets import load_movielens
-from ordrec.datasets.movielens import genre_flags
-from ordrec.features.low_rank import LowRankEM
+from ordrec.features.low_rank.model import LowRankEM
 from ordrec.features.matrix import RatingMatrix
-from ordrec.kernels.content import Content
-from ordrec.kernels.corating import CoRating
-from ordrec.kernels.items import ItemKernel
-from ordrec.kernels.low_rank import LowRank
-from ordrec.kernels.pearson import Pearson, Residual
-from ordrec.parallel import run_all, worker_count
+from ordrec.kernels.items.content import Content
+from ordrec.kernels.items.corating import CoRating
+from ordrec.kernels.items.kernel import ItemKernel
+from ordrec.kernels.items.low_rank import LowRank
+from ordrec.kernels.items.pearson import Pearson, Residual
+from ordrec.runtime.parallel import run_all, worker_count
 
 
 def main() -> None:

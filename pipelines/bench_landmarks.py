@@ -31,7 +31,7 @@ import numpy as np
 from first_run import first_run
 from sklearn.exceptions import ConvergenceWarning
 
-from ordrec.datasets.tables import load_table
+from ordrec.data.formats.tables import load_table
 from ordrec.ordinal import GPOR, NPSVOR, SVOREX, SVORIM, OrdinalLogistic
 
 SECTIONS = ("error", "growth")

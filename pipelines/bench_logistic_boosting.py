@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from first_run import first_run
 
-from ordrec.datasets.tables import load_table
+from ordrec.data.formats.tables import load_table
 from ordrec.ordinal.boosting import ORBoost, RankBoostAE
 from ordrec.ordinal.logistic import OrdinalLogistic
 from ordrec.ordinal.losses import Loss, objective

@@ -28,12 +28,12 @@ import numpy as np
 from first_run import first_run
 from topn_measures import Truth, peak_memory, ten_best
 
+from ordrec.choice.ease import COPIES, EASE, LARGEST_IN_DOUBLE
+from ordrec.choice.mixture import ChoiceMixture
+from ordrec.data import Ratings
 from ordrec.datasets import load_dataset, synthetic_ratings
 from ordrec.evaluation.significance.bootstrap import bootstrap_interval
 from ordrec.evaluation.splits.ratings import UserHoldOut
-from ordrec.ratings import Ratings
-from ordrec.recommend.choice.ease import COPIES, EASE, LARGEST_IN_DOUBLE
-from ordrec.recommend.choice.mixture import ChoiceMixture
 
 RATINGS_PER_USER = 100
 POPULARITY = 0.8  # exponent: as on ml-1m, a tenth of the items has 44 % of the ratings

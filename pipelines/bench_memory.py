@@ -18,10 +18,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
-from ordrec.ratings import Ratings
+from ordrec.rating.presets import gigabytes
 from ordrec.recommend import RatingPredictor
-from ordrec.recommend.predictor.sizes import gigabytes
 
 SIZES = {
     "full": ["1500x1000x60000", "2500x2000x60000", "1500x3500x80000"],

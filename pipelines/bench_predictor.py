@@ -28,12 +28,12 @@ import numpy as np
 from first_run import first_run
 from scipy import sparse
 
+from ordrec.data import Ratings
+from ordrec.data.formats.eachmovie import load_eachmovie
+from ordrec.data.formats.movietweetings import load_movietweetings
 from ordrec.datasets import load_movielens
-from ordrec.datasets.eachmovie import load_eachmovie
-from ordrec.datasets.movietweetings import load_movietweetings
 from ordrec.evaluation.metrics.measures import Outcome, measure_from_name
 from ordrec.experiments.rating_benchmarks import METRICS, PROCESSES, rating_model, warm_up
-from ordrec.ratings import Ratings
 
 MODELS = ("full", "fast", "large", "factors")
 LOADERS: dict[str, tuple[Callable[..., Ratings], str]] = {

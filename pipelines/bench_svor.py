@@ -38,7 +38,7 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVR
 
-from ordrec.datasets.tables import OrdinalTable, load_table
+from ordrec.data.formats.tables import OrdinalTable, load_table
 from ordrec.kernels import Gaussian
 from ordrec.ordinal.svor.batch import solve_many
 from ordrec.ordinal.svor.explicit import solve_explicit

@@ -11,7 +11,7 @@ columns of a model take turns, so that other work on the machine meets all of th
 of a process, which loads compiled code, is not counted: `bench_cold.py` is about that one. A model
 without a parameter n_jobs has two columns. The last column is the default over the better one of
 n_jobs=1 and n_jobs=-1 (over OMP_NUM_THREADS=1 for models without n_jobs), at most 1.2 by the
-rules of `ordrec.parallel`. SVC of scikit-learn, on the same rows, is there for comparison.
+rules of `ordrec.runtime.parallel`. SVC of scikit-learn, on the same rows, is there for comparison.
 
 Estimators are fitted to ``--rows`` rows of an invented table with five ranks, rating models to
 the bundled MovieLens ratings, or to ``--ratings`` of them.

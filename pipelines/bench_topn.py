@@ -38,14 +38,14 @@ from first_run import first_run
 from topn_measures import METRICS, Fitted, N, Row, Truth, peak_memory, print_differences, ten_best
 from topn_peers import InnerPart, LeftOutEASE, chosen_als, chosen_neighbours
 
+from ordrec.choice.ease import EASE
+from ordrec.choice.mixture import ChoiceMixture
+from ordrec.choice.popularity import Popularity
+from ordrec.data import Ratings
 from ordrec.datasets import load_dataset, synthetic_ratings
 from ordrec.evaluation.splits.ratings import StrongGeneralisation, split_from_name
-from ordrec.ratings import Ratings
 from ordrec.recommend import OrdinalFactors, RatingPredictor
-from ordrec.recommend.choice.ease import EASE
-from ordrec.recommend.choice.mixture import ChoiceMixture
-from ordrec.recommend.choice.popularity import Popularity
-from ordrec.recommend.recommender.model import Recommender
+from ordrec.recommend.recommender import Recommender
 
 SETS = {
     "ml-100k": ("ml-100k", "user-holdout:0.2"),

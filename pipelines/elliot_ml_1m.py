@@ -22,17 +22,17 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from ordrec.choice.als import ImplicitALS
+from ordrec.choice.ease import EASE
+from ordrec.choice.mixture import ChoiceMixture
+from ordrec.choice.popularity import Popularity
+from ordrec.data import Ratings, Scale
 from ordrec.datasets import load_dataset
 from ordrec.errors import DataError
 from ordrec.evaluation import Experiment, PublishedFolds, RatingsProblem
 from ordrec.experiments.published import beside_published
 from ordrec.experiments.runner import Reproduction, data_folder, main, published_csv
-from ordrec.ratings import Ratings, Scale
-from ordrec.recommend.base import IdMappedModel, codes_of
-from ordrec.recommend.choice.als import ImplicitALS
-from ordrec.recommend.choice.ease import EASE
-from ordrec.recommend.choice.mixture import ChoiceMixture
-from ordrec.recommend.choice.popularity import Popularity
+from ordrec.models.base import IdMappedModel, codes_of
 
 NAME = "elliot-ml-1m"
 TITLE = "Top-N lists on MovieLens 1M, ratings of 4 and more, five published folds"

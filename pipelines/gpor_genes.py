@@ -34,9 +34,9 @@ from ordrec.evaluation import Experiment, TableProblem
 from ordrec.evaluation.experiment.cross_validated import CrossValidated
 from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import GPOR, SVORIM
-from ordrec.parallel import run_all
 from ordrec.report.figures import curves
 from ordrec.report.html import FigureSection, TableSection
+from ordrec.runtime.parallel import run_all
 
 NAME = "gpor-genes"
 TITLE = "Grades from the expression of the genes that an ARD kernel ranks highest"

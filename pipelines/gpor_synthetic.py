@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ordrec.datasets.tables import OrdinalTable
+from ordrec.data.formats.tables import OrdinalTable
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.evaluation.experiment.cross_validated import CrossValidated
 from ordrec.experiments.runner import Reproduction, main

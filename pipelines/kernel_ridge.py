@@ -21,15 +21,15 @@ import numpy as np
 from first_run import first_run
 from scipy.linalg import cho_factor, cho_solve
 
+from ordrec.data import Ratings
+from ordrec.data.formats.movielens import genre_flags
 from ordrec.datasets import load_movielens
-from ordrec.datasets.movielens import genre_flags
 from ordrec.features.matrix import RatingMatrix
 from ordrec.kernels.base import Constant, Kernel
-from ordrec.kernels.content import Content
-from ordrec.kernels.corating import CoRating
-from ordrec.kernels.items import ItemKernel
-from ordrec.kernels.pearson import Pearson
-from ordrec.ratings import Ratings
+from ordrec.kernels.items.content import Content
+from ordrec.kernels.items.corating import CoRating
+from ordrec.kernels.items.kernel import ItemKernel
+from ordrec.kernels.items.pearson import Pearson
 
 NOISE = 1.0  # variances are relative to it
 ITEM_DAMPING = 5.0

@@ -17,8 +17,8 @@ import pandas as pd
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ordrec.data.formats.tables import OrdinalTable
 from ordrec.datasets import load_table
-from ordrec.datasets.tables import OrdinalTable
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import SVOREX, SVORIM, OrdinalLogistic

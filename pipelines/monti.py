@@ -19,12 +19,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from ordrec.data import Ratings, Scale
 from ordrec.errors import DataError
 from ordrec.evaluation import ExperimentResult, HoldOut, PublishedFolds
 from ordrec.experiments.published import published_numbers
 from ordrec.experiments.rating_benchmarks import benchmark, means_with_errors, rmse_in_words
 from ordrec.experiments.runner import Reproduction, among, data_folder, main, published_csv
-from ordrec.ratings import Ratings, Scale
 from ordrec.report.html import TableSection
 
 NAME = "monti"

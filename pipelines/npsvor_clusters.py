@@ -18,9 +18,9 @@ from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import NPSVOR, SVORIM
 from ordrec.ordinal.baselines import SVRanks
 from ordrec.ordinal.tuning import tune
-from ordrec.parallel import run_all
 from ordrec.report.figures import INK, MARKERS, PALETTE, blank
 from ordrec.report.html import FigureSection, TableSection
+from ordrec.runtime.parallel import run_all
 
 NAME = "npsvor-clusters"
 TITLE = "Planes of NPSVOR beside the parallel boundaries of SVR and SVORIM"

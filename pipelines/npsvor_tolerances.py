@@ -26,9 +26,9 @@ from ordrec.ordinal.npsvor.gram import DenseGram
 from ordrec.ordinal.npsvor.problem import planes_for
 from ordrec.ordinal.scaling import Standardisation
 from ordrec.ordinal.tuning import tune
-from ordrec.parallel import run_all
 from ordrec.report.figures import curves
 from ordrec.report.html import FigureSection, TableSection
+from ordrec.runtime.parallel import run_all
 
 NAME = "npsvor-tolerances"
 TITLE = "Errors of NPSVOR against the tolerances of its algorithm"

@@ -15,9 +15,9 @@ import pandas as pd
 from ordrec.experiments.benchmarks import SMALL, benchmark_problem
 from ordrec.experiments.runner import Reproduction, among, data_folder, main
 from ordrec.ordinal.boosting import ORBoost, PerceptronRCD, RankBoostAE, SigmoidRCD
-from ordrec.parallel import run_all
 from ordrec.report.figures import curves
 from ordrec.report.html import FigureSection
+from ordrec.runtime.parallel import run_all
 
 NAME = "orboost-rounds"
 TITLE = "Errors of boosted ensembles against the number of rounds"

@@ -26,17 +26,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ordrec.data import Ratings
 from ordrec.datasets import read_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.experiment.manifest import ratings_checksum
 from ordrec.experiments.runner import Reproduction, among, main
-from ordrec.features.low_rank import LowRankEM
+from ordrec.features.low_rank.model import LowRankEM
 from ordrec.ordinal import GPOR, NPSVOR, SVOREX, SVORIM, ORBoost, OrdinalLogistic
-from ordrec.progress import report
-from ordrec.ratings import Ratings
 from ordrec.recommend import BiasModel, PerUserPredictor
 from ordrec.report.figures import box_plots
 from ordrec.report.html import FigureSection, TableSection
+from ordrec.runtime.progress import report
 
 NAME = "per-user"
 TITLE = "A rating predictor for each user, from the ratings of other users"

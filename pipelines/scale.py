@@ -34,9 +34,9 @@ import numpy as np
 import pandas as pd
 
 from ordrec import Ratings
+from ordrec.data.on_disk.partitions import write_partitions
 from ordrec.datasets import LatentModel, latent_model, synthetic_chunks, synthetic_ratings
 from ordrec.kernels import Pearson, item_moments, scan_gram
-from ordrec.ratings.partitions import write_partitions
 from ordrec.recommend import HeldOut, OrdinalFactors, ScanPredictions, fit_scan, predict_scan
 
 RATINGS_PER_USER = 100

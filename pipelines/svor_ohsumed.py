@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ordrec.data.formats.tables import OrdinalTable
 from ordrec.datasets import load_letor, load_ohsumed
-from ordrec.datasets.tables import OrdinalTable
 from ordrec.errors import DataError, DatasetMissing
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.evaluation.experiment.cross_validated import CrossValidated

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from ordrec.data import Ratings
 from ordrec.evaluation.significance.bootstrap import bootstrap_interval
-from ordrec.ratings import Ratings
-from ordrec.recommend.lists import ItemFilter
-from ordrec.recommend.recommender.model import Recommender
+from ordrec.lists.filters import ItemFilter
+from ordrec.recommend.recommender import Recommender
 
 N = 10
 METRICS = ("graded", "liked", "recall", "net")

@@ -11,10 +11,10 @@ from implicit.nearest_neighbours import BM25Recommender, CosineRecommender, TFID
 from scipy import sparse
 from topn_measures import N, Truth, ten_best
 
+from ordrec.choice.ease import EASE
+from ordrec.data import Ratings
 from ordrec.evaluation.splits.ratings import split_from_name
-from ordrec.ratings import Ratings
-from ordrec.recommend.choice.als_ranking import ALSRanking
-from ordrec.recommend.choice.ease import EASE
+from ordrec.peers.als_ranking import ALSRanking
 
 LEAST_GAIN = 0.001  # for a further step: else the factors of ALS grow without end
 NEIGHBOURS: dict[str, Callable[[], Any]] = {

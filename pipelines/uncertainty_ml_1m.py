@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ordrec.data import Ratings
 from ordrec.datasets import load_movielens
 from ordrec.evaluation.experiment.manifest import ratings_checksum
 from ordrec.evaluation.metrics import uncertainty
@@ -32,10 +33,9 @@ from ordrec.experiments.published import beside_published
 from ordrec.experiments.runner import Reproduction, data_folder, main, published_csv
 from ordrec.ordinal.conformal import Calibration
 from ordrec.ordinal.uncertainty import SPREADS, shortest_interval, spread
-from ordrec.progress import report
-from ordrec.ratings import Ratings
 from ordrec.recommend import OrdinalFactors
 from ordrec.report.html import TableSection
+from ordrec.runtime.progress import report
 
 NAME = "uncertainty-ml-1m"
 TITLE = "Whether errors are large where predictions are unsure, on MovieLens 1M"

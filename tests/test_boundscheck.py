@@ -54,7 +54,7 @@ def test_no_loop_leaves_its_arrays(campaign: str, tmp_path: Path) -> None:
 def test_an_index_outside_its_array_is_noticed(tmp_path: Path) -> None:
     """So that the campaigns can fail: the variable reaches our loops."""
     (tmp_path / "loop.py").write_text(
-        "import numpy as np\nfrom ordrec.compiling import compiled\n"
+        "import numpy as np\nfrom ordrec.runtime.compiling import compiled\n"
         "@compiled\ndef beyond(x):\n    return x[x.size]\nbeyond(np.ones(3))\n"
     )
     done = subprocess.run(

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import ordrec
+from ordrec.data import Ratings
 from ordrec.datasets import load_dataset
-from ordrec.ratings import Ratings
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(

@@ -120,7 +120,7 @@ class _ClosedOutput(io.TextIOBase):
 
 
 def _leave_interrupted() -> None:
-    from ordrec.parallel.interrupts import forget_interrupt
+    from ordrec.runtime.parallel.interrupts import forget_interrupt
 
     forget_interrupt()
     sys.exit(130)

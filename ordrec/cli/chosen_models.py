@@ -87,7 +87,7 @@ def made_models(names: list[str], settings: list[str], seed: int) -> dict[str, A
 def loaded(model: Path, max_memory: float | None, own_class: str | None = None) -> Any:
     """Load the file of a rating model within a limit on memory, the usual one if None."""
     from ordrec.ordinal.storable import storable_kinds
-    from ordrec.persistence import load
+    from ordrec.storage import load
 
     if own_class is not None:
         remember_class(_imported(own_class), own_class)
@@ -95,14 +95,14 @@ def loaded(model: Path, max_memory: float | None, own_class: str | None = None) 
     if type(found).__name__ in storable_kinds():
         raise ArgumentError(
             f"{model}: a {type(found).__name__} predicts from features, not for users and items: "
-            "use it from Python, by ordrec.persistence.load"
+            "use it from Python, by ordrec.storage.load"
         )
     return found
 
 
 def remember_class(kind: Any, name: str) -> None:
     """Let model files hold a class of your own, in this process."""
-    from ordrec.persistence import register
+    from ordrec.storage import register
 
     if not isinstance(kind, type) or not hasattr(kind, "from_state"):
         raise ArgumentError(f"{name}: is no class with from_state: a file cannot hold it")

@@ -13,8 +13,8 @@ from ordrec.cli.reading import Reading, options_of_reading
 
 def list_data() -> None:
     """List all data sets that ordrec knows by name, and where they are on this machine."""
+    from ordrec.data.registry import find_dataset
     from ordrec.datasets import describe_dataset, list_datasets
-    from ordrec.datasets.registry import find_dataset
     from ordrec.report.tables import dataset_table
 
     rows = []
@@ -32,8 +32,8 @@ def describe_data(data: DataArgument, reading: Reading) -> None:
 
     For a data set known by name: also its source, terms and citation.
     """
+    from ordrec.data.registry import find_dataset
     from ordrec.datasets import describe_dataset, list_datasets
-    from ordrec.datasets.registry import find_dataset
 
     if data in list_datasets():
         print(describe_dataset(data))
@@ -56,8 +56,8 @@ def fetch_data(
     offline: OfflineOption = False,
 ) -> None:
     """Download a data set into the cache and verify its checksum."""
+    from ordrec.data.registry import find_dataset
     from ordrec.datasets import fetch_dataset, load_dataset
-    from ordrec.datasets.registry import find_dataset
 
     place = find_dataset(name)
     if place is None and offline:

@@ -27,8 +27,8 @@ from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
 from ordrec.recommend.registry import default_model_names
 
 if TYPE_CHECKING:
+    from ordrec.data import Ratings
     from ordrec.evaluation import EvaluationResult
-    from ordrec.ratings import Ratings
 
 BUNDLED = "ml-latest-small-2016"
 DEFAULT_MODELS = default_model_names()

@@ -177,8 +177,8 @@ def explain(
     item is likely to be picked come first (pick), and those for its expected rating after them
     (like).
     """
+    from ordrec.data.times import seconds_of
     from ordrec.errors import ArgumentError
-    from ordrec.ratings.times import seconds_of
 
     write = table_writer(output, "reasons", inputs=[model], overwrite=overwrite)
     if n < 1:
@@ -223,7 +223,7 @@ def similar(
 def _id_of(known: pd.Index, text: str, option: str) -> Any:
     """Return an id in the type of the model's ids, a number or a string."""
     from ordrec.errors import ArgumentError, DataError
-    from ordrec.recommend.pair_table import ids_like
+    from ordrec.lists.frames import ids_like
 
     try:
         return ids_like(known, [text], option).tolist()[0]
@@ -275,7 +275,7 @@ def _ids_of_file(known: pd.Index, path: Path, column: str, option: str) -> Any:
     import pandas as pd
 
     from ordrec.errors import ArgumentError
-    from ordrec.recommend.pair_table import ids_like
+    from ordrec.lists.frames import ids_like
 
     if not path.is_file():
         raise ArgumentError(f"{option}: there is no file {path}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ordrec.progress import progress, report
+from ordrec.runtime.progress import progress, report
 
 __all__ = ["live_table"]
 

@@ -79,7 +79,7 @@ def fit(
     'ordrec explain' those that can recommend or explain.
     """
     from ordrec.errors import ArgumentError, OrdrecError
-    from ordrec.persistence import save
+    from ordrec.storage import save
 
     check_output(output, "model", [place_of(data)], overwrite=overwrite)
     unfitted = made_model(model, settings or [])
@@ -134,7 +134,7 @@ def predict(
     import pandas as pd
 
     from ordrec.errors import ArgumentError
-    from ordrec.recommend.pair_table import predict_pairs
+    from ordrec.lists.frames import predict_pairs
 
     write = table_writer(output, "predictions", inputs=[model, pairs], overwrite=overwrite)
     fitted = loaded(model, max_memory, own_class)

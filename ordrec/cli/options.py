@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ordrec.progress import Stage, progress, report
+from ordrec.runtime.progress import Stage, progress, report
 
 if TYPE_CHECKING:
-    from ordrec.parallel import Engine
+    from ordrec.runtime.parallel import Engine
 
 DataArgument = Annotated[
     str,
@@ -74,7 +74,7 @@ OfflineOption = Annotated[bool, typer.Option("--offline", help="Never use the ne
 def engine_of(engine: str, scheduler: str | None) -> Engine:
     """Return the engine that two options name."""
     from ordrec.errors import ArgumentError
-    from ordrec.parallel import Engine
+    from ordrec.runtime.parallel import Engine
 
     if scheduler is None:
         return Engine.of(engine)
@@ -85,8 +85,8 @@ def engine_of(engine: str, scheduler: str | None) -> Engine:
 
 def place_of(data: str) -> Path:
     """Return the file or folder that DATA stands for, whether or not it exists."""
+    from ordrec.data.registry import find_dataset
     from ordrec.datasets import list_datasets
-    from ordrec.datasets.registry import find_dataset
 
     return (data in list_datasets() and find_dataset(data)) or Path(data)
 

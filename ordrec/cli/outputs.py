@@ -80,8 +80,8 @@ def report_writer(path: Path, **about: Any) -> Callable[[Any], Any]:
     check_output(path, "report", **about)
 
     def write(result: Any) -> None:
-        from ordrec.files import write_text
         from ordrec.report.evaluation import evaluation_report
+        from ordrec.runtime.files import write_text
 
         write_text(path, evaluation_report(result).html())
 
@@ -95,7 +95,7 @@ def table_writer(path: Path | None, kind: str, **about: Any) -> Callable[[Any], 
     check_output(path, kind, **about)
 
     def write(table: Any) -> None:
-        from ordrec.files import write_text
+        from ordrec.runtime.files import write_text
 
         write_text(path, table.to_csv(index=False, lineterminator="\n"))
 
@@ -141,7 +141,7 @@ def _is_earlier_output(path: Path, kind: str) -> bool:
 def _is_model(path: Path) -> bool:
     import zipfile
 
-    from ordrec.persistence import HEADER
+    from ordrec.storage import HEADER
 
     try:
         with zipfile.ZipFile(path) as archive:
@@ -151,8 +151,8 @@ def _is_model(path: Path) -> bool:
 
 
 def _columns_of_parquet(path: Path) -> list[str]:
+    from ordrec.data.on_disk.row_blocks import column_names
     from ordrec.errors import DataError
-    from ordrec.ratings.row_blocks import column_names
 
     try:
         return column_names(path)

@@ -14,7 +14,7 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ordrec.ratings import Ratings, RatingsScan
+    from ordrec.data import Ratings, RatingsScan
 
 __all__ = ["PAIRS", "USUAL", "Reading", "options_of_reading"]
 
@@ -88,10 +88,10 @@ class Reading:
 
         Those of a table for a model have its scale, and ids as text if its users' are.
         """
+        from ordrec.data import Ratings
+        from ordrec.data.on_disk.partitions import MANIFEST
         from ordrec.datasets import list_datasets, load_dataset, load_path, load_ratings
         from ordrec.errors import ArgumentError, DataError, DatasetMissing
-        from ordrec.ratings import Ratings
-        from ordrec.ratings.partitions import MANIFEST
 
         known = data in list_datasets()
         if known or (Path(data) / MANIFEST).is_file():
@@ -118,8 +118,8 @@ class Reading:
 
     def scan(self, data: str) -> RatingsScan:
         """Open a folder of partitions."""
+        from ordrec.data import Ratings
         from ordrec.errors import ArgumentError
-        from ordrec.ratings import Ratings
 
         options = self._table_options()
         for name in ("separator", "duplicates"):
@@ -129,7 +129,7 @@ class Reading:
 
     def pairs(self, path: Path, model: Any) -> pd.DataFrame:
         """Read pairs of users and items for a model."""
-        from ordrec.recommend.pair_table import read_pairs
+        from ordrec.lists.frames import read_pairs
 
         return read_pairs(path, model, **self._table_options())
 
@@ -160,7 +160,7 @@ class Reading:
         return options
 
     def _in_chosen_bins(self, ratings: Ratings) -> Ratings:
-        from ordrec.ratings import Scale
+        from ordrec.data import Scale
 
         bins = _bins_of(self.scale)
         if bins is None:
@@ -195,8 +195,8 @@ def _bins_of(text: str | None) -> int | None:
 
 def _scale_of(text: str | None) -> Any:
     """The scale in "1..5", "0.5..5:0.5" or "1,2,4"; None for none, and for bins."""
+    from ordrec.data import Scale
     from ordrec.errors import ArgumentError
-    from ordrec.ratings import Scale
 
     if text is None or _bins_of(text) is not None:
         return None

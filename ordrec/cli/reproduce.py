@@ -58,7 +58,7 @@ def reproduce(
     from ordrec.errors import ArgumentError
     from ordrec.experiments.runner import list_pipelines
     from ordrec.experiments.runner import reproduce as run
-    from ordrec.parallel import default_engine
+    from ordrec.runtime.parallel import default_engine
 
     if list_them:
         from ordrec.report.tables import pipeline_table

@@ -88,9 +88,9 @@ def fit_all(
     The ratings are read block by block and never are in memory together. The model knows all
     items; 'ordrec predict-all' brings in the users.
     """
-    from ordrec.persistence import save
-    from ordrec.ratings import Ratings
+    from ordrec.data import Ratings
     from ordrec.recommend import HeldOut, fit_scan
+    from ordrec.storage import save
 
     check_output(output, "model", [folder], overwrite=overwrite)
     model = made_model("factors", settings or [])
@@ -145,8 +145,8 @@ def predict_all(
 
     Writes parquet files as they are finished; the same command continues a stopped run.
     """
+    from ordrec.data import Ratings
     from ordrec.errors import ArgumentError
-    from ordrec.ratings import Ratings
     from ordrec.recommend import HeldOut, predict_scan
 
     chosen_engine = engine_of(engine, scheduler)

@@ -13,7 +13,7 @@ from ordrec.cli.reading import Reading
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ordrec.ratings import Ratings
+    from ordrec.data import Ratings
 
 ItemsOption = Annotated[
     Path | None,
@@ -37,7 +37,7 @@ def with_side_data(
 
     A column of ids may be called as in the table of ratings.
     """
-    from ordrec.datasets.archives import prefix_errors
+    from ordrec.data.formats.archives import prefix_errors
     from ordrec.features import SideEncoder
 
     for kind, path in (("user", users), ("item", items)):

@@ -108,7 +108,7 @@ def tune(
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import tune_model
     from ordrec.evaluation.tuning.model import TuningInterrupted
-    from ordrec.persistence import save
+    from ordrec.storage import save
 
     unfitted = made_model(model, settings or [])
     if output is not None:

@@ -17,7 +17,7 @@ from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ordrec.ratings import Ratings
+    from ordrec.data import Ratings
 
 
 @options_of_reading(
@@ -45,7 +45,7 @@ def update(
     as it is: fit again when much has changed.
     """
     from ordrec.errors import ArgumentError
-    from ordrec.persistence import save
+    from ordrec.storage import save
 
     check_output(output, "model", [model, data], overwrite=overwrite)
     fitted = loaded(model, max_memory, own_class)
@@ -72,7 +72,7 @@ def update(
 
 def _in_ids_of(fitted: Any, ratings: Ratings) -> pd.DataFrame:
     """The ratings with their ids in the types of the model's own."""
-    from ordrec.recommend.pair_table import ids_like
+    from ordrec.lists.frames import ids_like
 
     frame = ratings.to_frame()
     for name, known, ids in (
@@ -88,7 +88,7 @@ def _with_known_ratings(fitted: Any, new: pd.DataFrame) -> Ratings:
     """All ratings of the users who rated: the known ones, replaced by the new ones."""
     import pandas as pd
 
-    from ordrec.ratings import Ratings
+    from ordrec.data import Ratings
 
     known = fitted.known_ratings().to_frame()
     known = known[known["user"].isin(new["user"])]

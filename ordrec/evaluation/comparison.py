@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 
 from ordrec import __version__
+from ordrec.data import Ratings
+from ordrec.data.frames import as_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.experiment.manifest import circumstances, ratings_checksum
 from ordrec.evaluation.finished_folds import FinishedFolds
@@ -21,11 +23,9 @@ from ordrec.evaluation.result import COLUMNS, EvaluationResult
 from ordrec.evaluation.significance.against_best import against_best
 from ordrec.evaluation.splits.base import Split, Splitter
 from ordrec.evaluation.splits.ratings import split_from_name
-from ordrec.parallel import Engine, run
-from ordrec.progress import progress as showing
-from ordrec.progress import report
-from ordrec.ratings import Ratings
-from ordrec.ratings.frames import as_ratings
+from ordrec.runtime.parallel import Engine, run
+from ordrec.runtime.progress import progress as showing
+from ordrec.runtime.progress import report
 
 __all__ = ["EvaluationInterrupted", "evaluate"]
 
@@ -110,7 +110,7 @@ def evaluate(
     n_jobs : int, optional
         Number of models fitted at the same time; -1 for all processors.
     engine : Engine or str, optional
-        Where models are fitted, see `ordrec.parallel`: in processes by default. Only the
+        Where models are fitted, see `ordrec.runtime.parallel`: in processes by default. Only the
         seconds depend on it.
     n_resamples : int
         Number of draws of users for intervals and tests; 0 for none.
@@ -129,7 +129,7 @@ def evaluate(
         Called with the result so far, without intervals and tests, whenever a model is done with a
         fold.
     verbose : bool, optional
-        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
+        Whether progress is shown, see `ordrec.runtime.progress`; by default on a terminal.
 
     Returns
     -------

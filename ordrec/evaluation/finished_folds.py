@@ -20,8 +20,8 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.evaluation.example_users import ExampleUser
 from ordrec.evaluation.measurement import FoldMeasurement
 from ordrec.evaluation.metrics.outcome import UserSums
-from ordrec.files import make_folder
-from ordrec.persistence import load_arrays, save_arrays
+from ordrec.runtime.files import make_folder
+from ordrec.storage import load_arrays, save_arrays
 
 __all__ = ["FinishedFolds", "clear_folder", "n_finished"]
 

@@ -15,8 +15,8 @@ import pandas as pd
 
 from ordrec.errors import DataError
 from ordrec.evaluation.splits.base import Split
-from ordrec.recommend.base import codes_of
-from ordrec.recommend.lists import CELLS_AT_ONCE
+from ordrec.lists.filters import CELLS_AT_ONCE
+from ordrec.models.base import codes_of
 
 __all__ = [
     "CatalogueRanking",

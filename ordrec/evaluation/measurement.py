@@ -23,8 +23,8 @@ from ordrec.evaluation.metrics.measures import ListMeasure, Measure, Outcome, Us
 from ordrec.evaluation.metrics.outcome import TopLists
 from ordrec.evaluation.splits.base import Split
 from ordrec.ordinal.decisions import decide
-from ordrec.progress import work_clock
 from ordrec.recommend.registry import make_model
+from ordrec.runtime.progress import work_clock
 
 __all__ = ["FoldMeasurement", "Protocol", "measurable_model", "measure_fold"]
 

@@ -19,7 +19,7 @@ from ordrec.evaluation.latex import latex_table
 from ordrec.evaluation.significance.against_best import COLUMNS as COMPARISON_COLUMNS
 from ordrec.evaluation.summary_table import SummaryTable
 from ordrec.evaluation.tidy_result import TidyResult
-from ordrec.files import write_text
+from ordrec.runtime.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -28,7 +28,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation.experiment.manifest import CHANGED
 from ordrec.experiments.runner import pipelines_folder
-from ordrec.files import make_folder, write_text
+from ordrec.runtime.files import make_folder, write_text
 
 __all__ = ["Kept", "cells_of", "command_of", "keep", "kept_results", "n_trials"]
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.experiment.experiment import Experiment
 from ordrec.evaluation.experiment.rating_problem import RatingsProblem
 from ordrec.evaluation.experiment.result import ExperimentResult
 from ordrec.evaluation.splits.base import Splitter
-from ordrec.ratings import Ratings
 from ordrec.recommend.registry import make_model
 
 __all__ = [
@@ -60,9 +60,9 @@ def rating_model(name: str, inputs: str = "ids", **options: Any) -> Any:
     >>> rating_model("fast", "side").preset
     'fast'
     """
-    from ordrec.recommend.factors.model import OrdinalFactors
-    from ordrec.recommend.predictor.model import RatingPredictor
-    from ordrec.recommend.process_model.model import ProcessPredictor
+    from ordrec.rating.factors.model import OrdinalFactors
+    from ordrec.rating.predictor import RatingPredictor
+    from ordrec.rating.process.model import ProcessPredictor
 
     if inputs not in INPUTS:
         raise ArgumentError(f"inputs are {', '.join(INPUTS)}, not {inputs!r}")

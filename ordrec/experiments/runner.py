@@ -38,9 +38,9 @@ from ordrec.errors import ArgumentError, DatasetMissing
 from ordrec.evaluation.experiment.manifest import circumstances
 from ordrec.evaluation.experiment.result import ExperimentResult
 from ordrec.experiments.published import in_words, published_section
-from ordrec.files import make_folder, write_text
-from ordrec.progress import progress
 from ordrec.report.html import FigureSection, Report, TableSection, experiment_report
+from ordrec.runtime.files import make_folder, write_text
+from ordrec.runtime.progress import progress
 
 __all__ = [
     "Pipeline",
@@ -180,7 +180,7 @@ def reproduce(
         Number of trials; by default as many as were published.
     jobs : int, optional
         Number of parts run at a time; -1 for all processors. By default one, unless a
-        `ordrec.parallel.default_engine` is set.
+        `ordrec.runtime.parallel.default_engine` is set.
     quick : bool
         Whether to run only a part that takes about a minute.
     out : path, optional

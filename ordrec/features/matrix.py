@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
+from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, DataError
-from ordrec.ratings import Ratings
 
 __all__ = ["Biases", "RatingMatrix", "damped_biases", "item_deviations"]
 

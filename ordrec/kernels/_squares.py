@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.compiling import compiled
+from ordrec.runtime.compiling import compiled
 
 
 def pairwise_squares(X: np.ndarray, Y: np.ndarray) -> np.ndarray:

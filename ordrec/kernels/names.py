@@ -40,7 +40,7 @@ def kernel_for(
     if kernel == "precomputed":
         return Precomputed()
     if kernel == "pearson":
-        from ordrec.kernels.pearson import Pearson
+        from ordrec.kernels.items.pearson import Pearson
 
         return Pearson()
     if kernel == "ard-linear":

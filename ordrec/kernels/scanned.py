@@ -21,16 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.compiling import compiled
+from ordrec.data import Ratings
+from ordrec.data.on_disk.scan import ROWS, RatingsScan
 from ordrec.errors import ArgumentError
 from ordrec.features.matrix import NO_SPREAD
 from ordrec.kernels.base import Kernel
-from ordrec.kernels.components import Leaf, expression_of
-from ordrec.kernels.corating import CoRating
-from ordrec.kernels.pearson import Pearson, Residual
-from ordrec.parallel import loop_threads, worker_count
-from ordrec.ratings import Ratings
-from ordrec.ratings.scan import ROWS, RatingsScan
+from ordrec.kernels.items.corating import CoRating
+from ordrec.kernels.items.expression import Leaf, expression_of
+from ordrec.kernels.items.pearson import Pearson, Residual
+from ordrec.runtime.compiling import compiled
+from ordrec.runtime.parallel import loop_threads, worker_count
 
 __all__ = ["ItemMoments", "item_moments", "scan_gram"]
 

@@ -25,7 +25,7 @@ from numba.core import cgutils, types
 from numba.extending import get_cython_function_address, intrinsic
 from scipy.linalg.lapack import get_lapack_funcs
 
-from ordrec.compiling import compiled
+from ordrec.runtime.compiling import compiled
 
 __all__ = [
     "ADDRESSES",

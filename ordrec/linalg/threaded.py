@@ -25,7 +25,7 @@ from itertools import pairwise
 import numpy as np
 
 from ordrec.linalg.lapack import from_python
-from ordrec.parallel import loop_threads, worker_count
+from ordrec.runtime.parallel import loop_threads, worker_count
 
 __all__ = ["factorise_in_threads"]
 

@@ -30,8 +30,8 @@ from ordrec.ordinal.scaling import Standardisation, scaling_for
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.thresholds.link import fit_link
 from ordrec.ordinal.thresholds.order import ranks_between
-from ordrec.parallel import one_blas_thread
-from ordrec.progress import shows_progress
+from ordrec.runtime.parallel import one_blas_thread
+from ordrec.runtime.progress import shows_progress
 
 __all__ = [
     "CalibratedModel",
@@ -52,7 +52,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
     """Base of all ordinal estimators: validates the input and maps ranks to labels.
 
     Subclasses have a parameter ``classes``; those that take weights also ``class_weight``, and
-    those whose fit may take long ``verbose``. A fit is a stage of `ordrec.progress`.
+    those whose fit may take long ``verbose``. A fit is a stage of `ordrec.runtime.progress`.
     """
 
     classes: Any
@@ -106,12 +106,12 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[ranks]
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return arrays and metadata for `ordrec.persistence.save`."""
+        """Return arrays and metadata for `ordrec.storage.save`."""
         return state_of_estimator(self)
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> Any:
-        """Rebuild a fitted estimator, for `ordrec.persistence.load`."""
+        """Rebuild a fitted estimator, for `ordrec.storage.load`."""
         return restore_estimator(cls, arrays, metadata)
 
     def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

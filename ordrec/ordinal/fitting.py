@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from ordrec.ordinal.base import KernelMixin
-from ordrec.parallel import blas_for, one_blas_thread
+from ordrec.runtime.parallel import blas_for, one_blas_thread
 
 __all__ = ["noticing_constants", "sharing_cores"]
 
@@ -70,7 +70,7 @@ def _is_constant(model: Any, X: Any) -> bool:
 
 
 def sharing_cores(fit: Fit) -> Fit:
-    """Make a fit keep to the rules of `ordrec.parallel`, on the threads of BLAS.
+    """Make a fit keep to the rules of `ordrec.runtime.parallel`, on the threads of BLAS.
 
     They are held to one, except for large kernel matrices.
     """

@@ -25,4 +25,4 @@ _HOMES = {
 def storable_kinds() -> dict[str, str]:
     """For each kind of model file ``"package.module:Class"``; `RelevanceRanker` wraps one."""
     homes = {kind: f"{_HERE}.{home}:{kind}" for home, kinds in _HOMES.items() for kind in kinds}
-    return homes | {"RelevanceRanker": "ordrec.recommend.relevance:RelevanceRanker"}
+    return homes | {"RelevanceRanker": "ordrec.ordinal.relevance:RelevanceRanker"}

@@ -21,9 +21,9 @@ from sklearn.pipeline import Pipeline
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.base import KernelMixin
 from ordrec.ordinal.tuning_folds import METRICS, WITH_GAMMA, PipelineSearch, Search, errors_of
-from ordrec.parallel import Engine, run_all
-from ordrec.progress import progress as showing
-from ordrec.progress import report
+from ordrec.runtime.parallel import Engine, run_all
+from ordrec.runtime.progress import progress as showing
+from ordrec.runtime.progress import report
 
 __all__ = ["Tuned", "tune"]
 
@@ -125,13 +125,14 @@ def tune(
     n_jobs : int, optional
         How many folds and kernels run at the same time; all cores by default.
     engine : Engine or str, optional
-        Where they run, see `ordrec.parallel`: by default in threads, as the solvers are compiled.
+        Where they run, see `ordrec.runtime.parallel`: by default in threads, as the solvers are
+        compiled.
         Workers that are processes build the kernel matrices themselves.
     progress : callable, optional
         Called as ``progress(done, total, text)`` after each kernel and fold. The total grows
         when a finer grid follows, as it depends on the results of the first.
     verbose : bool, optional
-        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
+        Whether progress is shown, see `ordrec.runtime.progress`; by default on a terminal.
 
     Returns
     -------

@@ -49,36 +49,41 @@ class ModelEntry:
     by_default: bool = False
 
 
-_HERE = "ordrec.recommend"
+_PER_USER = "ordrec.rating.per_user.model"
 MODELS: list[ModelEntry] = [
-    ModelEntry("mean", f"{_HERE}.baselines.mean:GlobalMean", "GlobalMean", True),
-    ModelEntry("histogram", f"{_HERE}.baselines.histogram:RatingHistogram", "RatingHistogram"),
-    ModelEntry("bias", f"{_HERE}.baselines.bias:BiasModel", "BiasModel", True),
-    ModelEntry("item-knn", f"{_HERE}.baselines.item_knn:ItemKNN", "ItemKNN", True),
-    ModelEntry("factors", f"{_HERE}.factors.model:OrdinalFactors", "OrdinalFactors", True),
-    ModelEntry("popularity", f"{_HERE}.choice.popularity:Popularity", "Popularity"),
+    ModelEntry("mean", "ordrec.rating.baselines.mean:GlobalMean", "GlobalMean", True),
+    ModelEntry("histogram", "ordrec.rating.baselines.histogram:RatingHistogram", "RatingHistogram"),
+    ModelEntry("bias", "ordrec.rating.baselines.bias:BiasModel", "BiasModel", True),
+    ModelEntry("item-knn", "ordrec.rating.baselines.item_knn:ItemKNN", "ItemKNN", True),
+    ModelEntry("factors", "ordrec.rating.factors.model:OrdinalFactors", "OrdinalFactors", True),
+    ModelEntry("popularity", "ordrec.choice.popularity:Popularity", "Popularity"),
     ModelEntry(
-        "recommender-fast", f"{_HERE}.recommender.model:fast_recommender", "Recommender", True
+        "recommender-fast", "ordrec.recommend.recommender:fast_recommender", "Recommender", True
     ),
-    ModelEntry("recommender", f"{_HERE}.recommender.model:Recommender", "Recommender"),
-    ModelEntry("choice", f"{_HERE}.choice.mixture:ChoiceMixture", "ChoiceMixture"),
-    ModelEntry("ease", f"{_HERE}.choice.ease:EASE", "EASE"),
-    ModelEntry("als", f"{_HERE}.choice.als:ImplicitALS", "ImplicitALS"),
-    ModelEntry("implicit-als", f"{_HERE}.choice.als_ranking:ALSRanking", "ALSRanking"),
-    ModelEntry("per-user-svor", f"{_HERE}.per_user.model:PerUserPredictor", "PerUserPredictor"),
+    ModelEntry("recommender", "ordrec.recommend.recommender:Recommender", "Recommender"),
+    ModelEntry("choice", "ordrec.choice.mixture:ChoiceMixture", "ChoiceMixture"),
+    ModelEntry("ease", "ordrec.choice.ease:EASE", "EASE"),
+    ModelEntry("als", "ordrec.choice.als:ImplicitALS", "ImplicitALS"),
+    ModelEntry("implicit-als", "ordrec.peers.als_ranking:ALSRanking", "ALSRanking"),
     ModelEntry(
-        "per-user-logistic", f"{_HERE}.per_user.model:per_user_logistic", "PerUserPredictor", True
+        "per-user-svor", "ordrec.rating.per_user.model:PerUserPredictor", "PerUserPredictor"
     ),
-    ModelEntry("predictor", f"{_HERE}.predictor.model:RatingPredictor", "RatingPredictor"),
+    ModelEntry(
+        "per-user-logistic",
+        f"{_PER_USER}:per_user_logistic",
+        "PerUserPredictor",
+        True,
+    ),
+    ModelEntry("predictor", "ordrec.rating.predictor:RatingPredictor", "RatingPredictor"),
     # not by default: recommender-fast predicts ratings with it
-    ModelEntry("predictor-fast", f"{_HERE}.predictor.model:fast_predictor", "RatingPredictor"),
-    ModelEntry("", f"{_HERE}.process_model.model:ProcessPredictor", "ProcessPredictor"),
-    ModelEntry("", f"{_HERE}.thresholds.model:PersonalThresholds", "PersonalThresholds"),
-    ModelEntry("surprise-svd", f"{_HERE}.adapters.surprise:SurpriseModel"),
-    ModelEntry("surprise-knn", f"{_HERE}.adapters.surprise:surprise_knn"),
-    ModelEntry("implicit-bpr", f"{_HERE}.adapters.implicit:implicit_bpr"),
-    ModelEntry("myfm", f"{_HERE}.adapters.myfm:MyFMModel"),
-    ModelEntry("ridge", f"{_HERE}.adapters.sklearn:ridge_on_ids"),
+    ModelEntry("predictor-fast", "ordrec.rating.predictor:fast_predictor", "RatingPredictor"),
+    ModelEntry("", "ordrec.rating.process.model:ProcessPredictor", "ProcessPredictor"),
+    ModelEntry("", "ordrec.rating.thresholds.model:PersonalThresholds", "PersonalThresholds"),
+    ModelEntry("surprise-svd", "ordrec.peers.surprise:SurpriseModel"),
+    ModelEntry("surprise-knn", "ordrec.peers.surprise:surprise_knn"),
+    ModelEntry("implicit-bpr", "ordrec.peers.implicit:implicit_bpr"),
+    ModelEntry("myfm", "ordrec.peers.myfm:MyFMModel"),
+    ModelEntry("ridge", "ordrec.peers.sklearn:ridge_on_ids"),
 ]
 
 

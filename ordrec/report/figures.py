@@ -17,7 +17,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.drawing import INK, PALETTE, STYLE, blank
-from ordrec.files import make_folder, replace_file
+from ordrec.runtime.files import make_folder, replace_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,6 @@ import pandas as pd
 
 from ordrec.evaluation.experiment.result import ExperimentResult
 from ordrec.evaluation.metrics.measures import as_losses, higher_is_better
-from ordrec.files import make_folder, write_text
 from ordrec.report.figures import (
     box_plots,
     critical_difference_diagram,
@@ -21,6 +20,7 @@ from ordrec.report.figures import (
     save_figure,
     time_against_accuracy,
 )
+from ordrec.runtime.files import make_folder, write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

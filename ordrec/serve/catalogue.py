@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ordrec.errors import ArgumentError, DataError, OrdrecError
-from ordrec.recommend.base import codes_of
-from ordrec.recommend.pair_table import ids_like
+from ordrec.lists.frames import ids_like
+from ordrec.models.base import codes_of
 
 __all__ = ["Catalogue", "UnknownItem", "plain_id"]
 

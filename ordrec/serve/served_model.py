@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, OrdrecError
-from ordrec.ratings import Ratings
-from ordrec.recommend.pair_table import predict_pairs, seconds_of
-from ordrec.recommend.recommender.taste import liked_from
-from ordrec.recommend.top_n import Order, best_items
+from ordrec.lists.best import Order, best_items
+from ordrec.lists.frames import predict_pairs, seconds_of
+from ordrec.recommend.taste import liked_from
 from ordrec.serve.catalogue import Catalogue, plain_id
 
 __all__ = ["ServedModel"]

@@ -13,11 +13,11 @@ import pytest
 from contracts.rating_contract import fitted, pytest_generate_tests
 from sklearn.base import clone
 
+from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
-from ordrec.persistence import load, save
-from ordrec.ratings import Ratings
 from ordrec.recommend import RankingModel
+from ordrec.storage import load, save
 
 __all__ = ["RankingContract", "pytest_generate_tests"]
 

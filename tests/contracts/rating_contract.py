@@ -21,12 +21,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from sklearn.base import clone
-from tasteful_ratings import ids, parts, tasteful
+from support.tasteful_ratings import ids, parts, tasteful
 
+from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError
-from ordrec.persistence import load, save
-from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import FoldInModel, RatingModel
+from ordrec.storage import load, save
 
 TRAIN, TEST = parts(tasteful(n_users=36, n_items=24, share=0.6, dated=True))
 WHEN = np.asarray(TEST.timestamps)

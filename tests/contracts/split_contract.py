@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ordrec.data import Ratings, Scale
 from ordrec.evaluation import split_from_name
-from ordrec.ratings import Ratings, Scale
 
 __all__ = ["SplitContract", "pytest_generate_tests", "rows"]
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import (
     decide,
@@ -21,7 +22,6 @@ from ordrec.evaluation.measurement import FoldMeasurement
 from ordrec.evaluation.metrics.measures import UserSums
 from ordrec.evaluation.significance import bootstrap_interval
 from ordrec.evaluation.significance.against_best import against_best
-from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import BiasModel, make_model
 from ordrec.report.evaluation import evaluation_report
 
@@ -273,7 +273,7 @@ def test_a_failed_write_leaves_the_old_file(ratings, tmp_path, monkeypatch):
     def full(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("ordrec.files.os.replace", full)
+    monkeypatch.setattr("ordrec.runtime.files.os.replace", full)
     with pytest.raises(OSError, match="disk full"):
         result.to_csv(path)
     assert path.read_text() == "old"

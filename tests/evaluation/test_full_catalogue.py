@@ -7,6 +7,9 @@ import pandas as pd
 import pytest
 from naive import naive_lists as naive
 
+from ordrec.choice.ease import EASE
+from ordrec.choice.mixture import ChoiceMixture
+from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import evaluate, measure_from_name, split_from_name
@@ -17,11 +20,8 @@ from ordrec.evaluation.full_catalogue import (
 )
 from ordrec.evaluation.metrics.trec import measure_run
 from ordrec.evaluation.splits.base import part_ratings
-from ordrec.ratings import Ratings
 from ordrec.recommend import make_model
-from ordrec.recommend.choice.ease import EASE
-from ordrec.recommend.choice.mixture import ChoiceMixture
-from ordrec.recommend.recommender.model import Recommender
+from ordrec.recommend.recommender import Recommender
 
 SPLIT = "user-holdout:0.3"
 OF_PLACES = [

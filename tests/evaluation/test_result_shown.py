@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from evaluation_results import made_result
+from support.evaluation_results import made_result
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.drawing import PALETTE

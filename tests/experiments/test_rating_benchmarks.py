@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import HoldOut
@@ -16,7 +17,6 @@ from ordrec.experiments.rating_benchmarks import (
     rmse_in_words,
 )
 from ordrec.experiments.runner import list_pipelines
-from ordrec.ratings import Ratings
 from ordrec.recommend import BiasModel, OrdinalFactors
 
 

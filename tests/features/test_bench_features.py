@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ordrec.features.low_rank import LowRankEM
+from ordrec.features.low_rank.model import LowRankEM
 from ordrec.features.matrix import RatingMatrix
-from ordrec.kernels.corating import CoRating
-from ordrec.kernels.items import ItemKernel
-from ordrec.kernels.pearson import Pearson, Residual
+from ordrec.kernels.items.corating import CoRating
+from ordrec.kernels.items.kernel import ItemKernel
+from ordrec.kernels.items.pearson import Pearson, Residual
 
 pytestmark = pytest.mark.bench
 

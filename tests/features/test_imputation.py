@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ordrec.features.em import annealing_ranks, project_rows, weighted_low_rank
-from ordrec.features.low_rank import LowRankEM
+from ordrec.features.low_rank.em import annealing_ranks, project_rows, weighted_low_rank
+from ordrec.features.low_rank.model import LowRankEM
 from ordrec.features.mean import MeanImputer
 
 

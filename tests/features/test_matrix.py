@@ -11,9 +11,9 @@ from naive.naive_features import alternating_means
 from naive.naive_items import z_scores
 from scipy import sparse
 
+from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
 from ordrec.features.matrix import RatingMatrix, damped_biases
-from ordrec.ratings import Ratings, Scale
 
 
 def dense_sample(seed: int = 0, shape: tuple[int, int] = (12, 9)) -> np.ndarray:

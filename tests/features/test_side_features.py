@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from ordrec.errors import ArgumentError, DataError, ModelFileError
-from ordrec.features.side_blocks import WIDTH, NumberBlock
-from ordrec.features.side_columns import as_numbers, infer_kind
-from ordrec.features.side_features import SideEncoder
+from ordrec.features.side.blocks import WIDTH, NumberBlock
+from ordrec.features.side.columns import as_numbers, infer_kind
+from ordrec.features.side.encoder import SideEncoder
 
 N = 60
 TOPICS = [

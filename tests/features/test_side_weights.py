@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from ordrec.features.side_weights import PRIOR, PRIOR_PAIRS, block_weights
+from ordrec.features.side.weights import PRIOR, PRIOR_PAIRS, block_weights
 
 N_OWNERS, N_ENTRIES = 80, 30
 

@@ -9,7 +9,7 @@ import pandas as pd
 from fuzz.campaign import answered, both_runs, explore
 from hypothesis import strategies as st
 
-from ordrec.ratings import Ratings, Scale
+from ordrec.data import Ratings, Scale
 
 ODD_NUMBERS = [
     0, -1, 5, 2.5, float("nan"), float("inf"), -float("inf"), 1e308, -1e308, 5e-324, 2**31, 2**53,

@@ -22,9 +22,8 @@ from fuzz.campaign import answered, both_runs, explore
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from ordrec import persistence
+from ordrec import storage as persistence
 from ordrec.datasets import synthetic_ratings
-from ordrec.persistence import load, load_arrays, save
 from ordrec.recommend import (
     BiasModel,
     PersonalThresholds,
@@ -33,6 +32,7 @@ from ordrec.recommend import (
     model_names,
 )
 from ordrec.recommend.registry import storable_kinds
+from ordrec.storage import load, load_arrays, save
 
 SMALL = {
     "als": {"factors": 2, "iterations": 2},

@@ -17,8 +17,8 @@ from ordrec.evaluation.experiment.result import ExperimentResult
 from ordrec.evaluation.metrics.trec import measure_run, read_qrels
 from ordrec.experiments.published import beside_published
 from ordrec.features.text import read_stop_list
+from ordrec.lists.frames import predict_pairs, read_pairs
 from ordrec.recommend import BiasModel
-from ordrec.recommend.pair_table import predict_pairs, read_pairs
 
 CELL = Cell("svm", "toy", "kfold:5", "1", 0)
 ROW = CELL.about | {"metric": "mae", "average": "micro", "decision": "auto", "value": 0.25, "n": 4}

@@ -14,11 +14,11 @@ from scipy import sparse
 from ordrec.errors import ArgumentError, DataError
 from ordrec.features.matrix import RatingMatrix
 from ordrec.kernels import Constant, Gaussian
-from ordrec.kernels.content import Content
-from ordrec.kernels.corating import CoRating
-from ordrec.kernels.items import ItemKernel
-from ordrec.kernels.low_rank import LowRank
-from ordrec.kernels.pearson import Pearson, Residual
+from ordrec.kernels.items.content import Content
+from ordrec.kernels.items.corating import CoRating
+from ordrec.kernels.items.kernel import ItemKernel
+from ordrec.kernels.items.low_rank import LowRank
+from ordrec.kernels.items.pearson import Pearson, Residual
 
 CENTRE, SHRINKAGE = 3.0, 5.0
 
@@ -236,7 +236,7 @@ def test_positive_semidefinite_and_finite(seed, shape, smooth, user) -> None:  #
 
 
 def test_choice_of_layout_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="ordrec.kernels.items"):
+    with caplog.at_level(logging.INFO, logger="ordrec.kernels.items.kernel"):
         ItemKernel(CoRating()).fit(matrix_of(sample()))
         ItemKernel(CoRating(), memory_bound=100).fit(matrix_of(sample()))
     assert "all pairs stored" in caplog.messages[0]

@@ -11,10 +11,10 @@ from naive import naive_items as naive
 from scipy import sparse
 
 from ordrec.features.matrix import RatingMatrix
-from ordrec.kernels.content import Content
-from ordrec.kernels.corating import CoRating, als_item_factors
-from ordrec.kernels.low_rank import LowRank
-from ordrec.kernels.pearson import Pearson, Residual
+from ordrec.kernels.items.content import Content
+from ordrec.kernels.items.corating import CoRating, als_item_factors
+from ordrec.kernels.items.low_rank import LowRank
+from ordrec.kernels.items.pearson import Pearson, Residual
 
 KERNELS = [Pearson(), Residual(), Residual(0.0), CoRating(), Content(), LowRank()]
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
-from ordrec.linalg.randomized import leading_svd
+from ordrec.rating.factors.randomized import leading_svd
 
 
 @pytest.mark.parametrize("shape", [(30, 70), (70, 30), (12, 12)])

@@ -1,4 +1,4 @@
-"""Loops of `ordrec.linalg.vectors` against numpy in double precision."""
+"""Loops of `ordrec.rating.factors.vectors` against numpy in double precision."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordrec.compiling import compiled
-from ordrec.linalg.vectors import falling_exponential, negative_inverse
+from ordrec.rating.factors.vectors import falling_exponential, negative_inverse
+from ordrec.runtime.compiling import compiled
 
 
 @compiled

@@ -45,7 +45,7 @@ class Workshop:
         file = self.folder / "ordrec" / mutation.file
         with self._changed(file, mutation):
             # numba looks at the file of a function, not at those of what it calls
-            loops = "ordrec.compiling" in file.read_text()
+            loops = "ordrec.runtime.compiling" in file.read_text()
             with self._cache("alone" if loops else "shared") as cache:
                 code = self.run(mutation.tests.split(), cache, compiled=mutation.compiled)
         assert code in (PASSED, FAILED), f"{mutation.name}: pytest ended with code {code}"

@@ -6,8 +6,8 @@ from itertools import product
 
 import numpy as np
 
-from ordrec.recommend.process.components import SideWeights
-from ordrec.recommend.process.covariance import JointData
+from ordrec.rating.process.kernel.components import SideWeights
+from ordrec.rating.process.solve.covariance import JointData
 
 
 def naive_components(

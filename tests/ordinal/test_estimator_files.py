@@ -26,8 +26,8 @@ from ordrec.kernels import ARDGaussian, Gaussian, Linear, Polynomial
 from ordrec.ordinal import GPOR, NPSVOR, OPBE, SVORIM, SVORSLA, ORBoost, OrdinalLogistic
 from ordrec.ordinal.base import OrdinalClassifier
 from ordrec.ordinal.storable import storable_kinds
-from ordrec.persistence import load, load_arrays, save, save_arrays
 from ordrec.recommend import RelevanceRanker
+from ordrec.storage import load, load_arrays, save, save_arrays
 
 SMALL: dict[str, Any] = {
     "ORBoost": {"base": "stump", "n_estimators": 10, "random_state": 0},

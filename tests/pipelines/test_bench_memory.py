@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ordrec.recommend.predictor.sizes import gigabytes
+from ordrec.rating.presets import gigabytes
 
 PATH = Path(__file__).parents[2] / "pipelines" / "bench_memory.py"
 

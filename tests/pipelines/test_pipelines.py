@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from ordrec.data import Ratings
 from ordrec.datasets import OrdinalTable, synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import ExperimentResult
@@ -18,7 +19,6 @@ from ordrec.experiments.kept import cells_of
 from ordrec.experiments.published import in_words
 from ordrec.experiments.runner import list_pipelines, published_csv, reproduce
 from ordrec.ordinal import NPSVOR
-from ordrec.ratings import Ratings
 
 PIPELINES = list_pipelines()
 PUBLISHED = sorted(published_csv("any").parent.glob("*.csv"))

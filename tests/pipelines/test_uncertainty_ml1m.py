@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.experiments.runner import list_pipelines
-from ordrec.ratings import Ratings
 
 MODULE = list_pipelines()["uncertainty-ml-1m"].load()
 

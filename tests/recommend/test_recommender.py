@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
-from ordrec.persistence import load, save
-from ordrec.ratings import Ratings
+from ordrec.lists.bulk import recommend_all
+from ordrec.lists.filters import rank_gains
 from ordrec.recommend import (
     EASE,
     BiasModel,
@@ -24,8 +25,7 @@ from ordrec.recommend import (
     RatingPredictor,
     Recommender,
 )
-from ordrec.recommend.all_lists import recommend_all
-from ordrec.recommend.lists import rank_gains
+from ordrec.storage import load, save
 
 RATINGS = synthetic_ratings(60, 120, n_ratings=1500, seed=4)
 FACTORS = OrdinalFactors(rank=3, pattern=3, n_iter=3)
@@ -216,7 +216,7 @@ def test_expected_picks_are_about_as_many_as_come() -> None:
 
 @pytest.mark.parametrize("engine", ["serial", "threads", "processes", "dask"])
 def test_all_engines_make_the_same_lists(model, monkeypatch, engine: str) -> None:
-    monkeypatch.setattr("ordrec.recommend.choice.base.CELLS_AT_ONCE", 120 * 7)  # blocks of 7 users
+    monkeypatch.setattr("ordrec.choice.base.CELLS_AT_ONCE", 120 * 7)  # blocks of 7 users
     lists = model.recommend_all(4, engine=engine, n_jobs=2)
     assert lists["user"].is_monotonic_increasing
     for user in RATINGS.user_ids:
@@ -231,9 +231,9 @@ def test_all_engines_make_the_same_lists(model, monkeypatch, engine: str) -> Non
 def test_an_interrupted_run_goes_on_where_it_stopped(
     model, monkeypatch, tmp_path, ending: str
 ) -> None:
-    from ordrec.recommend import all_lists
+    from ordrec.lists import bulk as all_lists
 
-    monkeypatch.setattr("ordrec.recommend.choice.base.CELLS_AT_ONCE", 120 * 7)
+    monkeypatch.setattr("ordrec.choice.base.CELLS_AT_ONCE", 120 * 7)
     out, real, calls = tmp_path / f"top.{ending}", all_lists.list_frame, []
 
     def dying(model, codes, n, options):

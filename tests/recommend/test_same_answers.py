@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from tasteful_ratings import tasteful
+from support.tasteful_ratings import tasteful
 from typer.testing import CliRunner
 
 from ordrec.cli import app
+from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
-from ordrec.persistence import load, save
-from ordrec.ratings import Ratings, Scale
 from ordrec.recommend import (
     EASE,
     BiasModel,
@@ -28,6 +27,7 @@ from ordrec.recommend import (
     Recommender,
     predict_scan,
 )
+from ordrec.storage import load, save
 
 PLAIN = tasteful(dated=True)
 TITLES = pd.DataFrame({"title": [f"Film №{k}" for k in range(PLAIN.n_items)]}, index=PLAIN.item_ids)

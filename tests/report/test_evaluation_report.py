@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from evaluation_results import distributions, made_result
-from tasteful_ratings import tasteful
+from support.evaluation_results import distributions, made_result
+from support.tasteful_ratings import tasteful
 
 from ordrec.evaluation import EvaluationResult, evaluate
 from ordrec.evaluation.example_users import ExampleUser, chosen_users

@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 
-from served_films import TITLES, client_of, titled_ratings
+from support.served_films import TITLES, client_of, titled_ratings
 
-from ordrec.ratings import Ratings, Scale
+from ordrec.data import Ratings, Scale
 from ordrec.recommend import (
     BiasModel,
     GlobalMean,

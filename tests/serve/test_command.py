@@ -11,13 +11,13 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from served_films import titled_ratings
+from support.served_films import titled_ratings
 from typer.testing import CliRunner
 
 from ordrec.cli import app
 from ordrec.errors import ArgumentError
-from ordrec.persistence import save
 from ordrec.recommend import Popularity
+from ordrec.storage import save
 
 
 @pytest.fixture(scope="module")

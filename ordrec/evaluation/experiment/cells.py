@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ordrec.errors import ArgumentError
-from ordrec.files import make_folder, write_text
+from ordrec.runtime.files import make_folder, write_text
 
 __all__ = ["Cell", "CellOutcome", "CellStore"]
 

@@ -16,9 +16,9 @@ from ordrec.evaluation.experiment.manifest import circumstances
 from ordrec.evaluation.experiment.problems import Problem
 from ordrec.evaluation.experiment.result import ExperimentResult
 from ordrec.evaluation.experiment.selection import Candidates
-from ordrec.parallel import Engine, run
-from ordrec.progress import progress as showing
-from ordrec.progress import report
+from ordrec.runtime.parallel import Engine, run
+from ordrec.runtime.progress import progress as showing
+from ordrec.runtime.progress import report
 
 __all__ = ["Experiment"]
 
@@ -105,11 +105,11 @@ class Experiment:
         n_jobs : int, optional
             Number of cells computed at the same time; -1 for all cores.
         engine : Engine or str, optional
-            Where the cells are computed, see `ordrec.parallel`: in processes by default.
+            Where the cells are computed, see `ordrec.runtime.parallel`: in processes by default.
         progress : callable, optional
             Called as ``progress(done, total, text)`` after each cell.
         verbose : bool, optional
-            Whether progress is shown, see `ordrec.progress`; by default on a terminal.
+            Whether progress is shown, see `ordrec.runtime.progress`; by default on a terminal.
         """
         with showing("experiment", verbose):
             return self._run(n_jobs, engine, progress)

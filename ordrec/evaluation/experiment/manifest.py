@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ordrec import __version__
-from ordrec.ratings import Ratings
+from ordrec.data import Ratings
 
 __all__ = ["CHANGED", "circumstances", "ratings_checksum"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ordrec.errors import ArgumentError
-from ordrec.progress import work_clock
+from ordrec.runtime.progress import work_clock
 
 __all__ = ["Problem", "Row", "result_row", "seeded", "timed"]
 

@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 import joblib
 
+from ordrec.data import Ratings
 from ordrec.evaluation.experiment.manifest import ratings_checksum
 from ordrec.evaluation.experiment.problems import Problem, Row, seeded
 from ordrec.evaluation.measurement import Protocol, measurable_model, measure_fold
 from ordrec.evaluation.metrics.measures import DEFAULT_METRICS, measure_from_name
 from ordrec.evaluation.splits.base import Split, Splitter
 from ordrec.evaluation.splits.ratings import KFold, split_from_name
-from ordrec.parallel import one_blas_thread
-from ordrec.ratings import Ratings
+from ordrec.runtime.parallel import one_blas_thread
 
 __all__ = ["RatingsProblem"]
 

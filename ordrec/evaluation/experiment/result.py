@@ -13,7 +13,7 @@ import pandas as pd
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.experiment.cells import Cell, CellOutcome
 from ordrec.evaluation.tidy_result import TidyResult
-from ordrec.files import make_folder, write_text
+from ordrec.runtime.files import make_folder, write_text
 
 __all__ = ["ExperimentResult"]
 

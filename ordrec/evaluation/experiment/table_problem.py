@@ -10,7 +10,7 @@ from typing import Any
 import joblib
 import numpy as np
 
-from ordrec.datasets.tables import OrdinalTable
+from ordrec.data.formats.tables import OrdinalTable
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation.experiment.problems import Problem, Row, result_row, seeded, timed
 from ordrec.evaluation.metrics import probability, rating_errors

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ordrec.datasets.tables import OrdinalTable
+from ordrec.data import Ratings
+from ordrec.data.formats.tables import OrdinalTable
 from ordrec.errors import ArgumentError
-from ordrec.ratings import Ratings
 
 __all__ = ["observed_matrix", "user_table"]
 
@@ -63,7 +63,7 @@ def user_table(
     """Return a user's items as a table with other users' ratings as features.
 
     A missing rating is the item's mean ("mean"), or is filled by the weighted low-rank estimate of
-    `ordrec.features.low_rank.LowRankEM`. The features are these ratings as they are ("ratings",
+    `ordrec.features.LowRankEM`. The features are these ratings as they are ("ratings",
     ranks from 1), or their z-scores within each item, divided by the root of the number of users,
     so that products of rows are Pearson's correlation kernel; z-scores do not contain the item's
     mean. The z-scores of an item whose ratings do not differ are zero.
@@ -78,7 +78,7 @@ def user_table(
     """
     matrix = observed_matrix(ratings, user, n_users)
     if imputation == "low-rank":
-        from ordrec.features.low_rank import LowRankEM
+        from ordrec.features.low_rank.model import LowRankEM
 
         weights = None
         if ratings.weights is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.compiling import compiled
 from ordrec.evaluation.metrics.averaging import segment_of_rows
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["concordant_pairs"]
 

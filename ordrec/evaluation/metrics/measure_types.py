@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ordrec.data import Ratings
 from ordrec.evaluation.metrics import ranking, top_lists
 from ordrec.evaluation.metrics.outcome import Outcome, UserSums
 from ordrec.evaluation.metrics.placed import places_among_rated
+from ordrec.lists.filters import rank_gains
 from ordrec.ordinal.uncertainty import shortest_interval, spread
-from ordrec.ratings import Ratings
-from ordrec.recommend.lists import rank_gains
-from ordrec.recommend.recommender.taste import liked_from
+from ordrec.recommend.taste import liked_from
 
 __all__ = ["Average", "Grades", "ListMeasure", "Measure", "UncertaintyMeasure"]
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordrec.data import Ratings
 from ordrec.ordinal import decisions
-from ordrec.ratings import Ratings
 
 __all__ = ["Outcome", "TopLists", "UserSums"]
 

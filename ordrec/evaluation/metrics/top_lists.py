@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ordrec.data import Ratings
 from ordrec.evaluation.metrics.outcome import TopLists, UserSums
-from ordrec.ratings import Ratings
 
 __all__ = ["coverage", "gini", "novelty_sums", "pick_calibration_sums"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError
-from ordrec.files import write_text
+from ordrec.runtime.files import write_text
 
 __all__ = ["measure_run", "read_qrels", "write_qrels", "write_run"]
 

@@ -10,8 +10,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, DataError
-from ordrec.ratings import Ratings
 
 __all__ = ["RowSplit", "Split", "SplitParameters", "Splitter", "part_ratings", "part_rows"]
 

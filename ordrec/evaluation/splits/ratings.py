@@ -13,9 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation.splits.base import Split, SplitParameters, Splitter, part_ratings
-from ordrec.ratings import Ratings
 
 __all__ = [
     "GlobalTime",

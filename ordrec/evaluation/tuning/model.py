@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from ordrec.data import Ratings
+from ordrec.data.frames import as_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.measurement import Protocol, measurable_model, measure_fold
 from ordrec.evaluation.metrics.measures import as_losses, measure_from_name
@@ -18,10 +20,8 @@ from ordrec.evaluation.splits.base import Split, Splitter
 from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.evaluation.tuning.proposals import proposals_for
 from ordrec.evaluation.tuning.spaces import Space, default_space
-from ordrec.progress import progress as showing
-from ordrec.progress import report, work_clock
-from ordrec.ratings import Ratings
-from ordrec.ratings.frames import as_ratings
+from ordrec.runtime.progress import progress as showing
+from ordrec.runtime.progress import report, work_clock
 
 __all__ = ["TunedModel", "TuningInterrupted", "tune_model"]
 
@@ -112,7 +112,7 @@ def tune_model(
     progress : callable, optional
         Called as ``progress(done, total, text)`` before each setting and at the end.
     verbose : bool, optional
-        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
+        Whether progress is shown, see `ordrec.runtime.progress`; by default on a terminal.
 
     Returns
     -------

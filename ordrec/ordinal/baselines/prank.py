@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ordrec.compiling import compiled
 from ordrec.ordinal.base import KernelMixin, ThresholdModel
 from ordrec.ordinal.fitting import noticing_constants, sharing_cores
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["PRank"]
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ordrec.progress import report
+from ordrec.runtime.progress import report
 
 __all__ = ["Ensemble", "Learner", "Member", "OrdinalLoss", "boost"]
 

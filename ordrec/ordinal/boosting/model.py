@@ -28,7 +28,7 @@ from ordrec.ordinal.fitting import sharing_cores
 from ordrec.ordinal.losses import Reach, reach_of
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.order import ranks_between
-from ordrec.persistence import take
+from ordrec.storage import take
 
 __all__ = ["ORBoost", "RankBoostAE"]
 
@@ -206,7 +206,7 @@ class ORBoost(_Boosted):
         of them occur in training.
     random_state : int, RandomState or None
     verbose : bool, optional
-        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
+        Whether progress is shown, see `ordrec.runtime.progress`; by default on a terminal.
 
     Attributes
     ----------
@@ -279,7 +279,7 @@ class RankBoostAE(_Boosted):
     probability, class_weight, classes, random_state :
         As in `ORBoost`.
     verbose : bool, optional
-        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
+        Whether progress is shown, see `ordrec.runtime.progress`; by default on a terminal.
 
     Attributes
     ----------

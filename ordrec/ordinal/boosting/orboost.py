@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.compiling import compiled
 from ordrec.ordinal.losses import Reach
 from ordrec.ordinal.thresholds.pav import pooled_thresholds
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["MarginLoss", "bounded_ratio", "log_sums", "pulls"]
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ordrec.compiling import compiled, inner
 from ordrec.ordinal.boosting.sorting import ascending, sorting_room
+from ordrec.runtime.compiling import compiled, inner
 
 __all__ = ["Perceptron", "PerceptronRCD", "Sigmoid", "SigmoidRCD"]
 

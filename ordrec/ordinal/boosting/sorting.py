@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.compiling import inner
+from ordrec.runtime.compiling import inner
 
 __all__ = ["ascending", "sorting_room"]
 

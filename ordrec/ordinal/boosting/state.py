@@ -11,7 +11,7 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.ordinal.boosting.ensemble import Ensemble, Member
 from ordrec.ordinal.boosting.perceptron import Perceptron, Sigmoid
 from ordrec.ordinal.boosting.stump import Stump
-from ordrec.persistence import take
+from ordrec.storage import take
 
 __all__ = ["ensemble_of", "ensemble_to_arrays"]
 

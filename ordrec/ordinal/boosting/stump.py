@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ordrec.compiling import compiled
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["Stump", "StumpSearch"]
 

@@ -1,1 +1,1 @@
-"""Estimators as arrays and plain values, for `ordrec.persistence`."""
+"""Estimators as arrays and plain values, for `ordrec.storage`."""

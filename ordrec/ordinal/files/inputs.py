@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ordrec.persistence import take, take_rows
+from ordrec.storage import take, take_rows
 
 __all__ = ["inputs_from_arrays", "inputs_to_arrays"]
 

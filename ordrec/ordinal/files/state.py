@@ -37,7 +37,7 @@ from ordrec.ordinal.files.parameters import (
 )
 from ordrec.ordinal.scaling import Standardisation
 from ordrec.ordinal.thresholds.link import OrdinalLink
-from ordrec.persistence import take, texts_from_arrays, texts_to_arrays
+from ordrec.storage import take, texts_from_arrays, texts_to_arrays
 
 __all__ = ["restore_estimator", "state_of_estimator"]
 

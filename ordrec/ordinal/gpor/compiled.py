@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.compiling import compiled
 from ordrec.linalg.small import invert_lower, solve_small
 from ordrec.ordinal.gpor.likelihood import interval_cumulants
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["problem_evidence"]
 

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import lapack
 
-from ordrec.compiling import compiled
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["Covariance", "DenseCovariance", "DenseFactor", "DensePredictor", "Factor", "Predictor"]
 

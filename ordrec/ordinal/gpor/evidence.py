@@ -22,7 +22,7 @@ from ordrec.ordinal.gpor.ep import EPPosterior, expectation_propagation
 from ordrec.ordinal.gpor.laplace import LaplacePosterior, laplace
 from ordrec.ordinal.gpor.lowrank import InducingPairs, LowRankCovariance
 from ordrec.ordinal.gpor.parameters import GapPrior, chain, unpack
-from ordrec.progress import report
+from ordrec.runtime.progress import report
 
 __all__ = ["Evidence", "LikelihoodBounds", "Maximum", "doubt_about_laplace", "maximise"]
 

@@ -39,7 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.compiling import compiled
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["Terms", "interval_cumulants", "likelihood_terms", "threshold_edges"]
 

@@ -93,7 +93,7 @@ class GPOR(KernelMixin, ThresholdModel):
         its interval, which the data leave open, gets a weak prior (see Notes).
     random_state : int, RandomState or None
     verbose : bool, optional
-        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
+        Whether progress is shown, see `ordrec.runtime.progress`; by default on a terminal.
 
     Attributes
     ----------

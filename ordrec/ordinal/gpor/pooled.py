@@ -24,7 +24,7 @@ from ordrec.ordinal.gpor.evidence import LikelihoodBounds, maximise
 from ordrec.ordinal.gpor.likelihood import threshold_edges
 from ordrec.ordinal.gpor.parameters import GapPrior, chain, pack, paper_start, unpack
 from ordrec.ordinal.thresholds.probabilities import rank_probabilities
-from ordrec.parallel import loop_threads, worker_count
+from ordrec.runtime.parallel import loop_threads, worker_count
 
 __all__ = ["PooledEvidence", "PooledFit", "fit_many"]
 
@@ -43,7 +43,7 @@ class PooledEvidence:
     n_ranks : int
         Number of ranks of the scale, whether or not all occur.
     n_jobs : int, optional
-        Threads, see `ordrec.parallel`.
+        Threads, see `ordrec.runtime.parallel`.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ def fit_many(
         Relative change of the evidence at which the optimiser stops.
     max_iter : int
     n_jobs : int, optional
-        Threads, see `ordrec.parallel`; BLAS is held to one thread in each.
+        Threads, see `ordrec.runtime.parallel`; BLAS is held to one thread in each.
 
     Examples
     --------

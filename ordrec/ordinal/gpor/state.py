@@ -13,7 +13,7 @@ from ordrec.ordinal.decisions import decide
 from ordrec.ordinal.files.inputs import inputs_from_arrays, inputs_to_arrays
 from ordrec.ordinal.files.parameters import kernel_of, kernel_to_plain
 from ordrec.ordinal.gpor.evidence import INFERENCES
-from ordrec.persistence import claim_memory, take
+from ordrec.storage import claim_memory, take
 
 if TYPE_CHECKING:
     from ordrec.ordinal.gpor.model import GPOR

@@ -33,9 +33,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ordrec.compiling import compiled
 from ordrec.ordinal.losses import Loss, Reach
-from ordrec.parallel import run_all
+from ordrec.runtime.compiling import compiled
+from ordrec.runtime.parallel import run_all
 
 __all__ = ["Hessian", "Objective"]
 

@@ -34,7 +34,7 @@ from ordrec.ordinal.npsvor.lowrank import FactoredGram, factor_of
 from ordrec.ordinal.npsvor.parts import PartedADMM
 from ordrec.ordinal.npsvor.problem import Planes, dual_objective, primal_objective
 from ordrec.ordinal.solution import Solution
-from ordrec.parallel import loop_threads, worker_count
+from ordrec.runtime.parallel import loop_threads, worker_count
 
 __all__ = ["solve"]
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.compiling import compiled
 from ordrec.linalg.blocks import upper_block
 from ordrec.linalg.lapack import (
     ADDRESSES,
@@ -20,6 +19,7 @@ from ordrec.linalg.lapack import (
     solve_rows_factorised,
     solve_rows_triangular,
 )
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["DenseGram", "FreeBlock", "NotPositiveDefiniteError", "ridge_for"]
 

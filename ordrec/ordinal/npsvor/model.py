@@ -14,7 +14,7 @@ from ordrec.ordinal.npsvor.gram import DenseGram
 from ordrec.ordinal.npsvor.lowrank import FactoredGram
 from ordrec.ordinal.npsvor.problem import Planes, planes_for
 from ordrec.ordinal.solution import Solution
-from ordrec.parallel import one_blas_thread
+from ordrec.runtime.parallel import one_blas_thread
 
 __all__ = ["NPSVOR"]
 
@@ -73,7 +73,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training. A rank without samples has no plane and never wins.
     verbose : bool, optional
-        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
+        Whether progress is shown, see `ordrec.runtime.progress`; by default on a terminal.
 
     Attributes
     ----------

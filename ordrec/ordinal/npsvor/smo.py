@@ -12,9 +12,9 @@ from concurrent.futures import Executor
 
 import numpy as np
 
-from ordrec.compiling import compiled
 from ordrec.ordinal.npsvor.gram import DenseGram
 from ordrec.ordinal.npsvor.problem import Planes
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["descend", "is_easy"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.implicit import solve_implicit
-from ordrec.parallel import loop_threads, worker_count
+from ordrec.runtime.parallel import loop_threads, worker_count
 
 __all__ = ["solve_many"]
 

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.compiling import compiled
 from ordrec.ordinal.svor.pairs import Pairs
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["Bounds", "bounds_of", "implied_thresholds", "room_for_bounds", "set_bounds"]
 

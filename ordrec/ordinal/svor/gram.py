@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.compiling import compiled, inner
 from ordrec.linalg.blocks import upper_block
 from ordrec.linalg.lapack import ADDRESSES, factorise
 from ordrec.linalg.low_rank import Woodbury
 from ordrec.linalg.threaded import factorise_in_threads
 from ordrec.ordinal.svor.bordered import BorderedFactor
+from ordrec.runtime.compiling import compiled, inner
 
 __all__ = ["Gram", "ShiftedGram", "add_row", "as_gram", "entry", "factored_gram"]
 

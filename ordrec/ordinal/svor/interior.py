@@ -43,11 +43,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.compiling import compiled
 from ordrec.ordinal.svor.gram import Gram
 from ordrec.ordinal.svor.newton_system import NewtonSystem, Point, Targets
 from ordrec.ordinal.svor.pairs import Pairs
-from ordrec.progress import report
+from ordrec.runtime.compiling import compiled
+from ordrec.runtime.progress import report
 
 __all__ = ["Interior", "cold_start", "interior_point"]
 

@@ -22,7 +22,7 @@ from ordrec.ordinal.svor.gram import Gram, factored_gram
 from ordrec.ordinal.svor.implicit import solve_implicit
 from ordrec.ordinal.svor.solver import SINGLE_TOL
 from ordrec.ordinal.thresholds.order import ranks_between
-from ordrec.parallel import one_blas_thread
+from ordrec.runtime.parallel import one_blas_thread
 
 __all__ = ["SVOREX", "SVORIM", "SVORSLA"]
 
@@ -259,7 +259,7 @@ class SVORIM(_SVOR):
     random_state : int, RandomState or None
         Draws the landmarks.
     verbose : bool, optional
-        Whether progress is shown, see `ordrec.progress`; by default on a terminal.
+        Whether progress is shown, see `ordrec.runtime.progress`; by default on a terminal.
 
     Attributes
     ----------

@@ -39,11 +39,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.compiling import compiled
 from ordrec.linalg.small import solve_small
 from ordrec.ordinal.svor.gram import Gram, ShiftedGram
 from ordrec.ordinal.svor.pairs import Pairs
 from ordrec.ordinal.svor.threshold_system import factorise_thresholds
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["NewtonSystem", "Point", "Targets"]
 

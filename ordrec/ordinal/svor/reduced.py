@@ -20,7 +20,7 @@ from ordrec.ordinal.svor.gram import Gram, as_gram
 from ordrec.ordinal.svor.interior import cold_start, interior_point
 from ordrec.ordinal.svor.pairs import all_pairs
 from ordrec.ordinal.svor.solver import GAP_PER_TOL, INTERIOR_PER_GAP, SINGLE_TOL, ridge_for
-from ordrec.parallel import one_blas_thread
+from ordrec.runtime.parallel import one_blas_thread
 
 __all__ = ["solve_reduced"]
 

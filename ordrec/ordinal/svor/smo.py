@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.compiling import compiled, inner
 from ordrec.ordinal.svor.bounds import room_for_bounds, set_bounds
 from ordrec.ordinal.svor.gram import Gram, add_row, entry
 from ordrec.ordinal.svor.pairs import Pairs
+from ordrec.runtime.compiling import compiled, inner
 
 __all__ = ["smo"]
 

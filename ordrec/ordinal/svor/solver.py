@@ -20,7 +20,7 @@ from ordrec.ordinal.svor.newton_system import Point
 from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
 from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
-from ordrec.parallel import one_blas_thread
+from ordrec.runtime.parallel import one_blas_thread
 
 __all__ = ["GAP_PER_TOL", "INTERIOR_PER_GAP", "SINGLE_TOL", "Warm", "ridge_for", "solve_pairs"]
 

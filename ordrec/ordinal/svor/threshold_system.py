@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.compiling import compiled
 from ordrec.linalg.small import factorise_small
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["factorise_thresholds"]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.compiling import compiled
+from ordrec.runtime.compiling import compiled
 
 __all__ = ["best_thresholds"]
 

@@ -166,7 +166,7 @@ def test_a_store_writes_whole_files_only(tmp_path: Path, monkeypatch: pytest.Mon
     def broken(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ordrec.files.os.replace", broken)
+    monkeypatch.setattr("ordrec.runtime.files.os.replace", broken)
     with pytest.raises(KeyboardInterrupt):
         store.put(cell, CellOutcome([]))
     assert list(tmp_path.iterdir()) == []
@@ -287,7 +287,7 @@ def test_queries_are_ranked_on_test_queries() -> None:
 def test_rankings_are_what_was_measured(tmp_path: Path) -> None:
     """Written as a run and read by ir-measures, ties and all."""
     from ordrec.evaluation.metrics.trec import measure_run, write_qrels, write_run
-    from ordrec.recommend.relevance import RelevanceRanker
+    from ordrec.ordinal.relevance import RelevanceRanker
 
     rng = np.random.default_rng(3)
     X = np.round(rng.normal(size=(120, 2)))  # whole numbers: many equal scores

@@ -9,6 +9,7 @@ from contracts.split_contract import SplitContract, pytest_generate_tests, rows 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import (
     GlobalTime,
@@ -23,7 +24,6 @@ from ordrec.evaluation import (
     UserTime,
     split_from_name,
 )
-from ordrec.ratings import Ratings, Scale
 
 ALL = [
     HoldOut(0.3, repeats=2, seed=1),

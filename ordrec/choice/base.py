@@ -1,0 +1,296 @@
+"""What all choice models share: histories, blocks of scores, lists, fold-in and files.
+
+A choice model scores items by how likely a user is to pick them. It is a function of the user's
+history, a sparse row with ``rank / n_ranks`` at each item the user has rated. Known users are
+scored from the rows remembered in training, new users from the rows given to `fold_in`; equal
+rows have equal scores.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from ordrec.data import Ratings
+from ordrec.lists.bulk import ListingModel
+from ordrec.lists.filters import (
+    CELLS_AT_ONCE,
+    ItemFilter,
+    best_columns,
+    pair_scores,
+)
+from ordrec.models.base import codes_of
+from ordrec.rating.further_ratings import paired_lists, with_further_ratings
+from ordrec.storage import take, take_rows
+
+__all__ = ["ChoiceModel", "histories"]
+
+
+def histories(ratings: Ratings) -> sparse.csr_array:
+    """Users by items, with ``rank / n_ranks`` where there is a rating."""
+    table = sparse.csr_array(ratings.matrix("rank").T / ratings.scale.n_ranks)
+    table.indptr = table.indptr.astype(table.indices.dtype)
+    return table
+
+
+class ChoiceModel(ListingModel):
+    """Base of the choice models.
+
+    A subclass is a dataclass of its parameters and implements `_learn` and `score_histories`,
+    and `_own_state` and `_restore` for model files.
+    """
+
+    _history: sparse.csr_array
+    item_counts_: np.ndarray
+
+    # ---- what a subclass does -------------------------------------------------------------
+
+    @abstractmethod
+    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+        """Learn from the histories of all users."""
+
+    @abstractmethod
+    def score_histories(self, history: sparse.csr_array) -> np.ndarray:
+        """Return the scores of all items, one row per history."""
+
+    @abstractmethod
+    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata beyond ids, scale, parameters, histories and counts."""
+
+    @abstractmethod
+    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
+        """Take back what `_own_state` gave, trusting nothing."""
+
+    def score_users(self, codes: np.ndarray) -> np.ndarray:
+        """Return the scores of all items for users by code; -1 is a user without ratings."""
+        return self.score_histories(self.history_of(codes))
+
+    def contributions(self, code: int, item: int) -> np.ndarray | None:
+        """Return what each item of a user's history adds to the score of an item, by codes.
+
+        In the order of the history; None for a model whose scores are no such sums.
+        """
+        return None
+
+    def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
+        """Columns of the lists of users by code, each of shape (n_users, n_places)."""
+        return {"score": scores}
+
+    def shared_with(self, other: ChoiceModel) -> Self:
+        """Return a copy that has the ids, the scale, the histories and the counts of another."""
+        model = copy.copy(self)
+        for name in ("scale_", "user_ids_", "item_ids_", "_history", "item_counts_"):
+            setattr(model, name, getattr(other, name))
+        return model
+
+    def _on_fold_in(self, users: np.ndarray) -> None:
+        """Adapt what is kept per user after the histories of these codes have changed."""
+
+    # ---- fit and predict ------------------------------------------------------------------
+
+    def fit(self, ratings: Ratings) -> Self:
+        """Learn from ratings, forgetting what was learnt before; return the model."""
+        self._remember(ratings)
+        self._history = histories(ratings)
+        self.item_counts_ = ratings.item_counts.astype(np.int64)
+        self._learn(self._history, ratings)
+        return self
+
+    def scores(self, users: Any, items: Any) -> np.ndarray:
+        """Return one score per pair; the higher, the likelier the user picks the item.
+
+        An unknown user is scored as one without ratings; an unknown item comes last.
+        """
+        user_codes, item_codes = self._codes(users, items)
+        result = pair_scores(self.score_users, user_codes, item_codes, self.block_size())
+        unseen = (item_codes < 0) | (self.item_counts_[item_codes] == 0)
+        result[unseen] = min(result.min(initial=0.0), 0.0) - 1.0
+        return result
+
+    def scores_block(self, users: Any) -> np.ndarray:
+        """Return the scores of all items for these users, one row per user.
+
+        Items that nobody rated in training have the lowest score of the row, less 1.
+        """
+        self._check_fitted()
+        scores = self.score_users(codes_of(self.user_ids_, users))
+        unseen = self.item_counts_ == 0
+        if unseen.any():
+            scores[:, unseen] = scores.min(axis=1, initial=0.0)[:, None] - 1.0
+        return scores
+
+    # ---- lists ----------------------------------------------------------------------------
+
+    def item_filter(
+        self, exclude: Any = None, only: Any = None, include_rated: bool = False
+    ) -> ItemFilter:
+        """Return which items may be listed; see `recommend`."""
+        return ItemFilter.of(
+            self.item_ids_,
+            self.item_counts_ > 0,
+            exclude=exclude,
+            only=only,
+            include_rated=include_rated,
+        )
+
+    def lists(
+        self, codes: np.ndarray, n: int, options: ItemFilter
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return item codes, -1 if there are no more, and columns for users by code."""
+        scores = self.score_users(codes)
+        options.hide(scores, self.history_of(codes))
+        best = best_columns(scores, n)
+        listed = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
+        return best, self._list_columns(codes, listed)
+
+    def block_size(self) -> int:
+        """Return how many users' scores are held at the same time."""
+        return max(1, CELLS_AT_ONCE // len(self.item_ids_))
+
+    def history_of(self, codes: np.ndarray) -> sparse.csr_array:
+        """Return the histories of users by code; -1 is a user without ratings."""
+        rows = self._history[np.maximum(codes, 0)]
+        if (codes < 0).any():
+            rows = sparse.csr_array(sparse.diags_array((codes >= 0).astype(np.float64)) @ rows)
+            rows.eliminate_zeros()
+        return rows
+
+    # ---- new users ------------------------------------------------------------------------
+
+    def fold_in(self, ratings: Ratings) -> Self:
+        """Return a model that also knows the users of these ratings; nothing else changes.
+
+        The ratings of a known user are replaced by these. Ratings are read by value on the
+        model's scale. Ratings of unknown items say nothing here and are left out, with a
+        warning.
+        """
+        user_ids, users, items = self._with_users_of(ratings)
+        interest = self.scale_.ranks_of(ratings.values) / self.scale_.n_ranks
+        known = items >= 0
+        self._warn_of_unknown_items(ratings.item_ids.take(ratings.items), items)
+        shape = len(user_ids), len(self.item_ids_)
+        given = sparse.csr_array((interest[known], (users[known], items[known])), shape=shape)
+        model = copy.copy(self)
+        model.user_ids_ = user_ids
+        model._history = _with_rows(self._history, given, np.unique(users))
+        model._on_fold_in(np.unique(users))
+        return model
+
+    def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Self:
+        """Return a model with further ratings (or new ones for items already rated).
+
+        Parameters
+        ----------
+        user, item : id, or sequence of ids
+        rating : float or sequence of floats
+        timestamp : int or sequence of int, optional
+            As other models take it; what users pick is not told apart by time.
+        """
+        paired_lists(user, item, rating, timestamp)  # refuses what does not pair up
+        return self.fold_in(self.ratings_with(user, item, rating))
+
+    def ratings_with(self, user: Any, item: Any, rating: Any) -> Ratings:
+        """Return all ratings of these users, with further ones."""
+        self._check_fitted()
+        return with_further_ratings(self._ratings_of, user, item, rating, None, self.scale_)
+
+    def _ratings_of(self, users: pd.Index) -> pd.DataFrame:
+        """The ratings of users by id: user, item and rating."""
+        codes = codes_of(self.user_ids_, users)
+        known = self.history_of(codes[codes >= 0])
+        raters = users[codes >= 0].repeat(np.diff(known.indptr))
+        items = self.item_ids_.take(known.indices)
+        return pd.DataFrame({"user": raters, "item": items, "rating": self._values(known.data)})
+
+    def known_ratings(self) -> Ratings:
+        """The ratings of training, and those that were folded in, without side tables."""
+        self._check_fitted()
+        history = self._history
+        users = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
+        levels = np.rint(history.data * self.scale_.n_ranks).astype(np.int64) - 1
+        return Ratings(
+            users, history.indices.astype(np.int64), levels,
+            scale=self.scale_, user_ids=self.user_ids_, item_ids=self.item_ids_,
+        )  # fmt: skip
+
+    def _values(self, interest: np.ndarray) -> np.ndarray:
+        """The ratings behind the entries of histories."""
+        return self.scale_.values_of(np.rint(interest * self.scale_.n_ranks).astype(np.int64))
+
+    def reasons(self, user: Any, item: Any) -> pd.DataFrame:
+        """Return which of a user's ratings speak for an item, the weightiest first.
+
+        Returns
+        -------
+        DataFrame
+            ``item``, the user's ``rating`` of it, and its ``contribution`` to the score. Empty for
+            a model that cannot tell, and for a user without ratings.
+        """
+        user_codes, item_codes = self._codes([user], [item])
+        row = self.history_of(user_codes)
+        parts = None
+        if user_codes[0] >= 0 and item_codes[0] >= 0:
+            parts = self.contributions(int(user_codes[0]), int(item_codes[0]))
+        if parts is None:
+            row, parts = row[:, :0], np.zeros(0)
+        order = np.argsort(-np.abs(parts), kind="stable")
+        return pd.DataFrame(
+            {
+                "item": self.item_ids_.take(row.indices[order]),
+                "rating": self._values(row.data[order]),
+                "contribution": parts[order],
+            }
+        )
+
+    # ---- files ----------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return arrays and metadata for `ordrec.storage`."""
+        arrays, metadata = self._identity()
+        own, about = self._own_state()
+        return arrays | own | {
+            "rated.start": self._history.indptr.astype(np.int64),
+            "rated.items": self._history.indices.astype(np.int64),
+            "rated.interest": self._history.data,
+            "item_counts": self.item_counts_,
+        }, metadata | about
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """Return the model of a file."""
+        model = cls._from_identity(arrays, metadata)
+        n_users, n_items = len(model.user_ids_), len(model.item_ids_)
+        start, items = take_rows(arrays, "rated.start", "rated.items", n_users, n_items)
+        interest = take(arrays, "rated.interest", np.float64, items.shape, low=0.0, high=1.0)
+        model._history = sparse.csr_array((interest, items, start), shape=(n_users, n_items))
+        model.item_counts_ = take(arrays, "item_counts", np.int64, (n_items,), low=0, high=n_users)
+        model._restore(arrays, metadata)
+        return model
+
+
+def _with_rows(
+    history: sparse.csr_array, given: sparse.csr_array, changed: np.ndarray
+) -> sparse.csr_array:
+    """Histories with some rows replaced or added by those given; all others are copied at once."""
+    n_known = history.shape[0]
+    sizes = np.diff(history.indptr, append=np.full(given.shape[0] - n_known, history.nnz))
+    sizes[changed] = np.diff(given.indptr)[changed]
+    columns, values, done = [], [], 0
+    for row in changed:
+        own = slice(*history.indptr[[row, row + 1]]) if row < n_known else slice(history.nnz, None)
+        new = slice(*given.indptr[[row, row + 1]])
+        columns += [history.indices[done : own.start], given.indices[new]]
+        values += [history.data[done : own.start], given.data[new]]
+        done = own.stop if row < n_known else history.nnz
+    columns.append(history.indices[done:])
+    values.append(history.data[done:])
+    # one type for both index arrays, or scipy would convert them at every look-up
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(history.indices.dtype)
+    return sparse.csr_array(
+        (np.concatenate(values), np.concatenate(columns), start), shape=given.shape
+    )

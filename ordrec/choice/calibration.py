@@ -1,0 +1,180 @@
+"""From scores of a list to the probability that an item is picked.
+
+A user with ``n`` ratings goes on to pick ``horizon * n`` more items and then stops. The chance that
+an item is among all of these picks is taken as
+
+(1) ``pi = sigma(a + b score + c log(n))``
+
+Picks come in any order: if a share ``g`` of all picks has been seen, and a share ``h`` is looked at
+next, an item that was not seen so far is among the latter with probability
+
+(2) ``h pi / (1 - g pi)``
+
+The parameters are fitted on histories of which a part was set aside, by the likelihood of (2) with
+the shares of that part, the places of a list weighted by ``1 / log2(place + 1)``; with
+``g = 1 / (1 + horizon)`` and ``h = horizon / (1 + horizon)``, (2) is then the probability of being
+picked next. What this step is wrong by is measured one level down, on a part of the part that was
+not set aside, and divided out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from ordrec.errors import ModelFileError
+from ordrec.lists.filters import best_columns
+
+__all__ = ["ListedScores", "PickCalibration"]
+
+CALIBRATED_PLACES = 50  # of a list, when fitting
+TYPICAL_COUNT = 100.0  # ratings of a user, where log(n) is taken as 0
+
+
+@dataclass(frozen=True)
+class ListedScores:
+    """Lists made from one part of the histories.
+
+    Attributes
+    ----------
+    scores : array of shape (n_lists, n_places)
+        Best first.
+    counts : array of shape (n_lists,)
+        Ratings of each user in the part the lists were made from.
+    picked : bool array of shape (n_lists, n_places)
+        Whether the item is in the part set aside.
+    """
+
+    scores: np.ndarray
+    counts: np.ndarray
+    picked: np.ndarray
+
+    @classmethod
+    def of(cls, scores: np.ndarray, counts: np.ndarray, held: sparse.csr_array) -> ListedScores:
+        """Lists of the best items by scores, and what of them is in the part set aside."""
+        best = best_columns(scores, CALIBRATED_PLACES)
+        picked = np.zeros(held.shape, dtype=np.bool_)
+        picked[np.repeat(np.arange(held.shape[0]), np.diff(held.indptr)), held.indices] = True
+        there, best = best >= 0, np.maximum(best, 0)
+        listed = np.take_along_axis(scores, best, axis=1).astype(np.float64)
+        return cls(
+            np.where(there, listed, listed.min(initial=0.0, where=there)),
+            counts,
+            there & np.take_along_axis(picked, best, axis=1),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[ListedScores]) -> ListedScores:
+        """All lists of several parts."""
+        return cls(
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+            np.concatenate([part.picked for part in parts]),
+        )
+
+
+@dataclass(frozen=True)
+class PickCalibration:
+    """Parameters of (1), and the factor by which expected picks are divided.
+
+    Parameters
+    ----------
+    horizon : float
+        Future picks, relative to the number of ratings so far.
+    intercept, slope, by_count : float
+        ``a``, ``b`` and ``c`` of (1).
+    bias : float
+    """
+
+    horizon: float = 0.25
+    intercept: float = 0.0
+    slope: float = 1.0
+    by_count: float = 0.0
+    bias: float = 1.0
+
+    @classmethod
+    def fitted(
+        cls, lists: ListedScores, share: float, deeper: ListedScores | None, horizon: float = 0.25
+    ) -> PickCalibration:
+        """Fit to lists from histories of which a share was set aside.
+
+        ``deeper`` are lists from the rest of these histories, of which the same share was set
+        aside once more.
+        """
+        whole = 1.0 + horizon
+        above = (1.0 - share) / whole, share / whole
+        calibration = cls(horizon)._fit(lists, *above)
+        if deeper is None or not deeper.picked.any() or not lists.picked[:, :10].any():
+            return calibration
+        below = above[0] * (1.0 - share), above[0] * share
+        lower = cls(horizon)._fit(deeper, *below)
+        expected = lower._probabilities(lists.scores[:, :10], lists.counts, *above).sum()
+        return replace(calibration, bias=float(expected / lists.picked[:, :10].sum()))
+
+    def p_pick(self, scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Return the probability that each item of each list is picked next.
+
+        Parameters
+        ----------
+        scores : array of shape (n_lists, n_places)
+        counts : array of shape (n_lists,)
+            Ratings of each user.
+        """
+        whole = 1.0 + self.horizon
+        p = self._probabilities(scores, counts, 1.0 / whole, self.horizon / whole)
+        return np.minimum(p / self.bias, 1.0)
+
+    def _probabilities(
+        self, scores: np.ndarray, counts: np.ndarray, g: float, h: float
+    ) -> np.ndarray:
+        active = np.log(np.maximum(counts, 1) / TYPICAL_COUNT)[:, None]
+        pi = expit(self.intercept + self.slope * scores + self.by_count * active)  # (1)
+        return h * pi / (1.0 - g * pi)  # (2)
+
+    def _fit(self, lists: ListedScores, g: float, h: float) -> PickCalibration:
+        weight = 1.0 / np.log2(np.arange(2, lists.scores.shape[1] + 2))
+        centre, spread = float(lists.scores.mean()), float(lists.scores.std()) or 1.0
+        standard = (lists.scores - centre) / spread
+
+        def loss(theta: np.ndarray) -> float:
+            trial = PickCalibration(self.horizon, *theta.tolist())
+            p = np.clip(trial._probabilities(standard, lists.counts, g, h), 1e-9, 1 - 1e-9)
+            logs = np.where(lists.picked, np.log(p), np.log1p(-p))
+            return -float((weight * logs).mean())
+
+        rate = float(lists.picked.mean())
+        pi = np.clip(rate / (h + g * rate), 0.01, 0.99)
+        start = [np.log(pi / (1 - pi)), 0.5, 0.0]
+        intercept, slope, by_count = minimize(loss, start, method="BFGS").x.tolist()
+        return replace(
+            self,
+            intercept=intercept - slope * centre / spread,
+            slope=slope / spread,
+            by_count=by_count,
+        )
+
+    def to_metadata(self) -> dict[str, float]:
+        """Return the parameters for a model file."""
+        return {
+            "horizon": self.horizon,
+            "intercept": self.intercept,
+            "slope": self.slope,
+            "by_count": self.by_count,
+            "bias": self.bias,
+        }
+
+    @classmethod
+    def from_metadata(cls, metadata: dict[str, Any]) -> PickCalibration:
+        """Return the calibration of a model file."""
+        values = {name: float(metadata[name]) for name in cls().to_metadata()}
+        if not all(np.isfinite(value) and abs(value) < 1e6 for value in values.values()):
+            raise ModelFileError("its calibration is not made of finite numbers")
+        if not (values["horizon"] > 0 and values["bias"] > 0):
+            raise ModelFileError("its calibration has a horizon or a bias that is not above 0")
+        return cls(**values)

@@ -1,0 +1,41 @@
+"""How often an item was picked: the ranking that every recommender has to beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ordrec.choice.base import ChoiceModel
+from ordrec.data import Ratings
+
+__all__ = ["Popularity"]
+
+
+@dataclass(eq=False)
+class Popularity(ChoiceModel):
+    """Scores an item by the share of users who rated it, the same for everybody.
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> ratings = synthetic_ratings(20, 12, n_ratings=100, seed=0)
+    >>> list(Popularity().fit(ratings).recommend("nobody", n=3).columns)
+    ['item', 'score']
+    """
+
+    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+        self.n_fitted_users_ = max(int((ratings.user_counts > 0).sum()), 1)
+
+    def score_histories(self, history: sparse.csr_array) -> np.ndarray:
+        """Return the scores of all items, one row per history."""
+        shares = self.item_counts_ / self.n_fitted_users_
+        return np.tile(shares, (history.shape[0], 1))
+
+    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        return {}, {"n_fitted_users": self.n_fitted_users_}
+
+    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
+        self.n_fitted_users_ = max(int(metadata["n_fitted_users"]), 1)

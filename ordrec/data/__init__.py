@@ -1,0 +1,7 @@
+"""`Ratings` and `Scale`: the table of ratings that models are fitted to, in memory or on disk."""
+
+from __future__ import annotations
+
+from ordrec.runtime.lazy_names import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

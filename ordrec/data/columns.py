@@ -1,0 +1,252 @@
+"""Check the columns of a table of ratings: names, numbers, ids, duplicates.
+
+Every error names the row (0-based, header not counted), the value and the remedy.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ordrec.data.ids import warn_of_twins
+from ordrec.data.scale import Scale
+from ordrec.data.usual_names import is_usual_name
+from ordrec.errors import ArgumentError, DataError
+
+__all__ = [
+    "TIMESTAMP",
+    "Duplicates",
+    "as_numbers",
+    "as_pandas",
+    "encode_ids",
+    "find_columns",
+    "find_pair_columns",
+    "on_scale",
+    "plain",
+    "resolve_duplicates",
+    "shown",
+    "single_column",
+]
+
+Duplicates = Literal["error", "last", "mean"]
+TIMESTAMP = "timestamp"  # name of the column of times unless another one is given
+
+
+def plain(key: Any) -> Any:
+    """Return an id as a plain Python object: 7, not np.int64(7)."""
+    return key.item() if isinstance(key, np.generic) else key
+
+
+def shown(value: Any) -> str:
+    """Return a value as error messages show it: on one line, and not too long."""
+    try:
+        text = " ".join(repr(plain(value)).split())
+    except ValueError:  # Python refuses to print integers of more than 4300 digits
+        text = type(value).__name__
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def find_columns(
+    table: pd.DataFrame, user: str, item: str, rating: str, timestamp: str | None
+) -> tuple[str, str, str, str | None]:
+    """Return the names under which a table has the columns of ratings.
+
+    A column asked for under its default name may have another usual one, such as ``user_id``;
+    `TIMESTAMP` may be absent, which is None here.
+    """
+    user, item, timestamp = find_pair_columns(table, user, item, timestamp)
+    return user, item, _found(list(table.columns), rating, "rating"), timestamp
+
+
+def find_pair_columns(
+    table: pd.DataFrame, user: str, item: str, timestamp: str | None
+) -> tuple[str, str, str | None]:
+    """Return the names of the columns of users, items and times; see `find_columns`."""
+    has = list(table.columns)
+    if timestamp is not None and timestamp not in has:
+        if timestamp != TIMESTAMP:
+            raise _no_column(timestamp, has)
+        timestamp = None
+    return _found(has, user, "user"), _found(has, item, "item"), timestamp
+
+
+def _found(has: list[Any], wanted: str, kind: str) -> str:
+    if wanted in has:
+        return wanted
+    usual = [name for name in has if is_usual_name(name, kind)] if wanted == kind else []
+    if len(usual) != 1:
+        raise _no_column(wanted, has)
+    return usual[0]
+
+
+def _no_column(wanted: str, has: list[Any]) -> DataError:
+    return DataError(
+        f"no column {wanted!r} in the table (it has {list(map(str, has))}): "
+        "name the columns with user=, item=, rating=, timestamp= of Ratings.from_frame or "
+        "load_ratings"
+    )
+
+
+def single_column(table: pd.DataFrame, name: str) -> pd.Series:
+    """Return the column with this name, of which there must be exactly one."""
+    column = table[name]
+    if not isinstance(column, pd.Series):
+        raise DataError(
+            f"column {name!r} occurs more than once, or has several levels: keep one column"
+        )
+    return column
+
+
+def as_pandas(frame: Any) -> pd.DataFrame:
+    """Return a data frame of any supported library as a pandas frame."""
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    if hasattr(frame, "to_pandas"):
+        return frame.to_pandas()
+    if hasattr(frame, "__dataframe__"):
+        from pandas.api.interchange import from_dataframe
+
+        return from_dataframe(frame)
+    raise ArgumentError(f"need a data frame (pandas, polars, arrow), got {type(frame).__name__}")
+
+
+def as_numbers(column: pd.Series, name: str) -> np.ndarray:
+    """Return the column as finite floats."""
+    if getattr(column.dtype, "kind", "O") in "mMc":  # numpy would convert times to numbers
+        raise DataError(f"column {name!r} holds {column.dtype}, not numbers: convert it first")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError, np.exceptions.ComplexWarning):
+        row, value = _first_non_number(column)
+        raise DataError(
+            f"row {row}: {name} {shown(value)} is not a number: correct or drop the row"
+        ) from None
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise DataError(
+            f"row {bad[0]}: {name} is {values[bad[0]]} ({bad.size} such rows): drop them first"
+        )
+    return values
+
+
+def _first_non_number(column: pd.Series) -> tuple[int, Any]:
+    for row, value in enumerate(column):
+        try:
+            if np.iscomplexobj(value):
+                return row, value
+            float(value)
+        except (TypeError, ValueError, OverflowError):
+            if value is not pd.NA and value is not None:
+                return row, value
+    return 0, column.iloc[0]
+
+
+def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
+    """Return the code of each row, and the sorted distinct ids that the codes number."""
+    if pd.api.types.is_integer_dtype(column.dtype) and not column.hasnans:
+        ids = column.to_numpy()
+        low, high = int(ids.min()), int(ids.max())
+        in_range = low >= -(2**63) and high < 2**63
+        if in_range and high - low <= 8 * ids.size + 1024:  # a look-up table is faster than hashing
+            offsets = ids.astype(np.int64) - low  # int8 ids would overflow
+            seen = np.zeros(high - low + 1, dtype=np.bool_)
+            seen[offsets] = True
+            distinct = np.flatnonzero(seen)
+            if distinct.size == seen.size:
+                return offsets.astype(np.int32), pd.Index(distinct + low)
+            code_at = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+            return code_at[offsets], pd.Index(distinct + low)
+    missing = np.flatnonzero(column.isna())
+    if missing.size:
+        raise DataError(f"row {missing[0]}: no {name} id ({missing.size} such rows): drop them")
+    if pd.api.types.is_float_dtype(column.dtype):
+        values = column.to_numpy(np.float64)
+        broken = np.flatnonzero(~(np.abs(values) < 2.0**53) | (values != np.floor(values)))
+        if broken.size:
+            raise DataError(
+                f"row {broken[0]}: {name} id {values[broken[0]]:g} is not a whole number: "
+                "turn the ids into integers or strings"
+            )
+        return encode_ids(pd.Series(values.astype(np.int64)), name)
+    try:
+        codes, levels = pd.factorize(column, sort=True)
+        # a string with half of a character can neither be hashed nor written
+        "".join(key for key in levels if isinstance(key, str)).encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"column {name!r}: an id holds {error.object[error.start]!r}, half of a character: "
+            "decode the ids again"
+        ) from None
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(
+            f"column {name!r} mixes ids of different types: turn them all into strings"
+        ) from None
+    ids = pd.Index(levels)
+    warn_of_twins(ids, name)
+    return codes.astype(np.int32), ids
+
+
+def on_scale(values: np.ndarray, scale: Scale, name: str) -> np.ndarray:
+    """Return the zero-based levels of ratings, all of which must be on the declared scale."""
+    levels = scale.levels_of(values)
+    wrong = np.flatnonzero(levels < 0)
+    if wrong.size:
+        raise DataError(
+            f"row {wrong[0]}: {name} {values[wrong[0]]:g} is not on the declared scale {scale} "
+            f"({wrong.size} such rows): declare the right scale, or drop them"
+        )
+    return levels
+
+
+def resolve_duplicates(
+    users: np.ndarray,
+    items: np.ndarray,
+    levels: np.ndarray,
+    values: np.ndarray,
+    times: np.ndarray | None,
+    scale: Scale,
+    duplicates: Duplicates,
+    user_ids: pd.Index,
+    item_ids: pd.Index,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return the rows to keep, their levels and values, or None if no pair was rated twice."""
+    key = users.astype(np.int64) * len(item_ids) + items
+    if _all_distinct(key, len(user_ids) * len(item_ids)):
+        return None
+    order = np.lexsort((np.arange(key.size), key) if times is None else (times, key))
+    first = np.flatnonzero(np.concatenate([[True], key[order][1:] != key[order][:-1]]))
+    last = np.concatenate([first[1:], [key.size]]) - 1
+    if duplicates == "error":
+        again = int(np.flatnonzero(last > first)[0])
+        one, two = sorted(order[first[again] : first[again] + 2].tolist())
+        raise DataError(
+            f"row {two}: user {plain(user_ids[users[two]])!r} rated item "
+            f"{plain(item_ids[items[two]])!r} "
+            f"before, in row {one} ({int((last - first).sum())} such rows): "
+            'pass duplicates="last" or duplicates="mean"'
+        )
+    rows = order[last]
+    keep = np.argsort(rows, kind="stable")
+    if duplicates == "last":
+        return rows[keep], levels[rows[keep]], values[rows[keep]]
+    means = (np.add.reduceat(values[order], first) / (last - first + 1))[keep]
+    if scale.edges is None:  # bins hold any value, other scales only their own
+        means = scale.nearest(means)
+    return rows[keep], scale.levels_of(means), means
+
+
+def _all_distinct(key: np.ndarray, n_possible: int) -> bool:
+    """Whether no key in 0..n_possible-1 occurs twice."""
+    if (key[1:] > key[:-1]).all():  # files are often sorted
+        return True
+    if n_possible <= max(16 * key.size, 1 << 26):  # marking is faster than sorting
+        seen = np.zeros(n_possible, dtype=np.bool_)
+        seen[key] = True
+        return int(np.count_nonzero(seen)) == key.size
+    ordered = np.sort(key)
+    return not (ordered[1:] == ordered[:-1]).any()

@@ -1,0 +1,1 @@
+"""Files of known data sets, one module for each format."""

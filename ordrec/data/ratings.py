@@ -1,0 +1,450 @@
+"""`Ratings`: the table of ratings that every model is fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from ordrec.data.arrays import frozen, grouped
+from ordrec.data.chosen_scale import scale_for
+from ordrec.data.columns import (
+    Duplicates,
+    as_numbers,
+    as_pandas,
+    encode_ids,
+    find_columns,
+    on_scale,
+    plain,
+    resolve_duplicates,
+    single_column,
+)
+from ordrec.data.ids import codes_of
+from ordrec.data.k_core import core_rows
+from ordrec.data.scale import Scale
+from ordrec.data.side_tables import side_table
+from ordrec.data.times import as_seconds
+from ordrec.data.weights import as_weights
+from ordrec.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from ordrec.data.on_disk.scan import RatingsScan
+
+__all__ = ["Duplicates", "Ratings", "Scale"]
+
+_STATE = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
+          "user_table", "item_table", "name", "binned_values", "weights")  # fmt: skip
+
+
+class Ratings:
+    """An immutable table of user, item, rating and, if known, time.
+
+    Build one with `Ratings.from_frame` or a loader of `ordrec.datasets`. Internally,
+    users and items are integer codes 0..n-1; ``user_ids`` and ``item_ids`` map them to
+    the original identifiers. Parts made by `select` keep the codes of the whole table,
+    so that training and test parts refer to the same users and items.
+
+    Attributes
+    ----------
+    users, items : ndarray of int32
+        Codes, one per rating.
+    levels : ndarray of int16
+        Zero-based positions on the scale; ``ranks`` is ``levels + 1`` and ``values``
+        are the ratings themselves (kept in ``binned_values`` where levels are bins of them).
+    timestamps : ndarray of int64 or None
+        Seconds since 1970; 0 means unknown.
+    weights : ndarray of float64 or None
+        How much each rating counts, in 0..1. `OrdinalFactors` and `PerUserPredictor` use them;
+        other models warn that for them every rating counts as 1.
+    scale : Scale
+    user_ids, item_ids : pandas.Index
+        Original identifier of each code.
+    user_table, item_table : pandas.DataFrame or None
+        Side information, one row per code, in code order.
+    folds : mapping of str to bool ndarray
+        Published partitions: True marks the test ratings.
+    name : str
+        Shown in tables.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": ["ann", "ann", "bob"], "item": [7, 9, 7],
+    ...                       "rating": [4.0, 2.0, 5.0]})
+    >>> ratings = Ratings.from_frame(frame, scale=Scale.regular(1, 5))
+    >>> ratings.n_users, ratings.n_items, ratings.n_ratings
+    (2, 2, 3)
+    >>> ratings.of_user("ann")["rating"].tolist()
+    [4.0, 2.0]
+    """
+
+    def __init__(
+        self,
+        users: np.ndarray,
+        items: np.ndarray,
+        levels: np.ndarray,
+        *,
+        scale: Scale,
+        user_ids: pd.Index,
+        item_ids: pd.Index,
+        timestamps: np.ndarray | None = None,
+        user_table: pd.DataFrame | None = None,
+        item_table: pd.DataFrame | None = None,
+        folds: Mapping[str, np.ndarray] | None = None,
+        name: str = "ratings",
+        binned_values: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ):
+        self.users = frozen(users, np.int32)
+        self.items = frozen(items, np.int32)
+        self.levels = frozen(levels, np.int16)
+        self.binned_values = None if binned_values is None else frozen(binned_values, np.float64)
+        self.timestamps = None if timestamps is None else frozen(timestamps, np.int64)
+        self.weights = None if weights is None else frozen(weights, np.float64)
+        self.scale = scale
+        self.user_ids = user_ids
+        self.item_ids = item_ids
+        self.user_table = user_table
+        self.item_table = item_table
+        self.folds = MappingProxyType({k: frozen(v, np.bool_) for k, v in (folds or {}).items()})
+        for fold, mask in self.folds.items():
+            if mask.shape != self.users.shape:
+                raise ArgumentError(
+                    f"fold {fold!r} has shape {mask.shape} for {self.n_ratings} ratings: "
+                    "give one flag per rating"
+                )
+        self.name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy by the constructor: arrays come back read-only, caches empty."""
+        state = {key: self.__dict__[key] for key in _STATE} | {"folds": dict(self.folds)}
+        return partial(Ratings, **state), ()
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str = "user",
+        item: str = "item",
+        rating: str = "rating",
+        timestamp: str | None = "timestamp",
+        scale: Scale | Iterable[float] | None = None,
+        duplicates: Duplicates = "error",
+        user_table: pd.DataFrame | None = None,
+        item_table: pd.DataFrame | None = None,
+        folds: Mapping[str, np.ndarray] | None = None,
+        name: str = "ratings",
+        weight: str | None = None,
+    ) -> Ratings:
+        """Make `Ratings` from a data frame, after checking it.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            pandas, or any other with the Arrow or the interchange protocol (polars, pyarrow, ...).
+        user, item, rating, timestamp : str
+            Column names. "timestamp" may be absent; the others are also found under usual names
+            such as "user_id" and "stars". Times are seconds since 1970 or (texts of) dates.
+        scale : Scale or iterable of float, optional
+            The declared rating values; inferred from the data when omitted. More than 60 of them
+            (0..100, real numbers) are put into bins, with a warning; see `Scale.binned`.
+        duplicates : {"error", "last", "mean"}
+            What to do if a user rated an item twice: raise an error, keep the last rating
+            (by time, then by row), or take the scale value nearest to the mean.
+        user_table, item_table : DataFrame, optional
+            Side information, indexed by original id or with a column of ids ("item", "item_id",
+            "movieId", ...). Rows for unknown ids are dropped, missing rows become NaN.
+        folds : mapping of str to bool array, optional
+            Published test parts, one flag per row of ``frame``. They cannot be combined with
+            merging duplicates.
+        weight : str, optional
+            The column that says how much each rating counts, in 0..1.
+
+        Raises
+        ------
+        DataError
+            Naming the row (0-based, header not counted), the value and the remedy.
+        """
+        table = as_pandas(frame)
+        user, item, rating, timestamp = find_columns(table, user, item, rating, timestamp)
+        if duplicates not in ("error", "last", "mean"):
+            raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
+        if len(table) == 0:
+            raise DataError("the table has no ratings")
+        values = as_numbers(single_column(table, rating), rating)
+        users, user_ids = encode_ids(single_column(table, user), user)
+        items, item_ids = encode_ids(single_column(table, item), item)
+        times = None
+        if timestamp is not None:
+            times = as_seconds(single_column(table, timestamp), timestamp)
+        weights = None if weight is None else as_weights(table, weight)
+        scale = scale_for(values, scale, rating)
+        levels = on_scale(values, scale, rating)
+        keep = resolve_duplicates(
+            users, items, levels, values, times, scale, duplicates, user_ids, item_ids
+        )
+        if keep is not None:
+            if folds:
+                raise DataError("duplicated ratings cannot be merged across published folds")
+            rows, levels, values = keep
+            users, items = users[rows], items[rows]
+            times = None if times is None else times[rows]
+            weights = None if weights is None else weights[rows]
+        return cls(
+            users,
+            items,
+            levels,
+            scale=scale,
+            user_ids=user_ids,
+            item_ids=item_ids,
+            timestamps=times,
+            user_table=side_table(user_table, user_ids, "user", user),
+            item_table=side_table(item_table, item_ids, "item", item),
+            folds=folds,
+            name=name,
+            binned_values=None if scale.edges is None else values,
+            weights=weights,
+        )
+
+    @staticmethod
+    def scan(
+        path: str | Path,
+        *,
+        user: str = "user",
+        item: str = "item",
+        rating: str = "rating",
+        timestamp: str | None = "timestamp",
+        weight: str | None = None,
+        scale: Scale | Iterable[float] | None = None,
+    ) -> RatingsScan:
+        """Open a folder of parquet files, partitioned by user, without loading the ratings.
+
+        `ordrec.data.on_disk.scan.scan_ratings` explains the parameters and folders from elsewhere.
+        """
+        from ordrec.data.on_disk.scan import scan_ratings
+
+        return scan_ratings(
+            path, user=user, item=item, rating=rating, timestamp=timestamp, weight=weight,
+            scale=scale,
+        )  # fmt: skip
+
+    def to_partitions(self, path: str | Path, *, rows_per_part: int = 1_000_000) -> None:
+        """Write the ratings, but no side tables, to a folder for `Ratings.scan`."""
+        from ordrec.data.on_disk.partitions import write_partitions
+
+        write_partitions([self], path, rows_per_part=rows_per_part)
+
+    # ---- sizes -------------------------------------------------------------------------
+
+    @property
+    def n_users(self) -> int:
+        """Number of users, including those without a rating in this part."""
+        return len(self.user_ids)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, including those without a rating in this part."""
+        return len(self.item_ids)
+
+    @property
+    def n_ratings(self) -> int:
+        """Number of ratings."""
+        return int(self.users.size)
+
+    @property
+    def density(self) -> float:
+        """Fraction of all user-item pairs that are rated."""
+        return self.n_ratings / max(self.n_users * self.n_items, 1)
+
+    def __len__(self) -> int:
+        return self.n_ratings
+
+    # ---- columns -----------------------------------------------------------------------
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Ranks 1..``scale.n_ranks``."""
+        return self.levels + np.int16(1)
+
+    @property
+    def values(self) -> np.ndarray:
+        """The ratings, in their own units."""
+        return self.scale.values[self.levels] if self.binned_values is None else self.binned_values
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a frame with original ids: user, item, rating, and timestamp and weight if any."""
+        columns: dict[str, Any] = {
+            "user": self.user_ids.take(self.users),
+            "item": self.item_ids.take(self.items),
+            "rating": self.values,
+        }
+        if self.timestamps is not None:
+            columns["timestamp"] = self.timestamps
+        if self.weights is not None:
+            columns["weight"] = self.weights
+        return pd.DataFrame(columns)
+
+    def matrix(self, entries: str = "value") -> sparse.csr_array:
+        """Return the item-by-user sparse matrix of "value", "rank", "one" or "weight".
+
+        A rating of zero is a stored entry, not a missing one.
+        """
+        column = {
+            "value": lambda: self.values,
+            "rank": lambda: self.ranks,
+            "one": lambda: np.ones(self.n_ratings),
+            "weight": lambda: np.ones(self.n_ratings) if self.weights is None else self.weights,
+        }
+        if entries not in column:
+            raise ArgumentError(f"entries must be one of {', '.join(column)}, got {entries!r}")
+        data = column[entries]().astype(np.float64)
+        rows, start = self._by_item
+        cells = data[rows], self.users[rows], start
+        return sparse.csr_array(cells, shape=(self.n_items, self.n_users))
+
+    # ---- parts -------------------------------------------------------------------------
+
+    def select(self, rows: np.ndarray) -> Ratings:
+        """Return the ratings at the given row numbers or mask, with all ids and codes unchanged."""
+        rows = np.asarray(rows)
+        columns = ("users", "items", "levels", "timestamps", "binned_values", "weights")
+        whole = {key: self.__dict__[key] for key in columns if self.__dict__[key] is not None}
+        return self._replaced(
+            **{key: column[rows] for key, column in whole.items()},
+            folds={key: mask[rows] for key, mask in self.folds.items()},
+        )
+
+    def compact(self) -> Ratings:
+        """Return the same ratings without the users and items that have none; codes change."""
+        user_codes, item_codes = np.flatnonzero(self.user_counts), np.flatnonzero(self.item_counts)
+        return self._replaced(
+            users=(np.cumsum(self.user_counts > 0) - 1)[self.users],
+            items=(np.cumsum(self.item_counts > 0) - 1)[self.items],
+            user_ids=self.user_ids.take(user_codes),
+            item_ids=self.item_ids.take(item_codes),
+            user_table=None if self.user_table is None else self.user_table.iloc[user_codes],
+            item_table=None if self.item_table is None else self.item_table.iloc[item_codes],
+        )
+
+    def core(self, k: int) -> Ratings:
+        """Return the ratings of users and items with at least ``k`` of them each, compact.
+
+        Users and items with fewer are removed until nothing changes (the k-core). If no rating
+        remains, the result is empty.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 2],
+        ...                       "rating": [5, 4, 3, 4, 2]})
+        >>> Ratings.from_frame(frame).core(2).n_ratings
+        4
+        """
+        return self.select(core_rows(self.users, self.items, k)).compact()
+
+    def without_timestamps(self) -> Ratings:
+        """Return the same ratings without their times."""
+        return self._replaced(timestamps=None)
+
+    def without_weights(self) -> Ratings:
+        """Return the same ratings, all of which count alike."""
+        return self._replaced(weights=None)
+
+    def with_side_tables(self, user_table: Any = None, item_table: Any = None) -> Ratings:
+        """Return the same ratings with these columns of users and items, besides those they have.
+
+        The tables are what `from_frame` takes; columns of the same name are replaced.
+        """
+        users = side_table(user_table, self.user_ids, "user", "user", self.user_table)
+        items = side_table(item_table, self.item_ids, "item", "item", self.item_table)
+        return self._replaced(user_table=users, item_table=items)
+
+    def on_scale(self, scale: Scale) -> Ratings:
+        """Return the same ratings on another scale, by value; all of them must be on it.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"user": 1, "item": [1, 2, 3], "rating": [3, 4, 5]})
+        >>> Ratings.from_frame(frame).on_scale(Scale.regular(1, 5)).ranks
+        array([3, 4, 5], dtype=int16)
+        """
+        if scale == self.scale:
+            return self
+        levels = on_scale(self.values, scale, "rating")
+        binned = None if scale.edges is None else self.values
+        return self._replaced(scale=scale, levels=levels, binned_values=binned)
+
+    def renamed(self, name: str) -> Ratings:
+        """Return the same ratings with another name."""
+        return self._replaced(name=name)
+
+    def _replaced(self, **changes: Any) -> Ratings:
+        return Ratings(**{key: self.__dict__[key] for key in (*_STATE, "folds")} | changes)
+
+    def rows_of_user(self, code: int) -> np.ndarray:
+        """Return the row numbers of one user's ratings, by user code, in ascending order."""
+        rows, start = self._by_user
+        return rows[start[code] : start[code + 1]]
+
+    def rows_of_item(self, code: int) -> np.ndarray:
+        """Return the row numbers of one item's ratings, by item code, in ascending order."""
+        rows, start = self._by_item
+        return rows[start[code] : start[code + 1]]
+
+    def of_user(self, user: Any) -> pd.DataFrame:
+        """Return one user's ratings as a frame, by original id."""
+        return self.select(self.rows_of_user(self._code(self.user_ids, user, "user"))).to_frame()
+
+    def of_item(self, item: Any) -> pd.DataFrame:
+        """Return one item's ratings as a frame, by original id."""
+        return self.select(self.rows_of_item(self._code(self.item_ids, item, "item"))).to_frame()
+
+    def user_codes(self, ids: Any) -> np.ndarray:
+        """Return the codes of original user ids, -1 for unknown ones."""
+        return codes_of(self.user_ids, ids)
+
+    def item_codes(self, ids: Any) -> np.ndarray:
+        """Return the codes of original item ids, -1 for unknown ones."""
+        return codes_of(self.item_ids, ids)
+
+    @cached_property
+    def user_counts(self) -> np.ndarray:
+        """Number of ratings of each user."""
+        return np.bincount(self.users, minlength=self.n_users)
+
+    @cached_property
+    def item_counts(self) -> np.ndarray:
+        """Number of ratings of each item."""
+        return np.bincount(self.items, minlength=self.n_items)
+
+    @cached_property
+    def _by_user(self) -> tuple[np.ndarray, np.ndarray]:
+        return grouped(self.users, self.user_counts)
+
+    @cached_property
+    def _by_item(self) -> tuple[np.ndarray, np.ndarray]:
+        return grouped(self.items, self.item_counts)
+
+    @staticmethod
+    def _code(ids: pd.Index, key: Any, kind: str) -> int:
+        found = codes_of(ids, [key])[0]
+        if found < 0:
+            raise ArgumentError(f"unknown {kind} {key!r} (known ids look like {plain(ids[0])!r})")
+        return int(found)
+
+    def __repr__(self) -> str:
+        counts = np.bincount(self.levels, minlength=self.scale.n_ranks)
+        peak = max(int(counts.max(initial=0)), 1)
+        bars = "".join(" ▁▂▃▄▅▆▇█"[int(np.ceil(8 * c / peak))] for c in counts)
+        return (
+            f"<Ratings {self.name}: {self.n_users} users x {self.n_items} items, "
+            f"{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{bars}|"
+            f"{'' if self.timestamps is None else ', dated'}"
+            f"{'' if self.weights is None else ', weighted'}>"
+        )

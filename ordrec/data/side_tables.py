@@ -1,0 +1,97 @@
+"""Bring a side table into the order of the users or items that it describes."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+import pandas as pd
+
+from ordrec.data.columns import as_pandas, plain, shown
+from ordrec.data.usual_names import is_usual_name
+from ordrec.errors import DataError, callers_level
+
+__all__ = ["side_table"]
+
+log = logging.getLogger(__name__)
+
+
+def side_table(
+    frame: Any, ids: pd.Index, kind: str, column: str, present: pd.DataFrame | None = None
+) -> pd.DataFrame | None:
+    """Return side information in the order of the ids, with gaps for ids without any.
+
+    Parameters
+    ----------
+    frame : DataFrame or None
+        Indexed by id, or with a column of ids called ``column``, or as ids usually are ("item",
+        "item_id", "movieId", ...).
+    ids : Index
+    kind : {"user", "item"}
+    column : str
+        The name of the ids in the table of ratings.
+    present : DataFrame, optional
+        A table that the ratings have already, whose other columns are kept.
+
+    Raises
+    ------
+    DataError
+        If an id has two rows, or no row has a known id.
+    """
+    if frame is None:
+        return present
+    table = _indexed(as_pandas(frame), ids, kind, column)
+    if not table.index.is_unique:
+        twice = table.index[table.index.duplicated()][0]
+        raise DataError(f"{kind}_table: id {plain(twice)!r} has two rows: keep one")
+    found = int(ids.isin(table.index).sum())
+    if len(table) and not found:
+        raise DataError(
+            f"{kind}_table: none of its ids ({_first(table.index)}) is one of the ratings "
+            f"({_first(ids)}): index it by id, or call its column of ids {column!r}"
+        )
+    if 2 * found < len(ids) and len(table):
+        warnings.warn(
+            f"{kind}_table: only {found} of {len(ids)} {kind}s have a row, and {len(table)} rows "
+            "are given: check its ids",
+            stacklevel=callers_level(),
+        )
+    log.info(
+        "%s_table: %d of %d %ss have a row; %d rows have an id without ratings and are left out",
+        kind, found, len(ids), kind, len(table) - found,
+    )  # fmt: skip
+    table = table.reindex(ids)
+    if present is not None:
+        kept = [name for name in present.columns if name not in table.columns]
+        table = pd.concat([present[kept], table], axis=1)
+    return table
+
+
+def _indexed(table: pd.DataFrame, ids: pd.Index, kind: str, column: str) -> pd.DataFrame:
+    """The table indexed by ids of the same type as those of the ratings."""
+    names = [name for name in table.columns if _is_id_name(name, kind, column)]
+    names.sort(key=lambda name: name != column)  # the name of the ratings' own column comes first
+    numbered = isinstance(table.index, pd.RangeIndex) and table.index.name is None
+    by_column = [_same_type(table.set_index(name), ids) for name in names]
+    tables = [*by_column, table] if numbered else [_same_type(table, ids), *by_column]
+    return next((one for one in tables if one.index.isin(ids).any()), tables[0])
+
+
+def _is_id_name(name: Any, kind: str, column: str) -> bool:
+    return name == column or str(name).lower() == "id" or is_usual_name(name, kind)
+
+
+def _same_type(table: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
+    """The table with "7" for 7 as an id, or the reverse, if only then ids agree."""
+    if table.index.isin(ids).any():
+        return table
+    by_text = {str(plain(key)): key for key in ids}
+    texts = [str(plain(key)) for key in table.index]
+    if not any(text in by_text for text in texts):
+        return table
+    return table.set_axis(pd.Index([by_text.get(text, text) for text in texts], dtype=object))
+
+
+def _first(ids: pd.Index) -> str:
+    return ", ".join(shown(key) for key in ids[:3]) + (", ..." if len(ids) > 3 else "")

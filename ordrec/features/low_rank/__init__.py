@@ -1,0 +1,1 @@
+"""Weighted low-rank approximation by expectation maximisation."""

@@ -1,0 +1,1 @@
+"""Side data: columns about users and items as features."""

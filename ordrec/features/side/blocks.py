@@ -1,0 +1,199 @@
+"""Features of one column of a side table: smooth ones of numbers, weighted counts of words.
+
+The products of two rows of a block are a kernel with ones on the diagonal, or nearly so: for
+numbers the Gaussian ``exp(-(a - b)^2 / (2 width^2))``, for words the cosine. A row whose value is
+missing, or has no known word, is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from ordrec.errors import ModelFileError
+from ordrec.runtime.parallel import one_blas_thread
+from ordrec.storage import take, texts_from_arrays, texts_to_arrays
+
+__all__ = ["NumberBlock", "WordBlock"]
+
+Arrays = Mapping[str, np.ndarray]
+TAIL = 0.005  # share of the values on either end that is moved to the border
+WIDTH = 0.65  # of the Gaussian, in standard deviations
+SPACING = 0.75  # of the landmarks, in widths
+MOST_LANDMARKS = 32
+SKEWED = 20.0  # times the median, from which on a tail is too long for a linear axis
+JITTER = 1e-6
+MOST_WORDS = 100  # columns of a block of words; more labels, and all text, are projected
+MOST_TEXT_WORDS = 20_000
+PROJECTED = 32
+POWER_STEPS = 5
+
+
+@dataclass(frozen=True)
+class NumberBlock:
+    """A Gaussian kernel on numbers, by its values at landmarks ``z``: ``k(x, z) L^-T``.
+
+    ``L L'`` is the kernel of the landmarks (the Nystrom method). Values beyond ``low`` and
+    ``high``, the ends of the bulk of the training values, count as these.
+    """
+
+    low: float
+    high: float
+    width: float
+    logarithm: bool
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> NumberBlock | None:
+        """The block of a column of numbers, NaN where missing; None if all are the same."""
+        known = values[np.isfinite(values)]
+        if known.size == 0:
+            return None
+        low, middle, high = np.quantile(known, [TAIL, 0.5, 1.0 - TAIL])
+        logarithm = bool(known.min() >= 0.0 and high > SKEWED * middle)
+        if logarithm:
+            known, low, high = np.log1p(known), np.log1p(low), np.log1p(high)
+        spread = float(np.clip(known, low, high).std())
+        if not spread > 1e-9 * max(abs(low), abs(high)):
+            return None
+        return cls(float(low), float(high), WIDTH * spread, logarithm)
+
+    @property
+    def landmarks(self) -> np.ndarray:
+        """Equally spaced points from ``low`` to ``high``."""
+        n = int(np.ceil((self.high - self.low) / (SPACING * self.width))) + 1
+        return np.linspace(self.low, self.high, min(n, MOST_LANDMARKS))
+
+    def rows(self, values: np.ndarray) -> np.ndarray:
+        """Features of numbers."""
+        known = np.isfinite(values)
+        x = np.log1p(np.maximum(values[known], 0.0)) if self.logarithm else values[known]
+        z = self.landmarks
+        L = np.linalg.cholesky(self._kernel(z, z) + JITTER * np.eye(z.size))
+        result = np.zeros((values.size, z.size))
+        near = self._kernel(z, np.clip(x, self.low, self.high))
+        result[known] = linalg.solve_triangular(L, near, lower=True).T
+        return result
+
+    def _kernel(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.exp(-0.5 * ((a[:, None] - b) / self.width) ** 2)
+
+    def to_arrays(self, name: str) -> dict[str, np.ndarray]:
+        """Arrays of a model file."""
+        numbers = [self.low, self.high, self.width, float(self.logarithm)]
+        return {f"{name}.number": np.array(numbers)}
+
+    @classmethod
+    def from_arrays(cls, name: str, arrays: Arrays) -> NumberBlock:
+        """The block that `to_arrays` stored."""
+        low, high, width, logarithm = take(arrays, f"{name}.number", np.float64, (4,)).tolist()
+        # below a hundredth of the range is no width that `of` gives: landmarks would not reach
+        if not (low < high and width > 0.01 * (high - low) and logarithm in (0.0, 1.0)):
+            raise ModelFileError(f"array '{name}.number' is not that of a column of numbers")
+        return cls(low, high, width, bool(logarithm))
+
+
+@dataclass(frozen=True)
+class WordBlock:
+    """Words, labels or categories, weighted and scaled to unit length, perhaps projected.
+
+    Attributes
+    ----------
+    words : list of str
+    weights : ndarray
+        One per word: the inverse document frequency, or ones.
+    projection : ndarray of shape (n_words, n_columns), or None
+        The leading singular vectors; a projected row is scaled to unit length, too.
+    is_text : bool
+        Whether a value is a text to be divided into words, not a list of words.
+    """
+
+    words: list[str]
+    weights: np.ndarray
+    projection: np.ndarray | None
+    is_text: bool
+
+    @classmethod
+    def of(cls, values: Sequence[Any], kind: str) -> WordBlock | None:
+        """The block of a column of lists of words, or of texts; None if it has no repeated word."""
+        most = {"text": MOST_TEXT_WORDS, "categorical": MOST_WORDS}.get(kind)
+        try:
+            counter = _counter(kind == "text", min_df=2, max_features=most).fit(values)
+        except ValueError:  # no words are left
+            return None
+        words = sorted(counter.vocabulary_)
+        plain = cls(words, np.ones(len(words)), None, kind == "text")
+        if kind != "text" and len(words) <= MOST_WORDS:
+            return plain
+        counts = plain.weighted(values)
+        frequency = np.bincount(counts.indices, minlength=len(words))
+        weights = np.log((1.0 + len(values)) / (1.0 + frequency)) + 1.0
+        return cls(words, weights, _leading(plain.weighted(values, weights)), kind == "text")
+
+    def weighted(self, values: Sequence[Any], weights: np.ndarray | None = None) -> Any:
+        """One sparse row of weighted counts per value, of length 1 or 0."""
+        from sklearn.preprocessing import normalize
+
+        counts = _counter(self.is_text, vocabulary=self.words).transform(values)
+        counts = sparse.csr_array(counts, dtype=np.float64)
+        counts.data = 1.0 + np.log(counts.data)
+        return normalize(counts @ sparse.diags_array(self.weights if weights is None else weights))
+
+    def rows(self, values: Sequence[Any]) -> np.ndarray:
+        """Features of lists of words, or of texts."""
+        from sklearn.preprocessing import normalize
+
+        if len(values) == 0:
+            width = len(self.words) if self.projection is None else self.projection.shape[1]
+            return np.zeros((0, width))
+        rows = self.weighted(values)
+        if self.projection is None:
+            return rows.toarray()
+        return normalize(rows @ self.projection)
+
+    def to_arrays(self, name: str) -> dict[str, np.ndarray]:
+        """Arrays of a model file."""
+        arrays = texts_to_arrays(f"{name}.words", self.words)
+        arrays[f"{name}.weights"] = self.weights
+        if self.projection is not None:
+            arrays[f"{name}.projection"] = self.projection
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, name: str, arrays: Arrays, is_text: bool) -> WordBlock:
+        """The block that `to_arrays` stored."""
+        words = texts_from_arrays(f"{name}.words", arrays)
+        if not words or len(set(words)) < len(words):
+            raise ModelFileError(f"array '{name}.words' holds no words, or one twice")
+        weights = take(arrays, f"{name}.weights", np.float64, (len(words),), low=0.0, high=1e6)
+        projection = None
+        if f"{name}.projection" in arrays:
+            shape = (len(words), None)
+            projection = take(arrays, f"{name}.projection", np.float64, shape, low=-1e6, high=1e6)
+        return cls(words, weights, projection, is_text)
+
+
+def _counter(is_text: bool, **options: Any) -> Any:
+    """Counter of the words of texts, or of the entries of lists."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    if is_text:
+        return CountVectorizer(stop_words="english", **options)
+    return CountVectorizer(analyzer=_entries, **options)
+
+
+def _entries(words: Iterable[str]) -> Iterable[str]:
+    return words
+
+
+def _leading(rows: Any) -> np.ndarray:
+    """The leading right singular vectors, as columns."""
+    from sklearn.utils.extmath import randomized_svd
+
+    size = min(PROJECTED, *rows.shape)
+    with one_blas_thread():  # the same digits on every machine
+        _, values, right = randomized_svd(rows, size, n_iter=POWER_STEPS, random_state=0)
+    return np.ascontiguousarray(right[values > 1e-6 * values[0]].T)

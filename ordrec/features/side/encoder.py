@@ -1,0 +1,300 @@
+"""Features of users or items from the columns of their side table, of whatever kind."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
+from ordrec.features.side.blocks import NumberBlock, WordBlock
+from ordrec.features.side.columns import (
+    KINDS,
+    as_numbers,
+    infer_kind,
+    is_missing,
+    labels_of,
+    separator_of,
+    text_of,
+)
+from ordrec.storage import take
+
+__all__ = ["SideEncoder", "side_encoders"]
+
+log = logging.getLogger(__name__)
+
+FLAGS = 3  # columns of zeros and ones, from which on they are labels of one block
+MOST_BLOCKS = 500
+STORED_KINDS = ("numeric", "categorical", "labels", "text", "flags")
+
+Block = NumberBlock | WordBlock
+
+
+class SideEncoder:
+    """Turn the columns of a side table into features.
+
+    Each column is numeric, categorical, labels ("a|b", "a;b", "a,b" or lists), text, or ignored,
+    as declared or as its values look:
+
+    * numbers, dates: a smooth (Gaussian) kernel relative to their spread, on a logarithmic axis
+      if they have a long tail; extreme values are moved to the border of the bulk;
+    * few different numbers, repeated strings: one column per category;
+    * labels: one column each; many labels are projected on a few components;
+    * three or more columns of zeros and ones: the labels of one block;
+    * strings of eight words or more: components of their TF-IDF vectors;
+    * ids, constants, and strings that hardly repeat (titles, links) are ignored.
+
+    A missing value, a missing column and an unknown category are rows of zeros.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str, optional
+        Kinds of columns: "numeric", "categorical", "labels", "text" or "ignore"; those of the
+        other columns are inferred.
+
+    Attributes
+    ----------
+    used_ : dict of str to str
+        Kind of each column that is used.
+    ignored_ : dict of str to str
+        Why each of the other columns is not used.
+
+    Examples
+    --------
+    >>> items = pd.DataFrame({
+    ...     "title": ["Alien", "Heat", "Solaris", "Stalker", "Tenet", "Up"],
+    ...     "genres": ["Horror|SciFi", "Crime", "SciFi", "SciFi", "SciFi|Crime", None],
+    ...     "year": [1979, 1995, 1972, 1980, 2020, 2009]})
+    >>> encoder = SideEncoder().fit(items)
+    >>> encoder.used_
+    {'genres': 'labels', 'year': 'numeric'}
+    >>> encoder.ignored_
+    {'title': 'nearly every value is different'}
+    >>> encoder.blocks(pd.DataFrame({"genres": ["SciFi|Crime"]}))["genres"].round(3)
+    array([[0.707, 0.707]])
+    """
+
+    def __init__(self, kinds: Mapping[str, str] | None = None):
+        self.kinds = kinds
+
+    def fit(self, table: pd.DataFrame) -> SideEncoder:
+        """Learn kinds, categories, words and scales from a table with one row per id."""
+        declared = _checked(self.kinds or {}, table)
+        self.used_: dict[str, str] = {}
+        self.ignored_: dict[str, str] = {}
+        self._blocks: dict[str, tuple[_Reader, Block]] = {}
+        described = table[~table.isna().all(axis=1)]  # an id without a row has no values at all
+        flags = []
+        for place, name in enumerate(map(str, table.columns)):
+            kind, reason = infer_kind(described.iloc[:, place])
+            if name in declared:
+                kind, reason = declared[name], "as declared"
+            if kind == "ignore":
+                self.ignored_[name] = reason
+            elif kind == "flag":
+                flags.append(name)
+            else:
+                self._add(name, kind, [name], described, name in declared)
+        if len(flags) >= FLAGS:
+            self._add(f"{flags[0]}, {flags[1]}, ...", "flags", flags, described, False)
+        else:
+            for name in flags:
+                self._add(name, "categorical", [name], described, False)
+        if len(self._blocks) > MOST_BLOCKS:
+            raise DataError(
+                f"side table: {len(self._blocks)} columns, more than {MOST_BLOCKS}: declare some "
+                'as "ignore", or leave them out'
+            )
+        self._scales = _scales(list(self.blocks(table).values()))
+        return self
+
+    def _add(
+        self, name: str, kind: str, columns: list[str], table: pd.DataFrame, declared: bool
+    ) -> None:
+        """Fit the block of one column, or of several columns of flags."""
+        cells = _column(table, columns[0])
+        separator = (separator_of(cells) or "|") if kind == "labels" else ""
+        reader = _Reader(kind, columns, separator)
+        block: Block | None
+        if kind == "numeric":
+            block, reason = NumberBlock.of(reader.values(table)), "the same number everywhere"
+        else:
+            block, reason = WordBlock.of(reader.values(table), kind), "no value occurs twice"
+        if block is not None:
+            self._blocks[name] = reader, block
+            self.used_ |= dict.fromkeys(columns, kind)
+        elif declared:
+            raise DataError(f"side table: column {name!r} cannot be used as {kind}: {reason}")
+        else:
+            self.ignored_ |= dict.fromkeys(columns, reason)
+
+    @property
+    def columns_(self) -> dict[str, str]:
+        """Each column's kind, or "ignored: " and why."""
+        return self.used_ | {name: f"ignored: {why}" for name, why in self.ignored_.items()}
+
+    @property
+    def numeric(self) -> list[str]:
+        """Names of the blocks of numbers; the others are blocks of words."""
+        return [name for name, (reader, _) in self._blocks.items() if reader.kind == "numeric"]
+
+    def columns_of(self, block: str) -> list[str]:
+        """The columns that a block is made of."""
+        return list(self._blocks[block][0].columns)
+
+    def blocks(self, table: pd.DataFrame) -> dict[str, np.ndarray]:
+        """Features of the rows of a table, for each column, or group of columns, that is used.
+
+        The rows have length 1, or 0 where nothing is known. The table may be another one than
+        that of the fit: columns are found by name, and those that it lacks count as missing.
+        """
+        return {
+            name: block.rows(reader.values(table)) for name, (reader, block) in self._blocks.items()
+        }
+
+    def matrix(self, table: pd.DataFrame) -> np.ndarray:
+        """All blocks side by side, scaled: the squares of a training row sum to 1 on average."""
+        blocks = self.blocks(table).values()
+        rows = [scale * block for scale, block in zip(self._scales, blocks, strict=True)]
+        return np.hstack([np.zeros((len(table), 0)), *rows])
+
+    def to_state(self, name: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays of a model file, whose names begin with ``name``, and metadata."""
+        arrays = {f"{name}.scales": self._scales}
+        blocks = []
+        for number, (title, (reader, block)) in enumerate(self._blocks.items()):
+            arrays |= block.to_arrays(f"{name}.{number}")
+            blocks.append([title, reader.kind, reader.columns, reader.separator])
+        return arrays, {"blocks": blocks, "used": self.used_, "ignored": self.ignored_}
+
+    @classmethod
+    def from_state(
+        cls, name: str, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]
+    ) -> SideEncoder:
+        """The encoder that `to_state` stored."""
+        encoder = cls()
+        encoder.used_, encoder.ignored_ = _texts(state["used"]), _texts(state["ignored"])
+        encoder._blocks = {}
+        for number, (title, kind, columns, separator) in enumerate(state["blocks"]):
+            texts = [title, kind, separator, *columns]
+            readable = all(isinstance(text, str) for text in texts) and len(separator) <= 1
+            if not readable or kind not in STORED_KINDS or not columns or title in encoder._blocks:
+                raise ModelFileError(f"side column {str(title)[:50]!r} is not a column")
+            place = f"{name}.{number}"
+            block: Block
+            if kind == "numeric":
+                block = NumberBlock.from_arrays(place, arrays)
+            else:
+                block = WordBlock.from_arrays(place, arrays, kind == "text")
+            encoder._blocks[title] = _Reader(kind, list(columns), separator), block
+        shape = (len(encoder._blocks),)
+        encoder._scales = take(arrays, f"{name}.scales", np.float64, shape, low=0.0, high=1e6)
+        return encoder
+
+
+def side_encoders(
+    user_table: pd.DataFrame | None,
+    item_table: pd.DataFrame | None,
+    kinds: Mapping[str, str] | None = None,
+) -> dict[str, SideEncoder]:
+    """Fitted encoders "user" and "item" of the tables that there are.
+
+    ``kinds`` declares columns of either table. What is used and what is not is logged, and a
+    table of which nothing can be used is warned of.
+
+    Examples
+    --------
+    >>> users = pd.DataFrame({"age": [20, 30, 40, 41, 45, 50], "zip": list("abcdef")})
+    >>> side_encoders(users, None)["user"].columns_
+    {'age': 'numeric', 'zip': 'ignored: nearly every value is different'}
+    """
+    tables = {"user": user_table, "item": item_table}
+    present = {side: table for side, table in tables.items() if table is not None}
+    names = {side: [str(name) for name in table.columns] for side, table in present.items()}
+    declared = {str(name): kind for name, kind in (kinds or {}).items()}
+    for name in declared:
+        if not any(name in columns for columns in names.values()):
+            raise ArgumentError(f"side_kinds: no side table has a column {name!r}: {names}")
+    encoders = {}
+    for side, table in present.items():
+        own = {name: kind for name, kind in declared.items() if name in names[side]}
+        encoders[side] = encoder = SideEncoder(own).fit(table)
+        log.info("side data of %ss: %s", side, encoder.columns_)
+        if not encoder.used_ and names[side] not in ([], ["title"]):
+            warnings.warn(
+                f"no column of the {side} table can be used: {encoder.columns_}: declare their "
+                "kinds with side_kinds",
+                stacklevel=callers_level(),
+            )
+    return encoders
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Which columns a block reads (several for flags), and how."""
+
+    kind: str
+    columns: list[str]
+    separator: str
+
+    def values(self, table: pd.DataFrame) -> Any:
+        """What the block takes: numbers, texts, or lists of words."""
+        if self.kind == "flags":
+            ones = [as_numbers(_column(table, name)) == 1.0 for name in self.columns]
+            return [list(compress(self.columns, row)) for row in zip(*ones, strict=True)]
+        column = _column(table, self.columns[0])
+        if self.kind == "numeric":
+            return as_numbers(column)
+        if self.kind == "text":
+            missing = is_missing(column)
+            return ["" if gap else text_of(cell) for gap, cell in zip(missing, column, strict=True)]
+        cells = column.tolist()
+        known = {text: labels_of(text, self.separator) for text in set(filter(_is_text, cells))}
+        return [
+            known[cell] if _is_text(cell) else labels_of(cell, self.separator) for cell in cells
+        ]
+
+
+def _is_text(cell: Any) -> bool:
+    return isinstance(cell, str)
+
+
+def _column(table: pd.DataFrame, name: str) -> pd.Series:
+    """The column of this name; one without values if there is none."""
+    names = [str(column) for column in table.columns]
+    if name not in names:
+        return pd.Series([None] * len(table), dtype=object)
+    return table.iloc[:, names.index(name)]
+
+
+def _scales(blocks: list[np.ndarray]) -> np.ndarray:
+    """Factors that make blocks comparable, and the mean square of their joint rows one."""
+    squares = [np.einsum("nk,nk->n", rows, rows) for rows in blocks]
+    known = np.array([own[own > 0].mean() if own.any() else 1.0 for own in squares])
+    total = sum(float(own.mean()) / one for own, one in zip(squares, known, strict=True))
+    return 1.0 / np.sqrt(known * (total or 1.0))
+
+
+def _checked(kinds: Mapping[str, str], table: pd.DataFrame) -> dict[str, str]:
+    names = [str(column) for column in table.columns]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"side table: column {twice!r} occurs twice: keep one")
+    for name, kind in kinds.items():
+        if str(name) not in names:
+            raise ArgumentError(f"kinds: no column {name!r} in the table (it has {names})")
+        if kind not in KINDS:
+            raise ArgumentError(f"kinds: {name!r} is {kind!r}, not one of {', '.join(KINDS)}")
+    return {str(name): kind for name, kind in kinds.items()}
+
+
+def _texts(mapping: Any) -> dict[str, str]:
+    if not isinstance(mapping, dict) or not all(isinstance(v, str) for v in mapping.values()):
+        raise ModelFileError("the columns of a side table are not named")
+    return dict(mapping)

@@ -1,0 +1,1 @@
+"""Kernels between items, from what users said about them."""

@@ -1,0 +1,1 @@
+"""Lists: arrays of scores in, frames of recommendations out."""

@@ -1,0 +1,160 @@
+"""An expected rating as a sum that a reader can follow.
+
+With E the expected rating of the model, u the user, i the item and "-" for unknown ones:
+
+(1) ``E(u, i) = mean + [E(-, i) - mean] + [E(u, -) - E(-, -)] + rest``: what is thought of all
+    items, of this one, and how this user differs from others; the rest is their taste for this
+    one. It is 0 for an unknown user and for an unknown item.
+(2) The rest is shared out among the user's ratings a with ``c_a = q_i' Cov[p_u] q_a (r_a - E(-, a)
+    - E(u, -) + E(-, -))``: how much a surprise about a moves the score of i, times the surprise.
+    Those that speak against the rest are netted: only ``c_a`` of its sign have a share, in
+    proportion.
+
+(2) is the posterior mean of the user's factors, taken apart. With prior mean m and precision P, and
+for each rating a weight w, a target z and the factors q_a, the mean p solves ``(P + sum_a w q_a
+q_a') p = P m + sum_a w z q_a``. Subtract the matrix times m: ``p - m = Cov[p] sum_a w q_a (z - m'
+q_a)``, a sum over ratings of the weight times the surprise, with no remainder. The weights of
+ratings hardly differ, and the surprise is told in the units of the ratings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordrec.data import Ratings
+from ordrec.lists.filters import largest_contributions
+
+__all__ = ["Explanation", "explain_rating"]
+
+SOURCES = {
+    "all ratings": "the mean of all ratings",
+    "this item": "what others think of this item",
+    "you": "how you rate in general",
+    "taste": "your taste as a whole",
+}
+ROUNDING = 1e-9  # below which a term is 0
+SEEN, MOST_REASONS, LINE = 0.005, 5, 80  # of an explanation in words
+Expected = Callable[[Any, Any], np.ndarray]
+Influence = Callable[[Any, Any, Any], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Contributions to an expected rating, in units of the ratings.
+
+    Attributes
+    ----------
+    expected : float
+        The expected rating.
+    table : DataFrame
+        One row per term: ``source`` ("all ratings", "this item", "you", "own rating"), ``id`` (of
+        an item that the user has rated), ``title`` if known, ``rating`` and ``contribution``. The
+        contributions add up to the expected rating.
+    """
+
+    expected: float
+    table: pd.DataFrame
+
+    def largest(self, n: int) -> pd.DataFrame:
+        """The first three terms, the n largest of the others, and one row with their rest."""
+        general = self.table["source"].isin(SOURCES)
+        others = largest_contributions(self.table[~general], n)
+        table = pd.concat([self.table[general], others], ignore_index=True)
+        return table.fillna({"title": ""}) if "title" in table else table
+
+    def __str__(self) -> str:
+        own = self.table["source"] == "own rating"
+        lines = [f"expected rating {self.expected:.2f}"]
+        for row in self.table[~own].itertuples():
+            lines.append(f"{row.contribution:+.2f} {SOURCES[str(row.source)]}")
+        reasons = largest_contributions(self.table[own], int(own.sum()))
+        told = (reasons["contribution"].abs() >= SEEN) & (reasons.index < MOST_REASONS)
+        for row in reasons[told].itertuples():
+            lines.append(f"{row.contribution:+.2f} because you gave {_rating_in_words(row)}")
+        rest = reasons[~told]
+        if len(rest):
+            line = f"{rest['contribution'].sum():+.2f} from {len(rest)} "
+            line += "more ratings" if told.any() else "of your ratings, such as "
+            if not told.any():
+                line += _rating_in_words(next(rest.itertuples()))
+            lines.append(line)
+        return "\n".join(shorten(line, LINE, placeholder=" ...") for line in lines)
+
+
+def _rating_in_words(row: Any) -> str:
+    return f"{row.rating:g} to {getattr(row, 'title', '') or row.id}"
+
+
+def explain_rating(
+    expected_of: Expected,
+    known: Ratings,
+    history: tuple[np.ndarray, np.ndarray],
+    titles: Mapping[Any, str] | None,
+    user: Any,
+    item: Any,
+    influence: Influence | None = None,
+) -> Explanation:
+    """Take the expected rating of one pair apart, (1) and (2).
+
+    Parameters
+    ----------
+    expected_of : callable
+        Expected ratings of pairs of ids.
+    known : Ratings
+        All ratings that the model knows.
+    history : (ndarray, ndarray)
+        Item codes and levels of the user's ratings.
+    titles : mapping or None
+        Titles by item id.
+    user, item : ids
+    influence : callable or None
+        ``q_i' Cov[p_u] q_a`` of a user, an item i and other items a, by ids; without it, or where
+        it says nothing, the taste is one term.
+    """
+    values = known.scale.values
+    nobody = _Nobody()
+    items, levels = history
+    rated = known.item_ids.take(items)
+
+    def expected(users: list[Any], ids: Any) -> np.ndarray:
+        return expected_of(pd.Index(users, dtype=object), pd.Index(ids, dtype=object))
+
+    mean = float(known.values.mean())
+    of_pair, of_user, of_nobody = expected([user, user, nobody], [item, nobody, nobody])
+    of_items = expected([nobody] * (len(rated) + 1), [item, *rated])
+    terms = [mean, of_items[0] - mean, of_user - of_nobody]
+    rest = of_pair - sum(terms)
+    if abs(rest) < ROUNDING:
+        rest = 0.0
+    general = pd.DataFrame(
+        {"source": list(SOURCES)[:3], "id": None, "rating": np.nan, "contribution": terms}
+    )
+    shares = np.zeros(len(rated))
+    if influence is not None and len(rated):
+        surprise = values[levels] - of_items[1:] - terms[2]
+        shares = np.maximum(influence(user, item, rated) * surprise * np.sign(rest), 0.0)
+    if shares.sum() > 0:
+        own = pd.DataFrame(
+            {
+                "source": "own rating",
+                "id": np.asarray(rated, dtype=object),
+                "rating": values[levels],
+                "contribution": rest * shares / shares.sum(),
+            }
+        )[shares > 0]
+    else:
+        own = pd.DataFrame({"source": ["taste"], "contribution": [rest]})
+    table = pd.concat([general.astype({"id": object}), own], ignore_index=True)
+    if titles is not None:
+        table.insert(2, "title", [titles.get(each, "") for each in table["id"]])
+    return Explanation(float(of_pair), table)
+
+
+class _Nobody:
+    """An id that no model knows."""

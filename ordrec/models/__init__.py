@@ -1,0 +1,1 @@
+"""What all models of ratings share: ids, scale, parameters and protocols."""

@@ -1,0 +1,255 @@
+"""The ids and the scale of the training ratings, which every fitted model keeps."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from ordrec.data import Ratings, Scale
+from ordrec.data.frames import as_ratings
+from ordrec.data.ids import codes_of, warn_of_other_type
+from ordrec.data.times import seconds_of
+from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
+from ordrec.runtime.parallel.interrupts import interruptible
+from ordrec.runtime.progress import progress
+from ordrec.storage import LARGEST, ids_from_arrays, ids_to_arrays
+
+__all__ = ["IdMappedModel", "codes_of", "codes_of_pairs", "counted_alike", "times_of"]
+
+
+def codes_of_pairs(
+    user_ids: pd.Index, item_ids: pd.Index, users: Any, items: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of users and items given by original ids, -1 for the unknown."""
+    user_codes, item_codes = codes_of(user_ids, users), codes_of(item_ids, items)
+    if user_codes.size != item_codes.size:
+        raise ArgumentError(
+            f"users and items must pair up, got {user_codes.size} users and {item_codes.size} items"
+        )
+    return user_codes, item_codes
+
+
+def times_of(timestamps: Any, n_pairs: int) -> np.ndarray:
+    """Seconds since 1970 of each pair, 0 where unknown; from a time or date per pair, or None."""
+    if timestamps is None:
+        return np.zeros(n_pairs)
+    times = seconds_of(timestamps).astype(np.float64)
+    if times.shape != (n_pairs,):
+        raise ArgumentError(f"timestamps must pair up with users, got {times.size} for {n_pairs}")
+    return times
+
+
+def counted_alike(ratings: Ratings, who: str) -> Ratings:
+    """The ratings without their weights, with a warning that somebody ignores them."""
+    if ratings.weights is None:
+        return ratings
+    warnings.warn(
+        f"{who} ignores the weights of the ratings, all of which count as 1: pass "
+        "ratings.without_weights(), or take OrdinalFactors or PerUserPredictor, which count them",
+        stacklevel=callers_level(),
+    )
+    return ratings.without_weights()
+
+
+def _taking_frames(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of ratings that also takes a data frame, and can be interrupted.
+
+    A fit is a stage of `ordrec.runtime.progress`. It warns once if the model
+    ignores weights, and drops them.
+    """
+
+    @functools.wraps(method)
+    def with_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
+        if not isinstance(ratings, Ratings):
+            # further ratings are on the scale of the model, those to fit to have their own
+            scale = getattr(self, "scale_", None) if method.__name__ == "fold_in" else None
+            ratings = as_ratings(ratings, scale)
+        if not self._counts_weights:
+            ratings = counted_alike(ratings, type(self).__name__)
+        with interruptible():
+            if method.__name__ != "fit":
+                return method(self, ratings, *args, **options)
+            with progress(type(self).__name__, getattr(self, "verbose", None)):
+                return method(self, ratings, *args, **options)
+
+    return with_ratings
+
+
+class IdMappedModel:
+    """A model that keeps the scale and the ids of its training ratings.
+
+    Models are dataclasses, whose fields are their parameters. `get_params` and `set_params` do what
+    they do in scikit-learn, so that `sklearn.base.clone` and tools that search parameters work.
+
+    Examples
+    --------
+    >>> from ordrec.recommend import BiasModel, PersonalThresholds
+    >>> model = PersonalThresholds(BiasModel())
+    >>> model.set_params(scorer__user_damping=3.0, n_splits=4).scorer.user_damping
+    3.0
+    >>> model.get_params(deep=False)["n_splits"]
+    4
+    """
+
+    scale_: Scale
+    user_ids_: pd.Index
+    item_ids_: pd.Index
+    takes_long: ClassVar[bool] = False  # started first where models are fitted side by side
+    _counts_weights: ClassVar[bool] = False  # whether `fit` and `fold_in` do, or hand them on
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let ``fit`` and ``fold_in`` of every model take data frames, and end by Ctrl-C."""
+        super().__init_subclass__(**options)
+        for name in ("fit", "fold_in"):
+            if name in cls.__dict__:
+                setattr(cls, name, _taking_frames(cls.__dict__[name]))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether parameters of parameters are added, as ``name__their_name``.
+        """
+        params = self._parameters()
+        if not deep:
+            return params
+        inner = {
+            f"{name}__{key}": each
+            for name, value in params.items()
+            if hasattr(value, "get_params") and not isinstance(value, type)
+            for key, each in value.get_params().items()
+        }
+        return params | inner
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, those of parameters as ``name__their_name``; return the model.
+
+        What was fitted before stays as it is until the next `fit`.
+        """
+        known = self._parameters()
+        inner: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            name, nested, key_of_inner = key.partition("__")
+            if name not in known:
+                raise ArgumentError(
+                    f"{type(self).__name__} has no parameter {name!r}: "
+                    f"choose from {', '.join(known) or 'none'}"
+                )
+            if nested:
+                inner.setdefault(name, {})[key_of_inner] = value
+            else:
+                setattr(self, name, value)
+        for name, theirs in inner.items():
+            if not hasattr(getattr(self, name), "set_params"):
+                raise ArgumentError(
+                    f"{name} is {getattr(self, name)!r}, which has no parameters: set {name} first"
+                )
+            getattr(self, name).set_params(**theirs)
+        return self
+
+    def _remember(self, ratings: Ratings) -> None:
+        if ratings.n_ratings == 0:
+            raise DataError(f"{type(self).__name__}: no ratings to learn from")
+        self.scale_ = ratings.scale
+        self.user_ids_ = ratings.user_ids
+        self.item_ids_ = ratings.item_ids
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "scale_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(f"{type(self).__name__} is not fitted: call fit(ratings) first")
+
+    def _codes(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of users and items given by original ids, -1 for the unknown."""
+        self._check_fitted()
+        user_codes, item_codes = codes_of_pairs(self.user_ids_, self.item_ids_, users, items)
+        if not self._folded_ids(users):
+            warn_of_other_type(self.user_ids_, users, user_codes)
+        warn_of_other_type(self.item_ids_, items, item_codes)
+        return user_codes, item_codes
+
+    def _folded_ids(self, users: Any) -> bool:
+        """Whether any of the users is known beside ``user_ids_``."""
+        return False
+
+    def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each user and each item was in training."""
+        user_codes, item_codes = self._codes(users, items)
+        return user_codes >= 0, item_codes >= 0
+
+    def _with_users_of(self, ratings: Ratings) -> tuple[pd.Index, np.ndarray, np.ndarray]:
+        """The known user ids followed by the new ones, and the ratings' codes in them."""
+        self._check_fitted()
+        present = ratings.user_ids.take(np.unique(ratings.users))
+        newcomers = present[codes_of(self.user_ids_, present) < 0]
+        user_ids = self.user_ids_.append(newcomers) if len(newcomers) else self.user_ids_
+        users = codes_of(user_ids, ratings.user_ids)[ratings.users]
+        return user_ids, users, codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
+
+    def _warn_of_unknown_items(
+        self, items: Any, codes: np.ndarray, fate: str = "are left out"
+    ) -> None:
+        """Say what becomes of ratings to fold in whose items, by id, have the code -1."""
+        unknown = np.flatnonzero(codes < 0)
+        if unknown.size:
+            example = pd.Index(items)[unknown[:1]].tolist()[0]
+            warnings.warn(
+                f"{type(self).__name__}: {unknown.size} of {codes.size} ratings are of items that "
+                f"the model does not know, such as {example!r}, and {fate}",
+                stacklevel=callers_level(),
+            )
+
+    def _identity(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata of the ids, the scale and the parameters, for a model file."""
+        self._check_fitted()
+        arrays = ids_to_arrays("user_ids", self.user_ids_)
+        arrays |= ids_to_arrays("item_ids", self.item_ids_)
+        parameters = self._parameters()
+        parameters.pop("verbose", None)  # how it was fitted, not what
+        return arrays, {"parameters": parameters, "scale": self.scale_.to_json()}
+
+    def _parameters(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    @classmethod
+    def _from_identity(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """A model with the ids, the scale and the parameters read from a file."""
+        model = cls(**cls._checked(metadata["parameters"]))
+        model.scale_ = Scale.from_json(metadata["scale"])
+        model.user_ids_ = ids_from_arrays("user_ids", arrays)
+        model.item_ids_ = ids_from_arrays("item_ids", arrays)
+        return model
+
+    @classmethod
+    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """The parameters in a file, each checked to have the type of its default.
+
+        Where the default is None, a number is allowed too.
+        """
+        checked = {}
+        for field in fields(cls):  # type: ignore[arg-type]
+            if field.name == "verbose":
+                continue
+            value: Any = parameters[field.name]
+            kind: Any = type(field.default)
+            if field.default is None and type(value) in (int, float):
+                kind = type(value)
+            if kind is float and type(value) is int and -LARGEST < value < LARGEST:
+                value = float(value)
+            fits = type(value) is kind and (kind is not float or -LARGEST < value < LARGEST)
+            if not fits:
+                raise ModelFileError(f"parameter {field.name} is {str(value)[:50]!r}")
+            checked[field.name] = value
+        return checked
+
+    def _clipped(self, values: np.ndarray) -> np.ndarray:
+        return np.clip(values, self.scale_.low, self.scale_.high)

@@ -1,0 +1,1 @@
+"""Rating models: what will they think of it?"""

@@ -1,0 +1,58 @@
+"""The histogram of all ratings, the simplest baseline for distributions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ordrec.data import Ratings
+from ordrec.errors import ModelFileError
+from ordrec.rating.baselines.mean import GlobalMean
+from ordrec.rating.intervals import DistributionModel
+from ordrec.storage import take
+
+__all__ = ["RatingHistogram"]
+
+
+@dataclass(eq=False)
+class RatingHistogram(GlobalMean, DistributionModel):
+    """The distribution of all training ratings, for every user and item.
+
+    Any model with `predict_proba` should do better than this.
+
+    Parameters
+    ----------
+    smoothing : float
+        Added to the count of each scale value, so that none has probability 0.
+    """
+
+    smoothing: float = 1.0
+
+    def fit(self, ratings: Ratings) -> RatingHistogram:
+        """Count the ratings of each scale value."""
+        super().fit(ratings)
+        counts = np.bincount(ratings.levels, minlength=ratings.scale.n_ranks) + self.smoothing
+        self.distribution_ = counts / counts.sum()
+        return self
+
+    def predict_proba(self, users: Any, items: Any) -> np.ndarray:
+        """Return the same distribution for every pair, one column per scale value."""
+        codes, _ = self._codes(users, items)
+        return np.tile(self.distribution_, (codes.size, 1))
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.storage`."""
+        arrays, metadata = super().to_state()
+        return arrays | {"distribution": self.distribution_}, metadata
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """Restore a model from the arrays and the metadata of a file."""
+        model = super().from_state(arrays, metadata)
+        shape = (model.scale_.n_ranks,)
+        model.distribution_ = take(arrays, "distribution", np.float64, shape, low=0, high=1)
+        if abs(model.distribution_.sum() - 1) > 1e-6:
+            raise ModelFileError("array 'distribution' does not sum to one")
+        return model

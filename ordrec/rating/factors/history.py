@@ -1,0 +1,163 @@
+"""The ratings that a fitted model knows, by user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordrec.data import Ratings, Scale
+from ordrec.storage import take, take_starts
+
+__all__ = ["RatingHistory"]
+
+
+@dataclass(frozen=True)
+class RatingHistory:
+    """Items, levels and times of each user's ratings, by codes.
+
+    Attributes
+    ----------
+    start : ndarray of shape (n_users + 1,)
+        Where the ratings of each user begin.
+    items, levels : ndarray of shape (n_ratings,)
+    times : ndarray of shape (n_ratings,) or (0,)
+        Seconds since 1970, 0 where unknown; empty where none is known.
+    weights : ndarray of shape (n_ratings,) or (0,)
+        How much each rating counts; empty where all count as 1.
+    """
+
+    start: np.ndarray
+    items: np.ndarray
+    levels: np.ndarray
+    times: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, ratings: Ratings, times: np.ndarray | None) -> RatingHistory:
+        """The history of these ratings, with these times."""
+        columns = ratings.users, ratings.items, ratings.levels, times, ratings.weights
+        return cls._grouped(*columns, ratings.n_users)
+
+    @classmethod
+    def empty(cls, n_users: int) -> RatingHistory:
+        """No ratings."""
+        nothing = np.zeros(0, np.int64)
+        return cls._grouped(nothing, nothing, nothing, None, None, n_users)
+
+    @classmethod
+    def _grouped(
+        cls,
+        users: np.ndarray,
+        items: np.ndarray,
+        levels: np.ndarray,
+        times: np.ndarray | None,
+        weights: np.ndarray | None,
+        n_users: int,
+    ) -> RatingHistory:
+        order = np.argsort(users, kind="stable")
+        start = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=n_users))])
+        times = np.zeros(0, np.int64) if times is None else times[order].astype(np.int64)
+        weights = np.zeros(0) if weights is None else weights[order]
+        return cls(
+            start, items[order].astype(np.int32), levels[order].astype(np.int16), times,
+            weights.astype(np.float32),
+        )  # fmt: skip
+
+    @property
+    def users(self) -> np.ndarray:
+        """The user of each rating."""
+        return np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
+
+    @property
+    def known_times(self) -> np.ndarray | None:
+        """The times, or None where none is known."""
+        return self.times if self.times.size else None
+
+    @property
+    def known_weights(self) -> np.ndarray | None:
+        """The weights, or None where all ratings count as 1."""
+        return self.weights if self.weights.size else None
+
+    def of_user(self, code: int) -> tuple[np.ndarray, np.ndarray]:
+        """Item codes and levels of a user's ratings; none for the code -1."""
+        own = slice(self.start[code], self.start[code + 1]) if code >= 0 else slice(0, 0)
+        return self.items[own].astype(np.int64), self.levels[own].astype(np.int64)
+
+    def as_ratings(self, scale: Scale, user_ids: pd.Index, item_ids: pd.Index) -> Ratings:
+        """The ratings themselves, without side tables."""
+        return Ratings(
+            self.users, self.items.astype(np.int64), self.levels,
+            scale=scale, user_ids=user_ids, item_ids=item_ids, timestamps=self.known_times,
+            weights=self.known_weights,
+        )  # fmt: skip
+
+    def replaced(
+        self,
+        users: np.ndarray,
+        items: np.ndarray,
+        levels: np.ndarray,
+        times: np.ndarray | None,
+        weights: np.ndarray | None,
+        n_users: int,
+    ) -> RatingHistory:
+        """A history in which the ratings of these users are the given ones, dated as all are."""
+        kept = ~np.isin(self.users, users)
+        old_weights = self.known_weights
+        if (old_weights is None) != (weights is None):  # weights of 1 beside others
+            old_weights = np.ones(self.items.size) if old_weights is None else old_weights
+            weights = np.ones(items.size) if weights is None else weights
+
+        def both(old: np.ndarray | None, new: np.ndarray | None) -> Any:
+            return None if old is None or new is None else np.concatenate([old[kept], new])
+
+        return self._grouped(
+            both(self.users, users), both(self.items, items), both(self.levels, levels),
+            both(self.times, times), both(old_weights, weights), n_users,
+        )  # fmt: skip
+
+    def frame_of(
+        self, users: pd.Index, user_ids: pd.Index, item_ids: pd.Index, scale: Scale
+    ) -> pd.DataFrame:
+        """The ratings of users by id: user, item, rating, and timestamp and weight if there are."""
+        codes = user_ids.get_indexer(users)
+        rows = np.flatnonzero(np.isin(self.users, codes[codes >= 0]))
+        columns: dict[str, Any] = {
+            "user": user_ids.take(self.users[rows]),
+            "item": item_ids.take(self.items[rows]),
+            "rating": scale.values[self.levels[rows]],
+        }
+        if self.times.size:
+            columns["timestamp"] = self.times[rows]
+        if self.weights.size:
+            columns["weight"] = self.weights[rows]
+        return pd.DataFrame(columns)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the history as arrays of a model file."""
+        names = ["start", "items", "levels"]
+        names += [name for name in ("times", "weights") if getattr(self, name).size]
+        return {f"history.{name}": getattr(self, name) for name in names}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, Any], n_users: int, n_items: int, n_ranks: int, dated: bool
+    ) -> RatingHistory:
+        """Restore the history from the arrays of a model file."""
+        items = take(arrays, "history.items", np.int32, (None,), low=0, high=n_items - 1)
+        times = np.zeros(0, np.int64)
+        if dated and items.size:
+            times = take(arrays, "history.times", np.int64, items.shape)
+        weights = np.zeros(0, np.float32)
+        if "history.weights" in arrays:
+            weights = take(arrays, "history.weights", np.float32, items.shape, low=0, high=1)
+        return cls(
+            take_starts(arrays, "history.start", n_users, items.size),
+            items,
+            take(arrays, "history.levels", np.int16, items.shape, low=0, high=n_ranks - 1),
+            times,
+            weights,
+        )

@@ -1,0 +1,165 @@
+"""Posteriors of many rows, and ratings grouped by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ordrec.storage import take
+
+__all__ = ["PIECES", "GroupedRatings", "RowPosteriors", "packed_outer", "usual_sizes"]
+
+SMALLER, LARGER = (32, 32), (64, 128)  # usual rank and pattern
+MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger ones pay
+PIECES = 64  # into which the rows are cut for the threads
+PER_ROW = 60  # cost of solving a row's linear system, in ratings
+
+
+@dataclass(frozen=True)
+class RowPosteriors:
+    """Gaussian posteriors of all users or of all items; see `row_updates` for the layout."""
+
+    mean: np.ndarray
+    moments: np.ndarray
+    variances: np.ndarray
+
+    @classmethod
+    def of(cls, mean: np.ndarray, moments: np.ndarray, variances: np.ndarray) -> RowPosteriors:
+        """In single precision."""
+        parts = (np.ascontiguousarray(part, np.float32) for part in (mean, moments, variances))
+        return cls(*parts)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The three arrays, as the compiled loops take them."""
+        return self.mean, self.moments, self.variances
+
+    @property
+    def rank(self) -> int:
+        """Number of factors."""
+        return self.mean.shape[1] - self.variances.shape[1]
+
+    def covariance(self, row: int) -> np.ndarray:
+        """The covariance of the factors of a row."""
+        rank = self.rank
+        lower = np.zeros((rank, rank))
+        mean = self.mean[row, :rank].astype(np.float64)
+        lower[np.tril_indices(rank)] = self.moments[row] - packed_outer(mean[None])[0]
+        return lower + np.tril(lower, -1).T
+
+    def copy(self) -> RowPosteriors:
+        """Another set of the same rows."""
+        return RowPosteriors(*(array.copy() for array in self.arrays))
+
+    def take(self, rows: np.ndarray) -> RowPosteriors:
+        """Copies of some rows."""
+        return RowPosteriors(*(array[rows] for array in self.arrays))
+
+    def with_rows(self, rows: np.ndarray, others: RowPosteriors) -> RowPosteriors:
+        """A copy with some rows replaced; new ones stand before the last, that of the unknown."""
+        n_known = len(self.mean) - 1
+        n_rows = max(n_known, int(rows.max(initial=-1)) + 1)
+        arrays = []
+        for old, own in zip(self.arrays, others.arrays, strict=True):
+            array = np.empty((n_rows + 1, old.shape[1]), np.float32)
+            array[:n_known], array[n_rows] = old[:-1], old[-1]
+            array[rows] = own
+            arrays.append(array)
+        return RowPosteriors(*arrays)
+
+    def to_arrays(self, name: str) -> dict[str, np.ndarray]:
+        """Return the posteriors as arrays of a model file."""
+        names = f"{name}.mean", f"{name}.moments", f"{name}.variances"
+        return dict(zip(names, self.arrays, strict=True))
+
+    @classmethod
+    def from_arrays(
+        cls, name: str, arrays: Mapping[str, Any], n_rows: int, rank: int, n_steps: int
+    ) -> RowPosteriors:
+        """Restore posteriors from the arrays of a model file."""
+        return cls(
+            take(arrays, f"{name}.mean", np.float32, (n_rows, rank + n_steps)),
+            take(arrays, f"{name}.moments", np.float32, (n_rows, rank * (rank + 1) // 2)),
+            take(arrays, f"{name}.variances", np.float32, (n_rows, n_steps), low=0),
+        )
+
+
+def packed_outer(vectors: np.ndarray) -> np.ndarray:
+    """The lower triangles of x x', row by row, for each row x of a matrix."""
+    rows, columns = np.tril_indices(vectors.shape[1])
+    return vectors[:, rows] * vectors[:, columns]
+
+
+@dataclass(frozen=True)
+class GroupedRatings:
+    """Ratings grouped by user or by item.
+
+    Attributes
+    ----------
+    start : ndarray of shape (n_rows + 1,)
+        Where the ratings of each row begin.
+    others, levels : ndarray of shape (n_ratings,)
+        The item or user on the other side, and the zero-based rank.
+    weights : ndarray of shape (n_ratings,) or (0,)
+        How much each rating counts; empty where all count as 1.
+    order : ndarray of shape (n_ratings,)
+        Where each of these ratings stood before.
+    """
+
+    start: np.ndarray
+    others: np.ndarray
+    levels: np.ndarray
+    weights: np.ndarray
+    order: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        rows: np.ndarray,
+        others: np.ndarray,
+        levels: np.ndarray,
+        n_rows: int,
+        weights: np.ndarray | None = None,
+    ) -> GroupedRatings:
+        """Group ratings by row, in the order in which they stand."""
+        start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))])
+        order = np.argsort(rows, kind="stable").astype(np.int32 if rows.size < 2**31 else np.int64)
+        weights = np.zeros(0) if weights is None else weights[order]
+        return cls(
+            start, others[order].astype(np.int32), levels[order].astype(np.int16),
+            weights.astype(np.float32), order,
+        )  # fmt: skip
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What the compiled loops take."""
+        return self.start, self.others, self.levels, self.weights
+
+    @property
+    def seen(self) -> np.ndarray:
+        """Rows that have ratings."""
+        return np.diff(self.start) > 0
+
+    def pieces(self) -> list[tuple[int, int]]:
+        """First row and end of pieces of about equal work."""
+        n_rows = self.start.size - 1
+        work = self.start + PER_ROW * np.arange(n_rows + 1)
+        cuts = np.unique(np.searchsorted(work, np.linspace(0, work[-1], PIECES + 1)))
+        return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+
+
+def usual_sizes(
+    n_ratings: int, rank: int | None = None, pattern: int | None = None
+) -> tuple[int, int]:
+    """Numbers of factors and of coordinates of the pattern: these, or the usual ones.
+
+    Examples
+    --------
+    >>> usual_sizes(100_000), usual_sizes(1_000_000), usual_sizes(1_000_000, rank=8)
+    ((32, 32), (64, 128), (8, 128))
+    """
+    usual = LARGER if MANY <= n_ratings <= TOO_MANY else SMALLER
+    return usual[0] if rank is None else rank, usual[1] if pattern is None else pattern

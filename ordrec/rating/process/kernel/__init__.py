@@ -1,0 +1,1 @@
+"""The covariance of the process: what makes two ratings alike."""

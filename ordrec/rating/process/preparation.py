@@ -1,0 +1,247 @@
+"""From ratings to the ingredients of the joint model: centring, pair sums, loadings, features."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+
+from ordrec.data import Ratings
+from ordrec.errors import DataError, callers_level
+from ordrec.features.matrix import damped_biases
+from ordrec.rating.process.kernel.loadings import cross_fitted_loadings
+from ordrec.rating.process.kernel.pair_sums import N_SUMS, build_side, empty_side
+from ordrec.rating.process.kernel.shared_features import (
+    USER_SMOOTHING,
+    SharedFeatures,
+    implicit_features,
+)
+from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.solve.covariance import JointData
+from ordrec.rating.units import Units
+
+__all__ = ["Preparation", "memory_needed", "memory_parts", "prepare", "within_memory"]
+
+BYTES = 4  # per number in pair sums and blocks
+ITEM_SMOOTHING = 0.05  # of the scale of an item's implicit features
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Which ingredients are prepared, and their sizes.
+
+    Parameters
+    ----------
+    two_sided : bool
+        Whether there are user kernels and products; without them the prior mean of an item is
+        the damped mean of the other users' ratings.
+    use_time : bool
+        Whether times are used.
+    rank, n_folds, n_rounds, ridge : numbers
+        Parameters of the low-rank loadings.
+    bias_damping : float
+        Pseudo-counts that pull the biases to 0.
+    item_rank, user_rank : int
+        Columns of the implicit features in the products.
+    components : collection of str, optional
+        Names of the kernel components to use; all that the ratings allow when omitted.
+    """
+
+    two_sided: bool = True
+    use_time: bool = True
+    rank: int = 8
+    n_folds: int = 4
+    n_rounds: int = 10
+    ridge: float = 25.0
+    bias_damping: float = 5.0
+    item_rank: int = 80
+    user_rank: int = 300
+    components: Collection[str] | None = None
+
+
+def memory_needed(ratings: Ratings, side: SideFeatures, config: Preparation) -> float:
+    """Estimate the gigabytes that the pair sums and the blocks of a fit take; the rest is small."""
+    return sum(memory_parts(ratings, side, config))
+
+
+def memory_parts(ratings: Ratings, side: SideFeatures, config: Preparation) -> tuple[float, float]:
+    """Estimate the gigabytes of the pair sums, which a model keeps, and of the blocks of a fit.
+
+    Pair sums have a row and a column for each item (and each user, with two sides), blocks for
+    each rating of one user (twice, with the inverses) or of one item.
+    """
+    users, items = ratings.user_counts.astype(np.float64), ratings.item_counts.astype(np.float64)
+    sums = (items.size + 1.0) ** 2 * (N_SUMS + len(side.item))
+    blocks = 2.0 * float(users @ users)
+    if config.two_sided:
+        sums += (users.size + 1.0) ** 2 * (N_SUMS + len(side.user))
+        blocks += float(items @ items)
+    return sums * BYTES / 1e9, blocks * BYTES / 1e9
+
+
+def within_memory(
+    ratings: Ratings, side: SideFeatures, config: Preparation, limit: float
+) -> Preparation:
+    """The configuration itself or, with a warning, a one-sided one if only that fits ``limit``.
+
+    Raises
+    ------
+    DataError
+        If neither fits.
+    """
+    needed = memory_needed(ratings, side, config)
+    if needed <= limit:
+        return config
+    smaller = replace(config, two_sided=False)
+    less = memory_needed(ratings, side, smaller)
+    size = f"{ratings.n_users} users x {ratings.n_items} items"
+    if less > limit:
+        raise DataError(
+            f"ProcessPredictor: {size} take {less:.1f} GB or more, and max_memory is {limit:g}: "
+            f"raise it, leave out items with few ratings, or use OrdinalFactors"
+        )
+    warnings.warn(
+        f"ProcessPredictor: {size} take {needed:.1f} GB with both sides, and max_memory is "
+        f'{limit:g}: fitted as preset="fast", which takes {less:.1f} GB',
+        stacklevel=callers_level(),
+    )
+    return smaller
+
+
+def prepare(
+    ratings: Ratings,
+    side: SideFeatures,
+    units: Units,
+    config: Preparation,
+    seed: int,
+    n_jobs: int = 1,
+) -> JointData:
+    """Compute the ingredients of the covariance; here, and only here, ratings are sorted by user.
+
+    One additional user and one additional item, without ratings, represent all unknown ones.
+    """
+    rng = np.random.default_rng(seed)
+    order = np.argsort(ratings.users, kind="stable")
+    levels = ratings.levels[order].astype(np.int64)
+    users = ratings.users[order].astype(np.int64)
+    items = ratings.items[order].astype(np.int64)
+    n_users, n_items = ratings.n_users + 1, ratings.n_items + 1
+    y = units.inward(ratings.values[order])
+    time = np.zeros(y.size)
+    if config.use_time and ratings.timestamps is not None:
+        time = ratings.timestamps[order].astype(np.float64)
+    bias = damped_biases(
+        users, items, y, n_users, n_items,
+        user_shrinkage=config.bias_damping, item_shrinkage=config.bias_damping,
+    )  # fmt: skip
+    item_features, user_features = _and_unknown(side.item), _and_unknown(side.user)
+    rest = y - bias.predict(users, items)
+    loadings = partial(
+        cross_fitted_loadings, rank=config.rank, n_folds=config.n_folds, n_rounds=config.n_rounds,
+        ridge=config.ridge, rng=rng, n_jobs=n_jobs,
+    )  # fmt: skip
+    start = _starts(users, n_users)
+    fold, by_fold = loadings(start, items, rest, n_items)
+    x = y - bias.mean - bias.user[users]
+    features = list(item_features.values())
+    item_side = build_side(start, items, x, time, n_items, features, fold, by_fold, n_jobs)
+    if config.two_sided:
+        by_item = np.argsort(items, kind="stable")
+        entry, owner = users[by_item], _starts(items, n_items)
+        fold, by_fold = loadings(owner, entry, rest[by_item], n_users)
+        x = (y - bias.mean - bias.item[items])[by_item]
+        features = list(user_features.values())
+        user_side = build_side(
+            owner, entry, x, np.zeros(y.size), n_users, features, fold, by_fold, n_jobs
+        )
+        shape = (n_users, n_items)
+        products = _products(users, items, shape, item_features, user_features, config, rng)
+    else:
+        by_item = np.zeros(0, dtype=np.int64)
+        user_side, user_features = empty_side(n_items), {}
+        products = _no_products((n_users, n_items), item_features, start, items)
+    counts = np.bincount(items, minlength=n_items), np.bincount(users, minlength=n_users)
+    return JointData(
+        users, items, levels, y, item_side, user_side, products, by_item,
+        (_popularity(counts[0]), _popularity(counts[1])), bias,
+        tuple(item_features), tuple(user_features), config.two_sided,
+    )  # fmt: skip
+
+
+def _and_unknown(features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Features with a last row of zeros, for the unknown user or item."""
+    return {name: np.vstack([rows, np.zeros(rows.shape[1])]) for name, rows in features.items()}
+
+
+def _starts(owners: np.ndarray, n_owners: int) -> np.ndarray:
+    """Where each owner's ratings begin once they are sorted by owner."""
+    counts = np.bincount(owners, minlength=n_owners)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _no_products(
+    shape: tuple[int, int],
+    item_features: dict[str, np.ndarray],
+    start: np.ndarray,
+    items: np.ndarray,
+) -> SharedFeatures:
+    """Features of items alone, which a model file needs; without those of users there is no h."""
+    psi, none = np.zeros((shape[0], 0), np.float32), np.zeros((shape[1], 0))
+    phi = np.hstack([none, *item_features.values()]).astype(np.float32)
+    return SharedFeatures(psi, phi, {}, _slices(item_features), start, items, none)
+
+
+def _products(
+    users: np.ndarray,
+    items: np.ndarray,
+    shape: tuple[int, int],
+    item_features: dict[str, np.ndarray],
+    user_features: dict[str, np.ndarray],
+    config: Preparation,
+    rng: np.random.Generator,
+) -> SharedFeatures:
+    """Features of users and items for all product components."""
+    seen = sparse.csr_array((np.ones(users.size), (users, items)), shape=shape)
+    counts = np.bincount(items, minlength=shape[1])
+    centre, spread = _popularity(counts)
+    log_count = (np.log1p(counts) - centre) / spread
+    of_users, projection = implicit_features(
+        seen, config.user_rank, rng, smoothing=USER_SMOOTHING, by_activity=False
+    )
+    of_items, _ = implicit_features(
+        sparse.csr_array(seen.T), config.item_rank, rng,
+        smoothing=ITEM_SMOOTHING, by_activity=True,
+    )  # fmt: skip
+    psi = {"ones": np.ones((shape[0], 1)), "implicit": of_users, **user_features}
+    phi = {
+        "ones": np.ones((shape[1], 1)),
+        "implicit": of_items,
+        "popularity": np.column_stack([log_count, log_count**2 - 1.0]) / 2.0,
+        **item_features,
+    }
+    features = [
+        np.hstack(list(group.values())).astype(np.float32, order="C") for group in (psi, phi)
+    ]
+    start = _starts(users, shape[0])
+    return SharedFeatures(
+        features[0], features[1], _slices(psi), _slices(phi), start, items, projection
+    )
+
+
+def _slices(groups: dict[str, np.ndarray]) -> dict[str, slice]:
+    """Columns of each group when the groups are put side by side."""
+    edges = np.cumsum([0, *(rows.shape[1] for rows in groups.values())]).tolist()
+    spans = itertools.pairwise(edges)
+    return {name: slice(a, b) for name, (a, b) in zip(groups, spans, strict=True)}
+
+
+def _popularity(counts: np.ndarray) -> np.ndarray:
+    """Centre and spread of ``log(1 + n)`` over all counts above 0."""
+    logs = np.log1p(counts[counts > 0])
+    spread = logs.std()
+    return np.array([logs.mean(), spread if spread > 1e-9 else 1.0])  # below: rounding alone

@@ -1,0 +1,429 @@
+"""One side's covariance: a dense block for each owner, in single precision.
+
+With ``k_c`` the components (3) to (12) of `ordrec.rating.process.kernel.components` for one owner's
+entries, ``w_c`` their weights and ``s`` a smoothing count:
+
+(1) block       ``K = sum_c w_c k_c`` between the owner's training ratings
+(2) forms       ``left' k_c right``, summed over blocks, for the gradient by the weights
+(3)             ``d k_c / d log s = -(s / (S_ee + s) + s / (S_ff + s)) k_c / 2``
+(4) cross       ``k_c(query, training) right`` for each query, for means and explanations
+(5) adjoint     ``sum_q left_q sum_c w_c k_c(q, training)``
+
+`assemble` builds (1), `multiply` applies the blocks to one vector or to a batch, `quadratic_forms`
+computes (2) and (3), `cross` (4) and `cross_adjoint` (5). All of them but `multiply` walk over rows
+and columns of each owner (`Walk`). All loops run over spans of owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ordrec.linalg import lapack
+from ordrec.rating.process.kernel.components import (
+    N_SMOOTHED,
+    SHRINKAGE,
+    SMOOTHED,
+    TIME,
+    Entries,
+    SideWeights,
+    add_mean_times,
+    entry_numbers,
+    row_components,
+)
+from ordrec.rating.process.kernel.pair_sums import OwnerSide
+from ordrec.runtime.compiling import compiled, inner
+from ordrec.runtime.parallel.spans import over_spans
+
+__all__ = [
+    "CROSS",
+    "Queries",
+    "Walk",
+    "assemble",
+    "cross",
+    "cross_adjoint",
+    "diagonal",
+    "diagonal_of_inverses",
+    "group_queries",
+    "invert",
+    "multiply",
+    "numbers_of",
+    "parts_of_query",
+    "quadratic_forms",
+    "training_entries",
+]
+
+BLOCKS, FORMS, CROSS, ADJOINT, PARTS = range(5)  # purposes of a `Walk`; of the first two, half
+_NONE, _NO_PLACES = np.zeros(0), np.zeros(0, dtype=np.int64)
+_NO_BLOCKS, _NO_TABLE = np.zeros(0, dtype=np.float32), np.zeros((0, 0))
+
+
+class Queries(NamedTuple):
+    """Pairs to predict, grouped by owner.
+
+    ``order`` gives the place of each pair in the caller's arrays. ``x`` and ``seen`` are the
+    owner's own training rating of that entry (0 and 0 if there is none), which the kernel leaves
+    out.
+    """
+
+    start: np.ndarray
+    order: np.ndarray
+    entry: np.ndarray
+    time: np.ndarray
+    x: np.ndarray
+    seen: np.ndarray
+
+
+def group_queries(
+    side: OwnerSide, owners: np.ndarray, entries: np.ndarray, time: np.ndarray
+) -> Queries:
+    """Group pairs by owner, and look up which of them are training ratings."""
+    n_owners, n_entries = side.start.size - 1, side.gram.shape[0]
+    order = np.argsort(owners, kind="stable").astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n_owners))])
+    wanted = owners[order].astype(np.int64) * n_entries + entries[order]
+    key = np.repeat(np.arange(n_owners), side.sizes) * n_entries + side.entry
+    by_key = np.argsort(key, kind="stable")
+    seen, x = np.zeros(wanted.size, dtype=np.bool_), np.zeros(wanted.size)
+    if key.size:
+        at = np.searchsorted(key, wanted, sorter=by_key)
+        place = by_key[np.minimum(at, key.size - 1)]
+        seen = key[place] == wanted
+        x = np.where(seen, side.x[place], 0.0)
+    return Queries(
+        start.astype(np.int64),
+        order,
+        entries[order].astype(np.int64),
+        time[order].astype(np.float64),
+        x,
+        seen.astype(np.float64),
+    )
+
+
+def training_entries(
+    side: OwnerSide, w: SideWeights, owners: np.ndarray | None = None
+) -> tuple[Entries, np.ndarray]:
+    """The training ratings of some owners (all by default), and their places among all."""
+    if owners is None:
+        owners, start, at = np.arange(side.start.size - 1), side.start, np.arange(side.entry.size)
+    else:
+        start = np.concatenate([[0], np.cumsum(side.sizes[owners])])
+        at = np.repeat(side.start[owners] - start[:-1], side.sizes[owners]) + np.arange(start[-1])
+    owner, seen = np.repeat(owners, np.diff(start)), np.ones(at.size)
+    numbers = numbers_of(side, w, side.entry[at], side.x[at], seen, side.time[at], owner)
+    return Entries(start, side.entry[at], numbers), at
+
+
+def numbers_of(
+    side: OwnerSide,
+    w: SideWeights,
+    code: np.ndarray,
+    x: np.ndarray,
+    seen: np.ndarray,
+    time: np.ndarray,
+    owner: np.ndarray,
+) -> np.ndarray:
+    """The numbers of entries of given owners; the kernel leaves out the ratings x where seen.
+
+    An owner of code -1 was not in training.
+    """
+    old = owner >= 0
+    activity = np.where(old, side.activity[owner], 0.0)
+    loadings = side.loadings[np.where(old, side.fold[owner], 0), code]
+    return entry_numbers(side.gram[code, code], x, seen, activity, time, loadings, w)
+
+
+def assemble(side: OwnerSide, w: SideWeights, n_jobs: int = 1) -> np.ndarray:
+    """Blocks (1) of all owners in one array, row by row, owner after owner."""
+    sizes = side.sizes
+    base = np.concatenate([[0], np.cumsum(sizes * sizes)])
+    blocks = np.empty(base[-1], dtype=np.float32)
+    own, _ = training_entries(side, w)
+    walk = Walk(side.gram, side.activity, w, own, own)
+    walk.run(BLOCKS, sizes * sizes, n_jobs, place=base, blocks=blocks)
+    return blocks
+
+
+def diagonal(blocks: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Diagonal of all blocks."""
+    base = np.concatenate([[0], np.cumsum(sizes * sizes)])[:-1]
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return blocks[np.repeat(base, sizes) + within * (np.repeat(sizes, sizes) + 1)]
+
+
+def multiply(
+    blocks: np.ndarray, start: np.ndarray, vectors: np.ndarray, n_jobs: int = 1
+) -> np.ndarray:
+    """Blocks times vectors of shape (n_ratings,) or (n_ratings, n_vectors)."""
+    sizes = np.diff(start)
+    base = np.concatenate([[0], np.cumsum(sizes * sizes)])
+    result = np.empty_like(vectors)
+    function = _multiply_one if vectors.ndim == 1 else _multiply_many
+    over_spans(function, sizes * sizes, n_jobs, blocks, base, start, vectors, result)
+    return result
+
+
+def invert(blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, n_jobs: int = 1) -> np.ndarray:
+    """``(block + noise)^-1`` for each block, in the same layout.
+
+    Computed in the precision of the noise: single is enough to precondition.
+    """
+    result = np.empty_like(blocks)
+
+    def invert_span(first: int, stop: int) -> None:
+        for own, block in _noisy_blocks(first, stop, blocks, start, noise):
+            inverse = block.copy()
+            if not lapack.invert(inverse):
+                inverse = np.linalg.inv(block)  # rounding has made it indefinite
+            result[own] = inverse.ravel()
+
+    over_spans(invert_span, np.diff(start) ** 3, n_jobs)
+    return result
+
+
+def diagonal_of_inverses(
+    blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, n_jobs: int = 1
+) -> np.ndarray:
+    """Diagonal of ``(block + noise)^-1`` for each block, without keeping the inverses."""
+    result = np.empty(noise.size)
+
+    def diagonal_span(first: int, stop: int) -> None:
+        at = start[first]
+        for _, block in _noisy_blocks(first, stop, blocks, start, noise):
+            diag = lapack.inverse_diagonal(block.copy())
+            if diag is None:
+                diag = np.diagonal(np.linalg.inv(block))  # rounding has made it indefinite
+            result[at : at + diag.size] = diag
+            at += diag.size
+
+    over_spans(diagonal_span, np.diff(start) ** 3, n_jobs)
+    return result
+
+
+def _noisy_blocks(
+    first: int, stop: int, blocks: np.ndarray, start: np.ndarray, noise: np.ndarray
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Where each block of a span of owners is, and a copy with the noise added to its diagonal."""
+    sizes = np.diff(start)
+    base = np.concatenate([[0], np.cumsum(sizes * sizes)]).tolist()
+    starts = start.tolist()
+    for o in range(first, stop):
+        n = starts[o + 1] - starts[o]
+        if n:
+            own = slice(base[o], base[o + 1])
+            block = blocks[own].astype(noise.dtype)
+            block[:: n + 1] += noise[starts[o] : starts[o + 1]]
+            yield own, block.reshape(n, n)
+
+
+def quadratic_forms(
+    side: OwnerSide, w: SideWeights, left: np.ndarray, right: np.ndarray, n_jobs: int = 1
+) -> np.ndarray:
+    """(2) for every component, then (3) for every smoothing count."""
+    n_owners = side.start.size - 1
+    result = np.zeros((n_owners, w.weights.size + N_SMOOTHED))
+    own, _ = training_entries(side, w)
+    place = np.repeat(np.arange(n_owners), side.sizes)
+    walk = Walk(side.gram, side.activity, w, own, own)
+    walk.run(FORMS, side.sizes**2, n_jobs, place=place, left=left, right=right, out=result)
+    return result.sum(axis=0)
+
+
+def cross(
+    side: OwnerSide, w: SideWeights, queries: Queries, right: np.ndarray, n_jobs: int = 1
+) -> np.ndarray:
+    """(4) for each query and component, then (3); one row per pair, in the caller's order."""
+    result = np.zeros((queries.order.size, w.weights.size + N_SMOOTHED))
+    if side.entry.size:
+        walk, at, cost = _query_walk(side, w, queries)
+        walk.run(CROSS, cost, n_jobs, place=queries.order, right=right[at], out=result)
+    return result
+
+
+def parts_of_query(side: OwnerSide, w: SideWeights, queries: Queries) -> np.ndarray:
+    """Components of a single query with each of its owner's training entries."""
+    if side.entry.size == 0:
+        return np.zeros((w.weights.size, 0))
+    walk, at, _ = _query_walk(side, w, queries)
+    return walk.parts(at.size)[0]
+
+
+def cross_adjoint(
+    side: OwnerSide, w: SideWeights, queries: Queries, left: np.ndarray, n_jobs: int = 1
+) -> np.ndarray:
+    """(5): one number per training rating, in the side's order."""
+    result = np.zeros(side.entry.size)
+    if side.entry.size:
+        walk, at, cost = _query_walk(side, w, queries)
+        sums = np.zeros((1, at.size))
+        walk.run(ADJOINT, cost, n_jobs, place=queries.order, left=left, out=sums)
+        result[at] = sums[0]
+    return result
+
+
+def _query_walk(
+    side: OwnerSide, w: SideWeights, queries: Queries
+) -> tuple[Walk, np.ndarray, np.ndarray]:
+    """A walk over queries and the training ratings of their owners; places and costs of these."""
+    owners = np.flatnonzero(np.diff(queries.start))
+    columns, at = training_entries(side, w, owners)
+    owner = np.repeat(owners, np.diff(queries.start)[owners])
+    numbers = numbers_of(side, w, queries.entry, queries.x, queries.seen, queries.time, owner)
+    rows = Entries(np.append(queries.start[owners], queries.order.size), queries.entry, numbers)
+    cost = np.diff(rows.start) * np.diff(columns.start)
+    return Walk(side.gram, side.activity[owners], w, rows, columns), at, cost
+
+
+class Walk:
+    """All rows of each owner against all of the owner's columns, for one of five purposes.
+
+    Parameters
+    ----------
+    gram : array
+        Pair sums of entries, from the codes of rows to those of columns.
+    activity : array
+        One per owner.
+    w : SideWeights
+    rows, columns : Entries
+        The same object for blocks and forms, of which half is enough.
+    """
+
+    def __init__(
+        self,
+        gram: np.ndarray,
+        activity: np.ndarray,
+        w: SideWeights,
+        rows: Entries,
+        columns: Entries,
+    ):
+        add_mean_times(rows, columns, w)
+        self.n_rows, self.n_components, self.columns = rows.code.size, w.weights.size, columns
+        self.arguments = (*columns, *rows, gram, activity, w.weights, w.scales)
+
+    def run(
+        self,
+        purpose: int,
+        cost: np.ndarray,
+        n_jobs: int = 1,
+        *,
+        place: np.ndarray = _NO_PLACES,
+        left: np.ndarray = _NONE,
+        right: np.ndarray = _NONE,
+        blocks: np.ndarray = _NO_BLOCKS,
+        out: np.ndarray = _NO_TABLE,
+    ) -> None:
+        """Fill ``blocks`` or ``out``; costs are numbers of pairs of each owner."""
+        start, _, numbers = self.columns
+
+        def walk_span(first: int, stop: int) -> None:
+            most = int(np.diff(start[first : stop + 1]).max(initial=0))
+            room = (
+                np.empty(most, dtype=np.int64), np.empty((numbers.shape[0], most)),
+                np.empty((self.n_components, most)), np.empty(most),
+            )  # fmt: skip
+            outputs = purpose, place, left, right, blocks, out
+            _walk(first, stop, *self.arguments, *outputs, *room)
+
+        over_spans(walk_span, cost, n_jobs)
+
+    def parts(self, n_columns: int) -> np.ndarray:
+        """Components (row, component, column) of a single owner."""
+        out = np.zeros((self.n_rows, self.n_components * n_columns))
+        self.run(PARTS, np.array([out.size]), out=out)
+        return out.reshape(self.n_rows, self.n_components, n_columns)
+
+
+# ---- the loops -------------------------------------------------------------------------
+
+
+@compiled
+def _walk(  # type: ignore[no-untyped-def]
+    first, stop, start, code, columns, row_start, row_code, rows, gram, activity, weights, scales,
+    purpose, place, left, right, blocks, out, entry, view, part, total,
+):  # fmt: skip
+    """The one loop over pairs of entries: compiled once, where five would be compiled each.
+
+    The last four arguments are room for one owner: memory of its own would take longer to compile.
+    """
+    n_components, own = weights.size, purpose <= FORMS
+    for o in range(first, stop):
+        begin, n = start[o], start[o + 1] - start[o]
+        for b in range(n):
+            entry[b] = code[begin + b]
+        for k in range(columns.shape[0]):
+            for b in range(n):
+                view[k, b] = columns[k, begin + b]
+        for q in range(row_start[o], row_start[o + 1]):
+            a = q - row_start[o]
+            width = a + 1 if own else n
+            row_components(
+                gram[row_code[q]], rows, q, view, entry, activity[o], scales, width, part
+            )
+            if own and not rows[TIME, q] > 0.0:  # an unknown time has a variance of its own
+                for c in range(n_components - scales.size, n_components):
+                    part[c, a] += 1.0
+            if purpose == PARTS:
+                for c in range(n_components):
+                    for b in range(n):
+                        out[q, c * n + b] = part[c, b]
+            elif purpose in (BLOCKS, ADJOINT):
+                for b in range(width):
+                    total[b] = 0.0
+                for c in range(n_components):
+                    if weights[c] != 0.0:
+                        for b in range(width):
+                            total[b] += weights[c] * part[c, b]  # (1)
+                for b in range(width):
+                    if purpose == ADJOINT:
+                        out[0, begin + b] += left[place[q]] * total[b]  # (5)
+                    else:
+                        blocks[place[o] + a * n + b] = total[b]
+                        blocks[place[o] + b * n + a] = total[b]
+            else:
+                for b in range(width):
+                    total[b] = right[begin + b]
+                    if own:
+                        total[b] *= left[q]
+                        if b < a:
+                            total[b] += left[begin + b] * right[q]
+                _add_forms(part, width, rows, q, view, total, out, place[q])
+
+
+@inner
+def _add_forms(part, n, rows, q, view, share, out, to):  # type: ignore[no-untyped-def]
+    """Add ``part @ share`` for each component, (2) or (4), and (3) for each smoothing count."""
+    n_components = part.shape[0]
+    for c in range(n_components):
+        total = 0.0
+        for b in range(n):
+            total += share[b] * part[c, b]
+        out[to, c] += total
+    for s in range(N_SMOOTHED):
+        c, total = SMOOTHED[s], 0.0
+        for b in range(n):
+            shrunk = rows[SHRINKAGE + s, q] + view[SHRINKAGE + s, b]
+            total -= 0.5 * shrunk * share[b] * part[c, b]  # (3)
+        out[to, n_components + s] += total
+
+
+@compiled
+def _multiply_one(first, stop, blocks, base, start, vector, result):  # type: ignore[no-untyped-def]
+    for o in range(first, stop):
+        n = start[o + 1] - start[o]
+        product = result[start[o] : start[o + 1]]
+        for b in range(n):
+            product[b] = 0.0
+        for a in range(n):  # by rows of the symmetric block: contiguous, and vectorised
+            x, row = vector[start[o] + a], blocks[base[o] + a * n : base[o] + (a + 1) * n]
+            for b in range(n):
+                product[b] += x * row[b]
+
+
+@compiled
+def _multiply_many(first, stop, blocks, base, start, vectors, result):  # type: ignore[no-untyped-def]
+    for o in range(first, stop):
+        n = start[o + 1] - start[o]
+        block = blocks[base[o] : base[o + 1]].reshape((n, n))
+        np.dot(block, vectors[start[o] : start[o + 1]], result[start[o] : start[o + 1]])

@@ -1,0 +1,207 @@
+"""`PersonalThresholds`: rating distributions from any model that gives scores."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ordrec.data import Ratings
+from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.models.base import IdMappedModel
+from ordrec.ordinal.decisions import Decision, decide
+from ordrec.rating.intervals import DistributionModel
+from ordrec.rating.thresholds.ordered_probit import ProbitPriors, fit_ordered_probit
+from ordrec.rating.thresholds.state import (
+    checked_decision,
+    number,
+    plain_decision,
+    probit_from_arrays,
+    probit_to_arrays,
+    units_from,
+)
+from ordrec.rating.units import Units
+from ordrec.runtime.parallel import one_blas_thread
+from ordrec.storage import model_of, state_of
+
+__all__ = ["PersonalThresholds"]
+
+
+@dataclass(eq=False)
+class PersonalThresholds(IdMappedModel, DistributionModel):
+    """A hierarchical ordered probit over the scores of another model.
+
+    Every user has their own thresholds and scale, shrunk to common ones: a four from a user who
+    gives only fours and fives does not mean the same as a four from a user of the whole scale.
+    See `ordrec.rating.thresholds.ordered_probit` for the model.
+
+    Parameters
+    ----------
+    scorer : object with fit and predict, or None
+        Any rating model. It is fitted ``n_splits`` times to parts of the ratings, so that
+        each rating's score comes from a fit without it, and once to all of them. With None,
+        pass scores to `fit` and to the predictions.
+    decision : {"median", "mode", "mean"} or cost matrix
+        How `predict` turns a distribution into one rating; "mean" gives the expected rating.
+    n_splits : int
+        Number of parts.
+    threshold_sd, user_sd, item_sd : float
+        Starting standard deviations of the users' thresholds (in units of scores on a 5-star
+        scale) and of the log-scales of users and items. Those of users are learnt from the
+        ratings; the given values count as much as twenty users.
+    random_state : int
+        Seed of the split into parts.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ordrec.recommend import BiasModel
+    >>> frame = pd.DataFrame({"user": [1, 1, 2, 2, 3, 3] * 3, "item": list("aabbcc" + "bbccaa"
+    ...     + "ccaabb"), "rating": [5, 4, 3, 3, 1, 2, 4, 4, 2, 3, 1, 1, 5, 5, 3, 2, 2, 1]})
+    >>> ratings = Ratings.from_frame(frame, duplicates="last")
+    >>> model = PersonalThresholds(BiasModel(), n_splits=3).fit(ratings)
+    >>> model.predict_proba([1], ["a"]).shape
+    (1, 5)
+    """
+
+    scorer: Any = None
+    decision: Decision = "median"
+    n_splits: int = 5
+    threshold_sd: float = 0.25
+    user_sd: float = 0.2
+    item_sd: float = 0.15
+    random_state: int = 0
+
+    @one_blas_thread()
+    def fit(self, ratings: Ratings, scores: np.ndarray | None = None) -> PersonalThresholds:
+        """Fit the scorer and the ordered probit.
+
+        Parameters
+        ----------
+        ratings : Ratings
+        scores : ndarray, optional
+            One score per rating, each made without its rating (leave-one-out or held-out), in
+            place of a scorer.
+        """
+        if (scores is None) == (self.scorer is None):
+            raise ArgumentError("PersonalThresholds needs either a scorer or scores in fit")
+        self._remember(ratings)
+        if scores is None:
+            scores = self._out_of_fold(ratings)
+            self.scorer_ = copy.deepcopy(self.scorer).fit(ratings)
+        scores = np.asarray(scores, dtype=np.float64)
+        if scores.shape != (ratings.n_ratings,) or not np.isfinite(scores).all():
+            raise ArgumentError(
+                f"scores must be {ratings.n_ratings} finite numbers, one per rating, "
+                f"got shape {scores.shape}"
+            )
+        step = float(np.diff(ratings.scale.values).min())
+        self.units_ = Units.of(ratings.values, step)
+        self.line_ = _regression(scores, ratings.values)
+        users, items = ratings.users.astype(np.int64), ratings.items.astype(np.int64)
+        inward = self._inward(scores)
+        self.layer_ = fit_ordered_probit(
+            inward, ratings.levels, users, items, ratings.scale.n_ranks,
+            ratings.n_users, ratings.n_items,
+            ProbitPriors(self.threshold_sd, user_sd=self.user_sd, item_sd=self.item_sd),
+        )  # fmt: skip
+        return self
+
+    def predict_proba(self, users: Any, items: Any, scores: Any = None) -> np.ndarray:
+        """Return distributions, one row per pair and one column per scale value.
+
+        Unknown users get the common thresholds.
+        """
+        user_codes, item_codes = self._codes(users, items)
+        if (scores is None) == (self.scorer is None):
+            raise ArgumentError("give scores to predictions if, and only if, fit was given scores")
+        if scores is None:
+            scores = self.scorer_.predict(users, items)
+        inward = self._inward(np.asarray(scores, dtype=np.float64))
+        return self.layer_.probabilities(inward, user_codes, item_codes)
+
+    def predict(self, users: Any, items: Any, scores: Any = None) -> np.ndarray:
+        """Return one rating per pair, chosen by ``decision``."""
+        p = self.predict_proba(users, items, scores)
+        return decide(p, self.decision, self.scale_.values)
+
+    # ---- files ---------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and metadata for `ordrec.storage`; the scorer must be storable too."""
+        arrays, metadata = self._identity()
+        metadata["parameters"] |= {"scorer": None, "decision": plain_decision(self.decision)}
+        probit, numbers = probit_to_arrays("layer", self.layer_)
+        metadata |= {"layer": numbers, "units": asdict(self.units_),
+                     "line": list(self.line_), "scorer": None}  # fmt: skip
+        arrays |= probit
+        if self.scorer is not None:
+            try:
+                inner, metadata["scorer"] = state_of(self.scorer_)
+            except ArgumentError as error:
+                raise ArgumentError(
+                    f"PersonalThresholds cannot be saved with its scorer ({error}): save a model "
+                    "that was fitted to a column of scores, fit(ratings, scores)"
+                ) from None
+            arrays |= {f"scorer.{name}": array for name, array in inner.items()}
+        return arrays, metadata
+
+    @classmethod
+    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
+        """Restore a model from the arrays and the metadata of a file."""
+        model = cls._from_identity(arrays, metadata)
+        n_ranks, n_users, n_items = (
+            model.scale_.n_ranks,
+            len(model.user_ids_),
+            len(model.item_ids_),
+        )
+        model.decision = checked_decision(model.decision, n_ranks)
+        model.units_ = units_from(metadata["units"])
+        slope, intercept = metadata["line"]
+        model.line_ = number(slope), number(intercept)
+        sizes = n_ranks, n_users, n_items
+        model.layer_ = probit_from_arrays("layer", arrays, metadata["layer"], sizes)
+        if metadata["scorer"] is not None:
+            inner = {name.removeprefix("scorer."): array for name, array in arrays.items()
+                     if name.startswith("scorer.")}  # fmt: skip
+            model.scorer = model.scorer_ = model_of(inner, metadata["scorer"])
+            if not hasattr(model.scorer, "predict"):
+                raise ModelFileError("the stored scorer does not predict ratings")
+        return model
+
+    @classmethod
+    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        plain = super()._checked(parameters | {"decision": "median"})
+        return plain | {"decision": parameters["decision"]}
+
+    # ---- the steps -----------------------------------------------------------------------
+
+    def _inward(self, scores: np.ndarray) -> np.ndarray:
+        slope, intercept = self.line_
+        return self.units_.inward(intercept + slope * scores)
+
+    def _out_of_fold(self, ratings: Ratings) -> np.ndarray:
+        """Scores of all ratings, each from a fit without the rating's own part."""
+        n_splits = min(self.n_splits, ratings.n_ratings)
+        if n_splits < 2:
+            raise ArgumentError("n_splits: at least two parts and two ratings are needed")
+        rng = np.random.default_rng(self.random_state)
+        fold = rng.permutation(ratings.n_ratings) % n_splits
+        scores = np.empty(ratings.n_ratings)
+        for k in range(n_splits):
+            part = ratings.select(fold == k)
+            model = copy.deepcopy(self.scorer).fit(ratings.select(fold != k))
+            scores[fold == k] = model.predict(
+                part.user_ids.take(part.users), part.item_ids.take(part.items)
+            )
+        return scores
+
+
+def _regression(scores: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+    """Slope and intercept of the ratings on the scores, so that the scores' units cancel."""
+    centred = scores - scores.mean()
+    squares = float(centred @ centred)
+    slope = float(centred @ values) / squares if squares > 0 else 0.0
+    return slope, float(values.mean() - slope * scores.mean())

@@ -1,1 +1,0 @@
-"""What a fitted model answers beyond predictions: lists, reasons and similar items."""

@@ -1,1 +1,0 @@
-"""`OrdinalFactors` fitted to ratings on disk, block after block of users."""

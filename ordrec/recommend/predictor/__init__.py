@@ -1,1 +1,0 @@
-"""RatingPredictor: the Gaussian process pooled with ordinal factors."""

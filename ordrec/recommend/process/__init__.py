@@ -1,1 +1,0 @@
-"""The joint Gaussian process over users and items: arrays in, arrays out."""

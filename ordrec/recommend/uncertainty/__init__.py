@@ -1,1 +1,0 @@
-"""Intervals of predicted ratings."""

@@ -1,0 +1,63 @@
+"""One execution layer for everything that runs in parallel: threads, processes or a cluster.
+
+`run` calls a function for each of many tasks and yields the results as they finish. One argument
+decides where the work is done. It does not change the numbers: a task sees nothing but itself and
+what is shared, BLAS has one thread in it, and tasks started within a task run serially in its
+worker.
+
+`loop_threads` is for compiled loops inside one computation: a pool of threads for a block of code.
+
+=========== ============================================================================
+engine      where
+=========== ============================================================================
+"serial"    here, in order
+"threads"   in threads of this process: for compiled code that releases Python's lock
+"processes" in processes of this machine; large shared arrays are mapped, not copied
+"dask"      on a Dask cluster, given by its address, or one started for the run
+=========== ============================================================================
+
+How the cores are shared
+------------------------
+Every estimator and every rating model keeps to these rules.
+
+1. ``n_jobs=None`` on a model, on `tune` and on functions that solve many small problems means
+   threads on all cores that the process may use: those of its affinity mask and its container,
+   or fewer where ``OMP_NUM_THREADS``, threadpoolctl or joblib allow BLAS fewer. ``n_jobs=1``
+   means one thread, ``n_jobs=-1`` one for each core.
+2. ``n_jobs=None`` on what runs whole experiments (`run`, ``evaluate``, ``Experiment``,
+   ``predict_scan``, lists for all users) means one task after the other, each model with
+   all cores. More jobs are worker processes.
+3. A worker has one core, and when fewer tasks are left than there are workers, an equal share of
+   all their cores. In a task, `loop_threads` starts no more threads than that; in one of these
+   threads it starts none. BLAS has one in both. (Workers of a Dask cluster have one.)
+4. While a model is fitted BLAS has one thread, and the threads are ours (`one_blas_thread`). The
+   threads of BLAS spin while they wait: beside other threads, its own from a second copy of the
+   library included, they take the cores from those that work, and small products take a hundred
+   times as long. The exception is a kernel matrix of `LARGE_MATRIX` rows that is factorised as
+   a whole (`blas_for`): GPOR and others without threads of their own.
+5. What threads share does not depend on how many there are, so neither do the numbers.
+"""
+
+from __future__ import annotations
+
+from ordrec.runtime.parallel.blas import LARGE_MATRIX, blas_for, one_blas_thread
+from ordrec.runtime.parallel.engine import Engine, default_engine, worker_count
+from ordrec.runtime.parallel.forks import forked, openmp_that_returns
+from ordrec.runtime.parallel.loops import loop_threads
+from ordrec.runtime.parallel.running import run, run_all
+from ordrec.runtime.parallel.tasks import free_cores
+
+__all__ = [
+    "LARGE_MATRIX",
+    "Engine",
+    "blas_for",
+    "default_engine",
+    "forked",
+    "free_cores",
+    "loop_threads",
+    "one_blas_thread",
+    "openmp_that_returns",
+    "run",
+    "run_all",
+    "worker_count",
+]

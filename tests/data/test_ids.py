@@ -1,0 +1,94 @@
+"""Ids of two types, of the wrong type, broken ones, and what is no id at all."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ordrec.data import Ratings
+from ordrec.errors import ArgumentError, DataError
+from ordrec.recommend import BiasModel, Popularity, RatingPredictor
+
+BROKEN = "a\ud800"
+
+
+def ratings_of(users: list[Any]) -> Ratings:
+    users = (users * 6)[:12]
+    frame = pd.DataFrame({"item": np.repeat(range(4), 3), "rating": [1, 2, 3, 4, 5, 3] * 2})
+    return Ratings.from_frame(frame.assign(user=pd.Series(users, dtype=object)))
+
+
+@pytest.fixture(scope="module")
+def numbered() -> Ratings:
+    return ratings_of([1, 2, 3])
+
+
+def test_a_number_and_its_digits_are_two_users_with_a_warning() -> None:
+    with pytest.warns(UserWarning, match=r"column 'user': 1 and '1' are taken for two ids \(1 "):
+        ratings = ratings_of([1, "1", "x"])
+    assert ratings.n_users == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ratings_of([1, "2", "x"])  # of two types, but no two are alike
+
+
+def test_unknown_ids_of_another_type_are_told(numbered: Ratings) -> None:
+    model = BiasModel().fit(numbered)
+    says = "none of the 2 ids is known: they are strings such as '1', the known ones are integers"
+    with pytest.warns(UserWarning, match=says):
+        model.predict(["1", "2"], [0, 1])
+    with pytest.warns(UserWarning, match="the known ones are integers such as 0"):
+        model.predict([1, 2], ["0", "1"])
+    with pytest.warns(UserWarning, match="they are integers such as 1, the known ones are strings"):
+        BiasModel().fit(ratings_of(["1", "2", "x"])).predict([1, 2], [0, 1])
+    with pytest.warns(UserWarning, match="none of the 1 ids is known"):
+        Popularity().fit(numbered).recommend("1", 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        folded = (
+            RatingPredictor(preset="fast")
+            .fit(numbered)
+            .fold_in(ratings_of(["new", "newer", "newest"]))
+        )
+        folded.predict(["new", "new"], [0, 1])  # known, though not from training
+        model.predict([77, 78], [0, 1])  # strangers of the right type
+        model.predict([1, "stranger"], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [[[1], [1, 2]], np.ones((2, 2)), np.array(3), [{}, {}], "12", 3, [[1], 2]],
+    ids=["ragged", "a matrix", "a scalar array", "mappings", "a text", "a number", "half a list"],
+)
+def test_what_is_no_id_is_refused_in_words(numbered: Ratings, ids: Any) -> None:
+    model = BiasModel().fit(numbered)
+    for ask in (
+        lambda: model.predict(ids, [0, 1]),
+        lambda: model.predict([1, 2], ids),
+        lambda: numbered.user_codes(ids),
+        lambda: numbered.item_codes(ids),
+    ):
+        with pytest.raises(ArgumentError, match="sequences of ids"):
+            ask()
+
+
+@pytest.mark.parametrize("user", [[1], {}, np.array([1, 2])], ids=["list", "mapping", "array"])
+def test_a_single_user_that_is_none(numbered: Ratings, user: Any) -> None:
+    model = Popularity().fit(numbered)
+    several = "one id per pair" if isinstance(user, dict) else "user must be one id, got"
+    for ask, says in (
+        (lambda: model.recommend(user, 2), several),
+        (lambda: model.recommend(1, 2, exclude=[user]), "one id per pair"),
+        (lambda: numbered.of_user(user), "one id per pair"),
+    ):
+        with pytest.raises(ArgumentError, match=says):
+            ask()
+
+
+def test_half_a_character_is_refused_at_the_door(numbered: Ratings) -> None:
+    with pytest.raises(DataError, match=r"column 'user': an id holds .*half of a character"):
+        ratings_of([BROKEN, "b", "c"])

@@ -1,0 +1,70 @@
+"""Times in milli-, micro- and nanoseconds are converted and told; mixed ones are refused."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ordrec.data import Ratings
+from ordrec.data.times import seconds_of
+from ordrec.errors import DataError
+from ordrec.recommend import RatingPredictor
+
+SECONDS = np.array([978_300_760, 1_480_000_000, 300_000_000, 0, 1_700_000_000, 978_300_761])
+
+
+def ratings_at(times: np.ndarray) -> Ratings:
+    frame = pd.DataFrame({"user": [1, 1, 1, 2, 2, 2], "item": [1, 2, 3] * 2,
+                          "rating": [1, 2, 3, 4, 5, 3], "timestamp": times})  # fmt: skip
+    return Ratings.from_frame(frame)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+@pytest.mark.parametrize(
+    ("unit", "name"),
+    [(1000, "milliseconds"), (1000**2, "microseconds"), (1000**3, "nanoseconds")],
+)
+def test_finer_units_are_converted_with_a_warning(unit: int, name: str, dtype: type) -> None:
+    with pytest.warns(UserWarning, match=f"timestamp: read as {name} since 1970, such as 9783007"):
+        ratings = ratings_at((SECONDS * unit).astype(dtype))
+    np.testing.assert_array_equal(ratings.timestamps, SECONDS)
+    with pytest.warns(UserWarning, match=f"read as {name}"):
+        assert seconds_of([str(time) for time in SECONDS * unit]).tolist() == SECONDS.tolist()
+
+
+@pytest.mark.parametrize("times", [SECONDS, -SECONDS, SECONDS * 0, SECONDS + 50 * 10**9])
+def test_seconds_stay_as_they_are(times: np.ndarray) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(ratings_at(times).timestamps, times)
+    dates = pd.to_datetime(SECONDS, unit="s")
+    np.testing.assert_array_equal(ratings_at(dates).timestamps, SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("row", "value"), [(1, SECONDS[1] * 1000), (2, 10**21), (5, SECONDS[5] * 10**9)]
+)
+def test_a_time_in_another_unit_is_named(row: int, value: int) -> None:
+    times = SECONDS.astype(np.float64)
+    times[row] = value
+    with pytest.raises(DataError, match=rf"row {row}: timestamp .* is not a time in seconds"):
+        ratings_at(times)
+    milliseconds = SECONDS * 1000
+    milliseconds[4] = SECONDS[4]
+    with pytest.raises(DataError, match=r"row 4: timestamp .* is not a time in milliseconds"):
+        ratings_at(milliseconds)
+
+
+def test_predictions_take_the_same_units() -> None:
+    model = RatingPredictor(preset="fast").fit(ratings_at(SECONDS))
+    for ask in (
+        lambda time: model.predict_proba([1, 2], [3, 1], [time, time]),
+        lambda time: model.explain(1, 2, time).table["contribution"].to_numpy(),
+        lambda time: model.update(1, 3, 5.0, time).predict_proba([1], [2], [1_480_000_001]),
+    ):
+        expected = ask(1_480_000_000)
+        with pytest.warns(UserWarning, match="read as milliseconds"):
+            np.testing.assert_array_equal(ask(1_480_000_000_000), expected)

@@ -1,0 +1,284 @@
+"""Priors of users and items: the best for given rows, regressions on side data, the pattern."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import multivariate_normal
+
+from ordrec.data import Ratings, Scale
+from ordrec.datasets import synthetic_ratings
+from ordrec.rating.factors.row_priors import (
+    DAMPING,
+    PATTERN_RIDGE,
+    PRIOR_ROWS,
+    PRIOR_VARIANCE,
+    SIDE_RIDGE,
+    ColdPrior,
+    RatingPattern,
+    RowPrior,
+    starting_covariance,
+)
+from ordrec.rating.factors.rows import RowPosteriors, packed_outer
+
+# ---- the prior of rows with ratings --------------------------------------------------------------
+
+WIDTH = 3
+RIDGE = np.array([0, PATTERN_RIDGE, PATTERN_RIDGE, SIDE_RIDGE, SIDE_RIDGE])
+
+
+@pytest.fixture
+def rows():
+    """Features, which rows are seen, means and covariances of posteriors."""
+    rng = np.random.default_rng(1)
+    features = np.column_stack([np.ones(40), 3 * rng.normal(size=(40, 4))])
+    roots = rng.normal(size=(40, WIDTH, WIDTH))
+    means = features @ rng.normal(size=(5, WIDTH)) + rng.normal(size=(40, WIDTH))
+    return features, np.arange(40) < 33, means, 0.1 * roots @ roots.swapaxes(1, 2)
+
+
+def learnt(features, seen, means, covariances):
+    few = seen & (np.arange(40) % 3 == 0)  # the sums of two groups are kept apart
+    counts = np.where(few, 2, np.where(seen, 5, 0))
+    prior = RowPrior(features, 2, counts, np.zeros(WIDTH), np.eye(WIDTH))
+    prior.covariances = {
+        (1, 3): covariances[few].sum(axis=0), (4, 9): covariances[seen & ~few].sum(axis=0)
+    }  # fmt: skip
+    prior.learn(means.astype(np.float32))
+    return prior
+
+
+def loss(B, S, features, seen, means, covariances):
+    """Expected negative log-density of the rows, and of what (1) and (2) are told beforehand."""
+    P = np.linalg.inv(S)
+    total = 0.0
+    for f, m, C in zip(features[seen], means[seen], covariances[seen], strict=True):
+        total += np.trace(P @ C) / 2 - multivariate_normal(f @ B, S).logpdf(m)
+    for d, b in zip(RIDGE[1:], B[1:], strict=True):
+        total += d * b @ P @ b / 2  # N(0, S / d), but for the volume, which B does not change
+    return total + PRIOR_ROWS / 2 * (np.linalg.slogdet(S)[1] + PRIOR_VARIANCE * np.trace(P))
+
+
+def test_learned_priors_are_the_best_ones(rows):
+    prior = learnt(*rows)
+    best = loss(prior.B, prior.S, *rows)
+    rng = np.random.default_rng(0)
+    for size in (0.3, 0.03, 0.003):
+        for _ in range(10):
+            B = prior.B + size * rng.normal(size=prior.B.shape)
+            move = np.eye(WIDTH) + size * rng.normal(size=(WIDTH, WIDTH))
+            assert loss(B, prior.S, *rows) > best
+            assert loss(prior.B, move @ prior.S @ move.T, *rows) > best
+            assert loss(B, move @ prior.S @ move.T, *rows) > best
+
+
+def test_coefficients_solve_the_ridge_regression_of_seen_rows(rows):
+    features, seen, means, _ = rows
+    prior = learnt(*rows)
+    F, M = features[seen], means[seen].astype(np.float32)
+    np.testing.assert_allclose(F.T @ (M - F @ prior.B), RIDGE[:, None] * prior.B, atol=1e-8)
+    elsewhere = learnt(features, seen, np.where(seen[:, None], means, 1e6), rows[3])
+    np.testing.assert_array_equal(elsewhere.B, prior.B)  # unseen rows do not count
+
+
+def test_a_row_has_the_prior_of_a_regression_without_it(rows):
+    """(3): mean and covariance are those of the posterior of B given all other rows."""
+    features, seen, means, _ = rows
+    prior = learnt(*rows)
+    np.testing.assert_allclose(prior.P @ prior.S, np.eye(WIDTH), atol=1e-9)
+    np.testing.assert_array_equal(prior.P, prior.P.T)
+    for row in np.flatnonzero(seen):
+        others = seen & (np.arange(40) != row)
+        F, f = features[others], features[row]
+        inverse = np.linalg.inv(F.T @ F + np.diag(RIDGE))
+        mean, inflated = f @ inverse @ F.T @ means[others], 1 + f @ inverse @ f
+        assert prior.sureness[row] == pytest.approx(1 / inflated, rel=1e-5)
+        expected = mean @ prior.P / inflated
+        np.testing.assert_allclose(prior.pulls[row], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_with_few_ratings_are_not_learnt_from_where_there_are_others():
+    rng = np.random.default_rng(4)
+    features = np.column_stack([np.ones(150), rng.normal(size=(150, 2))])
+    means, counts = rng.normal(size=(150, WIDTH)), np.where(np.arange(150) < 120, 4, 3)
+
+    def prior_of(means, covariance_of_few, rows=slice(None)):
+        prior = RowPrior(features[rows], 0, counts[rows], np.zeros(WIDTH), np.eye(WIDTH))
+        prior.covariances = {(1, 3): covariance_of_few, (4, 9): 12 * np.eye(WIDTH)}
+        prior.learn(means[rows].astype(np.float32))
+        return prior
+
+    prior = prior_of(means, np.eye(WIDTH))
+    others = prior_of(np.where(counts[:, None] > 3, means, 9.0), 100 * np.eye(WIDTH))
+    np.testing.assert_array_equal(prior.B, others.B)
+    np.testing.assert_array_equal(prior.S, others.S)
+    np.testing.assert_array_equal(prior.sureness[120:], 1.0)  # B says nothing of its own to them
+    np.testing.assert_allclose(prior.pulls[120:], features[120:] @ prior.B @ prior.P, atol=1e-4)
+    few = slice(60, None)  # 60 rows with more ratings are not enough
+    assert (prior_of(means, np.eye(WIDTH), few).S < prior_of(means, np.ones((3, 3)), few).S).any()
+    assert (prior_of(means, np.eye(WIDTH), few).sureness < 1).all()
+
+
+def test_a_copy_of_a_prior_learns_by_itself(rows):
+    prior = learnt(*rows)
+    pulls, sureness = prior.pulls.copy(), prior.sureness.copy()
+    prior.copy().learn(np.ones((40, WIDTH), np.float32))
+    np.testing.assert_array_equal(prior.pulls, pulls)
+    np.testing.assert_array_equal(prior.sureness, sureness)
+
+
+def test_before_learning_all_rows_have_the_starting_mean(rows):
+    features, seen = rows[:2]
+    S = starting_covariance(1, 2, "user")
+    prior = RowPrior(features, 2, seen.astype(int), np.array([0.0, 1.0, -2.0]), S)
+    np.testing.assert_allclose(prior.pulls @ S, np.tile([0, 1, -2], (40, 1)), atol=1e-5)
+
+
+# ---- rows without ratings ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cold_case():
+    """Posteriors with two factors and one step, side data and weights of rows."""
+    rng = np.random.default_rng(2)
+    side = rng.normal(size=(30, 2))
+    means = 1 + side @ rng.normal(size=(2, 3)) + 0.3 * rng.normal(size=(30, 3))
+    roots = rng.normal(size=(30, 2, 2))
+    covariances = 0.1 * roots @ roots.swapaxes(1, 2)
+    moments = packed_outer(means[:, :2]) + covariances[:, [0, 1, 1], [0, 0, 1]]
+    rows = RowPosteriors.of(means, moments, rng.uniform(0.1, 1, (30, 1)))
+    weights = np.where(rng.random(30) < 0.3, 0.0, rng.integers(1, 50, 30))
+    return rows, covariances, side, weights
+
+
+def test_cold_rows_are_a_weighted_regression_on_side_data(cold_case):
+    rows, covariances, side, weights = cold_case
+    cold = ColdPrior.of(rows, side, weights)
+    w = weights / weights[weights > 0].mean()
+    root = np.sqrt(w)[:, None]
+    # rows of zero with a target of zero are a ridge
+    F = np.vstack([root * np.column_stack([np.ones(30), side]), np.zeros((2, 3))])
+    F[30:, 1:] = np.sqrt(SIDE_RIDGE) * np.eye(2)
+    M = np.vstack([root * rows.mean, np.zeros((2, 3))])
+    B = np.linalg.lstsq(F, M, rcond=None)[0]
+    np.testing.assert_allclose(cold.B, B, rtol=1e-5)
+    np.testing.assert_allclose(cold.average, np.average(rows.mean, axis=0, weights=w), rtol=1e-5)
+
+    there = np.array([[0.5, -1.0], [0.0, 0.0]])  # the second has no side data
+    found = cold.rows(there)
+    np.testing.assert_allclose(found.mean[0], B[0] + there[0] @ B[1:], rtol=1e-5)
+    np.testing.assert_allclose(found.mean[1], cold.average, rtol=1e-6)
+    predictions = np.column_stack([np.ones(30), side]) @ B, cold.average
+    for row, predicted in enumerate(predictions):
+        rest = rows.mean - predicted
+        outer = rest[:, :2, None] * rest[:, None, :2] + covariances
+        wanted = np.average(outer, axis=0, weights=w)
+        p = found.mean[row, :2]
+        wanted = wanted[[0, 1, 1], [0, 0, 1]] + packed_outer(p[None])[0]
+        np.testing.assert_allclose(found.moments[row], wanted, rtol=1e-4)
+        variances = rows.variances[:, 0] + rest[:, 2] ** 2
+        assert found.variances[row, 0] == pytest.approx(np.average(variances, weights=w), rel=1e-4)
+    assert found.variances[0, 0] < found.variances[1, 0]  # side data make rows more certain
+
+
+def test_rows_of_no_weight_do_not_count(cold_case):
+    rows, _, side, weights = cold_case
+    cold = ColdPrior.of(rows, side, weights)
+    used = weights > 0
+    alone = ColdPrior.of(rows.take(np.flatnonzero(used)), side[used], weights[used])
+    np.testing.assert_array_equal(cold.B, alone.B)
+    np.testing.assert_array_equal(cold.moments, alone.moments)
+
+
+def test_without_side_columns_all_cold_rows_are_average(cold_case):
+    rows, _, _, weights = cold_case
+    cold = ColdPrior.of(rows, np.zeros((30, 0)), weights)
+    np.testing.assert_allclose(cold.B[0], cold.average)
+    np.testing.assert_allclose(cold.moments[0], cold.moments[1])
+    found = cold.rows(np.zeros((2, 0)))
+    np.testing.assert_allclose(found.mean, [cold.average, cold.average], rtol=1e-6)
+
+
+def test_moments_in_blocks_are_the_same(cold_case, monkeypatch):
+    rows, _, side, weights = cold_case
+    whole = ColdPrior.of(rows, side, weights)
+    monkeypatch.setattr("ordrec.rating.factors.row_priors.BLOCK", 4)
+    np.testing.assert_allclose(ColdPrior.of(rows, side, weights).moments, whole.moments)
+
+
+# ---- the pattern of who rated what ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ratings() -> Ratings:
+    return synthetic_ratings(30, 20, n_ratings=250, seed=2)
+
+
+def features_of(pattern: RatingPattern, ratings: Ratings) -> tuple[np.ndarray, np.ndarray]:
+    return (
+        pattern.user_features(ratings.users, ratings.items, ratings.n_users),
+        pattern.item_features(ratings.items, ratings.users, ratings.n_items),
+    )
+
+
+def test_features_are_scaled_singular_vectors(ratings):
+    pattern = RatingPattern.of(ratings, 4)
+    counts = ratings.user_counts, ratings.item_counts
+    table = ratings.matrix("one").toarray().T / np.sqrt(
+        np.outer(counts[0] + DAMPING, counts[1] + DAMPING)
+    )
+    left, values, right = np.linalg.svd(table, full_matrices=False)
+    found = features_of(pattern, ratings)
+    for features, vectors, n in zip(found, (left, right.T), counts, strict=True):
+        assert features.shape == (n.size, pattern.n_features) == (n.size, 6)
+        np.testing.assert_array_equal(features[:, 0], 1)
+        sizes = np.log1p(n)
+        np.testing.assert_allclose(features[:, 1], (sizes - sizes.mean()) / sizes.std())
+        expected = vectors[:, :4] * values[:4] / values[0] * np.sqrt((n > 0).sum())
+        signs = np.sign((features[:, 2:] * expected).sum(axis=0))
+        np.testing.assert_allclose(features[:, 2:], signs * expected, atol=1e-5)
+    # the same signs on both sides: the coordinates belong together
+    np.testing.assert_allclose(
+        np.linalg.norm(found[0][:, 2:].T @ table @ found[1][:, 2:]
+                       - np.diag(values[:4] ** 3 / values[0] ** 2) * np.sqrt(30 * 20)),
+        0, atol=1e-4,
+    )  # fmt: skip
+
+
+def test_features_depend_on_the_rows_own_ratings_alone(ratings):
+    pattern = RatingPattern.of(ratings, 4)
+    of_users, of_items = features_of(pattern, ratings)
+    own = ratings.rows_of_user(7)
+    alone = pattern.user_features(np.zeros(own.size, int), ratings.items[own], 1)
+    np.testing.assert_allclose(alone[0], of_users[7], rtol=1e-6)
+    own = ratings.rows_of_item(7)
+    alone = pattern.item_features(np.zeros(own.size, int), ratings.users[own], 1)
+    np.testing.assert_allclose(alone[0], of_items[7], rtol=1e-6)
+
+
+def test_further_users_and_items_add_nothing_but_to_the_count(ratings):
+    pattern = RatingPattern.of(ratings, 4)
+    longer = pattern.extended(2, 3)
+    assert longer.of_users.shape == (32, 4)
+    assert longer.of_items.shape == (23, 4)
+    known, new = np.array([3, 5]), np.array([3, 5, 21])
+    there = pattern.user_features(np.zeros(2, int), known, 1)[0]
+    here = longer.user_features(np.zeros(3, int), new, 1)[0]
+    np.testing.assert_allclose(here[2:] * np.sqrt(3 + DAMPING), there[2:] * np.sqrt(2 + DAMPING))
+    assert here[1] > there[1]
+    there = pattern.item_features(np.zeros(2, int), known, 1)[0]
+    here = longer.item_features(np.zeros(3, int), np.array([3, 5, 31]), 1)[0]
+    np.testing.assert_allclose(here[2:] * np.sqrt(3 + DAMPING), there[2:] * np.sqrt(2 + DAMPING))
+
+
+def test_there_are_no_more_coordinates_than_the_ratings_have(ratings):
+    assert RatingPattern.of(ratings, 0).n_features == 2
+    assert RatingPattern.of(ratings, 100).n_features == 2 + 19
+    everything = pd.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "rating": 3})
+    full = Ratings.from_frame(everything, scale=Scale.regular(1, 5))
+    of_users, _ = features_of(RatingPattern.of(full, 5), full)
+    np.testing.assert_array_equal(of_users[:, 1], 0)  # all have the same number of ratings
+    assert of_users.shape == (2, 3)
+    one = full.select(np.array([0])).compact()
+    assert features_of(RatingPattern.of(one, 5), one)[0].tolist() == [[1, 0]]

@@ -1,0 +1,397 @@
+"""Progress: one line, the time left, compiling apart, and silence where nobody looks."""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from support.tasteful_ratings import tasteful
+from typer.testing import CliRunner
+
+from ordrec.cli import app
+from ordrec.evaluation import evaluate
+from ordrec.ordinal import GPOR, NPSVOR, SVORIM, ORBoost, tune
+from ordrec.recommend import OrdinalFactors, RatingPredictor, Recommender
+from ordrec.runtime import progress as module
+from ordrec.runtime.progress import compiling_began, compiling_ended, progress, report, work_clock
+
+
+class Clock:
+    """A clock that goes on when told to."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    """A fake clock, and no thread that draws beside the test."""
+    fake = Clock()
+    monkeypatch.setattr(module, "clock", fake)
+    monkeypatch.setattr(module._Drawing, "begin", lambda: None)
+    return fake
+
+
+@pytest.fixture
+def terminal(monkeypatch) -> Terminal:
+    stream = Terminal()
+    monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=stream))  # pytest sets sys.stderr
+    monkeypatch.setenv("COLUMNS", "100")
+    return stream
+
+
+@pytest.fixture
+def no_terminal(monkeypatch) -> io.StringIO:
+    stream = io.StringIO()
+    monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=stream))
+    return stream
+
+
+def lines(stream: io.StringIO) -> list[str]:
+    """What was written, one after the other."""
+    return [part for part in re.split(r"\r\x1b\[K|\n", stream.getvalue()) if part]
+
+
+def work(clock: Clock, n: int, seconds: float = 1.0) -> Iterator[int]:
+    for k in range(n):
+        report(k, n, f"step {k}")
+        yield k
+        clock.now += seconds
+
+
+def test_a_terminal_shows_the_time_left_on_one_line(clock, terminal) -> None:
+    with progress("counting"):
+        for _ in work(clock, 10):
+            pass
+    assert "\n" not in terminal.getvalue()
+    assert lines(terminal)[0] == "counting: 20 %, 8 s left (step 2)"  # nothing in two seconds
+    assert lines(terminal)[-1] == "counting: 90 %, 1 s left (step 9)"
+    assert terminal.getvalue().endswith(module.CLEAR)  # and is gone
+
+
+def test_short_work_shows_nothing(clock, terminal) -> None:
+    with progress("counting"):
+        for _ in work(clock, 10, seconds=0.19):
+            pass
+    assert terminal.getvalue() == ""
+
+
+def test_a_line_is_not_rewritten_all_the_time(clock, terminal) -> None:
+    with progress("counting"):
+        for _ in work(clock, 1000, seconds=0.01):
+            pass
+    assert 20 <= len(lines(terminal)) <= 8 / module.REWRITTEN + 1
+
+
+def test_without_a_terminal_nothing_is_printed_unless_asked_for(clock, no_terminal) -> None:
+    for verbose in (None, False):
+        with progress("counting", verbose):
+            for _ in work(clock, 100):
+                pass
+    assert no_terminal.getvalue() == ""
+    with progress("counting", verbose=True):
+        for _ in work(clock, 100):
+            pass
+    assert lines(no_terminal)[0] == "counting: 2 %, 2 min left (step 2)"
+    assert 9 <= len(lines(no_terminal)) <= 12  # one in ten seconds
+    assert lines(no_terminal)[-1] == "counting: 2 min"
+    assert "\x1b" not in no_terminal.getvalue()
+
+
+def test_on_a_terminal_too_false_is_silent_and_true_says_how_long_it_took(clock, terminal) -> None:
+    with progress("counting", verbose=False):
+        for _ in work(clock, 10):
+            pass
+    assert terminal.getvalue() == ""
+    with progress("counting", verbose=True):
+        for _ in work(clock, 10):
+            pass
+    assert lines(terminal)[-1] == "counting: 10 s"
+
+
+def test_stages_share_the_line_and_the_estimate(clock, terminal) -> None:
+    with progress("outer"):
+        report(0.0, 4.0, "first", span=1.0)
+        with progress("inner"):
+            for _ in work(clock, 4):
+                pass
+        report(1.0, 4.0, "second", span=3.0)
+        with progress("inner"):
+            for _ in work(clock, 4, seconds=3.0):
+                pass
+    shown = lines(terminal)
+    assert shown[0] == "outer: 12 %, 14 s left (first: inner: step 2)"
+    assert "outer: 62 %, 6 s left (second: inner: step 2)" in shown
+
+
+def test_without_a_total_the_time_so_far_is_told(clock, terminal) -> None:
+    with progress("searching"):
+        clock.now += 5.0
+        report(3, None, "try 3")
+        with progress("fitting"):
+            clock.now += 5.0
+            report(1, 2)
+    assert lines(terminal) == [
+        "searching: 5 s so far (try 3)",
+        "searching: 10 s so far (try 3: fitting)",
+    ]
+
+
+def test_a_stage_that_asks_is_shown_within_one_that_does_not(clock, no_terminal) -> None:
+    with progress("outer"), progress("inner", verbose=True):
+        clock.now += 3.0
+        report(1, 2)
+    assert lines(no_terminal) == ["inner: 50 %, 3 s left", "inner: 3 s"]
+    with progress("outer", verbose=False), progress("inner", verbose=True):
+        clock.now += 3.0
+        report(1, 2)
+    assert len(lines(no_terminal)) == 2
+
+
+def test_compiling_is_named_and_is_no_work(clock, terminal) -> None:
+    start = work_clock()
+    with progress("fitting", verbose=True):
+        report(0, 4)
+        clock.now += 1.0
+        compiling_began("update_rows")
+        compiling_began("a part of it")
+        clock.now += 20.0
+        module._Line.current.draw()
+        assert work_clock() - start == pytest.approx(1.0)
+        compiling_ended()
+        clock.now += 9.0
+        compiling_ended()
+        clock.now += 1.0
+        report(1, 4, "step")
+        clock.now += 6.0
+    assert work_clock() - start == pytest.approx(8.0)
+    assert lines(terminal) == [
+        "fitting: compiling, once: update_rows",
+        "fitting: 25 %, 6 s left (step)",
+        "fitting: 8 s, and 29 s of compiling, once",
+    ]
+
+
+def test_numba_tells_when_it_compiles() -> None:
+    from ordrec.runtime.compiling import inner
+
+    @inner
+    def twice(x):  # type: ignore[no-untyped-def]
+        return 2 * x
+
+    before = module._Compiling.seconds
+    twice.compile("float64(float64)")
+    assert module._Compiling.seconds > before
+    assert module._Compiling.depth == 0
+    assert module._Compiling.name == "twice"
+
+
+def test_workers_are_silent(clock, terminal) -> None:
+    def fit() -> None:
+        with progress("in a thread", verbose=True):
+            clock.now += 5.0
+            report(1, 2)
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    thread.join()
+    assert terminal.getvalue() == ""
+
+
+def test_an_error_takes_the_line_away(clock, terminal) -> None:
+    def interrupted() -> None:
+        with progress("counting"):
+            for k in work(clock, 10):
+                if k == 5:
+                    raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert terminal.getvalue().endswith(module.CLEAR)
+    assert module._Line.current is None
+
+
+@pytest.mark.parametrize("state", ["closed", "none"])
+def test_a_stream_that_is_gone_is_no_error(clock, monkeypatch, state: str) -> None:
+    stream = Terminal()
+    given = SimpleNamespace(stderr=stream if state == "closed" else None)
+    monkeypatch.setattr(module, "sys", given)
+    with progress("counting"):
+        for k in work(clock, 10):
+            if k == 4:
+                stream.close()
+
+
+def test_long_lines_are_cut(clock, terminal, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    with progress("counting " * 9):
+        for _ in work(clock, 5):
+            pass
+    assert {len(line) for line in lines(terminal)} == {39}
+
+
+# ---- what reports --------------------------------------------------------------------------
+
+RATINGS = tasteful(n_users=25, n_items=15, dated=True)
+GRID = {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}
+X = np.random.default_rng(0).normal(size=(30, 2))
+Y = np.digitize(X[:, 0], [-0.5, 0.5])
+FACTORS = OrdinalFactors(rank=2, pattern=2, n_iter=4)
+WORK = {
+    "OrdinalFactors": lambda: FACTORS.fit(RATINGS),
+    "RatingPredictor": lambda: RatingPredictor("full", learn_iter=1).fit(RATINGS),
+    "Recommender": lambda: Recommender(rating=FACTORS).fit(RATINGS),
+    "evaluate": lambda: evaluate(RATINGS, ["mean", "bias", "factors"], metrics=["rmse"]),
+    "tune": lambda: tune(SVORIM(), X, Y, GRID, cv=2, n_jobs=1, engine="serial"),
+}
+
+
+ESTIMATORS = {
+    "GPOR": (GPOR(max_iter=5), r"evaluation \d"),
+    "SVORIM": (SVORIM(), r"iteration \d"),
+    "NPSVOR": (NPSVOR(), ""),
+    "ORBoost": (ORBoost(n_estimators=5, random_state=0), r"\d %, .* left \(round \d\)"),
+}
+
+
+class Hasty(Clock):
+    """A clock that goes on by three seconds whenever it is read."""
+
+    def __call__(self) -> float:
+        self.now += 3.0
+        return self.now
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_long_work_tells_how_far_it_is(name: str, clock, terminal, monkeypatch) -> None:
+    monkeypatch.setattr(module, "clock", Hasty())
+    WORK[name]()
+    shown = lines(terminal)
+    assert all(line.startswith(name) for line in shown)
+    shares = [int(found[1]) for line in shown if (found := re.search(r" (\d+) %, .* left", line))]
+    assert len(shares) >= 3
+    assert shares == sorted(shares)  # it never goes back
+    assert shares[-1] >= 50
+    if name == "RatingPredictor":  # and what was chosen
+        assert re.search(r'\(preset "full".*OrdinalFactors', "\n".join(shown))
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_libraries_are_silent_without_a_terminal(
+    name: str, clock, no_terminal, monkeypatch
+) -> None:
+    monkeypatch.setattr(module, "clock", Hasty())
+    WORK[name]()
+    assert no_terminal.getvalue() == ""
+
+
+@pytest.mark.filterwarnings("ignore")  # five iterations of an optimiser are not enough
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_show_it_where_asked_to(name: str, clock, no_terminal, monkeypatch) -> None:
+    estimator, words = ESTIMATORS[name]
+    monkeypatch.setattr(module, "clock", Hasty())
+    clone(estimator).fit(X, Y)
+    assert no_terminal.getvalue() == ""
+    clone(estimator).set_params(verbose=True).fit(X, Y)
+    assert all(line.startswith(f"{name}: ") for line in lines(no_terminal))
+    assert re.search(words, no_terminal.getvalue())
+    assert re.fullmatch(rf"{name}: \d+ (s|min)", lines(no_terminal)[-1])
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SVORIM(max_iter=1),
+        GPOR(max_iter=1),
+        NPSVOR(C1=1e4, max_iter=1),
+        SVORIM(C=1e-9, kernel="linear"),
+    ],
+    ids=["SVORIM", "GPOR", "NPSVOR", "constant"],
+)
+def test_warnings_of_a_fit_point_to_who_called_it(estimator) -> None:
+    with pytest.warns(UserWarning, match="stopped|one label") as caught:
+        clone(estimator).fit(X, Y)
+    assert {Path(each.filename).name for each in caught} == {"test_progress.py"}
+
+
+def test_verbose_is_a_parameter_that_files_do_not_keep(clock, no_terminal, tmp_path) -> None:
+    from ordrec.storage import load, save
+
+    for kind, parameters in ((OrdinalFactors, {"rank": 2, "pattern": 2}), (RatingPredictor, {})):
+        model = kind(verbose=True, **parameters).fit(RATINGS)
+        assert lines(no_terminal)[-1].startswith(f"{kind.__name__}: ")
+        save(model, tmp_path / "model")
+        assert load(tmp_path / "model").verbose is None
+        assert model.get_params()["verbose"] is True
+    save(SVORIM(verbose=True).fit(X, Y), tmp_path / "estimator")
+    assert load(tmp_path / "estimator").verbose is None
+
+
+def test_results_hold_the_seconds_of_work_alone(monkeypatch) -> None:
+    """A model whose fit is only compiling takes no time."""
+
+    class Compiled:
+        def fit(self, ratings):
+            compiling_began("all of it")
+            fake.now += 50.0
+            compiling_ended()
+            fake.now += 2.0
+            return self
+
+        def predict(self, users, items):
+            return np.full(len(users), 3.0)
+
+    fake = Clock()
+    monkeypatch.setattr(module, "clock", fake)
+    monkeypatch.setattr(Compiled, "__deepcopy__", lambda self, memo: self, raising=False)
+    result = evaluate(RATINGS, {"compiled": Compiled()}, metrics=["rmse"], verbose=False)
+    assert result.frame["fit_seconds"].tolist() == pytest.approx([2.0] * len(result.frame))
+
+
+def test_the_command_line_shows_it_and_quiet_does_not(clock, monkeypatch, tmp_path) -> None:
+    RATINGS.to_frame().to_csv(tmp_path / "r.csv", index=False)
+    drawn: list[str] = []
+    monkeypatch.setattr(module, "clock", Hasty())
+    monkeypatch.setattr(module, "_is_terminal", lambda stream: True)
+    monkeypatch.setattr(module._Line, "_put", lambda self, text: drawn.append(text))
+    words = ["fit", str(tmp_path / "r.csv"), "-m", "factors", "--set", "rank=2"]
+    for more, shown in (([], True), (["--quiet"], False)):
+        drawn.clear()
+        path = str(tmp_path / f"m{shown}")
+        done = CliRunner().invoke(app, [*words, "-o", path, *more], catch_exceptions=False)
+        assert done.exit_code == 0
+        assert bool(drawn) == shown
+        assert all(line.startswith("fitting factors to ") for line in drawn)
+        if shown:
+            told = re.compile(r"ratings: \d+ %, .* left \(OrdinalFactors: sweep \d+\)")
+            assert any(told.search(line) for line in drawn)
+
+
+def test_a_step_that_takes_long_is_shown_too(monkeypatch) -> None:
+    """A thread draws while nothing is reported."""
+    shown: list[str] = []
+    drawn = threading.Event()
+
+    def show(line: str) -> None:
+        shown.append(line)
+        drawn.set()
+
+    monkeypatch.setattr(module, "clock", Hasty())
+    with progress("one step", show=show):
+        assert drawn.wait(60)
+    assert re.match(r"one step: \d+ (s|min) so far", shown[0])
+    assert shown[-1] == ""
