@@ -18,7 +18,7 @@ from ordrec.lists.filters import ItemFilter, check_list_length, check_one_user
 from ordrec.models.base import IdMappedModel, codes_of
 from ordrec.runtime.files import replace_file, see_folder
 from ordrec.runtime.parallel import Engine, run
-from ordrec.storage.part_folder import PartFolder, checksum
+from ordrec.storage.parts import PartFolder, checksum
 
 __all__ = ["ListingModel", "list_frame", "recommend_all"]
 
@@ -180,7 +180,7 @@ def recommend_all(
         _identity(model, n, codes, options),
         path.suffix,
     )
-    waiting = folder.waiting(len(blocks))
+    waiting = folder.waiting(range(len(blocks)))
     tasks = [(folder.file(number), blocks[number]) for number in waiting]
     for _ in run(_write_block, tasks, shared=(model, n, options), **parallel):
         pass

@@ -56,13 +56,13 @@ MODELS: list[ModelEntry] = [
     ModelEntry("bias", "ordrec.rating.baselines.bias:BiasModel", "BiasModel", True),
     ModelEntry("item-knn", "ordrec.rating.baselines.item_knn:ItemKNN", "ItemKNN", True),
     ModelEntry("factors", "ordrec.rating.factors.model:OrdinalFactors", "OrdinalFactors", True),
-    ModelEntry("popularity", "ordrec.choice.popularity:Popularity", "Popularity"),
+    ModelEntry("popularity", "ordrec.choice.popularity:Popularity", "Popularity", True),
     ModelEntry(
         "recommender-fast", "ordrec.recommend.recommender:fast_recommender", "Recommender", True
     ),
     ModelEntry("recommender", "ordrec.recommend.recommender:Recommender", "Recommender"),
     ModelEntry("choice", "ordrec.choice.mixture:ChoiceMixture", "ChoiceMixture"),
-    ModelEntry("ease", "ordrec.choice.ease:EASE", "EASE"),
+    ModelEntry("ease", "ordrec.choice.ease:EASE", "EASE", True),
     ModelEntry("als", "ordrec.choice.als:ImplicitALS", "ImplicitALS"),
     ModelEntry("implicit-als", "ordrec.peers.als_ranking:ALSRanking", "ALSRanking"),
     ModelEntry(
@@ -72,7 +72,6 @@ MODELS: list[ModelEntry] = [
         "per-user-logistic",
         f"{_PER_USER}:per_user_logistic",
         "PerUserPredictor",
-        True,
     ),
     ModelEntry("predictor", "ordrec.rating.predictor:RatingPredictor", "RatingPredictor"),
     # not by default: recommender-fast predicts ratings with it

@@ -14,9 +14,10 @@ from sklearn.base import clone
 from ordrec.data import Ratings
 from ordrec.data.frames import as_ratings
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.measurement import Protocol, measurable_model, measure_fold
 from ordrec.evaluation.metrics.measures import as_losses, measure_from_name
-from ordrec.evaluation.splits.base import Split, Splitter
+from ordrec.evaluation.problems.base import none_applies
+from ordrec.evaluation.problems.ratings import RatingsProblem, measurable_model
+from ordrec.evaluation.splits.base import Splitter
 from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.evaluation.tuning.proposals import proposals_for
 from ordrec.evaluation.tuning.spaces import Space, default_space
@@ -150,8 +151,10 @@ def tune_model(
             )
     metric = metric or ("graded_ndcg@10" if hasattr(blank, "scores_block") else "rmse")
     proposals = proposals_for(space, method, n_trials, seed)
+    measure_from_name(metric)
     splitter = split_from_name(split, seed=seed) if isinstance(split, str) else split
-    search = _Search(blank, list(splitter.split(ratings)), metric, seconds, seed)
+    problem = RatingsProblem(ratings, splitter, reseed=False).for_models([blank])
+    search = _Search(blank, problem, metric, seconds, seed)
     try:
         with showing("tune_model", verbose):
             search.run({name: known[name] for name in space}, proposals, n_trials, progress)
@@ -168,7 +171,7 @@ class _Search:
     """The settings that were tried on the same folds, and their losses."""
 
     blank: Any
-    folds: list[Split]
+    problem: RatingsProblem
     metric: str
     seconds: float | None
     seed: int
@@ -203,24 +206,24 @@ class _Search:
 
     def _try(self, setting: dict[str, Any]) -> float | None:
         """Measure a setting; None if the budget is used up before all folds are."""
-        measure = measure_from_name(self.metric)
-        protocol = Protocol([measure], seed=self.seed)
         is_default = not self.settings
         started = work_clock()
         scores: list[float] = []
         error = ""
-        for fold in self.folds:
+        for fold in self.problem.folds:
             if not is_default and self._late():
                 return None
             model = clone(self.blank).set_params(**setting)
-            found = measure_fold(
-                "model", model, fold, protocol, "raise" if is_default else "record"
-            )
-            values = [row["value"] for row in found.rows if row["users"] == "all"][:1]
-            if not values and not found.error:
-                raise protocol.none_applies([type(self.blank).__name__])
-            error = error or found.error
-            scores += values
+            try:
+                rows = self.problem.measurement(model, fold, [self.metric], self.seed).rows
+            except Exception as raised:  # any exception of a setting: the others go on
+                if is_default:
+                    raise
+                error = error or f"{type(raised).__name__}: {raised}"
+                continue
+            if not rows:
+                raise none_applies([self.metric], [type(self.blank).__name__])
+            scores.append(rows[0]["value"])
         score = float(np.mean(scores)) if not error else np.nan
         loss = float(as_losses(self.metric, score)) if np.isfinite(score) else np.inf
         of_folds = {f"fold {number + 1}": value for number, value in enumerate(scores)}
