@@ -30,7 +30,7 @@ __all__ = [
     "scores_from_pairs",
 ]
 
-PAIRS_AT_ONCE = 500_000  # neighbours of an item are looked for once in each call
+VALUES_AT_ONCE = 2_500_000  # many, as neighbours of an item are looked for once in each call
 AUTO_PAIRS, AUTO_USERS = 10_000_000, 100
 
 
@@ -95,7 +95,9 @@ def ranked_users(split: Split, wanted: int | Literal["all"], seed: int) -> np.nd
     return np.sort(np.random.default_rng(seed).choice(users, wanted, replace=False))
 
 
-def scores_from_pairs(score: Callable[[Any, Any], np.ndarray], split: Split) -> CatalogueScores:
+def scores_from_pairs(
+    score: Callable[[Any, Any], np.ndarray], split: Split, values_per_pair: int = 1
+) -> CatalogueScores:
     """Return scores made by asking for every pair of a user and an item.
 
     Parameters
@@ -104,6 +106,8 @@ def scores_from_pairs(score: Callable[[Any, Any], np.ndarray], split: Split) -> 
         Takes the original ids of users and items, of equal length, and returns the numbers by
         which pairs are ranked. It is called with all items of one or more users at a time.
     split : Split
+    values_per_pair : int
+        How many numbers the model predicts for a pair, which limits the pairs of one call.
     """
     user_ids, item_ids = split.test.user_ids, split.test.item_ids
     n_items = len(item_ids)
@@ -113,7 +117,7 @@ def scores_from_pairs(score: Callable[[Any, Any], np.ndarray], split: Split) -> 
         items = item_ids.take(np.tile(np.arange(n_items), codes.size))
         return score(users, items).reshape(codes.size, n_items)
 
-    return CatalogueScores(of_users, max(1, PAIRS_AT_ONCE // n_items))
+    return CatalogueScores(of_users, max(1, VALUES_AT_ONCE // (values_per_pair * n_items)))
 
 
 def scores_from_blocks(name: str, model: Any, split: Split) -> CatalogueScores:

@@ -367,7 +367,8 @@ class _FoldRun:
             values = self._predictions(method, kind, users, items)
             return decide(values, decision, scale_values) if kind == "probabilities" else values
 
-        return scores_from_pairs(score, self.split)
+        n_values = scale_values.size if kind == "probabilities" else 1
+        return scores_from_pairs(score, self.split, n_values)
 
     def _top_lists(self, users: np.ndarray, items: np.ndarray, n_with_p_pick: int) -> TopLists:
         """Return the first items of the ranked users, with the model's ``p_pick`` if needed."""
