@@ -8,11 +8,12 @@ The page is written by hand but for blocks between two lines,
     <!-- end -->
 
 which hold the table of the results recorded in ``pipelines/results/NAME`` (see
-``record_results.py`` and ``benchmark_tables.py``) and a line with the command, the number of trials and the commit. A block
-that begins with ``earlier: NAME`` has a table from before results were recorded; it becomes such a
-block as soon as there are results of this name. A block ``words: NAME`` has what the paper says in
-words, and notes on numbers that differ, from ``pipelines/published``. With ``--check`` nothing is
-written, and the exit code is 1 if the page differs from what would be written.
+``record_results.py`` and ``benchmark_tables.py``) and a line with the command, the number of trials
+and the commit. A block that begins with ``earlier: NAME`` has a table from before results were
+recorded; it becomes such a block as soon as there are results of this name. A block ``words: NAME``
+has what the paper says in words, and notes on numbers that differ, from ``pipelines/published``.
+With ``--check`` nothing is written, and the exit code is 1 if the page differs from what would be
+written.
 """
 
 from __future__ import annotations
