@@ -25,7 +25,7 @@ from ordrec.lists.filters import (
     pair_scores,
 )
 from ordrec.models.base import codes_of
-from ordrec.rating.further_ratings import paired_lists, with_further_ratings
+from ordrec.models.further_ratings import paired_lists, with_further_ratings
 from ordrec.storage import take, take_rows
 
 __all__ = ["ChoiceModel", "histories"]

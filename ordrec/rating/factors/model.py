@@ -51,6 +51,7 @@ from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
 from ordrec.lists.filters import item_titles, with_new_titles
 from ordrec.models.base import codes_of, counted_alike, times_of
+from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.rating.factors.direction import Direction, Fit, Task
 from ordrec.rating.factors.fold_in import Newcomers
@@ -63,7 +64,6 @@ from ordrec.rating.factors.state import (
     factors_to_state,
 )
 from ordrec.rating.factors.version_0_1 import AllThresholdRows
-from ordrec.rating.further_ratings import with_further_ratings
 from ordrec.rating.intervals import DistributionModel
 from ordrec.recommend.choice_stage import ChoiceStage, RatingAnswers
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count

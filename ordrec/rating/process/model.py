@@ -13,8 +13,8 @@ import pandas as pd
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.models.base import IdMappedModel, codes_of, times_of
+from ordrec.models.further_ratings import paired_lists
 from ordrec.ordinal.decisions import Decision, decide
-from ordrec.rating.further_ratings import paired_lists
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.process.explain import ScoreExplanation, explain_pair
 from ordrec.rating.process.fold_in import (
