@@ -178,8 +178,8 @@ def test_recommendations_are_those_of_the_model(folder: Path, ratings: Ratings) 
         assert part["item"].tolist() == best["item"].tolist()
         assert np.allclose(part["score"], best["score"])
     assert table["title"].tolist() == [f"Film №{item - 50}" for item in table["item"]]
-    two_stages = run("recommend", model, "-u", "3", "--candidates", "implicit")
-    assert not set(two_stages["item"]) & set(ratings.of_user(3)["item"])
+    by_default = run("recommend", model, "-u", "3")
+    assert by_default.equals(run("recommend", model, "-u", "3", "--by", "expected"))
     ranked = run("recommend", str(folder / "als.ordrec"), "-u", "3", "-n", "2")
     assert ranked.columns.tolist() == ["user", "place", "item", "score"]
     stranger = CliRunner().invoke(app, ["recommend", model, "-u", "999", "-n", "1"])
@@ -312,6 +312,14 @@ def test_lists_for_all_users_are_those_of_each(
         for column in ("score", "p_pick", "expected", "p_like"):
             np.testing.assert_allclose(rows[column], expected[column], rtol=1e-5)
     assert list(tmp_path.iterdir()) == [out]  # the folder of parts is gone
+
+
+def test_likely_candidates_come_from_a_recommender(recommender: str, folder, ratings) -> None:
+    words = ["-u", "3", "--by", "expected", "--candidates", "likely"]
+    two_stages = run("recommend", recommender, *words)
+    assert not set(two_stages["item"]) & set(ratings.of_user(3)["item"])
+    assert two_stages["expected"].is_monotonic_decreasing
+    assert "only a Recommender knows" in mistake("recommend", str(folder / "fast.ordrec"), *words)
 
 
 def test_some_users_and_some_items(recommender: str, folder: Path, tmp_path: Path) -> None:

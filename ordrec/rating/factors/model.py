@@ -49,7 +49,8 @@ from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
-from ordrec.lists.filters import item_titles, with_new_titles
+from ordrec.lists.listing import RatingListingModel
+from ordrec.lists.titles import item_titles, with_new_titles
 from ordrec.models.base import codes_of, counted_alike, times_of
 from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
@@ -65,7 +66,6 @@ from ordrec.rating.factors.state import (
 )
 from ordrec.rating.factors.version_0_1 import AllThresholdRows
 from ordrec.rating.intervals import DistributionModel
-from ordrec.recommend.choice_stage import ChoiceStage, RatingAnswers
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.runtime.progress import report, tracked
 
@@ -76,7 +76,7 @@ UNDATED = 0.5  # about which share of the time the other sweeps take
 
 
 @dataclass(eq=False)
-class OrdinalFactors(RatingAnswers, DistributionModel):
+class OrdinalFactors(RatingListingModel, DistributionModel):
     """Ordinal matrix factorisation: a sequential logit with factors and personal steps.
 
     For data of any size: memory and time grow with the number of ratings. Fits in a few
@@ -183,7 +183,6 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         self.version_0_1_: AllThresholdRows | None = None
         self.loss_ = np.array(losses[0])
         self.titles_ = item_titles(ratings.item_table)
-        self.choice_stage_ = self._choice_stage()
         return self
 
     def _times(self, ratings: Ratings) -> np.ndarray | None:
@@ -311,10 +310,6 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
                 "all ratings of this user, or fit again"
             )
 
-    def _choice_stage(self) -> ChoiceStage:
-        known = self._history.as_ratings
-        return ChoiceStage(partial(known, self.scale_, self.user_ids_, self.item_ids_), self.n_jobs)
-
     def _influence(self) -> Influence:
         def influence(user: Any, item: Any, others: Any) -> np.ndarray:
             user_codes, item_codes = self._codes([user] * (len(others) + 1), [item, *others])
@@ -322,7 +317,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
 
         return influence
 
-    def _alike(self, known: Ratings, code: int) -> np.ndarray:
+    def _similarity(self, known: Ratings, code: int) -> np.ndarray:
         return self.directions_[0].alike(code)
 
     @property
@@ -423,7 +418,6 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
             return model
         model._user_side, model._history = self._user_side[:0], RatingHistory.empty(0)
         model._pattern = replace(self._pattern, of_users=self._pattern.of_users[:0])
-        model.choice_stage_ = model._choice_stage()
         for name in ("directions_", "dated_"):
             bare = tuple(direction.without_users() for direction in getattr(self, name))
             setattr(model, name, bare)

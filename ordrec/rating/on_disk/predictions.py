@@ -25,7 +25,6 @@ from ordrec.errors import ArgumentError, StorageError, callers_level
 from ordrec.models.base import codes_of
 from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.rating.on_disk.held_out import HeldOut
-from ordrec.recommend.recommender import Recommender
 from ordrec.runtime.files import replace_file, see_folder
 from ordrec.runtime.parallel import Engine, run
 from ordrec.storage.part_folder import PartFolder, checksum
@@ -114,8 +113,8 @@ def predict_scan(
     ...     list(next(found.frames()))[:5]
     ['user', 'item', 'actual', 'rating', 'expected']
     """
-    if isinstance(model, Recommender):
-        model = model.rating_model()  # its choice model predicts nothing
+    if hasattr(model, "rating_model"):
+        model = model.rating_model()  # a recommender's choice model predicts nothing
     if not isinstance(model, FoldInModel):
         raise ArgumentError(f"{type(model).__name__} has no fold_in: it only knows its own users")
     targets = pairs if isinstance(pairs, HeldOut) else _Pairs.of(pairs)
