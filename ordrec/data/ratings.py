@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ordrec.data.arrays import frozen, grouped
 from ordrec.data.chosen_scale import scale_for
 from ordrec.data.columns import (
     Duplicates,
@@ -25,6 +24,7 @@ from ordrec.data.columns import (
     resolve_duplicates,
     single_column,
 )
+from ordrec.data.groups import Groups, RatingGroups
 from ordrec.data.ids import codes_of
 from ordrec.data.k_core import core_rows
 from ordrec.data.scale import Scale
@@ -101,18 +101,18 @@ class Ratings:
         binned_values: np.ndarray | None = None,
         weights: np.ndarray | None = None,
     ):
-        self.users = frozen(users, np.int32)
-        self.items = frozen(items, np.int32)
-        self.levels = frozen(levels, np.int16)
-        self.binned_values = None if binned_values is None else frozen(binned_values, np.float64)
-        self.timestamps = None if timestamps is None else frozen(timestamps, np.int64)
-        self.weights = None if weights is None else frozen(weights, np.float64)
+        self.users = _frozen(users, np.int32)
+        self.items = _frozen(items, np.int32)
+        self.levels = _frozen(levels, np.int16)
+        self.binned_values = None if binned_values is None else _frozen(binned_values, np.float64)
+        self.timestamps = None if timestamps is None else _frozen(timestamps, np.int64)
+        self.weights = None if weights is None else _frozen(weights, np.float64)
         self.scale = scale
         self.user_ids = user_ids
         self.item_ids = item_ids
         self.user_table = user_table
         self.item_table = item_table
-        self.folds = MappingProxyType({k: frozen(v, np.bool_) for k, v in (folds or {}).items()})
+        self.folds = MappingProxyType({k: _frozen(v, np.bool_) for k, v in (folds or {}).items()})
         for fold, mask in self.folds.items():
             if mask.shape != self.users.shape:
                 raise ArgumentError(
@@ -305,8 +305,8 @@ class Ratings:
         if entries not in column:
             raise ArgumentError(f"entries must be one of {', '.join(column)}, got {entries!r}")
         data = column[entries]().astype(np.float64)
-        rows, start = self._by_item
-        cells = data[rows], self.users[rows], start
+        by_item = self.by_item()
+        cells = data[by_item.order], by_item.users, by_item.start
         return sparse.csr_array(cells, shape=(self.n_items, self.n_users))
 
     # ---- parts -------------------------------------------------------------------------
@@ -387,15 +387,34 @@ class Ratings:
     def _replaced(self, **changes: Any) -> Ratings:
         return Ratings(**{key: self.__dict__[key] for key in (*_STATE, "folds")} | changes)
 
+    # ---- by user and by item ---------------------------------------------------------------
+
+    def by_user(self) -> RatingGroups:
+        """Return the ratings sorted by user code, in their own order within each user.
+
+        The order is computed once. Every model that goes through the ratings of one user after
+        the other should take it from here.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"user": [2, 1, 2], "item": [7, 9, 9], "rating": [1, 2, 3]})
+        >>> by_user = Ratings.from_frame(frame).by_user()
+        >>> by_user.start, by_user.items, by_user.values
+        (array([0, 1, 3]), array([1, 0, 1], dtype=int32), array([2., 1., 3.]))
+        """
+        return RatingGroups(self._user_groups.start, self._user_groups.order, self)
+
+    def by_item(self) -> RatingGroups:
+        """Return the ratings sorted by item code, in their own order within each item."""
+        return RatingGroups(self._item_groups.start, self._item_groups.order, self)
+
     def rows_of_user(self, code: int) -> np.ndarray:
         """Return the row numbers of one user's ratings, by user code, in ascending order."""
-        rows, start = self._by_user
-        return rows[start[code] : start[code + 1]]
+        return self._user_groups.rows(code)
 
     def rows_of_item(self, code: int) -> np.ndarray:
         """Return the row numbers of one item's ratings, by item code, in ascending order."""
-        rows, start = self._by_item
-        return rows[start[code] : start[code + 1]]
+        return self._item_groups.rows(code)
 
     def of_user(self, user: Any) -> pd.DataFrame:
         """Return one user's ratings as a frame, by original id."""
@@ -424,12 +443,12 @@ class Ratings:
         return np.bincount(self.items, minlength=self.n_items)
 
     @cached_property
-    def _by_user(self) -> tuple[np.ndarray, np.ndarray]:
-        return grouped(self.users, self.user_counts)
+    def _user_groups(self) -> Groups:
+        return Groups.of(self.users, self.n_users)
 
     @cached_property
-    def _by_item(self) -> tuple[np.ndarray, np.ndarray]:
-        return grouped(self.items, self.item_counts)
+    def _item_groups(self) -> Groups:
+        return Groups.of(self.items, self.n_items)
 
     @staticmethod
     def _code(ids: pd.Index, key: Any, kind: str) -> int:
@@ -448,3 +467,10 @@ class Ratings:
             f"{'' if self.timestamps is None else ', dated'}"
             f"{'' if self.weights is None else ', weighted'}>"
         )
+
+
+def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """A read-only view of an array, converted if need be."""
+    array = np.ascontiguousarray(array, dtype=dtype).view()
+    array.setflags(write=False)
+    return array

@@ -430,3 +430,42 @@ def test_weights_are_checked(weights, says) -> None:
         Ratings.from_frame(frame, weight="w")
     with pytest.raises(DataError, match="no column 'x' in the table"):
         Ratings.from_frame(frame, weight="x")
+
+
+def test_grouping_by_user_and_by_item(ratings_with_everything: Ratings) -> None:
+    ratings = ratings_with_everything
+    for groups, codes, n in (
+        (ratings.by_user(), ratings.users, ratings.n_users),
+        (ratings.by_item(), ratings.items, ratings.n_items),
+    ):
+        assert groups.n_groups == n
+        assert groups.start[0] == 0
+        assert groups.start[-1] == len(ratings)
+        np.testing.assert_array_equal(groups.codes, np.sort(codes))
+        for code in range(n):
+            rows = np.flatnonzero(codes == code)
+            np.testing.assert_array_equal(groups.rows(code), rows)
+            own = groups.slice(code)
+            for name, column in (
+                ("users", ratings.users), ("items", ratings.items), ("levels", ratings.levels),
+                ("values", ratings.values), ("times", ratings.timestamps),
+                ("weights", ratings.weights),
+            ):  # fmt: skip
+                np.testing.assert_array_equal(getattr(groups, name)[own], column[rows])
+    bare = ratings.without_timestamps().without_weights().by_user()
+    assert bare.times is None
+    assert bare.weights is None
+
+
+@pytest.fixture
+def ratings_with_everything() -> Ratings:
+    rng = np.random.default_rng(3)
+    pairs = rng.permutation(30)[:17]
+    frame = pd.DataFrame(
+        {
+            "user": pairs // 5, "item": pairs % 5, "rating": rng.integers(1, 6, 17),
+            "timestamp": rng.integers(1, 100, 17), "weight": rng.random(17),
+        }
+    )  # fmt: skip
+    ratings = Ratings.from_frame(frame, weight="weight", scale=Scale.regular(1, 5))
+    return ratings.select(ratings.users != 2)  # a user without ratings
