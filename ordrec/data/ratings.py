@@ -12,31 +12,31 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ordrec.data.chosen_scale import scale_for
 from ordrec.data.columns import (
+    Columns,
     Duplicates,
     as_numbers,
     as_pandas,
+    as_weights,
     encode_ids,
     find_columns,
     on_scale,
     plain,
     resolve_duplicates,
+    scale_for,
     single_column,
 )
 from ordrec.data.groups import Groups, RatingGroups
 from ordrec.data.ids import codes_of
-from ordrec.data.k_core import core_rows
 from ordrec.data.scale import Scale
 from ordrec.data.side_tables import side_table
 from ordrec.data.times import as_seconds
-from ordrec.data.weights import as_weights
 from ordrec.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from ordrec.data.on_disk.scan import RatingsScan
 
-__all__ = ["Duplicates", "Ratings", "Scale"]
+__all__ = ["Duplicates", "Ratings", "Scale", "as_ratings", "core_rows"]
 
 _STATE = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
           "user_table", "item_table", "name", "binned_values", "weights")  # fmt: skip
@@ -148,7 +148,7 @@ class Ratings:
         Parameters
         ----------
         frame : DataFrame
-            pandas, or any other with the Arrow or the interchange protocol (polars, pyarrow, ...).
+            Of pandas, polars, pyarrow, DuckDB or any other library that speaks Arrow; lazy ones too.
         user, item, rating, timestamp : str
             Column names. "timestamp" may be absent; the others are also found under usual names
             such as "user_id" and "stars". Times are seconds since 1970 or (texts of) dates.
@@ -173,20 +173,49 @@ class Ratings:
             Naming the row (0-based, header not counted), the value and the remedy.
         """
         table = as_pandas(frame)
-        user, item, rating, timestamp = find_columns(table, user, item, rating, timestamp)
+        columns = find_columns(table.columns, user, item, rating, timestamp, weight)
+        return cls.from_columns(
+            table,
+            columns,
+            scale=scale,
+            duplicates=duplicates,
+            user_table=user_table,
+            item_table=item_table,
+            folds=folds,
+            name=name,
+        )
+
+    @classmethod
+    def from_columns(
+        cls,
+        table: pd.DataFrame,
+        columns: Columns,
+        *,
+        scale: Scale | Iterable[float] | None = None,
+        duplicates: Duplicates = "error",
+        user_table: pd.DataFrame | None = None,
+        item_table: pd.DataFrame | None = None,
+        folds: Mapping[str, np.ndarray] | None = None,
+        name: str = "ratings",
+    ) -> Ratings:
+        """Make `Ratings` from a table whose columns were found; see `from_frame`."""
         if duplicates not in ("error", "last", "mean"):
-            raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
+            raise ArgumentError(
+                f'duplicates must be "error", "last" or "mean", got {duplicates!r}',
+                parameter="duplicates",
+            )
         if len(table) == 0:
             raise DataError("the table has no ratings")
-        values = as_numbers(single_column(table, rating), rating)
-        users, user_ids = encode_ids(single_column(table, user), user)
-        items, item_ids = encode_ids(single_column(table, item), item)
-        times = None
-        if timestamp is not None:
-            times = as_seconds(single_column(table, timestamp), timestamp)
-        weights = None if weight is None else as_weights(table, weight)
-        scale = scale_for(values, scale, rating)
-        levels = on_scale(values, scale, rating)
+        values = as_numbers(single_column(table, columns.rating), columns.rating)
+        users, user_ids = encode_ids(single_column(table, columns.user), columns.user)
+        items, item_ids = encode_ids(single_column(table, columns.item), columns.item)
+        times = weights = None
+        if columns.timestamp is not None:
+            times = as_seconds(single_column(table, columns.timestamp), columns.timestamp)
+        if columns.weight is not None:
+            weights = as_weights(single_column(table, columns.weight), columns.weight)
+        scale = scale_for(values, scale, columns.rating)
+        levels = on_scale(values, scale, columns.rating)
         keep = resolve_duplicates(
             users, items, levels, values, times, scale, duplicates, user_ids, item_ids
         )
@@ -205,8 +234,8 @@ class Ratings:
             user_ids=user_ids,
             item_ids=item_ids,
             timestamps=times,
-            user_table=side_table(user_table, user_ids, "user", user),
-            item_table=side_table(item_table, item_ids, "item", item),
+            user_table=side_table(user_table, user_ids, "user", columns.user),
+            item_table=side_table(item_table, item_ids, "item", columns.item),
             folds=folds,
             name=name,
             binned_values=None if scale.edges is None else values,
@@ -467,6 +496,62 @@ class Ratings:
             f"{'' if self.timestamps is None else ', dated'}"
             f"{'' if self.weights is None else ', weighted'}>"
         )
+
+
+def as_ratings(table: Any, scale: Scale | None = None) -> Ratings:
+    """Return ratings, or those of a data frame as `Ratings.from_frame` reads them.
+
+    Parameters
+    ----------
+    table : Ratings or DataFrame
+        A frame has the columns user, item and rating, under these or other usual names, and
+        possibly timestamp.
+    scale : Scale, optional
+        The scale of the ratings in a frame; inferred when omitted.
+
+    Examples
+    --------
+    >>> as_ratings(pd.DataFrame({"user_id": [1, 1], "movieId": [3, 4], "stars": [5, 2]})).n_ratings
+    2
+    """
+    if isinstance(table, Ratings):
+        return table
+    try:
+        frame = as_pandas(table)
+    except ArgumentError:
+        raise ArgumentError(
+            "ratings must be Ratings or a data frame with the columns user, item and rating, got "
+            f"{type(table).__name__}: see Ratings.from_frame and load_ratings"
+        ) from None
+    return Ratings.from_frame(frame, scale=scale)
+
+
+def core_rows(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
+    """Return the rows of the k-core of the graph of users and items, ascending.
+
+    Users and items with fewer than ``k`` of the remaining rows are removed until nothing changes.
+
+    Parameters
+    ----------
+    users, items : arrays of int
+        Codes from 0, one per row.
+    k : int
+        At least 1.
+
+    Examples
+    --------
+    >>> core_rows(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1]), 2).tolist()
+    [0, 1, 2, 3]
+    """
+    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+        raise ArgumentError(f"k must be a whole number of at least 1, got {k!r}")
+    rows = np.arange(users.size)
+    while True:
+        n_of_user, n_of_item = np.bincount(users[rows]), np.bincount(items[rows])
+        kept = (n_of_user[users[rows]] >= k) & (n_of_item[items[rows]] >= k)
+        if kept.all():
+            return rows
+        rows = rows[kept]
 
 
 def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:

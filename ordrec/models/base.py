@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings, Scale
-from ordrec.data.frames import as_ratings
 from ordrec.data.ids import codes_of, warn_of_other_type
+from ordrec.data.ratings import as_ratings
 from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
 from ordrec.runtime.parallel.interrupts import interruptible
