@@ -59,11 +59,11 @@ class OrdrecError(Exception):
 
     Examples
     --------
-    >>> error = ArgumentError("seed must be at least 0, got -1", parameter="seed")
+    >>> error = DataError("row 7: rated twice: pass duplicates='last'", parameter="duplicates")
     >>> error.parameters
-    ('seed',)
-    >>> str(error.prefixed("line 7"))
-    'line 7: seed must be at least 0, got -1'
+    ('duplicates',)
+    >>> str(error.prefixed("mine.csv"))
+    "mine.csv: row 7: rated twice: pass duplicates='last'"
     """
 
     def __init__(self, message: object = "", *, parameter: str | tuple[str, ...] = ()):
@@ -87,7 +87,16 @@ class OrdrecWarning(UserWarning):
 
 
 class ArgumentError(OrdrecError, ValueError):
-    """A parameter has an invalid value."""
+    """A parameter has an invalid value.
+
+    The parameter need not be named if the message begins with it: "seed must be at least 0".
+    """
+
+    def __init__(self, message: object = "", *, parameter: str | tuple[str, ...] = ()):
+        name, must, _ = str(message).partition(" must ")
+        if not parameter and must and name.isidentifier():
+            parameter = name
+        super().__init__(message, parameter=parameter)
 
 
 class DataError(OrdrecError, ValueError):

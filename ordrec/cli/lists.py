@@ -37,7 +37,7 @@ def recommend(
     many: Annotated[
         str | None,
         typer.Option(
-            "--users",
+            "--for",
             metavar="WHO",
             help="All users of the model (all), or those of a file: csv with a column user, or one "
             "user id per line.",
@@ -91,15 +91,15 @@ def recommend(
 
     The table has one row per user and place: user, place, item, its title if known, the score, the
     probability that the item is among the user's next picks, the expected rating, and the
-    probability that it is liked. With --users, the output may be .csv or .parquet; an interrupted
+    probability that it is liked. With --for, the output may be .csv or .parquet; an interrupted
     run goes on where it stopped when the same command is given again.
     """
     from ordrec.errors import ArgumentError
 
     if bool(users) == bool(many):
-        raise ArgumentError("name the users: --user ID for some, or --users all or a file for many")
+        raise ArgumentError("name the users: --user ID for some, or --for all or a file for many")
     if many and (output is None or output.suffix not in (".csv", ".parquet")):
-        raise ArgumentError("--users: name a file to write to, -o top.csv or -o top.parquet")
+        raise ArgumentError("--for: name a file to write to, -o top.csv or -o top.parquet")
     inputs = [Path(place) for place in (model, many, exclude, only) if place is not None]
     if output is not None:
         check_output(output, "lists", inputs, overwrite=overwrite)
@@ -261,7 +261,7 @@ def _check_order(fitted: Any, by: str, candidates: str, batch: bool = False) -> 
     if (by, candidates) == ("recommended", "all"):
         return {}
     if batch:
-        raise ArgumentError("--by and --candidates are for --user; --users orders as recommended")
+        raise ArgumentError("--by and --candidates are for --user; --for orders as recommended")
     if "by" not in signature(fitted.recommend).parameters:
         raise ArgumentError(
             "--by and --candidates need rating distributions, which a "

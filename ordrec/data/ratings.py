@@ -148,7 +148,7 @@ class Ratings:
         Parameters
         ----------
         frame : DataFrame
-            Of pandas, polars, pyarrow, DuckDB or any other library that speaks Arrow; lazy ones too.
+            Of pandas, polars, pyarrow, DuckDB or another library that speaks Arrow; lazy ones too.
         user, item, rating, timestamp : str
             Column names. "timestamp" may be absent; the others are also found under usual names
             such as "user_id" and "stars". Times are seconds since 1970 or (texts of) dates.
@@ -200,10 +200,7 @@ class Ratings:
     ) -> Ratings:
         """Make `Ratings` from a table whose columns were found; see `from_frame`."""
         if duplicates not in ("error", "last", "mean"):
-            raise ArgumentError(
-                f'duplicates must be "error", "last" or "mean", got {duplicates!r}',
-                parameter="duplicates",
-            )
+            raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
         if len(table) == 0:
             raise DataError("the table has no ratings")
         values = as_numbers(single_column(table, columns.rating), columns.rating)

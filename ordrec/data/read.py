@@ -194,7 +194,7 @@ def load_ratings(
     """
     _check_separator(separator)
     if ids not in ("auto", "text"):
-        raise ArgumentError(f'ids must be "auto" or "text", got {ids!r}', parameter="ids")
+        raise ArgumentError(f'ids must be "auto" or "text", got {ids!r}')
     with open_source(path) as source:
         file = _only_table(source)
         with prefix_errors(source.place(file)):
@@ -413,6 +413,4 @@ def _fields(line: str, separator: str) -> list[str]:
 def _check_separator(separator: str | None) -> None:
     """Raise an error unless this is one character, or None for the one that is found."""
     if separator is not None and len(separator) != 1:
-        raise ArgumentError(
-            f"separator must be one character, got {separator!r}", parameter="separator"
-        )
+        raise ArgumentError(f"separator must be one character, got {separator!r}")

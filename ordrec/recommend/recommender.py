@@ -168,7 +168,10 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
         """Return the fitted rating model."""
         self._check_fitted()
         if self.rating_ is None:
-            raise ArgumentError("this recommender has no rating model: fit one with rating=")
+            raise ArgumentError(
+                'this recommender has no rating model: fit one with rating="factors"',
+                parameter="Recommender.rating",
+            )
         return self.rating_
 
     def _at(self, timestamp: int | None) -> Self:
