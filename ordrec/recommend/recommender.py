@@ -191,7 +191,10 @@ class Recommender(RatingListingModel, DistributionModel):
         """Return the fitted rating model."""
         self._check_fitted()
         if self.rating_ is None:
-            raise ArgumentError("this recommender has no rating model: fit one with rating=")
+            raise ArgumentError(
+                'this recommender has no rating model: fit one with rating="factors"',
+                parameter="Recommender.rating",
+            )
         return self.rating_
 
     def _lists_by_rating(self) -> bool:

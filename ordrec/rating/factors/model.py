@@ -191,7 +191,9 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         if times is not None and (times > 0).any():
             return times
         if self.use_time is True:
-            raise ArgumentError('use_time=True, but the ratings have no times: use "auto"')
+            raise ArgumentError(
+                'use_time=True, but the ratings have no times: use "auto"', parameter="use_time"
+            )
         return None
 
     def _task(self, ratings: Ratings, times: np.ndarray | None) -> Task:

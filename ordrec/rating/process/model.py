@@ -370,7 +370,9 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     def _preparation(self, ratings: Ratings) -> Preparation:
         dated = ratings.timestamps is not None and bool((ratings.timestamps > 0).any())
         if self.use_time is True and not dated:
-            raise ArgumentError("use_time=True, but the ratings have no times")
+            raise ArgumentError(
+                "use_time=True, but the ratings have no times", parameter="use_time"
+            )
         return Preparation(
             two_sided=self.preset == "full",
             use_time=dated and self.use_time is not False,
