@@ -66,7 +66,7 @@ def load_dataset(
             raise _missing(info, folder, offline)
         path = fetch_dataset(name)
     module, function = info.loader.split(":")
-    load = getattr(import_module(f"ordrec.data.{module}"), function)
+    load = getattr(import_module(f"ordrec.data.formats.{module}"), function)
     return load(path, **{**info.options, **options})
 
 

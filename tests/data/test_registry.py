@@ -50,7 +50,7 @@ def test_every_entry_is_complete(name):
     assert info.page
     assert info.terms
     module, function = info.loader.split(":")
-    assert hasattr(__import__(f"ordrec.datasets.{module}", fromlist=[function]), function)
+    assert hasattr(__import__(f"ordrec.data.formats.{module}", fromlist=[function]), function)
     for download in info.downloads:
         assert all(url.startswith("https://") for url in download.urls)
         assert download.checksum is None or re.fullmatch(

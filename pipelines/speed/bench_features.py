@@ -1,6 +1,7 @@
 """Time of the item kernels of all users, compared with one dense Gram of the same matrix.
 
-    python pipelines/bench_features.py [folder of MovieLens 1M] [--dtype float32] [--threads N]
+    python pipelines/speed/bench_features.py [folder of MovieLens 1M] [--dtype float32]
+                                              [--threads N]
 
 Prints one line per measurement, with wall-clock seconds and (in brackets) CPU seconds, which
 depend less on other programs. The kernels of all users should take less than 3 times one dense
@@ -11,16 +12,15 @@ kinds of component.
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 import warnings
 
 import numpy as np
-from first_run import first_run
 from sklearn.exceptions import ConvergenceWarning
 
 from ordrec.data.formats.movielens import genre_flags
 from ordrec.datasets import load_movielens
+from ordrec.experiments.timing import first_run, peak_memory
 from ordrec.features.low_rank.model import LowRankEM
 from ordrec.features.matrix import RatingMatrix
 from ordrec.kernels.items.content import Content
@@ -108,11 +108,6 @@ def seconds(work) -> tuple[float, float]:  # type: ignore[no-untyped-def]
 def shown(taken: tuple[float, float]) -> str:
     """Return both times as text."""
     return f"{taken[0]:.2f} s ({taken[1]:.2f})"
-
-
-def peak_memory() -> float:
-    """Return the peak memory of this process so far, in GB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Top-N lists over the whole catalogue, compared with public recommenders: same splits, same run.
 
-    python pipelines/bench_topn.py --data FOLDER [--sets ml-100k eachmovie] [--seeds 11 12 13]
+    python pipelines/lists/bench_topn.py --data FOLDER [--sets ml-100k eachmovie] [--seeds 11 12 13]
         [--cold] [--speed] [--quick] [--without implicit ones predictor] [--jobs 1]
 
 Each model is fitted to the training part and lists ten items per test user, out of all items that
@@ -34,8 +34,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
-from first_run import first_run
-from topn_measures import METRICS, Fitted, N, Row, Truth, peak_memory, print_differences, ten_best
+from topn_measures import METRICS, Fitted, N, Row, Truth, print_differences, ten_best
 from topn_peers import InnerPart, LeftOutEASE, chosen_als, chosen_neighbours
 
 from ordrec.choice.ease import EASE
@@ -44,6 +43,7 @@ from ordrec.choice.popularity import Popularity
 from ordrec.data import Ratings
 from ordrec.datasets import load_dataset, synthetic_ratings
 from ordrec.evaluation.splits.ratings import StrongGeneralisation, split_from_name
+from ordrec.experiments.timing import first_run, peak_memory
 from ordrec.recommend import OrdinalFactors, RatingPredictor
 from ordrec.recommend.recommender import Recommender
 

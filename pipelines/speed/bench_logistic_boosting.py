@@ -1,6 +1,6 @@
 """Speed of ordinal logistic regression and of boosting, as ratios measured in one run.
 
-    python pipelines/bench_logistic_boosting.py [--sections mord,user] [--data FOLDER]
+    python pipelines/speed/bench_logistic_boosting.py [--sections mord,user] [--data FOLDER]
                                                 [--rounds 2000] [--repeats 3]
 
 mord         20,000 rows, 10 ranks: OrdinalLogistic takes at most a third of mord.LogisticAT's
@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from first_run import first_run
 
 from ordrec.data.formats.tables import load_table
+from ordrec.experiments.timing import first_run
 from ordrec.ordinal.boosting import ORBoost, RankBoostAE
 from ordrec.ordinal.logistic import OrdinalLogistic
 from ordrec.ordinal.losses import Loss, objective

@@ -1,6 +1,6 @@
 """Ratings larger than memory: time, memory and accuracy against the number of ratings.
 
-    python pipelines/scale.py [--millions 1 5 25 50] [--jobs 2] [--sample N] [--rank 32]
+    python pipelines/speed/scale.py [--millions 1 5 25 50] [--jobs 2] [--sample N] [--rank 32]
                               [--one-way] [--skip-statistics] [--folder FOLDER]
 
 For each size, in processes of its own: synthetic ratings of 20,000 items and one user for every

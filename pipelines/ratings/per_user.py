@@ -1,7 +1,7 @@
 """Train a rating predictor for each user from the ratings of other users, and report MAE and MZE.
 
     ordrec reproduce per-user [--set ratings=DATA] [--set solvers=svorim,gpor] ...
-    python pipelines/per_user.py [DATA] [--solvers svorim,gpor] [--features mean,low-rank]
+    python pipelines/ratings/per_user.py [DATA] [--solvers svorim,gpor] [--features mean,low-rank]
                                  [--sizes 20,40,80] [--users 40] [--trials 3]
 
 1. Load the ratings: DATA is a name of 'ordrec data list', a folder or a file.

@@ -1,6 +1,6 @@
 """The rating predictor compared with Surprise and myFM: same folds, same metrics, same run.
 
-    python pipelines/bench_predictor.py --data FOLDER [--set ml-100k] [--folds u1 u2]
+    python pipelines/speed/bench_predictor.py --data FOLDER [--set ml-100k] [--folds u1 u2]
         [--models full fast large factors peers] [--inputs ids side time] [--no-refit] [--jobs N]
 
 FOLDER holds one unpacked folder per data set. ``ml-100k`` has its official folds,
@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import resource
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from first_run import first_run
 from scipy import sparse
 
 from ordrec.data import Ratings
@@ -34,6 +32,7 @@ from ordrec.data.formats.movietweetings import load_movietweetings
 from ordrec.datasets import load_movielens
 from ordrec.evaluation.metrics.measures import Outcome, measure_from_name
 from ordrec.experiments.rating_benchmarks import METRICS, PROCESSES, rating_model, warm_up
+from ordrec.experiments.timing import first_run, peak_memory
 
 MODELS = ("full", "fast", "large", "factors")
 LOADERS: dict[str, tuple[Callable[..., Ratings], str]] = {
@@ -68,7 +67,7 @@ def main() -> None:
     for fold, train, test in parts(ratings, chosen.set, chosen.folds, chosen.seed):
         for name, fit in models(chosen):
             measure(name, fold, fit, train, test)
-    print(f"largest memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB")
+    print(f"largest memory: {peak_memory():.2f} GB")
 
 
 def parts(

@@ -1,6 +1,6 @@
 """The accuracy of item kernels: one kernel ridge regression per user on MovieLens 100K.
 
-    python pipelines/kernel_ridge.py [folder of MovieLens 100K]
+    python pipelines/ratings/kernel_ridge.py [folder of MovieLens 100K]
 
 Each user's ratings, minus leave-user-out item levels, are regressed on the item kernel computed
 without that user; the users share nothing else. Prints RMSE and MAE of the real-valued predictions,
@@ -18,12 +18,12 @@ import time
 from itertools import product
 
 import numpy as np
-from first_run import first_run
 from scipy.linalg import cho_factor, cho_solve
 
 from ordrec.data import Ratings
 from ordrec.data.formats.movielens import genre_flags
 from ordrec.datasets import load_movielens
+from ordrec.experiments.timing import first_run
 from ordrec.features.matrix import RatingMatrix
 from ordrec.kernels.base import Constant, Kernel
 from ordrec.kernels.items.content import Content

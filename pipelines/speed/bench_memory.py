@@ -1,6 +1,6 @@
 """Memory that a fit of the rating predictor takes, beside what it promises for ``max_memory``.
 
-    python pipelines/bench_memory.py [--presets full fast large] [--sizes 1500x1000x60000 ...]
+    python pipelines/speed/bench_memory.py [--presets full fast large] [--sizes 1500x1000x60000 ...]
 
 A size is a number of users, of items and of invented ratings. Every fit has a process of its own,
 which first fits a few ratings, so that compiled code and libraries are in memory already. Measured
@@ -20,6 +20,7 @@ from typing import Any
 
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
+from ordrec.experiments.timing import peak_memory
 from ordrec.rating.presets import gigabytes
 from ordrec.recommend import RatingPredictor
 
@@ -67,7 +68,7 @@ def measured(preset: Any, size: str, jobs: int | None) -> dict[str, float]:
     before = resident()
     model = RatingPredictor(preset=preset, learn_iter=1, n_jobs=jobs, max_memory=1e6)
     model.fit(ratings)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    peak = peak_memory()
     return {"promised": gigabytes(preset, ratings), "measured": peak - before}
 
 

@@ -3,7 +3,7 @@
 California housing, 5 ranks of equal frequency, gamma 1, C 100 (section V-D of the paper), the
 paper's own solver compared with the exact one, and both libraries with their defaults:
 
-    python pipelines/bench_npsvor.py --data DATA --rows 2000 10000
+    python pipelines/speed/bench_npsvor.py --data DATA --rows 2000 10000
 
 DATA is the folder of data sets, with ordinal-regression-frequency inside. Every line is from one
 run; CPU seconds are printed too, because wall-clock time depends on what else runs. Nothing is
@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from first_run import first_run
 from sklearn.svm import SVC
 
+from ordrec.experiments.timing import first_run
 from ordrec.ordinal.npsvor import NPSVOR
 
 SLOW_ROWS = 5000

@@ -1,9 +1,9 @@
 """Draw the picture of the README from what `ordrec evaluate` found on the bundled ratings.
 
     ordrec evaluate -o found.json
-    python pipelines/first_page.py found.json
+    python pipelines/page/first_page.py found.json
 
-Writes ``pipelines/figures/first_page.png``.
+Writes ``pipelines/page/figures/first_page.png``.
 """
 
 from __future__ import annotations

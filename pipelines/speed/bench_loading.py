@@ -6,7 +6,7 @@ Two claims, each measured in its own process:
   ``pandas.read_csv`` takes for the same rows as csv;
 * 25 million rows of ``ratings.csv`` load within 2500 MB of memory.
 
-Run ``python pipelines/bench_loading.py`` (``--rows`` for fewer large rows). The files are
+Run ``python pipelines/speed/bench_loading.py`` (``--rows`` for fewer large rows). The files are
 synthetic and in a temporary folder; with ``--ml-1m PATH`` the real ratings are used.
 """
 

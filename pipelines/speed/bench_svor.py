@@ -1,6 +1,6 @@
 """Time of SVORIM and SVOREX compared with scikit-learn's SVR.
 
-    python pipelines/bench_svor.py --data FOLDER
+    python pipelines/speed/bench_svor.py --data FOLDER
         [--sections ratio,growth,small,batch,cache,linear,tune]
         [--sizes 2000,5000] [--growth 1000,2000,5000,10000] [--large 20000]
 
@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -39,6 +38,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVR
 
 from ordrec.data.formats.tables import OrdinalTable, load_table
+from ordrec.experiments.timing import peak_memory
 from ordrec.kernels import Gaussian
 from ordrec.ordinal.svor.batch import solve_many
 from ordrec.ordinal.svor.explicit import solve_explicit
@@ -158,7 +158,7 @@ def large(california: dict[int, OrdinalTable], n: int, rng: Any) -> None:
     """Print the peak memory of one large fit."""
     X, y = rows_of(california[5], n, rng)
     took, model = seconds(SVORIM(C=100.0, gamma=1.0).fit, X, y)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_memory()
     print(f"\n{n} rows: {took:.0f} s, converged {model.converged_}")
     verdict("peak memory in GB", peak, 8.0)
 

@@ -1,6 +1,6 @@
 """Keep the results of finished experiments: small csv files with their circumstances.
 
-A run of ``ordrec reproduce`` writes a folder. `keep` copies from it what a table needs to be
+A run of ``ordrec reproduce`` writes a folder. `record` copies from it what a table needs to be
 checked years later into ``pipelines/results/NAME``:
 
 * ``cells.csv``: one row per model, data set, fold, seed and metric (or whatever the experiment
@@ -11,7 +11,7 @@ checked years later into ``pipelines/results/NAME``:
   identify a trial (``identified_by``): repeats of a random split have one seed and differ by their
   fold, which is the number of the draw.
 
-``pipelines/benchmarks_page.py`` writes the tables of ``BENCHMARKS.md`` from these files.
+``pipelines/page/benchmarks_page.py`` writes the tables of ``BENCHMARKS.md`` from these files.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from ordrec.evaluation.experiment.manifest import CHANGED
 from ordrec.experiments.runner import pipelines_folder
 from ordrec.runtime.files import make_folder, write_text
 
-__all__ = ["Kept", "cells_of", "command_of", "keep", "kept_results", "n_trials"]
+__all__ = ["Recorded", "cells_of", "command_of", "n_trials", "record", "recorded_results"]
 
 DIGITS = "%.6g"
-NOT_KEPT = ("warnings", "n", "predict_seconds")  # long, or as n_test says, or in no table
+NOT_RECORDED = ("warnings", "n", "predict_seconds")  # long, or as n_test says, or in no table
 TRIAL = ("trial", "draw", "fold", "seed")  # columns that tell trials of one kind apart
 IDENTIFIED_BY = ("split", *TRIAL)
-KEPT = ("versions", "machine", "seeds", "data", "splits", "models")
+RECORDED = ("versions", "machine", "seeds", "data", "splits", "models")
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The kept results of an experiment: a frame of cells and a manifest."""
+class Recorded:
+    """The recorded results of an experiment: a frame of cells and a manifest."""
 
     frame: pd.DataFrame
     manifest: dict[str, Any]
@@ -55,7 +55,7 @@ class Kept:
         return f"`{m['command']}`, {trials}, commit {commits}, {m['date']}"
 
 
-def keep(run: str | Path, name: str | None = None, folder: str | Path | None = None) -> Path:
+def record(run: str | Path, name: str | None = None, folder: str | Path | None = None) -> Path:
     """Keep the results of a finished run.
 
     Parameters
@@ -66,7 +66,7 @@ def keep(run: str | Path, name: str | None = None, folder: str | Path | None = N
         By default the name of the experiment. Runs of one experiment with several options have
         names such as ``per-user-eachmovie``.
     folder : path, optional
-        Where kept results are: by default ``pipelines/results`` of the checkout.
+        Where recorded results are: by default ``pipelines/results`` of the checkout.
 
     Returns
     -------
@@ -79,7 +79,9 @@ def keep(run: str | Path, name: str | None = None, folder: str | Path | None = N
     if not isinstance(asked, Mapping):
         raise DataError(f"{run}: not written by 'ordrec reproduce': run it again")
     if asked["quick"]:
-        raise ArgumentError(f"{run}: a quick run, which is not kept: run the experiment in full")
+        raise ArgumentError(
+            f"{run}: a quick run, which is not recorded: run the experiment in full"
+        )
     if len(_failures_of(run)):
         raise ArgumentError(f"{run}: some cells failed, see failures.csv: run it again")
     if not all(commits) or any(commit.endswith(CHANGED) for commit in commits):
@@ -94,15 +96,15 @@ def keep(run: str | Path, name: str | None = None, folder: str | Path | None = N
         "identified_by": [column for column in IDENTIFIED_BY if column in frame],
         "commits": commits,
         "date": str(manifest["started"])[:10],
-    } | {key: manifest[key] for key in KEPT if key in manifest}
-    kept = frame.drop(columns=[column for column in NOT_KEPT if column in frame])
-    kept = kept.dropna(axis=1, how="all")
-    if "fit_seconds" in kept:
-        kept["fit_seconds"] = kept["fit_seconds"].map("{:.3g}".format)
-    same = [c for c in kept if c != "value" and kept[c].nunique(dropna=False) == 1]
-    about["constants"] = {column: kept[column].tolist()[0] for column in same}
+    } | {key: manifest[key] for key in RECORDED if key in manifest}
+    recorded = frame.drop(columns=[column for column in NOT_RECORDED if column in frame])
+    recorded = recorded.dropna(axis=1, how="all")
+    if "fit_seconds" in recorded:
+        recorded["fit_seconds"] = recorded["fit_seconds"].map("{:.3g}".format)
+    same = [c for c in recorded if c != "value" and recorded[c].nunique(dropna=False) == 1]
+    about["constants"] = {column: recorded[column].tolist()[0] for column in same}
     make_folder(target)
-    cells = kept.drop(columns=same).to_csv(index=False, float_format=DIGITS)
+    cells = recorded.drop(columns=same).to_csv(index=False, float_format=DIGITS)
     write_text(target / "cells.csv", cells)
     write_text(target / "manifest.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     return target
@@ -117,14 +119,14 @@ def cells_of(run: str | Path) -> pd.DataFrame:
     return frame.melt(list(frame.select_dtypes(exclude="number")), None, "metric")
 
 
-def kept_results(folder: str | Path | None = None) -> dict[str, Kept]:
-    """Return all kept results by name."""
+def recorded_results(folder: str | Path | None = None) -> dict[str, Recorded]:
+    """Return all recorded results by name."""
     places = sorted(Path(folder or pipelines_folder() / "results").glob("*/cells.csv"))
     found = {}
     for path in places:
         manifest = _read_json(path.with_name("manifest.json"))
         frame = _read_csv(path).assign(**manifest.get("constants", {}))
-        found[path.parent.name] = Kept(frame, manifest)
+        found[path.parent.name] = Recorded(frame, manifest)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Results that are kept: which runs, what of them, and how a page repeats them."""
+"""Results that are recorded: which runs, what of them, and how a page repeats them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ordrec.errors import ArgumentError, DataError
-from ordrec.experiments.kept import keep, kept_results, n_trials
+from ordrec.experiments.recorded import n_trials, record, recorded_results
 
 MANIFEST = {
     "versions": {"ordrec": "0.2"},
@@ -45,16 +45,16 @@ def written(folder: Path, frame: pd.DataFrame = ROWS, **changes: object) -> Path
     return folder
 
 
-def test_cells_and_circumstances_are_kept(tmp_path: Path) -> None:
-    target = keep(written(tmp_path / "run"), folder=tmp_path / "kept")
-    assert target == tmp_path / "kept" / "toy"
-    kept = kept_results(tmp_path / "kept")["toy"]
-    assert kept.frame["value"].tolist() == [0.333333, 0.5, 0.25, 0.5]
-    assert "warnings" not in kept.frame
-    assert kept.frame["fold"].tolist() == ["1", "2", "1", "2"]
-    assert kept.manifest["data"] == {"toy": "hash"}
-    assert kept.manifest["seeds"] == [0]
-    assert kept.provenance == (
+def test_cells_and_circumstances_are_recorded(tmp_path: Path) -> None:
+    target = record(written(tmp_path / "run"), folder=tmp_path / "recorded")
+    assert target == tmp_path / "recorded" / "toy"
+    recorded = recorded_results(tmp_path / "recorded")["toy"]
+    assert recorded.frame["value"].tolist() == [0.333333, 0.5, 0.25, 0.5]
+    assert "warnings" not in recorded.frame
+    assert recorded.frame["fold"].tolist() == ["1", "2", "1", "2"]
+    assert recorded.manifest["data"] == {"toy": "hash"}
+    assert recorded.manifest["seeds"] == [0]
+    assert recorded.provenance == (
         "`ordrec reproduce toy --set file=ratings.csv`, 2 trials, commit abc, 2026-01-02"
     )
     assert "somebody" not in (target / "manifest.json").read_text()
@@ -62,36 +62,36 @@ def test_cells_and_circumstances_are_kept(tmp_path: Path) -> None:
 
 def test_the_manifest_says_what_identifies_a_trial(tmp_path: Path) -> None:
     cells = ROWS.assign(split="holdout:0.1,10", seed=0)
-    target = keep(written(tmp_path / "run", cells), folder=tmp_path / "kept")
+    target = record(written(tmp_path / "run", cells), folder=tmp_path / "recorded")
     manifest = json.loads((target / "manifest.json").read_text())
     assert manifest["identified_by"] == ["split", "fold", "seed"]
 
 
-def test_what_is_the_same_everywhere_is_kept_once(tmp_path: Path) -> None:
+def test_what_is_the_same_everywhere_is_recorded_once(tmp_path: Path) -> None:
     cells = ROWS.assign(fit_seconds=1 / 3, chosen=None, seed=0)
     cells.loc[0, "fit_seconds"] = 12.3456
-    target = keep(written(tmp_path / "run", cells), folder=tmp_path / "kept")
+    target = record(written(tmp_path / "run", cells), folder=tmp_path / "recorded")
     lines = (target / "cells.csv").read_text().splitlines()
     assert lines[:3] == ["model,fold,value,fit_seconds", "a,1,0.333333,12.3", "a,2,0.5,0.333"]
-    kept = kept_results(tmp_path / "kept")["toy"]
-    assert kept.manifest["constants"] == {"data": "toy", "metric": "mae", "seed": 0}
-    assert kept.frame["metric"].tolist() == ["mae"] * 4
+    recorded = recorded_results(tmp_path / "recorded")["toy"]
+    assert recorded.manifest["constants"] == {"data": "toy", "metric": "mae", "seed": 0}
+    assert recorded.frame["metric"].tolist() == ["mae"] * 4
 
 
-def test_a_column_for_each_metric_is_kept_as_rows(tmp_path: Path) -> None:
+def test_a_column_for_each_metric_is_recorded_as_rows(tmp_path: Path) -> None:
     wide = pd.DataFrame({"model": ["a", "b"], "b1": [0.5, 1.5], "wrong": [3, 0]})
-    keep(written(tmp_path / "run", wide), folder=tmp_path / "kept")
-    kept = kept_results(tmp_path / "kept")["toy"].frame
-    assert kept["metric"].tolist() == ["b1", "b1", "wrong", "wrong"]
-    assert kept["value"].tolist() == [0.5, 1.5, 3.0, 0.0]
-    assert kept["model"].tolist() == ["a", "b"] * 2
+    record(written(tmp_path / "run", wide), folder=tmp_path / "recorded")
+    recorded = recorded_results(tmp_path / "recorded")["toy"].frame
+    assert recorded["metric"].tolist() == ["b1", "b1", "wrong", "wrong"]
+    assert recorded["value"].tolist() == [0.5, 1.5, 3.0, 0.0]
+    assert recorded["model"].tolist() == ["a", "b"] * 2
 
 
-def test_an_experiment_may_say_what_is_kept(tmp_path: Path) -> None:
+def test_an_experiment_may_say_what_is_recorded(tmp_path: Path) -> None:
     run = written(tmp_path / "run")
     ROWS[:2].to_csv(run / "cells.csv", index=False)
-    keep(run, "toy-other", tmp_path / "kept")
-    assert len(kept_results(tmp_path / "kept")["toy-other"].frame) == 2
+    record(run, "toy-other", tmp_path / "recorded")
+    assert len(recorded_results(tmp_path / "recorded")["toy-other"].frame) == 2
 
 
 @pytest.mark.parametrize(
@@ -104,22 +104,22 @@ def test_an_experiment_may_say_what_is_kept(tmp_path: Path) -> None:
 )
 def test_runs_that_prove_nothing_are_refused(tmp_path: Path, changes, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
-        keep(written(tmp_path / "run", **changes), folder=tmp_path / "kept")
-    assert not (tmp_path / "kept").exists()
+        record(written(tmp_path / "run", **changes), folder=tmp_path / "recorded")
+    assert not (tmp_path / "recorded").exists()
 
 
 def test_runs_with_failures_and_other_folders_are_refused(tmp_path: Path) -> None:
     run = written(tmp_path / "run")
     (run / "failures.csv").write_text("data,model,error\ntoy,a,ValueError\n")
     with pytest.raises(ArgumentError, match="some cells failed"):
-        keep(run, folder=tmp_path / "kept")
+        record(run, folder=tmp_path / "recorded")
     (run / "failures.csv").write_text("data,model,error\n")
-    keep(run, folder=tmp_path / "kept")
+    record(run, folder=tmp_path / "recorded")
     with pytest.raises(DataError, match="not a manifest"):
-        keep(tmp_path, folder=tmp_path / "kept")
+        record(tmp_path, folder=tmp_path / "recorded")
     (run / "manifest.json").write_text("{}")
     with pytest.raises(DataError, match="not written by 'ordrec reproduce'"):
-        keep(run, folder=tmp_path / "kept")
+        record(run, folder=tmp_path / "recorded")
 
 
 def test_numbers_of_trials() -> None:

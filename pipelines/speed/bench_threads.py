@@ -1,6 +1,6 @@
 """Seconds of every estimator and rating model with its default threads and with other numbers.
 
-    python pipelines/bench_threads.py
+    python pipelines/speed/bench_threads.py
 
 A line for each model, with the shortest of ``--repeats`` fits and predictions as
 

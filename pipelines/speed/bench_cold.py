@@ -1,6 +1,6 @@
 """Seconds of the first fit in a new process, with an empty and with a filled compile cache.
 
-    python pipelines/bench_cold.py [--only SVORIM predictor-fast] [--functions 3] [--rounds 1]
+    python pipelines/speed/bench_cold.py [--only SVORIM predictor-fast] [--functions 3] [--rounds 1]
 
 Each estimator is fitted to 120 rows of 4 features, each rating model to the ratings of 100 users,
 in a process of its own: once with an empty NUMBA_CACHE_DIR (cold) and once with what that process

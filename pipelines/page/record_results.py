@@ -1,13 +1,13 @@
 """Keep the results of a finished experiment, for the tables of BENCHMARKS.md.
 
     ordrec reproduce svor-table1
-    python pipelines/keep_results.py svor-table1 [FOLDER]
-    python pipelines/benchmarks_page.py
+    python pipelines/page/record_results.py svor-table1 [FOLDER]
+    python pipelines/page/benchmarks_page.py
 
 FOLDER is what the experiment wrote, by default ``reproduced/NAME``. NAME is that of an experiment,
-or begins with it where it was run with several options: ``per-user-eachmovie``. What is kept is
-described in ``ordrec/experiments/kept.py``. A quick run, one with failures, and one whose code is
-in no commit are refused.
+or begins with it where it was run with several options: ``per-user-eachmovie``. What is recorded is
+described in ``ordrec/experiments/recorded.py``. A quick run, one with failures, and one whose code
+is in no commit are refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 
 from ordrec.errors import OrdrecError
-from ordrec.experiments.kept import keep
+from ordrec.experiments.recorded import record
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     options.add_argument("folder", metavar="FOLDER", nargs="?")
     chosen = options.parse_args()
     try:
-        print(f"kept: {keep(chosen.folder or f'reproduced/{chosen.name}', chosen.name)}")
+        print(f"recorded: {record(chosen.folder or f'reproduced/{chosen.name}', chosen.name)}")
     except OrdrecError as error:
         options.exit(2, f"{error}\n")
 

@@ -1,6 +1,6 @@
 """Time of GPOR's evidence, in units of a Cholesky factorisation of the same size.
 
-    python pipelines/bench_gpor.py [--ml-100k FOLDER] [--rounds 9] [--threads N] [--large]
+    python pipelines/speed/bench_gpor.py [--ml-100k FOLDER] [--rounds 9] [--threads N] [--large]
 
 Three claims, each a ratio of medians measured in one run:
 
@@ -21,10 +21,10 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from first_run import first_run
 from scipy.linalg import cholesky
 
 from ordrec.datasets import load_movielens
+from ordrec.experiments.timing import first_run
 from ordrec.kernels import Gaussian
 from ordrec.ordinal.gpor import GPOR
 from ordrec.ordinal.gpor.evidence import Evidence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -171,8 +170,3 @@ def print_differences(title: str, row: Row, other: Row) -> None:
         sign = "ABOVE" if low > 0 else "BELOW" if high < 0 else "even"
         parts.append(f"{metric} {mean:+.4f} [{low:+.4f} {high:+.4f}] {sign}")
     print(f"{title}: " + ", ".join(parts))
-
-
-def peak_memory() -> float:
-    """Return the largest memory of this process so far, in gigabytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -1,6 +1,6 @@
 """Time, memory and accuracy of OrdinalFactors against the number of ratings.
 
-    python pipelines/bench_factors.py [--ratings 1000000 5000000] [--rank 32] [--sweeps 30]
+    python pipelines/speed/bench_factors.py [--ratings 1000000 5000000] [--rank 32] [--sweeps 30]
                                       [--side] [--threads 2] [--data FOLDER]
 
 Synthetic ratings on ten ranks, in the proportions of MovieLens 25M (160 ratings per user, 60,000
@@ -22,7 +22,6 @@ within its training part, means over five draws of
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -30,11 +29,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from first_run import first_run
 
 from ordrec import Ratings
 from ordrec.datasets import load_movielens, synthetic_ratings
 from ordrec.evaluation import evaluate
+from ordrec.experiments.timing import first_run, peak_memory
 from ordrec.rating.factors.rows import SMALLER
 from ordrec.recommend import OrdinalFactors, make_model
 from ordrec.report.tables import print_summary
@@ -187,11 +186,6 @@ def seconds_of(model: OrdinalFactors, ratings: Ratings) -> tuple[float, float]:
     wall, cpu = time.perf_counter(), time.process_time()
     model.fit(ratings)
     return time.perf_counter() - wall, time.process_time() - cpu
-
-
-def peak_memory() -> float:
-    """Return the peak memory of this process, in GB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """EASE and the choice mixture with many items: seconds, memory, and what leaving items out costs.
 
-    python pipelines/bench_many_items.py [--items 4000 10000 25000 60000] [--jobs 1]
+    python pipelines/lists/bench_many_items.py [--items 4000 10000 25000 60000] [--jobs 1]
         [--models ease mixture] [--loss 500 1000 2000] [--seed 11] [--data FOLDER] [--quick]
 
 Each size is measured in a process of its own, for its peak memory. The ratings are invented: a
@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from first_run import first_run
-from topn_measures import Truth, peak_memory, ten_best
+from topn_measures import Truth, ten_best
 
 from ordrec.choice.ease import COPIES, EASE, LARGEST_IN_DOUBLE
 from ordrec.choice.mixture import ChoiceMixture
@@ -34,6 +33,7 @@ from ordrec.data import Ratings
 from ordrec.datasets import load_dataset, synthetic_ratings
 from ordrec.evaluation.significance.bootstrap import bootstrap_interval
 from ordrec.evaluation.splits.ratings import UserHoldOut
+from ordrec.experiments.timing import first_run, peak_memory
 
 RATINGS_PER_USER = 100
 POPULARITY = 0.8  # exponent: as on ml-1m, a tenth of the items has 44 % of the ratings

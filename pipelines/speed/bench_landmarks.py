@@ -1,6 +1,6 @@
 """Time, memory and error of the kernel methods with landmarks (``n_landmarks=``).
 
-    python pipelines/bench_landmarks.py [--data FOLDER] [--sections error,growth]
+    python pipelines/speed/bench_landmarks.py [--data FOLDER] [--sections error,growth]
         [--models SVORIM,SVOREX,OrdinalLogistic,NPSVOR,GPOR] [--sizes 10000,30000,100000]
         [--landmarks 100] [--million] [--rows 10000] [--counts 100,300,1000]
 
@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import time
 import warnings
 from collections.abc import Callable
@@ -28,10 +27,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from first_run import first_run
 from sklearn.exceptions import ConvergenceWarning
 
 from ordrec.data.formats.tables import load_table
+from ordrec.experiments.timing import first_run, peak_memory
 from ordrec.ordinal import GPOR, NPSVOR, SVOREX, SVORIM, OrdinalLogistic
 
 SECTIONS = ("error", "growth")
@@ -133,7 +132,7 @@ def growth(name: str, sizes: list[int], m: int) -> None:
         spent, _ = timed(model.fit, *drawn(n))
         processor.append(spent.processor)
         wrong = np.abs(model.predict(new) - truth).mean()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        peak = peak_memory()
         print(
             f"{n:>9} rows: {spent.clock:8.1f} s, {spent.processor:8.1f} s of processors, "
             f"{model.n_iter_} iterations, test MAE {wrong:.4f}, peak memory {peak:.1f} GB",
