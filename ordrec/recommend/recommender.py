@@ -33,7 +33,7 @@ from ordrec.lists.filters import (
     item_titles,
     pair_scores,
 )
-from ordrec.models.base import codes_of
+from ordrec.models.base import codes_of, fits, folds_in
 from ordrec.rating.intervals import DistributionModel
 from ordrec.recommend.answering import AnsweringModel, ListRequest
 from ordrec.recommend.explain import RecommendationReasons
@@ -108,6 +108,7 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
 
     # ---- learning -------------------------------------------------------------------------
 
+    @fits
     @one_blas_thread()
     def fit(self, ratings: Ratings) -> Self:
         """Fit both models; return the recommender."""
@@ -363,6 +364,7 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
 
     # ---- new users ------------------------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> Self:
         """Return a recommender that also knows the users of these ratings.
 

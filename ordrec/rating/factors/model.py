@@ -50,7 +50,7 @@ from ordrec.errors import ArgumentError
 from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
 from ordrec.lists.filters import item_titles, with_new_titles
-from ordrec.models.base import codes_of, counted_alike, times_of
+from ordrec.models.base import codes_of, counted_alike, fits, folds_in, times_of
 from ordrec.ordinal.decisions import decide
 from ordrec.rating.factors.direction import Direction, Fit, Task
 from ordrec.rating.factors.fold_in import Newcomers
@@ -155,6 +155,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
     verbose: bool | None = field(default=None, repr=False)
     _counts_weights = True
 
+    @fits
     def fit(self, ratings: Ratings) -> OrdinalFactors:
         """Learn factors, steps and priors; ratings count by their weights, if they have any."""
         self._check_parameters()
@@ -332,6 +333,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
 
     # ---- new users and items -------------------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> OrdinalFactors:
         """Return a model that also knows the users and items of these ratings.
 
