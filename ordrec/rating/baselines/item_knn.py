@@ -24,7 +24,7 @@ import numpy as np
 from ordrec.data import Ratings
 from ordrec.data.groups import Groups, group_starts
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.models.base import IdMappedModel
+from ordrec.models.base import IdMappedModel, fits, folds_in
 from ordrec.rating.baselines.bias import BiasModel
 from ordrec.runtime.compiling import compiled
 from ordrec.runtime.parallel import worker_count
@@ -62,6 +62,7 @@ class ItemKNN(IdMappedModel):
     user_damping: float = 15.0
     item_damping: float = 10.0
 
+    @fits
     def fit(self, ratings: Ratings) -> ItemKNN:
         """Fit the biases and keep the training errors (1) by item and by user."""
         self._check_parameters()
@@ -91,6 +92,7 @@ class ItemKNN(IdMappedModel):
         norms = np.sqrt(np.bincount(items, errors**2, minlength=len(self.item_ids_)))
         self._norms = norms if self.similarity == "cosine" else np.zeros(0)
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> ItemKNN:
         """Return a model that predicts for these users from these ratings, same similarities.
 

@@ -51,7 +51,7 @@ from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
 from ordrec.lists.titles import item_titles, with_new_titles
-from ordrec.models.base import codes_of, times_of
+from ordrec.models.base import codes_of, fits, folds_in, times_of
 from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.rating.factors.direction import Direction, Fit, Task
@@ -152,6 +152,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     verbose: bool | None = field(default=None, repr=False)
     _counts_weights = True
 
+    @fits
     def fit(self, ratings: Ratings) -> OrdinalFactors:
         """Learn factors, steps and priors; ratings count by their weights, if they have any."""
         self._check_parameters()
@@ -315,6 +316,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
 
     # ---- new users and items -------------------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> OrdinalFactors:
         """Return a model that also knows the users and items of these ratings.
 
