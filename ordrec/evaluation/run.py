@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
-from ordrec.data.frames import as_ratings
+from ordrec.data.ratings import as_ratings
 from ordrec.errors import ArgumentError, StorageError
 from ordrec.evaluation.defaults import (
     CANDIDATES,
