@@ -48,9 +48,9 @@ Progress = Callable[[int, int, str], None]
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised after Ctrl-C during an evaluation; ``result`` holds the cells that were finished."""
+    """Raised after Ctrl-C during an evaluation or a search; ``result`` holds what was finished."""
 
-    def __init__(self, result: EvaluationResult):
+    def __init__(self, result: Any):
         super().__init__("interrupted")
         self.result = result
 

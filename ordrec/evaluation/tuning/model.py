@@ -17,16 +17,19 @@ from ordrec.errors import ArgumentError
 from ordrec.evaluation.metrics.measures import as_losses, measure_from_name
 from ordrec.evaluation.problems.base import none_applies
 from ordrec.evaluation.problems.ratings import RatingsProblem, measurable_model
+from ordrec.evaluation.run import Interrupted
 from ordrec.evaluation.splits.base import Splitter
 from ordrec.evaluation.splits.ratings import split_from_name
-from ordrec.evaluation.tuning.proposals import proposals_for
+from ordrec.evaluation.tuning.proposals import Proposals, proposals_for
 from ordrec.evaluation.tuning.spaces import Space, default_space
 from ordrec.runtime.progress import progress as showing
 from ordrec.runtime.progress import report, work_clock
 
-__all__ = ["TunedModel", "TuningInterrupted", "tune_model"]
+__all__ = ["TunedModel", "tune_model"]
 
 Progress = Callable[[int, int, str], None]
+
+MOST_REPEATED = 100  # proposals that were tried before, until a space counts as exhausted
 
 
 @dataclass(frozen=True)
@@ -57,14 +60,6 @@ class TunedModel:
     metric: str
     method: str
     table: pd.DataFrame
-
-
-class TuningInterrupted(KeyboardInterrupt):
-    """Raised after Ctrl-C during `tune_model`; ``result`` holds what was found, not fitted."""
-
-    def __init__(self, result: TunedModel):
-        super().__init__("interrupted")
-        self.result = result
 
 
 def tune_model(
@@ -121,7 +116,7 @@ def tune_model(
 
     Raises
     ------
-    TuningInterrupted
+    Interrupted
         A KeyboardInterrupt that carries what was found until then, if anything.
 
     Examples
@@ -163,7 +158,7 @@ def tune_model(
     except KeyboardInterrupt:
         if not search.settings:
             raise
-        raise TuningInterrupted(search.found(proposals.name)) from None
+        raise Interrupted(search.found(proposals.name)) from None
 
 
 @dataclass
@@ -182,7 +177,7 @@ class _Search:
     def run(
         self,
         defaults: dict[str, Any],
-        proposals: Any,
+        proposals: Proposals,
         n_trials: int,
         progress: Progress | None,
     ) -> None:
@@ -196,13 +191,21 @@ class _Search:
             loss = self._try(setting)
             if loss is None:
                 break
-            proposals.tell(setting, loss)
-            setting = proposals.next()
-            while setting == defaults:  # a grid has them, too
-                setting = proposals.next()
+            if len(self.settings) > 1:
+                proposals.tell(loss)
+            setting = self._untried(proposals)
         report(n_trials, n_trials, "fitting the best to all ratings")
         if progress is not None:
             progress(n_trials, n_trials, "fitting the best to all ratings")
+
+    def _untried(self, proposals: Proposals) -> dict[str, Any] | None:
+        """Return the next setting that was not tried before; None if none is found."""
+        for _ in range(MOST_REPEATED):
+            setting = proposals.next()
+            if setting is None or setting not in self.settings:
+                return setting
+            proposals.tell(np.inf)
+        return None
 
     def _try(self, setting: dict[str, Any]) -> float | None:
         """Measure a setting; None if the budget is used up before all folds are."""
