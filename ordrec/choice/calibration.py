@@ -21,15 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from ordrec.errors import ModelFileError
 from ordrec.lists.filters import best_columns
+from ordrec.storage.schema import Number
 
 __all__ = ["ListedScores", "PickCalibration"]
 
@@ -91,6 +91,14 @@ class PickCalibration:
         ``a``, ``b`` and ``c`` of (1).
     bias : float
     """
+
+    stored: ClassVar = {
+        "horizon": Number(1e-300, 1e6),
+        "intercept": Number(-1e6, 1e6),
+        "slope": Number(-1e6, 1e6),
+        "by_count": Number(-1e6, 1e6),
+        "bias": Number(1e-300, 1e6),
+    }
 
     horizon: float = 0.25
     intercept: float = 0.0
@@ -158,23 +166,3 @@ class PickCalibration:
             slope=slope / spread,
             by_count=by_count,
         )
-
-    def to_metadata(self) -> dict[str, float]:
-        """Return the parameters for a model file."""
-        return {
-            "horizon": self.horizon,
-            "intercept": self.intercept,
-            "slope": self.slope,
-            "by_count": self.by_count,
-            "bias": self.bias,
-        }
-
-    @classmethod
-    def from_metadata(cls, metadata: dict[str, Any]) -> PickCalibration:
-        """Return the calibration of a model file."""
-        values = {name: float(metadata[name]) for name in cls().to_metadata()}
-        if not all(np.isfinite(value) and abs(value) < 1e6 for value in values.values()):
-            raise ModelFileError("its calibration is not made of finite numbers")
-        if not (values["horizon"] > 0 and values["bias"] > 0):
-            raise ModelFileError("its calibration has a horizon or a bias that is not above 0")
-        return cls(**values)

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ordrec import load, save
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.lists.best import Order, best_items
 from ordrec.recommend import ChoiceMixture, RatingPredictor, Recommender
-from ordrec.storage import load, save
 
 RATINGS = synthetic_ratings(30, 40, n_ratings=420, seed=3)
 

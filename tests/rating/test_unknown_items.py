@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ordrec import load
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.recommend import (
@@ -22,7 +23,6 @@ from ordrec.recommend import (
     RatingPredictor,
     predict_scan,
 )
-from ordrec.storage import load
 
 RATINGS = synthetic_ratings(25, 20, n_ratings=260, seed=1)
 OLD_FACTORS = Path(__file__).parents[1] / "stored_models" / "0.1" / "factors.ordrec"

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
 
+from ordrec import load
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.peers.sklearn import SklearnModel
@@ -23,7 +24,6 @@ from ordrec.recommend import (
     Recommender,
     make_model,
 )
-from ordrec.storage import load
 
 PLAIN = synthetic_ratings(25, 20, n_ratings=260, seed=1)
 RATINGS = Ratings.from_frame(
