@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings, Scale
-from ordrec.data.frames import as_ratings
 from ordrec.data.ids import codes_of, warn_of_other_type
+from ordrec.data.ratings import as_ratings
 from ordrec.data.times import seconds_of
-from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
+from ordrec.errors import ArgumentError, DataError, ModelFileError, OrdrecWarning, callers_level
 from ordrec.runtime.parallel.interrupts import interruptible
 from ordrec.runtime.progress import progress
 from ordrec.storage.parameters import check_types, plain_of, value_of
@@ -66,8 +66,12 @@ def counted_alike(ratings: Ratings, who: str) -> Ratings:
     if ratings.weights is None:
         return ratings
     warnings.warn(
-        f"{who} ignores the weights of the ratings, all of which count as 1: pass "
-        "ratings.without_weights(), or take OrdinalFactors or PerUserPredictor, which count them",
+        OrdrecWarning(
+            f"{who} ignores the weights of the ratings, all of which count as 1: pass weight=None, "
+            'or take OrdinalFactors ("factors") or PerUserPredictor ("per-user-logistic"), which '
+            "count them",
+            parameter="weight",
+        ),
         stacklevel=callers_level(),
     )
     return ratings.without_weights()

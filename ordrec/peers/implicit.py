@@ -11,7 +11,8 @@ from scipy import sparse
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.lists.filters import CELLS_AT_ONCE, pair_scores
+from ordrec.lists.best import pair_scores
+from ordrec.lists.filters import CELLS_AT_ONCE
 from ordrec.models.base import IdMappedModel, codes_of, fits
 from ordrec.peers.peers import import_peer
 from ordrec.runtime.parallel import forked, one_blas_thread

@@ -79,7 +79,7 @@ def load(path: str | Path, *, max_memory: float = MAX_MEMORY) -> Any:
                 claim_memory(os.path.getsize(path), "its arrays")
             return model_of(*load_arrays(path), place=path)
         except TooLarge as error:
-            raise ModelFileError(f"{path}: {error}") from None
+            raise ModelFileError(f"{path}: {error}", parameter=error.parameters) from None
 
 
 def contents_of(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -96,7 +96,7 @@ def model_of(
     except TooLarge:
         raise
     except ModelFileError as error:
-        raise ModelFileError(f"{place}: {error}; {REMEDY}") from None
+        raise ModelFileError(f"{place}: {error}; {REMEDY}", parameter=error.parameters) from None
     except _REBUILDING_ERRORS as error:
         kind = str(metadata.get("kind"))[:50]
         raise ModelFileError(
@@ -129,7 +129,8 @@ class _Kinds:
         if not isinstance(name, str) or name not in homes:
             raise ModelFileError(
                 f"holds a {str(name)[:50]!r}, not one of {', '.join(sorted(homes))}, nor a class "
-                "of your own that is registered"
+                "of your own that is registered",
+                parameter="register",
             )
         module, _, attribute = homes[name].partition(":")
         return getattr(import_module(module), attribute)

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ordrec.data import Ratings
+from ordrec.data.groups import Groups, group_starts
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.models.base import IDENTITY, IdMappedModel, fits, folds_in
 from ordrec.rating.baselines.bias import BiasModel
@@ -147,7 +148,7 @@ class ItemKNN(IdMappedModel):
         """How many ratings the raters of each of these items have together."""
         start, users, _ = self._by_item
         ratings_of_user = np.diff(self._by_user[0])
-        total = np.concatenate([[0], np.cumsum(ratings_of_user[users])])
+        total = group_starts(ratings_of_user[users])
         return total[start[items + 1]] - total[start[items]]
 
     def check_stored(self) -> None:
@@ -165,9 +166,8 @@ def _compressed(
     rows: np.ndarray, columns: np.ndarray, values: np.ndarray, n_rows: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Start of each row, columns and values in row order, as in a CSR matrix."""
-    order = np.argsort(rows, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))])
-    return start.astype(np.int64), columns[order].astype(np.int32), values[order]
+    groups = Groups.of(rows, n_rows)
+    return groups.start, columns[groups.order].astype(np.int32), values[groups.order]
 
 
 def _neighbour_means(first: int, stop: int, k: int, n_items: int, *columns: Any) -> None:

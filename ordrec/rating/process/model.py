@@ -13,8 +13,8 @@ import pandas as pd
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.models.base import IdMappedModel, codes_of, fits, folds_in, times_of
+from ordrec.models.further_ratings import paired_lists
 from ordrec.ordinal.decisions import Decision, decide
-from ordrec.rating.further_ratings import paired_lists
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.process.explain import ScoreExplanation, explain_pair
 from ordrec.rating.process.fold_in import (
@@ -343,7 +343,9 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     def _preparation(self, ratings: Ratings) -> Preparation:
         dated = ratings.timestamps is not None and bool((ratings.timestamps > 0).any())
         if self.use_time is True and not dated:
-            raise ArgumentError("use_time=True, but the ratings have no times")
+            raise ArgumentError(
+                "use_time=True, but the ratings have no times", parameter="use_time"
+            )
         return Preparation(
             two_sided=self.preset == "full",
             use_time=dated and self.use_time is not False,
