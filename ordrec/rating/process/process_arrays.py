@@ -14,6 +14,7 @@ import numpy as np
 
 from ordrec.errors import ModelFileError
 from ordrec.features.matrix import Biases
+from ordrec.kernels.items.moments import n_pairs
 from ordrec.rating.process.kernel.pair_sums import N_SUMS, OwnerSide, build_side, empty_side
 from ordrec.rating.process.kernel.shared_features import SharedFeatures
 from ordrec.rating.process.kernel.weights import TIME_SCALES, Layout, Weights
@@ -160,7 +161,7 @@ def _side(
     fold = take(arrays, f"{name}.fold", np.int64, (start.size - 1,), low=0, high=last)
     x = _within(MOST_SCORE, arrays, f"{name}.x", entry.shape)
     slots = N_SUMS + len(features)
-    claim_memory(4.0 * n_entries**2 * slots, f"the sums over pairs of {n_entries} {entries}")
+    claim_memory(4.0 * n_pairs(n_entries) * slots, f"the sums over pairs of {n_entries} {entries}")
     return build_side(start, entry, x, times, n_entries, features, fold, loadings, n_jobs)
 
 

@@ -169,8 +169,9 @@ def folded_from_arrays(fitted: FittedPredictor, arrays: Arrays) -> dict[Any, Fol
     shifts = take(arrays, "folded.shifts", np.float64, (len(ids), n_ranks - 1))
     scale = take(arrays, "folded.scale", np.float64, (len(ids),), low=-50, high=50)
     codes = codes_of(fitted.user_ids, ids)
-    row = fitted.process.data.user_side.gram[:1]  # each of them has one like it, in float64
-    claim_memory(8.0 * len(ids) * row.size, f"what {len(ids)} folded-in users share with others")
+    side = fitted.process.data.user_side
+    row = side.n_entries * side.pairs.table.shape[1]  # numbers of float64 that each of them has
+    claim_memory(8.0 * len(ids) * row, f"what {len(ids)} folded-in users share with others")
     folded = {}
     for k, user in enumerate(ids):
         own = slice(start[k], start[k + 1])
