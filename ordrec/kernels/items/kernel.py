@@ -294,7 +294,7 @@ class ItemKernel:
         at = np.searchsorted(rated, places)
         own_at = np.where(np.append(rated, -1)[at] == places, at, -1)
         shape = len(self._leaf_layout), len(places)
-        vectors = np.zeros(shape), np.zeros(shape), np.ones(shape)
+        vectors = np.zeros(shape), np.zeros(shape), np.zeros(len(places)), np.ones(shape)
         leaf_loops.fill_leaf_vectors(
             places,
             own_at,
@@ -321,8 +321,8 @@ class ItemKernel:
         U[:, -1], V[:, -1] = plan.constant, 1.0
         for leaf in np.flatnonzero(self._leaf_layout[:, leaf_loops.KIND] == leaf_loops.FACTORS):
             part = slice(*self._leaf_layout[leaf, [leaf_loops.FIRST, leaf_loops.STOP]])
-            U[:, part] = A[:, part] * (plan.linear[leaf] * left[2][leaf])[:, None]
-            V[:, part] = B[:, part] * right[2][leaf][:, None]
+            U[:, part] = A[:, part] * (plan.linear[leaf] * left[3][leaf])[:, None]
+            V[:, part] = B[:, part] * right[3][leaf][:, None]
         return U, V
 
     def _evaluate(self, user: int | None, items: Any, others: Any, part: int | None) -> np.ndarray:

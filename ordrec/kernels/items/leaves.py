@@ -29,9 +29,9 @@ NO_SPREAD = 1e-10  # of the raw squares: what is left of them by rounding
 
 @compiled
 def fill_leaf_vectors(  # type: ignore[no-untyped-def]
-    places, own_at, own_entries, diagonal, factors, layout, numbers, c, e, scale
+    places, own_at, own_entries, diagonal, factors, layout, numbers, c, x, seen, scale
 ):
-    """Means c, downdates e (0 so far) and scales (1 so far) of each leaf at the given items.
+    """Means c and own numbers x (0 so far), whether seen, and scales (1 so far) at the given items.
 
     All are without the user, who has the entries ``own_entries`` of each source: ``own_at`` says
     which one is the item's, -1 if the user did not rate it. ``diagonal`` has the moments of each
@@ -42,7 +42,8 @@ def fill_leaf_vectors(  # type: ignore[no-untyped-def]
     for a in range(len(places)):
         p, at = places[a], own_at[a]
         has = at >= 0
-        count = diagonal[p, 0] - 1.0 if has else diagonal[p, 0]
+        seen[a] = 1.0 if has else 0.0
+        count = diagonal[p, COUNT] - seen[a]
         for leaf in range(n_leaves):
             kind, first = layout[leaf, KIND], layout[leaf, FIRST]
             norm = 0.0
@@ -50,19 +51,15 @@ def fill_leaf_vectors(  # type: ignore[no-untyped-def]
                 norm = diagonal[p, first]
             elif kind == COUNTS:
                 norm = count
-                if has:
-                    e[leaf, a] = 1.0
             elif kind == FACTORS:
                 for f in range(first, layout[leaf, STOP]):
                     norm += factors[a, f] ** 2
             else:
-                x = own_entries[layout[leaf, SOURCE], at] if has else 0.0
-                square, total = diagonal[p, first] - x * x, diagonal[p, first + 1] - x
+                own = own_entries[layout[leaf, SOURCE], at] if has else 0.0
+                square, total = diagonal[p, first] - own * own, diagonal[p, first + 1] - own
                 damped = count + numbers[leaf, DAMPING]
                 mean = total / damped if damped > 0 else 0.0
-                c[leaf, a] = mean
-                if has:
-                    e[leaf, a] = x - mean
+                c[leaf, a], x[leaf, a] = mean, own
                 norm = square - 2 * mean * total + mean * mean * count
                 if norm <= NO_SPREAD * diagonal[p, first]:
                     norm = 0.0
@@ -128,27 +125,29 @@ def add_diagonal(out, diagonal, places, vectors, A, B, layout, weights, terms): 
 @inner
 def _add_leaves(total, moments, low, a, left, right, layout, weights):  # type: ignore[no-untyped-def]
     """Add the weighted single leaves of row a to the chunk of columns from ``low`` on."""
-    c, e, scale = left
-    d, g, other = right
-    width = len(total)
-    count = moments[COUNT]
+    c, x, seen, scale = left
+    c_f, x_f, seen_f, scale_f = right
+    width, mine = len(total), seen[a]
+    count, theirs = moments[COUNT], seen_f[low : low + width]
     for leaf in range(len(layout)):
         weight = weights[leaf] * scale[leaf, a]
         if weight == 0.0:
             continue
-        kind, first, size = layout[leaf, KIND], layout[leaf, FIRST], other[leaf, low : low + width]
-        mean, mine = c[leaf, a], e[leaf, a]
-        theirs, gone = d[leaf, low : low + width], g[leaf, low : low + width]
+        kind, first = layout[leaf, KIND], layout[leaf, FIRST]
+        size = scale_f[leaf, low : low + width]
         if kind in (CENTRED, STANDARDISED):
             P, Q, Q_other = moments[first], moments[first + 1], moments[first + 2]
+            mean, own = c[leaf, a], x[leaf, a]
+            means, others = c_f[leaf, low : low + width], x_f[leaf, low : low + width]
             for b in range(width):
                 value = centred_product(
-                    P[b], Q[b], Q_other[b], count[b], mean, theirs[b], mine, gone[b]
-                )
+                    P[b], Q[b], Q_other[b], count[b] - mine * theirs[b],
+                    mean, means[b], own, others[b], mine, theirs[b],
+                )  # fmt: skip
                 total[b] += weight * size[b] * value
         elif kind == COUNTS:
             for b in range(width):
-                total[b] += weight * size[b] * (count[b] - mine * gone[b])
+                total[b] += weight * size[b] * (count[b] - mine * theirs[b])
         else:
             fixed = moments[first]
             for b in range(width):
@@ -169,7 +168,7 @@ def _add_terms(total, moments, low, a, left, right, A, B, layout, terms, leaves)
                 for b in range(width):
                     value[b] += A[a, f] * B[f, low + b]
             for b in range(width):
-                value[b] *= left[2][leaf, a] * right[2][leaf, low + b]
+                value[b] *= left[3][leaf, a] * right[3][leaf, low + b]
         else:
             alone[leaf] = 1.0
             _add_leaves(value, moments, low, a, left, right, layout, alone)

@@ -12,9 +12,11 @@ weights, then *fixed products*, which are inner products of given feature rows o
 Products of entries that are centred by any means c follow from the moments, also when the means
 change because an owner o leaves (`centred_product`):
 
-    S_ef = P_ef - c_f Q_ef - c_e Q_fe + c_e c_f N_ef - d_e d_f,    d_e = x_oe - c_e           (1)
+    S_ef = (P_ef - x_e x_f) - c_f (Q_ef - x_e o_f) - c_e (Q_fe - o_e x_f)
+           + c_e c_f (N_ef - o_e o_f)                                                         (1)
 
-with c the means without o, and d_e = 0 where o did not rate e: a rank-one downdate.
+with c the means without o, x_e the number of o's own rating of e and o_e = 1 if there is one, and
+x_e = o_e = 0 otherwise.
 
 Who asks for what
 -----------------
@@ -387,6 +389,11 @@ def _gather(pairs, e, entries, out):  # type: ignore[no-untyped-def]
 
 
 @inner
-def centred_product(product, own, other, count, c_e, c_f, d_e, d_f):  # type: ignore[no-untyped-def]
-    """(1), from P, Q_ef, Q_fe and N of a pair."""
-    return (product - c_e * other) - c_f * (own - c_e * count) - d_e * d_f
+def centred_product(product, own, other, count, c_e, c_f, x_e, x_f, seen_e, seen_f):  # type: ignore[no-untyped-def]
+    """(1), from P, Q_ef, Q_fe of a pair and the ``count`` N without the owner's own term."""
+    return (
+        (product - x_e * x_f)
+        - c_f * (own - x_e * seen_f)
+        - c_e * (other - seen_e * x_f)
+        + c_e * c_f * count
+    )

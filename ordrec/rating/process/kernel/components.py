@@ -4,8 +4,7 @@ For owner o and entries e, f of their block (sums of `ordrec.rating.process.kern
 with o's own term taken off; ``n_e``, ``S_ee`` are the diagonal ones):
 
 (1) ``c_e = sum x_e / (n_e + 1)``, the damped mean of the other owners' ratings
-(2) ``S_ef = P_ef - c_f Q_ef - c_e Q_fe + c_e c_f N_ef``, which is (1) of
-    `ordrec.kernels.items.moments`: there the sums still have the owner's term, and it takes it off
+(2) ``S_ef = P_ef - c_f Q_ef - c_e Q_fe + c_e c_f N_ef``, by (1) of `ordrec.kernels.items.moments`
 (3) residual   ``S_ef / sqrt((S_ee + s_0)(S_ff + s_0))``
 (4) implicit   ``N_ef / sqrt((n_e + s_1)(n_f + s_1))``
 (5) squared    the square of (4) with ``s = 5``
@@ -106,7 +105,7 @@ N_SMOOTHED = len(SMOOTHED)
 S_RESIDUAL, S_IMPLICIT, S_ACTIVITY = map(SMOOTHED_NAMES.index, ("residual", "implicit", "activity"))
 
 # Rows of an entry's numbers.
-DEVIATION, SEEN, MEAN, BY_RESIDUAL, BY_IMPLICIT, BY_SQUARED, BY_ACTIVITY, BY_POPULARITY = range(8)
+X, SEEN, MEAN, BY_RESIDUAL, BY_IMPLICIT, BY_SQUARED, BY_ACTIVITY, BY_POPULARITY = range(8)
 SHRINKAGE = 8  # from here on: s / (S_ee + s) of the smoothed components
 TIME = SHRINKAGE + N_SMOOTHED
 N_NUMBERS = TIME + 1  # from here on: loadings, then means of the time kernels
@@ -189,7 +188,7 @@ def entry_numbers(
     square = np.maximum(square, 0.0)
     weight = np.maximum(diag[:, ACTIVITY_SUM] - activity * seen, 0.0)
     s_0, s_1, s_2 = w.smoothing[S_RESIDUAL], w.smoothing[S_IMPLICIT], w.smoothing[S_ACTIVITY]
-    out[DEVIATION], out[SEEN], out[MEAN], out[TIME] = (x - mean) * seen, seen, mean, time
+    out[X], out[SEEN], out[MEAN], out[TIME] = x, seen, mean, time
     out[BY_RESIDUAL] = 1.0 / np.sqrt(square + s_0)  # (3)
     out[BY_IMPLICIT] = 1.0 / np.sqrt(n + s_1)  # (4)
     out[BY_SQUARED] = 1.0 / np.sqrt(n + SQUARED_SMOOTHING)  # (5)
@@ -246,16 +245,17 @@ def row_components(sums, rows, q, view, activity, scales, n, out):  # type: igno
     ``sums`` are the moments of these pairs, as `gather_row` writes them; ``view`` has the numbers
     of the owner's entries.
     """
-    deviation, seen, mean, time = rows[DEVIATION, q], rows[SEEN, q], rows[MEAN, q], rows[TIME, q]
+    x, seen, mean, time = rows[X, q], rows[SEEN, q], rows[MEAN, q], rows[TIME, q]
     by_residual, by_implicit = rows[BY_RESIDUAL, q], rows[BY_IMPLICIT, q]
     by_squared, by_activity = rows[BY_SQUARED, q], rows[BY_ACTIVITY, q]
     popularity = rows[BY_POPULARITY, q]
     for b in range(n):
-        both, mean_f = seen * view[SEEN, b], view[MEAN, b]
+        seen_f, mean_f = view[SEEN, b], view[MEAN, b]
+        both = seen * seen_f
         common = sums[COMMON_SUM, b] - both
         residual = centred_product(
-            sums[CROSS_SUM, b], sums[OWN_SUM, b], sums[OTHER_SUM, b], sums[COMMON_SUM, b],
-            mean, mean_f, deviation, view[DEVIATION, b],
+            sums[CROSS_SUM, b], sums[OWN_SUM, b], sums[OTHER_SUM, b], common,
+            mean, mean_f, x, view[X, b], seen, seen_f,
         )  # fmt: skip
         cosine = common * by_squared * view[BY_SQUARED, b]
         out[RESIDUAL, b] = residual * by_residual * view[BY_RESIDUAL, b]  # (3)
