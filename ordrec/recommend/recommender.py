@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -96,6 +96,10 @@ class Recommender(RatingListingModel, DistributionModel):
     n_jobs: int | None = None
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
+    search_space: ClassVar[dict[str, Any]] = {
+        "taste": (0.02, 1, "log"),
+        "n_candidates": [50, 100, 200, 400],
+    }
     takes_long = True
     ordered_by = "recommended"
     _counts_weights = True  # its rating model may

@@ -64,7 +64,7 @@ MODELS: list[ModelEntry] = [
     ModelEntry("choice", "ordrec.choice.mixture:ChoiceMixture", "ChoiceMixture"),
     ModelEntry("ease", "ordrec.choice.ease:EASE", "EASE"),
     ModelEntry("als", "ordrec.choice.als:ImplicitALS", "ImplicitALS"),
-    ModelEntry("implicit-als", "ordrec.peers.als_ranking:ALSRanking", "ALSRanking"),
+    ModelEntry("implicit-als", "ordrec.peers.implicit:implicit_als"),
     ModelEntry(
         "per-user-svor", "ordrec.rating.per_user.model:PerUserPredictor", "PerUserPredictor"
     ),
