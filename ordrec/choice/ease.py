@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
 from ordrec.choice.ease_solver import EaseProblem
-from ordrec.choice.inner_splits import FEW_USERS, best_on_a_grid_of_twos, left_out_quality
+from ordrec.choice.inner_splits import FEW_USERS, climb_by_doubling, left_out_quality
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, DataError, callers_level
 from ordrec.runtime.parallel import one_blas_thread, worker_count
@@ -44,7 +44,7 @@ class EASE(ChoiceModel):
     ----------
     regularization : float, optional
         Ridge of an item with an average number of ratings; chosen by exact leave-one-out of
-        users, on a grid without edges, if omitted.
+        users, doubling or halving it as long as that helps, if omitted.
     user_power : float
         Rows are divided by the number of the user's ratings, relative to the mean, to this
         power.
@@ -276,7 +276,7 @@ def chosen_ridge(
         scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
         return float(left_out_quality(scores, own, n_ranks).mean())
 
-    return best_on_a_grid_of_twos(quality, START)
+    return climb_by_doubling(quality, START)
 
 
 def row_factors(sizes: np.ndarray, mean_count: float, user_power: float) -> np.ndarray:

@@ -342,8 +342,8 @@ class Recommender(RatingListingModel, DistributionModel):
         filters: dict[str, Any] = {"exclude": exclude, "only": only, "include_rated": include_rated}
         if isinstance(candidates, str) and candidates == "likely":
             candidates = self.choice_.recommend(user, n_candidates, **filters)["item"]
-        lister = self.rating_ if self._lists_by_rating() else super()
-        return lister.recommend(
+        recommend = self.rating_.recommend if self._lists_by_rating() else super().recommend
+        return recommend(
             user, n, by=by, at_least=at_least, quantile=quantile, candidates=candidates,
             timestamp=timestamp, **filters,
         )  # fmt: skip
