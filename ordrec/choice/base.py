@@ -20,8 +20,8 @@ from ordrec.data import Ratings
 from ordrec.lists.best import best_columns, pair_scores
 from ordrec.lists.filters import ItemFilter
 from ordrec.lists.listing import ListingModel
-from ordrec.models.base import codes_of
-from ordrec.rating.further_ratings import paired_lists, with_further_ratings
+from ordrec.models.base import codes_of, fits, folds_in
+from ordrec.models.further_ratings import paired_lists, with_further_ratings
 from ordrec.storage import take, take_rows
 
 __all__ = ["ChoiceModel", "histories"]
@@ -90,6 +90,7 @@ class ChoiceModel(ListingModel):
 
     # ---- fit and predict ------------------------------------------------------------------
 
+    @fits
     def fit(self, ratings: Ratings) -> Self:
         """Learn from ratings, forgetting what was learnt before; return the model."""
         self._remember(ratings)
@@ -161,6 +162,7 @@ class ChoiceModel(ListingModel):
 
     # ---- new users ------------------------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> Self:
         """Return a model that also knows the users of these ratings; nothing else changes.
 

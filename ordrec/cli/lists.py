@@ -37,7 +37,7 @@ def recommend(
     many: Annotated[
         str | None,
         typer.Option(
-            "--users",
+            "--for",
             metavar="WHO",
             help="All users of the model (all), or those of a file: csv with a column user, or one "
             "user id per line.",
@@ -92,15 +92,15 @@ def recommend(
 
     The table has one row per user and place: user, place, item, its title if known, the score, and
     the expected rating; for a recommender also the probability that the item is among the user's
-    next picks, and the probability that it is liked. With --users, the output may be .csv or
+    next picks, and the probability that it is liked. With --for, the output may be .csv or
     .parquet; an interrupted run goes on where it stopped when the same command is given again.
     """
     from ordrec.errors import ArgumentError
 
     if bool(users) == bool(many):
-        raise ArgumentError("name the users: --user ID for some, or --users all or a file for many")
+        raise ArgumentError("name the users: --user ID for some, or --for all or a file for many")
     if many and (output is None or output.suffix not in (".csv", ".parquet")):
-        raise ArgumentError("--users: name a file to write to, -o top.csv or -o top.parquet")
+        raise ArgumentError("--for: name a file to write to, -o top.csv or -o top.parquet")
     inputs = [Path(place) for place in (model, many, exclude, only) if place is not None]
     if output is not None:
         check_output(output, "lists", inputs, overwrite=overwrite)
@@ -273,7 +273,7 @@ def _check_order(
     if not options:
         return {}
     if batch:
-        raise ArgumentError("--by and --candidates are for --user; --users has the default order")
+        raise ArgumentError("--by and --candidates are for --user; --for has the default order")
     if "by" not in signature(fitted.recommend).parameters:
         raise ArgumentError(
             "--by and --candidates need rating distributions, which a "

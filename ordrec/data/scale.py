@@ -12,9 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.data.bins import MOST_BINS, bin_starts, cut_between
-from ordrec.data.grid import FINE, MAX_LEVELS, grid_positions
-from ordrec.data.stray import stray_value
+from ordrec.data.scale_rules import (
+    FINE,
+    MAX_LEVELS,
+    MOST_BINS,
+    bin_starts,
+    cut_between,
+    grid_positions,
+    stray_value,
+)
 from ordrec.errors import ArgumentError, DataError
 
 __all__ = ["Scale", "refuse_stray", "shown_values"]
@@ -105,12 +111,14 @@ class Scale:
         if distinct.size < 2:
             raise DataError(
                 f"cannot infer a scale from the single rating value {distinct.tolist()}: "
-                "pass scale=Scale(...)"
+                "pass scale=Scale(...)",
+                parameter="scale",
             )
         if not (np.abs(distinct) < LARGEST).all():
             raise DataError(
                 f"cannot infer a scale from ratings between {distinct[0]:g} and {distinct[-1]:g}: "
-                "pass scale=Scale(...)"
+                "pass scale=Scale(...)",
+                parameter="scale",
             )
         positions = grid_positions(distinct)
         n_levels = distinct.size if positions is None else int(positions[-1]) + 1
@@ -384,7 +392,8 @@ def refuse_stray(
         raise DataError(
             f"{place_of(stray)}: rating {stray:g} is unlike the others, which are "
             f"{shown_values(distinct[distinct != stray])}: correct it, or declare the scale with "
-            "scale= if it is right"
+            "scale= if it is right",
+            parameter="scale",
         )
 
 

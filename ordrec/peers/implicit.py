@@ -14,7 +14,7 @@ from ordrec.errors import ArgumentError
 from ordrec.lists.best import best_columns, pair_scores
 from ordrec.lists.filters import ItemFilter
 from ordrec.lists.listing import ListingModel
-from ordrec.models.base import codes_of
+from ordrec.models.base import codes_of, fits
 from ordrec.peers.peers import import_peer
 from ordrec.runtime.parallel import forked, free_cores, one_blas_thread, worker_count
 
@@ -42,6 +42,7 @@ class ImplicitModel(ListingModel):
     entries: Literal["one", "rank", "interest"] = "one"
     ordered_by = "pick"
 
+    @fits
     def fit(self, ratings: Ratings) -> ImplicitModel:
         """Fit a copy of ``model`` to the user-item matrix."""
         if not hasattr(self.model, "recommend"):

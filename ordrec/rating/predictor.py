@@ -15,7 +15,7 @@ from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
-from ordrec.models.base import counted_alike, times_of
+from ordrec.models.base import counted_alike, fits, folds_in, times_of
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.rating.intervals import DistributionModel
@@ -136,6 +136,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     takes_long = True
     _counts_weights = True  # its factors do
 
+    @fits
     def fit(self, ratings: Ratings) -> RatingPredictor:
         """Learn from ratings; side tables and times are taken from them.
 
@@ -243,6 +244,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
 
     # ---- new users, items and ratings ----------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> RatingPredictor:
         """Return a model that also knows the users and items of these ratings.
 

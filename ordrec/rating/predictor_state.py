@@ -65,8 +65,6 @@ def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any
     if members == (None, None):
         raise ModelFileError("it has neither a process nor factors")
     if model.factors_ is not None:
-        if model.factors_.version_0_1_ is not None:
-            raise ModelFileError("its factors are of version 0.1, which knew no pool")
         same = (
             model.factors_.user_ids_.equals(model.user_ids_)
             and model.factors_.item_ids_.equals(model.item_ids_)

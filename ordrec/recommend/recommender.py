@@ -30,7 +30,7 @@ from ordrec.lists.explanation import Explanation, explain_rating
 from ordrec.lists.filters import ItemFilter, check_list_length
 from ordrec.lists.listing import RatingListingModel, ids_of_codes
 from ordrec.lists.titles import item_titles
-from ordrec.models.base import codes_of
+from ordrec.models.base import codes_of, fits, folds_in
 from ordrec.rating.intervals import DistributionModel
 from ordrec.recommend.registry import make_model
 from ordrec.recommend.state import recommender_from_state, recommender_to_state
@@ -106,6 +106,7 @@ class Recommender(RatingListingModel, DistributionModel):
 
     # ---- learning -------------------------------------------------------------------------
 
+    @fits
     @one_blas_thread()
     def fit(self, ratings: Ratings) -> Self:
         """Fit both models; return the recommender."""
@@ -195,7 +196,10 @@ class Recommender(RatingListingModel, DistributionModel):
         """Return the fitted rating model."""
         self._check_fitted()
         if self.rating_ is None:
-            raise ArgumentError("this recommender has no rating model: fit one with rating=")
+            raise ArgumentError(
+                'this recommender has no rating model: fit one with rating="factors"',
+                parameter="Recommender.rating",
+            )
         return self.rating_
 
     def _lists_by_rating(self) -> bool:
@@ -461,6 +465,7 @@ class Recommender(RatingListingModel, DistributionModel):
 
     # ---- new users ------------------------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> Self:
         """Return a recommender that also knows the users of these ratings.
 

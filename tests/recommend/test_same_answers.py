@@ -320,7 +320,7 @@ def test_every_command_answers_for_each(model, tmp_path: Path) -> None:
     by_rating = table("recommend", path, "-u", "103", "-n", "3", "--by", "expected")
     assert by_rating["expected"].is_monotonic_decreasing
     out = str(tmp_path / "top.csv")
-    done = CliRunner().invoke(app, ["recommend", path, "--users", "all", "-n", "2", "-o", out])
+    done = CliRunner().invoke(app, ["recommend", path, "--for", "all", "-n", "2", "-o", out])
     assert (done.exit_code, done.output) == (0, "")
     assert pd.read_csv(out)["user"].nunique() == RATINGS.n_users
     why = table("explain", path, "-u", "103", "-i", "504")

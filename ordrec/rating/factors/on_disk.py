@@ -223,7 +223,6 @@ class _Fit:
             fit.direction(own) for fit, own in zip(self.fits, lanes, strict=True)
         )
         self.model.dated_ = ()
-        self.model.version_0_1_ = None
         self.model._history = RatingHistory.empty(0)
         self._report(self.total, "users")
 

@@ -19,6 +19,7 @@ import pandas as pd
 
 from ordrec.data import Ratings
 from ordrec.data.columns import as_pandas
+from ordrec.data.groups import Groups
 from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.data.on_disk.scan import ROWS, RatingsScan
 from ordrec.errors import ArgumentError, StorageError, callers_level
@@ -227,10 +228,8 @@ class _Pairs:
         codes, users = pd.factorize(frame["user"])
         if len(frame) == 0 or (codes < 0).any():
             raise ArgumentError("predict_scan: the table of pairs is empty, or lacks user ids")
-        start = np.concatenate([[0], np.cumsum(np.bincount(codes))])
-        return cls(
-            pd.Index(users), start, frame["item"].to_numpy()[np.argsort(codes, kind="stable")]
-        )
+        groups = Groups.of(codes, len(users))
+        return cls(pd.Index(users), groups.start, frame["item"].to_numpy()[groups.order])
 
     def of_users(self, ids: pd.Index) -> tuple[pd.Index, np.ndarray]:
         """User and item ids of the pairs of some users."""
