@@ -62,7 +62,7 @@ MODELS: list[ModelEntry] = [
     ModelEntry("choice", "ordrec.choice.mixture:ChoiceMixture"),
     ModelEntry("ease", "ordrec.choice.ease:EASE"),
     ModelEntry("als", "ordrec.choice.als:ImplicitALS"),
-    ModelEntry("implicit-als", "ordrec.peers.als_ranking:ALSRanking"),
+    ModelEntry("implicit-als", "ordrec.peers.implicit:implicit_als", storable=False),
     ModelEntry("per-user-svor", "ordrec.rating.per_user.model:PerUserPredictor"),
     ModelEntry(
         "per-user-logistic", "ordrec.rating.per_user.model:per_user_logistic", by_default=True
