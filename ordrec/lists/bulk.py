@@ -17,7 +17,7 @@ from ordrec.lists.filters import ItemFilter, check_list_length
 from ordrec.models.base import codes_of
 from ordrec.runtime.files import replace_file, see_folder
 from ordrec.runtime.parallel import Engine, run
-from ordrec.storage.part_folder import PartFolder, checksum
+from ordrec.storage.parts import PartFolder, checksum
 
 if TYPE_CHECKING:
     from ordrec.lists.listing import ListingModel
@@ -149,7 +149,7 @@ def recommend_all(
         lists.identity(codes),
         path.suffix,
     )
-    waiting = folder.waiting(len(blocks))
+    waiting = folder.waiting(range(len(blocks)))
     tasks = [(folder.file(number), blocks[number]) for number in waiting]
     for _ in run(_write_block, tasks, shared=(lists,), **parallel):
         pass
