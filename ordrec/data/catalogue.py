@@ -39,7 +39,7 @@ class DatasetInfo:
     name, title, kind : str
         The kind is ``ratings``, ``ranking``, ``documents`` or ``table``.
     loader : str
-        ``module:function`` within `ordrec.data`.
+        ``module:function`` within `ordrec.data.formats`.
     places : tuple of str
         Paths to look for in each data folder, best first.
     markers : tuple of str
@@ -123,7 +123,7 @@ def load_dataset(
             raise _missing(info, folder, offline)
         path = fetch_dataset(name)
     module, function = info.loader.split(":")
-    load = getattr(import_module(f"ordrec.data.{module}"), function)
+    load = getattr(import_module(f"ordrec.data.formats.{module}"), function)
     return load(path, **{**info.options, **options})
 
 
@@ -261,7 +261,7 @@ def _movielens(
         name,
         title,
         "ratings",
-        "formats.movielens:load_movielens",
+        "movielens:load_movielens",
         places,
         ("u.data", "ratings.dat", "ratings.csv"),
         "https://grouplens.org/datasets/movielens/",
@@ -311,7 +311,7 @@ _RATINGS = [
     ),
     DatasetInfo(
         "ml-latest-small-2016", "MovieLens latest-small, October 2016 (bundled)", "ratings",
-        "formats.movielens:load_movielens", ("ml-latest-small-2016", "ml-latest-small-2016.zip"),
+        "movielens:load_movielens", ("ml-latest-small-2016", "ml-latest-small-2016.zip"),
         ("ratings.csv",), "https://grouplens.org/datasets/movielens/", _SAME_TERMS, _HARPER,
         (), {"ratings": 100_004, "users": 671, "items": 9_066}, {"name": "ml-latest-small-2016"},
     ),
@@ -319,7 +319,7 @@ _RATINGS = [
 
 _EACHMOVIE: dict[str, Any] = {
     "kind": "ratings",
-    "loader": "formats.eachmovie:load_eachmovie",
+    "loader": "eachmovie:load_eachmovie",
     "page": "the successors of the DEC Systems Research Center, which withdrew it in 2004",
     "terms": "non-commercial research, internal copies only; credit Digital Equipment Corporation",
     "cite": "McJones, EachMovie collaborative filtering data set, DEC SRC, 1997",
@@ -349,7 +349,7 @@ _TWEETS = "https://raw.githubusercontent.com/sidooms/MovieTweetings/master/snaps
 _OTHERS = [
     DatasetInfo(
         "movietweetings-100k", "MovieTweetings, 100K snapshot", "ratings",
-        "formats.movietweetings:load_movietweetings",
+        "movietweetings:load_movietweetings",
         ("movietweetings-100k", "movietweetings-100k.zip", "MovieTweetings/snapshots/100K"),
         ("ratings.dat",), "https://github.com/sidooms/MovieTweetings", "MIT; keep the licence",
         "Dooms, De Pessemier and Martens, MovieTweetings, CrowdRec at RecSys 2013",
@@ -358,7 +358,7 @@ _OTHERS = [
     ),
     DatasetInfo(
         "jester-5k", "Jester, 5000 users who rated 36 jokes or more", "ratings",
-        "formats.jester:load_jester", ("jester-5k", "jester-5k.zip"), ("ratings.csv",),
+        "jester:load_jester", ("jester-5k", "jester-5k.zip"), ("ratings.csv",),
         "https://eigentaste.berkeley.edu/dataset/ (this selection: Jester5k of the R package "
         "recommenderlab, as a csv with the columns user,joke,rating)",
         "research use with citation",
@@ -367,7 +367,7 @@ _OTHERS = [
     ),
     DatasetInfo(
         "ohsumed-letor", "OHSUMED judged pairs with 45 features, LETOR 3.0", "ranking",
-        "formats.letor:load_letor", ("ohsumed-letor", "ohsumed-letor.zip"),
+        "letor:load_letor", ("ohsumed-letor", "ohsumed-letor.zip"),
         ("S1.txt",), "https://www.microsoft.com/en-us/research/project/"
         "letor-learning-rank-information-retrieval/", "research use",
         "Qin, Liu, Xu and Li, LETOR, Information Retrieval 13(4), 2010",
@@ -375,7 +375,7 @@ _OTHERS = [
     ),
     DatasetInfo(
         "ohsumed-trec9", "OHSUMED as in the TREC-9 filtering track", "documents",
-        "formats.ohsumed:load_ohsumed", ("ohsumed-trec9", "t9.filtering.tar.gz"),
+        "ohsumed:load_ohsumed", ("ohsumed-trec9", "t9.filtering.tar.gz"),
         ("query.ohsu.1-63",), "https://trec.nist.gov/data/t9_filtering.html",
         "experiments only, not in any clinical or library setting; tell users that the data is "
         "incomplete and out of date",
@@ -408,7 +408,7 @@ def _table(folder: str, file: str, name: str, title: str, page: str, **options: 
         name,
         title,
         "table",
-        "formats.tables:load_table",
+        "tables:load_table",
         (f"{folder}/{file}.csv", f"{folder}/{file}.csv.gz"),
         (),
         f"{page} (bring it into the csv format of data/README.md)",

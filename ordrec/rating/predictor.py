@@ -85,8 +85,8 @@ class RatingPredictor(RatingAnswers, DistributionModel):
     random_state : int
         Seed of the folds, the hold-out and the probes.
     max_memory : float
-        Gigabytes that a fit may take beside the ratings, by an estimate that grows with the
-        squares of the numbers of items and users; measured (``pipelines/bench_memory.py``), it is
+        Gigabytes that a fit may take beside the ratings, by an estimate that grows with the squares
+        of the numbers of items and users; measured by ``pipelines/speed/bench_memory.py`` it is
         right to about a tenth. A preset that would take more is replaced by a smaller one, with a
         warning; "large" takes what it takes.
 

@@ -51,7 +51,7 @@ def test_every_entry_is_complete(name):
     assert info.page
     assert info.terms
     module, function = info.loader.split(":")
-    assert hasattr(__import__(f"ordrec.data.{module}", fromlist=[function]), function)
+    assert hasattr(__import__(f"ordrec.data.formats.{module}", fromlist=[function]), function)
     for download in info.downloads:
         assert all(url.startswith("https://") for url in download.urls)
         assert download.checksum is None or re.fullmatch(
@@ -169,8 +169,8 @@ def offered(server, samples, monkeypatch):
 
     def offer(*urls, checksum=right, file="tiny.zip"):
         info = DatasetInfo(
-            "tiny", "invented", "ratings", "formats.movielens:load_movielens", ("tiny",),
-            ("ratings.csv",), "nowhere", "none", "nobody", (Download(file, urls, checksum),),
+            "tiny", "invented", "ratings", "movielens:load_movielens", ("tiny",), ("ratings.csv",),
+            "nowhere", "none", "nobody", (Download(file, urls, checksum),),
         )  # fmt: skip
         monkeypatch.setitem(KNOWN_DATASETS, "tiny", info)
         return info
