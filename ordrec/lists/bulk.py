@@ -16,7 +16,7 @@ from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.errors import ArgumentError
 from ordrec.lists.filters import ItemFilter, check_list_length, check_one_user
 from ordrec.models.base import IdMappedModel, codes_of
-from ordrec.runtime.files import replace_file, see_folder
+from ordrec.runtime.files import check_folder_visible, replace_file
 from ordrec.runtime.parallel import Engine, run
 from ordrec.storage.part_folder import PartFolder, checksum
 
@@ -240,7 +240,7 @@ def _write_block(
     task: tuple[Path, np.ndarray], model: ListingModel, n: int, options: ItemFilter
 ) -> None:
     path, codes = task
-    see_folder(path.parent)
+    check_folder_visible(path.parent)
     frame = list_frame(model, codes, n, options)
     with replace_file(path) as file:
         if path.suffix == ".csv":
