@@ -26,7 +26,7 @@ from ordrec.ordinal.files.state import restore_estimator, state_of_estimator
 from ordrec.ordinal.labels import categories_of, class_weighted, ordered_classes
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.thresholds.link import fit_link
-from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.ordinal.thresholds.probabilities import ranks_between
 from ordrec.runtime.parallel import blas_for, one_blas_thread
 from ordrec.runtime.progress import shows_progress
 
@@ -118,6 +118,12 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
 
     def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
         """Restore the result of `_more_state`."""
+
+    def _keep_solution(self, solution: Solution) -> None:
+        """Set the attributes that tell how far a solver came."""
+        self.objective_, self.dual_gap_ = solution.objective, solution.gap
+        self.violation_, self.converged_ = solution.violation, solution.converged
+        self.n_iter_ = solution.n_iter
 
     def _warn_unless_converged(self, solution: Solution, tol: float) -> None:
         if not solution.converged:

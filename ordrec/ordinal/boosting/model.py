@@ -26,7 +26,7 @@ from ordrec.ordinal.boosting.stopping import EarlyStopping, hold_out
 from ordrec.ordinal.boosting.stump import StumpSearch
 from ordrec.ordinal.losses import Reach, reach_of
 from ordrec.ordinal.thresholds.absent import PresentRanks
-from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.ordinal.thresholds.probabilities import ranks_between
 from ordrec.storage import take
 
 __all__ = ["ORBoost", "RankBoostAE"]

@@ -29,9 +29,9 @@ from ordrec.ordinal.gpor.evidence import (
     maximise,
 )
 from ordrec.ordinal.gpor.laplace import LaplacePosterior
-from ordrec.ordinal.gpor.lowrank import InducingPairs
 from ordrec.ordinal.gpor.parameters import GapPrior, pack, paper_start, unpack
 from ordrec.ordinal.gpor.state import process_to_state, restore_process
+from ordrec.ordinal.gram.posterior import InducingPairs
 from ordrec.ordinal.kernel_model import KernelMixin, check_gram, check_gram_size
 from ordrec.ordinal.thresholds.probabilities import rank_probabilities
 
