@@ -1,6 +1,6 @@
 """Run published experiments by name and write their results.
 
-A pipeline is a file in the folder ``pipelines`` with
+A pipeline is a file below the folder ``pipelines`` with
 
 * ``NAME``, ``TITLE`` and ``SOURCE``: its name, what it shows, who published it;
 * ``TIME``: how long the complete run takes, in words (estimated from one trial where that is
@@ -73,7 +73,7 @@ class Pipeline:
         """Import the file as a module."""
         from importlib.util import module_from_spec, spec_from_file_location
 
-        spec = spec_from_file_location(f"ordrec_pipeline_{self.path.stem}", self.path)
+        spec = spec_from_file_location(f"ordrec_pipeline_{self.name}", self.path)
         assert spec is not None
         assert spec.loader is not None
         module = module_from_spec(spec)
@@ -107,7 +107,7 @@ class Reproduction:
     checksums : dict of str
         Hashes of the data by name, where ``result`` is a frame (an experiment has its own).
     cells : DataFrame, optional
-        What `ordrec.experiments.kept.keep` keeps in place of ``result``, where that has many
+        What `ordrec.experiments.recorded.record` takes in place of ``result``, where that has many
         more rows than are shown, or lacks some that are.
     """
 
@@ -148,7 +148,7 @@ def list_pipelines(folder: str | Path | None = None) -> dict[str, Pipeline]:
     'Grades of 24 students: thresholds out of order, equal, and in order'
     """
     found = {}
-    for path in sorted(Path(folder or pipelines_folder()).glob("*.py")):
+    for path in sorted(Path(folder or pipelines_folder()).rglob("*.py")):
         words = _constants(path)
         if {"NAME", "TITLE", "SOURCE", "TIME"} <= set(words):
             found[words["NAME"]] = Pipeline(

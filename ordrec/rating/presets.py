@@ -1,6 +1,6 @@
 """Which preset of `RatingPredictor` suits the size of the data.
 
-The constants were fitted to what ``pipelines/bench_memory.py`` measures, which compares the
+The constants were fitted to what ``pipelines/speed/bench_memory.py`` measures, which compares the
 estimates with the memory that fits take.
 """
 

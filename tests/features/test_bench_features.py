@@ -58,6 +58,6 @@ def test_kernels_of_all_users(benchmark, matrix: RatingMatrix, dtype: str) -> No
 
 
 def test_one_dense_gram(benchmark, matrix: RatingMatrix) -> None:  # type: ignore[no-untyped-def]
-    """The reference of the others; pipelines/bench_features.py has the ratio on real data."""
+    """The reference of the others; pipelines/speed/bench_features.py has the ratio on real data."""
     dense = matrix.to_dense(missing=0.0)
     assert benchmark(lambda: dense @ dense.T).shape == (1700, 1700)

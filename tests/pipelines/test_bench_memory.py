@@ -9,7 +9,7 @@ import pytest
 
 from ordrec.rating.presets import gigabytes
 
-PATH = Path(__file__).parents[2] / "pipelines" / "bench_memory.py"
+PATH = Path(__file__).parents[2] / "pipelines" / "speed" / "bench_memory.py"
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read on Linux")

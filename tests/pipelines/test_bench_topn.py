@@ -14,7 +14,7 @@ import pytest
 from ordrec.datasets import synthetic_ratings
 from ordrec.recommend import Popularity
 
-FOLDER = Path(__file__).parents[2] / "pipelines"
+FOLDER = Path(__file__).parents[2] / "pipelines" / "lists"
 
 
 def printed(script: str, *options: str) -> str:

@@ -1,4 +1,4 @@
-"""BENCHMARKS.md has what is kept, and its command writes what is kept."""
+"""BENCHMARKS.md has what is recorded, and its command writes what is recorded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ordrec.errors import ArgumentError
-from ordrec.experiments.kept import Kept, kept_results
+from ordrec.experiments.recorded import Recorded, recorded_results
 from ordrec.experiments.runner import list_pipelines, published_csv
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +20,7 @@ MANIFEST = {"command": "ordrec reproduce x", "trials": "2", "commits": ["abc"], 
 
 @pytest.fixture
 def page(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "pipelines"))
+    monkeypatch.syspath_prepend(str(ROOT / "pipelines" / "page"))
     import benchmarks_page
 
     return benchmarks_page
@@ -38,24 +38,26 @@ def tables_of(page) -> dict[str, str]:
     return {block["name"]: block["kind"] for block in found if block["kind"] != "words"}
 
 
-def svor_results() -> Kept:
+def svor_results() -> Recorded:
     rows = [
         {"data": "pyrim", "model": model, "metric": metric, "fold": fold, "value": value}
         for model, values in {"SVR": (0.5, 0.7), "EXC": (0.25, 0.25), "IMC": (1.0, 2.0)}.items()
         for metric in ("mze", "mae")
         for fold, value in enumerate(values)
     ]
-    return Kept(pd.DataFrame(rows), MANIFEST)
+    return Recorded(pd.DataFrame(rows), MANIFEST)
 
 
 def test_the_page_is_what_the_command_would_write(page) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
-    assert page.filled(text, kept_results()) == text, "run python pipelines/benchmarks_page.py"
+    assert page.filled(text, recorded_results()) == text, (
+        "run python pipelines/page/benchmarks_page.py"
+    )
 
 
 def test_every_kept_result_has_its_table_in_the_page(page) -> None:
     blocks = tables_of(page)
-    for name in kept_results():
+    for name in recorded_results():
         assert blocks.get(name) == "table", name
     assert set(blocks) == set(page.TABLES)
 
@@ -83,16 +85,18 @@ def test_earlier_tables_stand_until_there_are_results(page) -> None:
     assert page.filled(text, {}) == text
     new = page.filled(text, {"svor-table1": svor_results()})
     assert new.startswith("<!-- table: svor-table1 -->\n| table |")
-    assert "No results are kept yet" in page.filled(new, {})
+    assert "No results are recorded yet" in page.filled(new, {})
     with pytest.raises(ArgumentError, match="no table is called 'other'"):
         page.filled(text.replace("svor-table1", "other"), {})
 
 
 def test_averages_of_two_kinds_are_not_mixed(page) -> None:
-    kept = svor_results()
-    mixed = pd.concat([kept.frame.assign(average=kind) for kind in ("micro", "macro")])
+    recorded = svor_results()
+    mixed = pd.concat([recorded.frame.assign(average=kind) for kind in ("micro", "macro")])
     with pytest.raises(ArgumentError, match="several averages"):
-        page.filled("<!-- table: svor-table1 -->\n<!-- end -->", {"svor-table1": Kept(mixed, {})})
+        page.filled(
+            "<!-- table: svor-table1 -->\n<!-- end -->", {"svor-table1": Recorded(mixed, {})}
+        )
 
 
 def test_a_grid_has_the_combinations_that_occur_in_order(tables) -> None:
@@ -171,6 +175,6 @@ def test_kept_files_are_small_and_tell_nothing_of_the_machine() -> None:
     for path in (ROOT / "pipelines" / "results").rglob("*.*"):
         assert path.stat().st_size < 300_000, path
         assert not re.search(r"/(home|tmp|work|Users)/", path.read_text(encoding="utf-8")), path
-    for name, kept in kept_results().items():
-        assert kept.manifest["commits"], name
-        assert np.isfinite(kept.frame["value"]).all(), name
+    for name, recorded in recorded_results().items():
+        assert recorded.manifest["commits"], name
+        assert np.isfinite(recorded.frame["value"]).all(), name

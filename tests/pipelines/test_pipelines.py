@@ -15,9 +15,9 @@ from ordrec.data import Ratings
 from ordrec.datasets import OrdinalTable, synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import ExperimentResult
-from ordrec.experiments.kept import cells_of
 from ordrec.experiments.published import in_words
-from ordrec.experiments.runner import list_pipelines, published_csv, reproduce
+from ordrec.experiments.recorded import cells_of
+from ordrec.experiments.runner import list_pipelines, pipelines_folder, published_csv, reproduce
 from ordrec.ordinal import NPSVOR
 
 PIPELINES = list_pipelines()
@@ -51,7 +51,7 @@ def run(name: str, folder: Path, data: Path | None = None):
 def assert_has_a_table(name: str, folder: Path) -> None:
     """The page of benchmarks can show what this run would keep."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(PIPELINES[name].path.parent))
+        patch.syspath_prepend(str(pipelines_folder() / "page"))
         from benchmark_tables import TABLES
     make = next(make for table, make in TABLES.items() if table.startswith(name))
     table = make(cells_of(folder))
@@ -65,7 +65,9 @@ def test_every_experiment_of_the_papers_is_there() -> None:
 
 def test_names_and_files_agree() -> None:
     for name, pipeline in PIPELINES.items():
-        assert pipeline.path.stem == name.replace("-", "_")
+        *folders, file = pipeline.path.relative_to(pipelines_folder()).with_suffix("").parts
+        family = folders[1:] if folders[0] == "papers" else []
+        assert "_".join([*family, file]) == name.replace("-", "_")
 
 
 @pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)

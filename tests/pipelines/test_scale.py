@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-PATH = Path(__file__).parents[2] / "pipelines" / "scale.py"
+PATH = Path(__file__).parents[2] / "pipelines" / "speed" / "scale.py"
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,315 @@
+"""The tables of BENCHMARKS.md, each made from the recorded cells of an experiment.
+
+Most of them are a `grid`: a row and a column for each combination of values that occurs in the
+cells, means over the trials with standard errors, and published numbers in brackets. Tables of
+another form have a function of their own. ``TABLES`` names them all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from benchmark_grid import (
+    Table,
+    Where,
+    combinations,
+    crossed,
+    grid,
+    names,
+    number,
+    pick,
+    published_of,
+    published_rows,
+    sizes,
+    split,
+    with_seconds,
+)
+
+ERRORS = {"mze": "MZE", "mae": "MAE"}
+ABSOLUTE_FIRST = {"mae": "MAE", "mze": "MZE"}
+RATING_METRICS = {
+    "RMSE": {"metric": "rmse"},
+    "MAE": {"metric": "mae"},
+    "int MAE": {"metric": "int_mae"},
+    "MZE": {"metric": "mze"},
+    "log-loss": {"metric": "log_loss"},
+}
+
+
+# ---- tables of rating models -----------------------------------------------------------------
+
+
+def rating_models(frame: pd.DataFrame) -> dict[str, Where]:
+    """Return the models of `ordrec.experiments.rating_benchmarks` under names that say it all."""
+    kinds = {"bias": "damped biases", "factors": "`OrdinalFactors()`"}
+    knows = {"ids": "ids", "side": "side data", "time": "side data, time of the rating known"}
+    rows: dict[str, Where] = {}
+    for model in frame["model"].unique():
+        name, _, inputs = model.partition(", ")
+        words = kinds.get(name, f'`RatingPredictor("{name}")`' if inputs else name)
+        rows[f"{words}, {knows[inputs]}" if inputs else words] = {"model": model}
+    return rows
+
+
+def ml_100k_folds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return fold u1 beside the means over all folds."""
+    rows = rating_models(frame)
+    of_first: dict[str, Where] = {
+        f"u1: {head}": {**where, "fold": "1"} for head, where in RATING_METRICS.items()
+    }
+    of_all = {f"all: {head}": RATING_METRICS[head] for head in ("RMSE", "MAE", "log-loss")}
+    made = crossed(frame, rows, of_first | of_all, digits=4, errors=False)
+    theirs = published_rows("ml-100k-folds", of_first)
+    return pd.concat([made, theirs]).fillna("-").rename_axis("model")
+
+
+def ml_1m(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return means and standard errors over random splits."""
+    rows = rating_models(frame)
+    made = crossed(frame, rows, RATING_METRICS, digits=4)
+    theirs = published_rows("ml-1m", RATING_METRICS)
+    return pd.concat([made, theirs]).fillna("-").rename_axis("model")
+
+
+def monti(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return RMSE and MAE on three sets, beside published ones."""
+    columns: dict[str, Where] = {
+        f"{data.replace('-', ' ').title()} {head}": {"data": data, "metric": metric}
+        for data in frame["data"].unique()
+        for head, metric in {"RMSE": "rmse", "MAE": "mae"}.items()
+    }
+    made = crossed(frame, rating_models(frame), columns, digits=4)
+    return pd.concat([made, published_rows("monti", columns)]).rename_axis("model")
+
+
+def user_time(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a random fifth beside the latest fifth of each user."""
+    rows: dict[str, Where] = {
+        f"{data}: {head}": {"data": data, **where}
+        for data in frame["data"].unique()
+        for head, where in rating_models(frame).items()
+    }
+    frame = frame.assign(latest=frame["split"].str.startswith("user-time"))
+    columns: dict[str, Where] = {
+        f"{part} fifth: {head}": {"latest": latest, **RATING_METRICS[head]}
+        for part, latest in {"random": False, "latest": True}.items()
+        for head in ("RMSE", "int MAE", "log-loss")
+    }
+    return crossed(frame, rows, columns, digits=4).rename_axis("data and model")
+
+
+def uncertainty(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the metrics of the chosen measure beside the best published ones."""
+    chosen, theirs = frame[frame["chosen"]], published_of("uncertainty-ml-1m")
+    heads = {
+        "RMSE": "rmse", "Pearson": "unc_pearson", "Spearman": "unc_spearman", "RPI": "unc_rpi",
+        "AUC": "unc_auc", "RMSE spread": "unc_rmse_spread",
+    }  # fmt: skip
+    columns = {head: {"metric": metric} for head, metric in heads.items()}
+    made = crossed(chosen, {"`OrdinalFactors`, without the time of the rating": {}}, columns)
+    made.loc["best published of each column"] = [
+        number(pick(theirs, where)["mean"].iloc[0], 3) for where in columns.values()
+    ]
+    return made.rename_axis("model")
+
+
+def per_user(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return absolute and zero-one errors by model and number of ratings."""
+    rows = frame["model"].str.split(", ").str[0].unique()
+    table = {}
+    for size in sorted(frame["n_train"].unique()):
+        of_size = frame[frame["n_train"] == size]
+        table[f"{size} ratings"] = [
+            ", ".join(
+                " / ".join(
+                    number(pick(of_size, {"model": model, "metric": metric})["value"].mean(), 3)
+                    for metric in ("mae", "mze")
+                )
+                for model in of_size["model"].unique()
+                if model.split(", ")[0] == row
+            )
+            for row in rows
+        ]
+    heads = ["biases, rounded" if row == "biases" else row for row in rows]
+    return pd.DataFrame(table, index=heads).rename_axis("model")
+
+
+# ---- tables of documents and of time ---------------------------------------------------------
+
+
+def letor_ohsumed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return NDCG at ten cut-offs and MAP beside published ones, with intervals over queries."""
+    metrics = [*(f"ndcg@{k}" for k in range(1, 11)), "map"]
+    columns: dict[str, Where] = {
+        "MAP" if metric == "map" else metric.removeprefix("ndcg"): {"metric": metric}
+        for metric in metrics
+    }
+    made = crossed(frame, names(frame, "model"), columns, digits=4, errors=False)
+    ends = frame.drop_duplicates(["model", "metric"]).set_index(["model", "metric"])
+    for model in frame["model"].unique():
+        made.loc[f"{model}, 95 % over queries"] = [
+            f"{number(ends.loc[(model, metric), 'low'], 3)} to "
+            f"{number(ends.loc[(model, metric), 'high'], 3)}"
+            for metric in metrics
+        ]
+    return pd.concat([made, published_rows("letor-ohsumed", columns)]).rename_axis("NDCG")
+
+
+def svor_scaling(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the seconds of fits to some numbers of rows, and the exponent over all of them."""
+    frame = frame[frame["metric"] == "mze"].assign(value=lambda f: f["fit_seconds"])
+    rows = combinations(frame, ("data", "model"), {})
+    ladder = np.sort(frame["n_train"].unique())
+    step = max(1, len(ladder) // 6)
+    some = {f"{n} rows, s": {"n_train": n} for n in ladder[::-step][::-1]}
+    made = crossed(frame, rows, some)
+    made["exponent"] = [
+        number(np.polyfit(np.log(timed["n_train"]), np.log(timed["value"]), 1)[0], 2)
+        for timed in (pick(frame, where) for where in rows.values())
+    ]
+    return made.rename_axis("ranks and model")
+
+
+def equal_tolerances(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows where both tolerances are the same, the largest first."""
+    equal = frame[frame["absolute"] == frame["relative"]]
+    equal = equal.sort_values("absolute", ascending=False, kind="stable")
+    return equal.assign(tolerances=equal["absolute"].map("{:g}".format))
+
+
+# ---- all tables ------------------------------------------------------------------------------
+
+SUPPORT_VECTORS = {"SVR": "`SVRanks`", "SLA": "`SVORSLA`", "EXC": "`SVOREX`", "IMC": "`SVORIM`"}
+
+TABLES: dict[str, Table] = {
+    "elliot-ml-1m": grid(
+        ("model",),
+        ("metric",),
+        shown={"metric": {"pick_ndcg@10": "nDCG@10", "coverage@10": "coverage"}},
+    ),
+    "gpor-eachmovie": grid(
+        ("data", "model"),
+        ("metric", "n_train"),
+        shown={
+            "data": {"eachmovie, mean": "means", "eachmovie, low-rank": "low-rank"},
+            "metric": ABSOLUTE_FIRST,
+            "n_train": sizes([50, 100, 200, 300], "movies"),
+        },
+    ),
+    "gpor-genes": grid(
+        ("genes",),
+        ("inference",),
+        prepare=split("model", "inference", "genes"),
+        shown={
+            "metric": {"mae": "MAE"},
+            "inference": {
+                "laplace": "`GPOR`, Laplace",
+                "ep": "`GPOR`, EP",
+                "svm": "`SVORIM`, genes by Laplace",
+            },
+        },
+    ),
+    "gpor-synthetic": grid(
+        ("data", "model"), ("metric",), shown={"metric": ERRORS | {"log_loss": "log-loss"}}
+    ),
+    "gpor-tables": grid(
+        ("data",),
+        ("metric", "model"),
+        shown={"metric": ERRORS, "model": {each: each for each in ("SVM", "GPR", "Laplace", "EP")}},
+    ),
+    "letor-ohsumed": letor_ohsumed,
+    "logistic-limits": grid(("data",), ("metric", "model"), shown={"metric": ERRORS}),
+    "ml-100k-folds": ml_100k_folds,
+    "ml-1m": ml_1m,
+    "monti": monti,
+    "npsvor-clusters": grid(("model",), ("metric",), shown={"metric": ERRORS}),
+    "npsvor-epsilon": grid(("model",), ("data", "metric"), shown={"metric": ERRORS}),
+    "npsvor-movielens": grid(
+        ("metric", "model"),
+        ("n_train",),
+        shown={"metric": ABSOLUTE_FIRST, "n_train": sizes(range(100, 401, 50), "movies")},
+    ),
+    "npsvor-scaling": grid(
+        ("model",),
+        ("metric", "n_train"),
+        prepare=with_seconds,
+        shown={
+            "metric": ERRORS | {"seconds": "seconds"},
+            "n_train": sizes([100, 1000, 10_000]),
+        },
+    ),
+    "npsvor-tables": grid(
+        ("metric", "data"), ("model",), shown={"metric": ERRORS}, published="npsvor-tables"
+    ),
+    "npsvor-tables-stock": grid(
+        ("metric", "data"),
+        ("model",),
+        shown={"metric": ERRORS},
+        published="npsvor-tables",
+        digits=4,
+    ),
+    "npsvor-tables-wide": grid(("metric", "data"), ("model",), shown={"metric": ERRORS}),
+    "npsvor-times": grid(("n_train", "data"), ("model",), digits=2),
+    "npsvor-tolerances": grid(
+        ("tolerances",),
+        ("data", "metric"),
+        prepare=equal_tolerances,
+        shown={"metric": ERRORS},
+    ),
+    "orboost-artificial": grid(("model",), ("metric",), counts=("rounds",)),
+    "orboost-rounds": grid(("metric", "part", "model"), ("round",), shown={"metric": ERRORS}),
+    "orboost-tables": grid(
+        ("data", "base"),
+        ("metric", "kind"),
+        prepare=split("model", "kind", "base"),
+        shown={
+            "metric": ERRORS,
+            "kind": {
+                "ORBoost-LR": "`ORBoost` left-right",
+                "ORBoost-All": "`ORBoost` all",
+                "RankBoost-AE": "`RankBoostAE`",
+            },
+        },
+        published="orboost-tables",
+    ),
+    "per-user-eachmovie": per_user,
+    "per-user-ml-100k": per_user,
+    "svor-grading": grid(
+        ("model",),
+        ("metric",),
+        shown={
+            "model": SUPPORT_VECTORS,
+            "metric": {
+                "b1": "b1",
+                "b2": "b2",
+                "wrong": "students misplaced",
+                "objective": "objective",
+            },
+        },
+        counts=("wrong",),
+    ),
+    "svor-ohsumed": grid(
+        ("metric", "model"),
+        ("n_train",),
+        shown={
+            "metric": ERRORS,
+            "model": SUPPORT_VECTORS,
+            "n_train": sizes(range(20, 61, 10), "documents"),
+        },
+    ),
+    "svor-scaling": svor_scaling,
+    "svor-table1": grid(
+        ("data",),
+        ("metric", "model"),
+        shown={"metric": ERRORS, "model": SUPPORT_VECTORS},
+        published="svor-table1",
+    ),
+    "svor-table2": grid(
+        ("data",),
+        ("metric", "model"),
+        shown={"metric": ERRORS, "model": SUPPORT_VECTORS},
+        published="svor-table2",
+    ),
+    "uncertainty-ml-1m": uncertainty,
+    "user-time": user_time,
+}
