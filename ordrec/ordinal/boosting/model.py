@@ -28,7 +28,7 @@ from ordrec.ordinal.boosting.stump import StumpSearch
 from ordrec.ordinal.losses import Reach, reach_of
 from ordrec.ordinal.stored import ESTIMATOR, fitted
 from ordrec.ordinal.thresholds.absent import PresentRanks
-from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.ordinal.thresholds.probabilities import ranks_between
 from ordrec.storage.schema import Array, As
 
 __all__ = ["ORBoost", "RankBoostAE"]
