@@ -77,7 +77,6 @@ def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any
     model.preset_ = preset
     a, b = metadata["pool"]
     model.pool_weights_ = number(a, low=0.0, high=LIMIT), number(b, low=0.0, high=LIMIT)
-    model.choice_stage_ = model._choice_stage()
     model.titles_ = _titles(model, arrays, metadata)
     if model.factors_ is not None:
         model.factors_.titles_ = model.titles_
@@ -91,7 +90,6 @@ def _of_version_0_1(model: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
     model.factors_ = None
     model.preset_ = model.preset
     model.pool_weights_ = 1.0, 0.0
-    model.choice_stage_ = model._choice_stage()
     model.titles_, model.side_columns_ = _titles(model, arrays, metadata), {}
     return model
 

@@ -1,4 +1,4 @@
-"""A copy of the package in which one mutation at a time is made, and tests run against it."""
+"""A copy of the package in which one mutant at a time is made, and tests run against it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mutations.mutation import Mutation
+from mutations.operators import Mutant
 
-__all__ = ["Workshop", "mutated"]
+__all__ = ["ROOT", "TESTS", "Workshop", "nearest_tests"]
 
 TESTS = Path(__file__).parent.parent
 ROOT = TESTS.parent
-SECONDS = 600  # a mutation that makes the tests run longer is noticed, too
+SECONDS = 600  # a mutant that makes the tests run longer is noticed, too
 PASSED, FAILED = 0, 1  # exit codes of pytest; others mean that the tests did not run
 
 
-def mutated(source: str, mutation: Mutation) -> str:
-    """The text of a file after a mutation, whose place must be unique."""
-    assert source.count(mutation.old) == 1, (
-        f"{mutation.name}: {mutation.old!r} occurs {source.count(mutation.old)} times in "
-        f"ordrec/{mutation.file}: copy the line as it is now, or take the mutation out"
-    )
-    return source.replace(mutation.old, mutation.new)
+def nearest_tests(file: str) -> list[str]:
+    """Folders and files of tests for a module, given below ``ordrec``: the nearest first.
+
+    Examples
+    --------
+    >>> nearest_tests("linalg/lapack.py")
+    ['linalg/test_lapack.py', 'linalg']
+    """
+    path = Path(file)
+    found = []
+    folder = path.parent
+    while str(folder) != "." and not (TESTS / folder).is_dir():
+        folder = folder.parent
+    named = sorted((TESTS / folder).glob(f"test*{path.stem}*.py"))
+    found += [str(each.relative_to(TESTS)) for each in named if folder.parts]
+    while folder.parts:
+        found.append(str(folder))
+        folder = folder.parent
+    return list(dict.fromkeys(found)) or ["journeys", "cli"]
 
 
 class Workshop:
@@ -40,54 +52,48 @@ class Workshop:
         for beside in ("data", "pipelines"):
             (folder / beside).symlink_to(ROOT / beside)
 
-    def noticed(self, mutation: Mutation) -> bool:
-        """Whether one of the mutation's tests fails."""
-        file = self.folder / "ordrec" / mutation.file
-        with self._changed(file, mutation):
-            # numba looks at the file of a function, not at those of what it calls
-            loops = "ordrec.runtime.compiling" in file.read_text()
-            with self._cache("alone" if loops else "shared") as cache:
-                code = self.run(mutation.tests.split(), cache, compiled=mutation.compiled)
-        assert code in (PASSED, FAILED), f"{mutation.name}: pytest ended with code {code}"
-        return code == FAILED
+    def noticed(self, file: str, mutant: Mutant) -> bool:
+        """Whether a test near the file fails once the mutant is in it."""
+        path = self.folder / "ordrec" / file
+        source = path.read_text()
+        # numba looks at the file of a function, not at those of what it calls: code compiled
+        # with the mutant in it must not be found by the next one
+        loops = "ordrec.runtime.compiling" in source
+        path.write_text(mutant.applied(source))
+        try:
+            with self._cache(alone=loops) as cache:
+                return any(self._fails(tests, cache) for tests in nearest_tests(file))
+        finally:
+            path.write_text(source)
 
-    def run(self, tests: list[str], cache: str, *, compiled: bool) -> int:
-        """Run tests against the copy; the exit code of pytest, or that of a failure if it hangs."""
+    def passes(self, tests: str) -> bool:
+        """Whether tests pass without any mutant; they must, or their failures mean nothing."""
+        with self._cache(alone=False) as cache:
+            return not self._fails(tests, cache)
+
+    def _fails(self, tests: str, cache: str) -> bool:
         environment = os.environ | {
             "PYTHONPATH": f"{self.folder}{os.pathsep}{TESTS}",
             "PYTHONDONTWRITEBYTECODE": "1",
             "NUMBA_CACHE_DIR": cache,
-            "NUMBA_DISABLE_JIT": str(int(not compiled)),
             "ORDREC_HYPOTHESIS": "first failure",
         }
         command = [
             sys.executable, "-m", "pytest", "-x", "-q", "-c", str(ROOT / "pyproject.toml"),
-            "--rootdir", str(ROOT), "--no-header", "--tb=line",
-            *(f"{TESTS}/{test}" for test in tests),
+            "--rootdir", str(ROOT), "--no-header", "--tb=line", f"{TESTS}/{tests}",
         ]  # fmt: skip
         try:
             done = subprocess.run(
                 command, env=environment, cwd=self.folder, timeout=SECONDS, capture_output=True
             )
         except subprocess.TimeoutExpired:
-            return FAILED
-        if done.returncode not in (PASSED, FAILED):
-            print(done.stdout.decode()[-2000:], done.stderr.decode()[-2000:])
-        return done.returncode
+            return True
+        return done.returncode not in (PASSED, 5)  # 5: no test was chosen
 
     @contextmanager
-    def _changed(self, file: Path, mutation: Mutation) -> Iterator[None]:
-        source = file.read_text()
-        file.write_text(mutated(source, mutation))
-        try:
-            yield
-        finally:
-            file.write_text(source)
-
-    @contextmanager
-    def _cache(self, kind: str) -> Iterator[str]:
-        if kind == "shared":
+    def _cache(self, *, alone: bool) -> Iterator[str]:
+        if not alone:
             yield str(self.folder / "compiled")
             return
-        with tempfile.TemporaryDirectory(dir=self.folder) as alone:
-            yield alone
+        with tempfile.TemporaryDirectory(dir=self.folder) as own:
+            yield own

@@ -49,8 +49,10 @@ from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
-from ordrec.lists.filters import item_titles, with_new_titles
-from ordrec.models.base import codes_of, times_of
+from ordrec.lists.listing import RatingListingModel
+from ordrec.lists.titles import item_titles, with_new_titles
+from ordrec.models.base import codes_of, fits, folds_in, times_of
+from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.rating.factors.direction import Direction
 from ordrec.rating.factors.fit import (
@@ -69,16 +71,14 @@ from ordrec.rating.factors.state import (
     factors_from_state,
     factors_to_state,
 )
-from ordrec.rating.further_ratings import with_further_ratings
 from ordrec.rating.intervals import DistributionModel
-from ordrec.recommend.choice_stage import ChoiceStage, RatingAnswers
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
 
 __all__ = ["OrdinalFactors"]
 
 
 @dataclass(eq=False)
-class OrdinalFactors(RatingAnswers, DistributionModel):
+class OrdinalFactors(RatingListingModel, DistributionModel):
     """Ordinal matrix factorisation: a sequential logit with factors and personal steps.
 
     For data of any size: memory and time grow with the number of ratings. Fits in a few
@@ -155,6 +155,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
     verbose: bool | None = field(default=None, repr=False)
     _counts_weights = True
 
+    @fits
     def fit(self, ratings: Ratings) -> OrdinalFactors:
         """Learn factors, steps and priors; ratings count by their weights, if they have any."""
         self._check_parameters()
@@ -173,7 +174,6 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         self.directions_, self.dated_ = tuple(fitted), tuple(dated)
         self.loss_ = np.array(losses)
         self.titles_ = item_titles(ratings.item_table)
-        self.choice_stage_ = self._choice_stage()
         return self
 
     def _times(self, ratings: Ratings) -> np.ndarray | None:
@@ -182,7 +182,9 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         if times is not None and (times > 0).any():
             return times
         if self.use_time is True:
-            raise ArgumentError('use_time=True, but the ratings have no times: use "auto"')
+            raise ArgumentError(
+                'use_time=True, but the ratings have no times: use "auto"', parameter="use_time"
+            )
         return None
 
     def _block(self, ratings: Ratings, times: np.ndarray | None) -> tuple[UserBlock, Margins]:
@@ -292,10 +294,6 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         self._check_fitted()
         return self._history.of_user(int(codes_of(self.user_ids_, [user])[0]))
 
-    def _choice_stage(self) -> ChoiceStage:
-        known = self._history.as_ratings
-        return ChoiceStage(partial(known, self.scale_, self.user_ids_, self.item_ids_), self.n_jobs)
-
     def _influence(self) -> Influence:
         def influence(user: Any, item: Any, others: Any) -> np.ndarray:
             user_codes, item_codes = self._codes([user] * (len(others) + 1), [item, *others])
@@ -303,7 +301,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
 
         return influence
 
-    def _alike(self, known: Ratings, code: int) -> np.ndarray:
+    def _similarity(self, known: Ratings, code: int) -> np.ndarray:
         return self.directions_[0].correlations(code)
 
     @property
@@ -313,6 +311,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
 
     # ---- new users and items -------------------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> OrdinalFactors:
         """Return a model that also knows the users and items of these ratings.
 
@@ -389,7 +388,6 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         model.user_ids_ = self.user_ids_[:0]
         model._user_side, model._history = self._user_side[:0], RatingHistory.empty(0)
         model._pattern = replace(self._pattern, of_users=self._pattern.of_users[:0])
-        model.choice_stage_ = model._choice_stage()
         for name in ("directions_", "dated_"):
             bare = tuple(direction.without_users() for direction in getattr(self, name))
             setattr(model, name, bare)

@@ -19,7 +19,7 @@ from ordrec.data.on_disk.scan import ROWS, RatingsScan
 from ordrec.data.side_tables import side_table
 from ordrec.errors import ArgumentError, DataError, callers_level
 from ordrec.features.side.encoder import side_encoders
-from ordrec.lists.filters import item_titles
+from ordrec.lists.titles import item_titles
 from ordrec.rating.factors.block_pattern import block_pattern
 from ordrec.rating.factors.blocks import StoredBlock, write_blocks
 from ordrec.rating.factors.fit import (
@@ -150,7 +150,6 @@ def fit_scan(
         model.directions_ = tuple(solve_users(fits, users))
         model.dated_, model.loss_ = (), np.array(fits[0].losses)
         model._history = RatingHistory.empty(0)
-        model.choice_stage_ = model._choice_stage()
         steps.report(steps.total, "users")
     return model
 

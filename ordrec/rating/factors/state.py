@@ -98,5 +98,4 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
         model.titles_ = texts_from_arrays("titles", arrays)
         if len(model.titles_) != n_items:
             raise ModelFileError(f"{len(model.titles_)} titles for {n_items} items")
-    model.choice_stage_ = model._choice_stage()
     return model

@@ -1,0 +1,113 @@
+"""Draw random mutants of the package, run the nearest tests on each, and print the score.
+
+    python tests/mutations/run.py [--sample 300] [--seed 0] [--packages data lists] [--out FILE]
+
+A mutant is noticed if one of the nearest tests fails: those named after the module, then those of
+its folder, then those of the folders above. The table has a row per package; below it stand the
+mutants that nothing noticed. ``equivalent.toml`` lists mutants that change nothing anybody could
+observe, with the reason; they are not drawn. With ``--out`` every mutant is written to a csv as
+soon as it is decided, and a stopped run goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import random
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from mutations.operators import Mutant, mutants_of
+from mutations.workshop import ROOT, Workshop
+
+EQUIVALENT = Path(__file__).parent / "equivalent.toml"
+COLUMNS = ("package", "file", "mutant", "noticed")
+
+
+def main() -> None:
+    """Draw, run, print."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--sample", type=int, default=300, help="how many mutants (300)")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--packages", nargs="*", default=[], help="of these only")
+    options.add_argument("--out", type=Path, help="a csv of what was decided")
+    chosen = options.parse_args()
+    drawn = sample(chosen.sample, chosen.seed, chosen.packages)
+    decided = already(chosen.out)
+    with tempfile.TemporaryDirectory() as folder:
+        workshop = Workshop(Path(folder))
+        for number, (file, mutant) in enumerate(drawn, 1):
+            key = (file, str(mutant))
+            if key not in decided:
+                decided[key] = workshop.noticed(file, mutant)
+                write(chosen.out, file, mutant, decided[key])
+            word = "noticed" if decided[key] else "SURVIVED"
+            print(f"{number}/{len(drawn)} {word}: {file} {mutant}", flush=True)
+    print_score({(file, str(mutant)): decided[file, str(mutant)] for file, mutant in drawn})
+
+
+def sample(size: int, seed: int, packages: list[str]) -> list[tuple[str, Mutant]]:
+    """Draw mutants, each with the same chance."""
+    equivalent = {
+        (entry["file"], entry["mutant"])
+        for entry in tomllib.loads(EQUIVALENT.read_text())["equivalent"]
+    }
+    everything = [
+        (file, mutant)
+        for path in sorted((ROOT / "ordrec").rglob("*.py"))
+        if not packages or path.relative_to(ROOT / "ordrec").parts[0] in packages
+        for file in [str(path.relative_to(ROOT / "ordrec"))]
+        for mutant in mutants_of(path.read_text())
+        if (file, _without_line(mutant)) not in equivalent
+    ]
+    return random.Random(seed).sample(everything, min(size, len(everything)))
+
+
+def _without_line(mutant: Mutant) -> str:
+    """What identifies a mutant in ``equivalent.toml``: lines move."""
+    return f"{mutant.function}: {' '.join(mutant.old.split())} -> {' '.join(mutant.new.split())}"
+
+
+def already(out: Path | None) -> dict[tuple[str, str], bool]:
+    """Read what an earlier run decided."""
+    if out is None or not out.exists():
+        return {}
+    with out.open(newline="") as file:
+        return {(row["file"], row["mutant"]): row["noticed"] == "1" for row in csv.DictReader(file)}
+
+
+def write(out: Path | None, file: str, mutant: Mutant, noticed: bool) -> None:
+    """Add a line to the csv."""
+    if out is None:
+        return
+    new = not out.exists()
+    with out.open("a", newline="") as target:
+        writer = csv.writer(target)
+        if new:
+            writer.writerow(COLUMNS)
+        writer.writerow([file.split("/")[0], file, str(mutant), int(noticed)])
+
+
+def print_score(decided: dict[tuple[str, str], bool]) -> None:
+    """Print the share of noticed mutants by package, and the others."""
+    packages: dict[str, list[bool]] = {}
+    for (file, _), noticed in decided.items():
+        packages.setdefault(file.split("/")[0].removesuffix(".py"), []).append(noticed)
+    packages["all"] = list(decided.values())
+    print(f"\n{'package':12} {'mutants':>8} {'noticed':>8} {'share':>6}")
+    for package, noticed in sorted(packages.items()):
+        share = sum(noticed) / len(noticed)
+        print(f"{package:12} {len(noticed):8} {sum(noticed):8} {share:6.0%}")
+    for (file, mutant), noticed in sorted(decided.items()):
+        if not noticed:
+            print(f"survived: {file} {mutant}")
+
+
+if __name__ == "__main__":
+    main()
