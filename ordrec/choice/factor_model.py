@@ -12,7 +12,7 @@ itself, so that the result does not depend on the number of threads.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -22,9 +22,18 @@ from ordrec.linalg.lapack import ADDRESSES, add_products, factorise, solve_facto
 from ordrec.runtime.compiling import compiled
 from ordrec.runtime.parallel import one_blas_thread
 from ordrec.runtime.parallel.spans import over_spans
-from ordrec.storage import take
+from ordrec.storage.schema import Array, Field
 
-__all__ = ["FactorModel", "solve_rows"]
+__all__ = ["FactorModel", "factor_arrays", "solve_rows"]
+
+
+def factor_arrays(dtype: Any) -> dict[str, Field]:
+    """Return the fields of the factors, in single or double precision."""
+    return {
+        "user_factors_": Array("users", "factors", dtype=dtype),
+        "item_factors_": Array("items", "factors", dtype=dtype),
+        "_average_user": Array("factors", dtype=dtype),
+    }
 
 
 class FactorModel(ChoiceModel):
@@ -33,10 +42,11 @@ class FactorModel(ChoiceModel):
     A user without ratings has the mean of the users' factors.
     """
 
+    stored: ClassVar = ChoiceModel.stored | factor_arrays(np.float32)
+
     user_factors_: np.ndarray
     item_factors_: np.ndarray
     _average_user: np.ndarray
-    _dtype: Any = np.float32
 
     @abstractmethod
     def _rows(self, history: sparse.csr_array, Q: np.ndarray, n_jobs: int = 1) -> np.ndarray:
@@ -61,20 +71,6 @@ class FactorModel(ChoiceModel):
         self.user_factors_ = np.vstack([self.user_factors_, new_rows])
         with one_blas_thread():
             self.user_factors_[users] = self._rows(self._history[users], self.item_factors_)
-
-    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return {
-            "user_factors": self.user_factors_,
-            "item_factors": self.item_factors_,
-            "average_user": self._average_user,
-        }, {}
-
-    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
-        dtype = self._dtype
-        width = take(arrays, "average_user", dtype, (None,)).size
-        self._average_user = take(arrays, "average_user", dtype, (width,))
-        self.user_factors_ = take(arrays, "user_factors", dtype, (len(self.user_ids_), width))
-        self.item_factors_ = take(arrays, "item_factors", dtype, (len(self.item_ids_), width))
 
 
 def solve_rows(

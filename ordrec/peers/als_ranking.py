@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from ordrec.choice.factor_model import FactorModel, solve_rows
+from ordrec.choice.base import ChoiceModel
+from ordrec.choice.factor_model import FactorModel, factor_arrays, solve_rows
 from ordrec.data import Ratings
 from ordrec.runtime.parallel import forked, free_cores, one_blas_thread, worker_count
-from ordrec.storage import take
 
 __all__ = ["ALSRanking"]
 
@@ -33,13 +33,13 @@ class ALSRanking(FactorModel):
     random_state : int
     """
 
+    stored: ClassVar = ChoiceModel.stored | factor_arrays(np.float64)
+
     factors: int = 64
     regularization: float = 0.05
     alpha: float = 10.0
     iterations: int = 15
     random_state: int = 0
-
-    _dtype = np.float64
 
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
         from implicit.cpu.als import AlternatingLeastSquares
@@ -68,11 +68,3 @@ class ALSRanking(FactorModel):
         confidence = self.alpha * history.data
         ridge = np.full(history.shape[0], self.regularization)
         return solve_rows(history, confidence - 1.0, confidence, Q, 1.0, ridge, n_jobs)
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Return the model of a file; version 0.1 stored which items were seen, not how often."""
-        if "item_counts" not in arrays and "item_seen" in arrays:
-            seen = take(arrays, "item_seen", np.bool_, (None,))
-            arrays = dict(arrays) | {"item_counts": seen.astype(np.int64)}
-        return super().from_state(arrays, metadata)

@@ -38,15 +38,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
@@ -66,13 +66,9 @@ from ordrec.rating.factors.fold_in import Newcomers
 from ordrec.rating.factors.history import RatingHistory
 from ordrec.rating.factors.row_priors import RatingPattern
 from ordrec.rating.factors.rows import GroupedRatings, usual_sizes
-from ordrec.rating.factors.state import (
-    checked_factor_parameters,
-    factors_from_state,
-    factors_to_state,
-)
 from ordrec.rating.intervals import DistributionModel
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
+from ordrec.storage.schema import Array, ByName, Member, Numbers, Optional, Part, Parts, Texts
 
 __all__ = ["OrdinalFactors"]
 
@@ -141,6 +137,18 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     >>> model.predict_proba([0, "stranger"], [3, 3]).shape
     (2, 5)
     """
+
+    stored: ClassVar = RatingListingModel.stored | {
+        "_pattern": Part(RatingPattern),
+        "_history": Part(RatingHistory),
+        "_side": ByName(Member(SideEncoder), "user", "item"),
+        "_user_side": Array("users", "user_side"),
+        "_item_side": Array("items", "item_side"),
+        "directions_": Parts(Direction, 1, 2),
+        "dated_": Parts(Direction, 0, 1, 2),
+        "loss_": Numbers(),
+        "titles_": Optional(Texts("items")),
+    }
 
     rank: int | None = None
     pattern: int | None = None
@@ -395,16 +403,11 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
 
     # ---- files ---------------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`."""
-        return factors_to_state(self)
-
-    @classmethod
-    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        defaults = {own.name: own.default for own in fields(cls)}
-        return checked_factor_parameters(parameters, defaults)
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        return factors_from_state(cls, arrays, metadata)
+    def check_stored(self) -> None:
+        """Check that the parts fit together."""
+        self._check_parameters()
+        self.loss_ = np.array(self.loss_)
+        if any(direction.drift is None for direction in self.dated_):
+            raise ModelFileError("a fit to dated ratings has no drift of its users")
+        if self.dated_ and self._history.items.size and not self._history.times.size:
+            raise ModelFileError("the history of dated ratings has no times")

@@ -32,8 +32,8 @@ def rows_of(model):
     for direction in model.directions_:
         yield from direction.items.arrays
         yield from (*direction.user_prior, *direction.item_prior)
-        yield from direction.cold_users.to_arrays("users").values()
-        yield from direction.cold_items.to_arrays("items").values()
+        for cold in (direction.cold_users, direction.cold_items):
+            yield from (cold.B, cold.average, cold.moments, cold.variances)
 
 
 def test_same_as_in_memory(scan):
