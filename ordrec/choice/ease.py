@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
 from ordrec.choice.ease_solver import EaseProblem
-from ordrec.choice.inner_splits import FEW_USERS, best_on_a_grid_of_twos, left_out_quality
+from ordrec.choice.inner_splits import FEW_USERS, climb_by_doubling, left_out_quality
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
 from ordrec.runtime.parallel import one_blas_thread, worker_count
@@ -33,15 +33,18 @@ class EASE(ChoiceModel):
     """Linear item-to-item model with a zero diagonal, solved exactly.
 
     The score of an item is a weighted sum over the items the user has rated. The weights are the
-    ridge regression of each item on all others; an item has no weight on itself. Rows of active
-    users are scaled down, and items with many ratings have a larger ridge.
-    ``EASE(user_power=0, item_power=0)`` is EASE as published.
+    ridge regression of each item on all others; an item has no weight on itself.
+
+    ``EASE()`` is the published model, of ratings weighted by their ranks (an entry is ``rank /
+    n_ranks`` where the paper has 1, which is the same on a scale that only likes are on), with its
+    ridge chosen in training. With powers above 0, rows of active users are scaled down, and items
+    with many ratings have a larger ridge: `ChoiceMixture` uses 0.5 and 0.25, which rank better.
 
     Parameters
     ----------
     regularization : float, optional
         Ridge of an item with an average number of ratings; chosen by exact leave-one-out of
-        users, on a grid without edges, if omitted.
+        users, doubling or halving it as long as that helps, if omitted.
     user_power : float
         Rows are divided by the number of the user's ratings, relative to the mean, to this
         power.
@@ -91,11 +94,15 @@ class EASE(ChoiceModel):
     }
 
     regularization: float | None = None
-    user_power: float = 0.5
-    item_power: float = 0.25
+    user_power: float = 0.0
+    item_power: float = 0.0
     min_ratings: int = 3
     max_memory: float = 8.0
     n_jobs: int | None = None
+    search_space: ClassVar[dict[str, Any]] = {
+        "user_power": (0.0, 1.0),
+        "item_power": (0.0, 1.0),
+    }
 
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
         with one_blas_thread():
@@ -266,7 +273,7 @@ def chosen_ridge(
         scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
         return float(left_out_quality(scores, own, n_ranks).mean())
 
-    return best_on_a_grid_of_twos(quality, START)
+    return climb_by_doubling(quality, START)
 
 
 def row_factors(sizes: np.ndarray, mean_count: float, user_power: float) -> np.ndarray:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -49,6 +49,7 @@ from ordrec.storage.schema import Member, Number, Part
 __all__ = ["ChoiceMixture"]
 
 FLOOR, POPULARITY_FLOOR = 0.01, 0.001
+USER_POWER, ITEM_POWER = 0.5, 0.25  # of EASE
 NEW_USERS = 500
 MANY = 300_000  # ratings: from here on more factors and one inner split
 
@@ -113,6 +114,11 @@ class ChoiceMixture(ChoiceModel):
     max_memory: float = 8.0
     n_jobs: int | None = None
     random_state: int = 0
+    search_space: ClassVar[dict[str, Any]] = {
+        "mix": (0.0, 1.0),
+        "als_regularization": (0.001, 0.1, "log"),
+        "factors": [16, 32, 64, 128],
+    }
 
     # ---- learning -------------------------------------------------------------------------
 
@@ -121,9 +127,7 @@ class ChoiceMixture(ChoiceModel):
         history.sort_indices()
         rng = np.random.default_rng(self.random_state)
         with one_blas_thread():
-            self.ease_ = EASE(
-                self.regularization, max_memory=self.max_memory, n_jobs=self.n_jobs
-            ).shared_with(self)
+            self.ease_ = self._new_ease(self.regularization).shared_with(self)
             report(0.0, 4.0, "EASE")
             self.ease_.learn_histories(history, ratings.scale.n_ranks, rng)
             self.als_ = self._new_als().shared_with(self)
@@ -143,6 +147,11 @@ class ChoiceMixture(ChoiceModel):
             raise ArgumentError(f"horizon must be above 0, got {self.horizon}")
         if self.cold is not None and not self.cold >= 0:
             raise ArgumentError(f"cold must not be negative, got {self.cold}")
+
+    def _new_ease(self, regularization: float | None) -> EASE:
+        return EASE(
+            regularization, USER_POWER, ITEM_POWER, max_memory=self.max_memory, n_jobs=self.n_jobs
+        )
 
     def _new_als(self) -> ImplicitALS:
         return ImplicitALS(
@@ -179,8 +188,7 @@ class ChoiceMixture(ChoiceModel):
 
     def _part_ease(self, counts: np.ndarray) -> EASE:
         """EASE with the same ridge, for a part of the histories with these counts of items."""
-        ridge = self.ease_.regularization_
-        ease = EASE(ridge, max_memory=self.max_memory, n_jobs=self.n_jobs)
+        ease = self._new_ease(self.ease_.regularization_)
         ease.item_counts_ = counts
         return ease
 

@@ -108,7 +108,7 @@ def tune(
     from ordrec import save
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import tune_model
-    from ordrec.evaluation.tuning.model import TuningInterrupted
+    from ordrec.evaluation.run import Interrupted
 
     unfitted = made_model(model, settings or [])
     if output is not None:
@@ -134,7 +134,7 @@ def tune(
                 refit=output is not None,
                 seed=seed,
             )
-    except TuningInterrupted as interruption:
+    except Interrupted as interruption:
         found, interrupted = interruption.result, True
         print("ordrec: interrupted: this is what was tried", file=sys.stderr)
     if output is not None and not interrupted:

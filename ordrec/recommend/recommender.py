@@ -104,6 +104,10 @@ class Recommender(RatingListingModel, DistributionModel):
     n_jobs: int | None = None
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
+    search_space: ClassVar[dict[str, Any]] = {
+        "taste": (0.02, 1, "log"),
+        "n_candidates": [50, 100, 200, 400],
+    }
     takes_long = True
     ordered_by = "recommended"
     _counts_weights = True  # its rating model may
@@ -350,8 +354,8 @@ class Recommender(RatingListingModel, DistributionModel):
         filters: dict[str, Any] = {"exclude": exclude, "only": only, "include_rated": include_rated}
         if isinstance(candidates, str) and candidates == "likely":
             candidates = self.choice_.recommend(user, n_candidates, **filters)["item"]
-        lister = self.rating_ if self._lists_by_rating() else super()
-        return lister.recommend(
+        recommend = self.rating_.recommend if self._lists_by_rating() else super().recommend
+        return recommend(
             user, n, by=by, at_least=at_least, quantile=quantile, candidates=candidates,
             timestamp=timestamp, **filters,
         )  # fmt: skip

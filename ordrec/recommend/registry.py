@@ -54,19 +54,17 @@ MODELS: list[ModelEntry] = [
     ModelEntry("bias", "ordrec.rating.baselines.bias:BiasModel", by_default=True),
     ModelEntry("item-knn", "ordrec.rating.baselines.item_knn:ItemKNN", by_default=True),
     ModelEntry("factors", "ordrec.rating.factors.model:OrdinalFactors", by_default=True),
-    ModelEntry("popularity", "ordrec.choice.popularity:Popularity"),
+    ModelEntry("popularity", "ordrec.choice.popularity:Popularity", by_default=True),
     ModelEntry(
         "recommender-fast", "ordrec.recommend.recommender:fast_recommender", by_default=True
     ),
     ModelEntry("recommender", "ordrec.recommend.recommender:Recommender"),
     ModelEntry("choice", "ordrec.choice.mixture:ChoiceMixture"),
-    ModelEntry("ease", "ordrec.choice.ease:EASE"),
+    ModelEntry("ease", "ordrec.choice.ease:EASE", by_default=True),
     ModelEntry("als", "ordrec.choice.als:ImplicitALS"),
-    ModelEntry("implicit-als", "ordrec.peers.als_ranking:ALSRanking"),
+    ModelEntry("implicit-als", "ordrec.peers.implicit:implicit_als", storable=False),
     ModelEntry("per-user-svor", "ordrec.rating.per_user.model:PerUserPredictor"),
-    ModelEntry(
-        "per-user-logistic", "ordrec.rating.per_user.model:per_user_logistic", by_default=True
-    ),
+    ModelEntry("per-user-logistic", "ordrec.rating.per_user.model:per_user_logistic"),
     ModelEntry("predictor", "ordrec.rating.predictor:RatingPredictor"),
     # not by default: recommender-fast predicts ratings with it
     ModelEntry("predictor-fast", "ordrec.rating.predictor:fast_predictor"),

@@ -24,7 +24,6 @@ SMALL: dict[str, dict[str, Any]] = {
     "factors": {"rank": 2, "pattern": 2, "n_iter": 2},
     "choice": {"factors": 2},
     "als": {"factors": 2, "iterations": 2},
-    "implicit-als": {"factors": 2, "iterations": 2},
     "predictor": {"learn": "defaults"},
     "recommender": {"rating": "factors"},
     "per-user-svor": {"min_ratings": 6},

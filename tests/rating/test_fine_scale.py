@@ -16,7 +16,7 @@ from ordrec.cli import app
 from ordrec.data import Ratings, Scale
 from ordrec.errors import DataError
 from ordrec.evaluation import HoldOut, StrongGeneralisation, evaluate, measure_from_name
-from ordrec.evaluation.experiment.manifest import ratings_checksum
+from ordrec.evaluation.manifest import ratings_checksum
 from ordrec.evaluation.metrics.measure_types import graded
 from ordrec.evaluation.metrics.outcome import Outcome
 from ordrec.recommend import EASE, BiasModel, Recommender, make_model

@@ -140,7 +140,7 @@ def test_arrays_that_do_not_fit_are_refused(files, tmp_path, file, name, change)
         ("per-user", ("parameters", "n_jobs"), 10**9),
         ("per-user", ("parameters", "kernel"), "magic"),
         ("thresholds", ("scorer", "kind"), "os.system"),
-        ("thresholds", ("scorer", "kind"), "ALSRanking"),
+        ("thresholds", ("scorer", "kind"), "ImplicitALS"),
         ("thresholds", ("parameters", "decision"), "coin"),
         ("thresholds", ("line",), [1.0]),
         ("thresholds", ("units", "scale"), -1.0),

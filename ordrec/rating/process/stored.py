@@ -18,6 +18,7 @@ import pandas as pd
 
 from ordrec.errors import ModelFileError
 from ordrec.features.matrix import Biases
+from ordrec.kernels.items.moments import n_pairs
 from ordrec.models.base import codes_of
 from ordrec.rating.process.fitted import FittedPredictor
 from ordrec.rating.process.fold_in import FoldedUser, unsolved_user
@@ -116,7 +117,8 @@ class StoredSide:
     ) -> OwnerSide:
         """The side, with its sums over pairs of entries computed again."""
         n = self.loadings.shape[1]
-        claim_memory(4.0 * n**2 * (N_SUMS + len(features)), f"the sums over pairs of {n} {what}")
+        slots = N_SUMS + len(features)
+        claim_memory(4.0 * n_pairs(n) * slots, f"the sums over pairs of {n} {what}")
         sums = start, entry, self.x, times, n, features
         return build_side(*sums, self.fold, self.loadings, n_jobs)
 
@@ -334,9 +336,10 @@ class StoredUsers:
         if len(self.ids) and self.shifts.shape[1] != fitted.scale.n_ranks - 1:
             raise ModelFileError("the shifts of folded-in users are not one for each threshold")
         codes = codes_of(fitted.user_ids, self.ids)
-        row = fitted.process.data.user_side.gram[:1]  # each of them has one like it, in float64
+        side = fitted.process.data.user_side
+        row = side.n_entries * side.pairs.table.shape[1]  # numbers of float64 that each one has
         what = f"what {len(self.ids)} folded-in users share with others"
-        claim_memory(8.0 * len(self.ids) * row.size, what)
+        claim_memory(8.0 * len(self.ids) * row, what)
         folded = {}
         for k, user in enumerate(self.ids):
             own = slice(start[k], start[k + 1])

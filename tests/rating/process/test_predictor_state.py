@@ -168,8 +168,10 @@ def test_a_full_model_for_which_memory_was_short(tmp_path) -> None:
 
 def test_the_file_holds_no_gram(saved) -> None:
     arrays, _ = load_arrays(saved[1])
-    gram = saved[0].process_.data.item_side.gram
-    assert all(array.shape[:2] != gram.shape[:2] for array in arrays.values())
+    side = saved[0].process_.data.item_side
+    square, pairs = (side.n_entries, side.n_entries), len(side.pairs.table)
+    assert all(array.shape[:2] != square for array in arrays.values())
+    assert all(array.shape[:1] != (pairs,) for array in arrays.values())
 
 
 def test_a_cut_or_changed_file_is_refused(saved, tmp_path) -> None:

@@ -8,16 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from evaluation.experiment.experiment_models import Fails, NoisyThreshold, striped_table
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from support.experiment_models import Fails, NoisyThreshold, striped_table
 
 from ordrec.datasets import OrdinalTable, load_letor, synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
@@ -32,13 +33,15 @@ from ordrec.evaluation import (
     mae,
     ndcg,
 )
-from ordrec.evaluation.experiment.cells import Cell, CellOutcome, CellStore
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
+from ordrec.evaluation.problems.base import Measurement
+from ordrec.evaluation.run import Cell, stored_measurement
+from ordrec.evaluation.tuning.cross_validated import CrossValidated
+from ordrec.storage.parts import PartStore
 
 HERE = Path(__file__).parent
 SLOW_RUN = """
 import sys
-from evaluation.experiment.experiment_models import NoisyThreshold, striped_table
+from support.experiment_models import NoisyThreshold, striped_table
 from ordrec.evaluation import Experiment, TableProblem
 models = {"a": NoisyThreshold(0.1, sleep=0.05), "b": NoisyThreshold(0.3, sleep=0.05)}
 Experiment(models, [TableProblem(striped_table())], seeds=[0, 1], store=sys.argv[1]).run()
@@ -81,13 +84,13 @@ def test_a_killed_run_continues_where_it_was(tmp_path: Path) -> None:
     }
     run = subprocess.Popen([sys.executable, "-c", SLOW_RUN, str(store)], env=environment)
     deadline = time.monotonic() + 120
-    while not store.is_dir() or len(CellStore(store)) < 5:
+    while not store.is_dir() or len(PartStore(store)) < 5:
         assert run.poll() is None, "finished before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.01)
     run.send_signal(signal.SIGKILL)
     run.wait()
-    kept = len(CellStore(store))
+    kept = len(PartStore(store))
     assert 5 <= kept < 24
     fits.unlink()
     subprocess.run([sys.executable, "-c", SLOW_RUN, str(store)], env=environment, check=True)
@@ -106,7 +109,7 @@ def test_processes_side_by_side_find_the_same(tmp_path: Path) -> None:
     alone = Experiment(models, [problem], max_folds=2).run()
     together = Experiment(models, [problem], max_folds=2, store=tmp_path).run(n_jobs=2)
     pd.testing.assert_frame_equal(without_seconds(alone.frame), without_seconds(together.frame))
-    assert len(CellStore(tmp_path)) == 4
+    assert len(PartStore(tmp_path)) == 4
 
 
 def test_a_failing_cell_is_recorded_and_tried_again(tmp_path: Path) -> None:
@@ -153,33 +156,41 @@ def test_whatever_changes_the_outcome_changes_the_cell(tmp_path: Path, change: s
 def test_a_damaged_cell_is_computed_again(tmp_path: Path) -> None:
     problem = TableProblem(striped_table())
     first = Experiment({"r": Ridge()}, [problem], store=tmp_path).run()
-    victim = next(iter(tmp_path.glob("*.json")))
-    victim.write_text(victim.read_text()[:40])
+    victim = next(iter(tmp_path.glob("*.part")))
+    victim.write_bytes(victim.read_bytes()[:-40])
     second = Experiment({"r": Ridge()}, [problem], store=tmp_path).run()
     assert second.manifest["cells_from_store"] == 5
     pd.testing.assert_frame_equal(without_seconds(first.frame), without_seconds(second.frame))
 
 
 def test_a_store_writes_whole_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, cell = CellStore(tmp_path), Cell("m", "d", "s", "1", 0)
+    store, cell = PartStore(tmp_path), asdict(Cell("m", "d", "s", "1", 0))
 
     def broken(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("ordrec.runtime.files.os.replace", broken)
     with pytest.raises(KeyboardInterrupt):
-        store.put(cell, CellOutcome([]))
+        store.put(cell, *Measurement().to_arrays())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_rows_of_another_cell_or_without_a_value_are_as_good_as_none(tmp_path: Path) -> None:
-    store, cell = CellStore(tmp_path), Cell("m", "d", "s", "1", 0)
+    cell = Cell("m", "d", "s", "1", 0)
     good = cell.about | {"metric": "mae", "value": 0.5}
-    store.put(cell, CellOutcome([good]))
-    assert store.get(cell) == CellOutcome([good])
+    assert stored_rows(tmp_path, cell, [good]) == [good]
     for bad in (good | {"model": "other"}, good | {"value": "0.5"}, {"metric": "mae", "value": 1}):
-        store.put(cell, CellOutcome([good, bad]))
-        assert store.get(cell) is None
+        assert stored_rows(tmp_path, cell, [good, bad]) is None
+
+
+def stored_rows(
+    folder: Path, cell: Cell, rows: list[dict[str, Any]]
+) -> list[dict[str, Any]] | None:
+    """The rows as an experiment reads them after they were written."""
+    store = PartStore(folder)
+    store.put(asdict(cell), {}, {"rows": rows, "sums": [], "examples": [], "commit": ""})
+    found = stored_measurement(store, cell)
+    return None if found is None else found.rows
 
 
 # ---- selection ---------------------------------------------------------------------------
@@ -370,10 +381,10 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="max_folds"):
         Experiment({"r": Ridge()}, [problem], max_folds=0)
     with pytest.raises(ArgumentError, match="pickled"):
-        Experiment({"r": lambda: None}, [problem]).run()
+        Experiment({"r": lambda: None}, [problem], store=tmp_path / "cells").run()
     (tmp_path / "file").write_text("")
     with pytest.raises(ArgumentError, match="is a file"):
-        CellStore(tmp_path / "file")
+        PartStore(tmp_path / "file")
     with pytest.raises(ArgumentError, match="at least one model"):
         Candidates({}, "mae")
     bare = OrdinalTable(np.zeros((4, 1)), np.array([1, 2, 1, 2]), ["x"], 2)

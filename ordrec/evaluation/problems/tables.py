@@ -12,8 +12,8 @@ import numpy as np
 
 from ordrec.data.formats.tables import OrdinalTable
 from ordrec.errors import ArgumentError, DataError
-from ordrec.evaluation.experiment.problems import Problem, Row, result_row, seeded, timed
 from ordrec.evaluation.metrics import probability, rating_errors
+from ordrec.evaluation.problems.base import Problem, Row, result_row, seeded, timed
 from ordrec.evaluation.splits.rows import StratifiedKFold
 
 __all__ = ["TableProblem"]

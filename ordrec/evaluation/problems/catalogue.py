@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from ordrec.data import Ratings
 from ordrec.errors import DataError
 from ordrec.evaluation.splits.base import Split
 from ordrec.lists.filters import CELLS_AT_ONCE
@@ -21,6 +22,7 @@ from ordrec.models.base import codes_of
 __all__ = [
     "CatalogueRanking",
     "CatalogueScores",
+    "affordable_users",
     "catalogue_ranking",
     "pick_lists",
     "ranked_users",
@@ -28,8 +30,8 @@ __all__ = [
     "scores_from_pairs",
 ]
 
-PAIRS_AT_ONCE = 500_000  # neighbours of an item are looked for once in each call
-AUTO_PAIRS, AUTO_USERS = 1_000_000, 100
+VALUES_AT_ONCE = 2_500_000  # many, as neighbours of an item are looked for once in each call
+AUTO_PAIRS, AUTO_USERS = 10_000_000, 100
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,10 @@ class CatalogueScores:
         may change.
     users_at_once : int
         How many users to ask for in one call.
-    in_blocks : bool
-        Whether the model scores all items at once, so that ranking for all users is affordable.
     """
 
     of_users: Callable[[np.ndarray], np.ndarray]
     users_at_once: int
-    in_blocks: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,33 +70,34 @@ class CatalogueRanking:
     items: np.ndarray
 
 
-def ranked_users(
-    split: Split, wanted: int | Literal["auto", "all"], seed: int, *, in_blocks: bool = False
-) -> np.ndarray:
+def affordable_users(ratings: Ratings) -> int | Literal["all"]:
+    """Return for how many users models can be asked about every item: "all" if for all of them.
+
+    These are as many as make ten million pairs of a user and an item, but at least a hundred.
+    """
+    affordable = max(AUTO_USERS, AUTO_PAIRS // len(ratings.item_ids))
+    return "all" if len(ratings.user_ids) <= affordable else affordable
+
+
+def ranked_users(split: Split, wanted: int | Literal["all"], seed: int) -> np.ndarray:
     """Return the codes of the test users for whom the catalogue is ranked, ascending.
 
     Parameters
     ----------
     split : Split
-    wanted : int, "auto" or "all"
-        The largest number of users, drawn at random; "auto" takes all if the model scores in
-        blocks and otherwise as many as make a million pairs with the catalogue, but at least a
-        hundred.
+    wanted : int or "all"
+        The largest number of users, drawn at random.
     seed : int
-    in_blocks : bool
-        Whether the model scores in blocks.
     """
     users = np.unique(split.test.users)
-    if wanted == "all" or (wanted == "auto" and in_blocks):
+    if wanted == "all" or wanted >= users.size:
         return users
-    affordable = max(AUTO_USERS, AUTO_PAIRS // len(split.test.item_ids))
-    size = affordable if wanted == "auto" else wanted
-    if size >= users.size:
-        return users
-    return np.sort(np.random.default_rng(seed).choice(users, size, replace=False))
+    return np.sort(np.random.default_rng(seed).choice(users, wanted, replace=False))
 
 
-def scores_from_pairs(score: Callable[[Any, Any], np.ndarray], split: Split) -> CatalogueScores:
+def scores_from_pairs(
+    score: Callable[[Any, Any], np.ndarray], split: Split, values_per_pair: int = 1
+) -> CatalogueScores:
     """Return scores made by asking for every pair of a user and an item.
 
     Parameters
@@ -106,6 +106,8 @@ def scores_from_pairs(score: Callable[[Any, Any], np.ndarray], split: Split) -> 
         Takes the original ids of users and items, of equal length, and returns the numbers by
         which pairs are ranked. It is called with all items of one or more users at a time.
     split : Split
+    values_per_pair : int
+        How many numbers the model predicts for a pair, which limits the pairs of one call.
     """
     user_ids, item_ids = split.test.user_ids, split.test.item_ids
     n_items = len(item_ids)
@@ -115,7 +117,7 @@ def scores_from_pairs(score: Callable[[Any, Any], np.ndarray], split: Split) -> 
         items = item_ids.take(np.tile(np.arange(n_items), codes.size))
         return score(users, items).reshape(codes.size, n_items)
 
-    return CatalogueScores(of_users, max(1, PAIRS_AT_ONCE // n_items))
+    return CatalogueScores(of_users, max(1, VALUES_AT_ONCE // (values_per_pair * n_items)))
 
 
 def scores_from_blocks(name: str, model: Any, split: Split) -> CatalogueScores:
@@ -154,7 +156,7 @@ def scores_from_blocks(name: str, model: Any, split: Split) -> CatalogueScores:
         # The added last column is that of unknown items, whose code is -1.
         return np.hstack([scores, lowest - 1.0])[:, columns]
 
-    return CatalogueScores(of_users, max(1, CELLS_AT_ONCE // len(item_ids)), in_blocks=True)
+    return CatalogueScores(of_users, max(1, CELLS_AT_ONCE // len(item_ids)))
 
 
 def catalogue_ranking(
@@ -220,14 +222,14 @@ def pick_lists(
     options = model.item_filter()
     columns = codes_of(split.test.item_ids, model.item_ids_)
     codes = codes_of(model.user_ids_, split.test.user_ids.take(users))
+    if "p_pick" not in model.lists(codes[:0], length, options)[1]:
+        return None
     items = np.full((users.size, length), -1, dtype=np.int64)
     p_pick = np.zeros(items.shape)
     users_at_once = max(1, CELLS_AT_ONCE // len(model.item_ids_))
     for first in range(0, users.size, users_at_once):
         block = slice(first, first + users_at_once)
         best, found = model.lists(codes[block], length, options)
-        if "p_pick" not in found:
-            return None
         items[block] = np.where(best >= 0, columns[best], -1)
         p_pick[block] = np.where(best >= 0, found["p_pick"], 0.0)
     return items, p_pick

@@ -13,12 +13,12 @@ from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import evaluate, measure_from_name, split_from_name
-from ordrec.evaluation.full_catalogue import (
+from ordrec.evaluation.metrics.trec import measure_run
+from ordrec.evaluation.problems.catalogue import (
     CatalogueScores,
     catalogue_ranking,
     ranked_users,
 )
-from ordrec.evaluation.metrics.trec import measure_run
 from ordrec.evaluation.splits.base import part_ratings
 from ordrec.recommend import make_model
 from ordrec.recommend.recommender import Recommender
@@ -178,22 +178,31 @@ def test_items_the_model_does_not_know_come_last(ratings):
         assert pairs == blocks, metric
 
 
-def test_all_users_are_ranked_in_blocks_and_a_sample_in_pairs(ratings, monkeypatch):
-    monkeypatch.setattr("ordrec.evaluation.full_catalogue.AUTO_USERS", 7)
-    monkeypatch.setattr("ordrec.evaluation.full_catalogue.AUTO_PAIRS", 1)
+def test_all_models_are_ranked_for_the_same_users(ratings, monkeypatch):
+    monkeypatch.setattr("ordrec.evaluation.problems.catalogue.AUTO_USERS", 7)
     table = table_of(ratings, ties=False)
     models = {"pairs": Pairs(table), "blocks": Blocks(table, np.arange(ratings.n_items))}
-    result = evaluate(ratings, models, SPLIT, metrics=["pick_ndcg@5"])
-    assert found(result, "pick_ndcg@5")["n"].tolist() == [7, 50]
-    assert "7 to 50 users" in result.caption()
-    both = evaluate(ratings, models, SPLIT, metrics=["pick_ndcg@5"], ranking_users=9)
-    assert found(both, "pick_ndcg@5")["n"].tolist() == [9, 9]
+
+    def n_users(models=models, **options):
+        result = evaluate(ratings, models, SPLIT, metrics=["pick_ndcg@5"], **options)
+        rows = found(result, "pick_ndcg@5")
+        assert f"the same {rows['n'].max()} users for all models" in result.caption()
+        if len(rows) == 2:
+            assert rows["value"].nunique() == 1
+        return rows["n"].tolist()
+
+    assert n_users() == [50, 50]  # few enough pairs
+    monkeypatch.setattr("ordrec.evaluation.problems.catalogue.AUTO_PAIRS", 1)
+    assert n_users() == [7, 7]
+    assert n_users({"blocks": models["blocks"]}) == [50]  # nobody is asked for pairs
+    assert n_users(ranking_users=9) == [9, 9]
+    assert n_users(ranking_users="all") == [50, 50]
     [fold] = split_from_name(SPLIT).split(ratings)
-    assert set(ranked_users(fold, 9, 0)) <= set(ranked_users(fold, "auto", 0, in_blocks=True))
+    assert set(ranked_users(fold, 9, 0)) <= set(ranked_users(fold, "all", 0))
 
 
 def test_blocks_are_small(ratings, monkeypatch):
-    monkeypatch.setattr("ordrec.evaluation.full_catalogue.CELLS_AT_ONCE", 3 * ratings.n_items)
+    monkeypatch.setattr("ordrec.evaluation.problems.catalogue.CELLS_AT_ONCE", 3 * ratings.n_items)
     table = table_of(ratings, ties=False)
     order = np.arange(ratings.n_items)
     small = evaluate(ratings, {"b": Blocks(table, order)}, SPLIT, metrics=["map"])

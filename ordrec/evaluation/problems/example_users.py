@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ordrec.evaluation.full_catalogue import CatalogueScores, catalogue_ranking
+from ordrec.evaluation.problems.catalogue import CatalogueScores, catalogue_ranking
 from ordrec.evaluation.splits.base import Split
 from ordrec.lists.titles import item_titles
 

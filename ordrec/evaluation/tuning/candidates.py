@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.experiment.problems import Problem
 from ordrec.evaluation.metrics.measures import as_losses
+from ordrec.evaluation.problems.base import Problem
 
 __all__ = ["Candidates"]
 

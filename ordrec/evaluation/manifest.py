@@ -44,7 +44,7 @@ def circumstances() -> dict[str, Any]:
             continue
     return {
         "versions": versions,
-        "commit": _commit(Path(__file__).resolve().parents[3]),
+        "commit": _commit(Path(__file__).resolve().parents[2]),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
         "command": shlex.join([*_program(), *sys.argv[1:]]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

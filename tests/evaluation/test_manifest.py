@@ -7,12 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from evaluation.experiment.experiment_models import striped_table
 from sklearn.linear_model import Ridge
+from support.experiment_models import striped_table
 
-from ordrec.evaluation import Experiment, TableProblem
-from ordrec.evaluation.experiment import experiment as module
-from ordrec.evaluation.experiment import manifest
+from ordrec.evaluation import Experiment, TableProblem, manifest
+from ordrec.evaluation import run as module
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

@@ -17,7 +17,7 @@ from ordrec.cli.live_table import live_table
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import evaluate
-from ordrec.evaluation.comparison import EvaluationInterrupted
+from ordrec.evaluation.run import Interrupted
 from ordrec.recommend import GlobalMean, RatingHistogram
 
 RATINGS = synthetic_ratings(25, 20, n_ratings=300, seed=0)
@@ -61,7 +61,7 @@ def without_seconds(result: Any) -> pd.DataFrame:
 
 def test_a_resumed_evaluation_equals_one_without_a_break(tmp_path: Path) -> None:
     whole = evaluate(RATINGS, models(), **OPTIONS)
-    with pytest.raises(EvaluationInterrupted) as stopped:
+    with pytest.raises(Interrupted) as stopped:
         evaluate(RATINGS, models(stop_at=2), store=tmp_path / "folds", **OPTIONS)
     assert stopped.value.result.manifest["measured"] == "4 of 6"
     kept = {file.name for file in (tmp_path / "folds").iterdir()}
@@ -95,9 +95,33 @@ def test_other_data_options_and_damaged_files_are_measured_again(tmp_path: Path)
     assert fits(like=5.0) == 2
     assert fits(ratings=RATINGS.select(np.arange(300) > 0)) == 2
     assert fits() == 0
-    for file in tmp_path.glob("*.fold"):
+    for file in tmp_path.glob("*.part"):
         file.write_bytes(file.read_bytes()[:-40])
     assert fits() == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*ignores the weights")
+def test_other_side_tables_times_weights_and_folds_are_measured_again(tmp_path: Path) -> None:
+    """What models may use beside the ratings is part of what a measurement depends on."""
+    n, rng = RATINGS.n_ratings, np.random.default_rng(0)
+    genres = pd.DataFrame({"genre": list("ab" * (RATINGS.n_items // 2))})
+    published = {"x": np.arange(n) < 60}
+    others = [
+        {"item_table": genres},
+        {"item_table": genres[::-1].reset_index(drop=True)},
+        {"user_table": pd.DataFrame({"age": np.arange(RATINGS.n_users)})},
+        {"timestamps": rng.integers(1, 1000, n)},
+        {"timestamps": rng.integers(1, 1000, n)},
+        {"weights": rng.random(n)},
+        {"folds": published},
+        {"folds": {"x": ~published["x"]}},
+    ]
+    for changed in others:
+        ratings = RATINGS._replaced(**changed)
+        options = OPTIONS | ({"split": "fold:x"} if "folds" in changed else {})
+        for fits in (1 if "folds" in changed else 2, 0):
+            evaluate(ratings, models(), store=tmp_path, **options)
+            assert Counting.fits == fits, changed
 
 
 def test_failures_are_tried_again(tmp_path: Path) -> None:
