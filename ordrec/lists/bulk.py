@@ -15,7 +15,7 @@ from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.errors import ArgumentError
 from ordrec.lists.filters import ItemFilter, check_list_length
 from ordrec.models.base import codes_of
-from ordrec.runtime.files import replace_file, see_folder
+from ordrec.runtime.files import check_folder_visible, replace_file
 from ordrec.runtime.parallel import Engine, run
 from ordrec.storage.parts import PartFolder, checksum
 
@@ -190,7 +190,7 @@ def _block_frame(codes: np.ndarray, lists: _Lists) -> pd.DataFrame:
 
 def _write_block(task: tuple[Path, np.ndarray], lists: _Lists) -> None:
     path, codes = task
-    see_folder(path.parent)
+    check_folder_visible(path.parent)
     frame = lists.frame(codes)
     with replace_file(path) as file:
         if path.suffix == ".csv":

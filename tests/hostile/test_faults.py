@@ -28,7 +28,7 @@ from ordrec.evaluation import Experiment, TableProblem
 from ordrec.recommend import make_model
 from ordrec.report.figures import save_figure
 from ordrec.runtime.parallel import Engine, run_all
-from ordrec.runtime.parallel.cluster import SentOutcome
+from ordrec.runtime.parallel.dask_cluster import SentOutcome
 from ordrec.storage.parts import PartStore
 
 TABLE = np.random.default_rng(0).normal(size=(400, 400))

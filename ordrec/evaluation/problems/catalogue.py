@@ -222,14 +222,14 @@ def pick_lists(
     options = model.item_filter()
     columns = codes_of(split.test.item_ids, model.item_ids_)
     codes = codes_of(model.user_ids_, split.test.user_ids.take(users))
+    if "p_pick" not in model.lists(codes[:0], length, options)[1]:
+        return None
     items = np.full((users.size, length), -1, dtype=np.int64)
     p_pick = np.zeros(items.shape)
     users_at_once = max(1, CELLS_AT_ONCE // len(model.item_ids_))
     for first in range(0, users.size, users_at_once):
         block = slice(first, first + users_at_once)
         best, found = model.lists(codes[block], length, options)
-        if "p_pick" not in found:
-            return None
         items[block] = np.where(best >= 0, columns[best], -1)
         p_pick[block] = np.where(best >= 0, found["p_pick"], 0.0)
     return items, p_pick

@@ -84,8 +84,6 @@ SPACES: dict[str, Space] = {
     "EASE": {"user_power": Between(0, 1), "item_power": Between(0, 1)},
     "ImplicitALS": {"factors": _FACTORS, "regularization": Between(0.001, 0.1, log=True),
                     "unseen_weight": Between(0.05, 1, log=True)},
-    "ALSRanking": {"factors": _FACTORS, "regularization": Between(0.001, 1, log=True),
-                   "alpha": Between(1, 100, log=True)},
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from ordrec.errors import ArgumentError, StorageError, callers_level
 from ordrec.models.base import codes_of
 from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.rating.on_disk.held_out import HeldOut
-from ordrec.runtime.files import replace_file, see_folder
+from ordrec.runtime.files import check_folder_visible, replace_file
 from ordrec.runtime.parallel import Engine, run
 from ordrec.storage.parts import PartFolder, checksum
 
@@ -168,7 +168,7 @@ def _predict_part(
     rows: int,
 ) -> None:
     """Write the predictions of one part."""
-    see_folder(folder.path)
+    check_folder_visible(folder.path)
     pyarrow, parquet = parquet_engine(folder.path)
     try:
         with replace_file(folder.file(number)) as file:

@@ -1,8 +1,7 @@
-"""Models as files: their classes by name, their contents from `to_state` and `from_state`."""
+"""Save models to files and load them: the table of all classes that a file can hold."""
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Mapping
 from importlib import import_module
@@ -12,17 +11,22 @@ from typing import Any
 import numpy as np
 
 from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.recommend.registry import storable_kinds
+from ordrec.storage import schema
 from ordrec.storage.archive import REMEDY, load_arrays, save_arrays
 from ordrec.storage.limits import TooLarge, claim_memory, memory_limit
 
-__all__ = ["load", "model_of", "register", "save", "state_of"]
+__all__ = ["ESTIMATORS", "contents_of", "load", "model_of", "register", "save"]
 
 MAX_MEMORY = 8.0  # gigabytes, as the models' own limit
+# Names in `ordrec.ordinal`.
+ESTIMATORS = (
+    "CSSVC", "GPOR", "GPRanks", "NPSVOR", "OPBE", "ORBoost", "OrdinalLogistic", "PRank", "REDSVM",
+    "RankBoostAE", "RelevanceRanker", "SVC1V1", "SVC1VA", "SVMOP", "SVOREX", "SVORIM", "SVORSLA",
+    "SVRanks",
+)  # fmt: skip
 
-# Modules whose ``storable_kinds`` lists storable classes. They are imported by name when needed,
-# because this room may not import from rooms to its right.
-_TABLES = ("ordrec.recommend.registry", "ordrec.ordinal.storable")
-_REGISTERED: dict[str, str] = {}
+_registered: dict[str, str] = {}
 # Raised while rebuilding a model from wrong contents.
 _REBUILDING_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
                       RecursionError, MemoryError)  # fmt: skip
@@ -50,7 +54,7 @@ def save(model: Any, path: str | Path) -> None:
     >>> bool((again.predict([1], ["b"]) == model.predict([1], ["b"])).all())
     True
     """
-    save_arrays(path, *state_of(model))
+    save_arrays(path, *contents_of(model))
 
 
 def load(path: str | Path, *, max_memory: float = MAX_MEMORY) -> Any:
@@ -73,49 +77,31 @@ def load(path: str | Path, *, max_memory: float = MAX_MEMORY) -> Any:
         try:
             if os.path.isfile(path):
                 claim_memory(os.path.getsize(path), "its arrays")
-            arrays, metadata = load_arrays(path)
-            return _rebuilt(path, arrays, metadata)
+            return model_of(*load_arrays(path), place=path)
         except TooLarge as error:
-            raise ModelFileError(f"{path}: {error}") from None
+            raise ModelFileError(f"{path}: {error}", parameter=error.parameters) from None
 
 
-def _rebuilt(
-    path: str | Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+def contents_of(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return the arrays and the metadata of a model's file."""
+    return schema.contents_of(model, KINDS)
+
+
+def model_of(
+    arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any], *, place: str | Path = "model"
 ) -> Any:
-    """The model, or an error that names the file."""
+    """Return the model of a file's contents, or raise an error that names the file."""
     try:
-        return model_of(arrays, metadata)
+        return schema.model_of(arrays, metadata, KINDS)
     except TooLarge:
         raise
     except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}; {REMEDY}") from None
+        raise ModelFileError(f"{place}: {error}; {REMEDY}", parameter=error.parameters) from None
     except _REBUILDING_ERRORS as error:
         kind = str(metadata.get("kind"))[:50]
         raise ModelFileError(
-            f"{path}: its contents are not those of a {kind}: {error!r}; {REMEDY}"
+            f"{place}: its contents are not those of a {kind}: {error!r}; {REMEDY}"
         ) from error
-
-
-def state_of(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays of a model, and metadata that say which registered class it has."""
-    kind, homes = type(model).__name__, _homes()
-    if homes.get(kind) != f"{type(model).__module__}:{kind}":
-        raise ArgumentError(f"a {kind} cannot be saved: only {', '.join(sorted(homes))} can")
-    arrays, metadata = model.to_state()
-    return arrays, {"kind": kind, "state": metadata}
-
-
-def model_of(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> Any:
-    """Rebuild a model from the result of `state_of`; errors of ``from_state`` are passed on."""
-    kind, state, homes = metadata.get("kind"), metadata.get("state"), _homes()
-    if not isinstance(kind, str) or kind not in homes or not isinstance(state, dict):
-        raise ModelFileError(
-            f"holds a {str(kind)[:50]!r}, not one of {', '.join(sorted(homes))}, nor a class of "
-            "your own that is registered",
-            parameter="register",
-        )
-    module, _, name = homes[kind].partition(":")
-    return getattr(import_module(module), name).from_state(arrays, state)
 
 
 def register(kind: str, home: str) -> None:
@@ -123,10 +109,38 @@ def register(kind: str, home: str) -> None:
     taken = _homes().get(kind, home)
     if taken != home:
         raise ArgumentError(f"the kind {kind!r} is taken by {taken}: choose another name")
-    _REGISTERED[kind] = home
+    _registered[kind] = home
+
+
+class _Kinds:
+    """The classes by name."""
+
+    def name_of(self, model: Any) -> str:
+        """Return the name of a model's class."""
+        kind = type(model).__name__
+        if kind not in _homes() or self.class_of(kind) is not type(model):
+            known = ", ".join(sorted(_homes()))
+            raise ArgumentError(f"a {kind} cannot be saved: only {known} can")
+        return kind
+
+    def class_of(self, name: Any) -> type:
+        """Return the class of a name."""
+        homes = _homes()
+        if not isinstance(name, str) or name not in homes:
+            raise ModelFileError(
+                f"holds a {str(name)[:50]!r}, not one of {', '.join(sorted(homes))}, nor a class "
+                "of your own that is registered",
+                parameter="register",
+            )
+        module, _, attribute = homes[name].partition(":")
+        return getattr(import_module(module), attribute)
+
+
+KINDS = _Kinds()
 
 
 def _homes() -> dict[str, str]:
     """``"package.module:Class"`` of each storable class; a file can only name one of these."""
-    tables = [import_module(module).storable_kinds() for module in _TABLES]
-    return dict(itertools.chain.from_iterable(table.items() for table in (*tables, _REGISTERED)))
+    estimators = {kind: f"ordrec.ordinal:{kind}" for kind in ESTIMATORS}
+    estimators["RelevanceRanker"] = "ordrec.ordinal.relevance:RelevanceRanker"
+    return estimators | storable_kinds() | _registered
