@@ -44,7 +44,7 @@ class ChoiceModel(ListingModel):
     it has learnt is declared in ``stored``.
     """
 
-    stored: ClassVar = ListingModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "_history": Table("users", "items", low=0.0, high=1.0),
         "item_counts_": Array("items", dtype=np.int64, low=0, high="users"),
     }

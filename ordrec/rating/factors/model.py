@@ -51,7 +51,7 @@ from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
 from ordrec.lists.titles import item_titles, with_new_titles
-from ordrec.models.base import codes_of, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, times_of
 from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.rating.factors.direction import Direction
@@ -138,7 +138,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     (2, 5)
     """
 
-    stored: ClassVar = RatingListingModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "_pattern": Part(RatingPattern),
         "_history": Part(RatingHistory),
         "_side": ByName(Member(SideEncoder), "user", "item"),
