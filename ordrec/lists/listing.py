@@ -164,6 +164,10 @@ class RatingListingModel(ListingModel):
     def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
         """Return distributions, one row per pair and one column per scale value, ascending."""
 
+    def _rated_items(self) -> np.ndarray:
+        """Which items somebody has rated."""
+        return self.known_ratings().item_counts > 0
+
     def _influence(self) -> Influence | None:
         """How much ratings move each other, where that can be said; see `explain_rating`."""
         return None
@@ -235,7 +239,7 @@ class RatingListingModel(ListingModel):
         self, exclude: Any = None, only: Any = None, include_rated: bool = False
     ) -> ItemFilter:
         """Return which items may be listed: those with ratings; see `recommend`."""
-        rated = self.known_ratings().item_counts > 0
+        rated = self._rated_items()
         return ItemFilter.of(
             self.item_ids_, rated, exclude=exclude, only=only, include_rated=include_rated
         )

@@ -351,6 +351,9 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         assert self.process_model_ is not None
         return self.process_model_._history(user)[:2]
 
+    def _rated_items(self) -> np.ndarray:
+        return super()._rated_items() if self.factors_ is None else self.factors_._rated_items()
+
     def _influence(self) -> Influence | None:
         return None if self.factors_ is None else self.factors_._influence()
 

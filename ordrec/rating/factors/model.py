@@ -71,6 +71,7 @@ from ordrec.runtime.progress import report, tracked
 __all__ = ["OrdinalFactors"]
 
 DATED_SWEEPS = 8
+ROUNDING = 1e-9  # below which a coordinate of the pattern is 0
 UNDATED = 0.5  # about which share of the time the other sweeps take
 
 
@@ -298,6 +299,10 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         """Item codes and levels of a user's ratings; none for an unknown user."""
         self._check_fitted()
         return self._history.of_user(int(codes_of(self.user_ids_, [user])[0]))
+
+    def _rated_items(self) -> np.ndarray:
+        # fitted from disk, or without users, a model knows its training ratings by their pattern
+        return super()._rated_items() | (np.abs(self._pattern.of_items) > ROUNDING).any(axis=1)
 
     def _influence(self) -> Influence:
         def influence(user: Any, item: Any, others: Any) -> np.ndarray:
