@@ -47,8 +47,8 @@ class ListingModel(IdMappedModel):
             Length of a list.
         listable : ItemFilter
         timestamp : int, optional
-            Time for which the lists are made, in seconds since 1970; ignored by models to which
-            time says nothing.
+            Time for which the lists are made, in seconds since 1970; models that do not use
+            times ignore it.
 
         Returns
         -------
@@ -169,7 +169,7 @@ class RatingListingModel(ListingModel):
         return self.known_ratings().item_counts > 0
 
     def _influence(self) -> Influence | None:
-        """How much ratings move each other, where that can be said; see `explain_rating`."""
+        """How much a rating moves the others, if the model knows; see `explain_rating`."""
         return None
 
     def _similarity(self, known: Ratings, code: int) -> np.ndarray:
