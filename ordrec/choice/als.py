@@ -33,7 +33,7 @@ from ordrec.runtime.compiling import compiled
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.parallel.spans import over_spans
 from ordrec.runtime.progress import tracked
-from ordrec.storage import take
+from ordrec.storage.schema import Array
 
 __all__ = ["ImplicitALS"]
 
@@ -78,6 +78,12 @@ class ImplicitALS(ChoiceModel):
     >>> len(model.recommend(0, n=5))
     5
     """
+
+    stored: ClassVar = ChoiceModel.stored | {
+        "user_factors_": Array("users", "factors", dtype=np.float32),
+        "item_factors_": Array("items", "factors", dtype=np.float32),
+        "_average_user": Array("factors", dtype=np.float32),
+    }
 
     factors: int = 64
     regularization: float = 0.01
@@ -158,19 +164,6 @@ class ImplicitALS(ChoiceModel):
         return row.data * (own @ np.linalg.solve(A, Q[item]))
 
     # ---- files ----------------------------------------------------------------------------
-
-    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return {
-            "user_factors": self.user_factors_,
-            "item_factors": self.item_factors_,
-            "average_user": self._average_user,
-        }, {}
-
-    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
-        width = take(arrays, "average_user", np.float32, (None,)).size
-        self._average_user = take(arrays, "average_user", np.float32, (width,))
-        self.user_factors_ = take(arrays, "user_factors", np.float32, (len(self.user_ids_), width))
-        self.item_factors_ = take(arrays, "item_factors", np.float32, (len(self.item_ids_), width))
 
 
 def _solve_rows(

@@ -13,9 +13,9 @@ from ordrec.choice.base import ChoiceModel
 from ordrec.choice.ease_solver import EaseProblem
 from ordrec.choice.inner_splits import FEW_USERS, climb_by_doubling, left_out_quality
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError, DataError, callers_level
+from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
 from ordrec.runtime.parallel import one_blas_thread, worker_count
-from ordrec.storage import take
+from ordrec.storage.schema import Array, Number
 
 __all__ = ["EASE", "EaseInputs", "row_factors"]
 
@@ -85,6 +85,13 @@ class EASE(ChoiceModel):
     >>> bool((np.diag(model.weights_) == 0).all())
     True
     """
+
+    stored: ClassVar = ChoiceModel.stored | {
+        "kept_items_": Array("kept", dtype=np.int64, codes="items"),
+        "weights_": Array("kept", "kept", dtype=np.float32),
+        "mean_count_": Number(1e-300, "items"),
+        "regularization_": Number(),
+    }
 
     regularization: float | None = None
     user_power: float = 0.0
@@ -182,22 +189,12 @@ class EASE(ChoiceModel):
             parts[own >= 0] = self.weights_[own[own >= 0], place[item]]
         return scale * row.data * parts
 
-    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays = {"weights": self.weights_, "kept_items": self.kept_items_}
-        return arrays, {"mean_count": self.mean_count_, "regularization": self.regularization_}
-
-    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
+    def check_stored(self) -> None:
+        """Check that no item is kept twice."""
         self._check_parameters()
-        n_items = len(self.item_ids_)
-        self.kept_items_ = take(arrays, "kept_items", np.int64, (None,), low=0, high=n_items - 1)
-        n_kept = self.kept_items_.size
-        if np.unique(self.kept_items_).size < n_kept:
-            raise ValueError("array 'kept_items' names an item twice")
-        self.weights_ = take(arrays, "weights", np.float32, (n_kept, n_kept))
-        self.mean_count_ = float(metadata["mean_count"])
-        if not 0 < self.mean_count_ <= n_items:
-            raise ValueError("its mean number of ratings per user is out of range")
-        self.regularization_, self.tried_ = float(metadata["regularization"]), {}
+        if np.unique(self.kept_items_).size < self.kept_items_.size:
+            raise ModelFileError("array 'kept_items' names an item twice")
+        self.tried_ = {}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from ordrec.choice.als import ImplicitALS
-from ordrec.choice.base import ChoiceModel
+from ordrec.choice.base import SHARED, ChoiceModel
 from ordrec.choice.calibration import ListedScores, PickCalibration, learnt_calibration
 from ordrec.choice.cold_start import (
     USUAL_COLD,
@@ -41,6 +41,7 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.filters import ItemFilter
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import report
+from ordrec.storage.schema import Member, Number, Part
 
 __all__ = ["ChoiceMixture"]
 
@@ -92,6 +93,13 @@ class ChoiceMixture(ChoiceModel):
     >>> list(listed.columns)
     ['item', 'score', 'p_pick']
     """
+
+    stored: ClassVar = ChoiceModel.stored | {
+        "cold_": Number(0.0, 1e9),
+        "calibration_": Part(PickCalibration),
+        "ease_": Member(EASE, *SHARED),
+        "als_": Member(ImplicitALS, *SHARED),
+    }
 
     regularization: float | None = None
     factors: int | None = None
@@ -265,31 +273,10 @@ class ChoiceMixture(ChoiceModel):
         self.ease_, self.als_ = self.ease_.shared_with(self), self.als_.shared_with(self)
         self.als_._on_fold_in(users)
 
-    # ---- files ----------------------------------------------------------------------------
-
-    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        ease_arrays, ease = self.ease_._own_state()
-        als_arrays, als = self.als_._own_state()
-        about = {
-            "cold": self.cold_,
-            "calibration": self.calibration_.to_metadata(),
-            "ease": ease | {"parameters": self.ease_._parameters()},
-            "als": als | {"parameters": self.als_._parameters()},
-        }
-        return ease_arrays | als_arrays, about
-
-    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
+    def check_stored(self) -> None:
+        """Check that the mix is a share."""
         if not 0 <= self.mix <= 1:
             raise ModelFileError(f"its mix is {self.mix}")
-        self.cold_ = float(metadata["cold"])
-        if not 0 <= self.cold_ < 1e9:
-            raise ModelFileError(f"its weight of popularity is {self.cold_}")
-        self.calibration_ = PickCalibration.from_metadata(metadata["calibration"])
-        for name, kind in (("ease", EASE), ("als", ImplicitALS)):
-            about = metadata[name]
-            model = kind(**kind._checked(about["parameters"])).shared_with(self)
-            model._restore(arrays, about)
-            setattr(self, f"{name}_", model)
 
 
 def without_weights(counts: np.ndarray, min_ratings: int, items: np.ndarray) -> np.ndarray:

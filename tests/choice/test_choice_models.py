@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ordrec import load, save
 from ordrec.choice.calibration import PickCalibration
 from ordrec.choice.cold_start import with_popularity
 from ordrec.data import Ratings, Scale
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.recommend import EASE, ImplicitALS, Popularity, RankingModel
-from ordrec.storage import load, save
 
 RATINGS = synthetic_ratings(50, 30, n_ratings=600, seed=3)
 MODELS = {
