@@ -340,6 +340,9 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         self._check_fitted()
         return self.factors_.history_of(user)
 
+    def _rated_items(self) -> np.ndarray:
+        return super()._rated_items() if self.factors_ is None else self.factors_._rated_items()
+
     def _influence(self) -> Influence | None:
         return self.factors_._influence()
 

@@ -72,6 +72,8 @@ from ordrec.storage.schema import Array, ByName, Member, Numbers, Optional, Part
 
 __all__ = ["OrdinalFactors"]
 
+ROUNDING = 1e-9  # below which a coordinate of the pattern is 0
+
 
 @dataclass(eq=False)
 class OrdinalFactors(RatingListingModel, DistributionModel):
@@ -301,6 +303,10 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         """Item codes and levels of a user's ratings; none for an unknown user."""
         self._check_fitted()
         return self._history.of_user(int(codes_of(self.user_ids_, [user])[0]))
+
+    def _rated_items(self) -> np.ndarray:
+        # fitted from disk, or without users, a model knows its training ratings by their pattern
+        return super()._rated_items() | (np.abs(self._pattern.of_items) > ROUNDING).any(axis=1)
 
     def _influence(self) -> Influence:
         def influence(user: Any, item: Any, others: Any) -> np.ndarray:
