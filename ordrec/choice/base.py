@@ -10,25 +10,24 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
 from ordrec.data import Ratings
-from ordrec.lists.bulk import ListingModel
-from ordrec.lists.filters import (
-    CELLS_AT_ONCE,
-    ItemFilter,
-    best_columns,
-    pair_scores,
-)
-from ordrec.models.base import codes_of
-from ordrec.rating.further_ratings import paired_lists, with_further_ratings
-from ordrec.storage import take, take_rows
+from ordrec.lists.best import best_columns, pair_scores
+from ordrec.lists.filters import ItemFilter
+from ordrec.lists.listing import ListingModel
+from ordrec.models.base import IDENTITY, codes_of, fits, folds_in
+from ordrec.models.further_ratings import paired_lists, with_further_ratings
+from ordrec.storage.schema import Array, Table
 
-__all__ = ["ChoiceModel", "histories"]
+__all__ = ["SHARED", "ChoiceModel", "histories"]
+
+# what choice models of the same ratings have in common
+SHARED = (*IDENTITY, "_history", "item_counts_")
 
 
 def histories(ratings: Ratings) -> sparse.csr_array:
@@ -41,10 +40,16 @@ def histories(ratings: Ratings) -> sparse.csr_array:
 class ChoiceModel(ListingModel):
     """Base of the choice models.
 
-    A subclass is a dataclass of its parameters and implements `_learn` and `score_histories`,
-    and `_own_state` and `_restore` for model files.
+    A subclass is a dataclass of its parameters and implements `_learn` and `score_histories`; what
+    it has learnt is declared in ``stored``.
     """
 
+    stored: ClassVar = ListingModel.stored | {
+        "_history": Table("users", "items", low=0.0, high=1.0),
+        "item_counts_": Array("items", dtype=np.int64, low=0, high="users"),
+    }
+
+    ordered_by = "pick"  # the chance of it
     _history: sparse.csr_array
     item_counts_: np.ndarray
 
@@ -58,17 +63,9 @@ class ChoiceModel(ListingModel):
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
 
-    @abstractmethod
-    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata beyond ids, scale, parameters, histories and counts."""
-
-    @abstractmethod
-    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
-        """Take back what `_own_state` gave, trusting nothing."""
-
     def score_users(self, codes: np.ndarray) -> np.ndarray:
         """Return the scores of all items for users by code; -1 is a user without ratings."""
-        return self.score_histories(self.history_of(codes))
+        return self.score_histories(self.history_rows(codes))
 
     def contributions(self, code: int, item: int) -> np.ndarray | None:
         """Return what each item of a user's history adds to the score of an item, by codes.
@@ -84,7 +81,7 @@ class ChoiceModel(ListingModel):
     def shared_with(self, other: ChoiceModel) -> Self:
         """Return a copy that has the ids, the scale, the histories and the counts of another."""
         model = copy.copy(self)
-        for name in ("scale_", "user_ids_", "item_ids_", "_history", "item_counts_"):
+        for name in SHARED:
             setattr(model, name, getattr(other, name))
         return model
 
@@ -93,6 +90,7 @@ class ChoiceModel(ListingModel):
 
     # ---- fit and predict ------------------------------------------------------------------
 
+    @fits
     def fit(self, ratings: Ratings) -> Self:
         """Learn from ratings, forgetting what was learnt before; return the model."""
         self._remember(ratings)
@@ -139,21 +137,23 @@ class ChoiceModel(ListingModel):
         )
 
     def lists(
-        self, codes: np.ndarray, n: int, options: ItemFilter
+        self, codes: np.ndarray, n: int, listable: ItemFilter, *, timestamp: int | None = None
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return item codes, -1 if there are no more, and columns for users by code."""
+        """Return lists by score; see `ListingModel.lists`."""
         scores = self.score_users(codes)
-        options.hide(scores, self.history_of(codes))
+        listable.hide(scores, self.history_rows(codes))
         best = best_columns(scores, n)
         listed = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
         return best, self._list_columns(codes, listed)
 
-    def block_size(self) -> int:
-        """Return how many users' scores are held at the same time."""
-        return max(1, CELLS_AT_ONCE // len(self.item_ids_))
+    def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the item codes and the levels of a user's ratings; none for an unknown user."""
+        self._check_fitted()
+        row = self.history_rows(codes_of(self.user_ids_, [user]))
+        return row.indices.astype(np.int64), self._levels(row.data)
 
-    def history_of(self, codes: np.ndarray) -> sparse.csr_array:
-        """Return the histories of users by code; -1 is a user without ratings."""
+    def history_rows(self, codes: np.ndarray) -> sparse.csr_array:
+        """Return the histories of users by code, one row each; -1 is a user without ratings."""
         rows = self._history[np.maximum(codes, 0)]
         if (codes < 0).any():
             rows = sparse.csr_array(sparse.diags_array((codes >= 0).astype(np.float64)) @ rows)
@@ -162,6 +162,7 @@ class ChoiceModel(ListingModel):
 
     # ---- new users ------------------------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> Self:
         """Return a model that also knows the users of these ratings; nothing else changes.
 
@@ -202,25 +203,25 @@ class ChoiceModel(ListingModel):
     def _ratings_of(self, users: pd.Index) -> pd.DataFrame:
         """The ratings of users by id: user, item and rating."""
         codes = codes_of(self.user_ids_, users)
-        known = self.history_of(codes[codes >= 0])
+        known = self.history_rows(codes[codes >= 0])
         raters = users[codes >= 0].repeat(np.diff(known.indptr))
         items = self.item_ids_.take(known.indices)
-        return pd.DataFrame({"user": raters, "item": items, "rating": self._values(known.data)})
+        values = self.scale_.values[self._levels(known.data)]
+        return pd.DataFrame({"user": raters, "item": items, "rating": values})
 
     def known_ratings(self) -> Ratings:
         """The ratings of training, and those that were folded in, without side tables."""
         self._check_fitted()
         history = self._history
         users = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
-        levels = np.rint(history.data * self.scale_.n_ranks).astype(np.int64) - 1
         return Ratings(
-            users, history.indices.astype(np.int64), levels,
+            users, history.indices.astype(np.int64), self._levels(history.data),
             scale=self.scale_, user_ids=self.user_ids_, item_ids=self.item_ids_,
         )  # fmt: skip
 
-    def _values(self, interest: np.ndarray) -> np.ndarray:
-        """The ratings behind the entries of histories."""
-        return self.scale_.values_of(np.rint(interest * self.scale_.n_ranks).astype(np.int64))
+    def _levels(self, interest: np.ndarray) -> np.ndarray:
+        """The levels of the ratings behind the entries of histories."""
+        return np.rint(interest * self.scale_.n_ranks).astype(np.int64) - 1
 
     def reasons(self, user: Any, item: Any) -> pd.DataFrame:
         """Return which of a user's ratings speak for an item, the weightiest first.
@@ -232,7 +233,7 @@ class ChoiceModel(ListingModel):
             a model that cannot tell, and for a user without ratings.
         """
         user_codes, item_codes = self._codes([user], [item])
-        row = self.history_of(user_codes)
+        row = self.history_rows(user_codes)
         parts = None
         if user_codes[0] >= 0 and item_codes[0] >= 0:
             parts = self.contributions(int(user_codes[0]), int(item_codes[0]))
@@ -242,35 +243,10 @@ class ChoiceModel(ListingModel):
         return pd.DataFrame(
             {
                 "item": self.item_ids_.take(row.indices[order]),
-                "rating": self._values(row.data[order]),
+                "rating": self.scale_.values[self._levels(row.data[order])],
                 "contribution": parts[order],
             }
         )
-
-    # ---- files ----------------------------------------------------------------------------
-
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return arrays and metadata for `ordrec.storage`."""
-        arrays, metadata = self._identity()
-        own, about = self._own_state()
-        return arrays | own | {
-            "rated.start": self._history.indptr.astype(np.int64),
-            "rated.items": self._history.indices.astype(np.int64),
-            "rated.interest": self._history.data,
-            "item_counts": self.item_counts_,
-        }, metadata | about
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Return the model of a file."""
-        model = cls._from_identity(arrays, metadata)
-        n_users, n_items = len(model.user_ids_), len(model.item_ids_)
-        start, items = take_rows(arrays, "rated.start", "rated.items", n_users, n_items)
-        interest = take(arrays, "rated.interest", np.float64, items.shape, low=0.0, high=1.0)
-        model._history = sparse.csr_array((interest, items, start), shape=(n_users, n_items))
-        model.item_counts_ = take(arrays, "item_counts", np.int64, (n_items,), low=0, high=n_users)
-        model._restore(arrays, metadata)
-        return model
 
 
 def _with_rows(

@@ -19,19 +19,32 @@ not set aside, and divided out.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from ordrec.errors import ModelFileError
-from ordrec.lists.filters import best_columns
+from ordrec.choice.inner_splits import (
+    FEW_USERS,
+    INNER_USERS,
+    SHARE,
+    InnerSplit,
+    entry_times,
+    inner_splits,
+)
+from ordrec.data import Ratings
+from ordrec.lists.best import best_columns
+from ordrec.storage.schema import Number
 
-__all__ = ["ListedScores", "PickCalibration"]
+if TYPE_CHECKING:
+    from ordrec.choice.base import ChoiceModel
+
+__all__ = ["ListedScores", "PickCalibration", "calibrated_picks"]
 
 CALIBRATED_PLACES = 50  # of a list, when fitting
 TYPICAL_COUNT = 100.0  # ratings of a user, where log(n) is taken as 0
@@ -91,6 +104,14 @@ class PickCalibration:
         ``a``, ``b`` and ``c`` of (1).
     bias : float
     """
+
+    stored: ClassVar = {
+        "horizon": Number(1e-300, 1e6),
+        "intercept": Number(-1e6, 1e6),
+        "slope": Number(-1e6, 1e6),
+        "by_count": Number(-1e6, 1e6),
+        "bias": Number(1e-300, 1e6),
+    }
 
     horizon: float = 0.25
     intercept: float = 0.0
@@ -159,22 +180,39 @@ class PickCalibration:
             by_count=by_count,
         )
 
-    def to_metadata(self) -> dict[str, float]:
-        """Return the parameters for a model file."""
-        return {
-            "horizon": self.horizon,
-            "intercept": self.intercept,
-            "slope": self.slope,
-            "by_count": self.by_count,
-            "bias": self.bias,
-        }
 
-    @classmethod
-    def from_metadata(cls, metadata: dict[str, Any]) -> PickCalibration:
-        """Return the calibration of a model file."""
-        values = {name: float(metadata[name]) for name in cls().to_metadata()}
-        if not all(np.isfinite(value) and abs(value) < 1e6 for value in values.values()):
-            raise ModelFileError("its calibration is not made of finite numbers")
-        if not (values["horizon"] > 0 and values["bias"] > 0):
-            raise ModelFileError("its calibration has a horizon or a bias that is not above 0")
-        return cls(**values)
+def calibrated_picks(model: ChoiceModel, ratings: Ratings, seed: int = 0) -> PickCalibration:
+    """Return the calibration of a fitted choice model.
+
+    A `ChoiceMixture` has been calibrated in training. Any other model is fitted twice more: to
+    histories of which the latest part (a random one, without times) is set aside, and to what is
+    left of these once more.
+    """
+    if hasattr(model, "calibration_"):
+        return model.calibration_
+    rng = np.random.default_rng(seed)
+    history = model.history_rows(np.arange(len(model.user_ids_)))
+    history.sort_indices()
+    times = entry_times(ratings, history)
+    (above,) = inner_splits(history, 1, SHARE, rng, times=times, max_users=INNER_USERS)
+    (below,) = inner_splits(
+        above.given, 1, SHARE, rng, times=above.given_times, max_users=INNER_USERS
+    )
+    if min(above.rows.size, below.rows.size) < FEW_USERS:
+        return PickCalibration()
+    lists = [_lists_of_refit(model, ratings, split) for split in (above, below)]
+    return PickCalibration.fitted(lists[0], SHARE, lists[1])
+
+
+def _lists_of_refit(model: ChoiceModel, ratings: Ratings, split: InnerSplit) -> ListedScores:
+    """Lists of a copy of the model that is fitted to the given part."""
+    given, held = split.given, split.held[split.rows]
+    levels = np.rint(given.data * ratings.scale.n_ranks).astype(np.int64) - 1
+    part = Ratings(
+        np.repeat(np.arange(given.shape[0]), np.diff(given.indptr)), given.indices, levels,
+        scale=ratings.scale, user_ids=ratings.user_ids, item_ids=ratings.item_ids,
+    )  # fmt: skip
+    fitted = copy.deepcopy(model).fit(part)
+    scores = fitted.score_users(split.rows)
+    fitted.item_filter().hide(scores, given[split.rows])
+    return ListedScores.of(scores, np.diff(given.indptr)[split.rows], held)

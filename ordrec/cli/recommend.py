@@ -45,22 +45,23 @@ def recommend(
     ] = None,
     n: Annotated[int, typer.Option("-n", metavar="N", help="Number of items per user.")] = 10,
     by: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--by",
             metavar="ORDER",
-            help="Order by what users pick and what they will think of it (recommended), by the "
-            "expected rating alone (expected), by the probability of a high rating (p_at_least), "
-            "or by a rating that is probably reached (lower_quantile).",
+            help="Order by what users pick and what they will think of it (recommended, the "
+            "default of a recommender), by the expected rating alone (expected, the default of a "
+            "rating model), by the probability of a high rating (p_at_least), or by a rating that "
+            "is probably reached (lower_quantile).",
         ),
-    ] = "recommended",
+    ] = None,
     candidates: Annotated[
         str,
         typer.Option(
             "--candidates",
             metavar="WHICH",
             help="For orders by rating: rank all items (all), or those that the user is likeliest "
-            "to pick (likely).",
+            "to pick (likely, for a recommender).",
         ),
     ] = "all",
     exclude: Annotated[
@@ -89,10 +90,10 @@ def recommend(
 ) -> None:
     """List the best items for a user, or for all users.
 
-    The table has one row per user and place: user, place, item, its title if known, the score, the
-    probability that the item is among the user's next picks, the expected rating, and the
-    probability that it is liked. With --for, the output may be .csv or .parquet; an interrupted
-    run goes on where it stopped when the same command is given again.
+    The table has one row per user and place: user, place, item, its title if known, the score, and
+    the expected rating; for a recommender also the probability that the item is among the user's
+    next picks, and the probability that it is liked. With --for, the output may be .csv or
+    .parquet; an interrupted run goes on where it stopped when the same command is given again.
     """
     from ordrec.errors import ArgumentError
 
@@ -126,7 +127,13 @@ def recommend(
 
 
 def _lists_one_by_one(
-    fitted: Any, users: list[str], n: int, by: str, candidates: str, options: Any, progress: Any
+    fitted: Any,
+    users: list[str],
+    n: int,
+    by: str | None,
+    candidates: str,
+    options: Any,
+    progress: Any,
 ) -> pd.DataFrame:
     """Return the lists of the users named on the command line."""
     import pandas as pd
@@ -144,7 +151,9 @@ def _lists_one_by_one(
     return pd.concat(parts, ignore_index=True)
 
 
-def _check_order(fitted: Any, by: str, candidates: str, batch: bool = False) -> dict[str, Any]:
+def _check_order(
+    fitted: Any, by: str | None, candidates: str, batch: bool = False
+) -> dict[str, Any]:
     """Return the options that order a list."""
     from inspect import signature
 
@@ -152,13 +161,16 @@ def _check_order(fitted: Any, by: str, candidates: str, batch: bool = False) -> 
 
     if batch:
         must_have(fitted, "recommend_all")
-    if (by, candidates) == ("recommended", "all"):
+    options = {} if by is None else {"by": by}
+    if candidates != "all":
+        options["candidates"] = candidates
+    if not options:
         return {}
     if batch:
-        raise ArgumentError("--by and --candidates are for --user; --for orders as recommended")
+        raise ArgumentError("--by and --candidates are for --user; --for has the default order")
     if "by" not in signature(fitted.recommend).parameters:
         raise ArgumentError(
             "--by and --candidates need rating distributions, which a "
             f"{type(fitted).__name__} does not have"
         )
-    return {"by": by, "candidates": candidates}
+    return options

@@ -26,6 +26,7 @@ from ordrec.errors import ArgumentError, DataError
 __all__ = ["Scale", "refuse_stray", "shown_values"]
 
 LARGEST = 1e300  # the sum of two values must not overflow
+LIKED_SHARE = 0.8  # of the ranks: 4 of 5 and 8 of 10 are the first that are liked
 BLOCK = 1 << 15  # values looked up at a time: small blocks stay in the cache
 
 
@@ -263,6 +264,20 @@ class Scale:
     def high(self) -> float:
         """The highest possible rating."""
         return float(self.values[-1] if self.edges is None else self.edges[-1])
+
+    @property
+    def liked_from(self) -> float:
+        """The lowest rating that counts as liked: four fifths up the scale, such as 4 of 5 stars.
+
+        Where the scale is made of bins, whole bins are liked: this is the lower end of one.
+
+        Examples
+        --------
+        >>> Scale.regular(1, 5).liked_from, Scale.regular(0.5, 5, 0.5).liked_from
+        (4.0, 4.0)
+        """
+        level = int(np.ceil(LIKED_SHARE * self.n_ranks)) - 1
+        return float(self.values[level] if self.edges is None else self.edges[level])
 
     @property
     def cuts(self) -> np.ndarray:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,25 @@ from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, DataError, ModelFileError, OrdrecWarning, callers_level
 from ordrec.runtime.parallel.interrupts import interruptible
 from ordrec.runtime.progress import progress
-from ordrec.storage import LARGEST, ids_from_arrays, ids_to_arrays
+from ordrec.storage.parameters import check_types, plain_of, value_of
+from ordrec.storage.schema import Field, Ids, Number, Reader, Storable, Writer
 
-__all__ = ["IdMappedModel", "codes_of", "codes_of_pairs", "counted_alike", "times_of"]
+__all__ = [
+    "IDENTITY",
+    "IdMappedModel",
+    "StoredRating",
+    "StoredScale",
+    "codes_of",
+    "codes_of_pairs",
+    "counted_alike",
+    "fits",
+    "folds_in",
+    "times_of",
+]
+
+IDENTITY = ("scale_", "user_ids_", "item_ids_")  # what models of the same ratings share
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def codes_of_pairs(
@@ -61,34 +77,64 @@ def counted_alike(ratings: Ratings, who: str) -> Ratings:
     return ratings.without_weights()
 
 
-def _taking_frames(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method of ratings that also takes a data frame, and can be interrupted.
+def fits(fit: Method) -> Method:
+    """Let a model's ``fit`` take data frames, report its progress and end by Ctrl-C.
 
-    A fit is a stage of `ordrec.runtime.progress`. It warns once if the model
-    ignores weights, and drops them.
+    Data frames become ratings on a scale of their own. A model that ignores weights warns once,
+    and its ``fit`` does not see them.
     """
 
-    @functools.wraps(method)
-    def with_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
-        if not isinstance(ratings, Ratings):
-            # further ratings are on the scale of the model, those to fit to have their own
-            scale = getattr(self, "scale_", None) if method.__name__ == "fold_in" else None
-            ratings = as_ratings(ratings, scale)
-        if not self._counts_weights:
-            ratings = counted_alike(ratings, type(self).__name__)
+    @functools.wraps(fit)
+    def fit_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
+        ratings = self._counted(as_ratings(ratings))
+        with interruptible(), progress(type(self).__name__, getattr(self, "verbose", None)):
+            return fit(self, ratings, *args, **options)
+
+    return cast(Method, fit_ratings)
+
+
+def folds_in(fold_in: Method) -> Method:
+    """Let a model's ``fold_in`` take data frames, read on the model's scale, and end by Ctrl-C."""
+
+    @functools.wraps(fold_in)
+    def fold_in_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
+        ratings = self._counted(as_ratings(ratings, getattr(self, "scale_", None)))
         with interruptible():
-            if method.__name__ != "fit":
-                return method(self, ratings, *args, **options)
-            with progress(type(self).__name__, getattr(self, "verbose", None)):
-                return method(self, ratings, *args, **options)
+            return fold_in(self, ratings, *args, **options)
 
-    return with_ratings
+    return cast(Method, fold_in_ratings)
 
 
-class IdMappedModel:
+class StoredScale(Field):
+    """A rating scale, which fixes the lengths "ranks" and "thresholds" (one less)."""
+
+    def write(self, file: Writer, name: str, value: Scale) -> None:
+        """Write the values of the scale."""
+        file.values[name] = value.to_json()
+
+    def read(self, file: Reader, name: str) -> Scale:
+        """Return the scale."""
+        scale = Scale.from_json(file.value(name))
+        file.sizes |= {"ranks": scale.n_ranks, "thresholds": scale.n_ranks - 1}
+        return scale
+
+
+class StoredRating(Number):
+    """A number within the scale of the model."""
+
+    def read(self, file: Reader, name: str) -> float:
+        """Return the number after checking that it is on the scale."""
+        rating, scale = super().read(file, name), file.owner.scale_
+        if not scale.low <= rating <= scale.high:
+            raise ModelFileError(f"{name} is {rating:g}, which is not on the scale {scale}")
+        return rating
+
+
+class IdMappedModel(Storable):
     """A model that keeps the scale and the ids of its training ratings.
 
-    Models are dataclasses, whose fields are their parameters. `get_params` and `set_params` do what
+    Models are dataclasses, whose fields are their parameters; `fits` and `folds_in` decorate
+    their ``fit`` and ``fold_in``. `get_params` and `set_params` do what
     they do in scikit-learn, so that `sklearn.base.clone` and tools that search parameters work.
 
     Examples
@@ -101,18 +147,19 @@ class IdMappedModel:
     4
     """
 
+    stored: ClassVar[Mapping[str, Field]] = {
+        "scale_": StoredScale(),
+        "user_ids_": Ids("users"),
+        "item_ids_": Ids("items"),
+    }
+    # parameters that a file leaves at their defaults: how a model was fitted, not what
+    _unstored_parameters: ClassVar[tuple[str, ...]] = ("verbose",)
+
     scale_: Scale
     user_ids_: pd.Index
     item_ids_: pd.Index
     takes_long: ClassVar[bool] = False  # started first where models are fitted side by side
     _counts_weights: ClassVar[bool] = False  # whether `fit` and `fold_in` do, or hand them on
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Let ``fit`` and ``fold_in`` of every model take data frames, and end by Ctrl-C."""
-        super().__init_subclass__(**options)
-        for name in ("fit", "fold_in"):
-            if name in cls.__dict__:
-                setattr(cls, name, _taking_frames(cls.__dict__[name]))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name.
@@ -158,6 +205,12 @@ class IdMappedModel:
                 )
             getattr(self, name).set_params(**theirs)
         return self
+
+    def _counted(self, ratings: Ratings) -> Ratings:
+        """The ratings, without their weights if the model ignores them."""
+        if self._counts_weights:
+            return ratings
+        return counted_alike(ratings, type(self).__name__)
 
     def _remember(self, ratings: Ratings) -> None:
         if ratings.n_ratings == 0:
@@ -212,48 +265,41 @@ class IdMappedModel:
                 stacklevel=callers_level(),
             )
 
-    def _identity(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata of the ids, the scale and the parameters, for a model file."""
+    # ---- files ---------------------------------------------------------------------------
+
+    def write_to(self, file: Writer) -> None:
+        """Write the parameters, and what is declared."""
         self._check_fitted()
-        arrays = ids_to_arrays("user_ids", self.user_ids_)
-        arrays |= ids_to_arrays("item_ids", self.item_ids_)
-        parameters = self._parameters()
-        parameters.pop("verbose", None)  # how it was fitted, not what
-        return arrays, {"parameters": parameters, "scale": self.scale_.to_json()}
+        file.values["parameters"] = {
+            name: plain_of(value, f"{type(self).__name__}({name}=...)")
+            for name, value in self._parameters().items()
+            if name not in self._unstored_parameters
+        }
+        file.add_attributes(self)
+
+    @classmethod
+    def read_from(cls, file: Reader) -> Any:
+        """Return the model of a file, after checking every part of it."""
+        plain = file.value("parameters")
+        names = {field.name for field in fields(cls)} - set(cls._unstored_parameters)  # type: ignore[arg-type]
+        if not isinstance(plain, dict) or not set(plain) <= names:
+            raise ModelFileError(f"the parameters are not those of a {cls.__name__}")
+        parameters = {name: value_of(value) for name, value in plain.items()}
+        check_types(cls, parameters)
+        model = cls(**parameters)
+        file.restore(model)
+        return model
+
+    def _check_decision(self, decision: Any) -> None:
+        """Check that a decision read from a file is a name, or a cost matrix for this scale."""
+        if isinstance(decision, str):
+            return
+        costs, n_ranks = np.array(decision, dtype=np.float64), self.scale_.n_ranks
+        if costs.shape != (n_ranks, n_ranks) or not np.isfinite(costs).all():
+            raise ModelFileError(f"decision is not a cost matrix of {n_ranks} ranks")
 
     def _parameters(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-
-    @classmethod
-    def _from_identity(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """A model with the ids, the scale and the parameters read from a file."""
-        model = cls(**cls._checked(metadata["parameters"]))
-        model.scale_ = Scale.from_json(metadata["scale"])
-        model.user_ids_ = ids_from_arrays("user_ids", arrays)
-        model.item_ids_ = ids_from_arrays("item_ids", arrays)
-        return model
-
-    @classmethod
-    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """The parameters in a file, each checked to have the type of its default.
-
-        Where the default is None, a number is allowed too.
-        """
-        checked = {}
-        for field in fields(cls):  # type: ignore[arg-type]
-            if field.name == "verbose":
-                continue
-            value: Any = parameters[field.name]
-            kind: Any = type(field.default)
-            if field.default is None and type(value) in (int, float):
-                kind = type(value)
-            if kind is float and type(value) is int and -LARGEST < value < LARGEST:
-                value = float(value)
-            fits = type(value) is kind and (kind is not float or -LARGEST < value < LARGEST)
-            if not fits:
-                raise ModelFileError(f"parameter {field.name} is {str(value)[:50]!r}")
-            checked[field.name] = value
-        return checked
 
     def _clipped(self, values: np.ndarray) -> np.ndarray:
         return np.clip(values, self.scale_.low, self.scale_.high)

@@ -6,26 +6,25 @@ import copy
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.explanation import Influence
-from ordrec.models.base import counted_alike, times_of
+from ordrec.lists.listing import RatingListingModel
+from ordrec.models.base import IDENTITY, counted_alike, fits, folds_in, times_of
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.rating.intervals import DistributionModel
-from ordrec.rating.pool import EQUAL, HELD_OUT, PoolWeights, learnt_pool, pooled
-from ordrec.rating.predictor_state import predictor_from_state, predictor_to_state
+from ordrec.rating.pool import EQUAL, HELD_OUT, LIMIT, PoolWeights, learnt_pool, pooled
 from ordrec.rating.presets import chosen_preset
 from ordrec.rating.process.learning import Plan
 from ordrec.rating.process.model import ProcessPredictor
-from ordrec.rating.process.state import checked_parameters
-from ordrec.recommend.choice_stage import ChoiceStage, RatingAnswers
 from ordrec.runtime.progress import report, shows_progress
+from ordrec.storage.schema import Member, Numbers, Optional, Text, Texts
 
 __all__ = ["RatingPredictor", "fast_predictor"]
 
@@ -42,7 +41,7 @@ SHARES = {
 
 
 @dataclass(eq=False)
-class RatingPredictor(RatingAnswers, DistributionModel):
+class RatingPredictor(RatingListingModel, DistributionModel):
     """Predict rating distributions: a Gaussian process pooled with ordinal factors.
 
     The process (`ProcessPredictor`) knows each rating of a user and of an item; the factors
@@ -120,6 +119,14 @@ class RatingPredictor(RatingAnswers, DistributionModel):
     1.0
     """
 
+    stored: ClassVar = RatingListingModel.stored | {
+        "preset_": Text("full", "fast", "large"),
+        "pool_weights_": Numbers(2, low=0.0, high=LIMIT),
+        "titles_": Optional(Texts("items")),
+        "process_model_": Optional(Member(ProcessPredictor)),
+        "factors_": Optional(Member(OrdinalFactors, *IDENTITY, "titles_")),
+    }
+
     preset: Literal["auto", "full", "fast", "large"] = "auto"
     components: Collection[str] | None = None
     use_time: bool | Literal["auto"] = "auto"
@@ -136,6 +143,7 @@ class RatingPredictor(RatingAnswers, DistributionModel):
     takes_long = True
     _counts_weights = True  # its factors do
 
+    @fits
     def fit(self, ratings: Ratings) -> RatingPredictor:
         """Learn from ratings; side tables and times are taken from them.
 
@@ -160,7 +168,6 @@ class RatingPredictor(RatingAnswers, DistributionModel):
             self.process_model_ = process.follow(plan, alike)
         self.side_columns_ = self.factors_.side_columns_
         self.titles_ = self.factors_.titles_
-        self.choice_stage_ = self._choice_stage()
         return self
 
     def _process(self) -> ProcessPredictor:
@@ -244,6 +251,7 @@ class RatingPredictor(RatingAnswers, DistributionModel):
 
     # ---- new users, items and ratings ----------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> RatingPredictor:
         """Return a model that also knows the users and items of these ratings.
 
@@ -296,18 +304,21 @@ class RatingPredictor(RatingAnswers, DistributionModel):
 
     # ---- files ---------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`."""
-        return predictor_to_state(self)
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        return predictor_from_state(cls, arrays, metadata)
-
-    @classmethod
-    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        return checked_parameters(parameters, [each.name for each in fields(cls)])
+    def check_stored(self) -> None:
+        """Check that the models fit together."""
+        self._check_decision(self.decision)
+        preset = self.preset_
+        self._check_parameters()
+        self.preset_ = preset
+        process = self.process_model_
+        if process is not None and process.scale_ != self.scale_:
+            raise ModelFileError("its process is of another scale")
+        described = self.factors_ or process
+        if described is None:
+            raise ModelFileError("it has neither a process nor factors")
+        if (preset == "large") != (process is None):
+            raise ModelFileError(f"preset {preset!r} does not fit its models")
+        self.side_columns_ = described.side_columns_
 
     # ---- the steps -----------------------------------------------------------------------
 
@@ -334,13 +345,6 @@ class RatingPredictor(RatingAnswers, DistributionModel):
             np.append(known.item_counts > 0, False)[item_codes],
         )
 
-    def _choice_stage(self) -> ChoiceStage:
-        """The choice model behind lists, to be fitted to the training ratings."""
-        if self.process_model_ is not None:
-            return ChoiceStage(self.process_model_.fitted_.training_ratings, self.n_jobs)
-        assert self.factors_ is not None
-        return ChoiceStage(self.factors_.known_ratings, self.n_jobs)
-
     def known_ratings(self) -> Ratings:
         """The ratings of training, and those that were folded in, without side tables."""
         self._check_fitted()
@@ -360,10 +364,10 @@ class RatingPredictor(RatingAnswers, DistributionModel):
     def _influence(self) -> Influence | None:
         return None if self.factors_ is None else self.factors_._influence()
 
-    def _alike(self, known: Ratings, code: int) -> np.ndarray:
+    def _similarity(self, known: Ratings, code: int) -> np.ndarray:
         if self.factors_ is None:
-            return super()._alike(known, code)
-        return self.factors_._alike(known, code)
+            return super()._similarity(known, code)
+        return self.factors_._similarity(known, code)
 
 
 def fast_predictor(n_jobs: int | None = None, random_state: int = 0) -> RatingPredictor:

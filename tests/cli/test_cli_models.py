@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from ordrec import load, save
 from ordrec.cli import app
 from ordrec.cli.chosen_models import say_chosen_preset
 from ordrec.data import Ratings
 from ordrec.errors import OrdrecError
 from ordrec.recommend import RatingPredictor, Recommender, make_model, model_names
 from ordrec.recommend.registry import storable_model_names
-from ordrec.storage import load, save
 
 
 def ordrec(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -109,7 +109,7 @@ EXPLAINING_MODELS = (
     "recommender",
     "recommender-fast",
 )
-CHOICE_MODELS = ("choice", "ease", "als", "implicit-als", "popularity")
+CHOICE_MODELS = ("choice", "ease", "als", "popularity")
 
 
 @pytest.mark.parametrize("name", storable_model_names())
@@ -161,7 +161,7 @@ def test_the_help_names_all_models_that_can_be_saved() -> None:
     able = set()
     for name in model_names():
         try:
-            able |= {name} if hasattr(make_model(name), "to_state") else set()
+            able |= {name} if hasattr(make_model(name), "write_to") else set()
         except ImportError:
             continue
     assert set(storable_model_names()) == able
@@ -178,8 +178,8 @@ def test_recommendations_are_those_of_the_model(folder: Path, ratings: Ratings) 
         assert part["item"].tolist() == best["item"].tolist()
         assert np.allclose(part["score"], best["score"])
     assert table["title"].tolist() == [f"Film №{item - 50}" for item in table["item"]]
-    two_stages = run("recommend", model, "-u", "3", "--candidates", "implicit")
-    assert not set(two_stages["item"]) & set(ratings.of_user(3)["item"])
+    by_default = run("recommend", model, "-u", "3")
+    assert by_default.equals(run("recommend", model, "-u", "3", "--by", "expected"))
     ranked = run("recommend", str(folder / "als.ordrec"), "-u", "3", "-n", "2")
     assert ranked.columns.tolist() == ["user", "place", "item", "score"]
     stranger = CliRunner().invoke(app, ["recommend", model, "-u", "999", "-n", "1"])
@@ -312,6 +312,14 @@ def test_lists_for_all_users_are_those_of_each(
         for column in ("score", "p_pick", "expected", "p_like"):
             np.testing.assert_allclose(rows[column], expected[column], rtol=1e-5)
     assert list(tmp_path.iterdir()) == [out]  # the folder of parts is gone
+
+
+def test_likely_candidates_come_from_a_recommender(recommender: str, folder, ratings) -> None:
+    words = ["-u", "3", "--by", "expected", "--candidates", "likely"]
+    two_stages = run("recommend", recommender, *words)
+    assert not set(two_stages["item"]) & set(ratings.of_user(3)["item"])
+    assert two_stages["expected"].is_monotonic_decreasing
+    assert "only a Recommender knows" in mistake("recommend", str(folder / "fast.ordrec"), *words)
 
 
 def test_some_users_and_some_items(recommender: str, folder: Path, tmp_path: Path) -> None:

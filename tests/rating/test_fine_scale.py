@@ -11,16 +11,15 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from ordrec import load, save
 from ordrec.cli import app
 from ordrec.data import Ratings, Scale
 from ordrec.errors import DataError
 from ordrec.evaluation import HoldOut, StrongGeneralisation, evaluate, measure_from_name
-from ordrec.evaluation.experiment.manifest import ratings_checksum
+from ordrec.evaluation.manifest import ratings_checksum
 from ordrec.evaluation.metrics.measure_types import graded
 from ordrec.evaluation.metrics.outcome import Outcome
 from ordrec.recommend import EASE, BiasModel, Recommender, make_model
-from ordrec.recommend.taste import liked_from
-from ordrec.storage import load, save
 
 MODELS = [
     "mean", "histogram", "bias", "item-knn", "factors", "predictor-fast", "per-user-logistic",
@@ -128,7 +127,7 @@ def test_errors_are_those_of_the_ratings_themselves(ratings, parts):
 
 
 def test_whole_bins_are_liked(ratings):
-    like = liked_from(ratings.scale, None)
+    like = ratings.scale.liked_from
     liked = graded(ratings, "liked", None) == 1
     assert liked.tolist() == (ratings.levels >= 7).tolist()  # the upper fifth and the one below
     assert (ratings.scale.values >= like).tolist() == [False] * 7 + [True] * 3

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401  its BLAS is to be seen by threadpoolctl
-from evaluation.experiment.experiment_models import NoisyThreshold, striped_table
 from support import parallel_tasks
+from support.experiment_models import NoisyThreshold, striped_table
 from threadpoolctl import threadpool_info
 
 from ordrec.datasets import synthetic_ratings

@@ -15,7 +15,7 @@ from ordrec.lists.bulk import _write_block
 from ordrec.rating.on_disk.predictions import _predict_part
 from ordrec.recommend import HeldOut, Popularity, make_model, predict_scan
 from ordrec.runtime.parallel import Engine, run_all
-from ordrec.storage.part_folder import PartFolder
+from ordrec.storage.parts import PartFolder
 
 RATINGS = synthetic_ratings(60, 30, n_ratings=900, seed=0)
 
@@ -69,7 +69,7 @@ def test_a_worker_that_sees_no_folder_names_its_machine_and_deletes_nothing(
     model = make_model("bias").fit(RATINGS)
     for work in (
         lambda: _predict_part(0, model, scan, HeldOut(0.1), folder, 1000),
-        lambda: _write_block((folder.file(0), [0]), model, 3, None),  # type: ignore[arg-type]
+        lambda: _write_block((folder.file(0), [0]), None),  # type: ignore[arg-type]
     ):
         with pytest.raises(DataError, match="far-away sees no such folder") as refused:
             work()

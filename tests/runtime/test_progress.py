@@ -399,7 +399,7 @@ def test_warnings_of_a_fit_point_to_who_called_it(estimator) -> None:
 
 
 def test_verbose_is_a_parameter_that_files_do_not_keep(clock, no_terminal, tmp_path) -> None:
-    from ordrec.storage import load, save
+    from ordrec import load, save
 
     for kind, parameters in ((OrdinalFactors, {"rank": 2, "pattern": 2}), (RatingPredictor, {})):
         model = kind(verbose=True, **parameters).fit(RATINGS)

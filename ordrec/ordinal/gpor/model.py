@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,11 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ordrec.errors import ArgumentError, ModelFileError, callers_level
 from ordrec.kernels import ARDLinear, Kernel, Precomputed, kernel_for
 from ordrec.kernels.landmarks import Landmarks, rows_named
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
+from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.decisions import Decision, decide
-from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 from ordrec.ordinal.gpor.evidence import (
     INFERENCES,
     Evidence,
@@ -31,12 +30,16 @@ from ordrec.ordinal.gpor.evidence import (
 from ordrec.ordinal.gpor.laplace import LaplacePosterior
 from ordrec.ordinal.gpor.lowrank import InducingPairs
 from ordrec.ordinal.gpor.parameters import GapPrior, pack, paper_start, unpack
-from ordrec.ordinal.gpor.state import process_to_state, restore_process
-from ordrec.ordinal.gram_size import check_gram_size
+from ordrec.ordinal.kernel_model import KernelMixin, check_gram, check_gram_size
+from ordrec.ordinal.scaling import Standardisation
+from ordrec.ordinal.stored import ESTIMATOR, StoredKernel
 from ordrec.ordinal.thresholds.probabilities import rank_probabilities
+from ordrec.storage import claim_memory
+from ordrec.storage.schema import Array, Integer, Matrix, Number, Optional, Part, Text
 
 __all__ = ["GPOR"]
 
+LARGEST = 1e3  # magnitude of an entry of theta: logarithms, and the first threshold
 CHUNK = 2048  # rows predicted together
 RESTART_SD = 1.0  # standard deviation of random starts around the first one, in log-parameters
 
@@ -51,9 +54,9 @@ class GPOR(KernelMixin, ThresholdModel):
     Parameters
     ----------
     kernel : str or Kernel, default="rbf"
-        "rbf", "linear", "poly", "pearson", "ard" (Gaussian, one width per feature),
-        "ard-linear" (one weight per feature), "precomputed", or a kernel object. The free
-        parameters of the kernel start from its values and stay within its bounds.
+        "rbf", "linear", "poly", "ard" (Gaussian, one width per feature), "ard-linear" (one weight
+        per feature), "precomputed", or a kernel object. The free parameters of the kernel start
+        from its values and stay within its bounds.
     gamma : None, "scale", "auto" or float, default=None
         Start of the Gaussian width for kernels given by name; None is the paper's
         1 / (2 n_features), which it writes kappa = 1 / d.
@@ -146,8 +149,20 @@ class GPOR(KernelMixin, ThresholdModel):
     array([[0. , 0.1, 0.9]])
     """
 
-    stored: ClassVar = {"n_iter_": ""}
-    stores_rows: ClassVar[bool] = False  # but all training data
+    # all training data and theta, from which the posterior follows
+    stored: ClassVar = ESTIMATOR | {
+        "scaling_": Optional(Part(Standardisation)),
+        "n_iter_": Integer(),
+        "kernel_": StoredKernel(),
+        "inference_": Text(*INFERENCES),
+        "_prior_variance": Number(low=0.0),
+        "_train_ranks": Array("samples", dtype=np.int64, codes="ranks"),
+        "_train_inputs": Matrix("samples", "features"),
+        "_rho": Array("ranks", low=-LARGEST, high=LARGEST),
+        "_free": Array("ranks", dtype=np.bool_),
+        "theta_": Array("parameters", low=-LARGEST, high=LARGEST),
+        "landmarks_": Optional(Array("landmarks", dtype=np.int64, codes="samples")),
+    }
     gram_copies: ClassVar[int] = 4
     remedy_of_constants: ClassVar[str] = "try another kernel"
 
@@ -198,8 +213,8 @@ class GPOR(KernelMixin, ThresholdModel):
 
     # ---- fitting -------------------------------------------------------------------------
 
-    @noticing_constants
-    @sharing_cores
+    @warn_if_constant
+    @limit_blas
     def fit(self, X: Any, y: Any) -> GPOR:
         """Maximise the evidence and keep the posterior."""
         self._check_parameters()
@@ -222,7 +237,7 @@ class GPOR(KernelMixin, ThresholdModel):
             self.inference_ = "ep"
             self._learn(start_kernel, limits, random)
         for kind, concern in self._concerns:
-            warnings.warn(f"{type(self).__name__}: {concern}", kind, stacklevel=5)
+            warnings.warn(f"{type(self).__name__}: {concern}", kind, stacklevel=callers_level())
         del self._concerns
         return self
 
@@ -243,15 +258,19 @@ class GPOR(KernelMixin, ThresholdModel):
 
     def _check_parameters(self) -> None:
         if self.inference != "auto" and self.inference not in INFERENCES:
-            raise ValueError(f'inference must be "auto", "laplace" or "ep", got {self.inference!r}')
+            raise ArgumentError(
+                f'inference must be "auto", "laplace" or "ep", got {self.inference!r}'
+            )
         if self.optimizer not in ("l-bfgs-b", None):
-            raise ValueError(f'optimizer must be "l-bfgs-b" or None, got {self.optimizer!r}')
+            raise ArgumentError(f'optimizer must be "l-bfgs-b" or None, got {self.optimizer!r}')
         if int(self.n_restarts) != self.n_restarts or self.n_restarts < 0:
-            raise ValueError(f"n_restarts must be a whole number from 0, got {self.n_restarts!r}")
+            raise ArgumentError(
+                f"n_restarts must be a whole number from 0, got {self.n_restarts!r}"
+            )
         if int(self.max_iter) != self.max_iter or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a whole number from 1, got {self.max_iter!r}")
+            raise ArgumentError(f"max_iter must be a whole number from 1, got {self.max_iter!r}")
         if not self.tol > 0:
-            raise ValueError(f"tol must be positive, got {self.tol!r}")
+            raise ArgumentError(f"tol must be positive, got {self.tol!r}")
 
     @property
     def _pairwise(self) -> bool:
@@ -273,7 +292,7 @@ class GPOR(KernelMixin, ThresholdModel):
         else:
             thresholds = np.asarray(self.thresholds, dtype=np.float64)
             if thresholds.shape != (self.n_ranks_ - 1,):
-                raise ValueError(
+                raise ArgumentError(
                     f"{self.n_ranks_} classes need {self.n_ranks_ - 1} thresholds, got "
                     f"{self.thresholds!r}"
                 )
@@ -359,11 +378,25 @@ class GPOR(KernelMixin, ThresholdModel):
         self._keep_rows(X, rows)
         return found
 
-    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return process_to_state(self)
-
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-        restore_process(self, arrays, metadata)
+    def check_stored(self) -> None:
+        """Compute the posterior of stored data again."""
+        kernel, n, n_ranks = self.kernel_, self._train_ranks.size, self.n_ranks_
+        decide(np.full((1, n_ranks), 1.0 / n_ranks), self.decision)  # raises if it cannot
+        if isinstance(kernel, Precomputed) and n != self.n_features_in_:
+            raise ModelFileError("the kernel matrix is not square")
+        if self.theta_.size != kernel.theta.size + int(self._free.sum()):
+            raise ModelFileError("theta does not have the parameters of the kernel")
+        rows = self.landmarks_
+        if rows is not None and (not rows.size or np.unique(rows).size < rows.size):
+            raise ModelFileError("array 'landmarks' names a row twice, or none")
+        width = n if rows is None else rows.size
+        claim_memory(8.0 * self.gram_copies * n * width, f"the kernel of {n} samples")
+        self._concerns = []
+        self._keep_posterior(self._evidence(kernel))
+        del self._concerns
+        fitted = [self.noise_, *self.thresholds_, *self._predictor.coef]
+        if not np.isfinite(fitted).all():
+            raise ModelFileError("the parameters have no finite posterior")
 
     # ---- predicting ----------------------------------------------------------------------
 
@@ -398,7 +431,9 @@ class GPOR(KernelMixin, ThresholdModel):
             return self._prior_variance
         diag = np.asarray(diag, dtype=np.float64)
         if diag.shape != (X.shape[0],):
-            raise ValueError(f"diag must have one entry per row ({X.shape[0]}), got {diag.shape}")
+            raise ArgumentError(
+                f"diag must have one entry per row ({X.shape[0]}), got {diag.shape}"
+            )
         return diag
 
     def predict_proba(self, X: Any, *, diag: Any = None) -> np.ndarray:
@@ -447,7 +482,7 @@ class GPOR(KernelMixin, ThresholdModel):
         """Return the column numbers of the k most relevant features, best first."""
         best_first = self.relevance_
         if not 1 <= k <= len(best_first):
-            raise ValueError(f"k must lie between 1 and {len(best_first)}, got {k}")
+            raise ArgumentError(f"k must lie between 1 and {len(best_first)}, got {k}")
         return pd.Index(self._names()).get_indexer(best_first.index[:k])
 
     def _names(self) -> Any:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ordrec.ordinal.base import KernelMixin, ProximityModel
-from ordrec.ordinal.fitting import noticing_constants
+from ordrec.errors import ArgumentError
+from ordrec.ordinal.base import ProximityModel, warn_if_constant
+from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.npsvor import active_set, admm
 from ordrec.ordinal.npsvor.gram import DenseGram
 from ordrec.ordinal.npsvor.lowrank import FactoredGram
 from ordrec.ordinal.npsvor.problem import Planes, planes_for
 from ordrec.ordinal.solution import Solution
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, SOLUTION, fitted
 from ordrec.runtime.parallel import one_blas_thread
 
 __all__ = ["NPSVOR"]
@@ -103,16 +104,14 @@ class NPSVOR(KernelMixin, ProximityModel):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {
-        "dual_coef_": "nr",
-        "intercept_": "r",
-        "objective_": "",
-        "dual_gap_": "",
-        "violation_": "",
-        "n_iter_": "",
-        "converged_": "",
-        "left_out_": "",
-    }
+    stored: ClassVar = (
+        KERNEL_ESTIMATOR
+        | SOLUTION
+        | {
+            "dual_coef_": fitted("rows", "ranks"),
+            "intercept_": fitted("ranks"),
+        }
+    )
     remedy_of_constants: ClassVar[str] = "raise C1"
 
     def __init__(
@@ -156,7 +155,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         self.classes = classes
         self.verbose = verbose
 
-    @noticing_constants
+    @warn_if_constant
     @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NPSVOR:
         """Fit one plane per rank.
@@ -256,20 +255,22 @@ class NPSVOR(KernelMixin, ProximityModel):
         values = self._expanded(X, self.dual_coef_) + self.intercept_
         return np.where(np.isnan(self.intercept_), np.inf, np.abs(values))
 
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+    def check_stored(self) -> None:
+        """Check the expansion, whose rows are the support."""
+        super().check_stored()
         self.support_ = self._rows
 
     def _check_parameters(self) -> tuple[float, float]:
         C2 = self.C1 if self.C2 is None else self.C2
         for name, value in {"C1": self.C1, "C2": C2, "eta": self.eta, "tol": self.tol}.items():
             if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be a positive number, got {value!r}")
+                raise ArgumentError(f"{name} must be a positive number, got {value!r}")
         if not (np.isfinite(self.epsilon) and self.epsilon >= 0):
-            raise ValueError(f"epsilon must not be negative, got {self.epsilon!r}")
+            raise ArgumentError(f"epsilon must not be negative, got {self.epsilon!r}")
         if self.solver not in ("active-set", "admm", "algorithm-2"):
-            raise ValueError(
+            raise ArgumentError(
                 f'solver must be "active-set", "admm" or "algorithm-2", got {self.solver!r}'
             )
         if self.max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
+            raise ArgumentError(f"max_iter must be at least 1, got {self.max_iter!r}")
         return float(self.C1), float(C2)

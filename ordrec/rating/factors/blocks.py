@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Block", "write_blocks"]
 
+POSTERIOR = ("mean", "moments", "variances")
 PARTS = "start", "others", "levels", "weights"
 NO_ORDER = np.zeros(0, np.int32)
 
@@ -63,14 +64,12 @@ class Block:
 
     def save_rows(self, name: str, rows: RowPosteriors) -> None:
         """Write posteriors of the users."""
-        for part, array in rows.to_arrays(name).items():
-            self.save(part, array)
+        for part, array in zip(POSTERIOR, rows.arrays, strict=True):
+            self.save(f"{name}.{part}", array)
 
     def rows(self, name: str) -> RowPosteriors:
         """Posteriors of the users, which are written to disk as they change."""
-        return RowPosteriors(
-            *(self.load(f"{name}.{part}", True) for part in ("mean", "moments", "variances"))
-        )
+        return RowPosteriors(*(self.load(f"{name}.{part}", True) for part in POSTERIOR))
 
 
 def write_blocks(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from ordrec.errors import ModelFileError
 from ordrec.rating.factors.row_priors import (
     FEW,
     ColdPrior,
@@ -22,7 +20,7 @@ from ordrec.rating.factors.row_updates import probabilities, update_rows
 from ordrec.rating.factors.rows import GroupedRatings, RowPosteriors, packed_outer
 from ordrec.rating.factors.user_drift import UserDrift
 from ordrec.runtime.progress import progress, report
-from ordrec.storage import take, take_covariance
+from ordrec.storage.schema import Array, Covariance, Optional, Part, Together
 
 __all__ = [
     "Direction",
@@ -106,6 +104,22 @@ class Direction:
         The users' drift, if this was fitted to dated ratings.
     """
 
+    stored: ClassVar = {
+        "users": Part(RowPosteriors, rows="users+1"),
+        "items": Part(RowPosteriors, rows="items+1"),
+        "user_prior": Together(
+            B=Array("2+coordinates+user_side", "factors+thresholds"),
+            S=Covariance("factors+thresholds"),
+        ),
+        "item_prior": Together(
+            B=Array("2+coordinates+item_side", "factors+thresholds"),
+            S=Covariance("factors+thresholds"),
+        ),
+        "cold_users": Part(ColdPrior, side="user_side"),
+        "cold_items": Part(ColdPrior, side="item_side"),
+        "drift": Optional(Part(UserDrift)),
+    }
+
     users: RowPosteriors
     items: RowPosteriors
     user_prior: tuple[np.ndarray, np.ndarray]
@@ -169,48 +183,6 @@ class Direction:
         if drift is not None:
             drift = UserDrift.of(np.zeros(1, np.int64), np.zeros(0))
         return replace(self, users=self.users.take(np.array([-1])), drift=drift)
-
-    # ---- files -------------------------------------------------------------------------------
-
-    def to_arrays(self, name: str) -> dict[str, np.ndarray]:
-        """Return the direction as arrays of a model file."""
-        arrays = self.users.to_arrays(f"{name}.users") | self.items.to_arrays(f"{name}.items")
-        for side, (B, S) in (("users", self.user_prior), ("items", self.item_prior)):
-            arrays |= {f"{name}.{side}.B": B, f"{name}.{side}.S": S}
-        if self.drift is not None:
-            arrays |= self.drift.to_arrays(f"{name}.drift")
-        arrays |= self.cold_users.to_arrays(f"{name}.cold_users")
-        return arrays | self.cold_items.to_arrays(f"{name}.cold_items")
-
-    @classmethod
-    def from_arrays(
-        cls,
-        name: str,
-        arrays: Mapping[str, Any],
-        rows: tuple[int, int],
-        sides: tuple[int, int],
-        n_pattern: int,
-        n_steps: int,
-        dated: bool,
-    ) -> Direction:
-        """Restore a direction: numbers of users and items, of side columns, of other features."""
-        parts: list[Any] = []
-        width = take(arrays, f"{name}.users.mean", np.float32, (None, None)).shape[1]
-        rank = width - n_steps
-        if rank < 1:
-            raise ModelFileError(f"array '{name}.users.mean' has {width} columns, too few")
-        for side, n_rows in zip(("users", "items"), rows, strict=True):
-            place = f"{name}.{side}"
-            parts.append(RowPosteriors.from_arrays(place, arrays, n_rows + 1, rank, n_steps))
-        for side, n_side in zip(("users", "items"), sides, strict=True):
-            B = take(arrays, f"{name}.{side}.B", np.float64, (n_pattern + n_side, width))
-            parts.append((B, take_covariance(arrays, f"{name}.{side}.S", width)))
-        for side, n_side in zip(("users", "items"), sides, strict=True):
-            place = f"{name}.cold_{side}"
-            parts.append(ColdPrior.from_arrays(place, arrays, n_side, rank, n_steps))
-        drift = UserDrift.from_arrays(f"{name}.drift", arrays, rows[0]) if dated else None
-        users, items, user_prior, item_prior, cold_users, cold_items = parts
-        return cls(users, items, user_prior, item_prior, cold_users, cold_items, drift)
 
 
 class Fit:

@@ -26,9 +26,8 @@ predict worse than nothing. `ColdPrior` is a regression on side columns alone.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -37,7 +36,7 @@ from ordrec.data import Ratings
 from ordrec.rating.factors.randomized import leading_svd
 from ordrec.rating.factors.rows import RowPosteriors, packed_outer
 from ordrec.runtime.parallel import one_blas_thread
-from ordrec.storage import take
+from ordrec.storage.schema import Array, Numbers
 
 __all__ = [
     "DAMPING",
@@ -247,6 +246,13 @@ class ColdPrior:
         side data, and without.
     """
 
+    stored: ClassVar = {
+        "B": Array("side+1", "factors+thresholds"),
+        "average": Array("factors+thresholds"),
+        "moments": Array(2, "moments"),
+        "variances": Array(2, "thresholds", low=0),
+    }
+
     B: np.ndarray
     average: np.ndarray
     moments: np.ndarray
@@ -284,28 +290,6 @@ class ColdPrior:
         moments = self.moments[kind] + packed_outer(mean[:, :rank])
         return RowPosteriors.of(mean, moments, self.variances[kind])
 
-    def to_arrays(self, name: str) -> dict[str, np.ndarray]:
-        """Return the regression as arrays of a model file."""
-        return {
-            f"{name}.B": self.B,
-            f"{name}.average": self.average,
-            f"{name}.moments": self.moments,
-            f"{name}.variances": self.variances,
-        }
-
-    @classmethod
-    def from_arrays(
-        cls, name: str, arrays: Mapping[str, Any], n_side: int, rank: int, n_steps: int
-    ) -> ColdPrior:
-        """Restore the regression from the arrays of a model file."""
-        width, packed = rank + n_steps, rank * (rank + 1) // 2
-        return cls(
-            take(arrays, f"{name}.B", np.float64, (1 + n_side, width)),
-            take(arrays, f"{name}.average", np.float64, (width,)),
-            take(arrays, f"{name}.moments", np.float64, (2, packed)),
-            take(arrays, f"{name}.variances", np.float64, (2, n_steps), low=0),
-        )
-
 
 @dataclass(frozen=True)
 class RatingPattern:
@@ -323,6 +307,13 @@ class RatingPattern:
     user_counts, item_counts : (float, float)
         Mean and standard deviation of ``log(1 + n)`` over the rows with ratings.
     """
+
+    stored: ClassVar = {
+        "of_items": Array("items", "coordinates", dtype=np.float32),
+        "of_users": Array("users", "coordinates", dtype=np.float32),
+        "user_counts": Numbers(2, low=0),
+        "item_counts": Numbers(2, low=0),
+    }
 
     of_items: np.ndarray
     of_users: np.ndarray
@@ -371,22 +362,6 @@ class RatingPattern:
     def n_features(self) -> int:
         """Number of features: the constant, the number of ratings and the coordinates."""
         return 2 + self.of_items.shape[1]
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the pattern as arrays of a model file."""
-        return {
-            "pattern.items": self.of_items,
-            "pattern.users": self.of_users,
-            "pattern.counts": np.array([self.user_counts, self.item_counts]),
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any], n_users: int, n_items: int) -> RatingPattern:
-        """Restore the pattern from the arrays of a model file."""
-        of_items = take(arrays, "pattern.items", np.float32, (n_items, None))
-        of_users = take(arrays, "pattern.users", np.float32, (n_users, of_items.shape[1]))
-        (a, b), (c, d) = take(arrays, "pattern.counts", np.float64, (2, 2), low=0).tolist()
-        return cls(of_items, of_users, (a, b), (c, d))
 
 
 def _features(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from ordrec.storage import take
+from ordrec.errors import ModelFileError
+from ordrec.storage.schema import Array
 
 __all__ = ["PIECES", "GroupedRatings", "RowPosteriors", "packed_outer", "usual_sizes"]
 
@@ -21,6 +21,12 @@ PER_ROW = 60  # cost of solving a row's linear system, in ratings
 @dataclass(frozen=True)
 class RowPosteriors:
     """Gaussian posteriors of all users or of all items; see `row_updates` for the layout."""
+
+    stored: ClassVar = {
+        "mean": Array("rows", "factors+thresholds", dtype=np.float32),
+        "moments": Array("rows", "moments", dtype=np.float32),
+        "variances": Array("rows", "thresholds", dtype=np.float32, low=0),
+    }
 
     mean: np.ndarray
     moments: np.ndarray
@@ -70,21 +76,10 @@ class RowPosteriors:
             arrays.append(array)
         return RowPosteriors(*arrays)
 
-    def to_arrays(self, name: str) -> dict[str, np.ndarray]:
-        """Return the posteriors as arrays of a model file."""
-        names = f"{name}.mean", f"{name}.moments", f"{name}.variances"
-        return dict(zip(names, self.arrays, strict=True))
-
-    @classmethod
-    def from_arrays(
-        cls, name: str, arrays: Mapping[str, Any], n_rows: int, rank: int, n_steps: int
-    ) -> RowPosteriors:
-        """Restore posteriors from the arrays of a model file."""
-        return cls(
-            take(arrays, f"{name}.mean", np.float32, (n_rows, rank + n_steps)),
-            take(arrays, f"{name}.moments", np.float32, (n_rows, rank * (rank + 1) // 2)),
-            take(arrays, f"{name}.variances", np.float32, (n_rows, n_steps), low=0),
-        )
+    def check_stored(self) -> None:
+        """Check that the second moments are those of the factors."""
+        if self.moments.shape[1] != self.rank * (self.rank + 1) // 2 or self.rank < 1:
+            raise ModelFileError(f"the moments of rows are not those of {self.rank} factors")
 
 
 def packed_outer(vectors: np.ndarray) -> np.ndarray:

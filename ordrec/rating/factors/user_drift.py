@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from ordrec.rating.factors.drift import at, by_time, smooth
 from ordrec.rating.factors.row_updates import drift_sites
 from ordrec.rating.factors.rows import GroupedRatings, RowPosteriors
-from ordrec.storage import take, take_starts
+from ordrec.storage.schema import Array, Starts
 
 __all__ = ["UserDrift"]
 
@@ -32,6 +31,14 @@ class UserDrift:
     smoothed : ndarray of float32, shape (n_ratings, 2)
         Posterior mean and variance of the drift at each rating.
     """
+
+    stored: ClassVar = {
+        "start": Starts("users", "drifting_ratings"),
+        "times": Array("drifting_ratings"),
+        "weights": Array("drifting_ratings", dtype=np.float32, low=0, high=1e6),
+        "pulls": Array("drifting_ratings", dtype=np.float32),
+        "smoothed": Array("drifting_ratings", 2, dtype=np.float32),
+    }
 
     start: np.ndarray
     times: np.ndarray
@@ -103,21 +110,3 @@ class UserDrift:
         start = np.concatenate([[0], np.cumsum(counts)])
         names = "times", "weights", "pulls", "smoothed"
         return UserDrift(start, *(joined(name) for name in names))
-
-    def to_arrays(self, name: str) -> dict[str, np.ndarray]:
-        """Return the drift as arrays of a model file."""
-        names = "start", "times", "weights", "pulls", "smoothed"
-        return {f"{name}.{part}": getattr(self, part) for part in names}
-
-    @classmethod
-    def from_arrays(cls, name: str, arrays: Mapping[str, Any], n_users: int) -> UserDrift:
-        """Restore the drift from the arrays of a model file."""
-        times = take(arrays, f"{name}.times", np.float64, (None,))
-        start = take_starts(arrays, f"{name}.start", n_users, times.size)
-        return cls(
-            start,
-            times,
-            take(arrays, f"{name}.weights", np.float32, times.shape, low=0, high=1e6),
-            take(arrays, f"{name}.pulls", np.float32, times.shape),
-            take(arrays, f"{name}.smoothed", np.float32, (times.size, 2)),
-        )

@@ -26,10 +26,9 @@ from ordrec.errors import ArgumentError, StorageError, callers_level
 from ordrec.models.base import codes_of
 from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.rating.on_disk.held_out import HeldOut
-from ordrec.recommend.recommender import Recommender
 from ordrec.runtime.files import check_folder_visible, replace_file
 from ordrec.runtime.parallel import Engine, run
-from ordrec.storage.part_folder import PartFolder, checksum
+from ordrec.storage.parts import PartFolder, checksum
 
 __all__ = ["ScanPredictions", "predict_scan"]
 
@@ -115,8 +114,8 @@ def predict_scan(
     ...     list(next(found.frames()))[:5]
     ['user', 'item', 'actual', 'rating', 'expected']
     """
-    if isinstance(model, Recommender):
-        model = model.rating_model()  # its choice model predicts nothing
+    if hasattr(model, "rating_model"):
+        model = model.rating_model()  # a recommender's choice model predicts nothing
     if not isinstance(model, FoldInModel):
         raise ArgumentError(f"{type(model).__name__} has no fold_in: it only knows its own users")
     targets = pairs if isinstance(pairs, HeldOut) else _Pairs.of(pairs)
@@ -125,7 +124,7 @@ def predict_scan(
     _warn_of_unknown_items(model, scan)
     if hasattr(model, "without_users"):
         model = model.without_users()  # less to send, and quicker id lookups
-    waiting = folder.waiting(len(scan.parts))
+    waiting = folder.waiting(range(len(scan.parts)))
     shared = model, scan, targets, folder, rows
     for _ in run(
         _predict_part, waiting, shared=shared, engine=engine, n_jobs=n_jobs, progress=progress,
