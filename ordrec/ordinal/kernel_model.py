@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.linalg import lapack
 from sklearn.utils import check_random_state
 
-from ordrec.errors import ArgumentError, DataError, callers_level
+from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
 from ordrec.kernels import Gaussian, Kernel, Precomputed, kernel_for
 from ordrec.kernels.landmarks import Landmarks
 from ordrec.ordinal.gram.matrix import DenseGram, FactoredGram, Gram
@@ -149,6 +149,17 @@ class KernelMixin:
             self.kernel, part, gamma=self.gamma, degree=self.degree, coef0=self.coef0
         )
         return part
+
+    def check_stored(self) -> None:
+        """Check that the rows of the expansion are those of the training data."""
+        super().check_stored()  # type: ignore[misc]
+        if not hasattr(self, "_rows"):
+            return
+        pairwise = isinstance(self.kernel_, Precomputed)
+        if pairwise != (self._inputs is None):
+            raise ModelFileError("the stored rows do not match the kernel")
+        if pairwise and self._rows.max(initial=0) >= self.n_features_in_:  # type: ignore[attr-defined]
+            raise ModelFileError("array 'rows' points beyond the kernel matrix")
 
     def _keep_rows(self, X: Any, rows: np.ndarray) -> None:
         """Remember the training rows that predictions are expanded over."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.npsvor import active_set, admm
 from ordrec.ordinal.npsvor.problem import Planes, planes_for
 from ordrec.ordinal.solution import Solution
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, SOLUTION, fitted
 from ordrec.runtime.parallel import one_blas_thread
 
 __all__ = ["NPSVOR"]
@@ -103,16 +103,14 @@ class NPSVOR(KernelMixin, ProximityModel):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {
-        "dual_coef_": "nr",
-        "intercept_": "r",
-        "objective_": "",
-        "dual_gap_": "",
-        "violation_": "",
-        "n_iter_": "",
-        "converged_": "",
-        "left_out_": "",
-    }
+    stored: ClassVar = (
+        KERNEL_ESTIMATOR
+        | SOLUTION
+        | {
+            "dual_coef_": fitted("rows", "ranks"),
+            "intercept_": fitted("ranks"),
+        }
+    )
     remedy_of_constants: ClassVar[str] = "raise C1"
 
     def __init__(
@@ -220,7 +218,9 @@ class NPSVOR(KernelMixin, ProximityModel):
         values = self._expanded(X, self.dual_coef_) + self.intercept_
         return np.where(np.isnan(self.intercept_), np.inf, np.abs(values))
 
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+    def check_stored(self) -> None:
+        """Check the expansion, whose rows are the support."""
+        super().check_stored()
         self.support_ = self._rows
 
     def _check_parameters(self) -> tuple[float, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
 from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ from ordrec.ordinal.gram.matrix import Gram
 from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.labels import class_weighted
 from ordrec.ordinal.solution import Solution
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, SOLUTION, fitted
 from ordrec.ordinal.svor.problems import solve_explicit, solve_implicit
 from ordrec.ordinal.svor.solver import SINGLE_TOL
 from ordrec.ordinal.thresholds.probabilities import ranks_between
@@ -34,16 +34,14 @@ NARROW = 10  # rows per column from which a factor of the kernel is faster than 
 class _SVOR(KernelMixin, CalibratedModel):
     """Common base of the three: a Gram matrix, a solver, a sparse expansion."""
 
-    stored: ClassVar = {
-        "dual_coef_": "n",
-        "thresholds_": "t",
-        "objective_": "",
-        "dual_gap_": "",
-        "violation_": "",
-        "n_iter_": "",
-        "converged_": "",
-        "left_out_": "",
-    }
+    stored: ClassVar = (
+        KERNEL_ESTIMATOR
+        | SOLUTION
+        | {
+            "dual_coef_": fitted("rows"),
+            "thresholds_": fitted("thresholds"),
+        }
+    )
 
     C: float
     tol: float
@@ -156,7 +154,9 @@ class _SVOR(KernelMixin, CalibratedModel):
                 return Z @ (kept.T @ self.dual_coef_)
         return self._expanded(X, self.dual_coef_)
 
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+    def check_stored(self) -> None:
+        """Check the expansion, whose rows are the support."""
+        super().check_stored()
         self.support_ = self._rows
 
     def _check_parameters(self) -> None:

@@ -14,6 +14,7 @@ from scipy import sparse
 from ordrec.data import Ratings
 from ordrec.errors import DataError, callers_level
 from ordrec.features.matrix import damped_biases
+from ordrec.kernels.items.moments import n_pairs
 from ordrec.rating.process.kernel.loadings import cross_fitted_loadings
 from ordrec.rating.process.kernel.pair_sums import N_SUMS, build_side, empty_side
 from ordrec.rating.process.kernel.shared_features import (
@@ -72,14 +73,14 @@ def memory_needed(ratings: Ratings, side: SideFeatures, config: Preparation) -> 
 def memory_parts(ratings: Ratings, side: SideFeatures, config: Preparation) -> tuple[float, float]:
     """Estimate the gigabytes of the pair sums, which a model keeps, and of the blocks of a fit.
 
-    Pair sums have a row and a column for each item (and each user, with two sides), blocks for
-    each rating of one user (twice, with the inverses) or of one item.
+    Pair sums have half a square of items (and one of users, with two sides), blocks a row and a
+    column for each rating of one user (twice, with the inverses) or of one item.
     """
     users, items = ratings.user_counts.astype(np.float64), ratings.item_counts.astype(np.float64)
-    sums = (items.size + 1.0) ** 2 * (N_SUMS + len(side.item))
+    sums = float(n_pairs(items.size + 1)) * (N_SUMS + len(side.item))
     blocks = 2.0 * float(users @ users)
     if config.two_sided:
-        sums += (users.size + 1.0) ** 2 * (N_SUMS + len(side.user))
+        sums += float(n_pairs(users.size + 1)) * (N_SUMS + len(side.user))
         blocks += float(items @ items)
     return sums * BYTES / 1e9, blocks * BYTES / 1e9
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from ordrec.ordinal.npsvor.bias import bias
 
 from ordrec.datasets import OrdinalTable, load_table
 from ordrec.evaluation import TableProblem
@@ -23,7 +22,7 @@ from ordrec.kernels import Gaussian
 from ordrec.ordinal import NPSVOR
 from ordrec.ordinal.gram.matrix import DenseGram
 from ordrec.ordinal.npsvor.admm import ADMM, Residuals, balanced
-from ordrec.ordinal.npsvor.problem import planes_for
+from ordrec.ordinal.npsvor.problem import bias, planes_for
 from ordrec.ordinal.scaling import Standardisation
 from ordrec.ordinal.tuning import tune
 from ordrec.report.figures import curves

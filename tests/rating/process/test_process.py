@@ -189,7 +189,7 @@ def test_own_rating_is_not_in_the_item_side_of_its_own_user() -> None:
 
     def blocks(x: np.ndarray) -> np.ndarray:
         rebuilt = build_side(
-            side.start, side.entry, x, side.time, side.gram.shape[0], [], side.fold, side.loadings
+            side.start, side.entry, x, side.time, side.n_entries, [], side.fold, side.loadings
         )
         layout = replace(weights.layout, item_side=())
         w = weights.side("item", data.popularity[0])
