@@ -328,14 +328,9 @@ def _texts(argument: str) -> tuple[str, ...]:
 
 def _pickle_by_value(module: ModuleType) -> None:
     """Send the functions of a module to other processes, which cannot import it by name."""
-    from importlib import import_module
+    import cloudpickle  # type: ignore[import-untyped]
 
-    for name in ("cloudpickle", "joblib.externals.cloudpickle"):  # joblib's own before 1.6
-        try:
-            pickler = import_module(name)
-        except ImportError:
-            continue
-        pickler.register_pickle_by_value(module)
+    cloudpickle.register_pickle_by_value(module)
 
 
 def _constants(path: Path) -> dict[str, str]:
