@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -62,6 +62,11 @@ class ItemKNN(IdMappedModel):
     shrinkage: float = 100.0
     user_damping: float = 15.0
     item_damping: float = 10.0
+    search_space: ClassVar[dict[str, Any]] = BiasModel.search_space | {
+        "k": (5, 200, "log"),
+        "shrinkage": (1.0, 1000.0, "log"),
+        "similarity": ["pearson", "cosine"],
+    }
 
     @fits
     def fit(self, ratings: Ratings) -> ItemKNN:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -73,6 +73,11 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
     user_sd: float = 0.2
     item_sd: float = 0.15
     random_state: int = 0
+    search_space: ClassVar[dict[str, Any]] = {
+        "threshold_sd": (0.05, 1.0, "log"),
+        "user_sd": (0.05, 1.0, "log"),
+        "item_sd": (0.05, 1.0, "log"),
+    }
 
     @fits
     @one_blas_thread()
