@@ -6,7 +6,7 @@ from ordrec.evaluation import evaluate as evaluate
 from ordrec.recommend import OrdinalFactors as OrdinalFactors
 from ordrec.recommend import RatingPredictor as RatingPredictor
 from ordrec.recommend import Recommender as Recommender
-from ordrec.storage import load as load
-from ordrec.storage import save as save
+from ordrec.recommend.files import load as load
+from ordrec.recommend.files import save as save
 
 __version__: str

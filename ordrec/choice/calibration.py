@@ -22,7 +22,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -38,8 +38,8 @@ from ordrec.choice.inner_splits import (
     inner_splits,
 )
 from ordrec.data import Ratings
-from ordrec.errors import ModelFileError
 from ordrec.lists.best import best_columns
+from ordrec.storage.schema import Number
 
 if TYPE_CHECKING:
     from ordrec.choice.base import ChoiceModel
@@ -104,6 +104,14 @@ class PickCalibration:
         ``a``, ``b`` and ``c`` of (1).
     bias : float
     """
+
+    stored: ClassVar = {
+        "horizon": Number(1e-300, 1e6),
+        "intercept": Number(-1e6, 1e6),
+        "slope": Number(-1e6, 1e6),
+        "by_count": Number(-1e6, 1e6),
+        "bias": Number(1e-300, 1e6),
+    }
 
     horizon: float = 0.25
     intercept: float = 0.0
@@ -171,26 +179,6 @@ class PickCalibration:
             slope=slope / spread,
             by_count=by_count,
         )
-
-    def to_metadata(self) -> dict[str, float]:
-        """Return the parameters for a model file."""
-        return {
-            "horizon": self.horizon,
-            "intercept": self.intercept,
-            "slope": self.slope,
-            "by_count": self.by_count,
-            "bias": self.bias,
-        }
-
-    @classmethod
-    def from_metadata(cls, metadata: dict[str, Any]) -> PickCalibration:
-        """Return the calibration of a model file."""
-        values = {name: float(metadata[name]) for name in cls().to_metadata()}
-        if not all(np.isfinite(value) and abs(value) < 1e6 for value in values.values()):
-            raise ModelFileError("its calibration is not made of finite numbers")
-        if not (values["horizon"] > 0 and values["bias"] > 0):
-            raise ModelFileError("its calibration has a horizon or a bias that is not above 0")
-        return cls(**values)
 
 
 def calibrated_picks(model: ChoiceModel, ratings: Ratings, seed: int = 0) -> PickCalibration:

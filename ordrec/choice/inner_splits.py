@@ -17,7 +17,7 @@ __all__ = [
     "SHARE",
     "InnerSplit",
     "ListQuality",
-    "best_on_a_grid_of_twos",
+    "climb_by_doubling",
     "cut_histories",
     "entry_times",
     "inner_splits",
@@ -32,14 +32,14 @@ DEPTH = 200  # places at which a left-out item still counts
 SMALLEST, LARGEST = 1e-3, 1e7  # beyond these nothing changes any more
 
 
-def best_on_a_grid_of_twos(quality: Callable[[float], float], start: float) -> tuple[float, dict]:
-    """Climb on ``start * 2^k`` until neither neighbour is better; the grid has no edge.
+def climb_by_doubling(quality: Callable[[float], float], start: float) -> tuple[float, dict]:
+    """Climb from ``start`` by doubling or halving until neither is better.
 
     Returns the best value, and the quality of each value that was tried.
 
     Examples
     --------
-    >>> best_on_a_grid_of_twos(lambda value: -abs(value - 30.0), 200.0)[0]
+    >>> climb_by_doubling(lambda value: -abs(value - 30.0), 200.0)[0]
     25.0
     """
     tried: dict[float, float] = {}

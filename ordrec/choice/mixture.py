@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
 from ordrec.choice.als import ImplicitALS
-from ordrec.choice.base import ChoiceModel
+from ordrec.choice.base import SHARED, ChoiceModel
 from ordrec.choice.calibration import ListedScores, PickCalibration
 from ordrec.choice.cold_start import (
     USUAL_COLD,
@@ -44,10 +44,12 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.filters import ItemFilter
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import report
+from ordrec.storage.schema import Member, Number, Part
 
 __all__ = ["ChoiceMixture"]
 
 FLOOR, POPULARITY_FLOOR = 0.01, 0.001
+USER_POWER, ITEM_POWER = 0.5, 0.25  # of EASE
 NEW_USERS = 500
 MANY = 300_000  # ratings: from here on more factors and one inner split
 
@@ -95,6 +97,13 @@ class ChoiceMixture(ChoiceModel):
     ['item', 'score', 'p_pick']
     """
 
+    stored: ClassVar = ChoiceModel.stored | {
+        "cold_": Number(0.0, 1e9),
+        "calibration_": Part(PickCalibration),
+        "ease_": Member(EASE, *SHARED),
+        "als_": Member(ImplicitALS, *SHARED),
+    }
+
     regularization: float | None = None
     factors: int | None = None
     als_regularization: float = 0.006
@@ -105,6 +114,11 @@ class ChoiceMixture(ChoiceModel):
     max_memory: float = 8.0
     n_jobs: int | None = None
     random_state: int = 0
+    search_space: ClassVar[dict[str, Any]] = {
+        "mix": (0.0, 1.0),
+        "als_regularization": (0.001, 0.1, "log"),
+        "factors": [16, 32, 64, 128],
+    }
 
     # ---- learning -------------------------------------------------------------------------
 
@@ -113,9 +127,7 @@ class ChoiceMixture(ChoiceModel):
         history.sort_indices()
         rng = np.random.default_rng(self.random_state)
         with one_blas_thread():
-            self.ease_ = EASE(
-                self.regularization, max_memory=self.max_memory, n_jobs=self.n_jobs
-            ).shared_with(self)
+            self.ease_ = self._new_ease(self.regularization).shared_with(self)
             report(0.0, 4.0, "EASE")
             self.ease_.learn_histories(history, ratings.scale.n_ranks, rng)
             self.als_ = self._new_als().shared_with(self)
@@ -135,6 +147,11 @@ class ChoiceMixture(ChoiceModel):
             raise ArgumentError(f"horizon must be above 0, got {self.horizon}")
         if self.cold is not None and not self.cold >= 0:
             raise ArgumentError(f"cold must not be negative, got {self.cold}")
+
+    def _new_ease(self, regularization: float | None) -> EASE:
+        return EASE(
+            regularization, USER_POWER, ITEM_POWER, max_memory=self.max_memory, n_jobs=self.n_jobs
+        )
 
     def _new_als(self) -> ImplicitALS:
         return ImplicitALS(
@@ -171,8 +188,7 @@ class ChoiceMixture(ChoiceModel):
 
     def _part_ease(self, counts: np.ndarray) -> EASE:
         """EASE with the same ridge, for a part of the histories with these counts of items."""
-        ridge = self.ease_.regularization_
-        ease = EASE(ridge, max_memory=self.max_memory, n_jobs=self.n_jobs)
+        ease = self._new_ease(self.ease_.regularization_)
         ease.item_counts_ = counts
         return ease
 
@@ -272,31 +288,10 @@ class ChoiceMixture(ChoiceModel):
         self.ease_, self.als_ = self.ease_.shared_with(self), self.als_.shared_with(self)
         self.als_._on_fold_in(users)
 
-    # ---- files ----------------------------------------------------------------------------
-
-    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        ease_arrays, ease = self.ease_._own_state()
-        als_arrays, als = self.als_._own_state()
-        about = {
-            "cold": self.cold_,
-            "calibration": self.calibration_.to_metadata(),
-            "ease": ease | {"parameters": self.ease_._parameters()},
-            "als": als | {"parameters": self.als_._parameters()},
-        }
-        return ease_arrays | als_arrays, about
-
-    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
+    def check_stored(self) -> None:
+        """Check that the mix is a share."""
         if not 0 <= self.mix <= 1:
             raise ModelFileError(f"its mix is {self.mix}")
-        self.cold_ = float(metadata["cold"])
-        if not 0 <= self.cold_ < 1e9:
-            raise ModelFileError(f"its weight of popularity is {self.cold_}")
-        self.calibration_ = PickCalibration.from_metadata(metadata["calibration"])
-        for name, kind in (("ease", EASE), ("als", ImplicitALS)):
-            about = metadata[name]
-            member = kind(**kind._checked(about["parameters"])).shared_with(self)
-            member._restore(arrays, about)
-            setattr(self, f"{name}_", member)
 
 
 def without_weights(counts: np.ndarray, min_ratings: int, kept: np.ndarray) -> np.ndarray:

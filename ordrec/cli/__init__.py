@@ -120,9 +120,10 @@ class _ClosedOutput(io.TextIOBase):
 
 
 def _leave_interrupted() -> None:
-    from ordrec.runtime.parallel.interrupts import forget_interrupt
-
-    forget_interrupt()
+    # Where a KeyboardInterrupt leaves text that is executed, as in numba's compiler, Python notes
+    # it and would end the program by a signal in place of the exit code that is chosen here.
+    # Executing another text clears the note.
+    exec("pass")
     sys.exit(130)
 
 

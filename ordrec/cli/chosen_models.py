@@ -86,26 +86,26 @@ def made_models(names: list[str], settings: list[str], seed: int) -> dict[str, A
 
 def loaded(model: Path, max_memory: float | None, own_class: str | None = None) -> Any:
     """Load the file of a rating model within a limit on memory, the usual one if None."""
-    from ordrec.ordinal.storable import storable_kinds
-    from ordrec.storage import load
+    from ordrec import load
+    from ordrec.recommend.files import ESTIMATORS
 
     if own_class is not None:
         remember_class(_imported(own_class), own_class)
     found = load(model) if max_memory is None else load(model, max_memory=max_memory)
-    if type(found).__name__ in storable_kinds():
+    if type(found).__name__ in ESTIMATORS:
         raise ArgumentError(
             f"{model}: a {type(found).__name__} predicts from features, not for users and items: "
-            "use it from Python, by ordrec.storage.load"
+            "use it from Python, by ordrec.load"
         )
     return found
 
 
 def remember_class(kind: Any, name: str) -> None:
     """Let model files hold a class of your own, in this process."""
-    from ordrec.storage import register
+    from ordrec.recommend.files import register
 
-    if not isinstance(kind, type) or not hasattr(kind, "from_state"):
-        raise ArgumentError(f"{name}: is no class with from_state: a file cannot hold it")
+    if not isinstance(kind, type) or not hasattr(kind, "read_from"):
+        raise ArgumentError(f"{name}: is no storable class: a file cannot hold it")
     register(kind.__name__, f"{kind.__module__}:{kind.__name__}")
 
 

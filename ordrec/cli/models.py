@@ -78,15 +78,15 @@ def fit(
     The file holds numbers and no code. 'ordrec predict' reads every model, 'ordrec recommend' and
     'ordrec explain' those that can recommend or explain.
     """
+    from ordrec import save
     from ordrec.errors import ArgumentError, OrdrecError
-    from ordrec.storage import save
 
     check_output(output, "model", [place_of(data)], overwrite=overwrite)
     unfitted = made_model(model, settings or [])
-    if not hasattr(unfitted, "to_state"):
+    if not hasattr(unfitted, "write_to"):
         raise ArgumentError(
             f"model {model!r} cannot be saved: choose one that can"
-            + (", or give it to_state and from_state" if ":" in model else "")
+            + (", or declare what it stores, as IdMappedModel does" if ":" in model else "")
         )
     if ":" in model:
         remember_class(type(unfitted), model)

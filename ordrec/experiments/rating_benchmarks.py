@@ -17,9 +17,9 @@ import pandas as pd
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.experiment.experiment import Experiment
-from ordrec.evaluation.experiment.rating_problem import RatingsProblem
-from ordrec.evaluation.experiment.result import ExperimentResult
+from ordrec.evaluation.problems.ratings import RatingsProblem
+from ordrec.evaluation.result import ExperimentResult
+from ordrec.evaluation.run import Experiment
 from ordrec.evaluation.splits.base import Splitter
 from ordrec.recommend.registry import make_model
 

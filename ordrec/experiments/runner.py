@@ -35,8 +35,8 @@ from typing import Any
 import pandas as pd
 
 from ordrec.errors import ArgumentError, DatasetMissing
-from ordrec.evaluation.experiment.manifest import circumstances
-from ordrec.evaluation.experiment.result import ExperimentResult
+from ordrec.evaluation.manifest import circumstances
+from ordrec.evaluation.result import ExperimentResult
 from ordrec.experiments.published import in_words, published_section
 from ordrec.report.html import FigureSection, Report, TableSection, experiment_report
 from ordrec.runtime.files import make_folder, write_text

@@ -15,9 +15,9 @@ from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.errors import ArgumentError
 from ordrec.lists.filters import ItemFilter, check_list_length
 from ordrec.models.base import codes_of
-from ordrec.runtime.files import replace_file, see_folder
+from ordrec.runtime.files import check_folder_visible, replace_file
 from ordrec.runtime.parallel import Engine, run
-from ordrec.storage.part_folder import PartFolder, checksum
+from ordrec.storage.parts import PartFolder, checksum
 
 if TYPE_CHECKING:
     from ordrec.lists.listing import ListingModel
@@ -149,7 +149,7 @@ def recommend_all(
         lists.identity(codes),
         path.suffix,
     )
-    waiting = folder.waiting(len(blocks))
+    waiting = folder.waiting(range(len(blocks)))
     tasks = [(folder.file(number), blocks[number]) for number in waiting]
     for _ in run(_write_block, tasks, shared=(lists,), **parallel):
         pass
@@ -190,7 +190,7 @@ def _block_frame(codes: np.ndarray, lists: _Lists) -> pd.DataFrame:
 
 def _write_block(task: tuple[Path, np.ndarray], lists: _Lists) -> None:
     path, codes = task
-    see_folder(path.parent)
+    check_folder_visible(path.parent)
     frame = lists.frame(codes)
     with replace_file(path) as file:
         if path.suffix == ".csv":

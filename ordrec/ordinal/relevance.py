@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,61 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.ordinal.base import OrdinalClassifier
-from ordrec.storage import model_of, state_of, take, texts_from_arrays, texts_to_arrays
+from ordrec.storage.schema import (
+    Array,
+    As,
+    Field,
+    Flag,
+    Model,
+    Optional,
+    Reader,
+    Storable,
+    Text,
+    Texts,
+    Writer,
+)
 
 __all__ = ["RelevanceRanker"]
 
 
-class RelevanceRanker(BaseEstimator):
+class StoredGrades(Field):
+    """The grades seen in training: integers or floats."""
+
+    def write(self, file: Writer, name: str, value: np.ndarray) -> None:
+        """Write the grades."""
+        file.arrays[file.prefix + name] = value
+
+    def read(self, file: Reader, name: str) -> np.ndarray:
+        """Return the grades."""
+        floats = file.arrays[file.prefix + name].dtype.kind == "f"
+        return file.take(name, np.float64 if floats else np.int64, (None,), None, None)
+
+
+@dataclass(frozen=True)
+class StoredWords:
+    """The words of a TF-IDF transformer, in the order of its columns, and their weights."""
+
+    stored: ClassVar = {
+        "words": Texts("words", distinct=True),
+        "weights": Array("words", low=0.0),
+    }
+
+    words: list[str]
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, text: Any) -> StoredWords:
+        """From the fitted transformer."""
+        return cls(sorted(text.vocabulary_, key=text.vocabulary_.__getitem__), text.idf_)
+
+    def restored(self, ranker: RelevanceRanker) -> Any:
+        """The fitted transformer."""
+        text = _tfidf().set_params(vocabulary=self.words)
+        text.idf_ = self.weights
+        return text
+
+
+class RelevanceRanker(Storable, BaseEstimator):
     """Rank the documents of a query with a model fitted to judged documents of other queries.
 
     Parameters
@@ -60,6 +109,15 @@ class RelevanceRanker(BaseEstimator):
     >>> ranking["document"].tolist(), ranking["rank"].tolist()
     (['high', 'low'], [1, 2])
     """
+
+    stored: ClassVar = {
+        "rank_by": Text("auto", "latent", "expected", "predict"),
+        "scaling": Text("none", "range", "centre"),
+        "balance": Flag(),
+        "solver_": Model(),
+        "grades_": StoredGrades(),
+        "text_": Optional(As(StoredWords)),
+    }
 
     def __init__(
         self,
@@ -140,42 +198,31 @@ class RelevanceRanker(BaseEstimator):
         frame = frame.iloc[np.lexsort((-scores, place))].reset_index(drop=True)
         return frame.assign(rank=frame.groupby("query", sort=False).cumcount() + 1)
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return arrays and metadata for `ordrec.storage.save`; not with ``text=``."""
+    # ---- files ---------------------------------------------------------------------------
+
+    def write_to(self, file: Writer) -> None:
+        """Write the fitted solver and the words; not with ``text=``."""
         check_is_fitted(self)
         if self.text is not None:
             raise ArgumentError(
                 "a RelevanceRanker with a transformer of its own (text=) cannot be saved: pass the "
                 "features that it gives instead of texts"
             )
-        own, solver = state_of(self.solver_)
-        arrays = {f"solver.{name}": array for name, array in own.items()}
-        arrays["grades"] = self.grades_
-        if self.text_ is not None:
-            words = sorted(self.text_.vocabulary_, key=self.text_.vocabulary_.__getitem__)
-            arrays |= texts_to_arrays("words", words) | {"words.idf": self.text_.idf_}
-        parameters = {name: getattr(self, name) for name in ("rank_by", "scaling", "balance")}
-        return arrays, {"solver": solver, "parameters": parameters}
+        file.add_attributes(self)
 
     @classmethod
-    def from_state(
-        cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
-    ) -> RelevanceRanker:
-        """Rebuild a fitted ranker, for `ordrec.storage.load`."""
-        own = {n.removeprefix("solver."): a for n, a in arrays.items() if n.startswith("solver.")}
-        fitted = model_of(own, metadata["solver"])
-        if not isinstance(fitted, OrdinalClassifier):
-            raise ModelFileError("its solver is not an estimator of ordrec.ordinal")
-        ranker = cls(clone(fitted), **metadata["parameters"])
-        ranker._check_parameters()
-        ranker.solver_ = fitted
-        ranker.grades_ = take(arrays, "grades", arrays["grades"].dtype, (None,))
-        ranker.text_ = None
-        if "words.idf" in arrays:
-            words = texts_from_arrays("words", arrays)
-            ranker.text_ = _tfidf().set_params(vocabulary=words)
-            ranker.text_.idf_ = take(arrays, "words.idf", np.float64, (len(words),), low=0.0)
+    def read_from(cls, file: Reader) -> RelevanceRanker:
+        """Return the ranker of a file."""
+        ranker = cls(None)
+        file.restore(ranker)
         return ranker
+
+    def check_stored(self) -> None:
+        """Check the parameters and the solver."""
+        if not isinstance(self.solver_, OrdinalClassifier):
+            raise ModelFileError("its solver is not an estimator of ordrec.ordinal")
+        self.solver = clone(self.solver_)
+        self._check_parameters()
 
     def _method(self) -> str:
         if hasattr(self.solver_, "predict_latent"):

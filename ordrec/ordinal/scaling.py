@@ -7,7 +7,7 @@ hides one in tenths. Standardised features are comparable, whatever their units.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,7 @@ from sklearn.utils.sparsefuncs import inplace_column_scale, mean_variance_axis
 
 from ordrec.errors import ArgumentError
 from ordrec.kernels import Precomputed
+from ordrec.storage.schema import Array
 
 __all__ = ["Standardisation", "hidden_features", "scaling_for"]
 
@@ -44,6 +45,8 @@ class Standardisation:
     >>> Standardisation.of(X)(X).tolist()
     [[-1.0, -1.0], [1.0, 1.0]]
     """
+
+    stored: ClassVar = {"mean": Array("features"), "deviation": Array("features", low=1e-300)}
 
     mean: np.ndarray
     deviation: np.ndarray

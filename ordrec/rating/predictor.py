@@ -12,20 +12,19 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
-from ordrec.models.base import drop_weights, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, drop_weights, fits, folds_in, times_of
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.rating.intervals import DistributionModel
-from ordrec.rating.pool import EQUAL, HELD_OUT, PoolWeights, learnt_pool, pooled
-from ordrec.rating.predictor_state import predictor_from_state, predictor_to_state
+from ordrec.rating.pool import EQUAL, HELD_OUT, LIMIT, PoolWeights, learnt_pool, pooled
 from ordrec.rating.presets import chosen_preset
 from ordrec.rating.process.learning import Plan
 from ordrec.rating.process.model import ProcessPredictor
-from ordrec.rating.process.state import checked_parameters
 from ordrec.runtime.progress import report, shows_progress
+from ordrec.storage.schema import Member, Numbers, Optional, Text, Texts
 
 __all__ = ["RatingPredictor", "fast_predictor"]
 
@@ -119,6 +118,14 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     >>> float(model.predict_proba([user], [item]).sum().round(6))
     1.0
     """
+
+    stored: ClassVar = RatingListingModel.stored | {
+        "preset_": Text("full", "fast", "large"),
+        "pool_weights_": Numbers(2, low=0.0, high=LIMIT),
+        "titles_": Optional(Texts("items")),
+        "process_model_": Optional(Member(ProcessPredictor)),
+        "factors_": Optional(Member(OrdinalFactors, *IDENTITY, "titles_")),
+    }
 
     preset: Literal["auto", "full", "fast", "large"] = "auto"
     components: Collection[str] | None = None
@@ -301,18 +308,21 @@ class RatingPredictor(RatingListingModel, DistributionModel):
 
     # ---- files ---------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`."""
-        return predictor_to_state(self)
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        return predictor_from_state(cls, arrays, metadata)
-
-    @classmethod
-    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        return checked_parameters(parameters, [each.name for each in fields(cls)])
+    def check_stored(self) -> None:
+        """Check that the models fit together."""
+        self._check_decision(self.decision)
+        preset = self.preset_
+        self._check_parameters()
+        self.preset_ = preset
+        process = self.process_model_
+        if process is not None and process.scale_ != self.scale_:
+            raise ModelFileError("its process is of another scale")
+        described = self.factors_ or process
+        if described is None:
+            raise ModelFileError("it has neither a process nor factors")
+        if (preset == "large") != (process is None):
+            raise ModelFileError(f"preset {preset!r} does not fit its models")
+        self.side_columns_ = described.side_columns_
 
     # ---- the steps -----------------------------------------------------------------------
 

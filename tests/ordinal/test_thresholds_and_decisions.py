@@ -13,8 +13,7 @@ from scipy.special import expit, log_ndtr
 
 from ordrec.ordinal.decisions import decide, expected_rank
 from ordrec.ordinal.thresholds.link import _negative_log_posterior, fit_link
-from ordrec.ordinal.thresholds.order import ranks_between
-from ordrec.ordinal.thresholds.probabilities import log_interval, rank_probabilities
+from ordrec.ordinal.thresholds.probabilities import log_interval, rank_probabilities, ranks_between
 
 SCORES = arrays(np.float64, 12, elements=st.floats(-5, 5))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from evaluation.experiment.experiment_models import Fails, NoisyThreshold, striped_table
 from sklearn.linear_model import Ridge
+from support.experiment_models import Fails, NoisyThreshold, striped_table
 
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
 from ordrec.report.figures import reliability_diagram

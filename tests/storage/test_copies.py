@@ -272,7 +272,7 @@ def test_every_public_object_can_be_copied(samples, tmp_path) -> None:
 def public_classes() -> set[type]:
     """All public classes that can be instantiated."""
     found = set()
-    for room in ("ratings", "datasets", "features", "kernels", "ordinal", "recommend",
+    for room in ("data", "datasets", "features", "kernels", "ordinal", "recommend",
                  "evaluation"):  # fmt: skip
         module = import_module(f"ordrec.{room}")
         for name in module.__all__:

@@ -14,6 +14,8 @@ from ordrec.kernels import Kernel, Precomputed, Scaled, kernel_for
 from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.baselines.svr import half_way_thresholds
 from ordrec.ordinal.kernel_model import KernelMixin, check_gram
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
+from ordrec.storage.schema import Number
 
 __all__ = ["GPRanks"]
 
@@ -58,11 +60,11 @@ class GPRanks(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {
-        "dual_coef_": "n",
-        "intercept_": "",
-        "thresholds_": "t",
-        "log_marginal_likelihood_": "",
+    stored: ClassVar = KERNEL_ESTIMATOR | {
+        "dual_coef_": fitted("rows"),
+        "intercept_": Number(gap=True),
+        "thresholds_": fitted("thresholds"),
+        "log_marginal_likelihood_": Number(gap=True),
     }
     remedy_of_constants: ClassVar[str] = "try another kernel"
 

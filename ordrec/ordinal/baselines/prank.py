@@ -9,7 +9,9 @@ from sklearn.utils import check_random_state
 
 from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.kernel_model import KernelMixin
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
 from ordrec.runtime.compiling import compiled
+from ordrec.storage.schema import Integer
 
 __all__ = ["PRank"]
 
@@ -48,7 +50,11 @@ class PRank(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {"dual_coef_": "n", "thresholds_": "t", "n_mistakes_": ""}
+    stored: ClassVar = KERNEL_ESTIMATOR | {
+        "dual_coef_": fitted("rows"),
+        "thresholds_": fitted("thresholds"),
+        "n_mistakes_": Integer(),
+    }
     remedy_of_constants: ClassVar[str] = "raise n_epochs"
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -15,19 +15,21 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
+from ordrec.errors import ModelFileError
 from ordrec.ordinal.base import CalibratedModel, limit_blas
 from ordrec.ordinal.boosting.ensemble import Learner, Member, OrdinalLoss, boost
 from ordrec.ordinal.boosting.margins import Margins
 from ordrec.ordinal.boosting.orboost import MarginLoss
 from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
 from ordrec.ordinal.boosting.rankboost import PairLoss
-from ordrec.ordinal.boosting.state import ensemble_of, ensemble_to_arrays
 from ordrec.ordinal.boosting.stopping import EarlyStopping, hold_out
+from ordrec.ordinal.boosting.stored import StoredEnsemble
 from ordrec.ordinal.boosting.stump import StumpSearch
 from ordrec.ordinal.losses import Reach, reach_of
+from ordrec.ordinal.stored import ESTIMATOR, fitted
 from ordrec.ordinal.thresholds.absent import PresentRanks
-from ordrec.ordinal.thresholds.order import ranks_between
-from ordrec.storage import take
+from ordrec.ordinal.thresholds.probabilities import ranks_between
+from ordrec.storage.schema import Array, As
 
 __all__ = ["ORBoost", "RankBoostAE"]
 
@@ -42,7 +44,12 @@ class _Boosted(CalibratedModel):
     validation_fraction: float
     random_state: Any
 
-    stored: ClassVar = {"thresholds_": "t"}
+    stored: ClassVar = ESTIMATOR | {
+        "thresholds_": fitted("thresholds"),
+        "_outer": Array("thresholds", dtype=np.bool_),
+        "_place": Array("thresholds", dtype=np.int64, codes="thresholds"),
+        "ensemble_": As(StoredEnsemble),
+    }
 
     @abstractmethod
     def _reach(self) -> Reach:
@@ -122,16 +129,10 @@ class _Boosted(CalibratedModel):
         size = float(np.abs(self.ensemble_.alpha).sum())
         return Margins.of(H, self.thresholds_, ranks, size)
 
-    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays, kind = ensemble_to_arrays(self.ensemble_)
-        return arrays | {"place": self._place, "outer": self._outer}, {"members": kind}
-
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-        shape = self.thresholds_.shape
-        self._outer = take(arrays, "outer", np.bool_, shape)
-        self._place = take(arrays, "place", np.int64, shape, low=0, high=shape[0] - 1)
-        n_thresholds = int(self._place.max()) + 1  # of the ranks that have samples
-        self.ensemble_ = ensemble_of(arrays, metadata["members"], self.n_features_in_, n_thresholds)
+    def check_stored(self) -> None:
+        """Check that the ensemble has the thresholds of the ranks that have samples."""
+        if self.ensemble_.thresholds.shape[1] != int(self._place.max()) + 1:
+            raise ModelFileError("the thresholds of the ensemble are not those of the ranks")
         self.n_estimators_ = len(self.ensemble_.members)
 
     def _dense(self, X: Any) -> np.ndarray:

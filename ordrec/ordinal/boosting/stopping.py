@@ -7,7 +7,7 @@ import numpy as np
 from ordrec.ordinal.boosting.ensemble import Member
 from ordrec.ordinal.losses import Reach
 from ordrec.ordinal.thresholds.absent import PresentRanks
-from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.ordinal.thresholds.probabilities import ranks_between
 
 __all__ = ["EarlyStopping", "hold_out"]
 

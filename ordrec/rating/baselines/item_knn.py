@@ -25,12 +25,12 @@ from ordrec.data import Ratings
 from ordrec.data.groups import Groups
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.kernels.items.moments import COUNT, OTHER, OWN, PRODUCT, group_entries, sum_row
-from ordrec.models.base import IdMappedModel, fits, folds_in
+from ordrec.models.base import IDENTITY, IdMappedModel, fits, folds_in
 from ordrec.rating.baselines.bias import BiasModel
 from ordrec.runtime.compiling import compiled
 from ordrec.runtime.parallel import worker_count
 from ordrec.runtime.parallel.spans import over_spans
-from ordrec.storage import take, take_rows
+from ordrec.storage.schema import Member, Table
 
 __all__ = ["ItemKNN"]
 
@@ -56,6 +56,12 @@ class ItemKNN(IdMappedModel):
     user_damping, item_damping : float
         Damping of the biases, as in `BiasModel`.
     """
+
+    stored: ClassVar = IdMappedModel.stored | {
+        "bias_": Member(BiasModel, *IDENTITY),
+        "_by_user": Table("trained_users", "items", dtype=np.int32, parts=True),
+        "_profiles": Table("users", "items", dtype=np.int32, parts=True),
+    }
 
     k: int = 40
     similarity: Literal["pearson", "cosine"] = "pearson"
@@ -146,27 +152,12 @@ class ItemKNN(IdMappedModel):
         values[queries] += means
         return self._clipped(values)
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`."""
-        arrays, metadata = self.bias_.to_state()
-        for name, rows in (("trained", self._by_user), ("profiles", self._profiles)):
-            columns = zip(("start", "items", "errors"), rows, strict=True)
-            arrays |= {f"{name}.{part}": column for part, column in columns}
-        return arrays, self._identity()[1] | {"bias": metadata}
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        model = cls._from_identity(arrays, metadata)
-        model._check_parameters()
-        model.bias_ = BiasModel.from_state(arrays, metadata["bias"])
-        n_users, n_items = len(model.user_ids_), len(model.item_ids_)
-        model._by_user = _take_compressed(arrays, "trained", n_items)
-        model._profiles = _take_compressed(arrays, "profiles", n_items)
-        if not model._by_user[0].size <= model._profiles[0].size == n_users + 1:
-            raise ModelFileError(f"the profiles do not match {n_users} users")
-        model._index_items()
-        return model
+    def check_stored(self) -> None:
+        """Check that there is a profile for each user, and index the items."""
+        self._check_parameters()
+        if not self._by_user[0].size <= self._profiles[0].size:
+            raise ModelFileError(f"the profiles do not match {len(self.user_ids_)} users")
+        self._index_items()
 
 
 # ---- computation -----------------------------------------------------------------------
@@ -178,17 +169,6 @@ def _compressed(
     """Start of each row, columns and values in row order, as in a CSR matrix."""
     groups = Groups.of(rows, n_rows)
     return groups.start, columns[groups.order].astype(np.int32), values[groups.order]
-
-
-def _take_compressed(
-    arrays: Any, name: str, n_columns: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The three arrays of `_compressed`, read from a file."""
-    n_rows = take(arrays, f"{name}.start", np.int64, (None,)).size - 1
-    start, items = take_rows(
-        arrays, f"{name}.start", f"{name}.items", n_rows, n_columns, dtype=np.int32
-    )
-    return start, items, take(arrays, f"{name}.errors", np.float64, items.shape)
 
 
 @compiled

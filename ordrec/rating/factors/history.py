@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings, Scale
-from ordrec.storage import take, take_starts
+from ordrec.errors import ModelFileError
+from ordrec.storage.schema import Array, Starts
 
 __all__ = ["RatingHistory"]
 
@@ -29,6 +29,14 @@ class RatingHistory:
     weights : ndarray of shape (n_ratings,) or (0,)
         How much each rating counts; empty where all count as 1.
     """
+
+    stored: ClassVar = {
+        "start": Starts("users", "ratings"),
+        "items": Array("ratings", dtype=np.int32, codes="items"),
+        "levels": Array("ratings", dtype=np.int16, codes="ranks"),
+        "times": Array("dated_ratings", dtype=np.int64),
+        "weights": Array("weighted_ratings", dtype=np.float32, low=0, high=1),
+    }
 
     start: np.ndarray
     items: np.ndarray
@@ -136,28 +144,8 @@ class RatingHistory:
             columns["weight"] = self.weights[rows]
         return pd.DataFrame(columns)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the history as arrays of a model file."""
-        names = ["start", "items", "levels"]
-        names += [name for name in ("times", "weights") if getattr(self, name).size]
-        return {f"history.{name}": getattr(self, name) for name in names}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, Any], n_users: int, n_items: int, n_ranks: int, dated: bool
-    ) -> RatingHistory:
-        """Restore the history from the arrays of a model file."""
-        items = take(arrays, "history.items", np.int32, (None,), low=0, high=n_items - 1)
-        times = np.zeros(0, np.int64)
-        if dated and items.size:
-            times = take(arrays, "history.times", np.int64, items.shape)
-        weights = np.zeros(0, np.float32)
-        if "history.weights" in arrays:
-            weights = take(arrays, "history.weights", np.float32, items.shape, low=0, high=1)
-        return cls(
-            take_starts(arrays, "history.start", n_users, items.size),
-            items,
-            take(arrays, "history.levels", np.int16, items.shape, low=0, high=n_ranks - 1),
-            times,
-            weights,
-        )
+    def check_stored(self) -> None:
+        """Check that all ratings have a time or none has, and the same of weights."""
+        for name in ("times", "weights"):
+            if getattr(self, name).size not in (0, self.items.size):
+                raise ModelFileError(f"not all ratings of the history have {name}")

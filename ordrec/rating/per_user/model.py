@@ -13,10 +13,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.errors import ArgumentError
 from ordrec.kernels import Kernel
 from ordrec.kernels.items.pearson import Pearson
-from ordrec.models.base import IdMappedModel, fits
+from ordrec.models.base import IDENTITY, IdMappedModel, fits
 from ordrec.rating.baselines.bias import BiasModel
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.per_user.items import (
@@ -27,17 +27,19 @@ from ordrec.rating.per_user.items import (
     takes_kernels,
 )
 from ordrec.rating.per_user.pooled import PARTS, SMOOTH, PooledSource
-from ordrec.rating.per_user.state import (
-    restore_per_user,
-    restored_solver,
-    state_of_per_user,
+from ordrec.rating.per_user.stored import (
+    StoredModels,
+    StoredRatings,
+    StoredSolver,
+    StoredSource,
+    storable_solver,
 )
 from ordrec.runtime.parallel import one_blas_thread, run_all
 from ordrec.runtime.progress import report
+from ordrec.storage.schema import As, Member, Writer
 
 __all__ = ["PerUserPredictor", "per_user_logistic"]
 
-MOST_JOBS = 4096  # largest n_jobs accepted from a model file
 USERS_PER_TASK = 16
 GRID_FOLDS = 5  # of a user's ratings, by which a setting of the grid is chosen
 POOLED_RATINGS = 5.0  # pooled ratings added to those of a user without a model
@@ -123,6 +125,15 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
     (3,)
     """
 
+    stored: ClassVar = IdMappedModel.stored | {
+        "_chosen_solver": StoredSolver(),
+        "_ratings": As(StoredRatings),
+        "_bias": Member(BiasModel, *IDENTITY),
+        "source_": As(StoredSource),
+        "models_": As(StoredModels),
+    }
+    _unstored_parameters = ("solver", "engine", "grid", "verbose")
+
     solver: Any = None
     features: Any = "mean"
     kernel: Any = "pearson"
@@ -207,27 +218,20 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
 
     # ---- files ---------------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`; see the notes on what can be saved."""
-        arrays, metadata = self._identity()
-        metadata["parameters"]["engine"] = None
-        return state_of_per_user(self, arrays, metadata)
+    @property
+    def _chosen_solver(self) -> Any:
+        """The solver with the setting that was chosen from the grid."""
+        return storable_solver(self)
 
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        model = cls._from_identity(arrays, metadata)
-        restore_per_user(model, arrays, metadata)
-        return model
+    @_chosen_solver.setter
+    def _chosen_solver(self, solver: Any) -> None:
+        self.solver = solver
 
-    @classmethod
-    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        n_jobs = parameters["n_jobs"]
-        if n_jobs is not None and (type(n_jobs) is not int or not 1 <= abs(n_jobs) <= MOST_JOBS):
-            raise ModelFileError(f"parameter n_jobs is {str(n_jobs)[:50]!r}")
-        # files of version 0.1 have no grid
-        plain = super()._checked({"grid": None} | parameters | {"solver": None, "n_jobs": None})
-        return plain | {"solver": restored_solver(parameters["solver"]), "n_jobs": n_jobs}
+    def write_to(self, file: Writer) -> None:
+        """Write the model; see the notes on what can be saved."""
+        self._check_fitted()
+        storable_solver(self)  # raises an error that says what can be saved
+        super().write_to(file)
 
     # ---- users one by one ----------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -27,19 +27,12 @@ from ordrec.rating.process.learning import Plan, fit_predictor, plan_predictor
 from ordrec.rating.process.preparation import Preparation, within_memory
 from ordrec.rating.process.side_features import SideFeatures
 from ordrec.rating.process.solve.fitting import Process
-from ordrec.rating.process.state import (
-    checked_parameters,
-    fitted_from_arrays,
-    fitted_to_arrays,
-    folded_from_arrays,
-    folded_to_arrays,
-    side_columns_from,
-)
+from ordrec.rating.process.stored import StoredFit, StoredUsers
 from ordrec.rating.thresholds.ordered_probit import OrderedProbit
-from ordrec.rating.thresholds.state import checked_decision, number, plain_decision
 from ordrec.rating.units import Units
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import report, shows_progress
+from ordrec.storage.schema import As, ByName, Names, Numbers
 
 __all__ = ["ProcessPredictor"]
 
@@ -120,6 +113,13 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     >>> float(model.predict_proba([user], [item]).sum().round(6))
     1.0
     """
+
+    stored: ClassVar = IdMappedModel.stored | {
+        "fitted_": As(StoredFit, all_users="users+1", all_items="items+1"),
+        "folded_": As(StoredUsers),
+        "hold_out_rmse_": Numbers(low=0.0),
+        "side_columns_": ByName(Names(values=True), "user", "item"),
+    }
 
     preset: Literal["full", "fast"] = "full"
     components: Collection[str] | None = None
@@ -320,43 +320,14 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
 
     # ---- files ---------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`."""
-        arrays, metadata = self._identity()
-        parameters = metadata["parameters"]
-        if self.side_kinds is not None:
-            parameters["side_kinds"] = dict(self.side_kinds)
-        parameters["decision"] = plain_decision(self.decision)
-        if self.components is not None:
-            parameters["components"] = sorted(self.components)
-        more, of_fitted = fitted_to_arrays(self.fitted_)
-        arrays |= more | folded_to_arrays(self.folded_)
-        return arrays, metadata | of_fitted | {
-            "hold_out_rmse": self.hold_out_rmse_,
-            "side_columns": self.side_columns_,
-        }  # fmt: skip
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        model = cls._from_identity(arrays, metadata)
-        model.decision = checked_decision(model.decision, model.scale_.n_ranks)
-        model._check_parameters()
-        model.fitted_ = fitted_from_arrays(
-            arrays, metadata, model.scale_, model.user_ids_, model.item_ids_,
-            worker_count(model.n_jobs),
-        )  # fmt: skip
+    def check_stored(self) -> None:
+        """Check the parameters against what was fitted."""
+        self._check_decision(self.decision)
+        self._check_parameters()
         # "full" is one-sided where memory was short; "fast" is never two-sided
-        if model.process_.data.two_sided and model.preset == "fast":
+        if self.process_.data.two_sided and self.preset == "fast":
             raise ModelFileError("preset 'fast' has a process over users")
-        model.hold_out_rmse_ = [number(error, low=0.0) for error in metadata["hold_out_rmse"]]
-        model.side_columns_ = side_columns_from(metadata)
-        model.folded_ = folded_from_arrays(model.fitted_, arrays)
-        return model
-
-    @classmethod
-    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        return checked_parameters(parameters, [field.name for field in fields(cls)])
+        self.hold_out_rmse_ = list(self.hold_out_rmse_)
 
     # ---- the steps -----------------------------------------------------------------------
 

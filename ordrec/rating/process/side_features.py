@@ -18,12 +18,10 @@ from ordrec.features.matrix import Biases, damped_biases
 from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.features.side.weights import block_weights
 
-__all__ = ["SideFeatures", "current_name"]
+__all__ = ["SideFeatures"]
 
 DAMPING = 5.0  # pseudo-counts that pull the biases to 0
 LEAST = 0.002  # the weight of columns, in all, below which their kernel becomes smaller
-# Names of the kernels in files of version 0.1, which knew five columns of MovieLens.
-FORMER_NAMES = {"genres": "labels", "year": "numbers", "age": "numbers", "group": "labels"}
 
 
 @dataclass(frozen=True)
@@ -81,17 +79,3 @@ def _weighed(
     idle = [column for name in blocks if not by_name[name] for column in encoder.columns_of(name)]
     said = dict.fromkeys(idle, "ignored: nothing to do with the ratings")
     return kernels, encoder.columns_ | said
-
-
-def current_name(component: str) -> str:
-    """The name of a component, kernel or product of which a file may have a former name.
-
-    Examples
-    --------
-    >>> current_name("product.age*implicit"), current_name("item.genres"), current_name("ones")
-    ('product.numbers*implicit', 'item.labels', 'ones')
-    """
-    kind, dot, rest = component.partition(".")
-    if not dot:
-        kind, rest = "", component
-    return kind + dot + "*".join(FORMER_NAMES.get(name, name) for name in rest.split("*"))

@@ -17,8 +17,8 @@ import numpy as np
 
 from ordrec.datasets import load_dataset
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
-from ordrec.evaluation.experiment.user_table import observed_matrix, user_table
+from ordrec.evaluation.problems.user_table import observed_matrix, user_table
+from ordrec.evaluation.tuning.cross_validated import CrossValidated
 from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import GPOR, SVORIM
 from ordrec.report.figures import box_plots

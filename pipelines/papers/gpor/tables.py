@@ -25,8 +25,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import load_table
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
 from ordrec.evaluation.significance import rank_sum
+from ordrec.evaluation.tuning.cross_validated import CrossValidated
 from ordrec.experiments.published import beside_published, within
 from ordrec.experiments.runner import Reproduction, among, data_folder, main
 from ordrec.ordinal import GPOR, SVORIM

@@ -26,8 +26,8 @@ import pandas as pd
 
 from ordrec.datasets import load_table
 from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
 from ordrec.evaluation.significance import friedman, win_draw_loss
+from ordrec.evaluation.tuning.cross_validated import CrossValidated
 from ordrec.experiments.benchmarks import LARGE, benchmark_problem
 from ordrec.experiments.published import beside_published, within
 from ordrec.experiments.runner import Reproduction, among, data_folder, main, published_csv

@@ -16,8 +16,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ordrec.evaluation import Experiment, ExperimentResult
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
 from ordrec.evaluation.significance import rank_sum
+from ordrec.evaluation.tuning.cross_validated import CrossValidated
 from ordrec.experiments.benchmarks import LARGE, SMALL, benchmark_problem
 from ordrec.experiments.published import beside_published, within
 from ordrec.experiments.runner import (

@@ -16,6 +16,7 @@ from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.rating.factors import rows as rows_module
 from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.recommend import make_model
+from ordrec.recommend.files import contents_of
 
 # ---- accuracy ------------------------------------------------------------------------------------
 
@@ -256,7 +257,7 @@ def test_there_must_be_ratings_and_a_fit(ratings):
         lambda: OrdinalFactors().fold_in(ratings),
         lambda: OrdinalFactors().update(1, 1, 1),
         lambda: OrdinalFactors().without_users(),
-        lambda: OrdinalFactors().to_state(),
+        lambda: contents_of(OrdinalFactors()),
     ):
         with pytest.raises(NotFittedError, match="OrdinalFactors is not fitted"):
             call()
