@@ -21,7 +21,7 @@ from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.pool import EQUAL, HELD_OUT, LIMIT, PoolWeights, learnt_pool, pooled
 from ordrec.rating.presets import chosen_preset
-from ordrec.rating.process.learning import Plan
+from ordrec.rating.process.fit import Plan
 from ordrec.rating.process.model import ProcessPredictor
 from ordrec.runtime.progress import report, shows_progress
 from ordrec.storage.schema import Member, Numbers, Optional, Text, Texts

@@ -17,15 +17,14 @@ from ordrec.models.further_ratings import paired_lists
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.process.explain import ScoreExplanation, explain_pair
+from ordrec.rating.process.fit import Plan, fit_predictor, plan_predictor
 from ordrec.rating.process.fold_in import (
     FoldedUser,
     ResolvedPairs,
     fold_in_user,
     folded_among,
 )
-from ordrec.rating.process.learning import Plan, fit_predictor, plan_predictor
-from ordrec.rating.process.preparation import Preparation, within_memory
-from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.preparation import Preparation, SideFeatures, within_memory
 from ordrec.rating.process.solve.fitting import Process
 from ordrec.rating.process.stored import StoredFit, StoredUsers
 from ordrec.rating.thresholds.ordered_probit import OrderedProbit
