@@ -127,7 +127,7 @@ def remember_class(kind: Any, name: str) -> None:
     """Let model files hold a class of your own, in this process."""
     from ordrec.recommend.files import register
 
-    if not isinstance(kind, type) or not hasattr(kind, "read_from"):
+    if not isinstance(kind, type) or not hasattr(kind, "stored"):
         raise ArgumentError(f"{name}: is no storable class: a file cannot hold it")
     register(kind.__name__, f"{kind.__module__}:{kind.__name__}")
 

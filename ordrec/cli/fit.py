@@ -64,7 +64,7 @@ def fit(
 
     check_output(output, "model", [place_of(data)], overwrite=overwrite)
     unfitted = made_model(model, settings or [])
-    if not hasattr(unfitted, "write_to"):
+    if not hasattr(unfitted, "stored"):
         raise ArgumentError(
             f"model {model!r} cannot be saved: choose one that can"
             + (", or declare what it stores, as IdMappedModel does" if ":" in model else "")

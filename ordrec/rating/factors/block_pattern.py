@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from ordrec.rating.factors.blocks import Block
+from ordrec.rating.factors.blocks import StoredBlock
 from ordrec.rating.factors.row_priors import (
     DAMPING,
     POWER_STEPS,
@@ -27,7 +27,7 @@ EXTRA = 10  # vectors beyond those wanted, which make the others converge sooner
 
 
 def block_pattern(
-    blocks: list[Block],
+    blocks: list[StoredBlock],
     user_counts: np.ndarray,
     item_counts: np.ndarray,
     size: int,
@@ -46,7 +46,7 @@ def block_pattern(
         left = of_user[:, None] * (ones @ (of_item[:, None] * basis)) / values  # (3)
         of_users = of_user[:, None] * left * np.sqrt(n_rated) / first
         summed += ones.T @ of_users.astype(np.float32)
-        counts = np.diff(block.ratings("user").start)
+        counts = block.ratings("user").counts
         block.save("features", pattern_features(ones @ of_items, counts, scales[0]))
     nobody = np.zeros((0, values.size), np.float32)
     pattern = RatingPattern(of_items, nobody, scales[0], scales[1])
@@ -54,7 +54,7 @@ def block_pattern(
 
 
 def _right_vectors(
-    blocks: list[Block],
+    blocks: list[StoredBlock],
     of_item: np.ndarray,
     size: int,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -77,7 +77,7 @@ def _right_vectors(
     return before @ W[:, leading[kept]], values[kept]
 
 
-def _ones(block: Block, n_items: int) -> sparse.csr_array:
+def _ones(block: StoredBlock, n_items: int) -> sparse.csr_array:
     """Who of the block rated what."""
     ratings = block.ratings("user")
     data = np.ones(ratings.others.size, np.float32)
@@ -86,5 +86,5 @@ def _ones(block: Block, n_items: int) -> sparse.csr_array:
     )
 
 
-def _of_users(block: Block) -> np.ndarray:
-    return 1.0 / np.sqrt(np.diff(block.ratings("user").start) + DAMPING)
+def _of_users(block: StoredBlock) -> np.ndarray:
+    return 1.0 / np.sqrt(block.ratings("user").counts + DAMPING)

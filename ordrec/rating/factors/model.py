@@ -51,23 +51,28 @@ from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
 from ordrec.lists.titles import item_titles, with_new_titles
-from ordrec.models.base import codes_of, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, times_of
 from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
-from ordrec.rating.factors.direction import Direction, Fit, Task
+from ordrec.rating.factors.direction import Direction
+from ordrec.rating.factors.fit import (
+    DIRECTIONS,
+    Margins,
+    UserBlock,
+    fit_in_memory,
+    sample_of_ratings,
+)
 from ordrec.rating.factors.fold_in import Newcomers
 from ordrec.rating.factors.history import RatingHistory
 from ordrec.rating.factors.row_priors import RatingPattern
 from ordrec.rating.factors.rows import GroupedRatings, usual_sizes
 from ordrec.rating.intervals import DistributionModel
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
-from ordrec.runtime.progress import report, tracked
 from ordrec.storage.schema import Array, ByName, Member, Numbers, Optional, Part, Parts, Texts
 
 __all__ = ["OrdinalFactors"]
 
-DATED_SWEEPS = 8
-UNDATED = 0.5  # about which share of the time the other sweeps take
+ROUNDING = 1e-9  # below which a coordinate of the pattern is 0
 
 
 @dataclass(eq=False)
@@ -135,7 +140,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     (2, 5)
     """
 
-    stored: ClassVar = RatingListingModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "_pattern": Part(RatingPattern),
         "_history": Part(RatingHistory),
         "_side": ByName(Member(SideEncoder), "user", "item"),
@@ -170,23 +175,14 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         rank, pattern = usual_sizes(ratings.n_ratings, self.rank, self.pattern)
         self._pattern = RatingPattern.of(ratings, pattern)
         self._history = RatingHistory.of(ratings, times)
-        task = self._task(ratings, times)
-        tasks = [task, task.reversed()] if self.symmetric else [task]
-        fitted, dated, losses = [], [], []
+        block, margins = self._block(ratings, times)
+        directions = DIRECTIONS[: 1 + self.symmetric]
         with loop_threads(worker_count(self.n_jobs)) as threads:
-            for number, own in enumerate(tasks):
-                fit = Fit(own, rank, self.random_state, threads)
-                report(number, len(tasks), span=1.0 if own.times is None else UNDATED)
-                losses.append(fit.converge(self.n_iter))
-                if own.times is not None:
-                    later = fit.dated()
-                    report(number + UNDATED, len(tasks), span=1.0 - UNDATED)
-                    for _ in tracked(range(DATED_SWEEPS), "dated sweep"):
-                        later.sweep()
-                    dated.append(later.direction())
-                fitted.append(fit.direction())
+            fitted, dated, losses = fit_in_memory(
+                block, margins, directions, rank, self.random_state, self.n_iter, threads
+            )
         self.directions_, self.dated_ = tuple(fitted), tuple(dated)
-        self.loss_ = np.array(losses[0])
+        self.loss_ = np.array(losses)
         self.titles_ = item_titles(ratings.item_table)
         return self
 
@@ -201,8 +197,8 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
             )
         return None
 
-    def _task(self, ratings: Ratings, times: np.ndarray | None) -> Task:
-        """The ratings grouped by user and by item, with the features of the priors."""
+    def _block(self, ratings: Ratings, times: np.ndarray | None) -> tuple[UserBlock, Margins]:
+        """All users as one block, with the features of the priors, and the margins."""
         users, items, levels = ratings.users, ratings.items, ratings.levels
         by_user = GroupedRatings.of(users, items, levels, ratings.n_users, ratings.weights)
         by_item = GroupedRatings.of(items, users, levels, ratings.n_items, ratings.weights)
@@ -213,11 +209,12 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         of_items = self._pattern.item_features(*pairs[::-1], ratings.n_items)
         if times is not None:
             times = times[by_user.order]
-        return Task(
-            by_user, by_item,
-            np.hstack([of_users, self._user_side]), np.hstack([of_items, self._item_side]),
-            self._user_side, self._item_side, ratings.scale.n_ranks - 1, times,
-        )  # fmt: skip
+        features, n_side = np.hstack([of_users, self._user_side]), self._user_side.shape[1]
+        sample = sample_of_ratings(ratings.n_ratings)
+        block = UserBlock(by_user, by_item, features, n_side, sample, times)
+        item_features = np.hstack([of_items, self._item_side])
+        n_item_side, n_ranks = self._item_side.shape[1], ratings.scale.n_ranks
+        return block, Margins.of_block(block, item_features, n_item_side, n_ranks)
 
     def _encoders(self, ratings: Ratings) -> dict[str, SideEncoder]:
         if not self.use_side:
@@ -307,6 +304,10 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         self._check_fitted()
         return self._history.of_user(int(codes_of(self.user_ids_, [user])[0]))
 
+    def _rated_items(self) -> np.ndarray:
+        # fitted from disk, or without users, a model knows its training ratings by their pattern
+        return super()._rated_items() | (np.abs(self._pattern.of_items) > ROUNDING).any(axis=1)
+
     def _influence(self) -> Influence:
         def influence(user: Any, item: Any, others: Any) -> np.ndarray:
             user_codes, item_codes = self._codes([user] * (len(others) + 1), [item, *others])
@@ -315,7 +316,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         return influence
 
     def _similarity(self, known: Ratings, code: int) -> np.ndarray:
-        return self.directions_[0].alike(code)
+        return self.directions_[0].correlations(code)
 
     @property
     def side_columns_(self) -> dict[str, dict[str, str]]:

@@ -16,8 +16,8 @@ seem surer than it is. Integrating over B, given the other rows, the prior of u 
     f_u``: the regression without u, and its uncertainty. In (2), likewise,
 (4) ``C = sum_u (1 - l_u) Cov_u``.
 
-Rows with very few ratings are not learnt from: they are hardly more than their prior, and would
-hold it where it is.
+The prior is not learnt from rows with very few ratings: their posteriors are close to the prior, so
+learning from them would freeze it.
 
 Rows without ratings do not have the features of the pattern: at zero ratings their coefficients
 predict worse than nothing. `ColdPrior` is a regression on side columns alone.
@@ -25,7 +25,7 @@ predict worse than nothing. `ColdPrior` is a regression on side columns alone.
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
@@ -34,7 +34,7 @@ from scipy import sparse
 
 from ordrec.data import Ratings
 from ordrec.rating.factors.randomized import leading_svd
-from ordrec.rating.factors.rows import RowPosteriors, packed_outer
+from ordrec.rating.factors.rows import PriorArrays, RowPosteriors, packed_outer
 from ordrec.runtime.parallel import one_blas_thread
 from ordrec.storage.schema import Array, Numbers
 
@@ -44,17 +44,15 @@ __all__ = [
     "POWER_STEPS",
     "ColdPrior",
     "ColdSums",
+    "LearntRows",
+    "LearntSums",
     "RatingPattern",
     "RowPrior",
-    "best_covariance",
     "least_to_learn_from",
     "mean_and_scale",
     "pattern_features",
     "precision_of",
-    "residual_squares",
-    "ridge_of",
     "starting_covariance",
-    "without_own",
 ]
 
 PATTERN_RIDGE = 20.0
@@ -71,67 +69,137 @@ POWER_STEPS = 5
 BLOCK = 4096  # rows whose moments are in double precision at a time
 
 
-class RowPrior:
-    """The prior of all users or of all items, see (1) and (2).
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_rows, n_features)
-        The first feature is constant; the last ``n_side`` are side data.
-    n_side : int
-    counts : ndarray of int
-        The rows' numbers of ratings.
-    mean : ndarray
-        Starting mean of all rows.
-    S : ndarray
-        Starting covariance.
+@dataclass(frozen=True)
+class LearntRows:
+    """Rows that a prior is learnt from, in memory.
 
     Attributes
     ----------
-    pulls, sureness : ndarray
-        ``(1 - l) P`` times the prior means of all rows, and ``1 - l``, see (3).
-    covariances : dict
-        Sums (4) of the posterior covariances of rows, by how many ratings these have.
+    F, M : ndarray
+        Their features and the means of their posteriors.
     """
 
-    def __init__(
+    F: np.ndarray
+    M: np.ndarray
+
+    @property
+    def FM(self) -> np.ndarray:
+        """F'M."""
+        return self.F.T @ self.M
+
+    def residual_squares(self, B: np.ndarray) -> np.ndarray:
+        """(M - FB)'(M - FB)."""
+        rest = self.M - self.F @ B
+        return rest.T @ rest
+
+    def sums(self) -> LearntSums:
+        """What remains of them when the rows are not in memory."""
+        return LearntSums(self.F.T @ self.F, self.FM, self.M.T @ self.M)
+
+
+@dataclass(frozen=True)
+class LearntSums:
+    """Rows that a prior is learnt from, of which only F'F, F'M and M'M are in memory."""
+
+    FF: np.ndarray
+    FM: np.ndarray
+    MM: np.ndarray
+
+    def residual_squares(self, B: np.ndarray) -> np.ndarray:
+        """(M - FB)'(M - FB)."""
+        return residual_squares(self.FF, self.FM, self.MM, B)
+
+    def __add__(self, other: LearntSums) -> LearntSums:
+        return LearntSums(self.FF + other.FF, self.FM + other.FM, self.MM + other.MM)
+
+
+@dataclass(frozen=True)
+class RowPrior:
+    """The prior of all users or of all items, see (1) and (2).
+
+    Attributes
+    ----------
+    B, S : ndarray
+    ridge : ndarray
+        The diagonal of D.
+    inverse : ndarray
+        Of ``F'F + D``.
+    least : int
+        The prior is learnt from rows with at least this number of ratings.
+    n_rows : int
+        Number of these rows.
+    is_learnt : bool
+        Whether B and S have been learnt.
+    """
+
+    B: np.ndarray
+    S: np.ndarray
+    ridge: np.ndarray
+    inverse: np.ndarray
+    least: int
+    n_rows: int
+    is_learnt: bool = False
+
+    @classmethod
+    def start(
+        cls, FF: np.ndarray, n_side: int, counts: np.ndarray, mean: np.ndarray, S: np.ndarray
+    ) -> RowPrior:
+        """The prior before anything is learnt: this mean and this covariance for all rows.
+
+        Parameters
+        ----------
+        FF : ndarray
+            F'F of the rows that have at least ``least_to_learn_from(counts)`` ratings. The first
+            feature is constant; the last ``n_side`` are side data.
+        n_side : int
+        counts : ndarray of int
+            The rows' numbers of ratings.
+        mean, S : ndarray
+        """
+        ridge, least = ridge_of(len(FF), n_side), least_to_learn_from(counts)
+        B = np.zeros((len(FF), mean.size))
+        B[0] = mean
+        inverse = np.linalg.inv(FF + np.diag(ridge))
+        return cls(B, S, ridge, inverse, least, int((counts >= least).sum()))
+
+    def of_rows(self, features: np.ndarray, mean: np.ndarray, counts: np.ndarray) -> PriorArrays:
+        """The prior of each row, (3), given the means of the rows' posteriors."""
+        P = precision_of(self.S)
+        if not self.is_learnt:
+            pulls, weights = features @ (self.B @ P), np.ones(len(features), np.float32)
+        else:
+            leverage = np.einsum("nf,nf->n", features @ self.inverse, features)
+            leverage = np.where(counts >= self.least, leverage, 0.0)
+            leverage = np.minimum(leverage, MOST_LEVERAGE)
+            pulls = (features @ self.B - leverage[:, None] * mean) @ P
+            weights = (1.0 - leverage).astype(np.float32)
+        return PriorArrays(pulls.astype(np.float32), weights, P.astype(np.float32))
+
+    def rows_to_learn_from(
+        self, features: np.ndarray, mean: np.ndarray, counts: np.ndarray
+    ) -> LearntRows:
+        """Those of these rows that have enough ratings."""
+        enough = counts >= self.least
+        return LearntRows(features[enough].astype(np.float64), mean[enough].astype(np.float64))
+
+    def learnt(
         self,
-        features: np.ndarray,
-        n_side: int,
-        counts: np.ndarray,
-        mean: np.ndarray,
-        S: np.ndarray,
-    ):
-        self._least = least_to_learn_from(counts)
-        self._features, self._learnt_from = features, counts >= self._least
-        F = features[self._learnt_from]
-        self._ridge = ridge_of(F.shape[1], n_side)
-        self._inverse = np.linalg.inv(F.T @ F + np.diag(self._ridge))
-        self.B = np.zeros((F.shape[1], mean.size))
-        self.B[0] = mean
-        self.covariances: dict[tuple[int, int], np.ndarray] = {}
-        self.S, self.P = S, precision_of(S)
-        self.pulls = (features @ (self.B @ self.P)).astype(np.float32)
-        self.sureness = np.ones(len(features), np.float32)
+        rows: LearntRows | LearntSums,
+        covariances: Mapping[tuple[int, int], np.ndarray],
+    ) -> RowPrior:
+        """The prior with the best B and S, (1) and (2).
 
-    def copy(self) -> RowPrior:
-        """A prior that learns by itself from here on."""
-        prior = copy.copy(self)
-        prior.covariances = dict(self.covariances)
-        return prior
-
-    def learn(self, mean: np.ndarray) -> None:
-        """Set B and S to their best values for rows of these means and the latest covariances."""
-        F, M = (rows[self._learnt_from].astype(np.float64) for rows in (self._features, mean))
-        self.B = self._inverse @ (F.T @ M)  # (1)
-        rest = M - F @ self.B
-        own = [each for span, each in self.covariances.items() if span[0] >= self._least]
-        C = np.sum(own, axis=0)
-        self.S = best_covariance(rest.T @ rest, C, self.B, self._ridge, len(M))
-        self.P = precision_of(self.S)
-        self.pulls, self.sureness = without_own(
-            self._features, mean, self._learnt_from, self.B, self._inverse, self.P
-        )
+        Parameters
+        ----------
+        rows : LearntRows or LearntSums
+        covariances : mapping
+            Sums (4) of posterior covariances, by the span of the rows' numbers of ratings. Only
+            lower triangles are read.
+        """
+        B = self.inverse @ rows.FM
+        C = np.sum([own for span, own in covariances.items() if span[0] >= self.least], axis=0)
+        S = best_covariance(rows.residual_squares(B), C, B, self.ridge, self.n_rows)
+        return replace(self, B=B, S=S, is_learnt=True)
 
 
 def least_to_learn_from(counts: np.ndarray) -> int:
@@ -143,21 +211,6 @@ def least_to_learn_from(counts: np.ndarray) -> int:
     (4, 1)
     """
     return FEW + 1 if (counts > FEW).sum() >= ENOUGH else 1
-
-
-def without_own(
-    features: np.ndarray,
-    mean: np.ndarray,
-    learnt_from: np.ndarray,
-    B: np.ndarray,
-    inverse: np.ndarray,
-    P: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Pulls and sureness (3) of all rows; ``inverse`` is of ``F'F + D``."""
-    leverage = np.where(learnt_from, np.einsum("nf,nf->n", features @ inverse, features), 0.0)
-    leverage = np.minimum(leverage, MOST_LEVERAGE)
-    pulls = (features @ B - leverage[:, None] * mean) @ P
-    return pulls.astype(np.float32), (1.0 - leverage).astype(np.float32)
 
 
 def ridge_of(n_features: int, n_side: int) -> np.ndarray:

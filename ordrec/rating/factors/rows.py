@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ordrec.errors import ModelFileError
 from ordrec.storage.schema import Array
 
-__all__ = ["PIECES", "GroupedRatings", "RowPosteriors", "packed_outer", "usual_sizes"]
+__all__ = [
+    "GroupedRatings",
+    "PriorArrays",
+    "RatingArrays",
+    "RowArrays",
+    "RowPosteriors",
+    "chosen_rows",
+    "packed_outer",
+    "row_pieces",
+    "usual_sizes",
+]
 
 SMALLER, LARGER = (32, 32), (64, 128)  # usual rank and pattern
 MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger ones pay
@@ -18,9 +28,27 @@ PIECES = 64  # into which the rows are cut for the threads
 PER_ROW = 60  # cost of solving a row's linear system, in ratings
 
 
+class RowArrays(NamedTuple):
+    """The arrays of `RowPosteriors`, as the compiled loops take them."""
+
+    mean: np.ndarray
+    moments: np.ndarray
+    variances: np.ndarray
+
+
 @dataclass(frozen=True)
 class RowPosteriors:
-    """Gaussian posteriors of all users or of all items; see `row_updates` for the layout."""
+    """Gaussian posteriors of all users or of all items.
+
+    Attributes
+    ----------
+    mean : ndarray of float32, shape (n_rows, rank + n_steps)
+        Posterior means of the factors, then of the steps.
+    moments : ndarray of float32, shape (n_rows, rank (rank + 1) / 2)
+        Second moments E[p p'] of the factors: the lower triangle, row by row.
+    variances : ndarray of float32, shape (n_rows, n_steps)
+        Posterior variances of the steps.
+    """
 
     stored: ClassVar = {
         "mean": Array("rows", "factors+thresholds", dtype=np.float32),
@@ -39,9 +67,9 @@ class RowPosteriors:
         return cls(*parts)
 
     @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def arrays(self) -> RowArrays:
         """The three arrays, as the compiled loops take them."""
-        return self.mean, self.moments, self.variances
+        return RowArrays(self.mean, self.moments, self.variances)
 
     @property
     def rank(self) -> int:
@@ -88,6 +116,33 @@ def packed_outer(vectors: np.ndarray) -> np.ndarray:
     return vectors[:, rows] * vectors[:, columns]
 
 
+class PriorArrays(NamedTuple):
+    """The prior of all rows, see `row_priors`.
+
+    Attributes
+    ----------
+    pulls : ndarray of shape (n_rows, rank + n_steps)
+        ``(1 - l) P`` times the prior means.
+    weights : ndarray of shape (n_rows,)
+        ``1 - l``, which the precision P is multiplied by.
+    P : ndarray of shape (rank + n_steps, rank + n_steps)
+        The precision.
+    """
+
+    pulls: np.ndarray
+    weights: np.ndarray
+    P: np.ndarray
+
+
+class RatingArrays(NamedTuple):
+    """The arrays of `GroupedRatings` that the compiled loops take."""
+
+    start: np.ndarray
+    others: np.ndarray
+    levels: np.ndarray
+    weights: np.ndarray
+
+
 @dataclass(frozen=True)
 class GroupedRatings:
     """Ratings grouped by user or by item.
@@ -129,21 +184,51 @@ class GroupedRatings:
         )  # fmt: skip
 
     @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def arrays(self) -> RatingArrays:
         """What the compiled loops take."""
-        return self.start, self.others, self.levels, self.weights
+        return RatingArrays(self.start, self.others, self.levels, self.weights)
 
     @property
     def seen(self) -> np.ndarray:
         """Rows that have ratings."""
-        return np.diff(self.start) > 0
+        return self.counts > 0
 
-    def pieces(self) -> list[tuple[int, int]]:
-        """First row and end of pieces of about equal work."""
-        n_rows = self.start.size - 1
-        work = self.start + PER_ROW * np.arange(n_rows + 1)
-        cuts = np.unique(np.searchsorted(work, np.linspace(0, work[-1], PIECES + 1)))
-        return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+    @property
+    def counts(self) -> np.ndarray:
+        """The rows' numbers of ratings."""
+        return np.diff(self.start)
+
+    def reversed(self, n_steps: int) -> GroupedRatings:
+        """The same ratings on the reversed scale."""
+        return replace(self, levels=(n_steps - self.levels).astype(self.levels.dtype))
+
+
+def row_pieces(counts: np.ndarray) -> list[tuple[int, int]]:
+    """Cut rows with these numbers of ratings into pieces of about equal work: first row and end.
+
+    Examples
+    --------
+    >>> len(row_pieces(np.full(1000, 20))), row_pieces(np.array([5, 9]))
+    (64, [(0, 1), (1, 2)])
+    """
+    work = np.concatenate([[0], np.cumsum(counts)]) + PER_ROW * np.arange(counts.size + 1)
+    cuts = np.unique(np.searchsorted(work, np.linspace(0, work[-1], PIECES + 1)))
+    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+
+
+def chosen_rows(counts: np.ndarray, span: tuple[int, int]) -> list[np.ndarray]:
+    """For each piece, the rows whose numbers of ratings lie within the span, bounds included.
+
+    Examples
+    --------
+    >>> chosen_rows(np.array([5, 9, 2]), (5, 9))
+    [array([0]), array([1]), array([], dtype=int64)]
+    """
+    least, most = span
+    return [
+        first + np.flatnonzero((counts[first:stop] >= least) & (counts[first:stop] <= most))
+        for first, stop in row_pieces(counts)
+    ]
 
 
 def usual_sizes(
