@@ -113,7 +113,7 @@ def tune(
     unfitted = made_model(model, settings or [])
     if output is not None:
         check_output(output, "model", [place_of(data)], overwrite=overwrite)
-        if not hasattr(unfitted, "write_to"):
+        if not hasattr(unfitted, "stored"):
             raise ArgumentError(f"-o: model {model!r} cannot be saved")
         if ":" in model:
             remember_class(type(unfitted), model)

@@ -23,6 +23,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ordrec.errors import ArgumentError
+
 __all__ = [
     "Bounds",
     "Constant",
@@ -137,7 +139,7 @@ class Kernel(ABC):
                 start += value.size
             values.append(value)
         if start != moved.size:
-            raise ValueError(f"{self!r} has {start} free parameters, got {moved.size}")
+            raise ArgumentError(f"{self!r} has {start} free parameters, got {moved.size}")
         return self._replaced(values)
 
     def gradient_from_pairs(self, pairs: Any) -> np.ndarray:
@@ -356,7 +358,7 @@ class Normalised(Kernel):
 
     def __init__(self, kernel: Kernel, smooth: float = 0.0, bounds: Bounds = "fixed"):
         if not smooth >= 0:
-            raise ValueError(f"smooth must not be negative, got {smooth}")
+            raise ArgumentError(f"smooth must not be negative, got {smooth}")
         self.kernel = kernel
         self.smooth = float(smooth)
         self.bounds = bounds if smooth > 0 else "fixed"
@@ -410,7 +412,7 @@ class Normalised(Kernel):
 def positive_number(value: Any, name: str) -> float:
     """The value, if it is a positive finite number."""
     if not (np.isscalar(value) or np.ndim(value) == 0) or not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
+        raise ArgumentError(f"{name} must be a positive number, got {value!r}")
     return float(value)
 
 
@@ -418,5 +420,5 @@ def positive_vector(value: Any, name: str) -> np.ndarray:
     """The values, if they are a vector of positive finite numbers."""
     array = np.array(value, dtype=np.float64, ndmin=1)
     if array.ndim != 1 or not (np.isfinite(array).all() and (array > 0).all()):
-        raise ValueError(f"{name} must be a vector of positive numbers, got {value!r}")
+        raise ArgumentError(f"{name} must be a vector of positive numbers, got {value!r}")
     return array

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ordrec.errors import ArgumentError
 from ordrec.kernels.base import Kernel
 
 __all__ = ["Precomputed"]
@@ -25,7 +26,7 @@ class Precomputed(Kernel):
     def diag(self, X: Any) -> np.ndarray:
         """The diagonal of a square matrix."""
         if X.shape[0] != X.shape[1]:
-            raise ValueError(
+            raise ArgumentError(
                 f"a precomputed block of shape {X.shape} does not contain its own diagonal"
             )
         return np.diagonal(X).copy()

@@ -26,7 +26,7 @@ from ordrec.ordinal.labels import categories_of, class_weighted, ordered_classes
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.stored import ESTIMATOR, KERNELS
 from ordrec.ordinal.thresholds.link import fit_link
-from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.ordinal.thresholds.probabilities import ranks_between
 from ordrec.runtime.parallel import blas_for, one_blas_thread
 from ordrec.runtime.progress import shows_progress
 from ordrec.storage.parameters import plain_of, value_of
@@ -131,6 +131,12 @@ class OrdinalClassifier(Storable, ClassifierMixin, BaseEstimator):
         file.restore(model)
         check_is_fitted(model)
         return model
+
+    def _keep_solution(self, solution: Solution) -> None:
+        """Set the attributes that tell how far a solver came."""
+        self.objective_, self.dual_gap_ = solution.objective, solution.gap
+        self.violation_, self.converged_ = solution.violation, solution.converged
+        self.n_iter_ = solution.n_iter
 
     def _warn_unless_converged(self, solution: Solution, tol: float) -> None:
         if not solution.converged:

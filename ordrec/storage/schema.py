@@ -93,7 +93,7 @@ class Kinds(Protocol):
 class Storable:
     """A class whose ``stored`` declares what its files hold."""
 
-    stored: ClassVar[Mapping[str, Field]] = {}
+    stored: ClassVar[Mapping[str, Field]]
 
     def write_to(self, file: Writer) -> None:
         """Write what is declared."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ordrec.errors import DataError
 from ordrec.ordinal.boosting.ensemble import Member
 from ordrec.ordinal.losses import Reach
 from ordrec.ordinal.thresholds.absent import PresentRanks
-from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.ordinal.thresholds.probabilities import ranks_between
 
 __all__ = ["EarlyStopping", "hold_out"]
 
@@ -51,5 +52,5 @@ def hold_out(
         own = shuffled[ranks[shuffled] == rank]
         held[own[: min(int(np.ceil(fraction * own.size)), own.size - 1)]] = True
     if not held.any():
-        raise ValueError("early stopping needs at least two samples of some class to hold one out")
+        raise DataError("early stopping needs at least two samples of some class to hold one out")
     return rows[~held[rows]], rows[held[rows]]

@@ -28,8 +28,8 @@ from ordrec.ordinal.gpor.evidence import (
     maximise,
 )
 from ordrec.ordinal.gpor.laplace import LaplacePosterior
-from ordrec.ordinal.gpor.lowrank import InducingPairs
 from ordrec.ordinal.gpor.parameters import GapPrior, pack, paper_start, unpack
+from ordrec.ordinal.gram.posterior import InducingPairs
 from ordrec.ordinal.kernel_model import KernelMixin, check_gram, check_gram_size
 from ordrec.ordinal.scaling import Standardisation
 from ordrec.ordinal.stored import ESTIMATOR, StoredKernel

@@ -43,7 +43,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.ordinal.svor.gram import Gram
+from ordrec.ordinal.gram.matrix import Gram
 from ordrec.ordinal.svor.newton_system import NewtonSystem, Point, Targets
 from ordrec.ordinal.svor.pairs import Pairs
 from ordrec.runtime.compiling import compiled
@@ -172,7 +172,7 @@ def cold_start(pairs: Pairs, n: int, n_thresholds: int) -> Point:
 def _survey(K: Gram, pairs: Pairs, point: Point, ordered: bool, stiffness: float = 0.0) -> _Survey:
     """The objectives and how far the point is from a solution."""
     alpha, z, w, b, mu, v = point
-    beta, balance = np.zeros(K.values.shape[0]), np.zeros(b.size)
+    beta, balance = np.zeros(K.n), np.zeros(b.size)
     _sum_signed(*pairs[:3], alpha, beta, balance)
     f = K.times(beta)
     residual, products = np.empty_like(z), Targets(np.empty_like(z), np.empty_like(z), mu * v)

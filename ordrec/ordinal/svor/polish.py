@@ -34,7 +34,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.linalg.small import solve_small
-from ordrec.ordinal.svor.gram import Gram, ShiftedGram
+from ordrec.ordinal.gram.matrix import Gram
+from ordrec.ordinal.gram.shifted import ShiftedGram
 from ordrec.ordinal.svor.newton_system import factorise_thresholds
 from ordrec.ordinal.svor.pairs import Pairs
 from ordrec.runtime.compiling import compiled

@@ -51,7 +51,7 @@ from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
 from ordrec.lists.titles import item_titles, with_new_titles
-from ordrec.models.base import codes_of, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, times_of
 from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.rating.factors.direction import Direction
@@ -71,6 +71,8 @@ from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.storage.schema import Array, ByName, Member, Numbers, Optional, Part, Parts, Texts
 
 __all__ = ["OrdinalFactors"]
+
+ROUNDING = 1e-9  # below which a coordinate of the pattern is 0
 
 
 @dataclass(eq=False)
@@ -138,7 +140,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     (2, 5)
     """
 
-    stored: ClassVar = RatingListingModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "_pattern": Part(RatingPattern),
         "_history": Part(RatingHistory),
         "_side": ByName(Member(SideEncoder), "user", "item"),
@@ -301,6 +303,10 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         """Return item codes and levels of a user's ratings; none for an unknown user."""
         self._check_fitted()
         return self._history.of_user(int(codes_of(self.user_ids_, [user])[0]))
+
+    def _rated_items(self) -> np.ndarray:
+        # fitted from disk, or without users, a model knows its training ratings by their pattern
+        return super()._rated_items() | (np.abs(self._pattern.of_items) > ROUNDING).any(axis=1)
 
     def _influence(self) -> Influence:
         def influence(user: Any, item: Any, others: Any) -> np.ndarray:
