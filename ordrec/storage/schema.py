@@ -744,7 +744,7 @@ class As(Part):
 
 
 class Parts(Field):
-    """A tuple of objects of one class; lengths that one of them names are its own."""
+    """A tuple of objects of one class; lengths that one is the first to name are its own."""
 
     def __init__(self, kind: Any, *counts: int):
         self.kind, self.counts = kind, counts
