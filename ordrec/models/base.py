@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -28,13 +28,11 @@ __all__ = [
     "StoredScale",
     "codes_of",
     "codes_of_pairs",
-    "counted_alike",
+    "drop_weights",
     "fits",
     "folds_in",
     "times_of",
 ]
-
-IDENTITY = ("scale_", "user_ids_", "item_ids_")  # what models of the same ratings share
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -61,7 +59,7 @@ def times_of(timestamps: Any, n_pairs: int) -> np.ndarray:
     return times
 
 
-def counted_alike(ratings: Ratings, who: str) -> Ratings:
+def drop_weights(ratings: Ratings, who: str) -> Ratings:
     """The ratings without their weights, with a warning that somebody ignores them."""
     if ratings.weights is None:
         return ratings
@@ -130,12 +128,21 @@ class StoredRating(Number):
         return rating
 
 
+# Fields of what models of the same ratings have in common.
+IDENTITY: dict[str, Field] = {
+    "scale_": StoredScale(),
+    "user_ids_": Ids("users"),
+    "item_ids_": Ids("items"),
+}
+
+
 class IdMappedModel(Storable):
     """A model that keeps the scale and the ids of its training ratings.
 
-    Models are dataclasses, whose fields are their parameters; `fits` and `folds_in` decorate
-    their ``fit`` and ``fold_in``. `get_params` and `set_params` do what
-    they do in scikit-learn, so that `sklearn.base.clone` and tools that search parameters work.
+    Models are dataclasses, whose fields are their parameters; `fits` and `folds_in` decorate their
+    ``fit`` and ``fold_in``. A model that can be saved declares what it has learnt in ``stored``,
+    beside `IDENTITY`. `get_params` and `set_params` do what they do in scikit-learn, so that
+    `sklearn.base.clone` and tools that search parameters work.
 
     Examples
     --------
@@ -147,11 +154,6 @@ class IdMappedModel(Storable):
     4
     """
 
-    stored: ClassVar[Mapping[str, Field]] = {
-        "scale_": StoredScale(),
-        "user_ids_": Ids("users"),
-        "item_ids_": Ids("items"),
-    }
     # parameters that a file leaves at their defaults: how a model was fitted, not what
     _unstored_parameters: ClassVar[tuple[str, ...]] = ("verbose",)
 
@@ -210,7 +212,7 @@ class IdMappedModel(Storable):
         """The ratings, without their weights if the model ignores them."""
         if self._counts_weights:
             return ratings
-        return counted_alike(ratings, type(self).__name__)
+        return drop_weights(ratings, type(self).__name__)
 
     def _remember(self, ratings: Ratings) -> None:
         if ratings.n_ratings == 0:

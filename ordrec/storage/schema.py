@@ -93,7 +93,7 @@ class Kinds(Protocol):
 class Storable:
     """A class whose ``stored`` declares what its files hold."""
 
-    stored: ClassVar[Mapping[str, Field]] = {}
+    stored: ClassVar[Mapping[str, Field]]
 
     def write_to(self, file: Writer) -> None:
         """Write what is declared."""
@@ -744,7 +744,7 @@ class As(Part):
 
 
 class Parts(Field):
-    """A tuple of objects of one class; lengths that one of them names are its own."""
+    """A tuple of objects of one class; lengths that one is the first to name are its own."""
 
     def __init__(self, kind: Any, *counts: int):
         self.kind, self.counts = kind, counts

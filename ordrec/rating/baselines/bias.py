@@ -12,7 +12,7 @@ import numpy as np
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, callers_level
 from ordrec.features.matrix import damped_biases
-from ordrec.models.base import IdMappedModel, StoredRating, fits, folds_in
+from ordrec.models.base import IDENTITY, IdMappedModel, StoredRating, fits, folds_in
 from ordrec.storage.schema import Array, Integer
 
 __all__ = ["BiasModel"]
@@ -44,7 +44,7 @@ class BiasModel(IdMappedModel):
     array([5., 1., 4.])
     """
 
-    stored: ClassVar = IdMappedModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "mean_": StoredRating(),
         "n_iter_": Integer(),
         "user_bias_": Array("users"),
@@ -55,6 +55,10 @@ class BiasModel(IdMappedModel):
     item_damping: float = 10.0
     tol: float = 1e-6
     max_iter: int = 200
+    search_space: ClassVar[dict[str, Any]] = {
+        "user_damping": (1.0, 60.0, "log"),
+        "item_damping": (1.0, 60.0, "log"),
+    }
 
     @fits
     def fit(self, ratings: Ratings) -> BiasModel:

@@ -35,6 +35,7 @@ from ordrec.rating.factors.row_updates import (
     probabilities,
     solve_rows,
     update_rows,
+    weight_floor,
 )
 from ordrec.rating.factors.rows import (
     GroupedRatings,
@@ -62,8 +63,6 @@ __all__ = [
 DIRECTIONS = "up", "down"
 START_SD = 0.6  # standard deviation of the random item factors at the start
 START_STEP_VARIANCE = 0.1
-BOUND_SWEEPS = 3  # at the start, with the weights of the bound (4) in full
-FLOOR = 0.5  # of the weights afterwards, in units of those of the bound
 USUAL_SWEEPS = 12  # until a fit has converged
 SAMPLE = 20_000  # ratings by which convergence is judged
 TOLERANCE = 3e-3  # mean change of a rating's log-likelihood in a sweep that is small enough
@@ -117,7 +116,7 @@ class UserBlock:
         return place[self.by_item.order]
 
     def reversed(self, n_steps: int) -> UserBlock:
-        """The same ratings on the reversed scale."""
+        """Return the same ratings on the reversed scale."""
         return replace(
             self, by_user=self.by_user.reversed(n_steps), by_item=self.by_item.reversed(n_steps)
         )
@@ -152,7 +151,7 @@ class Margins:
     def of_block(
         cls, block: UserBlock, item_features: np.ndarray, n_item_side: int, n_ranks: int
     ) -> Margins:
-        """The margins of a block that holds all users."""
+        """Return the margins of a block that holds all users."""
         counts = block.by_user.counts
         F = block.features[counts >= least_to_learn_from(counts)]
         levels = np.bincount(block.by_user.levels, minlength=n_ranks)
@@ -162,7 +161,7 @@ class Margins:
 
 
 def sample_of_ratings(n_ratings: int) -> np.ndarray:
-    """Numbers of the ratings by which convergence is judged, ascending."""
+    """Draw the ratings by which convergence is judged; their numbers, ascending."""
     chosen = np.random.default_rng(0).choice(n_ratings, min(n_ratings, SAMPLE), replace=False)
     return np.sort(chosen)
 
@@ -205,7 +204,7 @@ class Visit:
     cold: bool = False
 
     def empty_systems(self) -> LinearSystems:
-        """Systems for the wanted items, without ratings."""
+        """Return the systems of the wanted items before any rating is added."""
         n_items = sum(piece.size for piece in self.item_pieces)
         return LinearSystems.zeros(n_items, self.items.rank, self.items.variances.shape[1])
 
@@ -220,12 +219,12 @@ class SampledRatings:
     levels: np.ndarray
 
     def losses(self, items: RowPosteriors) -> np.ndarray:
-        """Negative log-likelihoods of the ratings."""
+        """Return the negative log-likelihoods of the ratings."""
         p = probabilities((self.users, self.items), NO_DRIFT, self.rows, items)
         return -np.log(p[np.arange(self.levels.size), self.levels])
 
     def alone(self) -> SampledRatings:
-        """The same ratings without the rows of other users."""
+        """Drop the rows of users who have no rating in the sample."""
         there, users = np.unique(self.users, return_inverse=True)
         return replace(self, rows=self.rows.take(there), users=users)
 
@@ -249,7 +248,7 @@ class UserSums:
     cold: ColdSums | None
 
     def without_rows(self) -> UserSums:
-        """The same, but of the users who are not in the sample only sums remain."""
+        """Replace the rows of users by sums, except for the users of the sample."""
         learnt = self.learnt.sums() if isinstance(self.learnt, LearntRows) else self.learnt
         return replace(self, learnt=learnt, samples=[each.alone() for each in self.samples])
 
@@ -320,7 +319,7 @@ def visit_block(
 
 
 def _placed(pieces: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, slice]]:
-    """Pieces of items, each with the place of its systems."""
+    """Yield each piece of items with the place of its systems."""
     first = 0
     for piece in pieces:
         yield piece, slice(first, first + piece.size)
@@ -385,12 +384,12 @@ class Fit:
         self._before: np.ndarray | None = None
 
     def starting_users(self, n_users: int) -> RowPosteriors:
-        """Rows of users before the first sweep."""
+        """Return the rows of users before the first sweep."""
         steps = np.tile(self._steps, (n_users, 1))
         return _starting_rows(np.zeros((n_users, self.items.rank)), steps)
 
     def copy_for_drift(self) -> Fit:
-        """A copy that goes on with dated ratings; its convergence is not judged."""
+        """Return a copy to go on with dated ratings; its convergence is not judged."""
         fit = copy.copy(self)
         fit.items, fit._judged = self.items.copy(), False
         fit._user_covariances = dict(self._user_covariances)
@@ -400,20 +399,20 @@ class Fit:
     # ---- visits ----------------------------------------------------------------------------
 
     def visit(self) -> Visit:
-        """The visit of the next sweep."""
-        floor = 1.0 if self._n_sweeps < BOUND_SWEEPS else FLOOR
+        """Return the visit of the next sweep."""
+        floor = weight_floor(self._n_sweeps)
         return Visit(
             self.name, self._n_visits, self.items, self._user_prior, floor, self._spans,
             self._item_pieces(self._spans), sampled=self._judged,
         )  # fmt: skip
 
     def visit_for_items(self) -> Visit:
-        """The visit before the items are solved for the last time, in which no user changes."""
+        """Return the visit before the items' last solution, in which no user changes."""
         pieces = self._item_pieces((MANY, LITTLE))
         return replace(self.visit(), user_spans=(), item_pieces=pieces, sampled=False)
 
     def last_visit(self) -> Visit:
-        """The visit in which all users are solved for the last time."""
+        """Return the visit in which all users are solved for the last time."""
         spans = MANY, LITTLE
         return replace(self.visit(), user_spans=spans, item_pieces=[], sampled=False, cold=True)
 
@@ -490,7 +489,7 @@ class Fit:
     def direction(
         self, users: RowPosteriors, cold_users: ColdPrior, drift: UserDrift | None
     ) -> Direction:
-        """The result with these users, the last of them the unknown one."""
+        """Return the result with these users, the last of them the unknown one."""
         margins = self._margins
         side = margins.item_features[:, margins.item_features.shape[1] - margins.n_item_side :]
         # Ratings to come are mostly of items with many ratings.
@@ -504,7 +503,7 @@ class Fit:
 
 
 def expected_sweeps(changes: list[float], most: int) -> float:
-    """How many sweeps it will take if the changes go on to fall as they did in the last ones.
+    """Extrapolate the number of sweeps from how the changes fell in the last ones.
 
     Parameters
     ----------
@@ -529,10 +528,10 @@ class Users(Protocol):
     """All users of a fit, wherever their rows are."""
 
     def visit(self, visits: list[Visit]) -> list[tuple[LinearSystems, UserSums]]:
-        """Visit all users for each direction; what the visits collect."""
+        """Visit all users for each direction, and return what the visits collect."""
 
     def result(self, fit: Fit, cold: ColdPrior) -> tuple[RowPosteriors, UserDrift | None]:
-        """The rows of the users after the last visit, then that of the unknown user; the drift."""
+        """Return the rows of all users at the end, the unknown one last, and the drift."""
 
 
 def sweep(fits: list[Fit], users: Users, threads: Executor) -> None:
@@ -585,7 +584,7 @@ class UsersInMemory:
         self._block, self._rows, self._threads, self._drift = block, rows, threads, drift
 
     def copy_for_drift(self) -> UsersInMemory:
-        """A copy that goes on with drift, (7) of `ordrec.rating.factors.model`."""
+        """Return a copy to go on with drift, (7) of `ordrec.rating.factors.model`."""
         assert self._block.times is not None
         drift = UserDrift.of(self._block.by_user.start, self._block.times)
         return UsersInMemory(self._block, self._rows.copy(), self._threads, drift)
@@ -604,7 +603,7 @@ class UsersInMemory:
             self._drift = self._drift.updated(ratings, self._rows, items, self._threads)
 
     def result(self, fit: Fit, cold: ColdPrior) -> tuple[RowPosteriors, UserDrift | None]:
-        """The rows of the users, those without ratings from their side data; the drift."""
+        """Return the rows of the users, the unknown one last, and the drift."""
         self.update_drift(fit.items)
         block = self._block
         return completed_rows(self._rows, block.by_user.seen, cold, block.side), self._drift
@@ -658,7 +657,7 @@ def fit_in_memory(
 
 
 def _starting_steps(level_counts: np.ndarray) -> np.ndarray:
-    """Log-odds of going on from each rank, from the numbers of ratings of the ranks, (1)."""
+    """Return the log-odds of going on from each rank, given the ranks' numbers of ratings, (1)."""
     counts = level_counts + 1.0
     at_least = counts[::-1].cumsum()[::-1]
     onward = at_least[1:] / at_least[:-1]
@@ -666,7 +665,7 @@ def _starting_steps(level_counts: np.ndarray) -> np.ndarray:
 
 
 def _starting_rows(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
-    """Rows of the starting variance."""
+    """Return rows of these means and of the starting variance."""
     rank = factors.shape[1]
     own = START_SD**2 * np.eye(rank)[np.tril_indices(rank)]
     variances = np.full(steps.shape, START_STEP_VARIANCE)
@@ -676,7 +675,7 @@ def _starting_rows(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
 def completed_rows(
     rows: RowPosteriors, seen: np.ndarray, cold: ColdPrior, side: np.ndarray
 ) -> RowPosteriors:
-    """Rows with those that have no ratings from their side data, and a last row for the unknown."""
+    """Fill in rows without ratings from their side data; append the row of the unknown."""
     unseen = np.append(np.flatnonzero(~seen), seen.size)
     their_side = np.vstack([side[~seen], np.zeros(side.shape[1])])
     arrays = []

@@ -10,7 +10,7 @@ import numpy as np
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.models.base import IdMappedModel, fits
+from ordrec.models.base import IDENTITY, IdMappedModel, fits
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.thresholds.ordered_probit import OrderedProbit, ProbitPriors, fit_ordered_probit
@@ -72,7 +72,7 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
     (1, 5)
     """
 
-    stored: ClassVar = IdMappedModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "scorer_": Optional(_StoredScorer(), unset=True),
         "units_": Part(Units),
         "line_": Numbers(2),
@@ -87,6 +87,11 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
     user_sd: float = 0.2
     item_sd: float = 0.15
     random_state: int = 0
+    search_space: ClassVar[dict[str, Any]] = {
+        "threshold_sd": (0.05, 1.0, "log"),
+        "user_sd": (0.05, 1.0, "log"),
+        "item_sd": (0.05, 1.0, "log"),
+    }
 
     @fits
     @one_blas_thread()
