@@ -15,5 +15,5 @@ from .items.pearson import Pearson as Pearson
 from .items.pearson import Residual as Residual
 from .linear import ARDLinear as ARDLinear
 from .linear import Linear as Linear
+from .linear import Polynomial as Polynomial
 from .names import kernel_for as kernel_for
-from .polynomial import Polynomial as Polynomial
