@@ -163,6 +163,11 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     n_jobs: int | None = None
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
+    search_space: ClassVar[dict[str, Any]] = {
+        "rank": [4, 8, 12, 16, 24, 32],
+        "pattern": [0, 8, 16, 32, 64],
+        "symmetric": [True, False],
+    }
     _counts_weights = True
 
     @fits
