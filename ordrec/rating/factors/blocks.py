@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data.on_disk.scan import RatingsScan
-from ordrec.rating.factors.fit import UserBlock
 from ordrec.rating.factors.rows import GroupedRatings, RatingArrays, RowArrays, RowPosteriors
+from ordrec.rating.factors.visits import UserBlock
 from ordrec.runtime.files import storage_errors
 
 if TYPE_CHECKING:

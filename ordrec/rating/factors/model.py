@@ -58,7 +58,6 @@ from ordrec.rating.factors.direction import Direction
 from ordrec.rating.factors.fit import (
     DIRECTIONS,
     Margins,
-    UserBlock,
     fit_in_memory,
     sample_of_ratings,
 )
@@ -66,6 +65,7 @@ from ordrec.rating.factors.fold_in import Newcomers
 from ordrec.rating.factors.history import RatingHistory
 from ordrec.rating.factors.pattern import RatingPattern
 from ordrec.rating.factors.rows import GroupedRatings, usual_sizes
+from ordrec.rating.factors.visits import UserBlock
 from ordrec.rating.intervals import DistributionModel
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.storage.schema import Array, ByName, Member, Numbers, Optional, Part, Parts, Texts

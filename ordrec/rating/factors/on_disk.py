@@ -25,13 +25,10 @@ from ordrec.rating.factors.fit import (
     DIRECTIONS,
     Fit,
     Margins,
-    UserSums,
-    Visit,
     sample_of_ratings,
     solve_items,
     solve_users,
     sweep,
-    visit_block,
 )
 from ordrec.rating.factors.history import RatingHistory
 from ordrec.rating.factors.model import OrdinalFactors
@@ -39,6 +36,7 @@ from ordrec.rating.factors.pattern import pattern_of_blocks
 from ordrec.rating.factors.row_priors import ColdPrior, least_to_learn_from
 from ordrec.rating.factors.row_updates import LinearSystems
 from ordrec.rating.factors.rows import RowPosteriors, usual_sizes
+from ordrec.rating.factors.visits import UserSums, Visit, visit_block
 from ordrec.rating.on_disk.held_out import HeldOut
 from ordrec.runtime.files import make_folder
 from ordrec.runtime.parallel import Engine, loop_threads, run_all, worker_count
