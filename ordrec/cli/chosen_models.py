@@ -94,8 +94,7 @@ def made_models(names: list[str], settings: list[str], seed: int) -> dict[str, A
 
 def loaded(model: Path, max_memory: float | None, own_class: str | None = None) -> Any:
     """Load the file of a rating model within a limit on memory, the usual one if None."""
-    from ordrec import load
-    from ordrec.recommend.files import ESTIMATORS
+    from ordrec.recommend.files import ESTIMATORS, load
 
     if own_class is not None:
         remember_class(_imported(own_class), own_class)

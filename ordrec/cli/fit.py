@@ -59,8 +59,8 @@ def fit(
     The file holds numbers and no code. 'ordrec predict' reads every model, 'ordrec recommend' and
     'ordrec explain' those that can recommend or explain.
     """
-    from ordrec import save
     from ordrec.errors import ArgumentError, OrdrecError
+    from ordrec.recommend.files import save
 
     check_output(output, "model", [place_of(data)], overwrite=overwrite)
     unfitted = made_model(model, settings or [])

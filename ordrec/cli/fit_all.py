@@ -65,9 +65,9 @@ def fit_all(
     The ratings are read block by block and never are in memory together. The model knows all
     items; 'ordrec predict-all' brings in the users.
     """
-    from ordrec import save
     from ordrec.data import Ratings
     from ordrec.recommend import HeldOut, fit_scan
+    from ordrec.recommend.files import save
 
     check_output(output, "model", [folder], overwrite=overwrite)
     model = made_model("factors", settings or [])

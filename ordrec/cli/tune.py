@@ -105,10 +105,10 @@ def tune(
     little too good: hold ratings back to know how good it is. Ctrl-C shows what was tried until
     then, and makes the exit code 130.
     """
-    from ordrec import save
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import tune_model
     from ordrec.evaluation.run import Interrupted
+    from ordrec.recommend.files import save
 
     unfitted = made_model(model, settings or [])
     if output is not None:

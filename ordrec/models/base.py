@@ -28,7 +28,7 @@ __all__ = [
     "StoredScale",
     "codes_of",
     "codes_of_pairs",
-    "counted_alike",
+    "drop_weights",
     "fits",
     "folds_in",
     "times_of",
@@ -59,7 +59,7 @@ def times_of(timestamps: Any, n_pairs: int) -> np.ndarray:
     return times
 
 
-def counted_alike(ratings: Ratings, who: str) -> Ratings:
+def drop_weights(ratings: Ratings, who: str) -> Ratings:
     """The ratings without their weights, with a warning that somebody ignores them."""
     if ratings.weights is None:
         return ratings
@@ -212,7 +212,7 @@ class IdMappedModel(Storable):
         """The ratings, without their weights if the model ignores them."""
         if self._counts_weights:
             return ratings
-        return counted_alike(ratings, type(self).__name__)
+        return drop_weights(ratings, type(self).__name__)
 
     def _remember(self, ratings: Ratings) -> None:
         if ratings.n_ratings == 0:

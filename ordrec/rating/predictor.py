@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
@@ -15,13 +15,13 @@ from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
-from ordrec.models.base import IDENTITY, counted_alike, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, drop_weights, fits, folds_in, times_of
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.pool import EQUAL, HELD_OUT, LIMIT, PoolWeights, learnt_pool, pooled
 from ordrec.rating.presets import chosen_preset
-from ordrec.rating.process.learning import Plan
+from ordrec.rating.process.fit import Plan
 from ordrec.rating.process.model import ProcessPredictor
 from ordrec.runtime.progress import report, shows_progress
 from ordrec.storage.schema import Member, Numbers, Optional, Text, Texts
@@ -140,6 +140,11 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     random_state: int = 0
     max_memory: float = 8.0
     verbose: bool | None = field(default=None, repr=False)
+    search_space: ClassVar[dict[str, Any]] = {
+        "preset": ["full", "fast", "large"],
+        "learn": ["hold-out", "defaults"],
+        "refit": [True, False],
+    }
     takes_long = True
     _counts_weights = True  # its factors do
 
@@ -147,7 +152,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     def fit(self, ratings: Ratings) -> RatingPredictor:
         """Learn from ratings; side tables and times are taken from them.
 
-        The factors count ratings by their weights, the process counts them alike, with a warning.
+        The factors count ratings by their weights, the process counts each as 1, with a warning.
         """
         self._check_parameters()
         self._remember(ratings)
@@ -158,14 +163,14 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         self._report(0, chosen)
         self.factors_ = self._factors().fit(ratings)
         if self.preset_ != "large":
-            process, alike = self._process(), counted_alike(ratings, PROCESS)
+            process, unweighted = self._process(), drop_weights(ratings, PROCESS)
             self._report(1, chosen)
-            plan = process.plan(alike)
+            plan = process.plan(unweighted)
             # the pool first: its process is gone before the one for all ratings takes memory
             self._report(2, "weights of the pool")
             self.pool_weights_ = self._learnt_pool(ratings, process, plan)
             self._report(3, chosen)
-            self.process_model_ = process.follow(plan, alike)
+            self.process_model_ = process.follow(plan, unweighted)
         self.side_columns_ = self.factors_.side_columns_
         self.titles_ = self.factors_.titles_
         return self
@@ -259,10 +264,14 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         """
         self._check_fitted()
         own = ratings.on_scale(self.scale_)
-        return self._joined(
-            lambda model: model.fold_in(own),
-            lambda process: process._with_known_items(counted_alike(own, PROCESS)),
-        )
+        process, factors = self.process_model_, self.factors_
+        if process is not None:
+            # beside factors, which take in new items, the process need not warn of them
+            alone = factors is None
+            process = process.fold_in(own if alone else drop_weights(own, PROCESS), warn=alone)
+        if factors is not None:
+            factors = factors.fold_in(own)
+        return self._with_models(process, factors)
 
     def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> RatingPredictor:
         """Return a model with further ratings (or new ones for items already rated).
@@ -276,25 +285,22 @@ class RatingPredictor(RatingListingModel, DistributionModel):
             In seconds since 1970.
         """
         self._check_fitted()
-        more = user, item, rating, timestamp
-        return self._joined(
-            lambda model: model.update(*more),
-            lambda process: process._with_further_of_known(*more),
-        )
+        process, factors = self.process_model_, self.factors_
+        if process is not None:
+            process = process.update(user, item, rating, timestamp, warn=factors is None)
+        if factors is not None:
+            factors = factors.update(user, item, rating, timestamp)
+        return self._with_models(process, factors)
 
-    def _joined(
-        self, step: Callable[[Any], Any], quiet_step: Callable[[ProcessPredictor], Any]
+    def _with_models(
+        self, process: ProcessPredictor | None, factors: OrdinalFactors | None
     ) -> RatingPredictor:
-        """A copy in which a step was taken by both models.
-
-        The factors take in new items, so that the process need not warn of them.
-        """
+        """A copy with these models in place of its own."""
         model = copy.copy(self)
-        if self.process_model_ is not None:
-            model.process_model_ = quiet_step(self.process_model_)
-        model.factors_ = step(self.factors_)
-        model.user_ids_, model.item_ids_ = model.factors_.user_ids_, model.factors_.item_ids_
-        model.titles_ = model.factors_.titles_
+        model.process_model_, model.factors_ = process, factors
+        if factors is not None:
+            model.user_ids_, model.item_ids_ = factors.user_ids_, factors.item_ids_
+            model.titles_ = factors.titles_
         return model
 
     # ---- files ---------------------------------------------------------------------------

@@ -17,12 +17,18 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.ordinal.base import CalibratedModel, limit_blas
-from ordrec.ordinal.boosting.ensemble import Learner, Member, OrdinalLoss, boost
+from ordrec.ordinal.boosting.ensemble import (
+    EarlyStopping,
+    Learner,
+    Member,
+    OrdinalLoss,
+    boost,
+    hold_out,
+)
 from ordrec.ordinal.boosting.margins import Margins
 from ordrec.ordinal.boosting.orboost import MarginLoss
 from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
 from ordrec.ordinal.boosting.rankboost import PairLoss
-from ordrec.ordinal.boosting.stopping import EarlyStopping, hold_out
 from ordrec.ordinal.boosting.stored import StoredEnsemble
 from ordrec.ordinal.boosting.stump import StumpSearch
 from ordrec.ordinal.losses import Reach, reach_of

@@ -55,6 +55,10 @@ class BiasModel(IdMappedModel):
     item_damping: float = 10.0
     tol: float = 1e-6
     max_iter: int = 200
+    search_space: ClassVar[dict[str, Any]] = {
+        "user_damping": (1.0, 60.0, "log"),
+        "item_damping": (1.0, 60.0, "log"),
+    }
 
     @fits
     def fit(self, ratings: Ratings) -> BiasModel:

@@ -68,6 +68,11 @@ class ItemKNN(IdMappedModel):
     shrinkage: float = 100.0
     user_damping: float = 15.0
     item_damping: float = 10.0
+    search_space: ClassVar[dict[str, Any]] = BiasModel.search_space | {
+        "k": (5, 200, "log"),
+        "shrinkage": (1.0, 1000.0, "log"),
+        "similarity": ["pearson", "cosine"],
+    }
 
     @fits
     def fit(self, ratings: Ratings) -> ItemKNN:

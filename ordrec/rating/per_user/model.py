@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,7 +27,6 @@ from ordrec.rating.per_user.items import (
     takes_kernels,
 )
 from ordrec.rating.per_user.pooled import PARTS, SMOOTH, PooledSource
-from ordrec.rating.per_user.shared_settings import absolute_errors
 from ordrec.rating.per_user.stored import (
     StoredModels,
     StoredRatings,
@@ -42,6 +41,7 @@ from ordrec.storage.schema import As, Member, Writer
 __all__ = ["PerUserPredictor", "per_user_logistic"]
 
 USERS_PER_TASK = 16
+GRID_FOLDS = 5  # of a user's ratings, by which a setting of the grid is chosen
 POOLED_RATINGS = 5.0  # pooled ratings added to those of a user without a model
 
 
@@ -141,6 +141,10 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
     n_jobs: int | None = None
     engine: Any = None
     grid: Any = None
+    search_space: ClassVar[dict[str, Any]] = {
+        "min_ratings": [5, 10, 20, 40],
+        "kernel": ["pearson", "pooled"],
+    }
     _counts_weights = True
 
     @fits
@@ -265,7 +269,7 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
         """Set the parameters of the solver to those of the grid with the smallest error."""
         settings = list(ParameterGrid(self.grid))
         solvers = [clone(solver).set_params(**setting) for setting in settings]
-        totals, tested = zip(*self._over_users(absolute_errors, samples, solvers), strict=True)
+        totals, tested = zip(*self._over_users(_absolute_errors, samples, solvers), strict=True)
         errors = np.sum(totals, axis=0) / (sum(tested) or 1.0)
         self.grid_errors_ = list(zip(settings, errors.tolist(), strict=True))
         self.setting_ = settings[int(errors.argmin())]
@@ -328,6 +332,45 @@ def _predict_users(
         X = source.gram(user, items, rated) if takes else source.rows(user, items)
         predicted.append(getattr(model, method)(X))
     return predicted
+
+
+def _absolute_errors(
+    users: Sequence[UserSample], source: ItemSource, solvers: Sequence[Any]
+) -> list[tuple[np.ndarray, float]]:
+    """For each user: the error of each solver, and the weight of the ratings tested.
+
+    The error is the sum of ``|predicted - true|``, in ranks, over five folds of the user's ratings
+    with equal shares of every level. A fold with one level in its training part is left out.
+    Weights count in both.
+    """
+    errors = []
+    for user, items, levels, weights in users:
+        takes = takes_kernels(solvers[0])
+        X = source.gram(user, items) if takes else source.rows(user, items)
+        fold = _folds(levels, seed=user)
+        counts = np.ones(levels.size) if weights is None else weights
+        total, tested = np.zeros(len(solvers)), 0.0
+        for k in range(GRID_FOLDS):
+            train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            if test.size == 0 or np.unique(levels[train[counts[train] > 0]]).size < 2:
+                continue
+            tested += counts[test].sum()
+            block = X[np.ix_(train, train)] if takes else X[train]
+            new = X[np.ix_(test, train)] if takes else X[test]
+            own = None if weights is None else weights[train]
+            for s, solver in enumerate(solvers):
+                predicted = fitted(clone(solver), block, levels[train], own).predict(new)
+                total[s] += counts[test] @ np.abs(predicted - levels[test])
+        errors.append((total, tested))
+    return errors
+
+
+def _folds(levels: np.ndarray, seed: int) -> np.ndarray:
+    """The fold of each rating: in turn, level by level, in random order within a level."""
+    order = np.lexsort((np.random.default_rng(seed).random(levels.size), levels))
+    fold = np.empty(levels.size, dtype=np.int64)
+    fold[order] = np.arange(levels.size) % GRID_FOLDS
+    return fold
 
 
 def per_user_logistic(

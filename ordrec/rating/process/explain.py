@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.lists.explanation import Explanation, largest_contributions
-from ordrec.rating.process.fitted import FittedPredictor
+from ordrec.rating.process.fit import FittedPredictor
 from ordrec.rating.process.fold_in import FoldedUser
 from ordrec.rating.process.solve.fitting import Process
 from ordrec.rating.process.solve.owner_blocks import parts_of_query

@@ -24,7 +24,7 @@ import pandas as pd
 from ordrec.errors import DataError
 from ordrec.kernels.items.moments import PairMoments
 from ordrec.linalg.lapack import ADDRESSES, factorise, inverse_diagonal_factorised, solve_factorised
-from ordrec.rating.process.fitted import FittedPredictor
+from ordrec.rating.process.fit import FittedPredictor
 from ordrec.rating.process.kernel.components import N_SMOOTHED, Entries, entry_numbers
 from ordrec.rating.process.kernel.pair_sums import N_SUMS
 from ordrec.rating.process.kernel.shared_features import USER_SMOOTHING

@@ -17,15 +17,14 @@ from ordrec.models.further_ratings import paired_lists
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.process.explain import ScoreExplanation, explain_pair
+from ordrec.rating.process.fit import Plan, fit_predictor, plan_predictor
 from ordrec.rating.process.fold_in import (
     FoldedUser,
     ResolvedPairs,
     fold_in_user,
     folded_among,
 )
-from ordrec.rating.process.learning import Plan, fit_predictor, plan_predictor
-from ordrec.rating.process.preparation import Preparation, within_memory
-from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.preparation import Preparation, SideFeatures, within_memory
 from ordrec.rating.process.solve.fitting import Process
 from ordrec.rating.process.stored import StoredFit, StoredUsers
 from ordrec.rating.thresholds.ordered_probit import OrderedProbit
@@ -133,6 +132,11 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     n_jobs: int | None = None
     random_state: int = 0
     max_memory: float = 8.0
+    search_space: ClassVar[dict[str, Any]] = {
+        "preset": ["full", "fast"],
+        "learn": ["hold-out", "defaults"],
+        "refit": [True, False],
+    }
     takes_long = True
 
     @fits
@@ -241,7 +245,7 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
             return explain_pair(self.fitted_, u, i, time, folded)
 
     @folds_in
-    def fold_in(self, ratings: Ratings) -> ProcessPredictor:
+    def fold_in(self, ratings: Ratings, *, warn: bool = True) -> ProcessPredictor:
         """Return a model that also knows the users of these ratings; nothing else changes.
 
         The coefficients of all other users are kept; those of each user are solved for, with all
@@ -250,19 +254,20 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         user and the same weights by 0.15 stars on average and 0.5 at most ("full"), or by 0.02
         and 0.1 ("fast"), as tested on the bundled ratings.
 
-        Ratings of unknown items are left out, with a warning.
+        Parameters
+        ----------
+        ratings : Ratings
+            Those of unknown items are left out.
+        warn : bool
+            Whether to warn of ratings of unknown items.
         """
         self._check_fitted()
-        items = ratings.item_ids.take(ratings.items)
-        self._warn_of_unknown_items(items, codes_of(self.item_ids_, items))
-        return self._with_known_items(ratings)
-
-    def _with_known_items(self, ratings: Ratings) -> ProcessPredictor:
-        """`fold_in`, without a word on ratings of unknown items."""
-        model = copy.copy(self)
-        model.folded_ = dict(self.folded_)
         ratings = ratings.on_scale(self.scale_)
         items = codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
+        if warn:
+            self._warn_of_unknown_items(ratings.item_ids.take(ratings.items), items)
+        model = copy.copy(self)
+        model.folded_ = dict(self.folded_)
         user_codes = codes_of(self.user_ids_, ratings.user_ids)
         for code in np.unique(ratings.users):
             rows = ratings.rows_of_user(int(code))
@@ -274,23 +279,25 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
                 )
         return model
 
-    def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> ProcessPredictor:
+    def update(
+        self, user: Any, item: Any, rating: Any, timestamp: Any = None, *, warn: bool = True
+    ) -> ProcessPredictor:
         """Return a model with further ratings (or new ones for items already rated).
 
-        Parameters are single ones or sequences, as those of `RatingPredictor.update`. Ratings of
-        unknown items are left out, with a warning.
+        Parameters
+        ----------
+        user, item, rating, timestamp
+            Single ones or sequences, as those of `RatingPredictor.update`. Ratings of unknown
+            items are left out.
+        warn : bool
+            Whether to warn of ratings of unknown items.
         """
         self._check_fitted()
-        items = paired_lists(user, item, rating, timestamp)[1]
-        self._warn_of_unknown_items(items, codes_of(self.item_ids_, items))
-        return self._with_further_of_known(user, item, rating, timestamp)
-
-    def _with_further_of_known(
-        self, user: Any, item: Any, rating: Any, timestamp: Any
-    ) -> ProcessPredictor:
-        """`update`, without a word on ratings of unknown items."""
+        users, items, values, times = paired_lists(user, item, rating, timestamp)
+        if warn:
+            self._warn_of_unknown_items(items, codes_of(self.item_ids_, items))
         model = self
-        for row in zip(*paired_lists(user, item, rating, timestamp), strict=True):
+        for row in zip(users, items, values, times, strict=True):
             model = model._with_rating(*row)
         return model
 

@@ -20,7 +20,7 @@ from ordrec.errors import ModelFileError
 from ordrec.features.matrix import Biases
 from ordrec.kernels.items.moments import n_pairs
 from ordrec.models.base import codes_of
-from ordrec.rating.process.fitted import FittedPredictor
+from ordrec.rating.process.fit import FittedPredictor
 from ordrec.rating.process.fold_in import FoldedUser, unsolved_user
 from ordrec.rating.process.kernel.pair_sums import N_SUMS, OwnerSide, build_side, empty_side
 from ordrec.rating.process.kernel.shared_features import SharedFeatures

@@ -87,6 +87,11 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
     user_sd: float = 0.2
     item_sd: float = 0.15
     random_state: int = 0
+    search_space: ClassVar[dict[str, Any]] = {
+        "threshold_sd": (0.05, 1.0, "log"),
+        "user_sd": (0.05, 1.0, "log"),
+        "item_sd": (0.05, 1.0, "log"),
+    }
 
     @fits
     @one_blas_thread()

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from support.tasteful_ratings import tasteful
 
+from ordrec.rating.process.fit import HELD_OUT, learnt_weights, weighted_data
 from ordrec.rating.process.kernel.loadings import cross_fitted_loadings
 from ordrec.rating.process.kernel.weights import DEFAULTS, FAST_DEFAULTS
-from ordrec.rating.process.learning import HELD_OUT, learnt_weights, weighted_data
-from ordrec.rating.process.preparation import Preparation
-from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.preparation import Preparation, SideFeatures
 from ordrec.rating.process.solve.covariance import Covariance
 from ordrec.rating.process.solve.fitting import Likelihood, cross_fitted_likelihood, fit_process
 from ordrec.rating.thresholds.ordered_probit import curvature

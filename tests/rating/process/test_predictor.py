@@ -12,8 +12,7 @@ from support.tasteful_ratings import entropy, ids, log_loss, parts, tasteful
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
 from ordrec.rating.process.model import ProcessPredictor
-from ordrec.rating.process.preparation import Preparation, memory_needed, prepare
-from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.preparation import Preparation, SideFeatures, memory_needed, prepare
 from ordrec.rating.units import Units
 
 

@@ -9,9 +9,9 @@ import pytest
 from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.rating.process import side_features
+from ordrec.rating.process import preparation
 from ordrec.rating.process.model import ProcessPredictor
-from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.preparation import SideFeatures
 
 N_USERS, N_ITEMS = 60, 40
 
@@ -109,7 +109,7 @@ def test_columns_count_by_what_they_have_to_do_with_the_ratings() -> None:
 
 
 def test_a_column_without_weight_is_left_out_and_said(monkeypatch) -> None:
-    monkeypatch.setattr(side_features, "block_weights", lambda *given: np.eye(len(given[-1]))[0])
+    monkeypatch.setattr(preparation, "block_weights", lambda *given: np.eye(len(given[-1]))[0])
     side = SideFeatures.of(shop())
     assert set(side.item) == {"labels"}  # maker comes first, price second
     assert side.columns["item"]["maker"] == "categorical"

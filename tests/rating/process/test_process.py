@@ -12,8 +12,7 @@ from naive.naive_joint import naive_covariance, naive_left_out
 from ordrec.data import Ratings, Scale
 from ordrec.rating.process.kernel.pair_sums import build_side
 from ordrec.rating.process.kernel.weights import TIME_SCALES, Layout, Weights
-from ordrec.rating.process.preparation import Preparation, prepare
-from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.preparation import Preparation, SideFeatures, prepare
 from ordrec.rating.process.solve.conjugate_gradients import inverse_diagonal, solve
 from ordrec.rating.process.solve.covariance import Covariance, JointData
 from ordrec.rating.process.solve.fitting import fit_process
