@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError
+from ordrec.runtime.extras import import_extra
 from ordrec.runtime.files import write_text
 
 __all__ = ["measure_run", "read_qrels", "write_qrels", "write_run"]
@@ -113,8 +114,7 @@ def measure_run(
     >>> measure_run(ranking, qrels, ["AP", "P@1"]).loc["1"].tolist()
     [0.5, 0.0]
     """
-    import ir_measures
-
+    ir_measures = import_extra("ir_measures", "ir-measures", "experiments")
     for table in (ranking, qrels):  # trec_eval ends names at a zero byte and then crashes
         if table[["query", "document"]].astype(str).map(lambda name: "\0" in name).any(axis=None):
             raise DataError("names of queries and documents must not hold zero bytes: rename them")

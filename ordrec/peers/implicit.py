@@ -15,7 +15,7 @@ from ordrec.lists.best import best_columns, pair_scores
 from ordrec.lists.filters import ItemFilter
 from ordrec.lists.listing import ListingModel
 from ordrec.models.base import codes_of, fits
-from ordrec.peers.peers import import_peer
+from ordrec.runtime.extras import import_extra
 from ordrec.runtime.parallel import forked, free_cores, one_blas_thread, worker_count
 
 __all__ = ["ImplicitModel", "implicit_als", "implicit_bpr"]
@@ -143,7 +143,7 @@ def implicit_als(
     rows. `ImplicitALS`, whose ridge grows with the number of ratings, ranks better.
     """
     with one_blas_thread():  # implicit warns of threads of BLAS when it is made
-        als = import_peer("implicit.cpu.als", "implicit").AlternatingLeastSquares(
+        als = import_extra("implicit.cpu.als", "implicit", "peers").AlternatingLeastSquares(
             factors=factors,
             regularization=regularization,
             alpha=alpha,
@@ -157,7 +157,7 @@ def implicit_als(
 
 def implicit_bpr(factors: int = 64, iterations: int = 100, random_state: int = 0) -> ImplicitModel:
     """Return implicit's Bayesian personalised ranking, to be fitted to a matrix of ones."""
-    bpr = import_peer("implicit.bpr", "implicit").BayesianPersonalizedRanking(
+    bpr = import_extra("implicit.bpr", "implicit", "peers").BayesianPersonalizedRanking(
         factors=factors, iterations=iterations, random_state=random_state, num_threads=1
     )
     return ImplicitModel(bpr)

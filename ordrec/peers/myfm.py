@@ -11,8 +11,8 @@ from scipy import sparse
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.models.base import IdMappedModel, fits
-from ordrec.peers.peers import import_peer
 from ordrec.rating.intervals import DistributionModel
+from ordrec.runtime.extras import import_extra
 
 __all__ = ["MyFMModel"]
 
@@ -39,7 +39,7 @@ class MyFMModel(IdMappedModel, DistributionModel):
     @fits
     def fit(self, ratings: Ratings) -> MyFMModel:
         """Draw samples of the factorisation machine's parameters."""
-        myfm = import_peer("myfm", "myfm")
+        myfm = import_extra("myfm", "myfm", "peers")
         self._remember(ratings)
         seen = sparse.csr_matrix(ratings.matrix("one").T)
         # The last row of each block is all zeros, for unknown users or items.
@@ -79,7 +79,9 @@ class MyFMModel(IdMappedModel, DistributionModel):
         return p
 
     def _relations(self, users: np.ndarray, items: np.ndarray) -> list[Any]:
-        myfm = import_peer("myfm", "myfm")  # a model that held the module could not be pickled
+        myfm = import_extra(
+            "myfm", "myfm", "peers"
+        )  # a model that held the module could not be pickled
         pairs = zip((users, items), self._blocks, strict=True)
         return [myfm.RelationBlock(codes.tolist(), block) for codes, block in pairs]
 

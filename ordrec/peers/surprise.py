@@ -12,7 +12,7 @@ import pandas as pd
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.models.base import IdMappedModel, fits
-from ordrec.peers.peers import import_peer
+from ordrec.runtime.extras import import_extra
 
 __all__ = ["SurpriseModel", "surprise_knn"]
 
@@ -40,7 +40,7 @@ class SurpriseModel(IdMappedModel):
     @fits
     def fit(self, ratings: Ratings) -> SurpriseModel:
         """Fit the algorithm to the ratings."""
-        surprise = import_peer("surprise", "scikit-surprise")
+        surprise = import_extra("surprise", "scikit-surprise", "peers")
         self._remember(ratings)
         if not isinstance(self.algorithm, str):
             self.model_ = copy.deepcopy(self.algorithm)

@@ -17,6 +17,7 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.drawing import INK, PALETTE, STYLE, blank
+from ordrec.runtime.extras import import_extra
 from ordrec.runtime.files import make_folder, replace_file
 
 if TYPE_CHECKING:
@@ -201,14 +202,14 @@ def critical_difference_diagram(
     level : float
     """
     import matplotlib
-    import scikit_posthocs  # type: ignore[import-untyped]
 
     from ordrec.evaluation.significance import average_ranks, critical_difference, nemenyi
 
+    posthocs = import_extra("scikit_posthocs", "scikit-posthocs", "experiments")
     ranks = average_ranks(scores, higher_is_better=higher_is_better)
     figure, axes = blank(width=6.6, height=1.2 + 0.22 * len(ranks))
     with matplotlib.rc_context(STYLE):
-        scikit_posthocs.critical_difference_diagram(
+        posthocs.critical_difference_diagram(
             ranks,
             nemenyi(scores),
             alpha=level,

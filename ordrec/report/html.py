@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ import pandas as pd
 
 from ordrec.evaluation.metrics.measures import as_losses, higher_is_better
 from ordrec.evaluation.result import EvaluationResult
+from ordrec.evaluation.significance import average_ranks
 from ordrec.report.figures import (
     box_plots,
     critical_difference_diagram,
@@ -186,15 +188,7 @@ def experiment_report(
             )
         means = result.means(metric, chosen).dropna(axis=1)
         if means.shape[1] >= 3 and means.shape[0] >= 4:
-            sections.append(
-                FigureSection(
-                    f"Average ranks by {metric}",
-                    critical_difference_diagram(means, higher_is_better=higher_is_better(metric)),
-                    f"ranks-{_plain(metric)}",
-                    "Average rank over the data sets; 1 is best. A bar joins models that "
-                    "Nemenyi's test at 5 % cannot distinguish.",
-                )
-            )
+            sections.append(_ranks_section(metric, means))
     if metrics and result.frame["model"].nunique() > 1:
         sections.append(
             FigureSection(
@@ -206,6 +200,26 @@ def experiment_report(
             )
         )
     return Report(title, lead or [], sections, result.manifest, result.failures)
+
+
+def _ranks_section(metric: str, means: pd.DataFrame) -> FigureSection | TableSection:
+    """Average ranks as a diagram, or as a table where the package that draws it is missing."""
+    title, higher = f"Average ranks by {metric}", higher_is_better(metric)
+    if find_spec("scikit_posthocs") is None:
+        ranks = average_ranks(means, higher_is_better=higher).sort_values()
+        return TableSection(
+            title,
+            ranks.round(2).to_frame("average rank"),
+            "Average rank over the data sets; 1 is best. pip install 'ordrec[experiments]' draws "
+            "it, with Nemenyi's test.",
+        )
+    return FigureSection(
+        title,
+        critical_difference_diagram(means, higher_is_better=higher),
+        f"ranks-{_plain(metric)}",
+        "Average rank over the data sets; 1 is best. A bar joins models that Nemenyi's test at 5 % "
+        "cannot distinguish.",
+    )
 
 
 def means_table(result: EvaluationResult, metric: str, average: str | None = None) -> TableSection:

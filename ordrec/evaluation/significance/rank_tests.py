@@ -84,12 +84,12 @@ def friedman(scores: pd.DataFrame, *, higher_is_better: bool = False) -> Friedma
 
 def nemenyi(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the p-value of each pair of models, adjusted for all pairs (Nemenyi's test)."""
-    import scikit_posthocs  # type: ignore[import-untyped]
-
     scores = _complete(scores)
-    table = scikit_posthocs.posthoc_nemenyi_friedman(scores.to_numpy())
-    table.index = table.columns = scores.columns
-    return table
+    n, k = scores.shape
+    ranks = average_ranks(scores).reindex(scores.columns).to_numpy()
+    apart = np.abs(ranks[:, None] - ranks) / np.sqrt(k * (k + 1) / (6 * n))
+    p = stats.studentized_range.sf(apart * np.sqrt(2), k, np.inf)
+    return pd.DataFrame(p, index=scores.columns, columns=scores.columns)
 
 
 def critical_difference(n_models: int, n_data: int, level: float = 0.05) -> float:
