@@ -21,7 +21,7 @@ CAMPAIGNS = {
     "tables": ["fuzz/test_fuzz_frames.py", "fuzz/test_fuzz_loaders.py"],
     "rating models": ["recommend/test_rating_contract.py", "recommend/test_ranking_contract.py"],
     "processes": ["recommend/process", "recommend/process_model/test_predictor.py"],
-    "factors": ["recommend/factors/test_row_updates.py", "recommend/factors/test_drift.py"],
+    "factors": ["rating/factors/test_row_updates.py", "rating/factors/test_drift.py"],
     "kernels": ["kernels", "linalg", "features"],
     "ordinal": [
         "ordinal/svor/test_svor_solver.py", "ordinal/npsvor/test_npsvor_solver.py",
