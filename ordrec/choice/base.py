@@ -44,7 +44,7 @@ class ChoiceModel(ListingModel):
     it has learnt is declared in ``stored``.
     """
 
-    stored: ClassVar = ListingModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "_history": Table("users", "items", low=0.0, high=1.0),
         "item_counts_": Array("items", dtype=np.int64, low=0, high="users"),
     }
@@ -86,7 +86,7 @@ class ChoiceModel(ListingModel):
         return model
 
     def _on_fold_in(self, users: np.ndarray) -> None:
-        """Adapt what is kept per user after the histories of these codes have changed."""
+        """Adapt what the model stores per user after the histories of these codes have changed."""
 
     # ---- fit and predict ------------------------------------------------------------------
 
@@ -167,8 +167,7 @@ class ChoiceModel(ListingModel):
         """Return a model that also knows the users of these ratings; nothing else changes.
 
         The ratings of a known user are replaced by these. Ratings are read by value on the
-        model's scale. Ratings of unknown items say nothing here and are left out, with a
-        warning.
+        model's scale. Ratings of unknown items are left out, with a warning.
         """
         user_ids, users, items = self._with_users_of(ratings)
         interest = self.scale_.ranks_of(ratings.values) / self.scale_.n_ranks
@@ -190,7 +189,7 @@ class ChoiceModel(ListingModel):
         user, item : id, or sequence of ids
         rating : float or sequence of floats
         timestamp : int or sequence of int, optional
-            As other models take it; what users pick is not told apart by time.
+            Checked and ignored: choice models do not use times.
         """
         paired_lists(user, item, rating, timestamp)  # refuses what does not pair up
         return self.fold_in(self.ratings_with(user, item, rating))
@@ -230,7 +229,7 @@ class ChoiceModel(ListingModel):
         -------
         DataFrame
             ``item``, the user's ``rating`` of it, and its ``contribution`` to the score. Empty for
-            a model that cannot tell, and for a user without ratings.
+            a model whose scores are no such sums, and for a user without ratings.
         """
         user_codes, item_codes = self._codes([user], [item])
         row = self.history_rows(user_codes)

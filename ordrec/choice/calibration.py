@@ -20,7 +20,7 @@ not set aside, and divided out.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -44,7 +44,7 @@ from ordrec.storage.schema import Number
 if TYPE_CHECKING:
     from ordrec.choice.base import ChoiceModel
 
-__all__ = ["ListedScores", "PickCalibration", "calibrated_picks"]
+__all__ = ["ListedScores", "PickCalibration", "calibrated_picks", "learnt_calibration"]
 
 CALIBRATED_PLACES = 50  # of a list, when fitting
 TYPICAL_COUNT = 100.0  # ratings of a user, where log(n) is taken as 0
@@ -181,27 +181,56 @@ class PickCalibration:
         )
 
 
-def calibrated_picks(model: ChoiceModel, ratings: Ratings, seed: int = 0) -> PickCalibration:
-    """Return the calibration of a fitted choice model.
+def learnt_calibration(
+    lists_of: Callable[[InnerSplit], ListedScores],
+    history: sparse.csr_array,
+    times: np.ndarray | None,
+    rng: np.random.Generator,
+    *,
+    n_splits: int = 1,
+    horizon: float = 0.25,
+) -> PickCalibration:
+    """Calibrate on histories of which a part is set aside, and once more on what is left of these.
 
-    A `ChoiceMixture` has been calibrated in training. Any other model is fitted twice more: to
-    histories of which the latest part (a random one, without times) is set aside, and to what is
-    left of these once more.
+    Parameters
+    ----------
+    lists_of : callable
+        Makes the lists of a model that was fitted to the given part of a split.
+    history : csr_array
+        With sorted indices.
+    times : array or None
+        Of the entries: the latest part is set aside, without times a random one.
+    rng : Generator
+    n_splits : int
+        How often a part is set aside.
+    horizon : float
     """
-    if hasattr(model, "calibration_"):
-        return model.calibration_
-    rng = np.random.default_rng(seed)
-    history = model.history_rows(np.arange(len(model.user_ids_)))
-    history.sort_indices()
-    times = entry_times(ratings, history)
-    (above,) = inner_splits(history, 1, SHARE, rng, times=times, max_users=INNER_USERS)
+    splits = inner_splits(history, n_splits, SHARE, rng, times=times, max_users=INNER_USERS)
+    above = splits[0]
     (below,) = inner_splits(
         above.given, 1, SHARE, rng, times=above.given_times, max_users=INNER_USERS
     )
-    if min(above.rows.size, below.rows.size) < FEW_USERS:
-        return PickCalibration()
-    lists = [_lists_of_refit(model, ratings, split) for split in (above, below)]
-    return PickCalibration.fitted(lists[0], SHARE, lists[1])
+    if min(split.rows.size for split in (*splits, below)) < FEW_USERS:
+        return PickCalibration(horizon)
+    lists = ListedScores.joined([lists_of(split) for split in splits])
+    return PickCalibration.fitted(lists, SHARE, lists_of(below), horizon)
+
+
+def calibrated_picks(model: ChoiceModel, ratings: Ratings, seed: int = 0) -> PickCalibration:
+    """Return the calibration of a fitted choice model.
+
+    A `ChoiceMixture` has been calibrated in training. Any other model is fitted twice more.
+    """
+    if hasattr(model, "calibration_"):
+        return model.calibration_
+    history = model.history_rows(np.arange(len(model.user_ids_)))
+    history.sort_indices()
+    return learnt_calibration(
+        lambda split: _lists_of_refit(model, ratings, split),
+        history,
+        entry_times(ratings, history),
+        np.random.default_rng(seed),
+    )
 
 
 def _lists_of_refit(model: ChoiceModel, ratings: Ratings, split: InnerSplit) -> ListedScores:

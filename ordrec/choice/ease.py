@@ -121,7 +121,7 @@ class EASE(ChoiceModel):
         else:
             ridge = float(self.regularization)
         self.regularization_ = ridge
-        self.kept_items_, self.mean_count_ = inputs.kept, inputs.mean_count
+        self.kept_items_, self.mean_count_ = inputs.items, inputs.mean_count
         B = problem.solve(inputs.ridges(ridge)).weights()
         self.weights_ = np.ascontiguousarray(B, dtype=np.float32)
 
@@ -138,33 +138,33 @@ class EASE(ChoiceModel):
     def inputs(self, history: sparse.csr_array) -> EaseInputs:
         """Return what the regressions on these histories are made of."""
         counts = self.item_counts_
-        kept = np.flatnonzero(counts >= self.min_ratings)
-        if kept.size == 0:
+        items = np.flatnonzero(counts >= self.min_ratings)
+        if items.size == 0:
             raise DataError(
                 f"EASE: no item has {self.min_ratings} ratings or more: lower min_ratings"
             )
-        kept = self._within_memory(kept)
-        return EaseInputs.of(history, kept, counts[kept], self.user_power, self.item_power)
+        items = self._within_memory(items)
+        return EaseInputs.of(history, items, counts[items], self.user_power, self.item_power)
 
-    def _within_memory(self, kept: np.ndarray) -> np.ndarray:
+    def _within_memory(self, items: np.ndarray) -> np.ndarray:
         """The items with the most ratings whose matrices fit into ``max_memory``."""
         in_double, in_single = (
             int(np.sqrt(self.max_memory * 1e9 / (size * COPIES))) for size in (8, 4)
         )
-        single = min(kept.size, in_single) > LARGEST_IN_DOUBLE
+        single = min(items.size, in_single) > LARGEST_IN_DOUBLE
         size, limit = (4, in_single) if single else (8, min(in_double, LARGEST_IN_DOUBLE))
         if limit < 1:
             raise ArgumentError(f"max_memory is too small, got {self.max_memory}")
-        if kept.size <= limit:
-            return kept
+        if items.size <= limit:
+            return items
         warnings.warn(
-            f"EASE: {kept.size} items take {COPIES * size * kept.size**2 / 1e9:.2g} GB, and "
+            f"EASE: {items.size} items take {COPIES * size * items.size**2 / 1e9:.2g} GB, and "
             f"max_memory is {self.max_memory:g}: only the {limit} items with the most ratings "
             "get weights",
             stacklevel=callers_level(),
         )
-        most = np.argsort(-self.item_counts_[kept], kind="stable")[:limit]
-        return np.sort(kept[most])
+        most = np.argsort(-self.item_counts_[items], kind="stable")[:limit]
+        return np.sort(items[most])
 
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
@@ -201,7 +201,7 @@ class EASE(ChoiceModel):
 class EaseInputs:
     """What the regressions are made of, before a ridge is chosen."""
 
-    kept: np.ndarray
+    items: np.ndarray
     history: sparse.csr_array
     factors: np.ndarray
     mean_count: float
@@ -213,7 +213,7 @@ class EaseInputs:
     def of(
         cls,
         history: sparse.csr_array,
-        kept: np.ndarray,
+        items: np.ndarray,
         counts: np.ndarray,
         user_power: float,
         item_power: float,
@@ -222,23 +222,23 @@ class EaseInputs:
         sizes = np.diff(history.indptr)
         mean_count = float(sizes[sizes > 0].mean())
         factors = row_factors(sizes, mean_count, user_power)
-        own = sparse.csr_array(history[:, kept])
+        own = sparse.csr_array(history[:, items])
         own.sort_indices()
-        return cls(kept, own, factors, mean_count, counts, float(counts.mean()), item_power)
+        return cls(items, own, factors, mean_count, counts, float(counts.mean()), item_power)
 
     def most_rated(self, n_items: int) -> EaseInputs:
         """The same regressions, with the same ridges, among the items with the most ratings."""
-        if self.kept.size <= n_items:
+        if self.items.size <= n_items:
             return self
         most = np.sort(np.argsort(-self.counts, kind="stable")[:n_items])
         own = sparse.csr_array(self.history[:, most])
         own.sort_indices()
-        return replace(self, kept=self.kept[most], history=own, counts=self.counts[most])
+        return replace(self, items=self.items[most], history=own, counts=self.counts[most])
 
     @property
     def dtype(self) -> type:
         """Double precision for few items, single for many."""
-        return np.float64 if self.kept.size <= LARGEST_IN_DOUBLE else np.float32
+        return np.float64 if self.items.size <= LARGEST_IN_DOUBLE else np.float32
 
     def problem(self, n_jobs: int) -> EaseProblem:
         """The regressions of these inputs."""
@@ -260,7 +260,7 @@ def chosen_ridge(
 
     With many items, it is chosen among those with the most ratings.
     """
-    if inputs.kept.size > CHOOSING_ITEMS:
+    if inputs.items.size > CHOOSING_ITEMS:
         inputs = inputs.most_rated(CHOOSING_ITEMS)
         problem = inputs.problem(n_jobs)
     rows = np.flatnonzero(np.diff(inputs.history.indptr) > 1)

@@ -160,7 +160,7 @@ def inner_splits(
         One per entry of the history: the latest entries are set aside. Without times, the
         entries are drawn at random.
     max_users : int
-        At most so many ``rows``, drawn at random.
+        Largest number of ``rows``; they are drawn at random.
     """
     sizes = np.diff(history.indptr)
     user = np.repeat(np.arange(history.shape[0]), sizes)
@@ -189,8 +189,8 @@ def cut_histories(
     order = np.lexsort((rng.random(history.nnz), user))
     place = np.empty(history.nnz, dtype=np.int64)
     place[order] = np.arange(history.nnz) - history.indptr[user[order]]
-    kept = place < length
-    return _selected(history, user, kept), _selected(history, user, ~kept)
+    given = place < length
+    return _selected(history, user, given), _selected(history, user, ~given)
 
 
 def without_users(history: sparse.csr_array, users: np.ndarray) -> sparse.csr_array:

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from ordrec.choice.als import ImplicitALS
 from ordrec.choice.base import SHARED, ChoiceModel
-from ordrec.choice.calibration import ListedScores, PickCalibration
+from ordrec.choice.calibration import ListedScores, PickCalibration, learnt_calibration
 from ordrec.choice.cold_start import (
     USUAL_COLD,
     chosen_cold,
@@ -32,11 +32,8 @@ from ordrec.choice.cold_start import (
 from ordrec.choice.ease import EASE
 from ordrec.choice.inner_splits import (
     FEW_USERS,
-    INNER_USERS,
-    SHARE,
     InnerSplit,
     entry_times,
-    inner_splits,
     without_users,
 )
 from ordrec.data import Ratings
@@ -136,7 +133,10 @@ class ChoiceMixture(ChoiceModel):
             report(2.0, 4.0, "new users")
             self.cold_ = self._chosen_cold(history, rng) if self.cold is None else self.cold
             report(3.0, 4.0, "calibration")
-            self.calibration_ = self._calibrated(history, self._times(ratings, history), rng)
+            self.calibration_ = learnt_calibration(
+                self._inner_lists, history, self._times(ratings, history), rng,
+                n_splits=1 if history.nnz > MANY else 3, horizon=self.horizon,
+            )  # fmt: skip
 
     def _check_parameters(self) -> None:
         if not 0 <= self.mix <= 1:
@@ -162,7 +162,7 @@ class ChoiceMixture(ChoiceModel):
         )
 
     def _chosen_cold(self, history: sparse.csr_array, rng: np.random.Generator) -> float:
-        """The constant of `cold_start`, by both members fitted without some of the users."""
+        """The constant of `cold_start`, by both models fitted without some of the users."""
         present = np.flatnonzero(np.diff(history.indptr) > 0)
         users = rng.choice(present, min(NEW_USERS, present.size // 5), replace=False)
         if users.size < FEW_USERS:
@@ -171,7 +171,7 @@ class ChoiceMixture(ChoiceModel):
         counts = np.bincount(rest.indices, minlength=rest.shape[1])
         ease = self._part_ease(counts)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # said before: not all items get weights
+            warnings.simplefilter("ignore")  # the fit to all histories has warned already
             ease.learn_histories(rest, self.scale_.n_ranks, rng)
         als = self._new_als()
         als.learn_histories(rest)
@@ -198,40 +198,25 @@ class ChoiceMixture(ChoiceModel):
             raise ArgumentError('future="latest", but the ratings have no times')
         return times
 
-    def _calibrated(
-        self, history: sparse.csr_array, times: np.ndarray | None, rng: np.random.Generator
-    ) -> PickCalibration:
-        """Calibration of `p_pick` by lists for parts of the histories that are set aside."""
-        n_splits = 1 if history.nnz > MANY else 3
-        splits = inner_splits(history, n_splits, SHARE, rng, times=times, max_users=INNER_USERS)
-        above = splits[0]
-        (below,) = inner_splits(
-            above.given, 1, SHARE, rng, times=above.given_times, max_users=INNER_USERS
-        )
-        if min(split.rows.size for split in (*splits, below)) < FEW_USERS:
-            return PickCalibration(self.horizon)
-        lists = ListedScores.joined([self._inner_lists(split) for split in splits])
-        return PickCalibration.fitted(lists, SHARE, self._inner_lists(below), self.horizon)
-
     def _inner_lists(self, split: InnerSplit) -> ListedScores:
-        """Lists of both members fitted to the given part of a split."""
+        """Lists of both models, mixed, fitted to the given part of a split."""
         counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
         ease = self._part_ease(counts)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # said before: not all items get weights
+            warnings.simplefilter("ignore")  # the fit to all histories has warned already
             inputs = ease.inputs(split.given)
         solution = inputs.problem(worker_count(self.n_jobs)).solve(
             inputs.ridges(self.ease_.regularization_)
         )
         als = self._new_als()
         als.learn_histories(split.given)
-        left_to_als = without_weights(counts, ease.min_ratings, inputs.kept)
+        left_to_als = without_weights(counts, ease.min_ratings, inputs.items)
         width, parts = self.block_size(), []
         for first in range(0, split.rows.size, width):
             rows = split.rows[first : first + width]
             A = als.user_factors_[rows] @ als.item_factors_.T
             E = np.zeros_like(A)
-            E[:, inputs.kept] = solution.scores(rows)
+            E[:, inputs.items] = solution.scores(rows)
             E[:, left_to_als] = A[:, left_to_als]
             given = split.given[rows]
             sizes = np.diff(given.indptr)
@@ -266,8 +251,8 @@ class ChoiceMixture(ChoiceModel):
 
         Of an item without weights in EASE, to the score of ALS.
         """
-        member = self.ease_ if item in self.ease_.kept_items_ else self.als_
-        return member.contributions(code, item)
+        model = self.ease_ if item in self.ease_.kept_items_ else self.als_
+        return model.contributions(code, item)
 
     def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
         counts = np.diff(self.history_rows(codes).indptr)
@@ -294,9 +279,9 @@ class ChoiceMixture(ChoiceModel):
             raise ModelFileError(f"its mix is {self.mix}")
 
 
-def without_weights(counts: np.ndarray, min_ratings: int, kept: np.ndarray) -> np.ndarray:
-    """Return codes of items with enough ratings for EASE that have no weights, to save memory."""
-    return np.setdiff1d(np.flatnonzero(counts >= min_ratings), kept)
+def without_weights(counts: np.ndarray, min_ratings: int, items: np.ndarray) -> np.ndarray:
+    """Return the items with enough ratings for EASE that are not among those with weights."""
+    return np.setdiff1d(np.flatnonzero(counts >= min_ratings), items)
 
 
 def mixed_scores(E: np.ndarray, A: np.ndarray, counts: np.ndarray, mix: float) -> np.ndarray:

@@ -11,14 +11,18 @@ from typing import Annotated, Any
 
 import typer
 
-from ordrec.cli.data import describe_data, fetch_data, list_data
+from ordrec.cli.data import describe_data, fetch_data, list_data, partition
 from ordrec.cli.evaluate import evaluate
-from ordrec.cli.lists import explain, recommend, similar
-from ordrec.cli.models import fit, predict
+from ordrec.cli.explain import explain
+from ordrec.cli.fit import fit
+from ordrec.cli.fit_all import fit_all
 from ordrec.cli.parameters import in_options
+from ordrec.cli.predict import predict
+from ordrec.cli.predict_all import predict_all
+from ordrec.cli.recommend import recommend
 from ordrec.cli.reproduce import reproduce
-from ordrec.cli.scan import fit_all, partition, predict_all
 from ordrec.cli.serve import serve
+from ordrec.cli.similar import similar
 from ordrec.cli.tune import tune
 from ordrec.cli.update import update
 from ordrec.errors import OrdrecError, shortened

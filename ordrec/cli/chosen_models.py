@@ -19,7 +19,15 @@ import typer
 from ordrec.cli.options import check_kinds, settings_of
 from ordrec.errors import ArgumentError
 
-__all__ = ["ClassOption", "loaded", "made_model", "made_models", "say_chosen_preset"]
+__all__ = [
+    "ClassOption",
+    "loaded",
+    "made_model",
+    "made_models",
+    "must_have",
+    "remember_class",
+    "say_chosen_preset",
+]
 
 ClassOption = Annotated[
     str | None,
@@ -86,8 +94,7 @@ def made_models(names: list[str], settings: list[str], seed: int) -> dict[str, A
 
 def loaded(model: Path, max_memory: float | None, own_class: str | None = None) -> Any:
     """Load the file of a rating model within a limit on memory, the usual one if None."""
-    from ordrec import load
-    from ordrec.recommend.files import ESTIMATORS
+    from ordrec.recommend.files import ESTIMATORS, load
 
     if own_class is not None:
         remember_class(_imported(own_class), own_class)
@@ -100,11 +107,27 @@ def loaded(model: Path, max_memory: float | None, own_class: str | None = None) 
     return found
 
 
+def must_have(fitted: Any, method: str) -> None:
+    """Raise an error, with the models that can, if a model cannot do what a command asks for."""
+    if not hasattr(fitted, method):
+        all_three = "Recommender, RatingPredictor, OrdinalFactors"
+        what, able = {
+            "recommend": ("recommend", f"{all_three} and the choice models"),
+            "recommend_all": ("recommend to all", f"{all_three} and the choice models"),
+            "explain": ("explain", all_three),
+            "similar_items": ("tell what is similar", all_three),
+        }[method]
+        raise ArgumentError(
+            f"a {type(fitted).__name__} cannot {what}: fit one that can ({able}), "
+            "such as --model recommender"
+        )
+
+
 def remember_class(kind: Any, name: str) -> None:
     """Let model files hold a class of your own, in this process."""
     from ordrec.recommend.files import register
 
-    if not isinstance(kind, type) or not hasattr(kind, "read_from"):
+    if not isinstance(kind, type) or not hasattr(kind, "stored"):
         raise ArgumentError(f"{name}: is no storable class: a file cannot hold it")
     register(kind.__name__, f"{kind.__module__}:{kind.__name__}")
 

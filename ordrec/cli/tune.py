@@ -105,15 +105,15 @@ def tune(
     little too good: hold ratings back to know how good it is. Ctrl-C shows what was tried until
     then, and makes the exit code 130.
     """
-    from ordrec import save
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import tune_model
     from ordrec.evaluation.run import Interrupted
+    from ordrec.recommend.files import save
 
     unfitted = made_model(model, settings or [])
     if output is not None:
         check_output(output, "model", [place_of(data)], overwrite=overwrite)
-        if not hasattr(unfitted, "write_to"):
+        if not hasattr(unfitted, "stored"):
             raise ArgumentError(f"-o: model {model!r} cannot be saved")
         if ":" in model:
             remember_class(type(unfitted), model)

@@ -44,8 +44,8 @@ def update(
     that the user has rated before replaces the old one. What the model learnt from everybody stays
     as it is: fit again when much has changed.
     """
-    from ordrec import save
     from ordrec.errors import ArgumentError
+    from ordrec.recommend.files import save
 
     check_output(output, "model", [model, data], overwrite=overwrite)
     fitted = loaded(model, max_memory, own_class)

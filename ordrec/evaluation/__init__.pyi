@@ -26,7 +26,6 @@ from .problems.queries import QueryProblem as QueryProblem
 from .problems.ratings import RatingsProblem as RatingsProblem
 from .problems.tables import TableProblem as TableProblem
 from .result import EvaluationResult as EvaluationResult
-from .result import ExperimentResult as ExperimentResult
 from .run import Experiment as Experiment
 from .run import evaluate as evaluate
 from .splits.base import RowSplit as RowSplit

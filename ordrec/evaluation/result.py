@@ -22,7 +22,7 @@ from ordrec.runtime.files import make_folder, write_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "EvaluationResult", "ExperimentResult"]
+__all__ = ["COLUMNS", "EvaluationResult"]
 
 COLUMNS = [
     "data", "model", "split", "fold", "n_test", "n_cold_users", "n_cold_items", "n_cold_ratings",
@@ -441,9 +441,6 @@ class EvaluationResult:
         if not self._describes_one_evaluation:
             return None
         return self.table().html(" ".join(filter(None, [self.caption(), self.test_caption()])))
-
-
-ExperimentResult = EvaluationResult
 
 
 def _listed(groups: dict[str, str]) -> str:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
 from typing import Any, Literal
 
 import joblib
@@ -63,9 +64,10 @@ class Cell:
     ----------
     model, data, split, fold : str
     seed : int
+    metrics : list of str
     identity : dict of str
         What else must be equal for a measurement to be used again: the hashes of the model and
-        the data, the metrics, the versions.
+        the data, and the versions.
     """
 
     model: str
@@ -73,6 +75,7 @@ class Cell:
     split: str
     fold: str
     seed: int
+    metrics: list[str] = field(default_factory=list)
     identity: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -434,40 +437,29 @@ class _Work:
                     identity = {
                         "data": self.hashes[data],
                         "model": identities.get(name, ""),
-                        "metrics": experiment._metrics(problem),
                         "versions": self.manifest.get("versions", {}),
                     }
                     for seed in experiment.seeds:
-                        yield Cell(name, data, problem.split, fold, seed, identity)
+                        metrics = experiment._metrics(problem)
+                        yield Cell(name, data, problem.split, fold, seed, metrics, identity)
 
-    def tasks(self, long_first: bool) -> Iterator[tuple[Cell, list[str]]]:
+    def tasks(self, long_first: bool) -> Iterator[Cell]:
         """What is left to do; side by side, the end should not wait for one long fit alone."""
-        models = self.experiment.models
-        order = list(range(len(self.cells)))
-        if long_first:
-            folds = {
-                key: place for place, key in enumerate(dict.fromkeys(map(_fold_of, self.cells)))
-            }
-            order.sort(
-                key=lambda place: (
-                    folds[_fold_of(self.cells[place])],
-                    not getattr(models[self.cells[place].model], "takes_long", False),
-                )
-            )
-        for place in order:
-            if place in self.measured:
-                continue
-            self.started.append(place)
-            task = (
-                self.cells[place],
-                self.experiment._metrics(self.problems[self.cells[place].data]),
-            )
-            self.tell(self.label(task))
-            yield task
+        for _, fold in groupby(enumerate(self.cells), lambda each: (each[1].data, each[1].fold)):
+            of_fold = list(fold)
+            if long_first:
+                of_fold.sort(key=lambda each: not self._takes_long(each[1]))
+            for place, cell in of_fold:
+                if place not in self.measured:
+                    self.started.append(place)
+                    self.tell(self.label(cell))
+                    yield cell
 
-    def label(self, task: tuple[Cell, list[str]]) -> str:
+    def _takes_long(self, cell: Cell) -> bool:
+        return getattr(self.experiment.models[cell.model], "takes_long", False)
+
+    def label(self, cell: Cell) -> str:
         """The model, the data if there are several sets, and the fold."""
-        cell = task[0]
         data = f" on {cell.data}" if len(self.problems) > 1 else ""
         return f"{cell.model}{data}, fold {cell.fold}"
 
@@ -496,7 +488,8 @@ class _Work:
         """Return the result of what has been measured so far."""
         found = [(self.cells[place], self.measured[place]) for place in sorted(self.measured)]
         if found and not any(each.rows or each.error for _, each in found):
-            raise self._none_applies()
+            metrics = dict.fromkeys(metric for cell in self.cells for metric in cell.metrics)
+            raise none_applies(metrics, self.experiment.models)
         by_model = {
             name: [each for cell, each in found if cell.model == name]
             for name in self.experiment.models
@@ -532,15 +525,6 @@ class _Work:
             manifest["measured"] = f"{len(found)} of {len(self.cells)}"
         return manifest
 
-    def _none_applies(self) -> ArgumentError:
-        """The error for models to which none of the metrics applies."""
-        metrics = dict.fromkeys(
-            metric
-            for problem in self.problems.values()
-            for metric in self.experiment._metrics(problem)
-        )
-        return none_applies(metrics, self.experiment.models)
-
 
 def stored_measurement(store: PartStore, cell: Cell) -> Measurement | None:
     """Return what is stored of a cell; None if there is nothing, or its file is damaged."""
@@ -567,10 +551,6 @@ def describe(model: Any) -> str:
     return " ".join(repr(model).split())
 
 
-def _fold_of(cell: Cell) -> tuple[str, str]:
-    return cell.data, cell.fold
-
-
 def _identity(name: str, model: Any) -> str:
     """Return a hash of a model's parameters that is the same in every process."""
     try:
@@ -583,14 +563,13 @@ def _identity(name: str, model: Any) -> str:
 
 
 def _measured(
-    task: tuple[Cell, list[str]],
+    cell: Cell,
     models: Mapping[str, Any],
     problems: Mapping[str, Problem],
     on_error: str,
     record_warnings: bool,
 ) -> Measurement:
     """Fit and measure one cell; an exception is recorded unless it is to be raised."""
-    cell, metrics = task
     model, problem = models[cell.model], problems[cell.data]
     extra = {}
     try:
@@ -602,7 +581,7 @@ def _measured(
                 inner = problem.training(cell.fold, model.n_folds, cell.seed)
                 chosen = model.choose(inner, cell.seed)
                 model = model.models[chosen]
-            found = problem.measurement(model, cell.fold, metrics, cell.seed, cell.model)
+            found = problem.measurement(model, cell.fold, cell.metrics, cell.seed, cell.model)
     except Exception as error:  # any exception of a model: the other cells go on
         if on_error == "raise":
             raise

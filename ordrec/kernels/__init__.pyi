@@ -1,6 +1,7 @@
 from .base import Constant as Constant
 from .base import Kernel as Kernel
 from .base import Normalised as Normalised
+from .base import Precomputed as Precomputed
 from .base import Product as Product
 from .base import Scaled as Scaled
 from .base import Sum as Sum
@@ -14,6 +15,5 @@ from .items.pearson import Pearson as Pearson
 from .items.pearson import Residual as Residual
 from .linear import ARDLinear as ARDLinear
 from .linear import Linear as Linear
+from .linear import Polynomial as Polynomial
 from .names import kernel_for as kernel_for
-from .polynomial import Polynomial as Polynomial
-from .precomputed import Precomputed as Precomputed

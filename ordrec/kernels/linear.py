@@ -1,4 +1,4 @@
-"""Linear kernels, plain or with one weight per feature."""
+"""Kernels of inner products: linear, plain or with one weight per feature, and polynomial."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.kernels.base import WIDE, Bounds, Hyperparameter, Kernel, positive_vector
+from ordrec.errors import ArgumentError
+from ordrec.kernels.base import (
+    WIDE,
+    Bounds,
+    Hyperparameter,
+    Kernel,
+    positive_number,
+    positive_vector,
+)
 from ordrec.kernels.distances import dense, products, squared_norms, with_scaled_columns
 
-__all__ = ["ARDLinear", "Linear"]
+__all__ = ["ARDLinear", "Linear", "Polynomial"]
 
 
 class Linear(Kernel):
@@ -63,3 +71,42 @@ class ARDLinear(Kernel):
     def _gradient_traces(self, pairs: Any, weights: np.ndarray) -> list[float]:
         X, Y = (dense(side) for side in pairs)
         return list(self.weight * np.einsum("iv,iv->v", X, weights @ Y))
+
+
+class Polynomial(Kernel):
+    """``(gamma x . y + coef0) ** degree``; degree a positive integer, coef0 not negative."""
+
+    def __init__(
+        self, degree: int = 3, gamma: float = 1.0, coef0: float = 0.0, bounds: Bounds = WIDE
+    ):
+        if int(degree) != degree or degree < 1:
+            raise ArgumentError(f"degree must be a positive integer, got {degree!r}")
+        if not coef0 >= 0:
+            raise ArgumentError(f"coef0 must not be negative (no kernel otherwise), got {coef0!r}")
+        self.degree = int(degree)
+        self.gamma = positive_number(gamma, "gamma")
+        self.coef0 = float(coef0)
+        self.bounds = bounds
+
+    def pairs(self, X: Any, Y: Any = None) -> np.ndarray:
+        """The products."""
+        return products(X, Y)
+
+    def from_pairs(self, pairs: Any) -> np.ndarray:
+        """The power of the shifted products."""
+        return (self.gamma * pairs + self.coef0) ** self.degree
+
+    def diag(self, X: Any) -> np.ndarray:
+        """The power of the shifted squared norms."""
+        return (self.gamma * squared_norms(X) + self.coef0) ** self.degree
+
+    def hyperparameters(self) -> list[Hyperparameter]:
+        """The scale of the products; degree and offset are part of the kernel's kind."""
+        return [Hyperparameter("gamma", np.asarray(self.gamma), self.bounds)]
+
+    def _gradients(self, pairs: Any) -> list[np.ndarray]:
+        scaled = self.gamma * pairs
+        return [self.degree * scaled * (scaled + self.coef0) ** (self.degree - 1)]
+
+    def __repr__(self) -> str:
+        return f"Polynomial(degree={self.degree}, gamma={self.gamma:g}, coef0={self.coef0:g})"

@@ -124,9 +124,9 @@ def recommend_all(
     >>> from ordrec.datasets import synthetic_ratings
     >>> from ordrec.recommend import Popularity
     >>> ratings = synthetic_ratings(20, 12, n_ratings=100, seed=0)
-    >>> lists = recommend_all(Popularity().fit(ratings), 3, users=[4, 7], engine="serial")
+    >>> lists = recommend_all(Popularity().fit(ratings), 3, users=[7, 9], engine="serial")
     >>> lists.columns.tolist(), lists["user"].tolist()
-    (['user', 'place', 'item', 'score'], [4, 4, 4, 7, 7, 7])
+    (['user', 'place', 'item', 'score'], [7, 7, 7, 9, 9, 9])
     """
     check_list_length(n)
     model._check_fitted()

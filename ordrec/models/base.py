@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -33,8 +33,6 @@ __all__ = [
     "folds_in",
     "times_of",
 ]
-
-IDENTITY = ("scale_", "user_ids_", "item_ids_")  # what models of the same ratings share
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -130,12 +128,21 @@ class StoredRating(Number):
         return rating
 
 
+# Fields of what models of the same ratings have in common.
+IDENTITY: dict[str, Field] = {
+    "scale_": StoredScale(),
+    "user_ids_": Ids("users"),
+    "item_ids_": Ids("items"),
+}
+
+
 class IdMappedModel(Storable):
     """A model that keeps the scale and the ids of its training ratings.
 
-    Models are dataclasses, whose fields are their parameters; `fits` and `folds_in` decorate
-    their ``fit`` and ``fold_in``. `get_params` and `set_params` do what
-    they do in scikit-learn, so that `sklearn.base.clone` and tools that search parameters work.
+    Models are dataclasses, whose fields are their parameters; `fits` and `folds_in` decorate their
+    ``fit`` and ``fold_in``. A model that can be saved declares what it has learnt in ``stored``,
+    beside `IDENTITY`. `get_params` and `set_params` do what they do in scikit-learn, so that
+    `sklearn.base.clone` and tools that search parameters work.
 
     Examples
     --------
@@ -147,11 +154,6 @@ class IdMappedModel(Storable):
     4
     """
 
-    stored: ClassVar[Mapping[str, Field]] = {
-        "scale_": StoredScale(),
-        "user_ids_": Ids("users"),
-        "item_ids_": Ids("items"),
-    }
     # parameters that a file leaves at their defaults: how a model was fitted, not what
     _unstored_parameters: ClassVar[tuple[str, ...]] = ("verbose",)
 

@@ -33,10 +33,6 @@ __all__ = ["RelevanceRanker"]
 class StoredGrades(Field):
     """The grades seen in training: integers or floats."""
 
-    def write(self, file: Writer, name: str, value: np.ndarray) -> None:
-        """Write the grades."""
-        file.arrays[file.prefix + name] = value
-
     def read(self, file: Reader, name: str) -> np.ndarray:
         """Return the grades."""
         floats = file.arrays[file.prefix + name].dtype.kind == "f"

@@ -83,8 +83,8 @@ def scaling_for(scale: Any, X: Any, *, kernel: Any, gamma: Any) -> Standardisati
     scale : {"auto", "standard", None}
     X : array or CSR matrix of shape (n_samples, n_features)
     kernel, gamma :
-        The parameters of the estimator. "auto" leaves features alone that a kernel object, the
-        Pearson kernel or a precomputed matrix was chosen for.
+        The parameters of the estimator. "auto" leaves features alone that a kernel object or a
+        precomputed matrix was chosen for.
     """
     if scale not in SCALES:
         raise ArgumentError(f'scale must be "auto", "standard" or None, got {scale!r}')
@@ -117,8 +117,10 @@ def hidden_features(X: Any, kernel: Any, gamma: Any) -> bool:
     varies = deviation > 0
     if not varies.any() or _rows_are_normalised(X):
         return False
-    ratios = [part.max() / np.quantile(part, 0.25, method="lower")
-              for part in (deviation[varies], spread[varies])]  # fmt: skip
+    ratios = [
+        part.max() / np.quantile(part, 0.25, method="lower")
+        for part in (deviation[varies], spread[varies])
+    ]
     if min(ratios) > LARGEST_RATIO:
         return True
     if kernel not in ("rbf", "ard"):

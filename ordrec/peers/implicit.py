@@ -142,15 +142,16 @@ def implicit_als(
     ``alpha * rank / n_ranks``, against 1 for what was not rated; the ridge is the same for all
     rows. `ImplicitALS`, whose ridge grows with the number of ratings, ranks better.
     """
-    als = import_peer("implicit.cpu.als", "implicit").AlternatingLeastSquares(
-        factors=factors,
-        regularization=regularization,
-        alpha=alpha,
-        iterations=iterations,
-        random_state=random_state,
-        num_threads=free_cores(worker_count(None)),
-        dtype=np.float64,
-    )
+    with one_blas_thread():  # implicit warns of threads of BLAS when it is made
+        als = import_peer("implicit.cpu.als", "implicit").AlternatingLeastSquares(
+            factors=factors,
+            regularization=regularization,
+            alpha=alpha,
+            iterations=iterations,
+            random_state=random_state,
+            num_threads=free_cores(worker_count(None)),
+            dtype=np.float64,
+        )
     return ImplicitModel(als, "interest")
 
 

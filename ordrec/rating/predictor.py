@@ -97,7 +97,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     preset_ : {"full", "fast", "large"}
         The preset that was fitted; what "auto" has chosen.
     process_model_ : ProcessPredictor or None
-    factors_ : OrdinalFactors or None
+    factors_ : OrdinalFactors
         None only in models that version 0.1 saved.
     pool_weights_ : (float, float)
         Exponents of process and factors in the pool.
@@ -119,12 +119,12 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     1.0
     """
 
-    stored: ClassVar = RatingListingModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "preset_": Text("full", "fast", "large"),
         "pool_weights_": Numbers(2, low=0.0, high=LIMIT),
         "titles_": Optional(Texts("items")),
         "process_model_": Optional(Member(ProcessPredictor)),
-        "factors_": Optional(Member(OrdinalFactors, *IDENTITY, "titles_")),
+        "factors_": Member(OrdinalFactors, *IDENTITY, "titles_"),
     }
 
     preset: Literal["auto", "full", "fast", "large"] = "auto"
@@ -242,9 +242,6 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         """One row per pair, one column per scale value in ascending order; rows sum to 1."""
         codes, _ = self._codes(users, items)
         times = times_of(timestamps, codes.size)
-        if self.factors_ is None:
-            assert self.process_model_ is not None
-            return self.process_model_.predict_proba(users, items, times)
         p = self.factors_.predict_proba(users, items, times)
         if self.process_model_ is None:
             return p
@@ -318,12 +315,9 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         process = self.process_model_
         if process is not None and process.scale_ != self.scale_:
             raise ModelFileError("its process is of another scale")
-        described = self.factors_ or process
-        if described is None:
-            raise ModelFileError("it has neither a process nor factors")
         if (preset == "large") != (process is None):
             raise ModelFileError(f"preset {preset!r} does not fit its models")
-        self.side_columns_ = described.side_columns_
+        self.side_columns_ = self.factors_.side_columns_
 
     # ---- the steps -----------------------------------------------------------------------
 
@@ -334,15 +328,8 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         self.preset_ = "full"
         self._process()._check_parameters()
 
-    def _folded_ids(self, users: Any) -> bool:
-        process = self.process_model_
-        return self.factors_ is None and process is not None and process._folded_ids(users)
-
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         """Whether each user and each item has ratings."""
-        if self.factors_ is None:
-            assert self.process_model_ is not None
-            return self.process_model_._known(users, items)
         user_codes, item_codes = self._codes(users, items)
         known = self.factors_.known_ratings()
         return (
@@ -353,25 +340,20 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     def known_ratings(self) -> Ratings:
         """The ratings of training, and those that were folded in, without side tables."""
         self._check_fitted()
-        if self.factors_ is not None:
-            return self.factors_.known_ratings()
-        assert self.process_model_ is not None
-        return self.process_model_.known_ratings()
+        return self.factors_.known_ratings()
 
     def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
         """Item codes and levels of a user's ratings; none for an unknown user."""
         self._check_fitted()
-        if self.factors_ is not None:
-            return self.factors_.history_of(user)
-        assert self.process_model_ is not None
-        return self.process_model_._history(user)[:2]
+        return self.factors_.history_of(user)
+
+    def _rated_items(self) -> np.ndarray:
+        return super()._rated_items() if self.factors_ is None else self.factors_._rated_items()
 
     def _influence(self) -> Influence | None:
-        return None if self.factors_ is None else self.factors_._influence()
+        return self.factors_._influence()
 
     def _similarity(self, known: Ratings, code: int) -> np.ndarray:
-        if self.factors_ is None:
-            return super()._similarity(known, code)
         return self.factors_._similarity(known, code)
 
 

@@ -93,7 +93,7 @@ class Kinds(Protocol):
 class Storable:
     """A class whose ``stored`` declares what its files hold."""
 
-    stored: ClassVar[Mapping[str, Field]] = {}
+    stored: ClassVar[Mapping[str, Field]]
 
     def write_to(self, file: Writer) -> None:
         """Write what is declared."""
@@ -318,8 +318,8 @@ class Field:
     """How one attribute is written to a file and read from it."""
 
     def write(self, file: Writer, name: str, value: Any) -> None:
-        """Write the attribute."""
-        raise NotImplementedError
+        """Write the attribute: an array as it is, unless a field does otherwise."""
+        file.arrays[file.prefix + name] = value
 
     def read(self, file: Reader, name: str) -> Any:
         """Return the attribute after checking it."""
@@ -410,10 +410,6 @@ class Covariance(Field):
     def __init__(self, length: Length):
         self.length = length
 
-    def write(self, file: Writer, name: str, value: np.ndarray) -> None:
-        """Write the matrix."""
-        file.arrays[file.prefix + name] = value
-
     def read(self, file: Reader, name: str) -> np.ndarray:
         """Return the matrix after checking that it can be inverted."""
         return take_covariance(file.arrays, file.prefix + name, file.known(self.length))
@@ -424,10 +420,6 @@ class Starts(Field):
 
     def __init__(self, rows: Length, entries: str):
         self.rows, self.entries = rows, entries
-
-    def write(self, file: Writer, name: str, value: np.ndarray) -> None:
-        """Write the row pointer."""
-        file.arrays[file.prefix + name] = value
 
     def read(self, file: Reader, name: str) -> np.ndarray:
         """Return the row pointer; its end fixes the number of entries."""
@@ -672,9 +664,11 @@ class Names(Field):
         """Return the names."""
         found = file.value(name)
         texts = list(found.values()) if isinstance(found, dict) else found
-        if isinstance(found, dict) != self.values or not isinstance(texts, list):
-            raise ModelFileError(f"{file.prefix}{name} is {str(found)[:50]!r}, not names")
-        if not all(isinstance(text, str) for text in texts):
+        if (
+            isinstance(found, dict) != self.values
+            or not isinstance(texts, list)
+            or not all(isinstance(text, str) for text in texts)
+        ):
             raise ModelFileError(f"{file.prefix}{name} is {str(found)[:50]!r}, not names")
         return dict(found) if self.values else tuple(found)
 
@@ -744,7 +738,7 @@ class As(Part):
 
 
 class Parts(Field):
-    """A tuple of objects of one class; lengths that one of them names are its own."""
+    """A tuple of objects of one class; lengths that one is the first to name are its own."""
 
     def __init__(self, kind: Any, *counts: int):
         self.kind, self.counts = kind, counts

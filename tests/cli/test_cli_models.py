@@ -161,7 +161,7 @@ def test_the_help_names_all_models_that_can_be_saved() -> None:
     able = set()
     for name in model_names():
         try:
-            able |= {name} if hasattr(make_model(name), "write_to") else set()
+            able |= {name} if hasattr(make_model(name), "stored") else set()
         except ImportError:
             continue
     assert set(storable_model_names()) == able

@@ -74,7 +74,7 @@ class RankingContract:
 
     def test_files_pickles_and_copies_score_the_same(self, model: Any, tmp_path: Any) -> None:
         copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-        if hasattr(model, "write_to"):
+        if hasattr(model, "stored"):
             save(model, tmp_path / "model.ordrec")
             copies.append(load(tmp_path / "model.ordrec"))
         else:

@@ -137,7 +137,7 @@ class RatingContract:
         )
         said = answers(model, users, items)
         copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-        if hasattr(model, "write_to"):
+        if hasattr(model, "stored"):
             save(model, tmp_path / "model.ordrec")
             copies.append(load(tmp_path / "model.ordrec"))
         else:

@@ -24,8 +24,8 @@ from ordrec.datasets import OrdinalTable, load_letor, synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import (
     Candidates,
+    EvaluationResult,
     Experiment,
-    ExperimentResult,
     QueryProblem,
     RatingsProblem,
     TableProblem,
@@ -35,7 +35,7 @@ from ordrec.evaluation import (
 )
 from ordrec.evaluation.problems.base import Measurement
 from ordrec.evaluation.run import Cell, stored_measurement
-from ordrec.evaluation.tuning.cross_validated import CrossValidated
+from ordrec.experiments.cross_validated import CrossValidated
 from ordrec.storage.parts import PartStore
 
 HERE = Path(__file__).parent
@@ -297,7 +297,7 @@ def test_queries_are_ranked_on_test_queries() -> None:
 
 def test_rankings_are_what_was_measured(tmp_path: Path) -> None:
     """Written as a run and read by ir-measures, ties and all."""
-    from ordrec.evaluation.metrics.trec import measure_run, write_qrels, write_run
+    from ordrec.experiments.trec import measure_run, write_qrels, write_run
     from ordrec.ordinal.relevance import RelevanceRanker
 
     rng = np.random.default_rng(3)
@@ -424,7 +424,7 @@ def test_joined_results_count_all_cells() -> None:
         Experiment({"r": Ridge(), "bad": Fails()}, [problem], metrics=[metric]).run()
         for metric in ("mae", "mze")
     ]
-    whole = ExperimentResult.joined(parts)
+    whole = EvaluationResult.joined(parts)
     assert whole.manifest["cells"] == 24
     assert len(whole.failures) == 12
     assert whole.means("mze").equals(parts[1].means("mze"))
@@ -485,7 +485,7 @@ def test_seconds_are_means_over_folds_and_seeds() -> None:
     frame = pd.concat([frame.assign(metric=metric, value=0.0) for metric in ("mae", "mze")])
     frame["fit_seconds"] = [1.0, 3.0, 5.0, 7.0] * 2
     frame["predict_seconds"] = [0.1, 0.3, 0.5, 0.7] * 2
-    seconds = ExperimentResult(frame, pd.DataFrame(), {}).seconds()
+    seconds = EvaluationResult(frame, pd.DataFrame(), {}).seconds()
     assert seconds.loc[("a", "x")].tolist() == pytest.approx([2.0, 0.2])
     assert seconds.loc[("a", "y")].tolist() == pytest.approx([5.0, 0.5])
     assert seconds.loc[("b", "x")].tolist() == pytest.approx([7.0, 0.7])

@@ -58,7 +58,7 @@ def stored() -> dict[str, bytes]:
             except ImportError:  # peers that are not installed
                 continue
             kind = type(model).__name__
-            if hasattr(model, "write_to") and kind not in files:
+            if hasattr(model, "stored") and kind not in files:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     save(model.fit(RATINGS), path)

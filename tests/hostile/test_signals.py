@@ -119,7 +119,7 @@ def seconds_used(run: subprocess.Popen[str]) -> float:
 
 def n_finished(store: Path) -> int:
     """Number of finished cells, not counting one being written under a hidden name."""
-    return sum(not path.name.startswith(".") for path in store.glob("*.json"))
+    return sum(not path.name.startswith(".") for path in store.glob("*.part"))
 
 
 def interrupted(

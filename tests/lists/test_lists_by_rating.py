@@ -25,6 +25,7 @@ from ordrec.recommend import (
     RatingHistogram,
     RatingPredictor,
     Recommender,
+    fit_scan,
     make_model,
     recommend_all,
 )
@@ -87,6 +88,17 @@ def test_a_history_is_item_codes_and_levels_by_the_id_of_a_user(name: str) -> No
         found = dict(zip(RATINGS.item_ids[codes], RATINGS.scale.values[levels], strict=True))
         assert found == own.to_dict()
     assert [part.size for part in model.history_of(-1)] == [0, 0]
+
+
+def test_a_model_without_its_training_ratings_lists_what_was_rated(tmp_path) -> None:
+    RATINGS.to_partitions(tmp_path / "parts", rows_per_part=60)
+    scan = Ratings.scan(tmp_path / "parts")
+    models = [fit_scan(OrdinalFactors(rank=2, n_iter=3), scan), FITTED["factors"].without_users()]
+    rated = set(RATINGS.item_ids[RATINGS.item_counts > 0])
+    for model in models:
+        assert set(model.recommend(-1, 100)["item"]) == rated
+        newer = model.update(-1, IDS[4], 5.0)
+        assert set(newer.recommend(-1, 100)["item"]) == rated - {IDS[4]}
 
 
 @pytest.mark.parametrize("model", FITTED.values(), ids=FITTED)

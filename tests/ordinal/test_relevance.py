@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import mean_average_precision, ndcg, precision_at
-from ordrec.evaluation.metrics.trec import measure_run, read_qrels, write_qrels, write_run
+from ordrec.experiments.trec import measure_run, read_qrels, write_qrels, write_run
 from ordrec.ordinal import SVORIM, OrdinalLogistic
 from ordrec.ordinal.relevance import RelevanceRanker
 

@@ -17,7 +17,7 @@ from support.experiment_models import NoisyThreshold, striped_table
 from threadpoolctl import threadpool_info
 
 from ordrec.datasets import synthetic_ratings
-from ordrec.errors import ArgumentError, WorkerLost
+from ordrec.errors import ArgumentError, OrdrecWarning, WorkerLost
 from ordrec.evaluation import Experiment, TableProblem
 from ordrec.ordinal import SVORIM
 from ordrec.ordinal.tuning import tune
@@ -173,6 +173,13 @@ def test_warnings_are_heard_here(engine_of: Any, name: str) -> None:
         run_all(parallel_tasks.warn, range(3), engine=engine_of(name), n_jobs=2)
     told = sorted(str(w.message) for w in caught if w.category is RuntimeWarning)
     assert told == [f"task {k} did not converge: 0.25 left" for k in range(3)]
+
+
+@pytest.mark.parametrize("name", ["serial", *OTHERS])
+def test_warnings_keep_the_parameters_that_they_name(engine_of: Any, name: str) -> None:
+    with pytest.warns(OrdrecWarning, match="pass scale=7") as caught:
+        run_all(parallel_tasks.warn_of_a_parameter, [7], engine=engine_of(name), n_jobs=2)
+    assert caught[0].message.parameters == ("scale",)
 
 
 # ---- errors ----------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ordrec.errors import OrdrecWarning
+
 
 def row_sum(task: int, table: np.ndarray, shift: float) -> float:
     return float(table[task] @ table[task]) + shift
@@ -58,6 +60,11 @@ class NotToBePickled(Exception):
 
 def fail_oddly(task: int) -> None:
     raise NotToBePickled("this", "that")
+
+
+def warn_of_a_parameter(task: int) -> None:
+    """Warn as the library does."""
+    warnings.warn(OrdrecWarning(f"pass scale={task}", parameter="scale"), stacklevel=1)
 
 
 def warn(task: int) -> int:

@@ -129,8 +129,7 @@ class Measure:
             by_user = self._of_rows.per_group(truth, predicted, users, **self.options)
         found = []
         if "micro" in self.averages and self.pooled == "pairs":
-            value = _ratio_of(UserSums(distinct, right, pairs))
-            found.append(value._replace(n=truth.size))
+            found.append(_ratio_of(UserSums(distinct, right, pairs))._replace(n=truth.size))
         elif "micro" in self.averages:
             value = self._of_rows(truth, predicted, **self.options)
             sums = None

@@ -100,7 +100,7 @@ class QueryProblem(Problem):
         Returns
         -------
         DataFrame
-            ``query document score rank grade``, as `ordrec.evaluation.metrics.trec` takes it, in
+            ``query document score rank grade``, as `ordrec.experiments.trec` takes it, in
             the order that `measure` uses: ties are broken in the same random order.
         """
         train, _, test = self.parts[self._position(fold)]

@@ -143,12 +143,13 @@ class RatingsProblem(Problem):
         )
 
     def about(self) -> dict[str, Any]:
-        """Return the scale, the split with its seed, and how predictions are measured."""
+        """Return a checksum of the ratings alone, their scale, and how models are measured."""
         known = "the ratings have none"
         if self.ratings.timestamps is not None:
             known = f"those of the test ratings are {self.times} to the models"
         liked = "top fifth of the scale" if self.like is None else f"from {self.like:g} on"
-        about = {
+        about: dict[str, Any] = {
+            "data": {self.name: ratings_checksum(self.ratings)},
             "scale": repr(self.ratings.scale),
             "split": repr(self._splitter),
             "decision": self.decision,

@@ -59,7 +59,6 @@ class Between:
 Space = Mapping[str, Between | Sequence[Any]]
 
 _DAMPINGS = {"user_damping": Between(1, 60, log=True), "item_damping": Between(1, 60, log=True)}
-_FACTORS = [16, 32, 64, 128]
 
 # By class. Parameters that cost time or memory and change nothing else are left out, as are those
 # that the models choose well themselves.
@@ -68,8 +67,6 @@ SPACES: dict[str, Space] = {
     "ItemKNN": _DAMPINGS
     | {"k": Between(5, 200, log=True, whole=True), "shrinkage": Between(1, 1000, log=True),
        "similarity": ["pearson", "cosine"]},
-    "OrdinalFactors": {"rank": [4, 8, 12, 16, 24, 32], "pattern": [0, 8, 16, 32, 64],
-                       "symmetric": [True, False]},
     "RatingPredictor": {"preset": ["full", "fast", "large"], "learn": ["hold-out", "defaults"],
                         "refit": [True, False]},
     "ProcessPredictor": {"preset": ["full", "fast"], "learn": ["hold-out", "defaults"],
@@ -78,12 +75,6 @@ SPACES: dict[str, Space] = {
                            "user_sd": Between(0.05, 1, log=True),
                            "item_sd": Between(0.05, 1, log=True)},
     "PerUserPredictor": {"min_ratings": [5, 10, 20, 40], "kernel": ["pearson", "pooled"]},
-    "Recommender": {"taste": Between(0.02, 1, log=True), "n_candidates": [50, 100, 200, 400]},
-    "ChoiceMixture": {"mix": Between(0, 1), "als_regularization": Between(0.001, 0.1, log=True),
-                      "factors": _FACTORS},
-    "EASE": {"user_power": Between(0, 1), "item_power": Between(0, 1)},
-    "ImplicitALS": {"factors": _FACTORS, "regularization": Between(0.001, 0.1, log=True),
-                    "unseen_weight": Between(0.05, 1, log=True)},
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ordrec.errors import ArgumentError
 from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
@@ -83,7 +84,7 @@ class PRank(KernelMixin, ThresholdModel):
     def fit(self, X: Any, y: Any) -> PRank:
         """Pass over the samples ``n_epochs`` times."""
         if self.n_epochs < 1:
-            raise ValueError(f"n_epochs must be at least 1, got {self.n_epochs!r}")
+            raise ArgumentError(f"n_epochs must be at least 1, got {self.n_epochs!r}")
         X, ranks, _ = self._validate_fit(X, y)
         K = np.ascontiguousarray(self._fit_gram(X))
         random = check_random_state(self.random_state)

@@ -15,14 +15,20 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from ordrec.errors import ModelFileError
+from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.ordinal.base import CalibratedModel, limit_blas
-from ordrec.ordinal.boosting.ensemble import Learner, Member, OrdinalLoss, boost
+from ordrec.ordinal.boosting.ensemble import (
+    EarlyStopping,
+    Learner,
+    Member,
+    OrdinalLoss,
+    boost,
+    hold_out,
+)
 from ordrec.ordinal.boosting.margins import Margins
 from ordrec.ordinal.boosting.orboost import MarginLoss
 from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
 from ordrec.ordinal.boosting.rankboost import PairLoss
-from ordrec.ordinal.boosting.stopping import EarlyStopping, hold_out
 from ordrec.ordinal.boosting.stored import StoredEnsemble
 from ordrec.ordinal.boosting.stump import StumpSearch
 from ordrec.ordinal.losses import Reach, reach_of
@@ -124,7 +130,7 @@ class _Boosted(CalibratedModel):
         labels = np.asarray(y).tolist()
         unknown = sorted({str(label) for label in labels if label not in position})
         if unknown:
-            raise ValueError(f"y contains {unknown[:5]}, which did not occur in training")
+            raise DataError(f"y contains {unknown[:5]}, which did not occur in training")
         ranks = np.array([position[label] for label in labels], dtype=np.int64)
         size = float(np.abs(self.ensemble_.alpha).sum())
         return Margins.of(H, self.thresholds_, ranks, size)
@@ -151,23 +157,25 @@ class _Boosted(CalibratedModel):
             return self.base
         elif hasattr(self.base, "fit") and hasattr(self.base, "predict"):
             if not has_fit_parameter(self.base, "sample_weight"):
-                raise ValueError(f"base {self.base!r} takes no sample_weight, which boosting needs")
+                raise ArgumentError(
+                    f"base {self.base!r} takes no sample_weight, which boosting needs"
+                )
             return _ClassifierLearner(self.base)
-        raise ValueError(
+        raise ArgumentError(
             'base must be "sigmoid", "perceptron", "stump", a learner or a classifier, '
             f"got {self.base!r}"
         )
 
     def _check_parameters(self) -> None:
         if not (isinstance(self.n_estimators, Integral) and self.n_estimators >= 1):
-            raise ValueError(f"n_estimators must be at least 1, got {self.n_estimators!r}")
+            raise ArgumentError(f"n_estimators must be at least 1, got {self.n_estimators!r}")
         if not (isinstance(self.gamma, Real) and 0 < self.gamma < np.inf):
-            raise ValueError(f"gamma must be a positive number, got {self.gamma!r}")
+            raise ArgumentError(f"gamma must be a positive number, got {self.gamma!r}")
         patience = self.n_iter_no_change
         if patience is not None and not (isinstance(patience, Integral) and patience >= 1):
-            raise ValueError(f"n_iter_no_change must be None or at least 1, got {patience!r}")
+            raise ArgumentError(f"n_iter_no_change must be None or at least 1, got {patience!r}")
         if not 0 < self.validation_fraction < 1:
-            raise ValueError(
+            raise ArgumentError(
                 f"validation_fraction must lie between 0 and 1, got {self.validation_fraction!r}"
             )
         self._learner()
@@ -256,7 +264,7 @@ class ORBoost(_Boosted):
 
     def _reach(self) -> Reach:
         if self.margins not in ("all", "left-right"):
-            raise ValueError(f'margins must be "all" or "left-right", got {self.margins!r}')
+            raise ArgumentError(f'margins must be "all" or "left-right", got {self.margins!r}')
         return reach_of(self.margins)
 
     def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:
@@ -325,7 +333,9 @@ class RankBoostAE(_Boosted):
 
     def _reach(self) -> Reach:
         if self.criterion not in ("absolute", "mistakes"):
-            raise ValueError(f'criterion must be "absolute" or "mistakes", got {self.criterion!r}')
+            raise ArgumentError(
+                f'criterion must be "absolute" or "mistakes", got {self.criterion!r}'
+            )
         return "all" if self.criterion == "absolute" else "adjacent"
 
     def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
@@ -52,43 +52,12 @@ __all__ = [
     "LowRankCovariance",
     "LowRankFactor",
     "LowRankPredictor",
-    "Predictor",
 ]
 
 VISIBLE = 1e-9  # below this, A cannot be recovered from 1 - w A
 FAINT = 1e-12  # relative to the largest root precision: smaller ones are not divided by
 JITTER = 1e-8  # of the mean inducing variance, added to the diagonal of K_mm
 BLOCK = 32  # rows whose diagonal slopes are read from one small block
-
-
-class Predictor(Protocol):
-    """Predictions from the covariances k of new samples with the rows kept from training."""
-
-    coef: np.ndarray
-
-    def reduction(self, rows: np.ndarray) -> np.ndarray:
-        """Return by how much the data reduce the prior variance of each row k."""
-
-
-class Factor(Protocol):
-    """The posterior under Gaussian factors of given precisions."""
-
-    log_det: float
-
-    def solve(self, v: np.ndarray) -> np.ndarray:
-        """R v."""
-
-    def remainder(self, v: np.ndarray) -> np.ndarray:
-        """v - R K v."""
-
-    def marginals(self) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior variances A_ii, and 1 - w_i A_ii."""
-
-    def kernel_slope(self, kernel: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """sum_ij [sym(left right')_ij - R_ij / 2] dK_ij / dtheta."""
-
-    def predictor(self, coef: np.ndarray) -> Predictor:
-        """Return a predictor for the posterior mean K coef."""
 
 
 class DenseCovariance(DenseGram):
@@ -314,6 +283,7 @@ def _diagonal_slope(kernel: Kernel, X: Any, weights: np.ndarray) -> np.ndarray:
 
 
 Covariance = DenseCovariance | LowRankCovariance
+Factor = DenseFactor | LowRankFactor
 
 
 @compiled

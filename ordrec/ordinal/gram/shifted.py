@@ -174,7 +174,7 @@ class BorderedFactor:
         self._V = np.empty((0, rows.size), dtype=K.dtype)  # one row for each column of (B2)
         self._products = np.empty((0, 0), dtype=K.dtype)  # V' V
         self._place: dict[tuple[int, bool], int] = {}  # in V, of a row and whether it comes
-        self._inverse = np.empty((0, 0))
+        self._inverse: np.ndarray = np.empty((0, 0))
 
     def serves(self, shift: np.ndarray, widest: float) -> bool:
         """Set the border for other shifts; False if it would be wider than that."""

@@ -332,13 +332,13 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
 
     def _check_parameters(self) -> tuple[Loss, Reach]:
         if self.threshold not in ("all", "immediate"):
-            raise ValueError(f'threshold must be "all" or "immediate", got {self.threshold!r}')
+            raise ArgumentError(f'threshold must be "all" or "immediate", got {self.threshold!r}')
         if self.loss not in FAMILY:
-            raise ValueError(f"loss must be one of {', '.join(FAMILY)}, got {self.loss!r}")
+            raise ArgumentError(f"loss must be one of {', '.join(FAMILY)}, got {self.loss!r}")
         if not 0 <= self.alpha < np.inf:
-            raise ValueError(f"alpha must be a finite number, not negative, got {self.alpha!r}")
+            raise ArgumentError(f"alpha must be a finite number, not negative, got {self.alpha!r}")
         if not self.max_iter >= 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
+            raise ArgumentError(f"max_iter must be at least 1, got {self.max_iter!r}")
         if self.kernel is None and self.n_landmarks is not None:
             raise ArgumentError(
                 "n_landmarks approximates a kernel, and OrdinalLogistic has none unless kernel is "

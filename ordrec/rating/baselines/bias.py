@@ -12,7 +12,7 @@ import numpy as np
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, callers_level
 from ordrec.features.matrix import damped_biases
-from ordrec.models.base import IdMappedModel, StoredRating, fits, folds_in
+from ordrec.models.base import IDENTITY, IdMappedModel, StoredRating, fits, folds_in
 from ordrec.storage.schema import Array, Integer
 
 __all__ = ["BiasModel"]
@@ -44,7 +44,7 @@ class BiasModel(IdMappedModel):
     array([5., 1., 4.])
     """
 
-    stored: ClassVar = IdMappedModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "mean_": StoredRating(),
         "n_iter_": Integer(),
         "user_bias_": Array("users"),

@@ -57,7 +57,7 @@ class ItemKNN(IdMappedModel):
         Damping of the biases, as in `BiasModel`.
     """
 
-    stored: ClassVar = IdMappedModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "bias_": Member(BiasModel, *IDENTITY),
         "_by_user": Table("trained_users", "items", dtype=np.int32, parts=True),
         "_profiles": Table("users", "items", dtype=np.int32, parts=True),

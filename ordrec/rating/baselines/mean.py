@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ordrec.data import Ratings
-from ordrec.models.base import IdMappedModel, StoredRating, fits
+from ordrec.models.base import IDENTITY, IdMappedModel, StoredRating, fits
 
 __all__ = ["GlobalMean"]
 
@@ -17,7 +17,7 @@ __all__ = ["GlobalMean"]
 class GlobalMean(IdMappedModel):
     """The mean of all training ratings, for every user and item."""
 
-    stored: ClassVar = IdMappedModel.stored | {"mean_": StoredRating()}
+    stored: ClassVar = IDENTITY | {"mean_": StoredRating()}
 
     @fits
     def fit(self, ratings: Ratings) -> GlobalMean:

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data.on_disk.scan import RatingsScan
-from ordrec.rating.factors.fit import UserBlock
 from ordrec.rating.factors.rows import GroupedRatings, RatingArrays, RowArrays, RowPosteriors
+from ordrec.rating.factors.visits import UserBlock
 from ordrec.runtime.files import storage_errors
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ NO_ORDER = np.zeros(0, np.int32)
 
 @dataclass(frozen=True)
 class StoredBlock:
-    """Some users, by arrays in files of their own.
+    """Some users, whose arrays are in files.
 
     Ratings and features are mapped into memory. The posteriors of the users are read as a whole and
     written to new files, which bear the number of visits that led to them: a visit that is
@@ -61,7 +61,7 @@ class StoredBlock:
                 raise
 
     def load(self, name: str) -> np.ndarray:
-        """An array as memory that is read when it is used; changes do not reach its file."""
+        """Map an array into memory; changes do not reach its file."""
         mapped = np.load(self._file(name), mmap_mode="c")
         return np.asarray(mapped)  # numba takes no subclasses
 
@@ -71,22 +71,22 @@ class StoredBlock:
             self.save(f"{name}.{part}", array)
 
     def ratings(self, name: str) -> GroupedRatings:
-        """The ratings grouped by "user" or "item"."""
+        """Return the ratings grouped by "user" or "item"."""
         arrays = {part: self.load(f"{name}.{part}") for part in RatingArrays._fields}
         return GroupedRatings(**arrays, order=NO_ORDER)
 
     def users(self, n_side: int) -> UserBlock:
-        """The block as a visit takes it; ``n_side`` columns of its features are side data."""
+        """Return the block as a visit takes it; its last ``n_side`` features are side data."""
         ratings = self.ratings("user"), self.ratings("item")
         return UserBlock(*ratings, self.load("features"), n_side, self.load("sample"))
 
     def save_rows(self, direction: str, n_visits: int, rows: RowPosteriors) -> None:
-        """Write posteriors of the users after some visits."""
+        """Write the posteriors of the users after some visits."""
         for part, array in rows.arrays._asdict().items():
             self.save(f"{direction}.{n_visits}.{part}", array)
 
     def rows(self, direction: str, n_visits: int) -> RowPosteriors:
-        """Posteriors of the users after some visits; changes do not reach the files."""
+        """Read the posteriors of the users after some visits; changes do not reach the files."""
         names = (f"{direction}.{n_visits}.{part}" for part in RowArrays._fields)
         return RowPosteriors(*(np.load(self._file(name)) for name in names))
 

@@ -20,7 +20,7 @@ TINY = 1e-12  # least variance of a score
 
 @dataclass(frozen=True)
 class Direction:
-    """A fitted direction.
+    """One fitted direction: its rows, their priors and the drift.
 
     Attributes
     ----------
@@ -60,24 +60,23 @@ class Direction:
     def probabilities(
         self, users: np.ndarray, items: np.ndarray, times: np.ndarray | None = None
     ) -> np.ndarray:
-        """P(rank) of pairs of codes, -1 for unknown ones; pairs of one user stand together."""
+        """Return P(rank) of pairs of codes, -1 for unknown ids; pairs of one user are adjacent."""
         drift = NO_DRIFT
         if self.drift is not None and times is not None:
             drift = self.drift.at(users, times)
         return probabilities((users, items), drift, self.users, self.items)
 
     def influence(self, user: int, item: int, others: np.ndarray) -> np.ndarray:
-        """``q_i' Cov[p_u] q_a`` for other items a, by codes; see `answers.explanation`."""
+        """Return ``q_i' Cov[p_u] q_a`` for other items a, by codes; see `lists.explanation`."""
         factors = self.items.mean[:, : self.items.rank].astype(np.float64)
         return factors[others] @ self.users.covariance(user) @ factors[item]
 
     def correlations(self, item: int) -> np.ndarray:
         """Return the correlations, over users, of all items' scores with those of one item.
 
-        They are ``q_i' S q_j``, scaled.
-
-        S is the covariance of the factors over users, that of somebody unknown. The variances are
-        expected ones, ``tr(S E[q q'])``: uncertain factors are similar to nothing.
+        They are ``q_i' S q_j``, scaled, with S the covariance of the factors over users, which is
+        that of an unknown user. The variances are expected ones, ``tr(S E[q q'])``, so items with
+        uncertain factors correlate with nothing.
         """
         rank = self.items.rank
         S = self.users.covariance(-1)
@@ -88,7 +87,7 @@ class Direction:
         return factors @ (S @ factors[item]) / (sizes * sizes[item])
 
     def without_users(self) -> Direction:
-        """The direction with no user but the unknown one."""
+        """Return the direction with no user but the unknown one."""
         drift = self.drift
         if drift is not None:
             drift = UserDrift.of(np.zeros(1, np.int64), np.zeros(0))

@@ -43,6 +43,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ordrec.data.groups import group_starts
 from ordrec.rating.factors.row_updates import drift_sites
 from ordrec.rating.factors.rows import GroupedRatings, RowPosteriors, row_pieces
 from ordrec.runtime.compiling import compiled
@@ -59,7 +60,7 @@ N = len(TIME_SCALES)
 
 @dataclass(frozen=True)
 class UserDrift:
-    """Sites and posteriors of the drift at each rating, ratings being grouped by user.
+    """The drift of all users: sites and posteriors at their ratings, grouped by user.
 
     Attributes
     ----------
@@ -88,7 +89,7 @@ class UserDrift:
 
     @classmethod
     def of(cls, start: np.ndarray, times: np.ndarray) -> UserDrift:
-        """No drift yet."""
+        """Start without drift."""
         nothing = np.zeros(times.size, np.float32)
         smoothed = np.zeros((times.size, 2), np.float32)
         return cls(start, times.astype(np.float64), nothing, nothing, smoothed)
@@ -110,7 +111,7 @@ class UserDrift:
         items: RowPosteriors,
         threads: Executor | None = None,
     ) -> UserDrift:
-        """The drift given the rows of users and items, (8) of `model`."""
+        """Return the drift given the rows of users and items, (8) of `model`."""
         weights, pulls = np.empty((2, self.times.size), np.float32)
         means, variances = np.empty((2, self.times.size), np.float32)
         start, order = self.start, self._order
@@ -124,17 +125,17 @@ class UserDrift:
         return replace(self, weights=weights, pulls=pulls, smoothed=smoothed)
 
     def at(self, users: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Posterior mean and variance of the drift of any users at any times."""
+        """Return the posterior mean and variance of the drift of any users at any times."""
         sites = self.times, self.weights, self.pulls
         return np.column_stack(at(users, times, self.start, self._order, *sites))
 
     def extended(self, n_users: int) -> UserDrift:
-        """The drift with further users, up to this number, who have no ratings."""
+        """Return the drift with further users without ratings, ``n_users`` in all."""
         n_new = n_users - (self.start.size - 1)
         return replace(self, start=np.pad(self.start, (0, n_new), mode="edge"))
 
     def with_users(self, codes: np.ndarray, other: UserDrift) -> UserDrift:
-        """A copy in which some users are those of another drift."""
+        """Return a copy in which some users are those of another drift."""
         kept = ~np.isin(self.users, codes)
         rows = [(self, np.flatnonzero(kept)), (other, np.arange(other.times.size))]
         users = np.concatenate([self.users[kept], codes[other.users]])
@@ -143,14 +144,13 @@ class UserDrift:
         def joined(name: str) -> np.ndarray:
             return np.concatenate([getattr(part, name)[own] for part, own in rows])[order]
 
-        counts = np.bincount(users, minlength=self.start.size - 1)
-        start = np.concatenate([[0], np.cumsum(counts)])
+        start = group_starts(np.bincount(users, minlength=self.start.size - 1))
         names = "times", "weights", "pulls", "smoothed"
         return UserDrift(start, *(joined(name) for name in names))
 
 
 def by_time(users: np.ndarray, times: np.ndarray, n_users: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `smooth` goes along: each user's ratings in the order of their times.
+    """Sort the ratings of each user by time, as `smooth` needs them.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def by_time(users: np.ndarray, times: np.ndarray, n_users: int) -> tuple[np.ndar
     >>> start.tolist(), order.tolist()
     ([0, 1, 4], [1, 3, 2, 0])
     """
-    start = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=n_users))])
+    start = group_starts(np.bincount(users, minlength=n_users))
     return start, np.lexsort((np.where(times > 0, times, np.inf), users))
 
 
@@ -341,9 +341,7 @@ def _backward(
         mean = kept[k, N] + cb  # (6)
         total += mean
         means[row] = mean
-        variances[row] = max(
-            s - cBc, 0.0
-        )  # weights beyond 1e9, as of a strange file, round below 0
+        variances[row] = max(s - cBc, 0.0)  # it rounds below 0 for weights beyond 1e9
         if w != 0.0 or h != 0.0:
             following = t
             for i in range(N):

@@ -9,7 +9,7 @@ the users is learnt, the items are solved for and their prior is learnt.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -21,26 +21,19 @@ from ordrec.rating.factors.drift import UserDrift
 from ordrec.rating.factors.row_priors import (
     FEW,
     ColdPrior,
-    ColdSums,
-    LearntRows,
-    LearntSums,
     RowPrior,
     least_to_learn_from,
     starting_covariance,
 )
-from ordrec.rating.factors.row_updates import (
-    NO_DRIFT,
-    LinearSystems,
-    add_ratings,
-    probabilities,
-    solve_rows,
-    update_rows,
-)
-from ordrec.rating.factors.rows import (
-    GroupedRatings,
-    RowPosteriors,
-    chosen_rows,
-    packed_outer,
+from ordrec.rating.factors.row_updates import LinearSystems, solve_rows, weight_floor
+from ordrec.rating.factors.rows import RowPosteriors, chosen_rows, packed_outer
+from ordrec.rating.factors.visits import (
+    Span,
+    UserBlock,
+    UserSums,
+    Visit,
+    placed,
+    visit_block,
 )
 from ordrec.runtime.progress import progress, report, tracked
 
@@ -48,22 +41,16 @@ __all__ = [
     "DIRECTIONS",
     "Fit",
     "Margins",
-    "UserBlock",
-    "UserSums",
-    "Visit",
     "fit_in_memory",
     "sample_of_ratings",
     "solve_items",
     "solve_users",
     "sweep",
-    "visit_block",
 ]
 
 DIRECTIONS = "up", "down"
 START_SD = 0.6  # standard deviation of the random item factors at the start
 START_STEP_VARIANCE = 0.1
-BOUND_SWEEPS = 3  # at the start, with the weights of the bound (4) in full
-FLOOR = 0.5  # of the weights afterwards, in units of those of the bound
 USUAL_SWEEPS = 12  # until a fit has converged
 SAMPLE = 20_000  # ratings by which convergence is judged
 TOLERANCE = 3e-3  # mean change of a rating's log-likelihood in a sweep that is small enough
@@ -73,54 +60,6 @@ DATED_SHARE = 0.5  # about which share of the time the dated sweeps take
 # Rows with few ratings move little by themselves: they take part in every third sweep.
 EVERY = 3
 MANY, LITTLE = (FEW + 1, 2**62), (1, FEW)
-Span = tuple[int, int]  # least and largest number of ratings of rows that are solved together
-
-
-# ---- what a fit is given -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class UserBlock:
-    """Some users and all their ratings.
-
-    Attributes
-    ----------
-    by_user, by_item : GroupedRatings
-        Users are numbered within the block; items are all items.
-    features : ndarray of shape (n_users, n_features)
-        Features of the users: the pattern and then the side data.
-    n_side : int
-        Number of columns of side data.
-    sample : ndarray of int
-        The ratings, by their places in ``by_user``, by which convergence is judged.
-    times : ndarray or None
-        When each rating of ``by_user`` was given, in seconds; 0 where unknown.
-    """
-
-    by_user: GroupedRatings
-    by_item: GroupedRatings
-    features: np.ndarray
-    n_side: int
-    sample: np.ndarray
-    times: np.ndarray | None = None
-
-    @property
-    def side(self) -> np.ndarray:
-        """The side data of the users."""
-        return self.features[:, self.features.shape[1] - self.n_side :]
-
-    @property
-    def item_order(self) -> np.ndarray:
-        """The place in ``by_user`` of each rating of ``by_item``."""
-        place = np.empty_like(self.by_user.order)
-        place[self.by_user.order] = np.arange(place.size)
-        return place[self.by_item.order]
-
-    def reversed(self, n_steps: int) -> UserBlock:
-        """The same ratings on the reversed scale."""
-        return replace(
-            self, by_user=self.by_user.reversed(n_steps), by_item=self.by_item.reversed(n_steps)
-        )
 
 
 @dataclass(frozen=True)
@@ -152,7 +91,7 @@ class Margins:
     def of_block(
         cls, block: UserBlock, item_features: np.ndarray, n_item_side: int, n_ranks: int
     ) -> Margins:
-        """The margins of a block that holds all users."""
+        """Return the margins of a block that holds all users."""
         counts = block.by_user.counts
         F = block.features[counts >= least_to_learn_from(counts)]
         levels = np.bincount(block.by_user.levels, minlength=n_ranks)
@@ -162,176 +101,9 @@ class Margins:
 
 
 def sample_of_ratings(n_ratings: int) -> np.ndarray:
-    """Numbers of the ratings by which convergence is judged, ascending."""
+    """Draw the ratings by which convergence is judged; their numbers, ascending."""
     chosen = np.random.default_rng(0).choice(n_ratings, min(n_ratings, SAMPLE), replace=False)
     return np.sort(chosen)
-
-
-# ---- visits of users -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Visit:
-    """What is done with each block of users, for one direction.
-
-    Attributes
-    ----------
-    direction : {"up", "down"}
-    number : int
-        Number of visits before this one.
-    items : RowPosteriors
-    prior : RowPrior
-        Of the users.
-    floor : float
-        Of the weights, (4) of `ordrec.rating.factors.model`.
-    user_spans : tuple of Span
-        The users who are solved for, by their numbers of ratings.
-    item_pieces : list of ndarray
-        The items whose linear systems are wanted, in the order of the systems.
-    sampled : bool
-        Whether the sample of ratings is collected, to judge convergence.
-    cold : bool
-        Whether the sums for users without ratings are collected.
-    """
-
-    direction: str
-    number: int
-    items: RowPosteriors
-    prior: RowPrior
-    floor: float
-    user_spans: tuple[Span, ...]
-    item_pieces: list[np.ndarray]
-    sampled: bool = False
-    cold: bool = False
-
-    def empty_systems(self) -> LinearSystems:
-        """Systems for the wanted items, without ratings."""
-        n_items = sum(piece.size for piece in self.item_pieces)
-        return LinearSystems.zeros(n_items, self.items.rank, self.items.variances.shape[1])
-
-
-@dataclass(frozen=True)
-class SampledRatings:
-    """Some ratings, with the rows of their users."""
-
-    rows: RowPosteriors
-    users: np.ndarray
-    items: np.ndarray
-    levels: np.ndarray
-
-    def losses(self, items: RowPosteriors) -> np.ndarray:
-        """Negative log-likelihoods of the ratings."""
-        p = probabilities((self.users, self.items), NO_DRIFT, self.rows, items)
-        return -np.log(p[np.arange(self.levels.size), self.levels])
-
-    def alone(self) -> SampledRatings:
-        """The same ratings without the rows of other users."""
-        there, users = np.unique(self.users, return_inverse=True)
-        return replace(self, rows=self.rows.take(there), users=users)
-
-
-@dataclass(frozen=True)
-class UserSums:
-    """What a fit needs of the users whom it has visited.
-
-    Attributes
-    ----------
-    covariances : dict
-        Sums of the users' covariances, (4) of `row_priors`, by their numbers of ratings.
-    learnt : LearntRows or LearntSums
-    samples : list of SampledRatings
-    cold : ColdSums or None
-    """
-
-    covariances: dict[Span, np.ndarray]
-    learnt: LearntRows | LearntSums
-    samples: list[SampledRatings]
-    cold: ColdSums | None
-
-    def without_rows(self) -> UserSums:
-        """The same, but of the users who are not in the sample only sums remain."""
-        learnt = self.learnt.sums() if isinstance(self.learnt, LearntRows) else self.learnt
-        return replace(self, learnt=learnt, samples=[each.alone() for each in self.samples])
-
-    def __add__(self, other: UserSums) -> UserSums:
-        assert isinstance(self.learnt, LearntSums)
-        assert isinstance(other.learnt, LearntSums)
-        return UserSums(
-            {span: own + other.covariances[span] for span, own in self.covariances.items()},
-            self.learnt + other.learnt,
-            self.samples + other.samples,
-            None if self.cold is None or other.cold is None else self.cold + other.cold,
-        )
-
-
-def visit_block(
-    block: UserBlock,
-    rows: RowPosteriors,
-    drift: UserDrift | None,
-    visit: Visit,
-    systems: LinearSystems,
-    threads: Executor,
-) -> UserSums:
-    """Solve for the users of a block and add their ratings to the systems of the items.
-
-    Parameters
-    ----------
-    block : UserBlock
-    rows : RowPosteriors
-        Of the users; they change.
-    drift : UserDrift or None
-    visit : Visit
-    systems : LinearSystems
-        Of the items; the ratings are added to them.
-    threads : Executor
-    """
-    counts = block.by_user.counts
-    prior = visit.prior.of_rows(block.features, rows.mean, counts)
-    known = NO_DRIFT if drift is None else drift.smoothed
-    covariances = {}
-    for span in visit.user_spans:
-        pieces = chosen_rows(counts, span)
-        found = np.zeros((len(pieces), *prior.P.shape))
-
-        def update(k: int, pieces: list[np.ndarray] = pieces, found: np.ndarray = found) -> None:
-            update_rows(
-                pieces[k], block.by_user, known, visit.items, prior, visit.floor, rows, found[k]
-            )
-
-        list(threads.map(update, range(len(pieces))))  # raises what the threads raise
-        covariances[span] = found.sum(axis=0)
-    if visit.item_pieces:
-        by_item = NO_DRIFT if drift is None else drift.smoothed[block.item_order]
-
-        def add(own: tuple[np.ndarray, slice]) -> None:
-            items, place = own
-            add_ratings(
-                items, block.by_item, by_item, rows, visit.floor, visit.items, systems.part(place)
-            )
-
-        list(threads.map(add, _placed(visit.item_pieces)))
-    learnt = visit.prior.rows_to_learn_from(block.features, rows.mean, counts)
-    samples = [_sampled(block, rows)] if visit.sampled else []
-    cold = None
-    if visit.cold:
-        seen = np.flatnonzero(counts)
-        cold = ColdSums.of(rows.take(seen), block.side[seen], np.ones(seen.size))
-    return UserSums(covariances, learnt, samples, cold)
-
-
-def _placed(pieces: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, slice]]:
-    """Pieces of items, each with the place of its systems."""
-    first = 0
-    for piece in pieces:
-        yield piece, slice(first, first + piece.size)
-        first += piece.size
-
-
-def _sampled(block: UserBlock, rows: RowPosteriors) -> SampledRatings:
-    ratings, sample = block.by_user, block.sample
-    users = np.searchsorted(ratings.start, sample, side="right") - 1
-    items = ratings.others[sample].astype(np.int64)
-    return SampledRatings(rows, users, items, ratings.levels[sample])
 
 
 # ---- the fit -------------------------------------------------------------------------------------
@@ -385,12 +157,12 @@ class Fit:
         self._before: np.ndarray | None = None
 
     def starting_users(self, n_users: int) -> RowPosteriors:
-        """Rows of users before the first sweep."""
+        """Return the rows of users before the first sweep."""
         steps = np.tile(self._steps, (n_users, 1))
         return _starting_rows(np.zeros((n_users, self.items.rank)), steps)
 
     def copy_for_drift(self) -> Fit:
-        """A copy that goes on with dated ratings; its convergence is not judged."""
+        """Return a copy to go on with dated ratings; its convergence is not judged."""
         fit = copy.copy(self)
         fit.items, fit._judged = self.items.copy(), False
         fit._user_covariances = dict(self._user_covariances)
@@ -400,20 +172,20 @@ class Fit:
     # ---- visits ----------------------------------------------------------------------------
 
     def visit(self) -> Visit:
-        """The visit of the next sweep."""
-        floor = 1.0 if self._n_sweeps < BOUND_SWEEPS else FLOOR
+        """Return the visit of the next sweep."""
+        floor = weight_floor(self._n_sweeps)
         return Visit(
             self.name, self._n_visits, self.items, self._user_prior, floor, self._spans,
             self._item_pieces(self._spans), sampled=self._judged,
         )  # fmt: skip
 
     def visit_for_items(self) -> Visit:
-        """The visit before the items are solved for the last time, in which no user changes."""
+        """Return the visit before the items' last solution, in which no user changes."""
         pieces = self._item_pieces((MANY, LITTLE))
         return replace(self.visit(), user_spans=(), item_pieces=pieces, sampled=False)
 
     def last_visit(self) -> Visit:
-        """The visit in which all users are solved for the last time."""
+        """Return the visit in which all users are solved for the last time."""
         spans = MANY, LITTLE
         return replace(self.visit(), user_spans=spans, item_pieces=[], sampled=False, cold=True)
 
@@ -459,14 +231,14 @@ class Fit:
         prior = self._item_prior.of_rows(
             margins.item_features, self.items.mean, margins.item_counts
         )
-        placed = list(_placed(self._item_pieces(spans)))
-        found = np.zeros((len(placed), *prior.P.shape))
+        pieces = list(placed(self._item_pieces(spans)))
+        found = np.zeros((len(pieces), *prior.P.shape))
 
         def solve(k: int) -> None:
-            rows, place = placed[k]
+            rows, place = pieces[k]
             solve_rows(rows, systems.part(place), prior, self.items, found[k])
 
-        list(threads.map(solve, range(len(placed))))
+        list(threads.map(solve, range(len(pieces))))
         for span, own in zip(spans, np.split(found, len(spans)), strict=True):
             self._item_covariances[span] = own.sum(axis=0)
 
@@ -490,7 +262,7 @@ class Fit:
     def direction(
         self, users: RowPosteriors, cold_users: ColdPrior, drift: UserDrift | None
     ) -> Direction:
-        """The result with these users, the last of them the unknown one."""
+        """Return the result with these users, the last of them the unknown one."""
         margins = self._margins
         side = margins.item_features[:, margins.item_features.shape[1] - margins.n_item_side :]
         # Ratings to come are mostly of items with many ratings.
@@ -504,7 +276,7 @@ class Fit:
 
 
 def expected_sweeps(changes: list[float], most: int) -> float:
-    """How many sweeps it will take if the changes go on to fall as they did in the last ones.
+    """Extrapolate the number of sweeps from how the changes fell in the last ones.
 
     Parameters
     ----------
@@ -529,10 +301,10 @@ class Users(Protocol):
     """All users of a fit, wherever their rows are."""
 
     def visit(self, visits: list[Visit]) -> list[tuple[LinearSystems, UserSums]]:
-        """Visit all users for each direction; what the visits collect."""
+        """Visit all users for each direction, and return what the visits collect."""
 
     def result(self, fit: Fit, cold: ColdPrior) -> tuple[RowPosteriors, UserDrift | None]:
-        """The rows of the users after the last visit, then that of the unknown user; the drift."""
+        """Return the rows of all users at the end, the unknown one last, and the drift."""
 
 
 def sweep(fits: list[Fit], users: Users, threads: Executor) -> None:
@@ -585,7 +357,7 @@ class UsersInMemory:
         self._block, self._rows, self._threads, self._drift = block, rows, threads, drift
 
     def copy_for_drift(self) -> UsersInMemory:
-        """A copy that goes on with drift, (7) of `ordrec.rating.factors.model`."""
+        """Return a copy to go on with drift, (7) of `ordrec.rating.factors.model`."""
         assert self._block.times is not None
         drift = UserDrift.of(self._block.by_user.start, self._block.times)
         return UsersInMemory(self._block, self._rows.copy(), self._threads, drift)
@@ -604,7 +376,7 @@ class UsersInMemory:
             self._drift = self._drift.updated(ratings, self._rows, items, self._threads)
 
     def result(self, fit: Fit, cold: ColdPrior) -> tuple[RowPosteriors, UserDrift | None]:
-        """The rows of the users, those without ratings from their side data; the drift."""
+        """Return the rows of the users, the unknown one last, and the drift."""
         self.update_drift(fit.items)
         block = self._block
         return completed_rows(self._rows, block.by_user.seen, cold, block.side), self._drift
@@ -658,7 +430,7 @@ def fit_in_memory(
 
 
 def _starting_steps(level_counts: np.ndarray) -> np.ndarray:
-    """Log-odds of going on from each rank, from the numbers of ratings of the ranks, (1)."""
+    """Return the log-odds of going on from each rank, given the ranks' numbers of ratings, (1)."""
     counts = level_counts + 1.0
     at_least = counts[::-1].cumsum()[::-1]
     onward = at_least[1:] / at_least[:-1]
@@ -666,7 +438,7 @@ def _starting_steps(level_counts: np.ndarray) -> np.ndarray:
 
 
 def _starting_rows(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
-    """Rows of the starting variance."""
+    """Return rows of these means and of the starting variance."""
     rank = factors.shape[1]
     own = START_SD**2 * np.eye(rank)[np.tril_indices(rank)]
     variances = np.full(steps.shape, START_STEP_VARIANCE)
@@ -676,7 +448,7 @@ def _starting_rows(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
 def completed_rows(
     rows: RowPosteriors, seen: np.ndarray, cold: ColdPrior, side: np.ndarray
 ) -> RowPosteriors:
-    """Rows with those that have no ratings from their side data, and a last row for the unknown."""
+    """Fill in rows without ratings from their side data; append the row of the unknown."""
     unseen = np.append(np.flatnonzero(~seen), seen.size)
     their_side = np.vstack([side[~seen], np.zeros(side.shape[1])])
     arrays = []

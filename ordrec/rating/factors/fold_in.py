@@ -13,9 +13,9 @@ import numpy as np
 
 from ordrec.rating.factors.direction import Direction
 from ordrec.rating.factors.drift import UserDrift
-from ordrec.rating.factors.fit import BOUND_SWEEPS, FLOOR
-from ordrec.rating.factors.row_priors import RatingPattern, precision_of
-from ordrec.rating.factors.row_updates import NO_DRIFT, update_rows
+from ordrec.rating.factors.pattern import RatingPattern
+from ordrec.rating.factors.row_priors import precision_of
+from ordrec.rating.factors.row_updates import NO_DRIFT, update_rows, weight_floor
 from ordrec.rating.factors.rows import (
     GroupedRatings,
     PriorArrays,
@@ -32,7 +32,7 @@ DRIFT_STEPS = 3  # updates of a user's drift, each after ROW_STEPS of the user's
 
 @dataclass(frozen=True)
 class Newcomers:
-    """Ratings to fold in, by codes that go on where those of the model end.
+    """Ratings to fold in; the codes of new users and items follow those of the model.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Newcomers:
         known: tuple[int, int],
         n_steps: int,
     ) -> Newcomers:
-        """Ratings with their features; ``known`` numbers of users and items come first."""
+        """Compute the features; ``known`` are the model's numbers of users and items."""
         n_users, n_items = known
         raters, own = np.unique(users, return_inverse=True)
         fresh = items >= n_items
@@ -92,11 +92,11 @@ class Newcomers:
         )  # fmt: skip
 
     def reversed(self) -> Newcomers:
-        """The same ratings on the reversed scale."""
+        """Return the same ratings on the reversed scale."""
         return replace(self, levels=self.n_steps - self.levels)
 
     def join(self, direction: Direction) -> Direction:
-        """The direction with these rows: from their side data, then from their ratings."""
+        """Return the direction with these users and items."""
         direction = replace(
             direction,
             users=direction.users.with_rows(
@@ -142,7 +142,7 @@ class Newcomers:
         by_user: GroupedRatings,
         times: np.ndarray | None,
     ) -> tuple[Direction, np.ndarray | None]:
-        """The direction with the users solved for, and their drift at these ratings."""
+        """Solve for the users; return the direction with them and their drift at these ratings."""
         rows, drift = self._solve_users(direction, by_user, times)
         joined = direction.drift
         if joined is not None and drift is not None:
@@ -154,7 +154,7 @@ class Newcomers:
     def _solve_users(
         self, direction: Direction, by_user: GroupedRatings, times: np.ndarray | None
     ) -> tuple[RowPosteriors, UserDrift | None]:
-        """Posteriors of the users, the items being as they are, and their drift."""
+        """Return the users' posteriors, given the items, and their drift."""
         users, items = _RowsToFoldIn(direction.user_prior, self.user_features), direction.items
         if direction.drift is None or times is None:
             return users.solve(by_user, NO_DRIFT, items), None
@@ -166,7 +166,7 @@ class Newcomers:
 
 
 class _RowsToFoldIn:
-    """Rows of these features that are solved for while the other side stays as it is.
+    """Rows with given features, solved for while the other side stays as it is.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class _RowsToFoldIn:
         others: RowPosteriors,
         rows: RowPosteriors | None = None,
     ) -> RowPosteriors:
-        """Posteriors of the rows, starting from these, or else from the prior."""
+        """Return the posteriors of the rows, starting from ``rows`` or else from the prior."""
         if rows is None:
             rank = others.rank
             own = self._S[:rank, :rank][np.tril_indices(rank)]
@@ -198,6 +198,6 @@ class _RowsToFoldIn:
             rows = RowPosteriors.of(self._mean, moments, variances)
         rated, covariances = np.flatnonzero(ratings.counts), np.zeros(self._S.shape)
         for step in range(ROW_STEPS):
-            floor = 1.0 if step < BOUND_SWEEPS else FLOOR
+            floor = weight_floor(step)
             update_rows(rated, ratings, drift, others, self._prior, floor, rows, covariances)
         return rows

@@ -51,26 +51,28 @@ from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
 from ordrec.lists.titles import item_titles, with_new_titles
-from ordrec.models.base import codes_of, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, times_of
 from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.rating.factors.direction import Direction
 from ordrec.rating.factors.fit import (
     DIRECTIONS,
     Margins,
-    UserBlock,
     fit_in_memory,
     sample_of_ratings,
 )
 from ordrec.rating.factors.fold_in import Newcomers
 from ordrec.rating.factors.history import RatingHistory
-from ordrec.rating.factors.row_priors import RatingPattern
+from ordrec.rating.factors.pattern import RatingPattern
 from ordrec.rating.factors.rows import GroupedRatings, usual_sizes
+from ordrec.rating.factors.visits import UserBlock
 from ordrec.rating.intervals import DistributionModel
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.storage.schema import Array, ByName, Member, Numbers, Optional, Part, Parts, Texts
 
 __all__ = ["OrdinalFactors"]
+
+ROUNDING = 1e-9  # below which a coordinate of the pattern is 0
 
 
 @dataclass(eq=False)
@@ -138,7 +140,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     (2, 5)
     """
 
-    stored: ClassVar = RatingListingModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "_pattern": Part(RatingPattern),
         "_history": Part(RatingHistory),
         "_side": ByName(Member(SideEncoder), "user", "item"),
@@ -161,6 +163,11 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     n_jobs: int | None = None
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
+    search_space: ClassVar[dict[str, Any]] = {
+        "rank": [4, 8, 12, 16, 24, 32],
+        "pattern": [0, 8, 16, 32, 64],
+        "symmetric": [True, False],
+    }
     _counts_weights = True
 
     @fits
@@ -185,7 +192,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         return self
 
     def _times(self, ratings: Ratings) -> np.ndarray | None:
-        """The times to fit a drift to, or None."""
+        """Return the times to fit a drift to, or None."""
         times = ratings.timestamps if self.use_time else None
         if times is not None and (times > 0).any():
             return times
@@ -196,10 +203,10 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         return None
 
     def _block(self, ratings: Ratings, times: np.ndarray | None) -> tuple[UserBlock, Margins]:
-        """All users as one block, with the features of the priors, and the margins."""
-        users, items, levels = ratings.users, ratings.items, ratings.levels
-        by_user = GroupedRatings.of(users, items, levels, ratings.n_users, ratings.weights)
-        by_item = GroupedRatings.of(items, users, levels, ratings.n_items, ratings.weights)
+        """Return all users as one block, with the features of the priors, and the margins."""
+        rated = ratings.levels, ratings.weights
+        by_user = GroupedRatings.of_groups(ratings.by_user(), ratings.items, *rated)
+        by_item = GroupedRatings.of_groups(ratings.by_item(), ratings.users, *rated)
         self._user_side = self._side_rows("user", ratings.user_table, ratings.user_ids)
         self._item_side = self._side_rows("item", ratings.item_table, ratings.item_ids)
         pairs = ratings.users, ratings.items
@@ -220,7 +227,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         return side_encoders(ratings.user_table, ratings.item_table, self.side_kinds)
 
     def _side_rows(self, side: str, table: pd.DataFrame | None, ids: pd.Index) -> np.ndarray:
-        """The features of ids from their side table; zeros where there is none."""
+        """Return the features of ids from their side table; zeros where there is none."""
         if side not in self._side:
             return np.zeros((len(ids), 0))
         encoder = self._side[side]
@@ -273,7 +280,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         items: np.ndarray,
         times: np.ndarray | None,
     ) -> np.ndarray:
-        """The distribution of one direction, or the geometric mean of both."""
+        """Return the distribution of one direction, or the geometric mean of both."""
         p = directions[0].probabilities(users, items, times)
         for downward in directions[1:]:
             p = np.sqrt(p * downward.probabilities(users, items, times)[:, ::-1])
@@ -293,14 +300,18 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         return items.mean[:-1, : items.rank]
 
     def known_ratings(self) -> Ratings:
-        """The ratings of training, and those that were folded in, without side tables."""
+        """Return the ratings of training and those that were folded in, without side tables."""
         self._check_fitted()
         return self._history.as_ratings(self.scale_, self.user_ids_, self.item_ids_)
 
     def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Item codes and levels of a user's ratings; none for an unknown user."""
+        """Return item codes and levels of a user's ratings; none for an unknown user."""
         self._check_fitted()
         return self._history.of_user(int(codes_of(self.user_ids_, [user])[0]))
+
+    def _rated_items(self) -> np.ndarray:
+        # fitted from disk, or without users, a model knows its training ratings by their pattern
+        return super()._rated_items() | (np.abs(self._pattern.of_items) > ROUNDING).any(axis=1)
 
     def _influence(self) -> Influence:
         def influence(user: Any, item: Any, others: Any) -> np.ndarray:

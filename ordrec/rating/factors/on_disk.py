@@ -20,25 +20,23 @@ from ordrec.data.side_tables import side_table
 from ordrec.errors import ArgumentError, DataError, callers_level
 from ordrec.features.side.encoder import side_encoders
 from ordrec.lists.titles import item_titles
-from ordrec.rating.factors.block_pattern import block_pattern
 from ordrec.rating.factors.blocks import StoredBlock, write_blocks
 from ordrec.rating.factors.fit import (
     DIRECTIONS,
     Fit,
     Margins,
-    UserSums,
-    Visit,
     sample_of_ratings,
     solve_items,
     solve_users,
     sweep,
-    visit_block,
 )
 from ordrec.rating.factors.history import RatingHistory
 from ordrec.rating.factors.model import OrdinalFactors
+from ordrec.rating.factors.pattern import pattern_of_blocks
 from ordrec.rating.factors.row_priors import ColdPrior, least_to_learn_from
 from ordrec.rating.factors.row_updates import LinearSystems
 from ordrec.rating.factors.rows import RowPosteriors, usual_sizes
+from ordrec.rating.factors.visits import UserSums, Visit, visit_block
 from ordrec.rating.on_disk.held_out import HeldOut
 from ordrec.runtime.files import make_folder
 from ordrec.runtime.parallel import Engine, loop_threads, run_all, worker_count
@@ -65,12 +63,12 @@ def fit_scan(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> OrdinalFactors:
-    """Fit `OrdinalFactors` to all ratings of a scan, which never are in memory together.
+    """Fit `OrdinalFactors` to all ratings of a scan without loading them all into memory.
 
-    Users are read in blocks; what all users say of each item is added up, so that memory grows
-    with the number of items and not with that of ratings. The result is that of
-    ``model.fit(scan.collect())`` but for rounding and the drift of users: times are not used, and a
-    warning says so.
+    Users are read in blocks, and the sums over ratings that the items need are added up, so memory
+    grows with the number of items and not with the number of ratings. The result is that of
+    ``model.fit(scan.collect())`` except for rounding, for the pattern, whose random start differs,
+    and for the drift of users: times are not used, and a warning says so.
 
     Parameters
     ----------
@@ -156,13 +154,13 @@ def fit_scan(
 
 @dataclass(frozen=True)
 class _Steps:
-    """The steps of a fit, which are reported."""
+    """Reports the steps of a fit."""
 
     total: int
     progress: Progress | None
 
     def report(self, done: int, text: str) -> None:
-        """Say that a step is done."""
+        """Report that a step is done."""
         report(done, self.total, text)
         if self.progress is not None:
             self.progress(done, self.total, text)
@@ -171,7 +169,7 @@ class _Steps:
 def _written(
     scan: RatingsScan, folder: Path, rows: int, held_out: HeldOut | None
 ) -> tuple[list[StoredBlock], list[pd.Index]]:
-    """The blocks of a scan, with the ids of the users of each."""
+    """Write the blocks of a scan; return them and the ids of the users of each."""
     written = list(write_blocks(scan, folder, rows, held_out))
     if not written:
         raise DataError(f"{scan.path}: no ratings to learn from")
@@ -186,7 +184,7 @@ def _prepare(
     user_table: Any,
     item_table: Any,
 ) -> tuple[Margins, int]:
-    """Write the features and the sample of each block; the margins and the number of factors.
+    """Write the features and the sample of each block; return margins and number of factors.
 
     The model gets its ids, pattern and side data.
     """
@@ -200,7 +198,7 @@ def _prepare(
         counts.append(ratings.counts)
     user_counts, n_ratings = np.concatenate(counts), int(item_counts.sum())
     rank, pattern = usual_sizes(n_ratings, model.rank, model.pattern)
-    model._pattern, item_features = block_pattern(blocks, user_counts, item_counts, pattern)
+    model._pattern, item_features = pattern_of_blocks(blocks, user_counts, item_counts, pattern)
     users = side_table(user_table, ids[0].append(ids[1:]), "user", "user")
     items = side_table(item_table, scan.item_ids, "item", "item")
     model._side = side_encoders(users, items, model.side_kinds) if model.use_side else {}
@@ -277,7 +275,7 @@ class UsersOnDisk:
         return [_added(lanes_of_one) for lanes_of_one in zip(*found, strict=True)]
 
     def result(self, fit: Fit, cold: ColdPrior) -> tuple[RowPosteriors, None]:
-        """The row of the unknown user alone."""
+        """Return the row of the unknown user; all others stay on disk."""
         return cold.rows(np.zeros((1, self._n_side))), None
 
 
@@ -310,7 +308,7 @@ def visit_lane(
 def _added(
     lanes: tuple[tuple[LinearSystems, UserSums], ...],
 ) -> tuple[LinearSystems, UserSums]:
-    """The sums over all lanes."""
+    """Return the sums over all lanes."""
     systems, *others = (systems for systems, _ in lanes)
     for other in others:
         for own, theirs in zip(systems, other, strict=True):

@@ -37,9 +37,12 @@ __all__ = [
     "probabilities",
     "solve_rows",
     "update_rows",
+    "weight_floor",
 ]
 
 NO_DRIFT = np.zeros((0, 2), np.float32)
+BOUND_UPDATES = 3  # at the start, with the weights of the bound (4) in full
+FLOOR = 0.5  # of the weights afterwards, in units of those of the bound
 UNIFORM = 1e-3  # share of the uniform distribution in every prediction
 CHUNK = 16  # ratings whose steps are weighted together
 BATCH = 256  # rows whose linear systems are in memory together
@@ -81,12 +84,12 @@ class LinearSystems(NamedTuple):
 
     @classmethod
     def zeros(cls, n_rows: int, rank: int, n_steps: int) -> LinearSystems:
-        """Sums of no ratings."""
+        """Return systems without ratings."""
         shapes = (rank + n_steps,), (n_steps,), (n_steps, rank), (rank * (rank + 1) // 2,)
         return cls(*(np.zeros((n_rows, *shape), np.float32) for shape in shapes))
 
     def part(self, rows: slice) -> LinearSystems:
-        """The systems of some rows, which share their memory with these."""
+        """Return the systems of some rows, as views of these."""
         return LinearSystems(*(array[rows] for array in self))
 
 
@@ -111,10 +114,21 @@ class Workspace(NamedTuple):
 
     @classmethod
     def of(cls, rows: RowArrays) -> Workspace:
-        """Scratch memory for rows of this shape."""
+        """Allocate scratch memory for rows of this shape."""
         width, n_steps = rows.mean.shape[1], rows.variances.shape[1]
         shapes = (rows.moments.shape[1],), (5, CHUNK * n_steps), (width, width), (width,)
         return cls(*(np.empty(shape, np.float32) for shape in shapes))
+
+
+def weight_floor(n_updates: int) -> float:
+    """Return c of (4) for rows that have been updated ``n_updates`` times.
+
+    Examples
+    --------
+    >>> weight_floor(0), weight_floor(3)
+    (1.0, 0.5)
+    """
+    return 1.0 if n_updates < BOUND_UPDATES else FLOOR
 
 
 def update_rows(
@@ -411,7 +425,7 @@ def _probabilities(
 def _score(
     p: np.ndarray, q: np.ndarray, own: np.ndarray, theirs: np.ndarray, rank: int
 ) -> tuple[np.float32, np.float32]:
-    """Mean of p.q, and its variance ``tr(E[pp'] E[qq']) - (E[p].E[q])^2``, (5)."""
+    """Return the mean of p.q and its variance ``tr(E[pp'] E[qq']) - (E[p].E[q])^2``, (5)."""
     f, square = np.float32(0.0), np.float32(0.0)
     for x in range(rank):
         f += p[x] * q[x]
@@ -423,7 +437,7 @@ def _score(
 
 @fast_inner
 def _with_drift(drift: np.ndarray, a: int, spread: np.float32) -> tuple[np.float32, np.float32]:
-    """The mean of a rating's drift, and the spread with the drift's variance."""
+    """Return the mean of a rating's drift, and the spread with the drift's variance."""
     if drift.shape[0] == 0:
         return np.float32(0.0), spread
     return drift[a, 0], spread + drift[a, 1]

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ordrec.data.groups import Groups, group_starts
 from ordrec.errors import ModelFileError
 from ordrec.storage.schema import Array
 
@@ -62,7 +63,7 @@ class RowPosteriors:
 
     @classmethod
     def of(cls, mean: np.ndarray, moments: np.ndarray, variances: np.ndarray) -> RowPosteriors:
-        """In single precision."""
+        """Convert the arrays to single precision."""
         parts = (np.ascontiguousarray(part, np.float32) for part in (mean, moments, variances))
         return cls(*parts)
 
@@ -77,7 +78,7 @@ class RowPosteriors:
         return self.mean.shape[1] - self.variances.shape[1]
 
     def covariance(self, row: int) -> np.ndarray:
-        """The covariance of the factors of a row."""
+        """Return the covariance of the factors of a row."""
         rank = self.rank
         lower = np.zeros((rank, rank))
         mean = self.mean[row, :rank].astype(np.float64)
@@ -85,15 +86,15 @@ class RowPosteriors:
         return lower + np.tril(lower, -1).T
 
     def copy(self) -> RowPosteriors:
-        """Another set of the same rows."""
+        """Return a copy that shares no memory with these rows."""
         return RowPosteriors(*(array.copy() for array in self.arrays))
 
     def take(self, rows: np.ndarray) -> RowPosteriors:
-        """Copies of some rows."""
+        """Return copies of some rows."""
         return RowPosteriors(*(array[rows] for array in self.arrays))
 
     def with_rows(self, rows: np.ndarray, others: RowPosteriors) -> RowPosteriors:
-        """A copy with some rows replaced; new ones stand before the last, that of the unknown."""
+        """Return a copy with some rows replaced or added; the row of the unknown stays the last."""
         n_known = len(self.mean) - 1
         n_rows = max(n_known, int(rows.max(initial=-1)) + 1)
         arrays = []
@@ -111,7 +112,7 @@ class RowPosteriors:
 
 
 def packed_outer(vectors: np.ndarray) -> np.ndarray:
-    """The lower triangles of x x', row by row, for each row x of a matrix."""
+    """Return the lower triangles of x x', row by row, for each row x of a matrix."""
     rows, columns = np.tril_indices(vectors.shape[1])
     return vectors[:, rows] * vectors[:, columns]
 
@@ -174,12 +175,18 @@ class GroupedRatings:
         n_rows: int,
         weights: np.ndarray | None = None,
     ) -> GroupedRatings:
-        """Group ratings by row, in the order in which they stand."""
-        start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))])
-        order = np.argsort(rows, kind="stable").astype(np.int32 if rows.size < 2**31 else np.int64)
+        """Group ratings by row, in their own order within each row."""
+        return cls.of_groups(Groups.of(rows, n_rows), others, levels, weights)
+
+    @classmethod
+    def of_groups(
+        cls, groups: Groups, others: np.ndarray, levels: np.ndarray, weights: np.ndarray | None
+    ) -> GroupedRatings:
+        """Sort columns by these groups."""
+        order = groups.order.astype(np.int32 if groups.order.size < 2**31 else np.int64)
         weights = np.zeros(0) if weights is None else weights[order]
         return cls(
-            start, others[order].astype(np.int32), levels[order].astype(np.int16),
+            groups.start, others[order].astype(np.int32), levels[order].astype(np.int16),
             weights.astype(np.float32), order,
         )  # fmt: skip
 
@@ -199,7 +206,7 @@ class GroupedRatings:
         return np.diff(self.start)
 
     def reversed(self, n_steps: int) -> GroupedRatings:
-        """The same ratings on the reversed scale."""
+        """Return the same ratings on the reversed scale."""
         return replace(self, levels=(n_steps - self.levels).astype(self.levels.dtype))
 
 
@@ -211,13 +218,13 @@ def row_pieces(counts: np.ndarray) -> list[tuple[int, int]]:
     >>> len(row_pieces(np.full(1000, 20))), row_pieces(np.array([5, 9]))
     (64, [(0, 1), (1, 2)])
     """
-    work = np.concatenate([[0], np.cumsum(counts)]) + PER_ROW * np.arange(counts.size + 1)
+    work = group_starts(counts) + PER_ROW * np.arange(counts.size + 1)
     cuts = np.unique(np.searchsorted(work, np.linspace(0, work[-1], PIECES + 1)))
     return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
 
 
 def chosen_rows(counts: np.ndarray, span: tuple[int, int]) -> list[np.ndarray]:
-    """For each piece, the rows whose numbers of ratings lie within the span, bounds included.
+    """Return, for each piece, the rows with ``span[0]`` to ``span[1]`` ratings.
 
     Examples
     --------
@@ -234,7 +241,7 @@ def chosen_rows(counts: np.ndarray, span: tuple[int, int]) -> list[np.ndarray]:
 def usual_sizes(
     n_ratings: int, rank: int | None = None, pattern: int | None = None
 ) -> tuple[int, int]:
-    """Numbers of factors and of coordinates of the pattern: these, or the usual ones.
+    """Return the numbers of factors and of coordinates of the pattern, by default the usual ones.
 
     Examples
     --------

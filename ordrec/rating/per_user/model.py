@@ -125,7 +125,7 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
     (3,)
     """
 
-    stored: ClassVar = IdMappedModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "_chosen_solver": StoredSolver(),
         "_ratings": As(StoredRatings),
         "_bias": Member(BiasModel, *IDENTITY),

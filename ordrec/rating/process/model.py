@@ -12,7 +12,7 @@ import pandas as pd
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.models.base import IdMappedModel, codes_of, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, IdMappedModel, codes_of, fits, folds_in, times_of
 from ordrec.models.further_ratings import paired_lists
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.intervals import DistributionModel
@@ -113,7 +113,7 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     1.0
     """
 
-    stored: ClassVar = IdMappedModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "fitted_": As(StoredFit, all_users="users+1", all_items="items+1"),
         "folded_": As(StoredUsers),
         "hold_out_rmse_": Numbers(low=0.0),

@@ -10,7 +10,7 @@ import numpy as np
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.models.base import IdMappedModel, fits
+from ordrec.models.base import IDENTITY, IdMappedModel, fits
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.thresholds.ordered_probit import OrderedProbit, ProbitPriors, fit_ordered_probit
@@ -72,7 +72,7 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
     (1, 5)
     """
 
-    stored: ClassVar = IdMappedModel.stored | {
+    stored: ClassVar = IDENTITY | {
         "scorer_": Optional(_StoredScorer(), unset=True),
         "units_": Part(Units),
         "line_": Numbers(2),

@@ -148,4 +148,4 @@ def _work(content: tuple[Callable[..., Any], tuple[Any, ...]], task: Any) -> Sen
     """Run a task in a worker that holds the function and the shared objects."""
     function, shared = content
     outcome = attempt(function, task, shared)
-    return SentOutcome(outcome.result, outcome.error, outcome.told)
+    return SentOutcome(outcome.result, outcome.error, outcome.warned)

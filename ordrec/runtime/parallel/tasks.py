@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ordrec.errors import OrdrecWarning
 from ordrec.runtime.parallel.blas import one_blas_thread
 from ordrec.runtime.parallel.forks import one_openmp_thread_if_forked
 
@@ -63,11 +64,11 @@ class Outcome:
 
     result: Any = None
     error: BaseException | None = None
-    told: list[tuple[str, type[Warning], str, int]] = field(default_factory=list)
+    warned: list[tuple[str | Warning, type[Warning], str, int]] = field(default_factory=list)
 
     def unpack(self) -> Any:
         """The result, after the task's warnings are repeated here; or raise its error."""
-        for message, category, filename, line in self.told:
+        for message, category, filename, line in self.warned:
             warnings.warn_explicit(message, category, filename, line)
         if self.error is not None:
             raise self.error
@@ -101,10 +102,16 @@ def attempt(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         outcome = attempt_here(function, task, shared, cores)
-    outcome.told = [(str(w.message), w.category, w.filename, w.lineno) for w in caught]
+    outcome.warned = [(_sendable_warning(w.message), w.category, w.filename, w.lineno)
+                      for w in caught]  # fmt: skip
     if outcome.error is not None:
         outcome.error = _sendable(outcome.error)
     return outcome
+
+
+def _sendable_warning(message: Warning | str) -> Warning | str:
+    """A warning of ordrec as it is, with its parameters; others as text: they may not pickle."""
+    return message if isinstance(message, OrdrecWarning) else str(message)
 
 
 def _sendable(error: BaseException) -> BaseException:

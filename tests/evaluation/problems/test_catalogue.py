@@ -13,13 +13,13 @@ from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import evaluate, measure_from_name, split_from_name
-from ordrec.evaluation.metrics.trec import measure_run
 from ordrec.evaluation.problems.catalogue import (
     CatalogueScores,
     catalogue_ranking,
     ranked_users,
 )
 from ordrec.evaluation.splits.base import part_ratings
+from ordrec.experiments.trec import measure_run
 from ordrec.recommend import make_model
 from ordrec.recommend.recommender import Recommender
 

@@ -15,7 +15,7 @@ from ordrec.linalg.threaded import factorise_in_threads
 from ordrec.ordinal.gram import shifted
 from ordrec.ordinal.gram.matrix import FactoredGram, as_gram
 from ordrec.ordinal.gram.shifted import BorderedFactor, ShiftedGram
-from ordrec.ordinal.svor.interior import _survey
+from ordrec.ordinal.svor.interior import _evaluate
 from ordrec.ordinal.svor.multipliers import bounds_of
 from ordrec.ordinal.svor.newton_system import Point
 from ordrec.ordinal.svor.pairs import adjacent_pairs, all_pairs, anchored_thresholds
@@ -324,7 +324,7 @@ def test_the_interior_point_is_far_while_multipliers_are_out_of_balance(ordered)
     b, mu, v = np.array([0.0, 0.5]), np.array([0.0, 0.1]), np.ones(2)
     z, w = np.ones(4), np.ones(4)
     K = as_gram(np.diag([0.01, 0.01, 0.01]))
-    primal, far, _, balance, *_ = _survey(K, pairs, Point(alpha, z, w, b, mu, v), ordered)
+    primal, far, _, balance, *_ = _evaluate(K, pairs, Point(alpha, z, w, b, mu, v), ordered)
     beta = np.array([-1.9, 0.9, 2.0])
     by_hand = np.array([0.0, 1.0]) + ordered * np.array([0.1, -0.1])
     np.testing.assert_allclose(balance, by_hand)

@@ -12,9 +12,8 @@ from ordrec import Ratings, load, save
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.rating.factors import on_disk
-from ordrec.rating.factors.block_pattern import block_pattern
 from ordrec.rating.factors.blocks import StoredBlock, write_blocks
-from ordrec.rating.factors.row_priors import RatingPattern
+from ordrec.rating.factors.pattern import RatingPattern, pattern_of_blocks
 from ordrec.recommend import HeldOut, OrdinalFactors, fit_scan, predict_scan
 
 SETTINGS = {"rank": 3, "n_iter": 6, "use_time": False}
@@ -74,7 +73,7 @@ def test_pattern_of_blocks_is_that_of_all_ratings(tmp_path):
     whole = RatingPattern.of(ratings, 2)
     blocks = [block for block, _ in write_blocks(scan, tmp_path, 300)]
     assert len(blocks) > 3
-    pattern, item_features = block_pattern(blocks, ratings.user_counts, scan.item_counts, 2)
+    pattern, item_features = pattern_of_blocks(blocks, ratings.user_counts, scan.item_counts, 2)
     user_features = np.concatenate([block.load("features") for block in blocks])
     for own, theirs in (
         (user_features, whole.user_features(ratings.users, ratings.items, ratings.n_users)),

@@ -9,7 +9,7 @@ import pytest
 from ordrec.data import Ratings, Scale
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.problems.user_table import observed_matrix, user_table
+from ordrec.experiments.user_table import observed_matrix, user_table
 
 FRAME = pd.DataFrame(
     [("me", "a", 1), ("me", "b", 5), ("me", "c", 3),

@@ -1,37 +1,18 @@
-"""``ordrec fit`` and ``predict``: model files and csv tables."""
+"""``ordrec fit``: fit a model and save it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ordrec.cli.chosen_models import (
-    ClassOption,
-    loaded,
-    made_model,
-    remember_class,
-    say_chosen_preset,
-)
-from ordrec.cli.options import (
-    DataArgument,
-    MemoryOption,
-    ModelArgument,
-    NoBarOption,
-    TableOption,
-    place_of,
-    progress_bar,
-)
-from ordrec.cli.outputs import OverwriteOption, check_output, table_writer
-from ordrec.cli.reading import PAIRS, USUAL, Reading, options_of_reading
+from ordrec.cli.chosen_models import made_model, remember_class, say_chosen_preset
+from ordrec.cli.options import DataArgument, NoBarOption, place_of, progress_bar
+from ordrec.cli.outputs import OverwriteOption, check_output
+from ordrec.cli.reading import USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, say_if_unused, with_side_data
 from ordrec.recommend.registry import storable_model_names
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-PAIRS_AT_A_TIME = 20_000
 
 
 @options_of_reading()
@@ -78,12 +59,12 @@ def fit(
     The file holds numbers and no code. 'ordrec predict' reads every model, 'ordrec recommend' and
     'ordrec explain' those that can recommend or explain.
     """
-    from ordrec import save
     from ordrec.errors import ArgumentError, OrdrecError
+    from ordrec.recommend.files import save
 
     check_output(output, "model", [place_of(data)], overwrite=overwrite)
     unfitted = made_model(model, settings or [])
-    if not hasattr(unfitted, "write_to"):
+    if not hasattr(unfitted, "stored"):
         raise ArgumentError(
             f"model {model!r} cannot be saved: choose one that can"
             + (", or declare what it stores, as IdMappedModel does" if ":" in model else "")
@@ -106,45 +87,3 @@ def fit(
         say_if_unused(fitted, model)
     say_chosen_preset(fitted, ratings.n_ratings)
     save(fitted, output)
-
-
-@options_of_reading(*PAIRS)
-def predict(
-    model: ModelArgument,
-    pairs: Annotated[
-        Path,
-        typer.Argument(metavar="PAIRS", help="A csv file with columns user and item."),
-    ],
-    output: TableOption = None,
-    proba: Annotated[
-        bool,
-        typer.Option("--proba", help="Add the expected rating and the probability of each rating."),
-    ] = False,
-    reading: Reading = USUAL,
-    own_class: ClassOption = None,
-    max_memory: MemoryOption = None,
-    overwrite: OverwriteOption = False,
-    quiet: NoBarOption = False,
-) -> None:
-    """Predict the ratings of pairs of users and items.
-
-    A column timestamp (seconds since 1970, or dates) says when the ratings are given. The csv
-    output has the rating, and whether the model knows the user and the item.
-    """
-    import pandas as pd
-
-    from ordrec.errors import ArgumentError
-    from ordrec.lists.frames import predict_pairs
-
-    write = table_writer(output, "predictions", inputs=[model, pairs], overwrite=overwrite)
-    fitted = loaded(model, max_memory, own_class)
-    if proba and not hasattr(fitted, "predict_proba"):
-        raise ArgumentError(f"--proba: a {type(fitted).__name__} has no probabilities")
-    table = reading.pairs(pairs, fitted)
-    parts: list[pd.DataFrame] = []
-    with progress_bar(quiet) as progress:
-        for first in range(0, max(len(table), 1), PAIRS_AT_A_TIME):
-            part = table.iloc[first : first + PAIRS_AT_A_TIME]
-            parts.append(predict_pairs(fitted, part, proba=proba))
-            progress(first + len(part), len(table), "predicting")
-    write(pd.concat(parts, ignore_index=True))

@@ -23,7 +23,7 @@ def write_run(ranking: pd.DataFrame, path: str | Path, *, tag: str = "ordrec") -
     Parameters
     ----------
     ranking : DataFrame
-        ``query document score rank``, as from `ordrec.recommend.RelevanceRanker.rank`.
+        ``query document score rank``, as from `ordrec.ordinal.relevance.RelevanceRanker.rank`.
     path : path
     tag : str
         The name of the run, one word.
