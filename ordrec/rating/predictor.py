@@ -297,8 +297,9 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     ) -> RatingPredictor:
         """A copy with these models in place of its own."""
         model = copy.copy(self)
-        model.process_model_, model.factors_ = process, factors
+        model.process_model_ = process
         if factors is not None:
+            model.factors_ = factors
             model.user_ids_, model.item_ids_ = factors.user_ids_, factors.item_ids_
             model.titles_ = factors.titles_
         return model

@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ordrec.data.groups import group_starts
 from ordrec.kernels.distances import products
 from ordrec.runtime.compiling import compiled, inner
 from ordrec.runtime.parallel.spans import over_spans
@@ -148,15 +149,11 @@ def _by_owner_too(
 ) -> GroupedEntries:
     """Group ratings by owner that are ordered by entry, and by owner within an entry."""
     order = np.argsort(owner, kind="stable")
-    start, entry_start = _starts(owner, n_owners), _starts(entry, n_entries)
+    start = group_starts(np.bincount(owner, minlength=n_owners))
+    entry_start = group_starts(np.bincount(entry, minlength=n_entries))
     return GroupedEntries(
         start, entry[order], np.ascontiguousarray(x[:, order]), entry_start, owner, x, weight
     )
-
-
-def _starts(groups: np.ndarray, n_groups: int) -> np.ndarray:
-    counts = np.bincount(groups, minlength=n_groups)
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def n_moments(n_sources: int, weighted: bool = False, n_fixed: int = 0) -> int:

@@ -29,7 +29,13 @@ from ordrec.rating.process.kernel.components import N_SMOOTHED, Entries, entry_n
 from ordrec.rating.process.kernel.pair_sums import N_SUMS
 from ordrec.rating.process.kernel.shared_features import USER_SMOOTHING
 from ordrec.rating.process.solve.fitting import NEWTON_STEPS, Likelihood, Process
-from ordrec.rating.process.solve.owner_blocks import CROSS, Walk, numbers_of, training_entries
+from ordrec.rating.process.solve.owner_blocks import (
+    CROSS,
+    Output,
+    Walk,
+    numbers_of,
+    training_entries,
+)
 from ordrec.rating.thresholds.ordered_probit import OrderedProbit, fit_one_user
 
 __all__ = ["FoldedUser", "ResolvedPairs", "fold_in_user", "folded_among", "unsolved_user"]
@@ -149,8 +155,9 @@ class FoldedUser:
         theirs[data.user_side.entry[at] == self.code] = 0.0
         sums = np.zeros((2, items.size, w.weights.size + N_SMOOTHED))
         place, cost = np.arange(items.size), data.user_side.sizes[items]
-        with_others.run(CROSS, cost, place=place, right=theirs, out=sums[0])
-        alone.run(CROSS, np.ones(items.size), place=place, right=np.ones(items.size), out=sums[1])
+        with_others.run(cost, Output(CROSS, place, right=theirs, out=sums[0]))
+        ones = np.ones(items.size)
+        alone.run(ones, Output(CROSS, place, right=ones, out=sums[1]))
         means, variances = sums[:, :, : w.weights.size] @ w.weights
         return means, variances
 
