@@ -81,7 +81,7 @@ def made_models(names: list[str], settings: list[str], seed: int) -> dict[str, A
         model, _, parameter = place.strip().rpartition(".")
         if not (model and equals):
             raise ArgumentError(
-                f"--set {setting!r}: write it as model.name=value, such as factors.rank=8"
+                f"--set {setting!r}: write it as model.name=value, such as factors.n_factors=8"
             )
         if model not in own:
             raise ArgumentError(

@@ -130,7 +130,7 @@ class ImplicitModel(ListingModel):
 
 
 def implicit_als(
-    factors: int = 64,
+    n_factors: int = 64,
     regularization: float = 0.05,
     alpha: float = 10.0,
     iterations: int = 15,
@@ -144,7 +144,7 @@ def implicit_als(
     """
     with one_blas_thread():  # implicit warns of threads of BLAS when it is made
         als = import_extra("implicit.cpu.als", "implicit", "peers").AlternatingLeastSquares(
-            factors=factors,
+            factors=n_factors,
             regularization=regularization,
             alpha=alpha,
             iterations=iterations,
@@ -155,9 +155,11 @@ def implicit_als(
     return ImplicitModel(als, "interest")
 
 
-def implicit_bpr(factors: int = 64, iterations: int = 100, random_state: int = 0) -> ImplicitModel:
+def implicit_bpr(
+    n_factors: int = 64, iterations: int = 100, random_state: int = 0
+) -> ImplicitModel:
     """Return implicit's Bayesian personalised ranking, to be fitted to a matrix of ones."""
     bpr = import_extra("implicit.bpr", "implicit", "peers").BayesianPersonalizedRanking(
-        factors=factors, iterations=iterations, random_state=random_state, num_threads=1
+        factors=n_factors, iterations=iterations, random_state=random_state, num_threads=1
     )
     return ImplicitModel(bpr)

@@ -98,7 +98,7 @@ def warm_up(n_jobs: int | None) -> None:
     """Compile the loops, or load them from disk."""
     few = synthetic_ratings(60, 50, n_ratings=900, seed=0)
     choice = ChoiceMixture(n_jobs=n_jobs).fit(few)
-    for rating in (OrdinalFactors(rank=4, n_jobs=n_jobs), RatingPredictor(preset="fast")):
+    for rating in (OrdinalFactors(n_factors=4, n_jobs=n_jobs), RatingPredictor(preset="fast")):
         Recommender.of_fitted(choice, rating.fit(few), choice.calibration_).recommend(0)
 
 

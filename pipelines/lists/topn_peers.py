@@ -62,8 +62,8 @@ def chosen_neighbours(inner: InnerPart) -> Neighbours:
 
 def chosen_als(inner: InnerPart) -> ImplicitModel:
     """Climb over confidence, ridge and factors on the inner hold-out, one at a time."""
-    steps = {"alpha": 3.0, "regularization": 3.0, "factors": 2}
-    now: dict[str, Any] = {"alpha": 3.0, "regularization": 3.0, "factors": 32}
+    steps = {"alpha": 3.0, "regularization": 3.0, "n_factors": 2}
+    now: dict[str, Any] = {"alpha": 3.0, "regularization": 3.0, "n_factors": 32}
     tried: dict[tuple, float] = {}
 
     def quality(**changes: Any) -> float:

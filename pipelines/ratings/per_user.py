@@ -52,7 +52,7 @@ SOLVERS = {  # each with the grid that its setting is chosen from
     "logistic": (OrdinalLogistic("all", kernel="precomputed"), {"alpha": STEPS}),
     "orboost": (ORBoost(base="stump", random_state=0), {"n_estimators": [10, 30, 100]}),
 }
-FEATURES = {"mean": "mean", "low-rank": LowRankEM(rank=20, tol=1e-3, random_state=0)}
+FEATURES = {"mean": "mean", "low-rank": LowRankEM(n_factors=20, tol=1e-3, random_state=0)}
 
 
 def run(

@@ -62,7 +62,7 @@ def folder(tmp_path_factory, ratings) -> Path:
     pairs.to_csv(folder / "pairs.csv", index=False)
     save(RatingPredictor(preset="fast").fit(ratings), folder / "fast.ordrec")
     save(make_model("bias").fit(ratings), folder / "bias.ordrec")
-    save(make_model("als", factors=2).fit(ratings), folder / "als.ordrec")
+    save(make_model("als", n_factors=2).fit(ratings), folder / "als.ordrec")
     return folder
 
 
@@ -119,7 +119,7 @@ def test_every_model_that_can_be_saved_can_be_fitted_and_predicts(
     small = {
         "recommender": ["--set", "rating=factors"],
         "factors": ["--set", "n_iter=2"],
-        "als": ["--set", "factors=2"],
+        "als": ["--set", "n_factors=2"],
         "predictor": ["--set", "learn=defaults"],
         "per-user-svor": ["--set", "min_ratings=4"],
     }

@@ -136,7 +136,7 @@ class Bare:
     ("model", "options", "says"),
     [
         ("mean", {}, "no parameters of GlobalMean are searched by default"),
-        ("bias", {"space": {"rank": [1, 2]}}, "BiasModel has no parameter 'rank'"),
+        ("bias", {"space": {"n_factors": [1, 2]}}, "BiasModel has no parameter 'n_factors'"),
         ("bias", {"space": {"tol": "small"}}, "tol must be a Between or a list"),
         ("bias", {"method": "luck"}, "method must be one of"),
         ("bias", {"method": "grid"}, "a grid needs lists of values: user_damping is a range"),
@@ -169,7 +169,7 @@ def test_default_spaces_hold_real_parameters():
             space = default_space(model)
             for setting in ParameterSampler(dict(space), 4, random_state=0):
                 model.set_params(**setting)
-    assert set(default_space(OrdinalFactors(pattern=0))) == {"rank", "symmetric"}
+    assert set(default_space(OrdinalFactors(pattern=0))) == {"n_factors", "symmetric"}
     assert "preset" not in default_space(make_model("predictor-fast"))  # it is fast by name
 
 

@@ -94,7 +94,7 @@ def test_lists_for_all_are_those_of_each_in_any_block(model, monkeypatch) -> Non
 
 def test_items_without_ratings_are_listed_only_when_they_are_candidates() -> None:
     unrated = RATINGS.select(RATINGS.items != 11)
-    model = OrdinalFactors(rank=2, pattern=2).fit(unrated)
+    model = OrdinalFactors(n_factors=2, pattern=2).fit(unrated)
     eleven = RATINGS.item_ids[11]
     assert eleven not in set(model.recommend(-1, 100)["item"])
     assert len(model.recommend(-1, 100, only=[eleven])) == 0

@@ -24,21 +24,21 @@ def alternating_means(dense, user_shrinkage, item_shrinkage, rounds=20_000):  # 
     return mean, user, item
 
 
-def em_step(A: np.ndarray, W: np.ndarray, X: np.ndarray, rank: int) -> np.ndarray:
+def em_step(A: np.ndarray, W: np.ndarray, X: np.ndarray, n_factors: int) -> np.ndarray:
     """``SVD_k(W*A + (1-W)*X)`` with a dense SVD; A may hold NaN where W is 0."""
     filled = np.where(W > 0, W * np.nan_to_num(A), 0.0) + (1 - W) * X
     U, s, Vt = np.linalg.svd(filled, full_matrices=False)
-    return (U[:, :rank] * s[:rank]) @ Vt[:rank]
+    return (U[:, :n_factors] * s[:n_factors]) @ Vt[:n_factors]
 
 
 def weighted_error(A: np.ndarray, W: np.ndarray, X: np.ndarray) -> float:
     return float(np.sum(np.where(W > 0, W * (np.nan_to_num(A) - X) ** 2, 0.0)))
 
 
-def low_rank(A, W, X, rank, steps=20_000, tol=1e-15):  # type: ignore[no-untyped-def]
+def low_rank(A, W, X, n_factors, steps=20_000, tol=1e-15):  # type: ignore[no-untyped-def]
     """The fixed point of EM, started from X."""
     for _ in range(steps):
-        new = em_step(A, W, X, rank)
+        new = em_step(A, W, X, n_factors)
         if np.abs(new - X).max() < tol:
             break
         X = new

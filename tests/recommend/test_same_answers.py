@@ -33,7 +33,7 @@ PLAIN = tasteful(dated=True)
 TITLES = pd.DataFrame({"title": [f"Film №{k}" for k in range(PLAIN.n_items)]}, index=PLAIN.item_ids)
 RATINGS = PLAIN.with_side_tables(item_table=TITLES)
 SCALE = RATINGS.scale
-FACTORS = {"rank": 3, "pattern": 3}
+FACTORS = {"n_factors": 3, "pattern": 3}
 MODELS: dict[str, Any] = {
     "factors": OrdinalFactors(**FACTORS),
     "predictor": RatingPredictor("fast", learn="defaults"),

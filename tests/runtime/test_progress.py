@@ -321,7 +321,7 @@ RATINGS = tasteful(n_users=25, n_items=15, dated=True)
 GRID = {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}
 X = np.random.default_rng(0).normal(size=(30, 2))
 Y = np.digitize(X[:, 0], [-0.5, 0.5])
-FACTORS = OrdinalFactors(rank=2, pattern=2, n_iter=4)
+FACTORS = OrdinalFactors(n_factors=2, pattern=2, n_iter=4)
 WORK = {
     "OrdinalFactors": lambda: FACTORS.fit(RATINGS),
     "RatingPredictor": lambda: RatingPredictor("full", learn_iter=1).fit(RATINGS),
@@ -401,7 +401,10 @@ def test_warnings_of_a_fit_point_to_who_called_it(estimator) -> None:
 def test_verbose_is_a_parameter_that_files_do_not_keep(clock, no_terminal, tmp_path) -> None:
     from ordrec import load, save
 
-    for kind, parameters in ((OrdinalFactors, {"rank": 2, "pattern": 2}), (RatingPredictor, {})):
+    for kind, parameters in (
+        (OrdinalFactors, {"n_factors": 2, "pattern": 2}),
+        (RatingPredictor, {}),
+    ):
         model = kind(verbose=True, **parameters).fit(RATINGS)
         assert lines(no_terminal)[-1].startswith(f"{kind.__name__}: ")
         save(model, tmp_path / "model")
@@ -436,7 +439,7 @@ def test_the_command_line_shows_it_and_quiet_does_not(clock, shown, monkeypatch,
     RATINGS.to_frame().to_csv(tmp_path / "r.csv", index=False)
     monkeypatch.setattr(module, "clock", Hasty())
     monkeypatch.setattr(module, "_can_draw", lambda stream: True)
-    words = ["fit", str(tmp_path / "r.csv"), "-m", "factors", "--set", "rank=2"]
+    words = ["fit", str(tmp_path / "r.csv"), "-m", "factors", "--set", "n_factors=2"]
     for more, is_shown in (([], True), (["--quiet"], False)):
         shown.clear()
         path = str(tmp_path / f"m{is_shown}")

@@ -84,13 +84,13 @@ USERS = [0, 0, 3, 99]
 ITEMS = [1, 5, 2, 1]
 SMALL = {
     "recommender": {"rating": "factors"},
-    "factors": {"n_iter": 2, "rank": 2},
-    "choice": {"factors": 2},
-    "als": {"factors": 2},
-    "implicit-als": {"factors": 2},
-    "implicit-bpr": {"factors": 2, "iterations": 2},
+    "factors": {"n_iter": 2, "n_factors": 2},
+    "choice": {"n_factors": 2},
+    "als": {"n_factors": 2},
+    "implicit-als": {"n_factors": 2},
+    "implicit-bpr": {"n_factors": 2, "iterations": 2},
     "predictor": {"learn": "defaults"},
-    "myfm": {"n_iter": 4, "rank": 2},
+    "myfm": {"n_iter": 4, "n_factors": 2},
 }
 MODELS = {
     **{
@@ -220,7 +220,7 @@ def public_objects(samples, folder) -> list[Any]:
     matrix = RatingMatrix.from_ratings(RATINGS)
     RATINGS.to_partitions(folder / "parts")
     scan, held = Ratings.scan(folder / "parts"), HeldOut(0.2)
-    factors = make_model("factors", n_iter=2, rank=2).fit(held.parted(scan.collect())[0])
+    factors = make_model("factors", n_iter=2, n_factors=2).fit(held.parted(scan.collect())[0])
     table, letor = load_table(samples / "ordinal/grades.csv"), load_letor(samples / "letor")
     ranked = [
         getattr(ordinal, name)() for name in dir(ordinal)

@@ -235,8 +235,8 @@ class ItemKernel:
                 leaf_layout[row] = leaf_loops.FIXED, first, 0, 0
             elif isinstance(kernel, LowRank):
                 self._factors.append(kernel.factors(matrix)[:, by_popularity])
-                leaf_layout[row] = leaf_loops.FACTORS, n_factors, n_factors + kernel.rank, 0
-                n_factors += kernel.rank
+                leaf_layout[row] = leaf_loops.FACTORS, n_factors, n_factors + kernel.n_factors, 0
+                n_factors += kernel.n_factors
         self._leaf_layout, self._leaf_numbers = leaf_layout, leaf_numbers
         factors = leaf_layout[:, leaf_loops.KIND] == leaf_loops.FACTORS
         self._slots = np.where(

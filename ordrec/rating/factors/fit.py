@@ -115,7 +115,7 @@ class Fit:
     Parameters
     ----------
     margins : Margins
-    rank : int
+    n_factors : int
     seed : int
         Of the starting factors.
     direction : {"up", "down"}
@@ -132,23 +132,23 @@ class Fit:
         Mean change of a rating's log-likelihood in each sweep.
     """
 
-    def __init__(self, margins: Margins, rank: int, seed: int, direction: str = "up"):
+    def __init__(self, margins: Margins, n_factors: int, seed: int, direction: str = "up"):
         self.name, self._margins = direction, margins
         self._n_sweeps = self._n_visits = 0
         self._judged = True
         levels = margins.level_counts if direction == "up" else margins.level_counts[::-1]
         n_items, n_steps = margins.item_counts.size, levels.size - 1
-        factors = np.random.default_rng(seed).normal(0.0, START_SD, (n_items, rank))
+        factors = np.random.default_rng(seed).normal(0.0, START_SD, (n_items, n_factors))
         self.items = _starting_rows(factors, np.zeros((n_items, n_steps)))
         self._steps = _starting_steps(levels)
         self._user_prior = RowPrior.start(
             margins.FF, margins.n_user_side, margins.user_counts,
-            self.starting_users(1).mean[0], starting_covariance(rank, n_steps, "user"),
+            self.starting_users(1).mean[0], starting_covariance(n_factors, n_steps, "user"),
         )  # fmt: skip
         F = margins.item_features[margins.item_counts >= least_to_learn_from(margins.item_counts)]
         self._item_prior = RowPrior.start(
             F.T @ F, margins.n_item_side, margins.item_counts,
-            np.zeros(rank + n_steps), starting_covariance(rank, n_steps, "item"),
+            np.zeros(n_factors + n_steps), starting_covariance(n_factors, n_steps, "item"),
         )  # fmt: skip
         self._user_covariances: dict[Span, np.ndarray] = {}
         self._item_covariances: dict[Span, np.ndarray] = {}
@@ -159,7 +159,7 @@ class Fit:
     def starting_users(self, n_users: int) -> RowPosteriors:
         """Return the rows of users before the first sweep."""
         steps = np.tile(self._steps, (n_users, 1))
-        return _starting_rows(np.zeros((n_users, self.items.rank)), steps)
+        return _starting_rows(np.zeros((n_users, self.items.n_factors)), steps)
 
     def copy_for_drift(self) -> Fit:
         """Return a copy to go on with dated ratings; its convergence is not judged."""
@@ -386,7 +386,7 @@ def fit_in_memory(
     block: UserBlock,
     margins: Margins,
     directions: Sequence[str],
-    rank: int,
+    n_factors: int,
     seed: int,
     n_iter: int,
     threads: Executor,
@@ -403,7 +403,7 @@ def fit_in_memory(
     fitted, dated, losses = [], [], []
     for number, name in enumerate(directions):
         own = block if name == "up" else block.reversed(margins.level_counts.size - 1)
-        fit = Fit(margins, rank, seed, name)
+        fit = Fit(margins, n_factors, seed, name)
         users = UsersInMemory(own, fit.starting_users(margins.user_counts.size), threads)
         report(number, len(directions), span=1.0 if own.times is None else 1.0 - DATED_SHARE)
         with progress(""):
@@ -439,8 +439,8 @@ def _starting_steps(level_counts: np.ndarray) -> np.ndarray:
 
 def _starting_rows(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
     """Return rows of these means and of the starting variance."""
-    rank = factors.shape[1]
-    own = START_SD**2 * np.eye(rank)[np.tril_indices(rank)]
+    n_factors = factors.shape[1]
+    own = START_SD**2 * np.eye(n_factors)[np.tril_indices(n_factors)]
     variances = np.full(steps.shape, START_STEP_VARIANCE)
     return RowPosteriors.of(np.hstack([factors, steps]), own + packed_outer(factors), variances)
 

@@ -116,7 +116,7 @@ class Preparation:
         the damped mean of the other users' ratings.
     use_time : bool
         Whether times are used.
-    rank, n_folds, n_rounds, ridge : numbers
+    n_factors, n_folds, n_rounds, ridge : numbers
         Parameters of the low-rank loadings.
     bias_damping : float
         Pseudo-counts that pull the biases to 0.
@@ -128,7 +128,7 @@ class Preparation:
 
     two_sided: bool = True
     use_time: bool = True
-    rank: int = 8
+    n_factors: int = 8
     n_folds: int = 4
     n_rounds: int = 10
     ridge: float = 25.0
@@ -216,8 +216,8 @@ def prepare(
     item_features, user_features = _and_unknown(side.item), _and_unknown(side.user)
     rest = y - bias.predict(users, items)
     loadings = partial(
-        cross_fitted_loadings, rank=config.rank, n_folds=config.n_folds, n_rounds=config.n_rounds,
-        ridge=config.ridge, rng=rng, n_jobs=n_jobs,
+        cross_fitted_loadings, n_factors=config.n_factors, n_folds=config.n_folds,
+        n_rounds=config.n_rounds, ridge=config.ridge, rng=rng, n_jobs=n_jobs,
     )  # fmt: skip
     start = _starts(users, n_users)
     fold, by_fold = loadings(start, items, rest, n_items)

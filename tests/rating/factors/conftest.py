@@ -17,7 +17,7 @@ def ratings() -> Ratings:
 
 @pytest.fixture(scope="session")
 def model(ratings) -> OrdinalFactors:
-    return OrdinalFactors(rank=4, pattern=6).fit(ratings)
+    return OrdinalFactors(n_factors=4, pattern=6).fit(ratings)
 
 
 @pytest.fixture(scope="session")
@@ -32,4 +32,4 @@ def moody() -> Ratings:
 
 @pytest.fixture(scope="session")
 def dated_model(moody) -> OrdinalFactors:
-    return OrdinalFactors(rank=2, pattern=2, n_iter=8).fit(moody)
+    return OrdinalFactors(n_factors=2, pattern=2, n_iter=8).fit(moody)

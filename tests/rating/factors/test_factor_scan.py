@@ -16,7 +16,7 @@ from ordrec.rating.factors.blocks import StoredBlock, write_blocks
 from ordrec.rating.factors.pattern import RatingPattern, pattern_of_blocks
 from ordrec.recommend import HeldOut, OrdinalFactors, fit_scan, predict_scan
 
-SETTINGS = {"rank": 3, "n_iter": 6, "use_time": False}
+SETTINGS = {"n_factors": 3, "n_iter": 6, "use_time": False}
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,7 @@ def test_what_is_held_out_is_not_seen(scan, tmp_path):
 
 def test_blocks_are_removed_and_progress_is_reported(scan, tmp_path):
     steps = []
-    model = OrdinalFactors(pattern=0, rank=2, n_iter=2, symmetric=False)
+    model = OrdinalFactors(pattern=0, n_factors=2, n_iter=2, symmetric=False)
     fit_scan(model, scan, folder=tmp_path / "blocks", progress=lambda *step: steps.append(step))
     assert list((tmp_path / "blocks").iterdir()) == []
     assert steps[0] == (1, 6, "ratings read")
@@ -206,7 +206,7 @@ def test_times_are_refused_and_not_ignored(scan):
 def test_times_that_are_not_used_are_said(tmp_path):
     dated = synthetic_ratings(30, 20, n_ratings=300, dated=True)
     dated.to_partitions(tmp_path / "ratings")
-    model = OrdinalFactors(rank=2, pattern=0, n_iter=1)
+    model = OrdinalFactors(n_factors=2, pattern=0, n_iter=1)
     with pytest.warns(UserWarning, match="does not use the times") as said:
         fit_scan(model, Ratings.scan(tmp_path / "ratings"))
     assert said[0].filename == __file__

@@ -29,7 +29,7 @@ def sure(ratings) -> Ratings:
 
 @pytest.fixture(scope="module")
 def sure_model(sure) -> OrdinalFactors:
-    return OrdinalFactors(rank=4, pattern=6).fit(sure)
+    return OrdinalFactors(n_factors=4, pattern=6).fit(sure)
 
 
 def apart(one: OrdinalFactors, two: OrdinalFactors, pairs) -> float:

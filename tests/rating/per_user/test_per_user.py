@@ -67,11 +67,11 @@ def test_feature_rows_are_the_other_users_ratings_filled_with_the_means_of_the_o
 
 
 def test_low_rank_features_are_fitted_without_the_users_fold(ratings):
-    em = LowRankEM(rank=2, random_state=0, max_iter=50, tol=1e-3)
+    em = LowRankEM(n_factors=2, random_state=0, max_iter=50, tol=1e-3)
     source = LowRankSource(ratings, Gaussian(0.1), em)
     values = RatingMatrix.from_ratings(ratings).values
     target = np.arange(25)[np.arange(25) % 5 == 2]
-    filled = LowRankEM(rank=2, random_state=0, max_iter=50, tol=1e-3, target=target)
+    filled = LowRankEM(n_factors=2, random_state=0, max_iter=50, tol=1e-3, target=target)
     filled = filled.fit(values).transform(values)
     np.testing.assert_allclose(source.rows(7, np.arange(30)), filled)
     K = source.gram(7, np.array([3, -1, 5]), np.array([1, 2]))
@@ -118,7 +118,7 @@ def test_weights_of_ratings_are_weights_of_samples(ratings):
     assert not np.allclose(model.models_[7].thresholds_, plain.models_[7].thresholds_)
     with pytest.raises(ArgumentError, match="GPOR takes no weights"):
         PerUserPredictor(GPOR()).fit(weighted)
-    low_rank = LowRankEM(rank=2, random_state=0, max_iter=50, tol=1e-3)
+    low_rank = LowRankEM(n_factors=2, random_state=0, max_iter=50, tol=1e-3)
     rows = [
         LowRankSource(each, Gaussian(0.1), low_rank).rows(7, np.arange(30))
         for each in (weighted, ratings)

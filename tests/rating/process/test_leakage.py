@@ -63,7 +63,7 @@ def test_an_owners_loadings_are_fitted_without_the_owner() -> None:
 
     def loadings(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return cross_fitted_loadings(
-            side.start, side.entry, x, side.n_entries, rank=2, n_folds=3, n_rounds=3,
+            side.start, side.entry, x, side.n_entries, n_factors=2, n_folds=3, n_rounds=3,
             ridge=1.0, rng=np.random.default_rng(0),
         )  # fmt: skip
 
