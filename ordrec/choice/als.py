@@ -59,7 +59,7 @@ class ImplicitALS(ChoiceModel):
         ``c`` of (1).
     unseen_weight : float
         ``a`` of (1): how much it costs to score an item that was not rated.
-    iterations : int
+    n_iter : int
         Sweeps over items and users.
     n_jobs : int, optional
         Threads; all cores by default. The result is the same for any number.
@@ -89,7 +89,7 @@ class ImplicitALS(ChoiceModel):
     n_factors: int = 64
     regularization: float = 0.01
     unseen_weight: float = 0.3
-    iterations: int = 10
+    n_iter: int = 10
     n_jobs: int | None = None
     random_state: int = 0
     search_space: ClassVar[dict[str, Any]] = {
@@ -105,7 +105,7 @@ class ImplicitALS(ChoiceModel):
 
     def learn_histories(self, history: sparse.csr_array) -> None:
         """Learn the factors of users and items from histories alone."""
-        for name, least in (("n_factors", 1), ("iterations", 1)):
+        for name, least in (("n_factors", 1), ("n_iter", 1)):
             if getattr(self, name) < least:
                 raise ArgumentError(f"{name} must be at least {least}, got {getattr(self, name)}")
         for name in ("regularization", "unseen_weight"):
@@ -120,7 +120,7 @@ class ImplicitALS(ChoiceModel):
         n_jobs = worker_count(self.n_jobs)
         ridge = self.regularization * (self.item_counts_ + self.unseen_weight * int(present.sum()))
         with one_blas_thread():  # the rows are shared by threads instead
-            for _ in tracked(range(self.iterations), "iteration"):
+            for _ in tracked(range(self.n_iter), "iteration"):
                 P = self._rows(history, Q, n_jobs)
                 Q = _solve_rows(by_item, P, self.unseen_weight, ridge, n_jobs)
             self.item_factors_ = Q

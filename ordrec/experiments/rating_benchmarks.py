@@ -121,7 +121,7 @@ def warm_up(ratings: Ratings, models: Sequence[str], jobs: int | None = None) ->
     for name in models:
         if name not in OWN:
             continue
-        short: dict[str, Any] = {} if name == "factors" else {"learn_iter": 1, "refit": True}
+        short: dict[str, Any] = {} if name == "factors" else {"max_iter": 1, "refit": True}
         model = rating_model(name, n_jobs=jobs, **short).fit(few)
         model.predict_proba(few.user_ids[:1], few.item_ids[:1])
 

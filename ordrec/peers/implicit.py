@@ -133,7 +133,7 @@ def implicit_als(
     n_factors: int = 64,
     regularization: float = 0.05,
     alpha: float = 10.0,
-    iterations: int = 15,
+    n_iter: int = 15,
     random_state: int = 0,
 ) -> ImplicitModel:
     """Return implicit's alternating least squares.
@@ -147,7 +147,7 @@ def implicit_als(
             factors=n_factors,
             regularization=regularization,
             alpha=alpha,
-            iterations=iterations,
+            iterations=n_iter,
             random_state=random_state,
             num_threads=free_cores(worker_count(None)),
             dtype=np.float64,
@@ -155,11 +155,9 @@ def implicit_als(
     return ImplicitModel(als, "interest")
 
 
-def implicit_bpr(
-    n_factors: int = 64, iterations: int = 100, random_state: int = 0
-) -> ImplicitModel:
+def implicit_bpr(n_factors: int = 64, n_iter: int = 100, random_state: int = 0) -> ImplicitModel:
     """Return implicit's Bayesian personalised ranking, to be fitted to a matrix of ones."""
     bpr = import_extra("implicit.bpr", "implicit", "peers").BayesianPersonalizedRanking(
-        factors=n_factors, iterations=iterations, random_state=random_state, num_threads=1
+        factors=n_factors, iterations=n_iter, random_state=random_state, num_threads=1
     )
     return ImplicitModel(bpr)

@@ -74,8 +74,8 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     learn : {"auto", "hold-out", "defaults"}
         Whether the weights of the process's components are learnt on an inner hold-out of the
         ratings, or the default weights are used. "auto" learns for "full" and not for "fast".
-    learn_iter : int
-        Largest number of iterations of learning.
+    max_iter : int
+        Largest number of iterations of learning these weights.
     refit : bool
         Whether "full" is solved once more under the ordinal likelihood (Laplace's method):
         somewhat more accurate, for a few seconds more on 100 000 ratings.
@@ -134,7 +134,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     side_kinds: Mapping[str, str] | None = None
     decision: Decision = "median"
     learn: Literal["auto", "hold-out", "defaults"] = "auto"
-    learn_iter: int = 5
+    max_iter: int = 5
     refit: bool = True
     n_jobs: int | None = None
     random_state: int = 0

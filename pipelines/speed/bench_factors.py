@@ -50,14 +50,14 @@ def main() -> None:
     )
     options.add_argument("--ratings", type=int, nargs="*", default=[1_000_000])
     options.add_argument("--factors", type=int, default=SMALLER[0])
-    options.add_argument("--sweeps", type=int, default=OrdinalFactors.n_iter, help="at most")
+    options.add_argument("--sweeps", type=int, default=OrdinalFactors.max_iter, help="at most")
     options.add_argument("--side", action="store_true", help="with side tables")
     options.add_argument("--threads", type=int, help="all cores by default")
     options.add_argument("--data", type=Path, help="folder with ml-100k")
     chosen = options.parse_args()
     if chosen.sweeps < 2:
         options.error("--sweeps must be at least 2 to extrapolate")
-    model = OrdinalFactors(n_factors=chosen.factors, n_iter=chosen.sweeps, n_jobs=chosen.threads)
+    model = OrdinalFactors(n_factors=chosen.factors, max_iter=chosen.sweeps, n_jobs=chosen.threads)
     first_run(model.fit, synthetic_ratings(50, 40, n_ratings=500))
     for n_ratings in chosen.ratings:
         print(size_line(model, n_ratings, chosen.side), flush=True)
@@ -164,7 +164,7 @@ def size_line(model: OrdinalFactors, n_ratings: int, side: bool) -> str:
         ratings = with_side(ratings)
     wall, cpu = seconds_of(model, ratings)
     n_sweeps = model.loss_.size
-    _, first = seconds_of(replace(model, n_iter=1), ratings)
+    _, first = seconds_of(replace(model, max_iter=1), ratings)
     after = peak_memory()
     each = (cpu - first) / (n_sweeps - 1)
     expected = WANTED / n_ratings * (first + 19 * each) / 60
@@ -175,8 +175,8 @@ def size_line(model: OrdinalFactors, n_ratings: int, side: bool) -> str:
     return (
         f"{n_ratings:,} ratings, {ratings.n_users:,} users, {ratings.n_items:,} items, "
         f"{model.n_factors} factors, {n_sweeps} sweeps: fit {wall:.1f} s, {cpu:.1f} CPU seconds, "
-        f"peak memory {after:.2f} GB, {len(part) / seconds:,.0f} predictions per second; 25 million and "
-        f"20 sweeps would take {expected:.1f} CPU minutes and "
+        f"peak memory {after:.2f} GB, {len(part) / seconds:,.0f} predictions per second; 25 "
+        f"million and 20 sweeps would take {expected:.1f} CPU minutes and "
         f"{before + WANTED / n_ratings * (after - before):.1f} GB"
     )
 

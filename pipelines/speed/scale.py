@@ -130,7 +130,7 @@ def compile_everything() -> None:
     with tempfile.TemporaryDirectory() as folder:
         synthetic_ratings(50, 40, n_ratings=500).to_partitions(f"{folder}/ratings")
         scan = Ratings.scan(f"{folder}/ratings")
-        model = fit_scan(OrdinalFactors(n_iter=2), scan)
+        model = fit_scan(OrdinalFactors(max_iter=2), scan)
         predict_scan(model, scan, HeldOut(0.1), f"{folder}/found")
 
 

@@ -29,7 +29,7 @@ def circles() -> Ratings:
 
 @pytest.fixture(scope="module")
 def model(circles) -> ImplicitALS:
-    return ImplicitALS(n_factors=3, iterations=60).fit(circles)
+    return ImplicitALS(n_factors=3, n_iter=60).fit(circles)
 
 
 def test_folded_in_factors_solve_the_weighted_least_squares_problem(circles, model):
@@ -70,7 +70,7 @@ def test_a_user_folded_in_again_is_known_by_the_new_ratings_alone(circles, model
 def test_fitting_says_nothing_about_threads(circles, name: str):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make_model(name, n_factors=2, iterations=1).fit(circles)
+        make_model(name, n_factors=2, n_iter=1).fit(circles)
 
 
 def test_rows_solve_their_dense_systems():
@@ -92,8 +92,8 @@ def test_sweeps_do_not_raise_the_loss_of_the_documentation(circles):
     V = circles.matrix("rank").T.toarray() / 5
     seen, n_u, n_i = V > 0, (V > 0).sum(axis=1), (V > 0).sum(axis=0)
     losses = []
-    for iterations in (1, 2, 5, 20):
-        model = ImplicitALS(3, 0.02, 0.3, iterations).fit(circles)
+    for n_iter in (1, 2, 5, 20):
+        model = ImplicitALS(3, 0.02, 0.3, n_iter).fit(circles)
         P, Q = model.user_factors_.astype(float), model.item_factors_.astype(float)
         S = P @ Q.T
         ridge = 0.02 * ((n_u + 0.3 * 30) @ (P**2).sum(1) + (n_i + 0.3 * 30) @ (Q**2).sum(1))

@@ -118,7 +118,7 @@ def test_every_model_that_can_be_saved_can_be_fitted_and_predicts(
 ) -> None:
     small = {
         "recommender": ["--set", "rating=factors"],
-        "factors": ["--set", "n_iter=2"],
+        "factors": ["--set", "max_iter=2"],
         "als": ["--set", "n_factors=2"],
         "predictor": ["--set", "learn=defaults"],
         "per-user-svor": ["--set", "min_ratings=4"],

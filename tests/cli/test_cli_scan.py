@@ -112,7 +112,7 @@ def test_a_model_of_all_users_is_fitted_on_disk(folder, tmp_path):
     pd.DataFrame({"item": range(30), "kind": list("abc") * 10}).to_csv(items, index=False)
     model = tmp_path / "all.ordrec"
     found = ordrec(
-        "fit-all", folder / "parts", "-o", model, "--set", "n_factors=2", "--set", "n_iter=2",
+        "fit-all", folder / "parts", "-o", model, "--set", "n_factors=2", "--set", "max_iter=2",
         "--items", items, "--blocks", tmp_path / "blocks", "--engine", "threads", "--jobs", "2",
     )  # fmt: skip
     assert found.exit_code == 0, found.output

@@ -36,8 +36,8 @@ from ordrec.recommend.registry import storable_kinds
 from ordrec.storage import load_arrays
 
 SMALL = {
-    "als": {"n_factors": 2, "iterations": 2},
-    "factors": {"n_factors": 2, "pattern": 2, "n_iter": 2},
+    "als": {"n_factors": 2, "n_iter": 2},
+    "factors": {"n_factors": 2, "pattern": 2, "max_iter": 2},
 }
 RATINGS = synthetic_ratings(9, 8, n_ratings=45, seed=1)
 USERS, ITEMS = [0, 1, 5, -7, 8], [0, 3, -7, 2, 7]

@@ -215,7 +215,7 @@ def test_every_estimator_takes_part():
 def test_the_number_of_iterations_has_a_bound(name):
     """By one of these names; the machines of scikit-learn have theirs, which ends in a warning."""
     parameters = set(inspect.signature(ESTIMATORS[name][0]).parameters)
-    assert parameters & {"max_iter", "n_estimators", "n_epochs"} or name.startswith("GPRanks")
+    assert parameters & {"max_iter", "n_estimators", "n_iter"} or name.startswith("GPRanks")
 
 
 @pytest.mark.parametrize(

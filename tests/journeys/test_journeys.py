@@ -209,7 +209,7 @@ def test_weights_by_an_option_from_a_table_to_a_fit_from_disk(ordrec, shop: Path
     parts = ["sure.csv", "sure_parts", *COLUMNS, *weights]
     assert ordrec("data", "partition", *parts).code == 0
     assert Ratings.scan("sure_parts").collect().weights.sum() == table["sure"].sum()
-    small = ["--set", "n_factors=2", "--set", "n_iter=3", "--set", "use_time=false"]
+    small = ["--set", "n_factors=2", "--set", "max_iter=3", "--set", "use_time=false"]
     fit = ["fit", "sure.csv", *COLUMNS, "-m", "factors", *small]
     assert ordrec("fit-all", "sure_parts", "-o", "all.ordrec", *small).code == 0
     said = ordrec(*fit, *weights, "-o", "w.ordrec")
@@ -242,7 +242,7 @@ def test_an_update_with_weights(ordrec, shop: Path) -> None:
 
 def test_an_update_is_read_on_the_scale_of_the_model(ordrec, shop: Path) -> None:
     fit = ["fit", "shop.csv", *COLUMNS, "-m", "factors", "-o", "before.ordrec"]
-    assert ordrec(*fit, "--set", "n_factors=2", "--set", "n_iter=2").code == 0
+    assert ordrec(*fit, "--set", "n_factors=2", "--set", "max_iter=2").code == 0
     write(shop / "equal.csv", ["user,item,rating", "somebody,A-01,5", "somebody,A-02,5"])
     assert ordrec("update", "before.ordrec", "equal.csv", "-o", "after.ordrec").code == 0
     assert load("after.ordrec").known_ratings().of_user("somebody")["rating"].tolist() == [5, 5]

@@ -33,7 +33,7 @@ from ordrec.recommend import (
 EVERYTHING = synthetic_ratings(25, 18, n_ratings=200, seed=6)
 RATINGS = EVERYTHING.select(EVERYTHING.items != 5)  # an item of which only the id is known
 IDS = RATINGS.item_ids.tolist()
-FACTORS = OrdinalFactors(n_factors=2, pattern=2, n_iter=3)
+FACTORS = OrdinalFactors(n_factors=2, pattern=2, max_iter=3)
 MODELS: dict[str, Any] = {
     "factors": FACTORS,
     "predictor": RatingPredictor("fast", learn="defaults"),
@@ -97,7 +97,7 @@ def test_a_model_without_its_training_ratings_lists_what_was_rated(tmp_path) -> 
     RATINGS.to_partitions(tmp_path / "parts", rows_per_part=60)
     scan = Ratings.scan(tmp_path / "parts")
     models = [
-        fit_scan(OrdinalFactors(n_factors=2, n_iter=3), scan),
+        fit_scan(OrdinalFactors(n_factors=2, max_iter=3), scan),
         FITTED["factors"].without_users(),
     ]
     rated = set(RATINGS.item_ids[RATINGS.item_counts > 0])

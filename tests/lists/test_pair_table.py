@@ -49,7 +49,7 @@ def test_tables_hold_what_the_model_says(name: str) -> None:
 
 
 def test_scores_and_times_go_where_they_are_taken() -> None:
-    ranking = ImplicitALS(n_factors=2, iterations=2).fit(RATINGS)
+    ranking = ImplicitALS(n_factors=2, n_iter=2).fit(RATINGS)
     assert np.array_equal(
         predict_pairs(ranking, PAIRS)["score"], ranking.scores(PAIRS["user"], PAIRS["item"])
     )

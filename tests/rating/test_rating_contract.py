@@ -20,7 +20,7 @@ from ordrec.recommend import (
 )
 from ordrec.recommend.registry import MODELS
 
-small_factors = partial(OrdinalFactors, n_factors=3, pattern=4, n_iter=8)
+small_factors = partial(OrdinalFactors, n_factors=3, pattern=4, max_iter=8)
 RATING_MODELS = {
     "mean": partial(make_model, "mean"),
     "histogram": partial(make_model, "histogram"),

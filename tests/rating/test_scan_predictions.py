@@ -41,7 +41,7 @@ def scan(ratings, tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(scan) -> OrdinalFactors:
     sample, _ = HELD.parted(scan.sample_users(60, seed=2))
-    return OrdinalFactors(n_factors=3, pattern=3, n_iter=6).fit(sample)
+    return OrdinalFactors(n_factors=3, pattern=3, max_iter=6).fit(sample)
 
 
 def frame_of(found) -> pd.DataFrame:
@@ -106,7 +106,7 @@ def test_chunks_do_not_matter(scan, model, tmp_path_factory, rows):
 
 def test_items_that_the_model_does_not_know_are_strangers_in_every_chunk(scan, ratings, tmp_path):
     trained = ratings.select((ratings.users < 60) & (ratings.items > 3)).compact()
-    model = OrdinalFactors(n_factors=3, pattern=3, n_iter=3).fit(trained)
+    model = OrdinalFactors(n_factors=3, pattern=3, max_iter=3).fit(trained)
     one = frame_of(predict_scan(model, scan, HELD, tmp_path / "a", rows=150))
     two = frame_of(predict_scan(model, scan, HELD, tmp_path / "b"))
     pd.testing.assert_frame_equal(one, two, rtol=1e-6, atol=1e-6)
@@ -169,7 +169,7 @@ def test_a_sample_of_users_is_enough(tmp_path):
     scan = Ratings.scan(tmp_path / "x")
     held = HeldOut(0.1)
     sample, _ = held.parted(scan.sample_users(400))
-    model = OrdinalFactors(n_factors=4, pattern=0, n_iter=12).fit(sample)
+    model = OrdinalFactors(n_factors=4, pattern=0, max_iter=12).fit(sample)
     frame = frame_of(predict_scan(model, scan, held, tmp_path / "out"))
     truth = latent_model(2000, 60, **options)
     best = truth.probabilities(frame["user"].to_numpy(), frame["item"].to_numpy())
@@ -220,7 +220,7 @@ def test_a_folder_of_another_call_is_refused(scan, model, tmp_path):
         predict_scan(model, scan, HeldOut(0.3), out)
     with pytest.raises(ArgumentError, match="predictions of other pairs"):
         predict_scan(model, scan, pd.DataFrame({"user": [1], "item": [2]}), out)
-    another = OrdinalFactors(n_factors=2, pattern=0, n_iter=2).fit(scan.collect())
+    another = OrdinalFactors(n_factors=2, pattern=0, max_iter=2).fit(scan.collect())
     with pytest.raises(ArgumentError, match="predictions of other model"):
         predict_scan(another, scan, HELD, out)
     synthetic_ratings(20, 40, n_ratings=200).to_partitions(tmp_path / "few")

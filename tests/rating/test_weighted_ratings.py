@@ -32,7 +32,7 @@ NEW = Ratings.from_frame(
     pd.DataFrame({"user": 777, "item": PLAIN.item_ids[:3], "rating": [5, 4, 1], "w": [1, 0.1, 1]}),
     scale=PLAIN.scale, weight="w",
 )  # fmt: skip
-SMALL = {"n_factors": 2, "pattern": 2, "n_iter": 3}
+SMALL = {"n_factors": 2, "pattern": 2, "max_iter": 3}
 REMEDY = (
     " ignores the weights of the ratings, all of which count as 1: pass ratings.without_weights(), "
     "or take OrdinalFactors or PerUserPredictor, which count them"

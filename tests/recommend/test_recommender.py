@@ -29,7 +29,7 @@ from ordrec.recommend import (
 )
 
 RATINGS = synthetic_ratings(60, 120, n_ratings=1500, seed=4)
-FACTORS = OrdinalFactors(n_factors=3, pattern=3, n_iter=3)
+FACTORS = OrdinalFactors(n_factors=3, pattern=3, max_iter=3)
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ RATING = {
     "per-user-svor": {"n_jobs": 2},
     "per-user-logistic": {},
     "predictor-fast": {"n_jobs": 2},
-    "predictor": {"n_jobs": 2, "learn_iter": 1},
+    "predictor": {"n_jobs": 2, "max_iter": 1},
 }
 
 

@@ -321,10 +321,10 @@ RATINGS = tasteful(n_users=25, n_items=15, dated=True)
 GRID = {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}
 X = np.random.default_rng(0).normal(size=(30, 2))
 Y = np.digitize(X[:, 0], [-0.5, 0.5])
-FACTORS = OrdinalFactors(n_factors=2, pattern=2, n_iter=4)
+FACTORS = OrdinalFactors(n_factors=2, pattern=2, max_iter=4)
 WORK = {
     "OrdinalFactors": lambda: FACTORS.fit(RATINGS),
-    "RatingPredictor": lambda: RatingPredictor("full", learn_iter=1).fit(RATINGS),
+    "RatingPredictor": lambda: RatingPredictor("full", max_iter=1).fit(RATINGS),
     "Recommender": lambda: Recommender(rating=FACTORS).fit(RATINGS),
     "evaluate": lambda: evaluate(RATINGS, ["mean", "bias", "factors"], metrics=["rmse"]),
     "tune": lambda: tune(SVORIM(), X, Y, GRID, cv=2, n_jobs=1, engine="serial"),

@@ -133,7 +133,7 @@ def test_somebody_new_may_ask_about_items(client: Any) -> None:
 
 
 def test_every_serious_model_can_be_served(ratings: Ratings) -> None:
-    for fitted in (RatingPredictor("fast").fit(ratings), OrdinalFactors(n_iter=3).fit(ratings)):
+    for fitted in (RatingPredictor("fast").fit(ratings), OrdinalFactors(max_iter=3).fit(ratings)):
         client = client_of(fitted)
         answer = client.post("/api/fold-in", json={"ratings": RATED, "n": 3, "reasons": 2})
         rows = answer.json()["items"]

@@ -84,11 +84,11 @@ USERS = [0, 0, 3, 99]
 ITEMS = [1, 5, 2, 1]
 SMALL = {
     "recommender": {"rating": "factors"},
-    "factors": {"n_iter": 2, "n_factors": 2},
+    "factors": {"max_iter": 2, "n_factors": 2},
     "choice": {"n_factors": 2},
     "als": {"n_factors": 2},
     "implicit-als": {"n_factors": 2},
-    "implicit-bpr": {"n_factors": 2, "iterations": 2},
+    "implicit-bpr": {"n_factors": 2, "n_iter": 2},
     "predictor": {"learn": "defaults"},
     "myfm": {"n_iter": 4, "n_factors": 2},
 }
@@ -220,7 +220,7 @@ def public_objects(samples, folder) -> list[Any]:
     matrix = RatingMatrix.from_ratings(RATINGS)
     RATINGS.to_partitions(folder / "parts")
     scan, held = Ratings.scan(folder / "parts"), HeldOut(0.2)
-    factors = make_model("factors", n_iter=2, n_factors=2).fit(held.parted(scan.collect())[0])
+    factors = make_model("factors", max_iter=2, n_factors=2).fit(held.parted(scan.collect())[0])
     table, letor = load_table(samples / "ordinal/grades.csv"), load_letor(samples / "letor")
     ranked = [
         getattr(ordinal, name)() for name in dir(ordinal)
@@ -245,7 +245,7 @@ def public_objects(samples, folder) -> list[Any]:
         latent_model(5, 5), LowRankEM(2), matrix, MeanImputer(), DocumentTfidf(),
         damped_biases(RATINGS.users, RATINGS.items, RATINGS.values, 30, 25),
         *ranked, *(model.fit(X, y) for model in map(clone, ranked)),
-        ordinal.tune(ordinal.PRank(), X, y, {"n_epochs": [1, 2]}, cv=2),
+        ordinal.tune(ordinal.PRank(), X, y, {"n_iter": [1, 2]}, cv=2),
         RelevanceRanker(ordinal.PRank()), ordinal.PerceptronRCD(), ordinal.SigmoidRCD(),
         ordinal.fit_many([(X @ X.T, y - 1)]), conformal.fit(X, y),
         ConformalRatings(make_model("histogram"), coverage=0.5).fit(RATINGS),

@@ -30,7 +30,7 @@ THRESHOLDS = {
     "biases": PersonalThresholds(BiasModel()),
     "neighbours": PersonalThresholds(ItemKNN(k=3), decision="mode", n_splits=3),
     "factors": PersonalThresholds(
-        OrdinalFactors(n_factors=2, n_iter=2), decision=DISTANCE, n_splits=2
+        OrdinalFactors(n_factors=2, max_iter=2), decision=DISTANCE, n_splits=2
     ),
     "predictor": PersonalThresholds(RatingPredictor(preset="fast"), n_splits=2),
     "twice": PersonalThresholds(PersonalThresholds(BiasModel(), decision="mean"), n_splits=2),

@@ -388,7 +388,7 @@ def fit_in_memory(
     directions: Sequence[str],
     n_factors: int,
     seed: int,
-    n_iter: int,
+    max_iter: int,
     threads: Executor,
 ) -> tuple[list[Direction], list[Direction], list[float]]:
     """Fit each direction to a block that holds all users.
@@ -407,8 +407,8 @@ def fit_in_memory(
         users = UsersInMemory(own, fit.starting_users(margins.user_counts.size), threads)
         report(number, len(directions), span=1.0 if own.times is None else 1.0 - DATED_SHARE)
         with progress(""):
-            for done in range(n_iter):
-                report(done, expected_sweeps(fit.changes, n_iter), f"sweep {done + 1}")
+            for done in range(max_iter):
+                report(done, expected_sweeps(fit.changes, max_iter), f"sweep {done + 1}")
                 sweep([fit], users, threads)
                 if fit.converged:
                     break

@@ -92,7 +92,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     pattern : int, optional
         Number of coordinates of the pattern of who rated what that the priors of users and
         items depend on. By default 32, or 128 where the number of factors is the larger one.
-    n_iter : int
+    max_iter : int
         Largest number of sweeps over users and items; fewer are done when they change little.
     symmetric : bool
         Whether a second fit, down the scale, is pooled with the first: more accurate, at twice the
@@ -154,7 +154,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
 
     n_factors: int | None = None
     pattern: int | None = None
-    n_iter: int = 30
+    max_iter: int = 30
     symmetric: bool = True
     use_time: bool | Literal["auto"] = "auto"
     use_side: bool | Literal["auto"] = "auto"
@@ -184,7 +184,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         directions = DIRECTIONS[: 1 + self.symmetric]
         with loop_threads(worker_count(self.n_jobs)) as threads:
             fitted, dated, losses = fit_in_memory(
-                block, margins, directions, n_factors, self.random_state, self.n_iter, threads
+                block, margins, directions, n_factors, self.random_state, self.max_iter, threads
             )
         self.directions_, self.dated_ = tuple(fitted), tuple(dated)
         self.loss_ = np.array(losses)
@@ -234,7 +234,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         return encoder.matrix(pd.DataFrame(index=ids) if table is None else table.reindex(ids))
 
     def _check_parameters(self) -> None:
-        for name, least in (("n_factors", 1), ("pattern", 0), ("n_iter", 1)):
+        for name, least in (("n_factors", 1), ("pattern", 0), ("max_iter", 1)):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ArgumentError(f"{name} must be at least {least}, got {value}")

@@ -121,7 +121,7 @@ def fit_scan(
         )
     if folder is not None:
         make_folder(Path(folder))
-    steps = _Steps(model.n_iter + STEPS_BESIDE_SWEEPS, progress)
+    steps = _Steps(model.max_iter + STEPS_BESIDE_SWEEPS, progress)
     with (
         tempfile.TemporaryDirectory(prefix="ordrec-blocks-", dir=folder) as place,
         showing("fit_scan", model.verbose),
@@ -138,7 +138,7 @@ def fit_scan(
         ]
         for fit in fits:
             users.start(fit)
-        for number in range(model.n_iter):
+        for number in range(model.max_iter):
             sweep([fit for fit in fits if not fit.converged], users, threads)
             steps.report(3 + number, f"sweep {number + 1}")
             if all(fit.converged for fit in fits):

@@ -8,7 +8,7 @@ from contracts.ordinal_contract import OrdinalContract, pytest_generate_tests  #
 
 from ordrec.ordinal.boosting import ORBoost, PerceptronRCD, RankBoostAE, SigmoidRCD
 
-SMOOTH, HARD = SigmoidRCD(n_steps=20), PerceptronRCD(n_steps=20)
+SMOOTH, HARD = SigmoidRCD(n_iter=20), PerceptronRCD(n_iter=20)
 
 
 class TestBoostingContract(OrdinalContract):

@@ -21,7 +21,7 @@ from ordrec.ordinal.boosting import ORBoost, PerceptronRCD, RankBoostAE, Sigmoid
 from ordrec.ordinal.boosting.ensemble import EarlyStopping, hold_out
 from ordrec.ordinal.boosting.stump import StumpSearch
 
-QUICK = SigmoidRCD(n_steps=20)
+QUICK = SigmoidRCD(n_iter=20)
 MODELS = [
     ORBoost(base="stump", n_estimators=30),
     ORBoost("left-right", base="stump", n_estimators=30),

@@ -32,4 +32,4 @@ def moody() -> Ratings:
 
 @pytest.fixture(scope="session")
 def dated_model(moody) -> OrdinalFactors:
-    return OrdinalFactors(n_factors=2, pattern=2, n_iter=8).fit(moody)
+    return OrdinalFactors(n_factors=2, pattern=2, max_iter=8).fit(moody)

@@ -23,7 +23,7 @@ WHEN = 1_000_000_100
 def described_model(described) -> OrdinalFactors:
     """With side data, one direction and parameters of every kind."""
     model = OrdinalFactors(
-        n_factors=3, pattern=2, n_iter=3, symmetric=False, decision="mean",
+        n_factors=3, pattern=2, max_iter=3, symmetric=False, decision="mean",
         side_kinds={"genre": "categorical"}, n_jobs=1,
     )  # fmt: skip
     return model.fit(described.select((described.users > 3) & (described.items > 3)).compact())
@@ -89,7 +89,7 @@ def test_side_columns_are_saved(tmp_path, described_model):
 
 def test_kinds_may_be_any_mapping(tmp_path, described):
     kinds = MappingProxyType({"year": "ignore"})
-    model = OrdinalFactors(n_factors=2, pattern=0, n_iter=1, side_kinds=kinds).fit(described)
+    model = OrdinalFactors(n_factors=2, pattern=0, max_iter=1, side_kinds=kinds).fit(described)
     assert stored(model, tmp_path).side_kinds == {"year": "ignore"}
 
 

@@ -120,7 +120,7 @@ def test_strangers_are_average_and_less_certain(ratings, model):
     known = model.predict_proba(*everything(ratings))
     assert (entropy > -(known * np.log(known)).sum(axis=1).mean() + 0.2).all()
     part = ratings.select((ratings.users != 5) & (ratings.items != 7))
-    model = OrdinalFactors(n_factors=4, pattern=6, n_iter=4).fit(part)
+    model = OrdinalFactors(n_factors=4, pattern=6, max_iter=4).fit(part)
     np.testing.assert_array_equal(
         model.predict_proba([ratings.user_ids[5], 0], [0, ratings.item_ids[7]]),
         model.predict_proba(["nobody", 0], [0, "nothing"]),
@@ -171,16 +171,16 @@ def test_pairs_are_answered_one_by_one_as_together(ratings, model):
 
 def test_sweeps_end_when_they_change_little(ratings, model):
     assert 5 < model.loss_.size < 30
-    short = OrdinalFactors(n_factors=4, pattern=6, n_iter=3).fit(ratings)
+    short = OrdinalFactors(n_factors=4, pattern=6, max_iter=3).fit(ratings)
     assert short.loss_.size == 3
     np.testing.assert_array_equal(short.loss_, model.loss_[:3])
-    longer = OrdinalFactors(n_factors=4, pattern=6, n_iter=model.loss_.size + 10).fit(ratings)
+    longer = OrdinalFactors(n_factors=4, pattern=6, max_iter=model.loss_.size + 10).fit(ratings)
     np.testing.assert_array_equal(longer.loss_, model.loss_)
 
 
 def test_more_ratings_get_more_factors(ratings, monkeypatch):
     def sizes(**parameters):
-        model = OrdinalFactors(n_iter=1, **parameters).fit(ratings)
+        model = OrdinalFactors(max_iter=1, **parameters).fit(ratings)
         return model.item_factors_.shape[1], model._pattern.of_items.shape[1]
 
     most = min(ratings.n_users, ratings.n_items) - 1
@@ -211,7 +211,7 @@ def test_the_order_of_the_ratings_does_not_matter(ratings):
     order = np.random.default_rng(0).permutation(len(ratings))
     # a fixed number of sweeps: rounding might end one of the fits a sweep earlier
     one, other = (
-        OrdinalFactors(n_factors=4, pattern=6, n_iter=6).fit(each)
+        OrdinalFactors(n_factors=4, pattern=6, max_iter=6).fit(each)
         for each in (ratings, ratings.select(order))
     )
     assert one.loss_.size == other.loss_.size == 6
@@ -236,7 +236,7 @@ def test_other_seeds_give_nearly_the_same_answer(ratings, model):
     [
         {"n_factors": 0},
         {"pattern": -1},
-        {"n_iter": 0},
+        {"max_iter": 0},
         {"decision": "best"},
         {"use_time": "yes"},
         {"use_side": None},

@@ -209,7 +209,7 @@ def test_side_columns_that_newcomers_lack_count_as_missing(before):
 
 
 def test_declared_kinds_are_obeyed(described):
-    model = OrdinalFactors(n_factors=2, pattern=2, n_iter=2, side_kinds={"year": "ignore"})
+    model = OrdinalFactors(n_factors=2, pattern=2, max_iter=2, side_kinds={"year": "ignore"})
     columns = model.fit(described).side_columns_
     assert columns["item"] == {"genre": "categorical", "year": "ignored: as declared"}
 

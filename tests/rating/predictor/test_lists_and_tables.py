@@ -118,7 +118,7 @@ def test_times_of_lists() -> None:
 def test_numbers_do_not_depend_on_threads_and_are_the_same_each_time(preset: str) -> None:
     """For "fast" see `test_hold_out`."""
     dated = tasteful(5, n_users=25, n_items=20, dated=True)
-    models = [RatingPredictor(preset=preset, learn_iter=1, n_jobs=n).fit(dated)  # type: ignore[arg-type]
+    models = [RatingPredictor(preset=preset, max_iter=1, n_jobs=n).fit(dated)  # type: ignore[arg-type]
               for n in (1, 3, 3)]  # fmt: skip
     new = [[7, 7, 100], [501, 900, 900], [5.0, 1.0, 2.0], [12_000, 12_000, 13_000]]
     for later in (models, [model.update(*new) for model in models]):

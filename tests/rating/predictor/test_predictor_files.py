@@ -137,7 +137,7 @@ def no_drift(arrays, _) -> None:
         ("fast", put("preset", 3)),
         ("large", put("preset", "fast")),
         ("fast", put("parameters", "preset", "huge")),
-        ("fast", put("parameters", "learn_iter", 0)),
+        ("fast", put("parameters", "max_iter", 0)),
         ("fast", put("parameters", "decision", "coin")),
         ("fast", put("factors", {})),
         ("fast", put("factors", None)),

@@ -64,7 +64,7 @@ def test_the_warning_names_the_line_of_the_caller() -> None:
 
 def test_wrong_parameters_are_refused() -> None:
     wrong: dict[str, Any]
-    for wrong in ({"preset": "slow"}, {"learn": "no"}, {"use_time": "yes"}, {"learn_iter": 0}):
+    for wrong in ({"preset": "slow"}, {"learn": "no"}, {"use_time": "yes"}, {"max_iter": 0}):
         with pytest.raises(ArgumentError, match=f"{next(iter(wrong))} must be"):
             RatingPredictor(**wrong).fit(RATINGS)
 

@@ -154,7 +154,7 @@ def test_permuted_targets_cannot_be_predicted() -> None:
 
 def test_numbers_do_not_depend_on_n_jobs() -> None:
     train, test = parts(tasteful(5, dated=True))
-    models = [ProcessPredictor(learn_iter=2, n_jobs=n).fit(train) for n in (1, 3)]
+    models = [ProcessPredictor(max_iter=2, n_jobs=n).fit(train) for n in (1, 3)]
     p = [model.predict_proba(*ids(test), test.timestamps) for model in models]
     assert np.array_equal(p[0], p[1])
     assert models[0].weights_ == models[1].weights_
@@ -205,7 +205,7 @@ def test_corner_cases(preset: str) -> None:
     train = whole.select(whole.user_ids.take(whole.users) != 902)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        model = ProcessPredictor(preset=preset, learn_iter=1).fit(train)
+        model = ProcessPredictor(preset=preset, max_iter=1).fit(train)
         p = model.predict_proba([900, 901, 901, 902, 105], [503, 512, 501, 501, 999])
     assert np.isfinite(p).all()
     assert np.allclose(p.sum(axis=1), 1.0)
@@ -287,7 +287,7 @@ def test_components_can_be_chosen() -> None:
 
 def test_wrong_parameters_are_refused() -> None:
     train, _ = parts(tasteful(12))
-    for params in ({"preset": "slow"}, {"learn": "no"}, {"use_time": "yes"}, {"learn_iter": 0}):
+    for params in ({"preset": "slow"}, {"learn": "no"}, {"use_time": "yes"}, {"max_iter": 0}):
         with pytest.raises(ArgumentError):
             ProcessPredictor(**params).fit(train)
 

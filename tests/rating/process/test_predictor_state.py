@@ -120,7 +120,7 @@ def test_there_and_back(
 def saved(tmp_path_factory):
     """A model with everything in it, and its file."""
     ratings = invented(1, SCALES[0], dated=True, side=True)
-    model = ProcessPredictor(learn_iter=1, decision=1.0 - np.eye(5), components=None).fit(ratings)
+    model = ProcessPredictor(max_iter=1, decision=1.0 - np.eye(5), components=None).fit(ratings)
     model = model.update(7, 101, 5.0).update(103, 105, 1.0)
     path = tmp_path_factory.mktemp("saved") / "model.ordrec"
     save(model, path)
@@ -239,7 +239,7 @@ def test_arrays_that_do_not_fit_are_refused(saved, tmp_path, name: str) -> None:
         (("parameters", "components"), [1]),
         (("parameters", "decision"), [[0.0]]),
         (("parameters", "decision"), "coin"),
-        (("parameters", "learn_iter"), 0),
+        (("parameters", "max_iter"), 0),
         (("fitted", "process", "scales"), ["never"]),
         (("fitted", "process", "chosen"), ["item.magic"]),
         (("fitted", "process", "item_groups"), {"ones": -1}),
