@@ -55,7 +55,7 @@ def tune(
         typer.Option(
             "--search",
             metavar="NAME=VALUES",
-            help="Values to try: n_factors=4,8,16, or mix=0..1, or shrinkage=1..1000:log. Can be "
+            help="Values to try: n_factors=4,8,16, or mix=0..1, or damping=1..1000:log. Can be "
             "repeated; by default a few parameters that matter are searched.",
         ),
     ] = None,
@@ -152,7 +152,7 @@ def tune(
 
 
 def _space_of(search: list[str], model: Any) -> dict[str, Any]:
-    """The space in "n_factors=4,8", "mix=0..1" and "shrinkage=1..1000:log"."""
+    """The space in "n_factors=4,8", "mix=0..1" and "damping=1..1000:log"."""
     from ordrec.errors import ArgumentError
 
     space: dict[str, Any] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def alternating_means(dense, user_shrinkage, item_shrinkage, rounds=20_000):  # type: ignore[no-untyped-def]
+def alternating_means(dense, user_damping, item_damping, rounds=20_000):  # type: ignore[no-untyped-def]
     """Damped biases of a dense item-by-user array (NaN: missing) by plain alternation."""
     mean = np.nanmean(dense)
     user, item = np.zeros(dense.shape[1]), np.zeros(dense.shape[0])
@@ -14,11 +14,11 @@ def alternating_means(dense, user_shrinkage, item_shrinkage, rounds=20_000):  # 
         for i, row in enumerate(dense):
             seen = ~np.isnan(row)
             if seen.any():
-                item[i] = np.sum(row[seen] - mean - user[seen]) / (seen.sum() + item_shrinkage)
+                item[i] = np.sum(row[seen] - mean - user[seen]) / (seen.sum() + item_damping)
         for u, column in enumerate(dense.T):
             seen = ~np.isnan(column)
             if seen.any():
-                user[u] = np.sum(column[seen] - mean - item[seen]) / (seen.sum() + user_shrinkage)
+                user[u] = np.sum(column[seen] - mean - item[seen]) / (seen.sum() + user_damping)
         if np.abs(user - old).max() < 1e-13:
             break
     return mean, user, item

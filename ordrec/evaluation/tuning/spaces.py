@@ -65,7 +65,7 @@ _DAMPINGS = {"user_damping": Between(1, 60, log=True), "item_damping": Between(1
 SPACES: dict[str, Space] = {
     "BiasModel": _DAMPINGS,
     "ItemKNN": _DAMPINGS
-    | {"k": Between(5, 200, log=True, whole=True), "shrinkage": Between(1, 1000, log=True),
+    | {"k": Between(5, 200, log=True, whole=True), "damping": Between(1, 1000, log=True),
        "similarity": ["pearson", "cosine"]},
     "RatingPredictor": {"preset": ["full", "fast", "large"], "learn": ["hold-out", "defaults"],
                         "refit": [True, False]},

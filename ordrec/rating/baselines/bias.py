@@ -75,8 +75,8 @@ class BiasModel(IdMappedModel):
             ratings.values,
             ratings.n_users,
             ratings.n_items,
-            user_shrinkage=self.user_damping,
-            item_shrinkage=self.item_damping,
+            user_damping=self.user_damping,
+            item_damping=self.item_damping,
             tol=tol,
             max_iter=self.max_iter,
         )

@@ -72,7 +72,7 @@ class SideFeatures:
             return cls()
         bias = damped_biases(
             ratings.users, ratings.items, ratings.values, ratings.n_users, ratings.n_items,
-            user_shrinkage=SIDE_DAMPING, item_shrinkage=SIDE_DAMPING,
+            user_damping=SIDE_DAMPING, item_damping=SIDE_DAMPING,
         )  # fmt: skip
         sides = {side: _weighed(ratings, bias, side, encoder) for side, encoder in encoders.items()}
         features = {side: kernels for side, (kernels, _) in sides.items()}
@@ -211,7 +211,7 @@ def prepare(
         time = ratings.timestamps[order].astype(np.float64)
     bias = damped_biases(
         users, items, y, n_users, n_items,
-        user_shrinkage=config.bias_damping, item_shrinkage=config.bias_damping,
+        user_damping=config.bias_damping, item_damping=config.bias_damping,
     )  # fmt: skip
     item_features, user_features = _and_unknown(side.item), _and_unknown(side.user)
     rest = y - bias.predict(users, items)
