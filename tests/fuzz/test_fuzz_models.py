@@ -73,7 +73,7 @@ def test_every_kind_of_model_file_takes_part():
 def use(model):
     """Call all methods of a loaded model; the results must be valid."""
     given = {}
-    if isinstance(model, PersonalThresholds) and model.scorer is None:  # fitted to scores
+    if isinstance(model, PersonalThresholds) and model.model is None:  # fitted to scores
         given = {"scores": [0.0, 1.0, 2.0, 3.0, 4.0]}
     if hasattr(model, "predict"):
         predicted = model.predict(USERS, ITEMS, **given)

@@ -98,7 +98,7 @@ MODELS = {
         for entry in registry.MODELS
         if entry.name and entry.home.startswith("ordrec.")  # not those of other tests
     },
-    "thresholds": (PersonalThresholds, {"scorer": BiasModel(), "n_splits": 2}),
+    "thresholds": (PersonalThresholds, {"model": BiasModel(), "n_splits": 2}),
     "nested": (Recommender, {"rating": PersonalThresholds(BiasModel(), n_splits=2)}),
     "classifier": (SklearnModel, {"estimator": LogisticRegression(max_iter=500)}),
 }
@@ -189,9 +189,9 @@ def test_parameters_can_be_read_and_set(name: str) -> None:
 
 def test_parameters_of_a_parameter() -> None:
     model = PersonalThresholds(BiasModel())
-    assert model.get_params()["scorer__user_damping"] == model.scorer.user_damping
-    model.set_params(scorer=BiasModel(), scorer__user_damping=7.0)
-    assert model.scorer.user_damping == 7.0
+    assert model.get_params()["model__user_damping"] == model.model.user_damping
+    model.set_params(model=BiasModel(), model__user_damping=7.0)
+    assert model.model.user_damping == 7.0
     with pytest.raises(ArgumentError, match="has no parameters"):
         model.set_params(decision__k=3)
 

@@ -38,14 +38,14 @@ def in_codes(ratings, user):
 # ---- against building everything without the user ------------------------------------------
 
 
-@pytest.mark.parametrize("solver", [SVORIM(C=2.0), SVOREX(), OrdinalLogistic(kernel="rbf")])
-def test_a_users_model_is_the_one_made_by_hand_without_their_column(ratings, solver):
-    model = PerUserPredictor(solver).fit(ratings)
+@pytest.mark.parametrize("estimator", [SVORIM(C=2.0), SVOREX(), OrdinalLogistic(kernel="rbf")])
+def test_a_users_model_is_the_one_made_by_hand_without_their_column(ratings, estimator):
+    model = PerUserPredictor(estimator).fit(ratings)
     matrix = RatingMatrix.from_ratings(ratings)
     for user in (0, 7):
         items, levels = in_codes(ratings, user)
         K = Pearson().normalised()(matrix.without_users([user]).values)
-        by_hand = type(solver)(**solver.get_params() | {"kernel": "precomputed"})
+        by_hand = type(estimator)(**estimator.get_params() | {"kernel": "precomputed"})
         by_hand.set_params(classes=np.arange(5)).fit(K[np.ix_(items, items)], levels)
         expected = STARS.values[by_hand.predict(K[:, items])]
         np.testing.assert_array_equal(model.predict(*pairs(ratings, user)), expected)
@@ -85,7 +85,7 @@ def test_low_rank_features_are_fitted_without_the_users_fold(ratings):
 
 
 @pytest.mark.parametrize(
-    ("solver", "features"),
+    ("estimator", "features"),
     [
         (ORBoost(n_estimators=20, random_state=0), "mean"),
         (DecisionTreeClassifier(max_depth=2, random_state=0), "mean"),
@@ -95,8 +95,8 @@ def test_low_rank_features_are_fitted_without_the_users_fold(ratings):
     ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_other_solvers_and_features(ratings, solver, features):
-    model = PerUserPredictor(solver, features=features).fit(ratings)
+def test_other_estimators_and_features(ratings, estimator, features):
+    model = PerUserPredictor(estimator, features=features).fit(ratings)
     said = model.predict(*pairs(ratings, 1))
     assert set(said) <= set(STARS.values)
     if hasattr(model, "predict_proba"):
