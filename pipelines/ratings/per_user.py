@@ -2,7 +2,8 @@
 
     ordrec reproduce per-user [--set ratings=DATA] [--set estimators=svorim,gpor] ...
     python pipelines/ratings/per_user.py [DATA] [--estimators svorim,gpor]
-                                 [--features mean,low-rank] [--sizes 20,40,80] [--users 40] [--trials 3]
+                                 [--features mean,low-rank] [--sizes 20,40,80]
+                                 [--users 40] [--trials 3]
 
 1. Load the ratings: DATA is a name of 'ordrec data list', a folder or a file.
 2. Keep a given number of ratings of each of the most active users, and all ratings of the others.
@@ -12,8 +13,8 @@
    the user departs from them. Their weights, equal for all users, maximise the pooled evidence.
 5. Train an ordinal model for each user. C and alpha, equal for all users, are chosen by five-fold
    cross-validation; GPOR has the noise and the thresholds of the pooled evidence.
-6. Predict the users' other ratings; report MAE and MZE beside what needs no estimator: damped biases,
-   rounded, and the median of the user's own ratings.
+6. Predict the users' other ratings; report MAE and MZE beside what needs no estimator: damped
+   biases, rounded, and the median of the user's own ratings.
 
 Every choice is made within the training ratings. The setting is that of Chu and Ghahramani (2005,
 section 6.3) and Wang et al. (2017, section V-E), for many users in place of one.

@@ -130,9 +130,9 @@ ESTIMATORS = {
     "OrdinalLogistic rbf": (OrdinalLogistic, {"kernel": "rbf"}),
     "OrdinalLogistic unpenalised": (OrdinalLogistic, {"alpha": 0.0}),
     "OrdinalLogistic held": (OrdinalLogistic, {"alpha": 1e9}),
-    **{f"ORBoost {margins} {base}": (ORBoost, {"margins": margins, "base": base,
+    **{f"ORBoost {threshold} {base}": (ORBoost, {"threshold": threshold, "base": base,
                                               "n_estimators": 20, "random_state": 0})
-       for margins in ("all", "left-right") for base in ("sigmoid", "perceptron", "stump")},
+       for threshold in ("all", "immediate") for base in ("sigmoid", "perceptron", "stump")},
     "ORBoost with probabilities": (ORBoost, {"n_estimators": 20, "probability": True,
                                              "random_state": 0}),
     **{f"RankBoostAE {base}": (RankBoostAE, {"base": base, "n_estimators": 20, "random_state": 0})

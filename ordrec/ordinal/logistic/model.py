@@ -18,7 +18,7 @@ from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.logistic.covariance import sandwich
 from ordrec.ordinal.logistic.newton import solve
-from ordrec.ordinal.losses import Loss, Reach, reach_of
+from ordrec.ordinal.losses import Loss, Reach, checked_reach
 from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.probabilities import log_interval
@@ -184,7 +184,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         features = X if counted.size == X.shape[0] else X[counted]
         if self.kernel is not None:
             features, pivots, expand = self._kernel_features(X, counted)
-        part = PresentRanks(ranks, self.n_ranks_, inner=reach == "adjacent")
+        part = PresentRanks(ranks, self.n_ranks_, inner=reach == "immediate")
         solution = solve(
             features,
             part.ranks,
@@ -310,7 +310,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         loss, reach = self._check_parameters()
         odds = loss.logit(self.predict_latent(X)[:, None] - self.thresholds_)
         end = np.full((odds.shape[0], 1), np.inf)
-        if reach == "adjacent":
+        if reach == "immediate":
             steps = np.hstack([np.zeros_like(end), np.cumsum(odds, axis=1)])
             return np.exp(log_softmax(steps, axis=1))
         edges = np.hstack([-end, -odds, end])
@@ -331,8 +331,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
             raise ModelFileError("the covariance is not that of the coefficients")
 
     def _check_parameters(self) -> tuple[Loss, Reach]:
-        if self.threshold not in ("all", "immediate"):
-            raise ArgumentError(f'threshold must be "all" or "immediate", got {self.threshold!r}')
+        reach = checked_reach(self.threshold)
         if self.loss not in FAMILY:
             raise ArgumentError(f"loss must be one of {', '.join(FAMILY)}, got {self.loss!r}")
         if not 0 <= self.alpha < np.inf:
@@ -345,4 +344,4 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
                 'given, such as kernel="rbf"'
             )
         loss = Loss(self.loss, margin=self.margin, sharpness=self.sharpness)
-        return loss, reach_of(self.threshold)
+        return loss, reach

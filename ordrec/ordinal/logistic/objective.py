@@ -121,7 +121,7 @@ class Objective:
                 b,
                 self.ranks[rows],
                 self.weight[rows],
-                self.reach == "adjacent",
+                self.reach == "immediate",
                 float(self.loss.sharpness),
                 float(self.loss.target),
                 pull,

@@ -9,7 +9,7 @@ import pytest
 from ordrec.errors import ArgumentError
 from ordrec.ordinal import OrdinalLogistic
 from ordrec.ordinal.logistic.covariance import sandwich
-from ordrec.ordinal.losses import Loss, objective, reach_of
+from ordrec.ordinal.losses import Loss, checked_reach, objective
 
 TRUE_COEF, TRUE_THRESHOLDS = np.array([1.0, -0.5, 0.0]), np.array([-1.0, 0.0, 1.5])
 TRUTH = np.concatenate([TRUE_COEF, TRUE_THRESHOLDS])
@@ -26,7 +26,7 @@ def drawn(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 def test_the_hessian_and_the_gradients_are_finite_differences(threshold: str, loss: Loss) -> None:
     X, y = drawn(60, np.random.default_rng(0))
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 60)
-    reach, alpha, step = reach_of(threshold), 0.3, 1e-4
+    reach, alpha, step = checked_reach(threshold), 0.3, 1e-4
 
     def value(x: np.ndarray, rows: slice = slice(None), alpha: float = alpha) -> float:
         w, b = x[:3], x[3:]
