@@ -45,7 +45,7 @@ SPECIAL = [
     NPSVOR(classes=[0, 1, 2, 3]),
     GPOR("ard", max_iter=10, inference="ep", decision="median"),
     GPOR(n_landmarks=10, random_state=0, max_iter=10),
-    OrdinalLogistic(kernel="rbf", scale="standard"),
+    OrdinalLogistic(kernel="rbf", scaling="standard"),
     OrdinalLogistic(threshold="immediate", classes=[-1, 0, 1, 2, 3]),
     ORBoost(base="perceptron", n_estimators=10, probability=True, random_state=0),
 ]

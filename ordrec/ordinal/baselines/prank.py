@@ -26,7 +26,7 @@ class PRank(KernelMixin, ThresholdModel):
         "linear", "rbf", ... or an object, as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
-    scale : {"auto", "standard", None}
+    scaling : {"auto", "standard", None}
         Whether features are standardised first, as in `SVORIM`.
     n_iter : int
         Passes over the data, each in a new random order; the paper makes one.
@@ -65,7 +65,7 @@ class PRank(KernelMixin, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
+        scaling: str | None = "auto",
         n_iter: int = 20,
         random_state: Any = None,
         classes: Any = None,
@@ -74,7 +74,7 @@ class PRank(KernelMixin, ThresholdModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.scale = scale
+        self.scaling = scaling
         self.n_iter = n_iter
         self.random_state = random_state
         self.classes = classes

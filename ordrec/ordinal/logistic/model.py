@@ -56,7 +56,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         None for the linear form; else a name or object as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
-    scale : {"auto", "standard", None}
+    scaling : {"auto", "standard", None}
         Whether features are standardised first, as in `SVORIM`.
     ordered : bool
         Whether the thresholds of "immediate" are constrained to be in order. Those of "all"
@@ -138,7 +138,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
+        scaling: str | None = "auto",
         ordered: bool = True,
         class_weight: Any = None,
         classes: Any = None,
@@ -156,7 +156,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.scale = scale
+        self.scaling = scaling
         self.ordered = ordered
         self.class_weight = class_weight
         self.classes = classes

@@ -193,7 +193,7 @@ class SVORIM(_SVOR):
         Of "rbf" and "poly", as in scikit-learn. The paper's kappa is 2 gamma.
     degree, coef0 :
         Of "poly".
-    scale : {"auto", "standard", None}
+    scaling : {"auto", "standard", None}
         Whether features are standardised first. "auto" does so where their units hide most of
         them: where a quarter of the features is ten times smaller than the largest one, or the
         default width does not fit them. Features that were scaled before are left as they are,
@@ -274,7 +274,7 @@ class SVORIM(_SVOR):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
+        scaling: str | None = "auto",
         tol: float = 1e-3,
         costs: Any = None,
         probability: bool = False,
@@ -291,7 +291,7 @@ class SVORIM(_SVOR):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.scale = scale
+        self.scaling = scaling
         self.tol = tol
         self.costs = costs
         self.probability = probability
@@ -334,7 +334,7 @@ class SVOREX(_SVOR):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
+        scaling: str | None = "auto",
         tol: float = 1e-3,
         probability: bool = False,
         class_weight: Any = None,
@@ -350,7 +350,7 @@ class SVOREX(_SVOR):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.scale = scale
+        self.scaling = scaling
         self.tol = tol
         self.probability = probability
         self.class_weight = class_weight

@@ -96,7 +96,7 @@ def test_units_weights_and_names() -> None:
     names, units = ["size", "price", "age"], np.array([1e-4, 1.0, 1e4])
     frame = pd.DataFrame(X * units + 3.0, columns=names)
     own = OrdinalLogistic(alpha=1e-9).fit(frame, y, sample_weight=weight)
-    plain = OrdinalLogistic(alpha=1e-9, scale=None).fit(X[rows], y[rows])
+    plain = OrdinalLogistic(alpha=1e-9, scaling=None).fit(X[rows], y[rows])
     assert own.scaling_ is not None
     table, expected = own.summary(), plain.summary()
     assert table.index.tolist() == [*names, *(f"threshold {k}|{k + 1}" for k in range(3))]
