@@ -208,7 +208,7 @@ def evaluate(
     named = _named_models(models, seed)
     problem = RatingsProblem(
         ratings,
-        split_from_name(split, seed=seed) if isinstance(split, str) else split,
+        split_from_name(split, random_state=seed) if isinstance(split, str) else split,
         decision=decision,
         candidates=candidates,
         times=times,

@@ -123,7 +123,7 @@ def loss(chosen: argparse.Namespace) -> None:
         if chosen.quick
         else load_dataset("ml-1m", folder=chosen.data, offline=True).without_timestamps()
     )
-    split = next(iter(UserHoldOut(0.2, seed=chosen.seed).split(ratings)))
+    split = next(iter(UserHoldOut(0.2, random_state=chosen.seed).split(ratings)))
     truth = Truth.of(split.test)
     n_enough = int((split.train.item_counts >= EASE().min_ratings).sum())
     print(f"\n{ratings.name}, user-holdout:0.2, seed {chosen.seed}: {n_enough} items in EASE")

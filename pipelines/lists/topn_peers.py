@@ -88,7 +88,7 @@ class InnerPart:
     """A split of the training part, of the same kind as the split outside."""
 
     def __init__(self, train: Ratings, protocol: str, seed: int):
-        self.split = next(iter(split_from_name(protocol, seed=1000 + seed).split(train)))
+        self.split = next(iter(split_from_name(protocol, random_state=1000 + seed).split(train)))
         self.truth = Truth.of(self.split.test)
 
     def quality(self, model: Any) -> float:

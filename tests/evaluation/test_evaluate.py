@@ -86,7 +86,7 @@ def value(result, model, metric, average="micro"):
 
 def test_numbers_are_those_of_fitting_and_measuring_by_hand(ratings):
     result = evaluate(ratings, ["bias"], "holdout:0.25", metrics=["rmse", "int_mae", "mze"], seed=3)
-    [fold] = split_from_name("holdout:0.25", seed=3).split(ratings)
+    [fold] = split_from_name("holdout:0.25", random_state=3).split(ratings)
     test = fold.test
     said = (
         BiasModel()
@@ -216,7 +216,7 @@ def test_distributions_are_kept_on_request(ratings):
 
 def test_seed_reaches_split_and_model(ratings):
     result = evaluate(ratings, ["als"], metrics=["fcp"], seed=5)
-    assert "seed=5" in result.split
+    assert "random_state=5" in result.split
     assert "random_state=5" in result.models["als"]
 
 
@@ -262,7 +262,7 @@ def test_json_and_csv_hold_the_whole_frame(ratings, tmp_path):
     result = evaluate(ratings, ["mean", "bias"], metrics=["mae", "tau"])
     content = json.loads(result.to_json(tmp_path / "result.json").read_text())
     assert content["models"]["mean"] == "GlobalMean()"
-    assert content["split"] == "HoldOut(test_size=0.2, repeats=1, seed=0)"
+    assert content["split"] == "HoldOut(test_size=0.2, repeats=1, random_state=0)"
     assert len(content["results"]) == len(result.frame)
     assert content["results"][2]["metric"] == "tau"
     assert content["results"][2]["value"] is None  # a constant has no tau: null, not NaN

@@ -23,7 +23,7 @@ from ordrec.recommend import (
     predict_scan,
 )
 
-HELD = HeldOut(0.2, seed=1)
+HELD = HeldOut(0.2, random_state=1)
 
 
 @pytest.fixture(scope="module")

@@ -155,7 +155,7 @@ def test_five_users_show_what_the_numbers_mean(measured: EvaluationResult) -> No
     assert [user.user for user in users] == [user.user for user in measured.examples["popularity"]]
     known = [user.n_known for user in users]
     assert known == sorted(known)
-    split = next(iter(split_from_name("holdout:0.2", seed=0).split(tasteful(0))))
+    split = next(iter(split_from_name("holdout:0.2", random_state=0).split(tasteful(0))))
     train, test = (part.to_frame().set_index(["user", "item"])["rating"]
                    for part in (split.train, split.test))  # fmt: skip
     for user in users:

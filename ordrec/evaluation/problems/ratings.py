@@ -105,7 +105,7 @@ class RatingsProblem(Problem):
 
     @property
     def split(self) -> str:
-        """The name of the split, without the seed."""
+        """The name of the split, without ``random_state``."""
         return self._splitter.name
 
     @property
@@ -177,7 +177,7 @@ class RatingsProblem(Problem):
         return replace(
             self,
             ratings=self._fold(fold).train_and_given(),
-            splitter=KFold(n_folds, seed=seed),
+            splitter=KFold(n_folds, random_state=seed),
             cold_users=None,
             keep_distributions=False,
         )

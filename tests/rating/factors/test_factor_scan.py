@@ -180,7 +180,7 @@ def test_the_model_takes_in_users_is_saved_and_predicts_a_scan(scan, tmp_path):
 
 def test_what_is_held_out_is_not_seen(scan, tmp_path):
     """A scan of the other ratings alone gives the same model."""
-    held = HeldOut(0.3, seed=1)
+    held = HeldOut(0.3, random_state=1)
     rest = held.parted(scan.collect())[0]
     rest.to_partitions(tmp_path / "rest", rows_per_part=900)
     alone = fit_scan(OrdinalFactors(pattern=2, **SETTINGS), Ratings.scan(tmp_path / "rest"))
