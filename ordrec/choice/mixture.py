@@ -178,7 +178,7 @@ class ChoiceMixture(ChoiceModel):
 
         def score(given: sparse.csr_array) -> np.ndarray:
             E, A = ease.score_histories(given), als.score_histories(given)
-            left_to_als = without_weights(counts, ease.min_ratings, ease.kept_items_)
+            left_to_als = without_weights(counts, ease.min_ratings, ease.weighted_items_)
             E[:, left_to_als] = A[:, left_to_als]
             return mixed_scores(E, A, counts, self.mix)
 
@@ -241,7 +241,7 @@ class ChoiceMixture(ChoiceModel):
 
     def _mixed(self, E: np.ndarray, A: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         ease = self.ease_
-        left_to_als = without_weights(self.item_counts_, ease.min_ratings, ease.kept_items_)
+        left_to_als = without_weights(self.item_counts_, ease.min_ratings, ease.weighted_items_)
         E[:, left_to_als] = A[:, left_to_als]
         scores = mixed_scores(E, A, self.item_counts_, self.mix)
         return with_popularity(scores, self.item_counts_, sizes, self.cold_)
@@ -251,7 +251,7 @@ class ChoiceMixture(ChoiceModel):
 
         Of an item without weights in EASE, to the score of ALS.
         """
-        model = self.ease_ if item in self.ease_.kept_items_ else self.als_
+        model = self.ease_ if item in self.ease_.weighted_items_ else self.als_
         return model.contributions(code, item)
 
     def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:

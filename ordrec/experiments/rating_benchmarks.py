@@ -91,10 +91,10 @@ def benchmark(
     max_folds: int | None = None,
     jobs: int | None = None,
 ) -> EvaluationResult:
-    """Measure models with all inputs on the folds of a split, over all test ratings alike.
+    """Measure models with all inputs on the folds of a split, over all test ratings equally.
 
     The models of the result are named ``full, ids``, ``full, side`` and so on, and ``bias`` and
-    the like where they know ids only. Only those with the input ``time`` are told when a test
+    the like where they know ids only. Only those with the input ``time`` know when a test
     rating was given.
     """
     results = []

@@ -95,8 +95,8 @@ class KernelMixin:
             landmarks = Landmarks.chosen(self.kernel_, part, self.n_landmarks, random)
             Z = landmarks.features(part)
         trace = float(self.kernel_.diag(part).sum())
-        kept = float(np.einsum("ij,ij->", Z, Z))
-        self.left_out_ = max(0.0, 1.0 - kept / trace) if trace > 0 else 0.0
+        approximated = float(np.einsum("ij,ij->", Z, Z))
+        self.left_out_ = max(0.0, 1.0 - approximated / trace) if trace > 0 else 0.0
         return Z, landmarks
 
     def _solve_rows(

@@ -94,7 +94,7 @@ def measure(name: str, n_items: int, chosen: argparse.Namespace) -> None:
     n_listed = min(200, ratings.n_users)
     ten_best(model, np.arange(n_listed))
     spent = 1e3 * (time.perf_counter() - started) / n_listed
-    kept = getattr(model, "ease_", model).kept_items_.size
+    kept = getattr(model, "ease_", model).weighted_items_.size
     print(
         f"{n_items:7d} {name:8s} {ratings.n_ratings:9d} {kept:6d} {wall:8.1f} {cpu:8.1f} "
         f"{spent:8.2f} {before:7.2f} {peak_memory():8.2f}"
@@ -137,7 +137,7 @@ def loss(chosen: argparse.Namespace) -> None:
         full = full if full.size else values
         low, mean, high = bootstrap_interval(values - full)
         print(
-            f"{model.ease_.kept_items_.size:5d} items with weights, ridge "
+            f"{model.ease_.weighted_items_.size:5d} items with weights, ridge "
             f"{model.ease_.regularization_:g}: graded NDCG@10 {values.mean():.4f}, minus all "
             f"{mean:+.4f} [{low:+.4f} {high:+.4f}]",
             flush=True,

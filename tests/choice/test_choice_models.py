@@ -190,9 +190,9 @@ def test_users_without_taste_get_popularity() -> None:
     popular = Popularity().fit(ratings).scores_block([0])[0]
     for model in (EASE(regularization=5000.0), ImplicitALS(n_factors=1)):
         scores = model.fit(ratings).scores_block(ratings.user_ids[:50])
-        alike = [np.corrcoef(row, popular)[0, 1] for row in scores]
-        assert min(alike) > 0.9
-        assert np.mean(alike) > 0.95
+        correlations = [np.corrcoef(row, popular)[0, 1] for row in scores]
+        assert min(correlations) > 0.9
+        assert np.mean(correlations) > 0.95
 
 
 def test_popularity_counts_raters() -> None:

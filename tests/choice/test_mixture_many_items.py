@@ -28,7 +28,7 @@ def truncated() -> ChoiceMixture:
 
 
 def test_items_without_weights_are_scored_by_als(truncated) -> None:
-    rare = np.setdiff1d(np.arange(60), truncated.ease_.kept_items_)
+    rare = np.setdiff1d(np.arange(60), truncated.ease_.weighted_items_)
     other = ChoiceMixture(n_factors=4, mix=1.0, max_memory=1e-5)
     with pytest.warns(UserWarning, match="get weights"):
         other.fit(RATINGS)
@@ -64,5 +64,5 @@ def test_the_ridge_is_chosen_among_the_most_rated_items(monkeypatch) -> None:
     monkeypatch.setattr(ease, "CHOOSING_ITEMS", 30)
     some = ChoiceMixture(n_factors=4).fit(RATINGS)
     assert some.ease_.tried_[200.0] != everything.ease_.tried_[200.0]
-    assert some.ease_.kept_items_.size == everything.ease_.kept_items_.size == 60
+    assert some.ease_.weighted_items_.size == everything.ease_.weighted_items_.size == 60
     assert some.ease_.regularization_ == max(some.ease_.tried_, key=some.ease_.tried_.get)

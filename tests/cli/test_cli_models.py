@@ -262,7 +262,7 @@ def test_ids_of_text(folder: Path, tmp_path: Path) -> None:
         (["explain", "fast.ordrec", "-u", "1", "-i", "52", "-n", "0"], "-n must be"),
     ],
 )
-def test_mistakes_are_told_in_one_line(folder: Path, monkeypatch, words, says: str) -> None:
+def test_mistakes_are_reported_in_one_line(folder: Path, monkeypatch, words, says: str) -> None:
     monkeypatch.chdir(folder)
     assert says in mistake(*words)
     assert not (folder / "m").exists()

@@ -356,14 +356,14 @@ def test_changed_bytes_are_refused_or_harmless(tmp_path_factory, data):
     if data.draw(st.booleans()):
         (folder / MANIFEST).unlink()
         (folder / ITEMS).unlink()
-    told = ""
+    message = ""
     try:
         scan = Ratings.scan(folder)
         scan.check()
         assert scan.n_ratings == 40
     except DataError as error:
-        told = str(error)
-    assert told == "" or str(folder) in told
+        message = str(error)
+    assert message == "" or str(folder) in message
 
 
 def test_check_finds_users_split_behind_the_manifest(written):

@@ -83,8 +83,10 @@ def test_rows_are_kernels_of_length_one_and_zero_where_unknown():
     assert tags["red|small"] @ tags["red"] == pytest.approx(np.sqrt(0.5))
     assert tags["blue|large"] @ tags["red"] == 0.0
     about = blocks["about"] @ blocks["about"].T
-    alike = table["about"].to_numpy()[:, None] == table["about"].to_numpy()
-    np.testing.assert_allclose(about[np.ix_(known, known)], alike[np.ix_(known, known)], atol=0.05)
+    same_group = table["about"].to_numpy()[:, None] == table["about"].to_numpy()
+    np.testing.assert_allclose(
+        about[np.ix_(known, known)], same_group[np.ix_(known, known)], atol=0.05
+    )
 
 
 def test_numbers_have_a_gaussian_kernel_and_bounded_tails():
@@ -154,8 +156,8 @@ def test_many_labels_are_projected():
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0)
     group = np.arange(500) % 5
     kernel = rows @ rows.T
-    alike = group[:, None] == group
-    assert kernel[alike].mean() > 0.1 > 0.01 > np.abs(kernel[~alike].mean())
+    same_group = group[:, None] == group
+    assert kernel[same_group].mean() > 0.1 > 0.01 > np.abs(kernel[~same_group].mean())
 
 
 def test_declarations_win():

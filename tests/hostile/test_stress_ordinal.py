@@ -228,7 +228,7 @@ def test_the_number_of_iterations_has_a_bound(name):
         ("GPOR rbf", {"max_iter": 1}),
     ],
 )
-def test_stopping_early_is_told_with_numbers(name, options):
+def test_stopping_early_is_reported_with_numbers(name, options):
     X, y, _ = PROBLEMS["twins with other ranks"]
     cls, given = ESTIMATORS[name]
     with pytest.warns(ConvergenceWarning, match=r"\d"):

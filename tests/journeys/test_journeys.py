@@ -216,10 +216,10 @@ def test_weights_by_an_option_from_a_table_to_a_fit_from_disk(ordrec, shop: Path
     assert (said.code, said.err) == (0, "")
     assert ordrec(*fit, "-o", "one.ordrec").code == 0
     pairs = ["nobody"] * 20, sorted(set(table["article"]))
-    alike, weighted, from_disk = (
+    unweighted, weighted, from_disk = (
         load(f"{name}.ordrec").predict_proba(*pairs) for name in ("one", "w", "all")
     )
-    assert np.abs(weighted - from_disk).max() < 0.02 < np.abs(weighted - alike).max()
+    assert np.abs(weighted - from_disk).max() < 0.02 < np.abs(weighted - unweighted).max()
     said = ordrec("fit", "sure.csv", *COLUMNS, *weights, "-m", "bias", "-o", "b.ordrec")
     assert said.err == (
         "ordrec: BiasModel ignores the weights of the ratings, all of which count as 1: pass "
@@ -432,7 +432,7 @@ def test_tune_saves_the_winner_and_says_how_to_fit_it(ordrec) -> None:
         (["-m", "my_models:Flat"], "Flat has no get_params and set_params"),
     ],
 )
-def test_tune_answers_mistakes(ordrec, options: list[str], says: str) -> None:
+def test_tune_explains_mistakes(ordrec, options: list[str], says: str) -> None:
     said = ordrec("tune", "shop.csv", *COLUMNS, *options)
     assert (said.code, says in said.err) == (2, True), said.err
 

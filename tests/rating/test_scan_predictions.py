@@ -141,7 +141,7 @@ def test_pairs_of_a_table(scan, ratings, model, tmp_path):
     np.testing.assert_allclose(frame["expected"], expected @ np.arange(1, 6), rtol=1e-9)
 
 
-def test_users_the_scan_does_not_have_are_told(scan, model, tmp_path):
+def test_users_the_scan_does_not_have_are_reported(scan, model, tmp_path):
     pairs = pd.DataFrame({"user": [5, 1000, 1000], "item": [3, 3, 4]})
     with pytest.warns(UserWarning, match="2 of 3 pairs belong to users who are not in"):
         found = predict_scan(model, scan, pairs, tmp_path / "out")

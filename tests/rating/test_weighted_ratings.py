@@ -67,11 +67,11 @@ def test_who_ignores_weights_says_so_once_and_does(name: str) -> None:
     ask = "predict" if hasattr(model, "predict") else "scores"
     pairs = [3] * 20, PLAIN.item_ids
     answer = getattr(fitted, ask)(*pairs)
-    alike, said = said_by(lambda: model.fit(PLAIN))
+    unweighted, said = said_by(lambda: model.fit(PLAIN))
     assert said == []
-    np.testing.assert_array_equal(answer, getattr(alike, ask)(*pairs))
+    np.testing.assert_array_equal(answer, getattr(unweighted, ask)(*pairs))
     if hasattr(model, "fold_in"):
-        assert said_by(lambda: alike.fold_in(NEW))[1] == [name + REMEDY]
+        assert said_by(lambda: unweighted.fold_in(NEW))[1] == [name + REMEDY]
 
 
 def test_factors_and_models_per_user_count_them() -> None:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.base import clone
-from support.tasteful_ratings import tasteful
+from support.two_taste_ratings import two_taste_ratings
 from typer.testing import CliRunner
 
 from ordrec.cli import app
@@ -215,7 +215,7 @@ def test_stages_share_the_line_and_the_estimate(clock, terminal, shown) -> None:
     assert "outer: 62 %, 6 s left (second: inner: step 2)" in shown
 
 
-def test_without_a_total_the_time_so_far_is_told(clock, terminal, shown) -> None:
+def test_without_a_total_the_time_so_far_is_shown(clock, terminal, shown) -> None:
     with progress("searching"):
         clock.now += 5.0
         report(3, None, "try 3")
@@ -317,7 +317,7 @@ def test_a_stream_that_is_gone_is_no_error(clock, monkeypatch, state: str, verbo
 
 # ---- what reports --------------------------------------------------------------------------
 
-RATINGS = tasteful(n_users=25, n_items=15, dated=True)
+RATINGS = two_taste_ratings(n_users=25, n_items=15, dated=True)
 GRID = {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}
 X = np.random.default_rng(0).normal(size=(30, 2))
 Y = np.digitize(X[:, 0], [-0.5, 0.5])
@@ -448,8 +448,8 @@ def test_the_command_line_shows_it_and_quiet_does_not(clock, shown, monkeypatch,
         assert bool(shown) == is_shown
         assert all(line.startswith("fitting factors to ") for line in shown)
         if is_shown:
-            told = re.compile(r"ratings: \d+ %, .* left \(OrdinalFactors: sweep \d+\)")
-            assert any(told.search(line) for line in shown)
+            expected_line = re.compile(r"ratings: \d+ %, .* left \(OrdinalFactors: sweep \d+\)")
+            assert any(expected_line.search(line) for line in shown)
 
 
 def test_the_caller_may_draw_the_line(clock, terminal) -> None:

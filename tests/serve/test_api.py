@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 
-from support.served_films import TITLES, client_of, titled_ratings
+from support.serving import TITLES, client_of, titled_ratings
 
 from ordrec.data import Ratings, Scale
 from ordrec.recommend import (

@@ -149,9 +149,9 @@ class _SVOR(KernelMixin, CalibratedModel):
         """The latent score f(x), (13), on the scale of ``thresholds_``."""
         X = self._validate_predict(X)
         if not (sparse.issparse(X) or sparse.issparse(self._inputs)):
-            Z, kept = self.kernel_.factor(X), self.kernel_.factor(self._inputs)
-            if Z is not None and kept is not None:
-                return Z @ (kept.T @ self.dual_coef_)
+            Z, training = self.kernel_.factor(X), self.kernel_.factor(self._inputs)
+            if Z is not None and training is not None:
+                return Z @ (training.T @ self.dual_coef_)
         return self._expanded(X, self.dual_coef_)
 
     def check_stored(self) -> None:

@@ -112,14 +112,14 @@ class RatingHistory:
         n_users: int,
     ) -> RatingHistory:
         """Return a history in which the given ratings replace all ratings of their users."""
-        kept = ~np.isin(self.users, users)
+        unchanged = ~np.isin(self.users, users)
         old_weights = self.known_weights
         if (old_weights is None) != (weights is None):  # weights of 1 beside others
             old_weights = np.ones(self.items.size) if old_weights is None else old_weights
             weights = np.ones(items.size) if weights is None else weights
 
         def both(old: np.ndarray | None, new: np.ndarray | None) -> Any:
-            return None if old is None or new is None else np.concatenate([old[kept], new])
+            return None if old is None or new is None else np.concatenate([old[unchanged], new])
 
         return self._of_groups(
             Groups.of(both(self.users, users), n_users), both(self.items, items),

@@ -27,7 +27,7 @@ from ordrec.rating.factors.rows import (
     RowArrays,
     RowPosteriors,
 )
-from ordrec.runtime.compiling import called, kept
+from ordrec.runtime.compiling import compiled_with, inlined_with
 
 __all__ = [
     "NO_DRIFT",
@@ -58,8 +58,8 @@ FARTHEST = np.float32(80.0)  # beyond, exp(-x) is as good as 0, and 2^-n would b
 
 # Sums may be reordered so that they can be vectorised; no NaN or infinity occurs in them.
 REORDERED = {"reassoc", "contract", "nsz"}
-fast = kept(fastmath=REORDERED)
-fast_inner = called(fastmath=REORDERED)
+fast = compiled_with(fastmath=REORDERED)
+fast_inner = inlined_with(fastmath=REORDERED)
 
 
 class LinearSystems(NamedTuple):

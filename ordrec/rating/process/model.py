@@ -394,8 +394,8 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         if not self.folded_:
             return training
         folded_ids = pd.Index(list(self.folded_))
-        kept = training.select(~np.isin(training.users, codes_of(training.user_ids, folded_ids)))
-        frames = [kept.to_frame()[["user", "item", "rating"]]]
+        others = training.select(~np.isin(training.users, codes_of(training.user_ids, folded_ids)))
+        frames = [others.to_frame()[["user", "item", "rating"]]]
         for user, folded in self.folded_.items():
             items = training.item_ids.take(folded.items)
             values = training.scale.values[folded.levels]

@@ -52,7 +52,7 @@ def test_the_index_by_hand() -> None:
     assert np.isnan(reliability_index([1.0, 1.0], [1.0, 2.0]))
 
 
-def test_large_errors_are_told_as_scikit_learn_says() -> None:
+def test_large_errors_are_recognised_as_scikit_learn_says() -> None:
     e, u = sample()
     for large in (0.5, 1.0, 2.0):
         assert large_error_auc(e, u, large) == pytest.approx(roc_auc_score(e > large, u))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.factor_worlds import described_ratings, moody_ratings
+from support.factor_ratings import described_ratings, moody_ratings
 
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from support.factor_worlds import STARS, everything, log_loss, pairs_of, split
+from support.factor_ratings import STARS, everything, log_loss, pairs_of, split
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
-from support.factor_worlds import everything
+from support.factor_ratings import everything
 
 from ordrec import load, save
 from ordrec.data import Ratings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from support.factor_worlds import STARS, everything, log_loss, split
+from support.factor_ratings import STARS, everything, log_loss, split
 
 from ordrec.data import Ratings, Scale
 from ordrec.data.synthetic import latent_model

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from support.factor_worlds import everything, pairs_of
+from support.factor_ratings import everything, pairs_of
 
 from ordrec import load, save
 from ordrec.data import Ratings
@@ -71,12 +71,12 @@ def test_a_rating_counts_as_two_of_half_its_weight(request, dated: bool):
         times=None if once.times is None else np.repeat(once.times, 2),
         weights=np.repeat(weights / 2, 2),
     )  # fmt: skip
-    alike = replace(once, weights=None)
+    unweighted = replace(once, weights=None)
     pairs = np.repeat(np.arange(3), n_items + 1), np.tile(np.arange(n_items + 1), 3)
     times = np.full(pairs[0].size, float(ratings.timestamps.max())) if dated else None
     for direction in model.dated_ or model.directions_:
         p, same, unlike = (
-            each.join(direction).probabilities(*pairs, times) for each in (once, twice, alike)
+            each.join(direction).probabilities(*pairs, times) for each in (once, twice, unweighted)
         )
         np.testing.assert_allclose(p, same, atol=2e-4)
         assert np.abs(p - unlike).max() > 0.01

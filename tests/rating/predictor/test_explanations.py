@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.tasteful_ratings import tasteful
+from support.two_taste_ratings import two_taste_ratings
 
 from ordrec.data import Ratings, Scale
 from ordrec.recommend import Explanation, RatingPredictor
@@ -23,7 +23,7 @@ def titled(ratings: Ratings) -> Ratings:
     )
 
 
-RATINGS = titled(tasteful(dated=True))
+RATINGS = titled(two_taste_ratings(dated=True))
 SPAN = float(np.ptp(RATINGS.scale.values))
 
 
@@ -147,7 +147,7 @@ def test_the_largest_terms_and_the_rest(models) -> None:
 
 
 def test_without_titles_ids_are_named() -> None:
-    plain = tasteful(n_users=20, n_items=15)
+    plain = two_taste_ratings(n_users=20, n_items=15)
     model = RatingPredictor(preset="large").fit(plain)
     explained = model.explain(103, 504)
     assert explained.table.columns.tolist() == [name for name in COLUMNS if name != "title"]
@@ -158,7 +158,7 @@ def test_without_titles_ids_are_named() -> None:
 
 @pytest.mark.parametrize("scale", [Scale([0, 1]), Scale([-1, 0, 7]), Scale.regular(0.5, 5, 0.5)])
 def test_any_scale(scale: Scale) -> None:
-    ratings = tasteful(8, n_users=25, n_items=15, scale=scale)
+    ratings = two_taste_ratings(8, n_users=25, n_items=15, scale=scale)
     model = RatingPredictor(preset="fast").fit(ratings)
     for user, item in ((100, 500), (103, 507), (-1, 503), (101, -7)):
         explained = model.explain(user, item)

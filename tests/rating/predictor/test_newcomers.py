@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.tasteful_ratings import ids, parts, tasteful
+from support.two_taste_ratings import ids, parts, two_taste_ratings
 
 from ordrec.data import Ratings
 from ordrec.datasets import load_dataset
@@ -15,7 +15,7 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.recommend import RatingHistogram, RatingPredictor
 
 PRESETS = ["full", "fast", "large"]
-TRAIN, TEST = parts(tasteful())
+TRAIN, TEST = parts(two_taste_ratings())
 STRANGER, NOTHING = -1, -7
 
 

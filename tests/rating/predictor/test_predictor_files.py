@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from support.tasteful_ratings import tasteful
+from support.two_taste_ratings import two_taste_ratings
 
 from ordrec import load, save
 from ordrec.data import Ratings
@@ -19,7 +19,7 @@ PRESETS = ["full", "fast", "large"]
 
 
 def titled() -> Ratings:
-    ratings = tasteful(n_users=25, n_items=15, dated=True)
+    ratings = two_taste_ratings(n_users=25, n_items=15, dated=True)
     titles = [f"Film №{k}" for k in range(ratings.n_items)]
     return ratings.with_side_tables(
         item_table=pd.DataFrame({"title": titles}, index=ratings.item_ids)

@@ -316,7 +316,7 @@ def test_odd_headers_of_arrays(tmp_path, text):
         load_arrays(tmp_path / "m")
 
 
-def test_encrypted_and_odd_compression_is_told(tmp_path):
+def test_encrypted_and_odd_compression_is_reported(tmp_path):
     path = zipped(tmp_path / "locked.zip", {"ratings.csv": RATINGS}, zipfile.ZIP_STORED)
     raw = bytearray(path.read_bytes())
     raw[6] |= 1  # the local header says encrypted
