@@ -212,9 +212,8 @@ def _solve_rows(
 
 @compiled
 def _solve_span(  # type: ignore[no-untyped-def]
-    first, stop, start, index, weight, Q, base, ridge, addresses, X,
-    A, right, rows, weighted, one,
-):  # fmt: skip
+    first, stop, start, index, weight, Q, base, ridge, addresses, X, A, right, rows, weighted, one
+):
     """Solve (2) for the rows ``first..stop``; the arrays after X are scratch memory."""
     n_factors = Q.shape[1]
     for row in range(first, stop):

@@ -88,8 +88,9 @@ def made_models(names: list[str], settings: list[str], seed: int) -> dict[str, A
                 f"--set {setting!r}: {model!r} is not one of the models {', '.join(names)}"
             )
         own[model].append(f"{parameter}={value}")
-    return {_short(name, names): _seeded(made_model(name, own[name]), own[name], seed)
-            for name in names}  # fmt: skip
+    return {
+        _short(name, names): _seeded(made_model(name, own[name]), own[name], seed) for name in names
+    }
 
 
 def loaded(model: Path, max_memory: float | None, own_class: str | None = None) -> Any:

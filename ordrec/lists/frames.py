@@ -61,8 +61,11 @@ def predict_pairs(model: Any, pairs: pd.DataFrame, *, proba: bool = True) -> pd.
         taken = set(inspect.signature(model.predict).parameters)
         if getattr(model, "model", None) is not None:
             taken.discard("scores")  # the wrapped model computes them
-        more = {name: pairs[column].to_numpy() for name, column in OPTIONAL.items()
-                if name in taken and column in pairs}  # fmt: skip
+        more = {
+            name: pairs[column].to_numpy()
+            for name, column in OPTIONAL.items()
+            if name in taken and column in pairs
+        }
         decision = getattr(model, "decision", None)
         p = None
         if hasattr(model, "predict_proba") and (proba or decision is not None):

@@ -90,9 +90,11 @@ class ImplicitModel(ListingModel):
         scores = np.full((codes.size, len(self.item_ids_) + 1), -np.inf)
         if known.size:
             ids, values = self._peer().recommend(
-                codes[known], self._rated[codes[known]], N=len(self.item_ids_),
+                codes[known],
+                self._rated[codes[known]],
+                N=len(self.item_ids_),
                 filter_already_liked_items=False,
-            )  # fmt: skip
+            )
             rows, places = np.nonzero(ids >= 0)
             scores[known[rows], ids[rows, places]] = values[rows, places]
         scores[scores < LEAST_SCORE] = -np.inf

@@ -188,9 +188,12 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     def _factors(self) -> OrdinalFactors:
         """The factors, unfitted."""
         return OrdinalFactors(
-            use_time=self.use_time, use_side=self.use_side, side_kinds=self.side_kinds,
-            n_jobs=self.n_jobs, random_state=self.random_state,
-        )  # fmt: skip
+            use_time=self.use_time,
+            use_side=self.use_side,
+            side_kinds=self.side_kinds,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
 
     def _report(self, step: int, text: str = "") -> None:
         """Say that a step of `SHARES` begins."""

@@ -11,8 +11,11 @@ from ordrec.evaluation.result import EvaluationResult
 __all__ = ["leading_model", "main_metrics", "verdict"]
 
 N_MAIN = 4
-WORDS = {"error": "predicts ratings best", "probability": "knows best how sure it is",
-         "ranking": "makes the best lists"}  # fmt: skip
+WORDS = {
+    "error": "predicts ratings best",
+    "probability": "knows best how sure it is",
+    "ranking": "makes the best lists",
+}
 
 
 def main_metrics(result: EvaluationResult) -> list[str]:

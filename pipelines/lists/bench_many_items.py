@@ -58,8 +58,10 @@ def main() -> None:
     if chosen.quick:
         chosen.items, chosen.loss, chosen.max_memory = [300], [50], 0.001
     if chosen.items:
-        print(f"{'items':>7s} {'model':8s} {'ratings':>9s} {'kept':>6s} {'fit':>8s} {'CPU':>8s} "
-              f"{'list ms':>8s} {'before':>7s} {'peak GB':>8s}")  # fmt: skip
+        print(
+            f"{'items':>7s} {'model':8s} {'ratings':>9s} {'kept':>6s} {'fit':>8s} {'CPU':>8s} "
+            f"{'list ms':>8s} {'before':>7s} {'peak GB':>8s}"
+        )
     for n_items in chosen.items:
         for model in chosen.models:
             alone(model, n_items, chosen)
@@ -111,9 +113,12 @@ def invented(n_items: int) -> Ratings:
     """Return ratings of so many items by twice as many users as items, up to 20,000 users."""
     n_users = min(2 * n_items, 20_000)
     return synthetic_ratings(
-        n_users, n_items, n_ratings=min(RATINGS_PER_USER, n_items // 4) * n_users,
-        popularity=POPULARITY, seed=0,
-    )  # fmt: skip
+        n_users,
+        n_items,
+        n_ratings=min(RATINGS_PER_USER, n_items // 4) * n_users,
+        popularity=POPULARITY,
+        seed=0,
+    )
 
 
 def loss(chosen: argparse.Namespace) -> None:

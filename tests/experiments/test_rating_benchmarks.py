@@ -54,8 +54,11 @@ def test_only_models_with_times_are_given_the_time_of_a_test_rating(monkeypatch)
     result = benchmark(dated_ratings(), HoldOut(0.2, repeats=2), ["bias", "factors"])
     assert set(calls) == {(False, False), ("auto", True)}
     assert list(result.frame["model"].unique()) == [
-        "bias", "factors, ids", "factors, side", "factors, time",
-    ]  # fmt: skip
+        "bias",
+        "factors, ids",
+        "factors, side",
+        "factors, time",
+    ]
     assert set(result.frame["average"]) == {"micro"}
     assert result.complete
     words = rmse_in_words(result.frame)

@@ -59,10 +59,13 @@ def test_kinds_are_inferred_and_said():
         "sale": "categorical",
     }  # fmt: skip
     assert encoder.ignored_ == {
-        "name": "nearly every value is different", "link": "nearly every value is different",
-        "row": "an id", "tmdbId": "an id", "country": "the same value everywhere",
+        "name": "nearly every value is different",
+        "link": "nearly every value is different",
+        "row": "an id",
+        "tmdbId": "an id",
+        "country": "the same value everywhere",
         "empty": "no values",
-    }  # fmt: skip
+    }
     assert encoder.numeric == ["price", "weight", "released"]
 
 
@@ -177,14 +180,16 @@ def test_declarations_win():
     ("values", "kind"),
     [
         (["3", "4.5", "8", "1", "7", "2"], "numeric"),
-        (["2001-02-03", "2011-12-31", "1990-01-01", "2000-05-05", "2003-01-01", "2004-02-02"],
-         "numeric"),
+        (
+            ["2001-02-03", "2011-12-31", "1990-01-01", "2000-05-05", "2003-01-01", "2004-02-02"],
+            "numeric",
+        ),
         ([True, False, None], "flag"),
         ([["a"], ["b", "a"], None], "labels"),
         (["a", None, "a"], "categorical"),
         (["Turku, Finland", "Oslo, Norway", "Lund, Sweden", "Bonn, Germany"], "ignore"),
     ],
-)  # fmt: skip
+)
 def test_kind_of_a_column(values, kind):
     assert infer_kind(pd.Series(values, name="x", dtype=object))[0] == kind
 

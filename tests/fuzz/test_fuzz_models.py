@@ -105,8 +105,11 @@ def damaged(draw):
     directory = data.rindex(b"PK\x01\x02", 0, data.rindex(b"PK\x05\x06"))
     for _ in range(int(rng.integers(1, 4))):
         ends = rng.random() < 0.4  # where the archive describes itself, a few flips do most
-        at = int(rng.integers(min(directory, len(out) - 1), len(out)) if ends and len(out) > 1
-                 else rng.integers(max(len(out), 1)))  # fmt: skip
+        at = int(
+            rng.integers(min(directory, len(out) - 1), len(out))
+            if ends and len(out) > 1
+            else rng.integers(max(len(out), 1))
+        )
         n = int(rng.integers(1, 40))
         how = rng.integers(6)
         if how == 0 and out:

@@ -70,12 +70,15 @@ PROBLEMS = {
     "one of many": (X, (np.arange(30) == 17).astype(int), None),
     "separable": (np.linspace(-1, 1, 30)[:, None], np.arange(30) // 10, None),
     "against the order": (np.array([1.0, 0, 2, 0, 1] * 6)[:, None], np.arange(30) % 5, None),
-    "more features than rows": (np.random.default_rng(3).normal(size=(8, 40)), np.arange(8) // 2,
-                                None),
+    "more features than rows": (
+        np.random.default_rng(3).normal(size=(8, 40)),
+        np.arange(8) // 2,
+        None,
+    ),
     "weights 1e-12": (X, y, np.full(30, 1e-12)),
     "weights 1e12": (X, y, np.full(30, 1e12)),
     "weights of all sizes": (X, y, 10.0 ** np.linspace(-12, 12, 30)),
-}  # fmt: skip
+}
 grid = np.linspace(0, 1, 30)[:, None]
 GRAMS = {
     "zero": np.zeros((30, 30)),

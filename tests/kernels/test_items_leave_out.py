@@ -102,8 +102,9 @@ def test_equals_rebuilding_without_the_user(name: str, bound: int) -> None:
     for user in [None, *range(0, dense.shape[1], 3), 7]:
         expected = reference(naive.ratings_without(dense, user))
         np.testing.assert_allclose(kernel.for_user(user, everything), expected, atol=1e-10)
-        np.testing.assert_allclose(kernel.diag_for_user(user, everything), np.diag(expected),
-                                   atol=1e-10)  # fmt: skip
+        np.testing.assert_allclose(
+            kernel.diag_for_user(user, everything), np.diag(expected), atol=1e-10
+        )
 
 
 @pytest.mark.parametrize("name", COMPONENTS)

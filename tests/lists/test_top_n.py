@@ -132,8 +132,9 @@ def test_a_rating_model_fits_nothing_to_make_lists(monkeypatch, tmp_path) -> Non
     usual = ChoiceMixture.fit
     monkeypatch.setattr(ChoiceMixture, "fit", lambda self, r: fits.append(1) or usual(self, r))
     newer = fresh.update(-1, RATINGS.item_ids[2], 5.0)
-    lists = [m.recommend(-1, 5)
-             for m in (newer, fresh, newer.update(0, RATINGS.item_ids[3], 1.0), newer)]  # fmt: skip
+    lists = [
+        m.recommend(-1, 5) for m in (newer, fresh, newer.update(0, RATINGS.item_ids[3], 1.0), newer)
+    ]
     assert lists[0].equals(lists[3])
     assert not lists[0].equals(lists[1])  # without a rating: what is popular
     assert RATINGS.item_ids[2] not in set(lists[0]["item"])

@@ -26,12 +26,14 @@ from ordrec.recommend import (
 PLAIN = synthetic_ratings(25, 20, n_ratings=260, seed=1)
 RATINGS = Ratings.from_frame(
     PLAIN.to_frame().assign(w=np.random.default_rng(0).integers(1, 5, 260) / 4),
-    scale=PLAIN.scale, weight="w",
-)  # fmt: skip
+    scale=PLAIN.scale,
+    weight="w",
+)
 NEW = Ratings.from_frame(
     pd.DataFrame({"user": 777, "item": PLAIN.item_ids[:3], "rating": [5, 4, 1], "w": [1, 0.1, 1]}),
-    scale=PLAIN.scale, weight="w",
-)  # fmt: skip
+    scale=PLAIN.scale,
+    weight="w",
+)
 SMALL = {"n_factors": 2, "pattern": 2, "max_iter": 3}
 REMEDY = (
     " ignores the weights of the ratings, all of which count as 1: pass ratings.without_weights(), "

@@ -159,8 +159,9 @@ def test_five_users_show_what_the_numbers_mean(measured: EvaluationResult) -> No
     known = [user.n_known for user in users]
     assert known == sorted(known)
     split = next(iter(split_from_name("holdout:0.2", random_state=0).split(two_taste_ratings(0))))
-    train, test = (part.to_frame().set_index(["user", "item"])["rating"]
-                   for part in (split.train, split.test))  # fmt: skip
+    train, test = (
+        part.to_frame().set_index(["user", "item"])["rating"] for part in (split.train, split.test)
+    )
     for user in users:
         for title, rating in user.rated:
             assert train[int(user.user), int(title)] == rating

@@ -223,10 +223,12 @@ def public_objects(samples, folder) -> list[Any]:
     factors = make_model("factors", max_iter=2, n_factors=2).fit(held.parted(scan.collect())[0])
     table, letor = load_table(samples / "ordinal/grades.csv"), load_letor(samples / "letor")
     ranked = [
-        getattr(ordinal, name)() for name in dir(ordinal)
-        if inspect.isclass(getattr(ordinal, name)) and hasattr(getattr(ordinal, name), "fit")
+        getattr(ordinal, name)()
+        for name in dir(ordinal)
+        if inspect.isclass(getattr(ordinal, name))
+        and hasattr(getattr(ordinal, name), "fit")
         and name != "ConformalOrdinal"
-    ]  # fmt: skip
+    ]
     conformal = ordinal.ConformalOrdinal(ordinal.OrdinalLogistic(), coverage=0.7, random_state=0)
     experiment = Experiment({"mean": "mean"}, [RatingsProblem(RATINGS, HoldOut(0.2))])
     plain = kernels.Gaussian(0.5)
@@ -272,8 +274,7 @@ def test_every_public_object_can_be_copied(samples, tmp_path) -> None:
 def public_classes() -> set[type]:
     """All public classes that can be instantiated."""
     found = set()
-    for room in ("data", "datasets", "features", "kernels", "ordinal", "recommend",
-                 "evaluation"):  # fmt: skip
+    for room in ("data", "datasets", "features", "kernels", "ordinal", "recommend", "evaluation"):
         module = import_module(f"ordrec.{room}")
         for name in module.__all__:
             value = getattr(module, name)

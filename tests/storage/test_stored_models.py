@@ -44,8 +44,9 @@ PER_USER = {
 }
 
 
-@pytest.mark.parametrize("model", [*THRESHOLDS.values(), *PER_USER.values()],
-                         ids=[*THRESHOLDS, *PER_USER])  # fmt: skip
+@pytest.mark.parametrize(
+    "model", [*THRESHOLDS.values(), *PER_USER.values()], ids=[*THRESHOLDS, *PER_USER]
+)
 def test_there_and_back(model, tmp_path) -> None:
     model.fit(RATINGS)
     save(model, tmp_path / "one")

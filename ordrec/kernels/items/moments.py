@@ -116,10 +116,13 @@ class GroupedEntries(NamedTuple):
         ends = np.cumsum(counts)
         at = np.repeat(self.entry_start[chosen] - ends + counts, counts) + np.arange(counts.sum())
         return _by_owner_too(
-            self.owner[at], np.repeat(np.arange(len(chosen)), counts),
-            np.ascontiguousarray(self.entry_x[:, at]), self.start.size - 1, len(chosen),
+            self.owner[at],
+            np.repeat(np.arange(len(chosen)), counts),
+            np.ascontiguousarray(self.entry_x[:, at]),
+            self.start.size - 1,
+            len(chosen),
             self.weight,
-        )  # fmt: skip
+        )
 
 
 def group_entries(
@@ -133,10 +136,13 @@ def group_entries(
     """Group ratings, given in any order, by owner and by entry."""
     by_entry = np.lexsort((owner, entry))
     return _by_owner_too(
-        owner[by_entry].astype(np.int64), entry[by_entry].astype(np.int64),
-        np.ascontiguousarray(x[:, by_entry]), n_owners, n_entries,
+        owner[by_entry].astype(np.int64),
+        entry[by_entry].astype(np.int64),
+        np.ascontiguousarray(x[:, by_entry]),
+        n_owners,
+        n_entries,
         np.zeros(0) if weight is None else weight,
-    )  # fmt: skip
+    )
 
 
 def _by_owner_too(

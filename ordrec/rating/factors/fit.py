@@ -142,14 +142,20 @@ class Fit:
         self.items = _starting_rows(factors, np.zeros((n_items, n_steps)))
         self._steps = _starting_steps(levels)
         self._user_prior = RowPrior.start(
-            margins.FF, margins.n_user_side, margins.user_counts,
-            self.starting_users(1).mean[0], starting_covariance(n_factors, n_steps, "user"),
-        )  # fmt: skip
+            margins.FF,
+            margins.n_user_side,
+            margins.user_counts,
+            self.starting_users(1).mean[0],
+            starting_covariance(n_factors, n_steps, "user"),
+        )
         F = margins.item_features[margins.item_counts >= least_to_learn_from(margins.item_counts)]
         self._item_prior = RowPrior.start(
-            F.T @ F, margins.n_item_side, margins.item_counts,
-            np.zeros(n_factors + n_steps), starting_covariance(n_factors, n_steps, "item"),
-        )  # fmt: skip
+            F.T @ F,
+            margins.n_item_side,
+            margins.item_counts,
+            np.zeros(n_factors + n_steps),
+            starting_covariance(n_factors, n_steps, "item"),
+        )
         self._user_covariances: dict[Span, np.ndarray] = {}
         self._item_covariances: dict[Span, np.ndarray] = {}
         self.losses: list[float] = []
@@ -270,9 +276,12 @@ class Fit:
         return Direction(
             users,
             completed_rows(self.items, margins.item_counts > 0, cold_items, side),
-            (self._user_prior.B, self._user_prior.S), (self._item_prior.B, self._item_prior.S),
-            cold_users, cold_items, drift,
-        )  # fmt: skip
+            (self._user_prior.B, self._user_prior.S),
+            (self._item_prior.B, self._item_prior.S),
+            cold_users,
+            cold_items,
+            drift,
+        )
 
 
 def expected_sweeps(changes: list[float], most: int) -> float:

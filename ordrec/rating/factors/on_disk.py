@@ -265,9 +265,8 @@ class UsersOnDisk:
             found = [visit_lane(lane, visits, n_side, self._threads) for lane in lanes]
         else:
             found = run_all(
-                visit_lane, lanes, shared=(visits, n_side), engine=self._engine,
-                n_jobs=self._n_jobs,
-            )  # fmt: skip
+                visit_lane, lanes, shared=(visits, n_side), engine=self._engine, n_jobs=self._n_jobs
+            )
         for visit in visits:
             if visit.user_spans:  # there are newer rows
                 for block in blocks:

@@ -264,13 +264,17 @@ class ColdSums:
         M = rows.mean.astype(np.float64)
         F = np.column_stack([np.ones(len(M)), side])
         return cls(
-            F.T @ (weights[:, None] * F), F.T @ (weights[:, None] * M), _gram(M, weights),
-            _weighted_sum(weights, rows.moments), _weighted_sum(weights, rows.variances),
-        )  # fmt: skip
+            F.T @ (weights[:, None] * F),
+            F.T @ (weights[:, None] * M),
+            _gram(M, weights),
+            _weighted_sum(weights, rows.moments),
+            _weighted_sum(weights, rows.variances),
+        )
 
     def __add__(self, other: ColdSums) -> ColdSums:
-        return ColdSums(*(getattr(self, each.name) + getattr(other, each.name)
-                          for each in fields(self)))  # fmt: skip
+        return ColdSums(
+            *(getattr(self, each.name) + getattr(other, each.name) for each in fields(self))
+        )
 
 
 @dataclass(frozen=True)

@@ -189,9 +189,12 @@ class GroupedRatings:
         order = groups.order.astype(np.int32 if groups.order.size < 2**31 else np.int64)
         weights = np.zeros(0) if weights is None else weights[order]
         return cls(
-            groups.start, others[order].astype(np.int32), levels[order].astype(np.int16),
-            weights.astype(np.float32), order,
-        )  # fmt: skip
+            groups.start,
+            others[order].astype(np.int32),
+            levels[order].astype(np.int16),
+            weights.astype(np.float32),
+            order,
+        )
 
     @property
     def arrays(self) -> RatingArrays:

@@ -167,9 +167,12 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         self._remember(ratings)
         with one_blas_thread():
             self.fitted_ = fit_predictor(
-                ratings, plan,
-                refit=self.refit, seed=self.random_state, n_jobs=worker_count(self.n_jobs),
-            )  # fmt: skip
+                ratings,
+                plan,
+                refit=self.refit,
+                seed=self.random_state,
+                n_jobs=worker_count(self.n_jobs),
+            )
         self.hold_out_rmse_ = plan.errors
         self.side_columns_ = plan.side.columns
         self.folded_: dict[Any, FoldedUser] = {}
@@ -403,10 +406,13 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         both = pd.concat([frame for frame in frames if len(frame)])
         user_ids = training.user_ids.append(folded_ids.difference(training.user_ids, sort=False))
         return Ratings(
-            codes_of(user_ids, both["user"]), codes_of(training.item_ids, both["item"]),
+            codes_of(user_ids, both["user"]),
+            codes_of(training.item_ids, both["item"]),
             training.scale.ranks_of(both["rating"].to_numpy()) - 1,
-            scale=training.scale, user_ids=user_ids, item_ids=training.item_ids,
-        )  # fmt: skip
+            scale=training.scale,
+            user_ids=user_ids,
+            item_ids=training.item_ids,
+        )
 
     def _history(self, user: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Item codes, levels and times of a user's ratings."""

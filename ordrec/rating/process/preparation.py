@@ -288,9 +288,8 @@ def _products(
         seen, config.user_rank, rng, smoothing=USER_SMOOTHING, by_activity=False
     )
     of_items, _ = implicit_features(
-        sparse.csr_array(seen.T), config.item_rank, rng,
-        smoothing=ITEM_SMOOTHING, by_activity=True,
-    )  # fmt: skip
+        sparse.csr_array(seen.T), config.item_rank, rng, smoothing=ITEM_SMOOTHING, by_activity=True
+    )
     psi = {"ones": np.ones((shape[0], 1)), "implicit": of_users, **user_features}
     phi = {
         "ones": np.ones((shape[1], 1)),

@@ -67,10 +67,12 @@ def test_a_rating_counts_as_two_of_half_its_weight(request, dated: bool):
     )  # fmt: skip
     twice = replace(
         once,
-        users=np.repeat(users, 2), items=np.repeat(items, 2), levels=np.repeat(once.levels, 2),
+        users=np.repeat(users, 2),
+        items=np.repeat(items, 2),
+        levels=np.repeat(once.levels, 2),
         times=None if once.times is None else np.repeat(once.times, 2),
         weights=np.repeat(weights / 2, 2),
-    )  # fmt: skip
+    )
     unweighted = replace(once, weights=None)
     pairs = np.repeat(np.arange(3), n_items + 1), np.tile(np.arange(n_items + 1), 3)
     times = np.full(pairs[0].size, float(ratings.timestamps.max())) if dated else None

@@ -207,8 +207,10 @@ def test_a_users_ratings_do_not_move_what_they_are_predicted_from(ratings, featu
     row = ratings.rows_of_user(user)[1]
     levels = ratings.levels.copy()
     levels[row] = 4 if levels[row] < 2 else 0
-    sources = [filled_source(features, Pearson().normalised(), part) for part in
-               (ratings, ratings._replaced(levels=levels))]  # fmt: skip
+    sources = [
+        filled_source(features, Pearson().normalised(), part)
+        for part in (ratings, ratings._replaced(levels=levels))
+    ]
     own = ratings.items[ratings.rows_of_user(user)].astype(np.int64)
     grams = [source.gram(user, own) for source in sources]
     np.testing.assert_allclose(*grams, atol=1e-12)

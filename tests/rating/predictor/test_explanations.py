@@ -113,17 +113,23 @@ def test_in_words_many_small_reasons_are_one() -> None:
     titles = ["The " + "Very " * 20 + "Long Title", *[f"Film {k}" for k in range(99)]]
 
     def explanation(own: list[float]) -> str:
-        table = pd.DataFrame({
-            "source": [name for name, _ in general] + ["own rating"] * len(own),
-            "id": [None] * 3 + list(range(len(own))), "title": ["", "", "", *titles[: len(own)]],
-            "rating": [np.nan] * 3 + [4.5] * len(own),
-            "contribution": [size for _, size in general] + own,
-        })  # fmt: skip
+        table = pd.DataFrame(
+            {
+                "source": [name for name, _ in general] + ["own rating"] * len(own),
+                "id": [None] * 3 + list(range(len(own))),
+                "title": ["", "", "", *titles[: len(own)]],
+                "rating": [np.nan] * 3 + [4.5] * len(own),
+                "contribution": [size for _, size in general] + own,
+            }
+        )
         return str(Explanation(float(table["contribution"].sum()), table))
 
     small = explanation([0.004] * 50).splitlines()
-    assert small[:3] == ["expected rating 3.45", "+3.50 the mean of all ratings",
-                         "-0.50 what others think of this item"]  # fmt: skip
+    assert small[:3] == [
+        "expected rating 3.45",
+        "+3.50 the mean of all ratings",
+        "-0.50 what others think of this item",
+    ]
     assert len(small) == 5
     assert small[4].startswith("+0.20 from 50 of your ratings, such as 4.5 to The Very Very")
     assert small[4].endswith(" ...")

@@ -98,8 +98,9 @@ def test_the_weights_are_those_of_the_members_with_times_and_without() -> None:
             np.testing.assert_allclose(
                 model.predict_proba(users, items, when),
                 member.predict_proba(users, items, when),
-                rtol=1e-7, atol=1e-9,
-            )  # fmt: skip
+                rtol=1e-7,
+                atol=1e-9,
+            )
     model.pool_weights_ = (0.3, 0.6)
     for when in (None, times):
         members = (member.predict_proba(users, items, when) for member in (process, factors))

@@ -19,8 +19,10 @@ TRAIN, TEST = parts(two_taste_ratings())
 
 @pytest.fixture(scope="module")
 def fitted() -> dict[str, RatingPredictor]:
-    return {preset: RatingPredictor(preset=preset, learn="defaults").fit(TRAIN)  # type: ignore[arg-type]
-            for preset in PRESETS}  # fmt: skip
+    return {
+        preset: RatingPredictor(preset=preset, learn="defaults").fit(TRAIN)  # type: ignore[arg-type]
+        for preset in PRESETS
+    }
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -118,8 +120,10 @@ def test_times_of_lists() -> None:
 def test_numbers_do_not_depend_on_threads_and_are_the_same_each_time(preset: str) -> None:
     """For "fast" see `test_hold_out`."""
     dated = two_taste_ratings(5, n_users=25, n_items=20, dated=True)
-    models = [RatingPredictor(preset=preset, max_iter=1, n_jobs=n).fit(dated)  # type: ignore[arg-type]
-              for n in (1, 3, 3)]  # fmt: skip
+    models = [
+        RatingPredictor(preset=preset, max_iter=1, n_jobs=n).fit(dated)  # type: ignore[arg-type]
+        for n in (1, 3, 3)
+    ]
     new = [[7, 7, 100], [501, 900, 900], [5.0, 1.0, 2.0], [12_000, 12_000, 13_000]]
     for later in (models, [model.update(*new) for model in models]):
         first, *others = later

@@ -165,8 +165,11 @@ def test_ids_are_stored_once(folder) -> None:
     """The factors have the ids of the predictor; the process may lack those who came later."""
     arrays, _ = load_arrays(folder / "fast")
     assert {name for name in arrays if name.endswith("_ids")} == {
-        "user_ids", "item_ids", "process_model.user_ids", "process_model.item_ids",
-    }  # fmt: skip
+        "user_ids",
+        "item_ids",
+        "process_model.user_ids",
+        "process_model.item_ids",
+    }
 
 
 def test_a_cut_or_changed_file_is_refused(folder, tmp_path) -> None:

@@ -96,12 +96,15 @@ def test_fold_in_is_close_to_training_with_the_user(preset: str) -> None:
     assert np.abs(a - b).mean() < 0.12  # the stated tolerance, in stars
     assert np.abs(a - b).mean() < 0.5 * np.abs(before - b).mean()
     # nobody else changes
-    assert np.array_equal(folded.predict_proba(*ids(test)[:1], ids(test)[1])[test.users != 17],
-                          without.predict_proba(*ids(test))[test.users != 17])  # fmt: skip
+    assert np.array_equal(
+        folded.predict_proba(*ids(test)[:1], ids(test)[1])[test.users != 17],
+        without.predict_proba(*ids(test))[test.users != 17],
+    )
 
 
-@pytest.mark.parametrize(("preset", "refit", "most"), [("full", True, 0.1), ("full", False, 0.03),
-                                                        ("fast", False, 1e-5)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("preset", "refit", "most"), [("full", True, 0.1), ("full", False, 0.03), ("fast", False, 1e-5)]
+)
 def test_folding_in_a_known_user_again_changes_little(preset, refit, most) -> None:
     train, _ = parts(two_taste_ratings())
     model = ProcessPredictor(preset=preset, learn="defaults", refit=refit).fit(train)
@@ -198,9 +201,12 @@ def test_corner_cases(preset: str) -> None:
     ratings = two_taste_ratings(9, n_users=20, n_items=15)
     frame = ratings.to_frame()
     extra = pd.DataFrame(
-        {"user": [900, *[901] * 10, 902], "item": [500, *range(500, 510), 999],
-         "rating": [1.0, *[5.0] * 10, 3.0]}
-    )  # fmt: skip
+        {
+            "user": [900, *[901] * 10, 902],
+            "item": [500, *range(500, 510), 999],
+            "rating": [1.0, *[5.0] * 10, 3.0],
+        }
+    )
     whole = Ratings.from_frame(pd.concat([frame, extra]), scale=ratings.scale)
     train = whole.select(whole.user_ids.take(whole.users) != 902)
     with warnings.catch_warnings():

@@ -26,8 +26,11 @@ def invented(
     users, items = np.nonzero(rng.random((12, 9)) < 0.6)
     taste = rng.normal(size=12)[users] * rng.normal(size=9)[items] + rng.normal(size=users.size)
     levels = np.clip(np.round((taste + 2) / 4 * (scale.n_ranks - 1)), 0, scale.n_ranks - 1)
-    names = (lambda kind, codes: np.array([f"{kind} {c}é" for c in codes], dtype=object)) if texts \
-        else (lambda kind, codes: codes + 100)  # fmt: skip
+    names = (
+        (lambda kind, codes: np.array([f"{kind} {c}é" for c in codes], dtype=object))
+        if texts
+        else (lambda kind, codes: codes + 100)
+    )
     frame = pd.DataFrame(
         {
             "user": names("u", users),

@@ -65,10 +65,13 @@ def learn_weights(
 
     with progress(""):
         fit = minimize(
-            value_and_gradient, start.logs, jac=True, method="L-BFGS-B",
+            value_and_gradient,
+            start.logs,
+            jac=True,
+            method="L-BFGS-B",
             bounds=[(log - 7.0, log + 5.0) for log in start.logs],
             options={"maxiter": max_iter, "maxfun": max_iter + 3, "maxls": 4},
-        )  # fmt: skip
+        )
     return Learned(start.with_logs(best[1]), errors, int(fit.nit))
 
 
