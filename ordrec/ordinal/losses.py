@@ -151,9 +151,9 @@ class Loss:
 
 def checked_reach(threshold: str) -> Reach:
     """Check the parameter ``threshold`` of an estimator: which thresholds the loss reaches."""
-    if threshold == "all" or threshold == "immediate":
-        return threshold
-    raise ArgumentError(f'threshold must be "all" or "immediate", got {threshold!r}')
+    if threshold not in ("all", "immediate"):
+        raise ArgumentError(f'threshold must be "all" or "immediate", got {threshold!r}')
+    return "all" if threshold == "all" else "immediate"
 
 
 def signs(ranks: np.ndarray, n_ranks: int) -> np.ndarray:
