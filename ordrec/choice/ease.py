@@ -61,9 +61,9 @@ class EASE(ChoiceModel):
 
     Attributes
     ----------
-    weights_ : float32 array of shape (n_kept, n_kept)
+    weights_ : float32 array of shape (n_weighted_items, n_weighted_items)
         Row: the item rated; column: the item scored.
-    kept_items_ : int64 array
+    weighted_items_ : int64 array
         Codes of the items that have weights.
     regularization_ : float
         The ridge, as given or chosen.
@@ -87,8 +87,8 @@ class EASE(ChoiceModel):
     """
 
     stored: ClassVar = ChoiceModel.stored | {
-        "kept_items_": Array("kept", dtype=np.int64, codes="items"),
-        "weights_": Array("kept", "kept", dtype=np.float32),
+        "weighted_items_": Array("weighted", dtype=np.int64, codes="items"),
+        "weights_": Array("weighted", "weighted", dtype=np.float32),
         "mean_count_": Number(1e-300, "items"),
         "regularization_": Number(),
     }
@@ -121,7 +121,7 @@ class EASE(ChoiceModel):
         else:
             ridge = float(self.regularization)
         self.regularization_ = ridge
-        self.kept_items_, self.mean_count_ = inputs.items, inputs.mean_count
+        self.weighted_items_, self.mean_count_ = inputs.items, inputs.mean_count
         B = problem.solve(inputs.ridges(ridge)).weights()
         self.weights_ = np.ascontiguousarray(B, dtype=np.float32)
 
@@ -168,12 +168,12 @@ class EASE(ChoiceModel):
 
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
-        rows = sparse.csr_array(history[:, self.kept_items_])
+        rows = sparse.csr_array(history[:, self.weighted_items_])
         sizes = np.diff(history.indptr)
         scale = row_factors(sizes, self.mean_count_, self.user_power)
         inputs = sparse.csr_array(sparse.diags_array(scale) @ rows).astype(np.float32)
         scores = np.zeros(history.shape)
-        scores[:, self.kept_items_] = inputs @ self.weights_
+        scores[:, self.weighted_items_] = inputs @ self.weights_
         empty = np.diff(rows.indptr) == 0
         scores[empty] = self.item_counts_ / max(int(self.item_counts_.max(initial=0)), 1)
         return scores
@@ -183,17 +183,17 @@ class EASE(ChoiceModel):
         row = self.history_rows(np.array([code]))
         scale = row_factors(np.diff(row.indptr), self.mean_count_, self.user_power)[0]
         place = np.full(len(self.item_ids_), -1)
-        place[self.kept_items_] = np.arange(self.kept_items_.size)
+        place[self.weighted_items_] = np.arange(self.weighted_items_.size)
         parts, own = np.zeros(row.nnz), place[row.indices]
         if place[item] >= 0:
             parts[own >= 0] = self.weights_[own[own >= 0], place[item]]
         return scale * row.data * parts
 
     def check_stored(self) -> None:
-        """Check that no item is kept twice."""
+        """Check that no item has weights twice."""
         self._check_parameters()
-        if np.unique(self.kept_items_).size < self.kept_items_.size:
-            raise ModelFileError("array 'kept_items' names an item twice")
+        if np.unique(self.weighted_items_).size < self.weighted_items_.size:
+            raise ModelFileError("array 'weighted_items' names an item twice")
         self.tried_ = {}
 
 

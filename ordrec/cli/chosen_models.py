@@ -81,15 +81,16 @@ def made_models(names: list[str], settings: list[str], seed: int) -> dict[str, A
         model, _, parameter = place.strip().rpartition(".")
         if not (model and equals):
             raise ArgumentError(
-                f"--set {setting!r}: write it as model.name=value, such as factors.rank=8"
+                f"--set {setting!r}: write it as model.name=value, such as factors.n_factors=8"
             )
         if model not in own:
             raise ArgumentError(
                 f"--set {setting!r}: {model!r} is not one of the models {', '.join(names)}"
             )
         own[model].append(f"{parameter}={value}")
-    return {_short(name, names): _seeded(made_model(name, own[name]), own[name], seed)
-            for name in names}  # fmt: skip
+    return {
+        _short(name, names): _seeded(made_model(name, own[name]), own[name], seed) for name in names
+    }
 
 
 def loaded(model: Path, max_memory: float | None, own_class: str | None = None) -> Any:

@@ -32,7 +32,7 @@ def fit_all(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A parameter of the factors, such as rank=16. Can be repeated.",
+            help="A parameter of the factors, such as n_factors=16. Can be repeated.",
         ),
     ] = None,
     items: ItemsOption = None,

@@ -1,4 +1,4 @@
-"""Where a command may write: never over its inputs, over a stranger's file only when told to."""
+"""Where a command may write: never over its inputs, over others' files only with --overwrite."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class IdMappedModel(Storable):
     --------
     >>> from ordrec.recommend import BiasModel, PersonalThresholds
     >>> model = PersonalThresholds(BiasModel())
-    >>> model.set_params(scorer__user_damping=3.0, n_splits=4).scorer.user_damping
+    >>> model.set_params(model__user_damping=3.0, n_splits=4).model.user_damping
     3.0
     >>> model.get_params(deep=False)["n_splits"]
     4

@@ -242,7 +242,7 @@ def out_of_fold_latent(
     blank = clone(model).set_params(classes=model.classes_)
     if "probability" in blank.get_params():
         blank.set_params(probability=False)
-    done = {"scale": None, "class_weight": None}  # X and the weights contain it already
+    done = {"scaling": None, "class_weight": None}  # X and the weights contain it already
     blank.set_params(**{name: done[name] for name in blank.get_params() if name in done})
     pairwise = model.__sklearn_tags__().input_tags.pairwise
     scores = np.empty(ranks.size)
@@ -277,7 +277,7 @@ def warn_if_constant(fit: Fit) -> Fit:
         if constant:
             advice = self.remedy_of_constants
             if self.scaling_ is None:
-                advice = f'standardise the features (scale="standard"), or {advice}'
+                advice = f'standardise the features (scaling="standard"), or {advice}'
             warnings.warn(
                 f"{type(self).__name__} predicts one label for all {len(np.asarray(y))} training "
                 f"samples, so it has learnt nothing from the features: {advice}",

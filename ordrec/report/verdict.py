@@ -11,8 +11,11 @@ from ordrec.evaluation.result import EvaluationResult
 __all__ = ["leading_model", "main_metrics", "verdict"]
 
 N_MAIN = 4
-WORDS = {"error": "predicts ratings best", "probability": "knows best how sure it is",
-         "ranking": "makes the best lists"}  # fmt: skip
+WORDS = {
+    "error": "predicts ratings best",
+    "probability": "knows best how sure it is",
+    "ranking": "makes the best lists",
+}
 
 
 def main_metrics(result: EvaluationResult) -> list[str]:
@@ -47,10 +50,10 @@ def verdict(result: EvaluationResult) -> list[str]:
     if not metrics:
         return ["Nothing could be measured."]
     kinds = {_kind(metric): metric for metric in reversed(metrics)}
-    told = [kinds[kind] for kind in ("error", "ranking", "probability") if kind in kinds]
-    sentences = [_sentence(result, metric) for metric in told[:2]]
+    described = [kinds[kind] for kind in ("error", "ranking", "probability") if kind in kinds]
+    sentences = [_sentence(result, metric) for metric in described[:2]]
     if len(sentences) == 1 and len(result.models) > 1:
-        sentences.append(_sweep(result, told[0]))
+        sentences.append(_sweep(result, described[0]))
     return [sentence for sentence in sentences if sentence]
 
 

@@ -38,7 +38,7 @@ def folder(tmp_path_factory) -> Path:
     assert done.exit_code == 0, done.output
     done = ordrec(
         "fit", place / "parts", "-o", place / "model.ordrec", "-m", "factors",
-        "--set", "rank=4", "--sample-users", "40",
+        "--set", "n_factors=4", "--sample-users", "40",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     return place
@@ -112,7 +112,7 @@ def test_a_model_of_all_users_is_fitted_on_disk(folder, tmp_path):
     pd.DataFrame({"item": range(30), "kind": list("abc") * 10}).to_csv(items, index=False)
     model = tmp_path / "all.ordrec"
     found = ordrec(
-        "fit-all", folder / "parts", "-o", model, "--set", "rank=2", "--set", "n_iter=2",
+        "fit-all", folder / "parts", "-o", model, "--set", "n_factors=2", "--set", "max_iter=2",
         "--items", items, "--blocks", tmp_path / "blocks", "--engine", "threads", "--jobs", "2",
     )  # fmt: skip
     assert found.exit_code == 0, found.output
@@ -121,6 +121,6 @@ def test_a_model_of_all_users_is_fitted_on_disk(folder, tmp_path):
     assert len(fitted.user_ids_) == 0
     predicted = ordrec("predict-all", model, folder / "parts", "-o", tmp_path / "out")
     assert predicted.exit_code == 0, predicted.output
-    again = ordrec("fit-all", folder / "parts", "-o", model, "--set", "rank=0")
+    again = ordrec("fit-all", folder / "parts", "-o", model, "--set", "n_factors=0")
     assert isinstance(again.exception, ArgumentError)
-    assert "rank must be at least 1" in str(again.exception)
+    assert "n_factors must be at least 1" in str(again.exception)

@@ -43,7 +43,7 @@ def test_the_comparison_of_a_paper(tmp_path) -> None:
     ratings = synthetic_ratings(120, 50, n_ratings=4000, seed=1)
     models = {
         "ours": Shrunk(),
-        "factors": OrdinalFactors(rank=3, pattern=2, n_iter=8),
+        "factors": OrdinalFactors(n_factors=3, pattern=2, max_iter=8),
         "mean": "mean",
     }
     result = evaluate(ratings, models, split="user-holdout:0.2", seed=3)

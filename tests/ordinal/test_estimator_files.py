@@ -45,7 +45,7 @@ SPECIAL = [
     NPSVOR(classes=[0, 1, 2, 3]),
     GPOR("ard", max_iter=10, inference="ep", decision="median"),
     GPOR(n_landmarks=10, random_state=0, max_iter=10),
-    OrdinalLogistic(kernel="rbf", scale="standard"),
+    OrdinalLogistic(kernel="rbf", scaling="standard"),
     OrdinalLogistic(threshold="immediate", classes=[-1, 0, 1, 2, 3]),
     ORBoost(base="perceptron", n_estimators=10, probability=True, random_state=0),
 ]
@@ -104,8 +104,9 @@ def test_sparse_rows_and_matrices_are_kept(estimator: Any, tmp_path: Path) -> No
 def test_labels_names_and_summaries_are_kept(tmp_path: Path) -> None:
     X, y = ordered_sample()
     frame = pd.DataFrame(X, columns=["size", "colour"])
-    labels = pd.Categorical(np.array(["poor", "fair", "good"])[y], ["poor", "fair", "good", "top"],
-                            ordered=True)  # fmt: skip
+    labels = pd.Categorical(
+        np.array(["poor", "fair", "good"])[y], ["poor", "fair", "good", "top"], ordered=True
+    )
     model = OrdinalLogistic().fit(frame, labels)
     again = through_a_file(model, tmp_path)
     assert again.classes_.tolist() == ["poor", "fair", "good", "top"]

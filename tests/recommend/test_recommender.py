@@ -29,7 +29,7 @@ from ordrec.recommend import (
 )
 
 RATINGS = synthetic_ratings(60, 120, n_ratings=1500, seed=4)
-FACTORS = OrdinalFactors(rank=3, pattern=3, n_iter=3)
+FACTORS = OrdinalFactors(n_factors=3, pattern=3, max_iter=3)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,7 @@ def test_titles_and_reasons() -> None:
         model.explain(3, "no item")
 
 
-@pytest.mark.parametrize("choice", [ChoiceMixture(factors=3), EASE(regularization=20.0)])
+@pytest.mark.parametrize("choice", [ChoiceMixture(n_factors=3), EASE(regularization=20.0)])
 def test_contributions_of_als_and_ease_add_up_to_their_scores(choice) -> None:
     model = choice.fit(RATINGS)
     members = [model.ease_, model.als_] if isinstance(model, ChoiceMixture) else [model]
@@ -297,7 +297,7 @@ def test_wrong_parameters_are_refused(parameters, says: str) -> None:
 
 
 def test_cold_users_get_what_is_popular() -> None:
-    model = ChoiceMixture(factors=4).fit(RATINGS)
+    model = ChoiceMixture(n_factors=4).fit(RATINGS)
     popular = Popularity().fit(RATINGS).recommend("nobody", 5)["item"].tolist()
     assert model.recommend("nobody", 5)["item"].tolist() == popular
 
@@ -311,5 +311,5 @@ def test_popularity_counts_more_where_it_is_harder_to_beat(steep: bool) -> None:
     hits = np.tile(0.9 / np.arange(1, 81) ** 0.7, (400, 1))
     users, items = np.nonzero(rng.random((400, 80)) < (hits if steep else tastes))
     frame = pd.DataFrame({"user": users, "item": items, "rating": rng.integers(1, 6, users.size)})
-    model = ChoiceMixture(factors=4).fit(Ratings.from_frame(frame, scale=range(1, 6)))
+    model = ChoiceMixture(n_factors=4).fit(Ratings.from_frame(frame, scale=range(1, 6)))
     assert (model.cold_ >= 16) if steep else (model.cold_ < 4)

@@ -74,8 +74,9 @@ and ``hit_rate``.
 
 The metrics of uncertainty (see `ordrec.evaluation.metrics.uncertainty`) compare the absolute
 errors with the standard deviations of the distributions: their correlations, the reliability
-prediction index, how well large errors are told (AUC; more than a quarter of the scale's range:
-one star of five), and the RMSE of the surest and of the least sure twentieth, and its difference.
+prediction index, how well large errors are recognised (AUC; more than a quarter of the scale's
+range: one star of five), and the RMSE of the surest and of the least sure twentieth, and its
+difference.
 ``interval_coverage`` is how often the shortest interval of probability 0.9 contains the rating, at
 best 0.9 or a little more; ``interval_size`` its mean number of ranks.
 

@@ -21,7 +21,7 @@ class HeldOut:
     ----------
     share : float
         Between 0 and 1.
-    seed : int
+    random_state : int
 
     Examples
     --------
@@ -32,7 +32,7 @@ class HeldOut:
     """
 
     share: float = 0.1
-    seed: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
@@ -43,7 +43,7 @@ class HeldOut:
         users, items = (
             pd.util.hash_array(np.asarray(ids)) for ids in (ratings.user_ids, ratings.item_ids)
         )
-        state = np.array([self.seed], dtype=np.int64).view(np.uint64)
+        state = np.array([self.random_state], dtype=np.int64).view(np.uint64)
         state = _mixed(_mixed(state + users)[ratings.users] + items[ratings.items])
         return state < np.uint64(self.share * 2.0**64)
 

@@ -109,7 +109,7 @@ def predict_scan(
     ...     scan = Ratings.scan(f"{folder}/ratings")
     ...     held = HeldOut(0.2)
     ...     sample, _ = held.parted(scan.sample_users(30))
-    ...     model = OrdinalFactors(rank=2, pattern=2).fit(sample)
+    ...     model = OrdinalFactors(n_factors=2, pattern=2).fit(sample)
     ...     found = predict_scan(model, scan, held, f"{folder}/predictions")
     ...     list(next(found.frames()))[:5]
     ['user', 'item', 'actual', 'rating', 'expected']

@@ -143,7 +143,7 @@ def test_gpor_takes_the_noise_and_the_thresholds_of_all_users(ratings):
     assert list(model.kernel_weights_) == list(PARTS)
 
 
-def test_a_source_serves_several_solvers(ratings, fitted):
+def test_a_source_serves_several_estimators(ratings, fitted):
     again = PerUserPredictor(LOGISTIC, fitted.source_, grid=fitted.grid).fit(ratings)
     pairs = everywhere(ratings)
     np.testing.assert_array_equal(again.predict_proba(*pairs), fitted.predict_proba(*pairs))
@@ -166,7 +166,7 @@ def test_files_keep_weights_and_the_chosen_setting(ratings, fitted, tmp_path: Pa
     pairs = everywhere(ratings)
     np.testing.assert_allclose(back.predict_proba(*pairs), fitted.predict_proba(*pairs), atol=1e-12)
     assert back.kernel_weights_ == fitted.kernel_weights_
-    assert back.solver.alpha == fitted.setting_["alpha"]
+    assert back.estimator.alpha == fitted.setting_["alpha"]
     assert back.grid is None
     with pytest.raises(
         ArgumentError, match='features=PooledSource cannot be saved: use features="'

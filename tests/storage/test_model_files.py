@@ -35,12 +35,12 @@ STORABLE = {
     "histogram": {},
     "bias": {},
     "item-knn": {"similarity": "cosine"},
-    "als": {"factors": 3, "iterations": 3},
+    "als": {"n_factors": 3, "n_iter": 3},
     "popularity": {},
     "ease": {},
-    "choice": {"factors": 3},
-    "recommender": {"choice": EASE(), "rating": OrdinalFactors(rank=2, n_iter=3)},
-    "factors": {"rank": 2, "pattern": 3, "n_iter": 3},
+    "choice": {"n_factors": 3},
+    "recommender": {"choice": EASE(), "rating": OrdinalFactors(n_factors=2, max_iter=3)},
+    "factors": {"n_factors": 2, "pattern": 3, "max_iter": 3},
 }
 ARRAYS = {"weights": np.arange(6.0).reshape(2, 3), "flags": np.array([True, False])}
 
