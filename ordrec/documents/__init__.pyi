@@ -1,0 +1,1 @@
+from .features import QueryDocumentFeatures as QueryDocumentFeatures
