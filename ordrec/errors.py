@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Self
 
 __all__ = [
     "ArgumentError",
@@ -11,6 +12,7 @@ __all__ = [
     "DatasetMissing",
     "ModelFileError",
     "OrdrecError",
+    "OrdrecWarning",
     "StorageError",
     "WorkerLost",
     "callers_level",
@@ -47,14 +49,54 @@ class OrdrecError(Exception):
 
     The message names the place (file, row, parameter), what is wrong there and
     what to do about it. The command line prints it as one line and exits with 2.
+
+    Parameters
+    ----------
+    message : str
+    parameter : str or tuple of str
+        The parameters that the message speaks of, as in ``duplicates must`` or ``duplicates=``. The
+        command line puts its options in their place.
+
+    Examples
+    --------
+    >>> error = DataError("row 7: rated twice: pass duplicates='last'", parameter="duplicates")
+    >>> error.parameters
+    ('duplicates',)
+    >>> str(error.prefixed("mine.csv"))
+    "mine.csv: row 7: rated twice: pass duplicates='last'"
     """
+
+    def __init__(self, message: object = "", *, parameter: str | tuple[str, ...] = ()):
+        super().__init__(message)
+        self.parameters = (parameter,) if isinstance(parameter, str) else parameter
 
     def __str__(self) -> str:
         return shortened(super().__str__())
 
+    def prefixed(self, place: str, between: str = ": ") -> Self:
+        """Return the same error with the place where it occurred in front of its message."""
+        return type(self)(f"{place}{between}{self}", parameter=self.parameters)
+
+
+class OrdrecWarning(UserWarning):
+    """A warning that speaks of parameters; see `OrdrecError`."""
+
+    def __init__(self, message: object = "", *, parameter: str | tuple[str, ...] = ()):
+        super().__init__(message)
+        self.parameters = (parameter,) if isinstance(parameter, str) else parameter
+
 
 class ArgumentError(OrdrecError, ValueError):
-    """A parameter has an invalid value."""
+    """A parameter has an invalid value.
+
+    The parameter need not be named if the message begins with it: "seed must be at least 0".
+    """
+
+    def __init__(self, message: object = "", *, parameter: str | tuple[str, ...] = ()):
+        name, must, _ = str(message).partition(" must ")
+        if not parameter and must and name.isidentifier():
+            parameter = name
+        super().__init__(message, parameter=parameter)
 
 
 class DataError(OrdrecError, ValueError):

@@ -99,7 +99,7 @@ class ImplicitALS(FactorModel):
 
     def contributions(self, code: int, item: int) -> np.ndarray:
         """Return what each item of a user's history adds to the score of an item, by codes."""
-        row, Q = self.history_of(np.array([code])), self.item_factors_.astype(np.float64)
+        row, Q = self.history_rows(np.array([code])), self.item_factors_.astype(np.float64)
         n_items = int((self.item_counts_ > 0).sum())
         own = Q[row.indices]
         A = self.unseen_weight * (Q.T @ Q) + (own.T * row.data) @ own

@@ -17,15 +17,11 @@ import pandas as pd
 from scipy import sparse
 
 from ordrec.data import Ratings
-from ordrec.lists.bulk import ListingModel
-from ordrec.lists.filters import (
-    CELLS_AT_ONCE,
-    ItemFilter,
-    best_columns,
-    pair_scores,
-)
-from ordrec.models.base import codes_of
-from ordrec.rating.further_ratings import paired_lists, with_further_ratings
+from ordrec.lists.best import best_columns, pair_scores
+from ordrec.lists.filters import ItemFilter
+from ordrec.lists.listing import ListingModel
+from ordrec.models.base import codes_of, fits, folds_in
+from ordrec.models.further_ratings import paired_lists, with_further_ratings
 from ordrec.storage import take, take_rows
 
 __all__ = ["ChoiceModel", "histories"]
@@ -45,6 +41,7 @@ class ChoiceModel(ListingModel):
     and `_own_state` and `_restore` for model files.
     """
 
+    ordered_by = "pick"  # the chance of it
     _history: sparse.csr_array
     item_counts_: np.ndarray
 
@@ -68,7 +65,7 @@ class ChoiceModel(ListingModel):
 
     def score_users(self, codes: np.ndarray) -> np.ndarray:
         """Return the scores of all items for users by code; -1 is a user without ratings."""
-        return self.score_histories(self.history_of(codes))
+        return self.score_histories(self.history_rows(codes))
 
     def contributions(self, code: int, item: int) -> np.ndarray | None:
         """Return what each item of a user's history adds to the score of an item, by codes.
@@ -93,6 +90,7 @@ class ChoiceModel(ListingModel):
 
     # ---- fit and predict ------------------------------------------------------------------
 
+    @fits
     def fit(self, ratings: Ratings) -> Self:
         """Learn from ratings, forgetting what was learnt before; return the model."""
         self._remember(ratings)
@@ -139,21 +137,23 @@ class ChoiceModel(ListingModel):
         )
 
     def lists(
-        self, codes: np.ndarray, n: int, options: ItemFilter
+        self, codes: np.ndarray, n: int, listable: ItemFilter, *, timestamp: int | None = None
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return item codes, -1 if there are no more, and columns for users by code."""
+        """Return lists by score; see `ListingModel.lists`."""
         scores = self.score_users(codes)
-        options.hide(scores, self.history_of(codes))
+        listable.hide(scores, self.history_rows(codes))
         best = best_columns(scores, n)
         listed = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
         return best, self._list_columns(codes, listed)
 
-    def block_size(self) -> int:
-        """Return how many users' scores are held at the same time."""
-        return max(1, CELLS_AT_ONCE // len(self.item_ids_))
+    def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the item codes and the levels of a user's ratings; none for an unknown user."""
+        self._check_fitted()
+        row = self.history_rows(codes_of(self.user_ids_, [user]))
+        return row.indices.astype(np.int64), self._levels(row.data)
 
-    def history_of(self, codes: np.ndarray) -> sparse.csr_array:
-        """Return the histories of users by code; -1 is a user without ratings."""
+    def history_rows(self, codes: np.ndarray) -> sparse.csr_array:
+        """Return the histories of users by code, one row each; -1 is a user without ratings."""
         rows = self._history[np.maximum(codes, 0)]
         if (codes < 0).any():
             rows = sparse.csr_array(sparse.diags_array((codes >= 0).astype(np.float64)) @ rows)
@@ -162,6 +162,7 @@ class ChoiceModel(ListingModel):
 
     # ---- new users ------------------------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> Self:
         """Return a model that also knows the users of these ratings; nothing else changes.
 
@@ -202,25 +203,25 @@ class ChoiceModel(ListingModel):
     def _ratings_of(self, users: pd.Index) -> pd.DataFrame:
         """The ratings of users by id: user, item and rating."""
         codes = codes_of(self.user_ids_, users)
-        known = self.history_of(codes[codes >= 0])
+        known = self.history_rows(codes[codes >= 0])
         raters = users[codes >= 0].repeat(np.diff(known.indptr))
         items = self.item_ids_.take(known.indices)
-        return pd.DataFrame({"user": raters, "item": items, "rating": self._values(known.data)})
+        values = self.scale_.values[self._levels(known.data)]
+        return pd.DataFrame({"user": raters, "item": items, "rating": values})
 
     def known_ratings(self) -> Ratings:
         """The ratings of training, and those that were folded in, without side tables."""
         self._check_fitted()
         history = self._history
         users = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
-        levels = np.rint(history.data * self.scale_.n_ranks).astype(np.int64) - 1
         return Ratings(
-            users, history.indices.astype(np.int64), levels,
+            users, history.indices.astype(np.int64), self._levels(history.data),
             scale=self.scale_, user_ids=self.user_ids_, item_ids=self.item_ids_,
         )  # fmt: skip
 
-    def _values(self, interest: np.ndarray) -> np.ndarray:
-        """The ratings behind the entries of histories."""
-        return self.scale_.values_of(np.rint(interest * self.scale_.n_ranks).astype(np.int64))
+    def _levels(self, interest: np.ndarray) -> np.ndarray:
+        """The levels of the ratings behind the entries of histories."""
+        return np.rint(interest * self.scale_.n_ranks).astype(np.int64) - 1
 
     def reasons(self, user: Any, item: Any) -> pd.DataFrame:
         """Return which of a user's ratings speak for an item, the weightiest first.
@@ -232,7 +233,7 @@ class ChoiceModel(ListingModel):
             a model that cannot tell, and for a user without ratings.
         """
         user_codes, item_codes = self._codes([user], [item])
-        row = self.history_of(user_codes)
+        row = self.history_rows(user_codes)
         parts = None
         if user_codes[0] >= 0 and item_codes[0] >= 0:
             parts = self.contributions(int(user_codes[0]), int(item_codes[0]))
@@ -242,7 +243,7 @@ class ChoiceModel(ListingModel):
         return pd.DataFrame(
             {
                 "item": self.item_ids_.take(row.indices[order]),
-                "rating": self._values(row.data[order]),
+                "rating": self.scale_.values[self._levels(row.data[order])],
                 "contribution": parts[order],
             }
         )

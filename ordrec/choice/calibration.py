@@ -19,19 +19,32 @@ not set aside, and divided out.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from ordrec.choice.inner_splits import (
+    FEW_USERS,
+    INNER_USERS,
+    SHARE,
+    InnerSplit,
+    entry_times,
+    inner_splits,
+)
+from ordrec.data import Ratings
 from ordrec.errors import ModelFileError
-from ordrec.lists.filters import best_columns
+from ordrec.lists.best import best_columns
 
-__all__ = ["ListedScores", "PickCalibration"]
+if TYPE_CHECKING:
+    from ordrec.choice.base import ChoiceModel
+
+__all__ = ["ListedScores", "PickCalibration", "calibrated_picks"]
 
 CALIBRATED_PLACES = 50  # of a list, when fitting
 TYPICAL_COUNT = 100.0  # ratings of a user, where log(n) is taken as 0
@@ -178,3 +191,40 @@ class PickCalibration:
         if not (values["horizon"] > 0 and values["bias"] > 0):
             raise ModelFileError("its calibration has a horizon or a bias that is not above 0")
         return cls(**values)
+
+
+def calibrated_picks(model: ChoiceModel, ratings: Ratings, seed: int = 0) -> PickCalibration:
+    """Return the calibration of a fitted choice model.
+
+    A `ChoiceMixture` has been calibrated in training. Any other model is fitted twice more: to
+    histories of which the latest part (a random one, without times) is set aside, and to what is
+    left of these once more.
+    """
+    if hasattr(model, "calibration_"):
+        return model.calibration_
+    rng = np.random.default_rng(seed)
+    history = model.history_rows(np.arange(len(model.user_ids_)))
+    history.sort_indices()
+    times = entry_times(ratings, history)
+    (above,) = inner_splits(history, 1, SHARE, rng, times=times, max_users=INNER_USERS)
+    (below,) = inner_splits(
+        above.given, 1, SHARE, rng, times=above.given_times, max_users=INNER_USERS
+    )
+    if min(above.rows.size, below.rows.size) < FEW_USERS:
+        return PickCalibration()
+    lists = [_lists_of_refit(model, ratings, split) for split in (above, below)]
+    return PickCalibration.fitted(lists[0], SHARE, lists[1])
+
+
+def _lists_of_refit(model: ChoiceModel, ratings: Ratings, split: InnerSplit) -> ListedScores:
+    """Lists of a copy of the model that is fitted to the given part."""
+    given, held = split.given, split.held[split.rows]
+    levels = np.rint(given.data * ratings.scale.n_ranks).astype(np.int64) - 1
+    part = Ratings(
+        np.repeat(np.arange(given.shape[0]), np.diff(given.indptr)), given.indices, levels,
+        scale=ratings.scale, user_ids=ratings.user_ids, item_ids=ratings.item_ids,
+    )  # fmt: skip
+    fitted = copy.deepcopy(model).fit(part)
+    scores = fitted.score_users(split.rows)
+    fitted.item_filter().hide(scores, given[split.rows])
+    return ListedScores.of(scores, np.diff(given.indptr)[split.rows], held)

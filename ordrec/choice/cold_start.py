@@ -15,7 +15,8 @@ import numpy as np
 from scipy import sparse
 
 from ordrec.choice.inner_splits import ListQuality, best_on_a_grid_of_twos, cut_histories
-from ordrec.lists.filters import ItemFilter, best_columns
+from ordrec.lists.best import best_columns
+from ordrec.lists.filters import ItemFilter
 
 __all__ = ["USUAL_COLD", "chosen_cold", "popularity_of", "with_popularity"]
 

@@ -11,19 +11,18 @@ from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
 from ordrec.choice.ease_solver import EaseProblem
-from ordrec.choice.inner_splits import best_on_a_grid_of_twos, left_out_quality
+from ordrec.choice.inner_splits import FEW_USERS, best_on_a_grid_of_twos, left_out_quality
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, DataError, callers_level
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.storage import take
 
-__all__ = ["EASE", "FEW_USERS", "EaseInputs", "row_factors"]
+__all__ = ["EASE", "EaseInputs", "row_factors"]
 
 COPIES = 4  # square matrices held at the same time: both Grams, the inverse, the weights
 START = 200.0  # where the search for the ridge begins
 LEFT_OUT_USERS = 1000
 CHOOSING_ITEMS = 2500  # the ridge is chosen among these, as a solution takes n_items^3
-FEW_USERS = 20  # fewer users than this cannot choose anything
 LARGEST_IN_DOUBLE = 2_000  # items; more are solved in single precision
 
 MOST_POWER = 2  # of numbers of ratings: beyond it they overflow single precision
@@ -167,7 +166,7 @@ class EASE(ChoiceModel):
 
     def contributions(self, code: int, item: int) -> np.ndarray:
         """Return what each item of a user's history adds to the score of an item, by codes."""
-        row = self.history_of(np.array([code]))
+        row = self.history_rows(np.array([code]))
         scale = row_factors(np.diff(row.indptr), self.mean_count_, self.user_power)[0]
         place = np.full(len(self.item_ids_), -1)
         place[self.kept_items_] = np.arange(self.kept_items_.size)

@@ -51,7 +51,7 @@ class FactorModel(ChoiceModel):
     def score_users(self, codes: np.ndarray) -> np.ndarray:
         """Return the scores of all items for users by code; -1 is a user without ratings."""
         factors = self.user_factors_[codes]
-        factors[np.diff(self.history_of(codes).indptr) == 0] = self._average_user
+        factors[np.diff(self.history_rows(codes).indptr) == 0] = self._average_user
         return (factors @ self.item_factors_.T).astype(np.float64)
 
     def _on_fold_in(self, users: np.ndarray) -> None:

@@ -9,9 +9,12 @@ import numpy as np
 from scipy import sparse
 
 from ordrec.data import Ratings
-from ordrec.lists.filters import rank_gains
+from ordrec.lists.best import rank_gains
 
 __all__ = [
+    "FEW_USERS",
+    "INNER_USERS",
+    "SHARE",
     "InnerSplit",
     "ListQuality",
     "best_on_a_grid_of_twos",
@@ -22,6 +25,9 @@ __all__ = [
     "without_users",
 ]
 
+FEW_USERS = 20  # fewer users than this cannot choose anything
+INNER_USERS = 1500  # users whose lists calibrate the probability of a pick
+SHARE = 0.2  # of each history, set aside for the calibration
 DEPTH = 200  # places at which a left-out item still counts
 SMALLEST, LARGEST = 1e-3, 1e7  # beyond these nothing changes any more
 

@@ -29,8 +29,11 @@ from ordrec.choice.cold_start import (
     popularity_of,
     with_popularity,
 )
-from ordrec.choice.ease import EASE, FEW_USERS
+from ordrec.choice.ease import EASE
 from ordrec.choice.inner_splits import (
+    FEW_USERS,
+    INNER_USERS,
+    SHARE,
     InnerSplit,
     entry_times,
     inner_splits,
@@ -45,8 +48,7 @@ from ordrec.runtime.progress import report
 __all__ = ["ChoiceMixture"]
 
 FLOOR, POPULARITY_FLOOR = 0.01, 0.001
-INNER_USERS, NEW_USERS = 1500, 500
-SHARE = 0.2  # of each history, set aside for the calibration
+NEW_USERS = 500
 MANY = 300_000  # ratings: from here on more factors and one inner split
 
 
@@ -232,7 +234,7 @@ class ChoiceMixture(ChoiceModel):
 
     def score_users(self, codes: np.ndarray) -> np.ndarray:
         """Return the scores of all items for users by code; -1 is a user without ratings."""
-        rows = self.history_of(codes)
+        rows = self.history_rows(codes)
         E, A = self.ease_.score_histories(rows), self.als_.score_users(codes)
         return self._mixed(E, A, np.diff(rows.indptr))
 
@@ -252,7 +254,7 @@ class ChoiceMixture(ChoiceModel):
         return member.contributions(code, item)
 
     def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
-        counts = np.diff(self.history_of(codes).indptr)
+        counts = np.diff(self.history_rows(codes).indptr)
         return {"score": scores, "p_pick": self.p_pick(scores, counts)}
 
     def p_pick(self, scores: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -15,12 +15,12 @@ from ordrec.cli.data import describe_data, fetch_data, list_data
 from ordrec.cli.evaluate import evaluate
 from ordrec.cli.lists import explain, recommend, similar
 from ordrec.cli.models import fit, predict
+from ordrec.cli.parameters import in_options
 from ordrec.cli.reproduce import reproduce
 from ordrec.cli.scan import fit_all, partition, predict_all
 from ordrec.cli.serve import serve
 from ordrec.cli.tune import tune
 from ordrec.cli.update import update
-from ordrec.cli.wording import in_options
 from ordrec.errors import OrdrecError, shortened
 
 __all__ = ["app", "main"]
@@ -84,7 +84,7 @@ def main(words: list[str] | None = None) -> None:
         code = app(words, standalone_mode=False)
         sys.stdout.flush()  # here, where an error still has an effect on the exit code
     except OrdrecError as error:
-        _refuse(str(error), 2)
+        _refuse(in_options(error), 2)
     except (KeyboardInterrupt, BrokenPipeError):
         _leave_interrupted()
     except OSError as error:  # names that are too long, folders without permission, full disks
@@ -133,10 +133,10 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _say(message: Warning | str, *_: Any) -> None:
     """Show a warning as one line, without the place in the source."""
-    print(f"ordrec: {in_options(' '.join(str(message).split()))}", file=sys.stderr)
+    words = in_options(message) if isinstance(message, Warning) else message
+    print(f"ordrec: {words}", file=sys.stderr)
 
 
 def _refuse(message: str, code: int) -> None:
-    line = in_options(" ".join(message.split()))
-    print(f"ordrec: {shortened(line)}", file=sys.stderr)
+    print(f"ordrec: {shortened(' '.join(message.split()))}", file=sys.stderr)
     sys.exit(code)

@@ -13,7 +13,7 @@ from ordrec.cli.reading import Reading, options_of_reading
 
 def list_data() -> None:
     """List all data sets that ordrec knows by name, and where they are on this machine."""
-    from ordrec.data.registry import find_dataset
+    from ordrec.data.catalogue import find_dataset
     from ordrec.datasets import describe_dataset, list_datasets
     from ordrec.report.tables import dataset_table
 
@@ -32,7 +32,7 @@ def describe_data(data: DataArgument, reading: Reading) -> None:
 
     For a data set known by name: also its source, terms and citation.
     """
-    from ordrec.data.registry import find_dataset
+    from ordrec.data.catalogue import find_dataset
     from ordrec.datasets import describe_dataset, list_datasets
 
     if data in list_datasets():
@@ -56,7 +56,7 @@ def fetch_data(
     offline: OfflineOption = False,
 ) -> None:
     """Download a data set into the cache and verify its checksum."""
-    from ordrec.data.registry import find_dataset
+    from ordrec.data.catalogue import find_dataset
     from ordrec.datasets import fetch_dataset, load_dataset
 
     place = find_dataset(name)

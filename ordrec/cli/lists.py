@@ -37,7 +37,7 @@ def recommend(
     many: Annotated[
         str | None,
         typer.Option(
-            "--users",
+            "--for",
             metavar="WHO",
             help="All users of the model (all), or those of a file: csv with a column user, or one "
             "user id per line.",
@@ -45,22 +45,23 @@ def recommend(
     ] = None,
     n: Annotated[int, typer.Option("-n", metavar="N", help="Number of items per user.")] = 10,
     by: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--by",
             metavar="ORDER",
-            help="Order by what users pick and what they will think of it (recommended), by the "
-            "expected rating alone (expected), by the probability of a high rating (p_at_least), "
-            "or by a rating that is probably reached (lower_quantile).",
+            help="Order by what users pick and what they will think of it (recommended, the "
+            "default of a recommender), by the expected rating alone (expected, the default of a "
+            "rating model), by the probability of a high rating (p_at_least), or by a rating that "
+            "is probably reached (lower_quantile).",
         ),
-    ] = "recommended",
+    ] = None,
     candidates: Annotated[
         str,
         typer.Option(
             "--candidates",
             metavar="WHICH",
             help="For orders by rating: rank all items (all), or those that the user is likeliest "
-            "to pick (likely).",
+            "to pick (likely, for a recommender).",
         ),
     ] = "all",
     exclude: Annotated[
@@ -89,17 +90,17 @@ def recommend(
 ) -> None:
     """List the best items for a user, or for all users.
 
-    The table has one row per user and place: user, place, item, its title if known, the score, the
-    probability that the item is among the user's next picks, the expected rating, and the
-    probability that it is liked. With --users, the output may be .csv or .parquet; an interrupted
-    run goes on where it stopped when the same command is given again.
+    The table has one row per user and place: user, place, item, its title if known, the score, and
+    the expected rating; for a recommender also the probability that the item is among the user's
+    next picks, and the probability that it is liked. With --for, the output may be .csv or
+    .parquet; an interrupted run goes on where it stopped when the same command is given again.
     """
     from ordrec.errors import ArgumentError
 
     if bool(users) == bool(many):
-        raise ArgumentError("name the users: --user ID for some, or --users all or a file for many")
+        raise ArgumentError("name the users: --user ID for some, or --for all or a file for many")
     if many and (output is None or output.suffix not in (".csv", ".parquet")):
-        raise ArgumentError("--users: name a file to write to, -o top.csv or -o top.parquet")
+        raise ArgumentError("--for: name a file to write to, -o top.csv or -o top.parquet")
     inputs = [Path(place) for place in (model, many, exclude, only) if place is not None]
     if output is not None:
         check_output(output, "lists", inputs, overwrite=overwrite)
@@ -128,7 +129,13 @@ def recommend(
 
 
 def _lists_one_by_one(
-    fitted: Any, users: list[str], n: int, by: str, candidates: str, options: Any, progress: Any
+    fitted: Any,
+    users: list[str],
+    n: int,
+    by: str | None,
+    candidates: str,
+    options: Any,
+    progress: Any,
 ) -> pd.DataFrame:
     """Return the lists of the users named on the command line."""
     import pandas as pd
@@ -250,7 +257,9 @@ def _must_have(fitted: Any, method: str) -> None:
         )
 
 
-def _check_order(fitted: Any, by: str, candidates: str, batch: bool = False) -> dict[str, Any]:
+def _check_order(
+    fitted: Any, by: str | None, candidates: str, batch: bool = False
+) -> dict[str, Any]:
     """Return the options that order a list."""
     from inspect import signature
 
@@ -258,16 +267,19 @@ def _check_order(fitted: Any, by: str, candidates: str, batch: bool = False) -> 
 
     if batch:
         _must_have(fitted, "recommend_all")
-    if (by, candidates) == ("recommended", "all"):
+    options = {} if by is None else {"by": by}
+    if candidates != "all":
+        options["candidates"] = candidates
+    if not options:
         return {}
     if batch:
-        raise ArgumentError("--by and --candidates are for --user; --users orders as recommended")
+        raise ArgumentError("--by and --candidates are for --user; --for has the default order")
     if "by" not in signature(fitted.recommend).parameters:
         raise ArgumentError(
             "--by and --candidates need rating distributions, which a "
             f"{type(fitted).__name__} does not have"
         )
-    return {"by": by, "candidates": candidates}
+    return options
 
 
 def _ids_of_file(known: pd.Index, path: Path, column: str, option: str) -> Any:

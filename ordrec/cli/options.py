@@ -85,7 +85,7 @@ def engine_of(engine: str, scheduler: str | None) -> Engine:
 
 def place_of(data: str) -> Path:
     """Return the file or folder that DATA stands for, whether or not it exists."""
-    from ordrec.data.registry import find_dataset
+    from ordrec.data.catalogue import find_dataset
     from ordrec.datasets import list_datasets
 
     return (data in list_datasets() and find_dataset(data)) or Path(data)

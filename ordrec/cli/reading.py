@@ -55,8 +55,8 @@ class Reading:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Column that says how much each rating counts, from 0 to 1; without it, all count "
-            "alike. Factors and models per user take weights.",
+            help="Column that says how much each rating counts, from 0 to 1; without it, or with "
+            "none, all count alike. Factors and models per user take weights.",
         ),
     ] = None
     sep: Annotated[
@@ -88,33 +88,14 @@ class Reading:
 
         Those of a table for a model have its scale, and ids as text if its users' are.
         """
-        from ordrec.data import Ratings
-        from ordrec.data.on_disk.partitions import MANIFEST
-        from ordrec.datasets import list_datasets, load_dataset, load_path, load_ratings
-        from ordrec.errors import ArgumentError, DataError, DatasetMissing
+        from ordrec.data.read import is_own_table, read_ratings
 
-        known = data in list_datasets()
-        if known or (Path(data) / MANIFEST).is_file():
-            self._refuse_options(data)
-            found = (
-                load_dataset(data, offline=self.offline) if known else Ratings.scan(data).collect()
-            )
-        elif Path(data).exists():
-            options = self._table_options()
-            if model is not None:
-                options["scale"] = model.scale_
-                if model.user_ids_.dtype.kind not in "iu":
-                    options["ids"] = "text"
-            found = load_ratings(data, **options) if options else load_path(data)
-            return self._in_chosen_bins(found)
-        elif any(mark in data for mark in "/\\.") or not data:
-            raise DatasetMissing(f"{data!r}: no such file or folder")
-        else:
-            load_dataset(data)  # raises the message with the nearest names
-            raise ArgumentError(f"unknown data set {data!r}")
-        if not isinstance(found, Ratings):
-            raise DataError(f"{data} holds a {type(found).__name__}, not ratings")
-        return found
+        options = self._table_options()
+        if model is not None and is_own_table(data):
+            options["scale"] = model.scale_
+            if model.user_ids_.dtype.kind not in "iu":
+                options["ids"] = "text"
+        return self._in_chosen_bins(read_ratings(data, offline=self.offline, **options))
 
     def scan(self, data: str) -> RatingsScan:
         """Open a folder of partitions."""
@@ -124,7 +105,10 @@ class Reading:
         options = self._table_options()
         for name in ("separator", "duplicates"):
             if name in options:
-                raise ArgumentError(f"--{name[:3]}: partitions are parquet files without any")
+                raise ArgumentError(
+                    f"{name}= is for csv tables: partitions are parquet files without any",
+                    parameter=name,
+                )
         return Ratings.scan(data, **options)
 
     def pairs(self, path: Path, model: Any) -> pd.DataFrame:
@@ -154,10 +138,11 @@ class Reading:
             "duplicates": self.duplicates,
             "scale": _scale_of(self.scale),
         }
-        options = {name: value for name, value in options.items() if value is not None}
-        if self.time_col == NO_COLUMN:
-            options["timestamp"] = None
-        return options
+        return {
+            name: None if value == NO_COLUMN and name in ("timestamp", "weight") else value
+            for name, value in options.items()
+            if value is not None
+        }
 
     def _in_chosen_bins(self, ratings: Ratings) -> Ratings:
         from ordrec.data import Scale
@@ -166,16 +151,6 @@ class Reading:
         if bins is None:
             return ratings
         return ratings.on_scale(Scale.binned(ratings.values, bins=bins))
-
-    def _refuse_options(self, data: str) -> None:
-        from ordrec.errors import ArgumentError
-
-        for field in fields(self):
-            if field.name != "offline" and getattr(self, field.name) is not None:
-                raise ArgumentError(
-                    f"--{field.name.replace('_', '-')} is for tables of your own; how to read "
-                    f"{data!r} is known"
-                )
 
 
 USUAL = Reading()

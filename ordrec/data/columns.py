@@ -1,4 +1,4 @@
-"""Check the columns of a table of ratings: names, numbers, ids, duplicates.
+"""Find and check the columns of a table of ratings: names, ids, numbers, scale, duplicates.
 
 Every error names the row (0-based, header not counted), the value and the remedy.
 """
@@ -6,33 +6,46 @@ Every error names the row (0-based, header not counted), the value and the remed
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ordrec.data.ids import warn_of_twins
-from ordrec.data.scale import Scale
-from ordrec.data.usual_names import is_usual_name
-from ordrec.errors import ArgumentError, DataError
+from ordrec.data.scale import Scale, refuse_stray, shown_values
+from ordrec.errors import ArgumentError, DataError, OrdrecWarning, callers_level
 
 __all__ = [
     "TIMESTAMP",
+    "Columns",
     "Duplicates",
     "as_numbers",
     "as_pandas",
+    "as_weights",
+    "chosen_scale",
     "encode_ids",
     "find_columns",
     "find_pair_columns",
+    "is_usual_name",
     "on_scale",
     "plain",
     "resolve_duplicates",
+    "scale_for",
     "shown",
     "single_column",
 ]
 
 Duplicates = Literal["error", "last", "mean"]
 TIMESTAMP = "timestamp"  # name of the column of times unless another one is given
+
+# What columns are usually called, in lower case and without "_", "-" and blanks.
+USUAL_NAMES = {
+    "user": {"user", "userid", "customer", "customerid", "reader", "readerid"},
+    "item": {"item", "itemid", "movie", "movieid", "product", "productid", "book", "bookid",
+             "song", "songid", "track", "trackid", "asin", "isbn"},
+    "rating": {"rating", "ratings", "stars", "score"},
+}  # fmt: skip
 
 
 def plain(key: Any) -> Any:
@@ -49,23 +62,76 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+# ---- names -------------------------------------------------------------------------------
+
+
+class Columns(NamedTuple):
+    """The names under which a table has the columns of ratings; None for a column it lacks."""
+
+    user: str
+    item: str
+    rating: str
+    timestamp: str | None = None
+    weight: str | None = None
+
+
+def is_usual_name(name: Any, kind: str) -> bool:
+    """Whether a column called so usually holds users, items or ratings.
+
+    Parameters
+    ----------
+    name : object
+    kind : {"user", "item", "rating"}
+
+    Examples
+    --------
+    >>> is_usual_name("Customer ID", "user"), is_usual_name("country", "user")
+    (True, False)
+    """
+    return str(name).lower().translate(str.maketrans("", "", "_- ")) in USUAL_NAMES[kind]
+
+
 def find_columns(
-    table: pd.DataFrame, user: str, item: str, rating: str, timestamp: str | None
-) -> tuple[str, str, str, str | None]:
+    has: Iterable[Any],
+    user: str = "user",
+    item: str = "item",
+    rating: str = "rating",
+    timestamp: str | None = TIMESTAMP,
+    weight: str | None = None,
+) -> Columns:
     """Return the names under which a table has the columns of ratings.
 
     A column asked for under its default name may have another usual one, such as ``user_id``;
-    `TIMESTAMP` may be absent, which is None here.
+    `TIMESTAMP` may be absent.
+
+    Parameters
+    ----------
+    has : iterable
+        The names of all columns of the table.
+    user, item, rating, timestamp, weight : str
+        The names asked for.
+
+    Examples
+    --------
+    >>> find_columns(["user_id", "movieId", "stars"])
+    Columns(user='user_id', item='movieId', rating='stars', timestamp=None, weight=None)
     """
-    user, item, timestamp = find_pair_columns(table, user, item, timestamp)
-    return user, item, _found(list(table.columns), rating, "rating"), timestamp
+    has = list(has)
+    user, item, timestamp = find_pair_columns(has, user, item, timestamp)
+    if weight is not None and weight not in has:
+        raise DataError(
+            f"no column {weight!r} in the table (it has {list(map(str, has))}): name the column of "
+            "weights with weight=, or leave it out",
+            parameter="weight",
+        )
+    return Columns(user, item, _found(has, rating, "rating"), timestamp, weight)
 
 
 def find_pair_columns(
-    table: pd.DataFrame, user: str, item: str, timestamp: str | None
+    has: Iterable[Any], user: str, item: str, timestamp: str | None
 ) -> tuple[str, str, str | None]:
     """Return the names of the columns of users, items and times; see `find_columns`."""
-    has = list(table.columns)
+    has = list(has)
     if timestamp is not None and timestamp not in has:
         if timestamp != TIMESTAMP:
             raise _no_column(timestamp, has)
@@ -85,8 +151,8 @@ def _found(has: list[Any], wanted: str, kind: str) -> str:
 def _no_column(wanted: str, has: list[Any]) -> DataError:
     return DataError(
         f"no column {wanted!r} in the table (it has {list(map(str, has))}): "
-        "name the columns with user=, item=, rating=, timestamp= of Ratings.from_frame or "
-        "load_ratings"
+        "name the columns with user=, item=, rating=, timestamp=",
+        parameter=("user", "item", "rating", "timestamp"),
     )
 
 
@@ -100,17 +166,47 @@ def single_column(table: pd.DataFrame, name: str) -> pd.Series:
     return column
 
 
+# ---- frames and numbers ------------------------------------------------------------------
+
+
 def as_pandas(frame: Any) -> pd.DataFrame:
-    """Return a data frame of any supported library as a pandas frame."""
+    """Return a data frame of any supported library as a pandas frame.
+
+    Parameters
+    ----------
+    frame : data frame
+        Of pandas, polars, pyarrow, DuckDB or another library that narwhals knows, lazy ones
+        included (they are computed here), or any object with Arrow's ``__arrow_c_stream__``.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> as_pandas(pyarrow.table({"user": [1, 2]}))["user"].tolist()
+    [1, 2]
+    """
     if isinstance(frame, pd.DataFrame):
         return frame
-    if hasattr(frame, "to_pandas"):
-        return frame.to_pandas()
-    if hasattr(frame, "__dataframe__"):
-        from pandas.api.interchange import from_dataframe
+    import narwhals as nw
 
-        return from_dataframe(frame)
-    raise ArgumentError(f"need a data frame (pandas, polars, arrow), got {type(frame).__name__}")
+    try:
+        known = nw.from_native(frame)
+    except TypeError:
+        known = _from_arrow(frame)
+    return (known.collect() if isinstance(known, nw.LazyFrame) else known).to_pandas()
+
+
+def _from_arrow(frame: Any) -> Any:
+    """An object of a library that narwhals does not know, by the protocol of Arrow."""
+    import narwhals as nw
+
+    try:
+        if hasattr(frame, "__arrow_c_stream__"):
+            return nw.from_arrow(frame, backend="pyarrow")
+    except ValueError:  # a stream of something else than a table
+        pass
+    raise ArgumentError(
+        f"need a data frame (pandas, polars, arrow, ...), got {type(frame).__name__}"
+    )
 
 
 def as_numbers(column: pd.Series, name: str) -> np.ndarray:
@@ -144,6 +240,27 @@ def _first_non_number(column: pd.Series) -> tuple[int, Any]:
             if value is not pd.NA and value is not None:
                 return row, value
     return 0, column.iloc[0]
+
+
+def as_weights(column: pd.Series, name: str) -> np.ndarray:
+    """Return a column of numbers from 0 to 1, which say how much each rating counts.
+
+    Examples
+    --------
+    >>> as_weights(pd.Series([1, 0.5]), "sure")
+    array([1. , 0.5])
+    """
+    weights = as_numbers(column, name)
+    wrong = np.flatnonzero((weights < 0) | (weights > 1))
+    if wrong.size:
+        raise DataError(
+            f"row {wrong[0]}: {name} {weights[wrong[0]]:g} is not a weight from 0 to 1 "
+            f"({wrong.size} such rows): divide all weights by the largest"
+        )
+    return weights
+
+
+# ---- ids ---------------------------------------------------------------------------------
 
 
 def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
@@ -191,6 +308,9 @@ def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
     return codes.astype(np.int32), ids
 
 
+# ---- the scale ---------------------------------------------------------------------------
+
+
 def on_scale(values: np.ndarray, scale: Scale, name: str) -> np.ndarray:
     """Return the zero-based levels of ratings, all of which must be on the declared scale."""
     levels = scale.levels_of(values)
@@ -201,6 +321,72 @@ def on_scale(values: np.ndarray, scale: Scale, name: str) -> np.ndarray:
             f"({wrong.size} such rows): declare the right scale, or drop them"
         )
     return levels
+
+
+def scale_for(values: np.ndarray, scale: Scale | Iterable[float] | None, name: str) -> Scale:
+    """Return the scale of ratings in memory; see `chosen_scale`.
+
+    Parameters
+    ----------
+    values : array of float
+    scale : Scale or iterable of float, optional
+        The declared scale; all ratings must be on it.
+    name : str
+        Of the column, for errors.
+    """
+    if scale is not None and not isinstance(scale, Scale):
+        scale = Scale(scale)
+    if scale is not None:
+        if not scale.is_fine:
+            return scale
+        on_scale(values, scale, name)
+    distinct, counts = np.unique(values, return_counts=True)
+    return chosen_scale(
+        distinct, counts, scale, lambda value: f"row {int(np.argmax(values == value))}"
+    )
+
+
+def chosen_scale(
+    distinct: np.ndarray,
+    counts: np.ndarray,
+    declared: Scale | None,
+    place_of: Callable[[float], str],
+) -> Scale:
+    """Return the declared scale, or an inferred one; bins, with a warning, if it is fine.
+
+    Parameters
+    ----------
+    distinct, counts : arrays
+        The different ratings, in ascending order, and how often each is given.
+    declared : Scale or None
+    place_of : callable
+        Where a rating was first read, for errors.
+
+    Raises
+    ------
+    DataError
+        Without a declared scale: for a rating that cannot be on the scale of all others.
+    """
+    if declared is None:
+        refuse_stray(distinct, counts, place_of)
+        scale = Scale.of_counts(distinct, counts)
+    else:
+        scale = declared.in_bins(distinct, counts)
+    if scale.edges is not None and scale is not declared:
+        warnings.warn(
+            OrdrecWarning(
+                f"{distinct.size} different ratings between {scale.low:g} and {scale.high:g} were "
+                f"put into {scale.n_ranks} bins, whose means are {shown_values(scale.values)}. "
+                "Models work on the bins and predict in the units of the ratings. To choose "
+                "otherwise, pass scale=Scale.binned(ratings, bins=20)",
+                parameter="scale",
+            ),
+            stacklevel=callers_level(),
+        )
+    return scale
+
+
+# ---- duplicates --------------------------------------------------------------------------
 
 
 def resolve_duplicates(
@@ -228,7 +414,8 @@ def resolve_duplicates(
             f"row {two}: user {plain(user_ids[users[two]])!r} rated item "
             f"{plain(item_ids[items[two]])!r} "
             f"before, in row {one} ({int((last - first).sum())} such rows): "
-            'pass duplicates="last" or duplicates="mean"'
+            'pass duplicates="last" or duplicates="mean"',
+            parameter="duplicates",
         )
     rows = order[last]
     keep = np.argsort(rows, kind="stable")

@@ -5,21 +5,38 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pooch
-
 from ordrec.data.formats.archives import unpack
-from ordrec.data.known import Download
 from ordrec.errors import DataError, DatasetMissing, StorageError
 from ordrec.runtime.files import make_folder, storage_errors, write_text
 
-__all__ = ["fetch_file"]
+__all__ = ["Download", "fetch_file"]
 
 TIMEOUT_SECONDS = 30
-pooch.get_logger().setLevel("WARNING")  # its other messages are not meant for users
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+
+
+@dataclass(frozen=True)
+class Download:
+    """One file to download.
+
+    Attributes
+    ----------
+    file : str
+        Its name in the cache. Archives are unpacked there.
+    urls : tuple of str
+        The official address, followed by mirrors.
+    checksum : str or None
+        ``sha256:...`` or ``md5:...``. If None, it is recorded at the first download and
+        compared from then on.
+    """
+
+    file: str
+    urls: tuple[str, ...]
+    checksum: str | None = None
 
 
 def fetch_file(download: Download, folder: Path, *, progress: bool = False) -> None:
@@ -47,6 +64,9 @@ def _from_first_mirror(
     download: Download, folder: Path, checksum: str | None, progress: bool
 ) -> Path:
     """Return the file from the first address that delivers it with the right checksum."""
+    import pooch  # here, since listing data sets must not wait for it
+
+    pooch.get_logger().setLevel("WARNING")  # its other messages are not meant for users
     reasons = []
     for url in download.urls:
         downloader = pooch.HTTPDownloader(
@@ -85,6 +105,8 @@ def _expected(download: Download, folder: Path) -> str | None:
 
 def _remember(download: Download, folder: Path, got: Path) -> None:
     """Record the checksum of a first download, where none is published."""
+    import pooch
+
     record = _record(download, folder)
     if download.checksum is None and not record.is_file():
         make_folder(record.parent)

@@ -12,31 +12,31 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ordrec.data.arrays import frozen, grouped
-from ordrec.data.chosen_scale import scale_for
 from ordrec.data.columns import (
+    Columns,
     Duplicates,
     as_numbers,
     as_pandas,
+    as_weights,
     encode_ids,
     find_columns,
     on_scale,
     plain,
     resolve_duplicates,
+    scale_for,
     single_column,
 )
+from ordrec.data.groups import Groups, RatingGroups
 from ordrec.data.ids import codes_of
-from ordrec.data.k_core import core_rows
 from ordrec.data.scale import Scale
 from ordrec.data.side_tables import side_table
 from ordrec.data.times import as_seconds
-from ordrec.data.weights import as_weights
 from ordrec.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from ordrec.data.on_disk.scan import RatingsScan
 
-__all__ = ["Duplicates", "Ratings", "Scale"]
+__all__ = ["Duplicates", "Ratings", "Scale", "as_ratings", "core_rows"]
 
 _STATE = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestamps",
           "user_table", "item_table", "name", "binned_values", "weights")  # fmt: skip
@@ -101,18 +101,18 @@ class Ratings:
         binned_values: np.ndarray | None = None,
         weights: np.ndarray | None = None,
     ):
-        self.users = frozen(users, np.int32)
-        self.items = frozen(items, np.int32)
-        self.levels = frozen(levels, np.int16)
-        self.binned_values = None if binned_values is None else frozen(binned_values, np.float64)
-        self.timestamps = None if timestamps is None else frozen(timestamps, np.int64)
-        self.weights = None if weights is None else frozen(weights, np.float64)
+        self.users = _frozen(users, np.int32)
+        self.items = _frozen(items, np.int32)
+        self.levels = _frozen(levels, np.int16)
+        self.binned_values = None if binned_values is None else _frozen(binned_values, np.float64)
+        self.timestamps = None if timestamps is None else _frozen(timestamps, np.int64)
+        self.weights = None if weights is None else _frozen(weights, np.float64)
         self.scale = scale
         self.user_ids = user_ids
         self.item_ids = item_ids
         self.user_table = user_table
         self.item_table = item_table
-        self.folds = MappingProxyType({k: frozen(v, np.bool_) for k, v in (folds or {}).items()})
+        self.folds = MappingProxyType({k: _frozen(v, np.bool_) for k, v in (folds or {}).items()})
         for fold, mask in self.folds.items():
             if mask.shape != self.users.shape:
                 raise ArgumentError(
@@ -148,7 +148,7 @@ class Ratings:
         Parameters
         ----------
         frame : DataFrame
-            pandas, or any other with the Arrow or the interchange protocol (polars, pyarrow, ...).
+            Of pandas, polars, pyarrow, DuckDB or another library that speaks Arrow; lazy ones too.
         user, item, rating, timestamp : str
             Column names. "timestamp" may be absent; the others are also found under usual names
             such as "user_id" and "stars". Times are seconds since 1970 or (texts of) dates.
@@ -173,20 +173,46 @@ class Ratings:
             Naming the row (0-based, header not counted), the value and the remedy.
         """
         table = as_pandas(frame)
-        user, item, rating, timestamp = find_columns(table, user, item, rating, timestamp)
+        columns = find_columns(table.columns, user, item, rating, timestamp, weight)
+        return cls.from_columns(
+            table,
+            columns,
+            scale=scale,
+            duplicates=duplicates,
+            user_table=user_table,
+            item_table=item_table,
+            folds=folds,
+            name=name,
+        )
+
+    @classmethod
+    def from_columns(
+        cls,
+        table: pd.DataFrame,
+        columns: Columns,
+        *,
+        scale: Scale | Iterable[float] | None = None,
+        duplicates: Duplicates = "error",
+        user_table: pd.DataFrame | None = None,
+        item_table: pd.DataFrame | None = None,
+        folds: Mapping[str, np.ndarray] | None = None,
+        name: str = "ratings",
+    ) -> Ratings:
+        """Make `Ratings` from a table whose columns were found; see `from_frame`."""
         if duplicates not in ("error", "last", "mean"):
             raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
         if len(table) == 0:
             raise DataError("the table has no ratings")
-        values = as_numbers(single_column(table, rating), rating)
-        users, user_ids = encode_ids(single_column(table, user), user)
-        items, item_ids = encode_ids(single_column(table, item), item)
-        times = None
-        if timestamp is not None:
-            times = as_seconds(single_column(table, timestamp), timestamp)
-        weights = None if weight is None else as_weights(table, weight)
-        scale = scale_for(values, scale, rating)
-        levels = on_scale(values, scale, rating)
+        values = as_numbers(single_column(table, columns.rating), columns.rating)
+        users, user_ids = encode_ids(single_column(table, columns.user), columns.user)
+        items, item_ids = encode_ids(single_column(table, columns.item), columns.item)
+        times = weights = None
+        if columns.timestamp is not None:
+            times = as_seconds(single_column(table, columns.timestamp), columns.timestamp)
+        if columns.weight is not None:
+            weights = as_weights(single_column(table, columns.weight), columns.weight)
+        scale = scale_for(values, scale, columns.rating)
+        levels = on_scale(values, scale, columns.rating)
         keep = resolve_duplicates(
             users, items, levels, values, times, scale, duplicates, user_ids, item_ids
         )
@@ -205,8 +231,8 @@ class Ratings:
             user_ids=user_ids,
             item_ids=item_ids,
             timestamps=times,
-            user_table=side_table(user_table, user_ids, "user", user),
-            item_table=side_table(item_table, item_ids, "item", item),
+            user_table=side_table(user_table, user_ids, "user", columns.user),
+            item_table=side_table(item_table, item_ids, "item", columns.item),
             folds=folds,
             name=name,
             binned_values=None if scale.edges is None else values,
@@ -305,8 +331,8 @@ class Ratings:
         if entries not in column:
             raise ArgumentError(f"entries must be one of {', '.join(column)}, got {entries!r}")
         data = column[entries]().astype(np.float64)
-        rows, start = self._by_item
-        cells = data[rows], self.users[rows], start
+        by_item = self.by_item()
+        cells = data[by_item.order], by_item.users, by_item.start
         return sparse.csr_array(cells, shape=(self.n_items, self.n_users))
 
     # ---- parts -------------------------------------------------------------------------
@@ -387,15 +413,34 @@ class Ratings:
     def _replaced(self, **changes: Any) -> Ratings:
         return Ratings(**{key: self.__dict__[key] for key in (*_STATE, "folds")} | changes)
 
+    # ---- by user and by item ---------------------------------------------------------------
+
+    def by_user(self) -> RatingGroups:
+        """Return the ratings sorted by user code, in their own order within each user.
+
+        The order is computed once. Every model that goes through the ratings of one user after
+        the other should take it from here.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"user": [2, 1, 2], "item": [7, 9, 9], "rating": [1, 2, 3]})
+        >>> by_user = Ratings.from_frame(frame).by_user()
+        >>> by_user.start, by_user.items, by_user.values
+        (array([0, 1, 3]), array([1, 0, 1], dtype=int32), array([2., 1., 3.]))
+        """
+        return RatingGroups(self._user_groups.start, self._user_groups.order, self)
+
+    def by_item(self) -> RatingGroups:
+        """Return the ratings sorted by item code, in their own order within each item."""
+        return RatingGroups(self._item_groups.start, self._item_groups.order, self)
+
     def rows_of_user(self, code: int) -> np.ndarray:
         """Return the row numbers of one user's ratings, by user code, in ascending order."""
-        rows, start = self._by_user
-        return rows[start[code] : start[code + 1]]
+        return self._user_groups.rows(code)
 
     def rows_of_item(self, code: int) -> np.ndarray:
         """Return the row numbers of one item's ratings, by item code, in ascending order."""
-        rows, start = self._by_item
-        return rows[start[code] : start[code + 1]]
+        return self._item_groups.rows(code)
 
     def of_user(self, user: Any) -> pd.DataFrame:
         """Return one user's ratings as a frame, by original id."""
@@ -424,12 +469,12 @@ class Ratings:
         return np.bincount(self.items, minlength=self.n_items)
 
     @cached_property
-    def _by_user(self) -> tuple[np.ndarray, np.ndarray]:
-        return grouped(self.users, self.user_counts)
+    def _user_groups(self) -> Groups:
+        return Groups.of(self.users, self.n_users)
 
     @cached_property
-    def _by_item(self) -> tuple[np.ndarray, np.ndarray]:
-        return grouped(self.items, self.item_counts)
+    def _item_groups(self) -> Groups:
+        return Groups.of(self.items, self.n_items)
 
     @staticmethod
     def _code(ids: pd.Index, key: Any, kind: str) -> int:
@@ -448,3 +493,66 @@ class Ratings:
             f"{'' if self.timestamps is None else ', dated'}"
             f"{'' if self.weights is None else ', weighted'}>"
         )
+
+
+def as_ratings(table: Any, scale: Scale | None = None) -> Ratings:
+    """Return ratings, or those of a data frame as `Ratings.from_frame` reads them.
+
+    Parameters
+    ----------
+    table : Ratings or DataFrame
+        A frame has the columns user, item and rating, under these or other usual names, and
+        possibly timestamp.
+    scale : Scale, optional
+        The scale of the ratings in a frame; inferred when omitted.
+
+    Examples
+    --------
+    >>> as_ratings(pd.DataFrame({"user_id": [1, 1], "movieId": [3, 4], "stars": [5, 2]})).n_ratings
+    2
+    """
+    if isinstance(table, Ratings):
+        return table
+    try:
+        frame = as_pandas(table)
+    except ArgumentError:
+        raise ArgumentError(
+            "ratings must be Ratings or a data frame with the columns user, item and rating, got "
+            f"{type(table).__name__}: see Ratings.from_frame and load_ratings"
+        ) from None
+    return Ratings.from_frame(frame, scale=scale)
+
+
+def core_rows(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
+    """Return the rows of the k-core of the graph of users and items, ascending.
+
+    Users and items with fewer than ``k`` of the remaining rows are removed until nothing changes.
+
+    Parameters
+    ----------
+    users, items : arrays of int
+        Codes from 0, one per row.
+    k : int
+        At least 1.
+
+    Examples
+    --------
+    >>> core_rows(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1]), 2).tolist()
+    [0, 1, 2, 3]
+    """
+    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+        raise ArgumentError(f"k must be a whole number of at least 1, got {k!r}")
+    rows = np.arange(users.size)
+    while True:
+        n_of_user, n_of_item = np.bincount(users[rows]), np.bincount(items[rows])
+        kept = (n_of_user[users[rows]] >= k) & (n_of_item[items[rows]] >= k)
+        if kept.all():
+            return rows
+        rows = rows[kept]
+
+
+def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """A read-only view of an array, converted if need be."""
+    array = np.ascontiguousarray(array, dtype=dtype).view()
+    array.setflags(write=False)
+    return array

@@ -12,14 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.data.bins import MOST_BINS, bin_starts, cut_between
-from ordrec.data.grid import FINE, MAX_LEVELS, grid_positions
-from ordrec.data.stray import stray_value
+from ordrec.data.scale_rules import (
+    FINE,
+    MAX_LEVELS,
+    MOST_BINS,
+    bin_starts,
+    cut_between,
+    grid_positions,
+    stray_value,
+)
 from ordrec.errors import ArgumentError, DataError
 
 __all__ = ["Scale", "refuse_stray", "shown_values"]
 
 LARGEST = 1e300  # the sum of two values must not overflow
+LIKED_SHARE = 0.8  # of the ranks: 4 of 5 and 8 of 10 are the first that are liked
 BLOCK = 1 << 15  # values looked up at a time: small blocks stay in the cache
 
 
@@ -104,12 +111,14 @@ class Scale:
         if distinct.size < 2:
             raise DataError(
                 f"cannot infer a scale from the single rating value {distinct.tolist()}: "
-                "pass scale=Scale(...)"
+                "pass scale=Scale(...)",
+                parameter="scale",
             )
         if not (np.abs(distinct) < LARGEST).all():
             raise DataError(
                 f"cannot infer a scale from ratings between {distinct[0]:g} and {distinct[-1]:g}: "
-                "pass scale=Scale(...)"
+                "pass scale=Scale(...)",
+                parameter="scale",
             )
         positions = grid_positions(distinct)
         n_levels = distinct.size if positions is None else int(positions[-1]) + 1
@@ -257,6 +266,20 @@ class Scale:
         return float(self.values[-1] if self.edges is None else self.edges[-1])
 
     @property
+    def liked_from(self) -> float:
+        """The lowest rating that counts as liked: four fifths up the scale, such as 4 of 5 stars.
+
+        Where the scale is made of bins, whole bins are liked: this is the lower end of one.
+
+        Examples
+        --------
+        >>> Scale.regular(1, 5).liked_from, Scale.regular(0.5, 5, 0.5).liked_from
+        (4.0, 4.0)
+        """
+        level = int(np.ceil(LIKED_SHARE * self.n_ranks)) - 1
+        return float(self.values[level] if self.edges is None else self.edges[level])
+
+    @property
     def cuts(self) -> np.ndarray:
         """The numbers between neighbouring ranks; one that equals a cut belongs below."""
         if self.edges is not None:
@@ -369,7 +392,8 @@ def refuse_stray(
         raise DataError(
             f"{place_of(stray)}: rating {stray:g} is unlike the others, which are "
             f"{shown_values(distinct[distinct != stray])}: correct it, or declare the scale with "
-            "scale= if it is right"
+            "scale= if it is right",
+            parameter="scale",
         )
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from ordrec.data.columns import as_pandas, plain, shown
-from ordrec.data.usual_names import is_usual_name
-from ordrec.errors import DataError, callers_level
+from ordrec.data.columns import as_pandas, is_usual_name, plain, shown
+from ordrec.errors import DataError, OrdrecWarning, callers_level
 
 __all__ = ["side_table"]
 
@@ -44,17 +43,23 @@ def side_table(
     table = _indexed(as_pandas(frame), ids, kind, column)
     if not table.index.is_unique:
         twice = table.index[table.index.duplicated()][0]
-        raise DataError(f"{kind}_table: id {plain(twice)!r} has two rows: keep one")
+        raise DataError(
+            f"{kind}_table: id {plain(twice)!r} has two rows: keep one", parameter=f"{kind}_table"
+        )
     found = int(ids.isin(table.index).sum())
     if len(table) and not found:
         raise DataError(
             f"{kind}_table: none of its ids ({_first(table.index)}) is one of the ratings "
-            f"({_first(ids)}): index it by id, or call its column of ids {column!r}"
+            f"({_first(ids)}): call its column of ids {column!r}, or make them its index",
+            parameter=f"{kind}_table",
         )
     if 2 * found < len(ids) and len(table):
         warnings.warn(
-            f"{kind}_table: only {found} of {len(ids)} {kind}s have a row, and {len(table)} rows "
-            "are given: check its ids",
+            OrdrecWarning(
+                f"{kind}_table: only {found} of {len(ids)} {kind}s have a row, and {len(table)} "
+                "rows are given: check its ids",
+                parameter=f"{kind}_table",
+            ),
             stacklevel=callers_level(),
         )
     log.info(

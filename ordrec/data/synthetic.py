@@ -23,6 +23,7 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from ordrec.data import Ratings, Scale
+from ordrec.data.groups import group_starts
 from ordrec.errors import ArgumentError
 
 __all__ = ["LatentModel", "latent_model", "synthetic_chunks", "synthetic_ratings"]
@@ -323,7 +324,7 @@ def _activity(
 
 def _bounds(counts: np.ndarray) -> list[int]:
     """The users with whom pieces of about `PIECE` ratings begin, and the number of users."""
-    start = np.concatenate([[0], np.cumsum(counts)])
+    start = group_starts(counts)
     cuts = np.searchsorted(start, np.arange(PIECE, start[-1], PIECE))
     return np.unique(np.concatenate([[0], cuts, [counts.size]])).tolist()
 

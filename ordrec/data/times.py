@@ -28,7 +28,10 @@ def as_seconds(column: pd.Series, name: str) -> np.ndarray:
     if pd.api.types.is_datetime64_any_dtype(column):
         missing = np.flatnonzero(column.isna())
         if missing.size:
-            raise DataError(f"row {missing[0]}: no {name}: fill it in, or pass timestamp=None")
+            raise DataError(
+                f"row {missing[0]}: no {name}: fill it in, or pass timestamp=None",
+                parameter="timestamp",
+            )
         stamps = pd.DatetimeIndex(column)
         if stamps.tz is not None:
             stamps = stamps.tz_convert("UTC").tz_localize(None)
@@ -41,7 +44,8 @@ def as_seconds(column: pd.Series, name: str) -> np.ndarray:
         if missing.size:
             raise DataError(
                 f"row {missing[0]}: no {name} ({missing.size} such rows): fill it in, or pass "
-                "timestamp=None"
+                "timestamp=None",
+                parameter="timestamp",
             )
         return seconds_of(column, name)
     return in_seconds(as_numbers(column, name), name).astype(np.int64)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ordrec import __version__
 from ordrec.data import Ratings
-from ordrec.data.frames import as_ratings
+from ordrec.data.ratings import as_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.experiment.manifest import circumstances, ratings_checksum
 from ordrec.evaluation.finished_folds import FinishedFolds

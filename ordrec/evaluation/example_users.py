@@ -9,7 +9,7 @@ import numpy as np
 
 from ordrec.evaluation.full_catalogue import CatalogueScores, catalogue_ranking
 from ordrec.evaluation.splits.base import Split
-from ordrec.lists.filters import item_titles
+from ordrec.lists.titles import item_titles
 
 __all__ = ["ExampleUser", "chosen_users", "example_users"]
 

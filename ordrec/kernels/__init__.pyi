@@ -17,6 +17,3 @@ from .linear import Linear as Linear
 from .names import kernel_for as kernel_for
 from .polynomial import Polynomial as Polynomial
 from .precomputed import Precomputed as Precomputed
-from .scanned import ItemMoments as ItemMoments
-from .scanned import item_moments as item_moments
-from .scanned import scan_gram as scan_gram

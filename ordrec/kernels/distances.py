@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ordrec.runtime.compiling import compiled
+
 __all__ = ["dense", "products", "squared_distances", "squared_norms", "with_scaled_columns"]
 
 WIDE = 48  # columns above which a matrix product beats the exact loop
@@ -32,11 +34,24 @@ def squared_distances(X: Any, Y: Any = None) -> np.ndarray:
         centre = X.mean(axis=0, dtype=np.float64)
         A = X - centre
         return _expanded(A, A if Y is None else Y - centre, same=Y is None)
-    from ordrec.kernels._squares import pairwise_squares
-
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     A = np.ascontiguousarray(X, dtype=dtype)
-    return pairwise_squares(A, A if Y is None else np.ascontiguousarray(other, dtype=dtype))
+    B = A if Y is None else np.ascontiguousarray(other, dtype=dtype)
+    D = np.zeros((A.shape[0], B.shape[0]), dtype=dtype)
+    _add_squares(A, np.ascontiguousarray(B.T), D)
+    return D
+
+
+@compiled
+def _add_squares(X: np.ndarray, Yt: np.ndarray, D: np.ndarray) -> None:
+    """Add the squares difference by difference: nothing cancels, and equal rows give zero."""
+    # feature by feature along a row, so that the inner loop runs over contiguous memory
+    for i in range(X.shape[0]):
+        for v in range(X.shape[1]):
+            x = X[i, v]
+            for j in range(D.shape[1]):
+                difference = x - Yt[v, j]
+                D[i, j] += difference * difference
 
 
 def _expanded(X: Any, Y: Any, same: bool) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Kernels by name, as every estimator accepts them."""
+"""Kernels of feature rows by name, as every ordinal estimator accepts them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ordrec.errors import ArgumentError
 from ordrec.kernels.base import Kernel
 from ordrec.kernels.gaussian import ARDGaussian, Gaussian
 from ordrec.kernels.linear import ARDLinear, Linear
@@ -14,7 +15,7 @@ from ordrec.kernels.precomputed import Precomputed
 
 __all__ = ["kernel_for"]
 
-NAMES = ("rbf", "linear", "poly", "pearson", "ard", "ard-linear", "precomputed")
+NAMES = ("rbf", "linear", "poly", "ard", "ard-linear", "precomputed")
 
 
 def kernel_for(
@@ -25,8 +26,8 @@ def kernel_for(
     Parameters
     ----------
     kernel : str or Kernel
-        "rbf", "linear", "poly", "pearson", "ard" (Gaussian, one width per feature),
-        "ard-linear", "precomputed", or a kernel object, which is returned as it is.
+        "rbf", "linear", "poly", "ard" (Gaussian, one width per feature), "ard-linear",
+        "precomputed", or a kernel object, which is returned as it is.
     X : array or sparse matrix of shape (n_samples, n_features)
     gamma : "scale", "auto" or float
         As in scikit-learn: 1 / (n_features * X.var()), 1 / n_features, or the number.
@@ -34,15 +35,11 @@ def kernel_for(
     if isinstance(kernel, Kernel):
         return kernel
     if kernel not in NAMES:
-        raise ValueError(f"kernel must be one of {', '.join(NAMES)} or a Kernel, got {kernel!r}")
+        raise ArgumentError(f"kernel must be one of {', '.join(NAMES)} or a Kernel, got {kernel!r}")
     if kernel == "linear":
         return Linear()
     if kernel == "precomputed":
         return Precomputed()
-    if kernel == "pearson":
-        from ordrec.kernels.items.pearson import Pearson
-
-        return Pearson()
     if kernel == "ard-linear":
         return ARDLinear(np.ones(X.shape[1]))
     width = _resolve_gamma(gamma, X)
@@ -61,5 +58,5 @@ def _resolve_gamma(gamma: Any, X: Any) -> float:
         variance = (X.multiply(X) if hasattr(X, "multiply") else X * X).mean() - mean**2
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
     if isinstance(gamma, str) or not gamma > 0:
-        raise ValueError(f'gamma must be "scale", "auto" or a positive number, got {gamma!r}')
+        raise ArgumentError(f'gamma must be "scale", "auto" or a positive number, got {gamma!r}')
     return float(gamma)

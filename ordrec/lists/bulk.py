@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import shutil
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from ordrec.data.ids import warn_of_other_type
 from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.errors import ArgumentError
-from ordrec.lists.filters import ItemFilter, check_list_length, check_one_user
-from ordrec.models.base import IdMappedModel, codes_of
+from ordrec.lists.filters import ItemFilter, check_list_length
+from ordrec.models.base import codes_of
 from ordrec.runtime.files import replace_file, see_folder
 from ordrec.runtime.parallel import Engine, run
 from ordrec.storage.part_folder import PartFolder, checksum
 
-__all__ = ["ListingModel", "list_frame", "recommend_all"]
+if TYPE_CHECKING:
+    from ordrec.lists.listing import ListingModel
+
+__all__ = ["item_columns", "recommend_all"]
 
 FORMAT = "ordrec lists"
 VERSION = 1
@@ -28,94 +30,7 @@ MANIFEST = "_lists.json"
 ENDINGS = (".csv", ".parquet")
 
 
-class ListingModel(IdMappedModel):
-    """Base of fitted models that make lists for blocks of users."""
-
-    titles_: list[str] | None = None
-
-    @abstractmethod
-    def lists(
-        self, codes: np.ndarray, n: int, options: ItemFilter
-    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return item codes, -1 if there are no more, and columns, one row per user code."""
-
-    @abstractmethod
-    def block_size(self) -> int:
-        """Return for how many users lists are made at the same time."""
-
-    @abstractmethod
-    def item_filter(
-        self, exclude: Any = None, only: Any = None, include_rated: bool = False
-    ) -> ItemFilter:
-        """Return which items may be listed; see `recommend`."""
-
-    def recommend(
-        self,
-        user: Any,
-        n: int = 10,
-        *,
-        exclude: Any = None,
-        only: Any = None,
-        include_rated: bool = False,
-    ) -> pd.DataFrame:
-        """List the n best items for a user.
-
-        Parameters
-        ----------
-        user : id
-            An unknown user gets the list of one without ratings.
-        n : int
-            The list is shorter if there are not as many items to choose from.
-        exclude, only : sequence of item ids, optional
-            Items that must not be listed; the only ones that may.
-        include_rated : bool
-            Whether items that the user has rated may be listed.
-
-        Returns
-        -------
-        DataFrame
-            ``item``, ``title`` if known, ``score``, and what else the model says of an item:
-            ``p_pick`` is the probability that it is among the user's next picks (see
-            `ChoiceMixture`), ``expected`` the expected rating, ``p_like`` the probability that the
-            user likes it.
-        """
-        check_list_length(n)
-        check_one_user(user)
-        self._check_fitted()
-        options = self.item_filter(exclude, only, include_rated)
-        codes = codes_of(self.user_ids_, [user])
-        warn_of_other_type(self.user_ids_, [user], codes)
-        best, columns = self.lists(codes, n, options)
-        return pd.DataFrame(_item_columns(self, best, columns))
-
-    def recommend_all(
-        self,
-        n: int = 10,
-        users: Any = None,
-        *,
-        exclude: Any = None,
-        only: Any = None,
-        include_rated: bool = False,
-        **options: Any,
-    ) -> pd.DataFrame | Path:
-        """Make lists for all users, or for those given; see `ordrec.recommend.recommend_all`.
-
-        ``out``, ``engine``, ``n_jobs`` and ``progress`` are handed on.
-        """
-        self._check_fitted()
-        listed = self.item_filter(exclude, only, include_rated)
-        return recommend_all(self, n, users, listed, **options)
-
-
-def list_frame(model: ListingModel, codes: np.ndarray, n: int, options: ItemFilter) -> pd.DataFrame:
-    """Return the lists of known users, by code, as one table: user, place, item, and columns."""
-    best, columns = model.lists(codes, n, options)
-    rows, places = np.nonzero(best >= 0)
-    keys = {"user": model.user_ids_.take(codes[rows]), "place": places + 1}
-    return pd.DataFrame(keys | _item_columns(model, best, columns))
-
-
-def _item_columns(
+def item_columns(
     model: ListingModel, best: np.ndarray, columns: dict[str, np.ndarray]
 ) -> dict[str, Any]:
     """Items, titles if known, and columns of all lists, one after the other."""
@@ -126,13 +41,52 @@ def _item_columns(
     return found | {name: values[there] for name, values in columns.items()}
 
 
+@dataclass(frozen=True)
+class _Lists:
+    """The lists to be made: by which model, how long, of which items, for which time."""
+
+    model: ListingModel
+    n: int
+    listable: ItemFilter
+    timestamp: int | None
+
+    def frame(self, codes: np.ndarray) -> pd.DataFrame:
+        """The lists of known users, by code, as one table: user, place, item, and columns."""
+        model = self.model
+        best, columns = model.lists(codes, self.n, self.listable, timestamp=self.timestamp)
+        rows, places = np.nonzero(best >= 0)
+        keys = {"user": model.user_ids_.take(codes[rows]), "place": places + 1}
+        return pd.DataFrame(keys | item_columns(model, best, columns))
+
+    def empty(self) -> pd.DataFrame:
+        """A table of no lists."""
+        return self.frame(np.zeros(0, dtype=np.int64))
+
+    def identity(self, codes: np.ndarray) -> dict[str, Any]:
+        """What the lists depend on. A model is identified by its list for its first user."""
+        everything = ItemFilter(np.ones_like(self.listable.allowed))
+        first, columns = self.model.lists(np.zeros(1, dtype=np.int64), 10, everything)
+        values = [np.round(column, 6).tobytes() for column in columns.values()]
+        users = pd.util.hash_array(np.asarray(self.model.user_ids_.take(codes), dtype=object))
+        allowed = checksum(self.listable.allowed.tobytes())
+        when = "" if self.timestamp is None else f" at {self.timestamp}"
+        return {
+            "model": f"{type(self.model).__name__} {checksum(first.tobytes(), *values)}",
+            "users": checksum(users.tobytes()),
+            "options": f"{self.n} {self.listable.include_rated} {allowed}{when}",
+        }
+
+
 def recommend_all(
     model: ListingModel,
-    n: int,
-    users: Any,
-    options: ItemFilter,
-    out: str | Path | None = None,
+    n: int = 10,
+    users: Any = None,
     *,
+    exclude: Any = None,
+    only: Any = None,
+    include_rated: bool = False,
+    timestamp: int | None = None,
+    out: str | Path | None = None,
     engine: Engine | str | None = None,
     n_jobs: int | None = None,
     progress: Callable[[int, int, str], None] | None = None,
@@ -141,16 +95,21 @@ def recommend_all(
 
     Parameters
     ----------
-    model : ListingModel
+    model : fitted model that makes lists
+        A `Recommender`, `RatingPredictor`, `OrdinalFactors` or choice model.
     n : int
         Length of a list.
     users : sequence of ids, optional
-        All users with ratings if None. Unknown users are refused.
-    options : ItemFilter
-        Which items may be listed.
+        All users of the model if None. Unknown users are refused.
+    exclude, only : sequence of item ids, optional
+        Items that must not be listed; the only ones that may.
+    include_rated : bool
+        Whether items that a user has rated may be listed for that user.
+    timestamp : int, optional
+        Time for which the lists are made, in seconds since 1970.
     out : path, optional
         A file, csv or parquet by its ending. The lists are written to it block by block, so that
-        they need not fit into memory. Finished blocks are kept in a folder beside it until the
+        they need not fit into memory. Finished blocks are stored in a folder beside it until the
         file is complete: the same call again goes on where it stopped.
     engine, n_jobs, progress
         See `ordrec.runtime.parallel.run`; a task is a block of users.
@@ -159,36 +118,44 @@ def recommend_all(
     -------
     DataFrame or Path
         One row per user and place, users in the order given; or the file.
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> from ordrec.recommend import Popularity
+    >>> ratings = synthetic_ratings(20, 12, n_ratings=100, seed=0)
+    >>> lists = recommend_all(Popularity().fit(ratings), 3, users=[4, 7], engine="serial")
+    >>> lists.columns.tolist(), lists["user"].tolist()
+    (['user', 'place', 'item', 'score'], [4, 4, 4, 7, 7, 7])
     """
     check_list_length(n)
+    model._check_fitted()
+    lists = _Lists(model, n, model.item_filter(exclude, only, include_rated), timestamp)
     codes = _codes(model, users)
     width = model.block_size()
     blocks = [codes[first : first + width] for first in range(0, codes.size, width)]
     parallel: dict[str, Any] = {"engine": engine, "n_jobs": n_jobs, "progress": progress}
     parallel["label"] = lambda _: f"lists for {codes.size} users"
     if out is None:
-        shared = model, n, options
-        found = dict(run(_block_frame, blocks, shared=shared, **parallel))
+        found = dict(run(_block_frame, blocks, shared=(lists,), **parallel))
         frames = [found[number] for number in range(len(blocks))]
-        return pd.concat(frames, ignore_index=True) if frames else _empty(model, n, options)
+        return pd.concat(frames, ignore_index=True) if frames else lists.empty()
     path = _checked_file(out)
     folder = PartFolder(
         path.with_name(path.name + ".parts"),
         MANIFEST,
         FORMAT,
         VERSION,
-        _identity(model, n, codes, options),
+        lists.identity(codes),
         path.suffix,
     )
     waiting = folder.waiting(len(blocks))
     tasks = [(folder.file(number), blocks[number]) for number in waiting]
-    for _ in run(_write_block, tasks, shared=(model, n, options), **parallel):
+    for _ in run(_write_block, tasks, shared=(lists,), **parallel):
         pass
     parts = [folder.file(number) for number in range(len(blocks))]
-    if path.suffix == ".csv":
-        _join_csv(parts, path, _empty(model, n, options))
-    else:
-        _join_parquet(parts, path, _empty(model, n, options))
+    join = _join_csv if path.suffix == ".csv" else _join_parquet
+    join(parts, path, lists.empty())
     shutil.rmtree(folder.path)
     return path
 
@@ -217,41 +184,20 @@ def _checked_file(out: str | Path) -> Path:
     return path.absolute()
 
 
-def _identity(model: Any, n: int, codes: np.ndarray, options: ItemFilter) -> dict[str, Any]:
-    """What lists depend on. A model is identified by its list for its first user."""
-    everything = ItemFilter(np.ones_like(options.allowed))
-    first, columns = model.lists(np.zeros(1, dtype=np.int64), 10, everything)
-    values = [np.round(column, 6).tobytes() for column in columns.values()]
-    users = pd.util.hash_array(np.asarray(model.user_ids_.take(codes), dtype=object))
-    return {
-        "model": f"{type(model).__name__} {checksum(first.tobytes(), *values)}",
-        "users": checksum(users.tobytes()),
-        "options": f"{n} {options.include_rated} {checksum(options.allowed.tobytes())}",
-    }
+def _block_frame(codes: np.ndarray, lists: _Lists) -> pd.DataFrame:
+    return lists.frame(codes)
 
 
-def _block_frame(
-    codes: np.ndarray, model: ListingModel, n: int, options: ItemFilter
-) -> pd.DataFrame:
-    return list_frame(model, codes, n, options)
-
-
-def _write_block(
-    task: tuple[Path, np.ndarray], model: ListingModel, n: int, options: ItemFilter
-) -> None:
+def _write_block(task: tuple[Path, np.ndarray], lists: _Lists) -> None:
     path, codes = task
     see_folder(path.parent)
-    frame = list_frame(model, codes, n, options)
+    frame = lists.frame(codes)
     with replace_file(path) as file:
         if path.suffix == ".csv":
             frame.to_csv(file, index=False, lineterminator="\n")
         else:
             pyarrow, parquet = parquet_engine(path)
             parquet.write_table(pyarrow.Table.from_pandas(frame, preserve_index=False), file)
-
-
-def _empty(model: ListingModel, n: int, options: ItemFilter) -> pd.DataFrame:
-    return list_frame(model, np.zeros(0, dtype=np.int64), n, options)
 
 
 def _join_csv(parts: list[Path], path: Path, empty: pd.DataFrame) -> None:

@@ -19,6 +19,7 @@ ratings hardly differ, and the surprise is told in the units of the ratings.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from textwrap import shorten
@@ -28,9 +29,8 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
-from ordrec.lists.filters import largest_contributions
 
-__all__ = ["Explanation", "explain_rating"]
+__all__ = ["Explanation", "explain_rating", "largest_contributions"]
 
 SOURCES = {
     "all ratings": "the mean of all ratings",
@@ -44,47 +44,117 @@ Expected = Callable[[Any, Any], np.ndarray]
 Influence = Callable[[Any, Any, Any], np.ndarray]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Explanation:
-    """Contributions to an expected rating, in units of the ratings.
+    """Why a model expects a rating of an item, and why a recommender lists the item.
 
     Attributes
     ----------
-    expected : float
-        The expected rating.
+    expected : float or None
+        The expected rating; None for a recommender without a rating model.
     table : DataFrame
-        One row per term: ``source`` ("all ratings", "this item", "you", "own rating"), ``id`` (of
-        an item that the user has rated), ``title`` if known, ``rating`` and ``contribution``. The
-        contributions add up to the expected rating.
+        One row per term of the expected rating, in units of the ratings: ``source`` ("all
+        ratings", "this item", "you", "own rating"), ``id`` (of an item that the user has rated),
+        ``title`` if known, ``rating`` and ``contribution``. The contributions add up to the
+        expected rating.
+    user, item : ids
+    title : str
+        What the item is called; empty if unknown.
+    p_like : float or None
+        Probability that the user likes the item; only from a `Recommender`.
+    p_pick : float or None
+        Probability that the item is among the user's next picks; only from a `Recommender`. NaN
+        for an item that only its rating model knows.
+    pick : DataFrame or None
+        Which of the user's ratings speak for picking the item: ``item``, ``title`` if known,
+        ``rating`` and ``contribution``, the weightiest first; only from a `Recommender`.
     """
 
-    expected: float
+    expected: float | None
     table: pd.DataFrame
+    user: Any = None
+    item: Any = None
+    title: str = ""
+    p_like: float | None = None
+    p_pick: float | None = None
+    pick: pd.DataFrame | None = None
 
-    def largest(self, n: int) -> pd.DataFrame:
-        """The first three terms, the n largest of the others, and one row with their rest."""
+    def largest(self, n: int = 10) -> pd.DataFrame:
+        """Return the weightiest reasons: the general terms, n others, and the sum of the rest.
+
+        A `Recommender` also says which ratings speak for picking the item: the column ``why`` is
+        then "pick" for these, and "like" for the terms of the expected rating.
+        """
         general = self.table["source"].isin(SOURCES)
         others = largest_contributions(self.table[~general], n)
-        table = pd.concat([self.table[general], others], ignore_index=True)
-        return table.fillna({"title": ""}) if "title" in table else table
+        like = pd.concat([self.table[general], others], ignore_index=True)
+        if "title" in like:
+            like = like.fillna({"title": ""})
+        if self.pick is None:
+            return like
+        pick = self.pick.rename(columns={"item": "id"}).assign(source="own rating")
+        columns = ["why", "source", "id", "rating", "contribution"]
+        parts = [largest_contributions(pick, n).assign(why="pick")[columns]]
+        if self.expected is not None:
+            parts.append(like.assign(why="like")[columns])
+        return pd.concat(parts, ignore_index=True)
 
     def __str__(self) -> str:
+        if self.pick is None:
+            return "\n".join([f"expected rating {self.expected:.2f}", *self._terms()])
+        lines = [f"{self.title or self.item} for user {self.user}", *self._picks()]
+        if self.expected is not None:
+            likely = "" if self.p_like is None else f", liked with probability {self.p_like:.0%}"
+            lines.append(f"expected rating {self.expected:.2f}{likely}")
+            lines += [f"  {line}" for line in self._terms()]
+        return "\n".join(lines)
+
+    def _terms(self) -> list[str]:
+        """What the expected rating is made of, in words."""
         own = self.table["source"] == "own rating"
-        lines = [f"expected rating {self.expected:.2f}"]
-        for row in self.table[~own].itertuples():
-            lines.append(f"{row.contribution:+.2f} {SOURCES[str(row.source)]}")
+        lines = [
+            f"{row.contribution:+.2f} {SOURCES[str(row.source)]}"
+            for row in self.table[~own].itertuples()
+        ]
         reasons = largest_contributions(self.table[own], int(own.sum()))
-        told = (reasons["contribution"].abs() >= SEEN) & (reasons.index < MOST_REASONS)
-        for row in reasons[told].itertuples():
+        shown = (reasons["contribution"].abs() >= SEEN) & (reasons.index < MOST_REASONS)
+        for row in reasons[shown].itertuples():
             lines.append(f"{row.contribution:+.2f} because you gave {_rating_in_words(row)}")
-        rest = reasons[~told]
+        rest = reasons[~shown]
         if len(rest):
             line = f"{rest['contribution'].sum():+.2f} from {len(rest)} "
-            line += "more ratings" if told.any() else "of your ratings, such as "
-            if not told.any():
+            line += "more ratings" if shown.any() else "of your ratings, such as "
+            if not shown.any():
                 line += _rating_in_words(next(rest.itertuples()))
             lines.append(line)
-        return "\n".join(shorten(line, LINE, placeholder=" ...") for line in lines)
+        return [shorten(line, LINE, placeholder=" ...") for line in lines]
+
+    def _picks(self) -> list[str]:
+        """Why the item is picked, in words."""
+        assert self.pick is not None
+        assert self.p_pick is not None
+        if math.isnan(self.p_pick):
+            return ["too new for a probability that it is picked"]
+        reasons = ", because of their ratings of" if len(self.pick) else ""
+        lines = [f"picked next with probability {self.p_pick:.0%}{reasons}"]
+        for row in self.pick.iloc[:MOST_REASONS].to_dict("records"):
+            lines.append(f"  {row.get('title') or row['item']} ({row['rating']:g})")
+        return lines
+
+
+def largest_contributions(table: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Return the n rows with the largest contributions, and one row with the sum of the others.
+
+    ``table`` has columns ``source``, ``id``, ``rating`` and ``contribution``.
+    """
+    weight = table["contribution"].abs().to_numpy()
+    order = np.argsort(-weight, kind="stable")
+    best, others = table.iloc[order[:n]], table.iloc[order[n:]]
+    if len(others):
+        rest = {"source": "others", "id": f"{len(others)} more", "rating": np.nan,
+                "contribution": others["contribution"].sum()}  # fmt: skip
+        best = pd.concat([best, pd.DataFrame([rest])])
+    return best.reset_index(drop=True)
 
 
 def _rating_in_words(row: Any) -> str:
@@ -153,7 +223,8 @@ def explain_rating(
     table = pd.concat([general.astype({"id": object}), own], ignore_index=True)
     if titles is not None:
         table.insert(2, "title", [titles.get(each, "") for each in table["id"]])
-    return Explanation(float(of_pair), table)
+    title = "" if titles is None else titles.get(item, "")
+    return Explanation(float(of_pair), table, user, item, title)
 
 
 class _Nobody:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ordrec.data.columns import find_pair_columns
 from ordrec.data.formats.archives import prefix_errors
-from ordrec.data.generic import load_texts
+from ordrec.data.read import load_texts
 from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ordinal.decisions import decide

@@ -6,21 +6,31 @@ import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings, Scale
-from ordrec.data.frames import as_ratings
 from ordrec.data.ids import codes_of, warn_of_other_type
+from ordrec.data.ratings import as_ratings
 from ordrec.data.times import seconds_of
-from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
+from ordrec.errors import ArgumentError, DataError, ModelFileError, OrdrecWarning, callers_level
 from ordrec.runtime.parallel.interrupts import interruptible
 from ordrec.runtime.progress import progress
 from ordrec.storage import LARGEST, ids_from_arrays, ids_to_arrays
 
-__all__ = ["IdMappedModel", "codes_of", "codes_of_pairs", "counted_alike", "times_of"]
+__all__ = [
+    "IdMappedModel",
+    "codes_of",
+    "codes_of_pairs",
+    "counted_alike",
+    "fits",
+    "folds_in",
+    "times_of",
+]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def codes_of_pairs(
@@ -50,41 +60,50 @@ def counted_alike(ratings: Ratings, who: str) -> Ratings:
     if ratings.weights is None:
         return ratings
     warnings.warn(
-        f"{who} ignores the weights of the ratings, all of which count as 1: pass "
-        "ratings.without_weights(), or take OrdinalFactors or PerUserPredictor, which count them",
+        OrdrecWarning(
+            f"{who} ignores the weights of the ratings, all of which count as 1: pass weight=None, "
+            'or take OrdinalFactors ("factors") or PerUserPredictor ("per-user-logistic"), which '
+            "count them",
+            parameter="weight",
+        ),
         stacklevel=callers_level(),
     )
     return ratings.without_weights()
 
 
-def _taking_frames(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method of ratings that also takes a data frame, and can be interrupted.
+def fits(fit: Method) -> Method:
+    """Let a model's ``fit`` take data frames, report its progress and end by Ctrl-C.
 
-    A fit is a stage of `ordrec.runtime.progress`. It warns once if the model
-    ignores weights, and drops them.
+    Data frames become ratings on a scale of their own. A model that ignores weights warns once,
+    and its ``fit`` does not see them.
     """
 
-    @functools.wraps(method)
-    def with_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
-        if not isinstance(ratings, Ratings):
-            # further ratings are on the scale of the model, those to fit to have their own
-            scale = getattr(self, "scale_", None) if method.__name__ == "fold_in" else None
-            ratings = as_ratings(ratings, scale)
-        if not self._counts_weights:
-            ratings = counted_alike(ratings, type(self).__name__)
-        with interruptible():
-            if method.__name__ != "fit":
-                return method(self, ratings, *args, **options)
-            with progress(type(self).__name__, getattr(self, "verbose", None)):
-                return method(self, ratings, *args, **options)
+    @functools.wraps(fit)
+    def fit_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
+        ratings = self._counted(as_ratings(ratings))
+        with interruptible(), progress(type(self).__name__, getattr(self, "verbose", None)):
+            return fit(self, ratings, *args, **options)
 
-    return with_ratings
+    return cast(Method, fit_ratings)
+
+
+def folds_in(fold_in: Method) -> Method:
+    """Let a model's ``fold_in`` take data frames, read on the model's scale, and end by Ctrl-C."""
+
+    @functools.wraps(fold_in)
+    def fold_in_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
+        ratings = self._counted(as_ratings(ratings, getattr(self, "scale_", None)))
+        with interruptible():
+            return fold_in(self, ratings, *args, **options)
+
+    return cast(Method, fold_in_ratings)
 
 
 class IdMappedModel:
     """A model that keeps the scale and the ids of its training ratings.
 
-    Models are dataclasses, whose fields are their parameters. `get_params` and `set_params` do what
+    Models are dataclasses, whose fields are their parameters; `fits` and `folds_in` decorate
+    their ``fit`` and ``fold_in``. `get_params` and `set_params` do what
     they do in scikit-learn, so that `sklearn.base.clone` and tools that search parameters work.
 
     Examples
@@ -102,13 +121,6 @@ class IdMappedModel:
     item_ids_: pd.Index
     takes_long: ClassVar[bool] = False  # started first where models are fitted side by side
     _counts_weights: ClassVar[bool] = False  # whether `fit` and `fold_in` do, or hand them on
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Let ``fit`` and ``fold_in`` of every model take data frames, and end by Ctrl-C."""
-        super().__init_subclass__(**options)
-        for name in ("fit", "fold_in"):
-            if name in cls.__dict__:
-                setattr(cls, name, _taking_frames(cls.__dict__[name]))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name.
@@ -154,6 +166,12 @@ class IdMappedModel:
                 )
             getattr(self, name).set_params(**theirs)
         return self
+
+    def _counted(self, ratings: Ratings) -> Ratings:
+        """The ratings, without their weights if the model ignores them."""
+        if self._counts_weights:
+            return ratings
+        return counted_alike(ratings, type(self).__name__)
 
     def _remember(self, ratings: Ratings) -> None:
         if ratings.n_ratings == 0:

@@ -1,7 +1,8 @@
-"""Base classes of the ordinal estimators: labels as ranks, kernels, decisions, probabilities.
+"""Base classes of the ordinal estimators: labels as ranks, decisions, probabilities.
 
 Internally, ranks are 0..n_ranks-1. Labels are ordered by their numeric value, or by the order
 declared with ``classes=``; a declared class that does not occur in training keeps its rank.
+`ordrec.ordinal.kernel_model` has what estimators with a kernel share.
 """
 
 from __future__ import annotations
@@ -9,43 +10,40 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from functools import wraps
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import lapack
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ordrec.errors import DataError
-from ordrec.kernels import Gaussian, Kernel, Precomputed, kernel_for
-from ordrec.kernels.landmarks import Landmarks
+from ordrec.errors import DataError, callers_level
 from ordrec.ordinal.files.state import restore_estimator, state_of_estimator
-from ordrec.ordinal.gram_size import check_gram_size
 from ordrec.ordinal.labels import categories_of, class_weighted, ordered_classes
-from ordrec.ordinal.scaling import Standardisation, scaling_for
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.thresholds.link import fit_link
 from ordrec.ordinal.thresholds.order import ranks_between
-from ordrec.runtime.parallel import one_blas_thread
+from ordrec.runtime.parallel import blas_for, one_blas_thread
 from ordrec.runtime.progress import shows_progress
 
 __all__ = [
     "CalibratedModel",
-    "KernelMixin",
     "OrdinalClassifier",
     "ProximityModel",
     "ThresholdModel",
+    "limit_blas",
+    "warn_if_constant",
 ]
 
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
 LINK_FOLDS = 5
-BLOCK_ENTRIES = 2**22  # entries of a kernel matrix that are computed at a time
-# Negative eigenvalues of a Gram matrix that rounding explains, relative to its trace.
-DOUBLE_ROUNDING, SINGLE_ROUNDING = 1e-8, 1e-6
-SHORT = 100.0  # Gaussian widths up to which single precision resolves coordinates to 1e-5 widths
+ONE_LABEL = 0.95  # share of the samples from which on a constant prediction is to be expected
+PROBES = 500  # samples that are predicted to see whether a fit is constant
 
 
 class OrdinalClassifier(ClassifierMixin, BaseEstimator):
@@ -81,7 +79,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
         present = np.unique(ranks[weight > 0])
         if present.size < 2:
             held = self.classes_[present].tolist() if present.size else "none"
-            raise ValueError(
+            raise DataError(
                 f"{type(self).__name__} needs samples of at least two classes to tell apart, "
                 f"got one class ({held}) among the samples of positive weight"
             )
@@ -129,7 +127,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
                 f"{solution.violation:.3g} (tol {tol:g}){gap}: "
                 "raise max_iter, or scale the features",
                 ConvergenceWarning,
-                stacklevel=6,  # who called fit, which three decorators have wrapped
+                stacklevel=callers_level(),
             )
 
     def __sklearn_tags__(self) -> Any:
@@ -212,145 +210,6 @@ class ProximityModel(OrdinalClassifier):
         return -distances
 
 
-class KernelMixin:
-    """Computes Gram matrices in fit and cross-Gram matrices in predict, for any kernel.
-
-    Subclasses have the parameters ``kernel``, ``gamma``, ``degree``, ``coef0`` and ``scale``;
-    those that can do with an approximate kernel also ``n_landmarks`` and ``random_state``.
-    """
-
-    scale: Any
-    scaling_: Standardisation | None
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
-    n_landmarks: Any
-    random_state: Any
-    remedy_of_constants: ClassVar[str] = "raise C"
-    gram_copies: ClassVar[int] = 2  # matrices of the size of K that a fit holds at a time
-
-    def _validate_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, dtype: Any = np.float64
-    ) -> tuple[Any, np.ndarray, np.ndarray]:
-        """As of `OrdinalClassifier`, with the features scaled; sets ``scaling_``."""
-        X, ranks, weight = super()._validate_fit(X, y, sample_weight, dtype=dtype)  # type: ignore[misc]
-        counted = X if (weight > 0).all() else X[weight > 0]
-        self.scaling_ = scaling_for(self.scale, counted, kernel=self.kernel, gamma=self.gamma)
-        return X if self.scaling_ is None else self.scaling_(X), ranks, weight
-
-    def _validate_predict(self, X: Any, *, dtype: Any = np.float64) -> Any:
-        X = super()._validate_predict(X, dtype=dtype)  # type: ignore[misc]
-        return X if self.scaling_ is None else self.scaling_(X)
-
-    def _fit_gram(
-        self, X: Any, *, rows: np.ndarray | None = None, dtype: Any = np.float64
-    ) -> np.ndarray:
-        """K(X, X), or that of some rows of X as if there were no others; sets ``kernel_``."""
-        part = self._fit_kernel(X, rows)
-        if isinstance(self.kernel_, Precomputed):
-            return self._counted_gram(X, rows).astype(dtype, copy=False)
-        check_gram_size(self, part.shape[0], self.gram_copies * np.dtype(dtype).itemsize)
-        if dtype == np.float64:
-            return self.kernel_(part)
-        return _gram_in_blocks(self.kernel_, part, dtype)
-
-    def _counted_gram(self, X: Any, rows: np.ndarray | None) -> np.ndarray:
-        """A precomputed Gram matrix, checked, over some rows or all."""
-        K = check_gram(X)
-        return K if rows is None or rows.size == K.shape[0] else K[np.ix_(rows, rows)]
-
-    def _fit_landmarks(self, X: Any, rows: np.ndarray) -> tuple[np.ndarray, Landmarks]:
-        """Features of some rows of X, and the landmarks that give them; sets ``kernel_``.
-
-        ``left_out_`` is the share of the kernel's trace that the features leave out.
-        """
-        part = self._fit_kernel(X, rows)
-        if isinstance(self.kernel_, Precomputed):
-            part = self._counted_gram(X, rows)
-        random = check_random_state(self.random_state)
-        with one_blas_thread():  # products this narrow only wait for further threads
-            landmarks = Landmarks.chosen(self.kernel_, part, self.n_landmarks, random)
-            Z = landmarks.features(part)
-        trace = float(self.kernel_.diag(part).sum())
-        kept = float(np.einsum("ij,ij->", Z, Z))
-        self.left_out_ = max(0.0, 1.0 - kept / trace) if trace > 0 else 0.0
-        return Z, landmarks
-
-    def _fit_kernel(self, X: Any, rows: np.ndarray | None) -> Any:
-        """Set ``kernel_`` for some rows of X, or for all; returns them."""
-        part = X if rows is None or rows.size == X.shape[0] else X[rows]
-        self.kernel_ = kernel_for(
-            self.kernel, part, gamma=self.gamma, degree=self.degree, coef0=self.coef0
-        )
-        return part
-
-    def _keep_rows(self, X: Any, rows: np.ndarray) -> None:
-        """Remember the training rows that predictions are expanded over."""
-        self._rows = rows
-        self._inputs = None if isinstance(self.kernel_, Precomputed) else X[rows]
-
-    def _cross_gram(self, X: Any) -> np.ndarray:
-        """K(X, kept training rows)."""
-        if isinstance(self.kernel_, Precomputed):
-            return X[:, self._rows]
-        return self.kernel_(X, self._inputs)
-
-    def _expanded(self, X: Any, coef: np.ndarray) -> np.ndarray:
-        """K(X, kept training rows) @ coef, in blocks of rows so that memory is bounded."""
-        step = max(1, BLOCK_ENTRIES // max(1, self._rows.size))
-        blocks = [X[first : first + step] for first in range(0, X.shape[0], step)]
-        return np.concatenate([self._cross_gram(block) @ coef for block in blocks])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
-        tags.input_tags.pairwise = pairwise
-        tags.input_tags.sparse = not pairwise
-        return tags
-
-
-def _gram_in_blocks(kernel: Kernel, X: Any, dtype: Any) -> np.ndarray:
-    """K(X, X) in another precision, without a double-precision matrix of that size."""
-    n = X.shape[0]
-    if isinstance(kernel, Gaussian) and not sparse.issparse(X):
-        centred = X - X.mean(axis=0)  # which does not change the distances
-        if np.sqrt(kernel.gamma) * np.abs(centred).max() < SHORT:
-            X = centred.astype(dtype)
-    K = np.empty((n, n), dtype=dtype)
-    step = max(1, BLOCK_ENTRIES // n)
-    for first in range(0, n, step):
-        K[first : first + step] = kernel(X[first : first + step], X)
-    return K
-
-
-def check_gram(K: Any) -> np.ndarray:
-    """Return a precomputed Gram matrix, checked to be dense, square, symmetric and semidefinite.
-
-    Eigenvalues below 0 by no more than rounding are accepted.
-    """
-    if sparse.issparse(K):
-        raise TypeError("a precomputed kernel must be a dense matrix: pass K.toarray()")
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"a precomputed kernel must be a square matrix (n_samples, n_samples), got {K.shape}"
-        )
-    size = np.abs(K).max(initial=0.0)
-    if np.abs(K - K.T).max(initial=0.0) > 1e-8 * size:
-        raise ValueError("a precomputed kernel must be symmetric: use (K + K.T) / 2 to make it so")
-    shifted = np.array(K, dtype=np.float64, order="F")
-    rounding = SINGLE_ROUNDING if K.dtype == np.float32 else DOUBLE_ROUNDING
-    shifted[np.diag_indices_from(shifted)] += rounding * np.abs(np.diagonal(K)).sum()
-    if size > 0 and lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)[1]:
-        eigenvalues = np.linalg.eigvalsh(K)
-        raise DataError(
-            "the kernel matrix is not positive semidefinite (its eigenvalues lie between "
-            f"{eigenvalues[0]:.3g} and {eigenvalues[-1]:.3g}): use a valid kernel, or set the "
-            "negative eigenvalues to 0"
-        )
-    return K
-
-
 def out_of_fold_latent(
     model: ThresholdModel, X: Any, ranks: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
@@ -380,3 +239,65 @@ def out_of_fold_latent(
         fitted = clone(blank).fit(rows, labels[train], sample_weight=weight[train])
         scores[test] = fitted.predict_latent(held)
     return scores
+
+
+def warn_if_constant(fit: Fit) -> Fit:
+    """Decorate ``fit``: warn if the model predicts the same label for all training samples.
+
+    There is no warning where nearly all samples have that label: little else can be expected then.
+    """
+
+    @wraps(fit)
+    def fit_and_check(self: Any, X: Any, y: Any, *weights: Any, **options: Any) -> Any:
+        fitted = fit(self, X, y, *weights, **options)
+        weight = weights[0] if weights else options.get("sample_weight")
+        if self.__sklearn_tags__().input_tags.pairwise or _has_one_label(y, weight):
+            return fitted
+        with one_blas_thread():  # further threads would go on spinning after the fit
+            constant = _is_constant(self, X)
+        if constant:
+            advice = self.remedy_of_constants
+            if self.scaling_ is None:
+                advice = f'standardise the features (scale="standard"), or {advice}'
+            warnings.warn(
+                f"{type(self).__name__} predicts one label for all {len(np.asarray(y))} training "
+                f"samples, so it has learnt nothing from the features: {advice}",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
+        return fitted
+
+    return cast(Fit, fit_and_check)
+
+
+def _has_one_label(y: Any, weight: Any) -> bool:
+    codes = np.unique(np.asarray(y), return_inverse=True)[1].ravel()
+    weight = np.asarray(1.0 if weight is None else weight, dtype=np.float64)
+    shares = np.bincount(codes, np.broadcast_to(weight / weight.max(), codes.shape))
+    return bool(shares.max() >= ONE_LABEL * shares.sum())
+
+
+def _is_constant(model: Any, X: Any) -> bool:
+    """Whether all rows get the same rank; most often a few of them show that they do not."""
+    X = X.tocsr() if sparse.issparse(X) else X if hasattr(X, "iloc") else np.asarray(X)
+    every = np.arange(X.shape[0])
+    some = np.unique(np.linspace(0, every.size - 1, PROBES).astype(np.int64))
+    return all(
+        np.unique(model.predict_ranks(_safe_indexing(X, rows))).size == 1
+        for rows in ([some, every] if some.size < every.size else [every])
+    )
+
+
+def limit_blas(fit: Fit) -> Fit:
+    """Decorate ``fit``: hold BLAS to one thread, unless there is a large kernel matrix.
+
+    `ordrec.runtime.parallel` says why.
+    """
+
+    @wraps(fit)
+    def fit_with_limit(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        has_matrix = getattr(self, "kernel", None) is not None
+        with blas_for(np.shape(X)[0] if has_matrix and hasattr(X, "ndim") and X.ndim else 0):
+            return fit(self, X, *args, **options)
+
+    return cast(Fit, fit_with_limit)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, DataError
 
 __all__ = ["categories_of", "class_weighted", "ordered_classes"]
 
@@ -22,7 +22,7 @@ def ordered_classes(y: np.ndarray, declared: Any) -> tuple[np.ndarray, np.ndarra
     if declared is None:
         classes, ranks = np.unique(y, return_inverse=True)
         if classes.size > 2 and not np.issubdtype(classes.dtype, np.number):
-            raise ValueError(
+            raise ArgumentError(
                 f"labels of type {classes.dtype} have no order of their own: declare it with "
                 "classes=[lowest, ..., highest], or by an ordered pandas Categorical "
                 f"(the labels are {classes[:5].tolist()} ...)"
@@ -30,11 +30,11 @@ def ordered_classes(y: np.ndarray, declared: Any) -> tuple[np.ndarray, np.ndarra
         return classes, ranks.astype(np.int64)
     classes = np.asarray(declared)
     if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
-        raise ValueError(f"classes must list at least two distinct labels, got {declared!r}")
+        raise ArgumentError(f"classes must list at least two distinct labels, got {declared!r}")
     position = {label: rank for rank, label in enumerate(classes.tolist())}
     unknown = [label for label in np.unique(y).tolist() if label not in position]
     if unknown:
-        raise ValueError(f"y contains {unknown[:5]}, not among the declared classes {declared!r}")
+        raise DataError(f"y contains {unknown[:5]}, not among the declared classes {declared!r}")
     return classes, np.array([position[label] for label in y.tolist()], dtype=np.int64)
 
 

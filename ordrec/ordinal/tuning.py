@@ -19,7 +19,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
 from ordrec.errors import ArgumentError
-from ordrec.ordinal.base import KernelMixin
+from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.tuning_folds import METRICS, WITH_GAMMA, PipelineSearch, Search, errors_of
 from ordrec.runtime.parallel import Engine, run_all
 from ordrec.runtime.progress import progress as showing

@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import indexable
 
 from ordrec.kernels import Kernel, Precomputed, kernel_for
-from ordrec.ordinal.base import check_gram
+from ordrec.ordinal.kernel_model import check_gram
 from ordrec.ordinal.labels import categories_of
 
 __all__ = ["METRICS", "WITH_GAMMA", "PipelineSearch", "Search", "Task", "errors_of"]

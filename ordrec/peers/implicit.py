@@ -11,8 +11,9 @@ from scipy import sparse
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.lists.filters import CELLS_AT_ONCE, pair_scores
-from ordrec.models.base import IdMappedModel, codes_of
+from ordrec.lists.best import pair_scores
+from ordrec.lists.filters import CELLS_AT_ONCE
+from ordrec.models.base import IdMappedModel, codes_of, fits
 from ordrec.peers.peers import import_peer
 from ordrec.runtime.parallel import forked, one_blas_thread
 
@@ -36,6 +37,7 @@ class ImplicitModel(IdMappedModel):
     model: Any = None
     entries: Literal["one", "rank"] = "one"
 
+    @fits
     def fit(self, ratings: Ratings) -> ImplicitModel:
         """Fit a copy of ``model`` to the user-item matrix."""
         if not hasattr(self.model, "recommend"):

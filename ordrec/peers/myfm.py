@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.models.base import IdMappedModel
+from ordrec.models.base import IdMappedModel, fits
 from ordrec.peers.peers import import_peer
 from ordrec.rating.intervals import DistributionModel
 
@@ -36,6 +36,7 @@ class MyFMModel(IdMappedModel, DistributionModel):
     implicit: bool = False
     random_state: int = 0
 
+    @fits
     def fit(self, ratings: Ratings) -> MyFMModel:
         """Draw samples of the factorisation machine's parameters."""
         myfm = import_peer("myfm", "myfm")

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.models.base import IdMappedModel
+from ordrec.models.base import IdMappedModel, fits
 from ordrec.rating.intervals import DistributionModel
 from ordrec.runtime.parallel import openmp_that_returns
 
@@ -45,6 +45,7 @@ class SklearnModel(IdMappedModel, DistributionModel):
     features: Literal["ids", "side", "both"] = "ids"
     dense: bool = False
 
+    @fits
     def fit(self, ratings: Ratings) -> SklearnModel:
         """Fit a clone of the estimator to the features of the rated pairs."""
         from sklearn.base import clone, is_classifier

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.models.base import IdMappedModel
+from ordrec.models.base import IdMappedModel, fits
 from ordrec.peers.peers import import_peer
 
 __all__ = ["SurpriseModel", "surprise_knn"]
@@ -37,6 +37,7 @@ class SurpriseModel(IdMappedModel):
     options: dict[str, Any] = field(default_factory=dict)
     random_state: int = 0
 
+    @fits
     def fit(self, ratings: Ratings) -> SurpriseModel:
         """Fit the algorithm to the ratings."""
         surprise = import_peer("surprise", "scikit-surprise")

@@ -14,7 +14,8 @@ import pandas as pd
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.lists.explanation import Influence
-from ordrec.models.base import counted_alike, times_of
+from ordrec.lists.listing import RatingListingModel
+from ordrec.models.base import counted_alike, fits, folds_in, times_of
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.rating.intervals import DistributionModel
@@ -24,7 +25,6 @@ from ordrec.rating.presets import chosen_preset
 from ordrec.rating.process.learning import Plan
 from ordrec.rating.process.model import ProcessPredictor
 from ordrec.rating.process.state import checked_parameters
-from ordrec.recommend.choice_stage import ChoiceStage, RatingAnswers
 from ordrec.runtime.progress import report, shows_progress
 
 __all__ = ["RatingPredictor", "fast_predictor"]
@@ -42,7 +42,7 @@ SHARES = {
 
 
 @dataclass(eq=False)
-class RatingPredictor(RatingAnswers, DistributionModel):
+class RatingPredictor(RatingListingModel, DistributionModel):
     """Predict rating distributions: a Gaussian process pooled with ordinal factors.
 
     The process (`ProcessPredictor`) knows each rating of a user and of an item; the factors
@@ -136,6 +136,7 @@ class RatingPredictor(RatingAnswers, DistributionModel):
     takes_long = True
     _counts_weights = True  # its factors do
 
+    @fits
     def fit(self, ratings: Ratings) -> RatingPredictor:
         """Learn from ratings; side tables and times are taken from them.
 
@@ -160,7 +161,6 @@ class RatingPredictor(RatingAnswers, DistributionModel):
             self.process_model_ = process.follow(plan, alike)
         self.side_columns_ = self.factors_.side_columns_
         self.titles_ = self.factors_.titles_
-        self.choice_stage_ = self._choice_stage()
         return self
 
     def _process(self) -> ProcessPredictor:
@@ -244,6 +244,7 @@ class RatingPredictor(RatingAnswers, DistributionModel):
 
     # ---- new users, items and ratings ----------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> RatingPredictor:
         """Return a model that also knows the users and items of these ratings.
 
@@ -334,13 +335,6 @@ class RatingPredictor(RatingAnswers, DistributionModel):
             np.append(known.item_counts > 0, False)[item_codes],
         )
 
-    def _choice_stage(self) -> ChoiceStage:
-        """The choice model behind lists, to be fitted to the training ratings."""
-        if self.process_model_ is not None:
-            return ChoiceStage(self.process_model_.fitted_.training_ratings, self.n_jobs)
-        assert self.factors_ is not None
-        return ChoiceStage(self.factors_.known_ratings, self.n_jobs)
-
     def known_ratings(self) -> Ratings:
         """The ratings of training, and those that were folded in, without side tables."""
         self._check_fitted()
@@ -360,10 +354,10 @@ class RatingPredictor(RatingAnswers, DistributionModel):
     def _influence(self) -> Influence | None:
         return None if self.factors_ is None else self.factors_._influence()
 
-    def _alike(self, known: Ratings, code: int) -> np.ndarray:
+    def _similarity(self, known: Ratings, code: int) -> np.ndarray:
         if self.factors_ is None:
-            return super()._alike(known, code)
-        return self.factors_._alike(known, code)
+            return super()._similarity(known, code)
+        return self.factors_._similarity(known, code)
 
 
 def fast_predictor(n_jobs: int | None = None, random_state: int = 0) -> RatingPredictor:

@@ -65,8 +65,6 @@ def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any
     if members == (None, None):
         raise ModelFileError("it has neither a process nor factors")
     if model.factors_ is not None:
-        if model.factors_.version_0_1_ is not None:
-            raise ModelFileError("its factors are of version 0.1, which knew no pool")
         same = (
             model.factors_.user_ids_.equals(model.user_ids_)
             and model.factors_.item_ids_.equals(model.item_ids_)
@@ -79,7 +77,6 @@ def predictor_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any
     model.preset_ = preset
     a, b = metadata["pool"]
     model.pool_weights_ = number(a, low=0.0, high=LIMIT), number(b, low=0.0, high=LIMIT)
-    model.choice_stage_ = model._choice_stage()
     model.titles_ = _titles(model, arrays, metadata)
     if model.factors_ is not None:
         model.factors_.titles_ = model.titles_
@@ -93,7 +90,6 @@ def _of_version_0_1(model: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
     model.factors_ = None
     model.preset_ = model.preset
     model.pool_weights_ = 1.0, 0.0
-    model.choice_stage_ = model._choice_stage()
     model.titles_, model.side_columns_ = _titles(model, arrays, metadata), {}
     return model
 

@@ -14,33 +14,27 @@ choice model has learnt from ratings too, and knows part of it.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 
 from ordrec.choice.base import ChoiceModel
-from ordrec.choice.calibration import PickCalibration
+from ordrec.choice.calibration import PickCalibration, calibrated_picks
+from ordrec.choice.mixture import ChoiceMixture
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.lists.bulk import ListingModel
+from ordrec.lists.best import ORDERS, RatingOrder, best_columns, pair_scores
 from ordrec.lists.explanation import Explanation, explain_rating
-from ordrec.lists.filters import (
-    ItemFilter,
-    best_columns,
-    check_list_length,
-    item_titles,
-    pair_scores,
-)
-from ordrec.models.base import codes_of
+from ordrec.lists.filters import ItemFilter, check_list_length
+from ordrec.lists.listing import RatingListingModel, ids_of_codes
+from ordrec.lists.titles import item_titles
+from ordrec.models.base import codes_of, fits, folds_in
 from ordrec.rating.intervals import DistributionModel
-from ordrec.recommend.answering import AnsweringModel, ListRequest
-from ordrec.recommend.explain import RecommendationReasons
-from ordrec.recommend.members import new_choice_model, new_rating_model
-from ordrec.recommend.pick_calibration import calibrated_picks
+from ordrec.recommend.registry import make_model
 from ordrec.recommend.state import recommender_from_state, recommender_to_state
-from ordrec.recommend.taste import Taste, liked_from, taste_of, times_for
+from ordrec.recommend.taste import Taste, taste_of, times_for
 from ordrec.runtime.parallel import one_blas_thread
 from ordrec.runtime.progress import report
 
@@ -48,11 +42,10 @@ __all__ = ["Recommender"]
 
 TASTE = 0.25  # w of (1)
 CHOICE_SHARE = 0.3  # about which part of the time the choice model takes
-BELOW_ALL = 1e3  # taken off the scores of items that are not candidates
 
 
 @dataclass(eq=False)
-class Recommender(AnsweringModel, ListingModel, DistributionModel):
+class Recommender(RatingListingModel, DistributionModel):
     """Recommends items by what users pick and how they will rate it.
 
     A choice model says which items a user is likely to pick, a rating model how they would rate
@@ -63,14 +56,14 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
     choice : ChoiceModel or "auto"
         Unfitted; "auto" is a `ChoiceMixture`, which chooses its parameters in training.
     rating : rating model, "auto" or None
-        Unfitted. "auto" is a `RatingPredictor`, with its fast preset from 200,000 ratings on;
+        Unfitted. "auto" is a `RatingPredictor`, whose preset depends on the number of ratings;
         with None, lists are those of the choice model.
     taste : float or "auto"
         How much the expected gain of a rating counts: ``w`` of (1). 0 orders by the choice model
         alone; "auto" is 0.25.
     like : float, optional
-        The lowest rating that counts as liked; by default the one at four fifths of the scale,
-        such as 4 of 5 stars.
+        The lowest rating that counts as liked; by default `Scale.liked_from`, such as 4 of 5
+        stars.
     n_candidates : int
         How many items, the likeliest to be picked, are ordered by (1).
     n_jobs : int, optional
@@ -104,22 +97,24 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
     takes_long = True
+    ordered_by = "recommended"
     _counts_weights = True  # its rating model may
 
     # ---- learning -------------------------------------------------------------------------
 
+    @fits
     @one_blas_thread()
     def fit(self, ratings: Ratings) -> Self:
         """Fit both models; return the recommender."""
         self._check_parameters()
         self._remember(ratings)
         self.titles_ = item_titles(ratings.item_table)
-        self.like_ = liked_from(ratings.scale, self.like)
+        self.like_ = ratings.scale.liked_from if self.like is None else float(self.like)
         report(0.0, 1.0, span=CHOICE_SHARE)
-        self.choice_ = new_choice_model(self.choice, self.n_jobs, self.random_state).fit(ratings)
+        self.choice_ = self._new_choice_model().fit(ratings)
         report(CHOICE_SHARE, 1.0, "calibration", span=0.0)
         self.calibration_ = calibrated_picks(self.choice_, ratings, self.random_state)
-        rating = new_rating_model(self.rating, ratings.n_ratings, self.n_jobs, self.random_state)
+        rating = self._new_rating_model()
         report(CHOICE_SHARE, 1.0, span=1.0 - CHOICE_SHARE)
         self.rating_: Any = None if rating is None else rating.fit(ratings)
         return self
@@ -136,7 +131,7 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
             choice.user_ids_,
             choice.item_ids_,
         )
-        model.like_ = liked_from(choice.scale_, model.like)
+        model.like_ = choice.scale_.liked_from if model.like is None else float(model.like)
         model.titles_ = getattr(rating, "titles_", None)
         return model
 
@@ -149,6 +144,35 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
         for name in ("choice", "rating"):
             if isinstance(getattr(self, name), type):
                 raise ArgumentError(f"{name} must be a model, not a class: write it with ()")
+
+    def _new_choice_model(self) -> ChoiceModel:
+        """An unfitted choice model: a copy of the one given, one by name, or a mixture."""
+        choice = self.choice
+        if isinstance(choice, str):
+            if choice == "auto":
+                return ChoiceMixture(n_jobs=self.n_jobs, random_state=self.random_state)
+            choice = make_model(choice)
+        if not isinstance(choice, ChoiceModel):
+            raise ArgumentError(
+                f'choice must be "auto" or a choice model such as EASE(), got {choice!r}'
+            )
+        return copy.deepcopy(choice)
+
+    def _new_rating_model(self) -> Any:
+        """An unfitted rating model, or None: as given, by name, or a rating predictor."""
+        rating = self.rating
+        if rating is None:
+            return None
+        if isinstance(rating, str):
+            if rating != "auto":
+                return make_model(rating)
+            return make_model("predictor", n_jobs=self.n_jobs, random_state=self.random_state)
+        if not hasattr(rating, "predict"):
+            raise ArgumentError(
+                f'rating must be "auto", None or a rating model, got {type(rating).__name__}, '
+                "which does not predict"
+            )
+        return copy.deepcopy(rating)
 
     # ---- ratings --------------------------------------------------------------------------
 
@@ -168,31 +192,27 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
         """Return the fitted rating model."""
         self._check_fitted()
         if self.rating_ is None:
-            raise ArgumentError("this recommender has no rating model: fit one with rating=")
+            raise ArgumentError(
+                'this recommender has no rating model: fit one with rating="factors"',
+                parameter="Recommender.rating",
+            )
         return self.rating_
 
-    def _at(self, timestamp: int | None) -> Self:
-        """A recommender whose lists are for one time."""
-        model = copy.copy(self)
-        model._time = timestamp
-        return model
+    def _lists_by_rating(self) -> bool:
+        """Whether the rating model itself lists, explains and compares items, new ones too."""
+        return isinstance(self.rating_, RatingListingModel)
 
     def known_ratings(self) -> Ratings:
         """The ratings of training, and those that were folded in, without side tables."""
         self._check_fitted()
-        knows = isinstance(self.rating_, AnsweringModel)  # new items, too
-        return self.rating_.known_ratings() if knows else self.choice_.known_ratings()
+        return (self.rating_ if self._lists_by_rating() else self.choice_).known_ratings()
 
     def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Item codes and levels of a user's ratings; none for an unknown user."""
+        """Return the item codes and the levels of a user's ratings; none for an unknown user."""
         self._check_fitted()
-        if isinstance(self.rating_, AnsweringModel):
-            return self.rating_.history_of(user)
-        row = self.choice_.history_of(codes_of(self.user_ids_, [user]))
-        levels = np.rint(row.data * self.scale_.n_ranks).astype(np.int64) - 1
-        return row.indices.astype(np.int64), levels
+        return (self.rating_ if self._lists_by_rating() else self.choice_).history_of(user)
 
-    # ---- scores and lists -----------------------------------------------------------------
+    # ---- scores ---------------------------------------------------------------------------
 
     def scores(self, users: Any, items: Any) -> np.ndarray:
         """Return one score per pair; the higher, the earlier the item comes for the user."""
@@ -212,27 +232,34 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
     def _score_block(self, codes: np.ndarray) -> np.ndarray:
         scores = self.choice_.score_users(codes)
         hidden = scores.copy()
-        ItemFilter(self.choice_.item_counts_ > 0).hide(hidden, self.choice_.history_of(codes))
+        ItemFilter(self.choice_.item_counts_ > 0).hide(hidden, self.choice_.history_rows(codes))
         best = best_columns(hidden, self.n_candidates)
         score, _ = self._with_taste(codes, best, hidden)
-        scores -= BELOW_ALL
         rows, places = np.nonzero(best >= 0)
+        others = np.ones(scores.shape, dtype=bool)
+        others[rows, best[rows, places]] = False
+        # each user's other items, moved as a whole to 1 below the last candidate
+        last = score.min(axis=1, initial=np.inf, where=best >= 0)
+        first = scores.max(axis=1, initial=-np.inf, where=others)
+        scores -= np.where(np.isfinite(last) & np.isfinite(first), first - last + 1.0, 0.0)[:, None]
         scores[rows, best[rows, places]] = score[rows, places]
         return scores
 
     def _with_taste(
-        self, codes: np.ndarray, best: np.ndarray, choice_scores: np.ndarray
+        self,
+        codes: np.ndarray,
+        best: np.ndarray,
+        choice_scores: np.ndarray,
+        timestamp: int | None = None,
     ) -> tuple[np.ndarray, Taste | None]:
         """Scores (1) of listed items, and what the rating model says of them."""
         listed = np.take_along_axis(choice_scores, np.maximum(best, 0), axis=1)
         if self.rating_ is None:
             return listed, None
         rows, places = np.nonzero(best >= 0)
-        users = self.user_ids_.take(np.maximum(codes[rows], 0))
-        if (codes < 0).any():
-            users = users.where(codes[rows] >= 0)
+        users = ids_of_codes(self.user_ids_, codes[rows])
         items = self.item_ids_.take(best[rows, places])
-        found = taste_of(self.rating_, users, items, self.scale_, self.like_, self._time)
+        found = taste_of(self.rating_, users, items, self.scale_, self.like_, timestamp)
 
         def spread(values: np.ndarray | None) -> Any:
             if values is None:
@@ -245,6 +272,82 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
         weight = TASTE if self.taste == "auto" else float(self.taste)
         return np.where(best >= 0, listed + weight * taste.log_gain, -np.inf), taste
 
+    # ---- lists ----------------------------------------------------------------------------
+
+    def recommend(  # type: ignore[override]
+        self,
+        user: Any,
+        n: int = 10,
+        *,
+        by: Literal["recommended", "expected", "p_at_least", "lower_quantile"] = "recommended",
+        at_least: float | None = None,
+        quantile: float = 0.25,
+        candidates: Any = "all",
+        n_candidates: int = 200,
+        exclude: Any = None,
+        only: Any = None,
+        include_rated: bool = False,
+        timestamp: int | None = None,
+    ) -> pd.DataFrame:
+        """List the n best items for a user.
+
+        Parameters
+        ----------
+        user : id
+            An unknown user gets the list of one without ratings.
+        n : int
+            The list is shorter if there are not as many items to choose from.
+        by : {"recommended", "expected", "p_at_least", "lower_quantile"}
+            Order by what the user is likely to pick and what they will think of it, (1); or, as
+            the rating model does, by the expected rating alone, by the probability of
+            ``at_least`` or more, or by the rating reached with probability ``1 - quantile``.
+        at_least : float, optional
+            A rating; by default the lowest that counts as liked, see `Scale.liked_from`.
+        quantile : float
+        candidates : {"all", "likely"} or array-like of item ids
+            Items to choose from: all that have a rating, those that the user is likeliest to
+            pick (for orders by rating), or the given ones.
+        n_candidates : int
+            Number of candidates for "likely".
+        exclude, only : sequence of item ids, optional
+            Items that must not be listed; the only ones that may.
+        include_rated : bool
+            Whether items that the user has rated may be listed.
+        timestamp : int, optional
+            Time at which the ratings would be given, in seconds since 1970.
+
+        Returns
+        -------
+        DataFrame
+            ``item``, ``title`` if known, ``score`` (by which the list is ordered) and
+            ``expected``, the expected rating, best first; for "recommended" also ``p_pick``, the
+            probability that the item is among the user's next picks, and ``p_like``, the
+            probability that the user likes it. Its ``attrs["ordered_by"]`` is ``by``.
+        """
+        self._check_fitted()
+        check_list_length(n)
+        check_list_length(n_candidates, "n_candidates")
+        if isinstance(candidates, str) and candidates not in ("all", "likely"):
+            raise ArgumentError(
+                f'candidates must be "all", "likely" or item ids, got {candidates!r}'
+            )
+        if by == "recommended":
+            if not isinstance(candidates, str):
+                chosen = pd.Index(candidates)
+                only = chosen if only is None else chosen.intersection(pd.Index(only))
+            listable = self.item_filter(exclude, only, include_rated)
+            return self._list_of(user, n, listable, timestamp=timestamp)
+        if by not in ORDERS:
+            raise ArgumentError(f"by must be one of recommended, {', '.join(ORDERS)}, got {by!r}")
+        filters: dict[str, Any] = {"exclude": exclude, "only": only, "include_rated": include_rated}
+        if isinstance(candidates, str) and candidates == "likely":
+            candidates = self.choice_.recommend(user, n_candidates, **filters)["item"]
+        lister = self.rating_ if self._lists_by_rating() else super()
+        return lister.recommend(
+            user, n, by=by, at_least=at_least, quantile=quantile, candidates=candidates,
+            timestamp=timestamp, **filters,
+        )  # fmt: skip
+
     def block_size(self) -> int:
         """Return for how many users lists are made at the same time."""
         return self.choice_.block_size()
@@ -256,46 +359,44 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
         return self.choice_.item_filter(exclude, only, include_rated)
 
     def lists(
-        self, codes: np.ndarray, n: int, options: ItemFilter
+        self,
+        codes: np.ndarray,
+        n: int,
+        listable: ItemFilter,
+        *,
+        timestamp: int | None = None,
+        order: RatingOrder | None = None,
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return item codes, -1 where there are no more, and columns for users by code."""
+        """Return lists by (1), or by an order of ratings; see `ListingModel.lists`."""
+        if order is not None:
+            return super().lists(codes, n, listable, timestamp=timestamp, order=order)
         scores = self.choice_.score_users(codes)
-        history = self.choice_.history_of(codes)
-        options.hide(scores, history)
+        history = self.choice_.history_rows(codes)
+        listable.hide(scores, history)
         candidates = best_columns(scores, max(n, self.n_candidates))
-        final, taste = self._with_taste(codes, candidates, scores)
-        order = np.argsort(-final, axis=1, kind="stable")[:, :n]
-        best = np.take_along_axis(candidates, order, axis=1)
+        final, taste = self._with_taste(codes, candidates, scores, timestamp)
+        places = np.argsort(-final, axis=1, kind="stable")[:, :n]
+        best = np.take_along_axis(candidates, places, axis=1)
         picked = np.take_along_axis(scores, np.maximum(best, 0), axis=1)
         columns = {
-            "score": np.take_along_axis(final, order, axis=1),
+            "score": np.take_along_axis(final, places, axis=1),
             "p_pick": self.calibration_.p_pick(picked, np.diff(history.indptr)),
         }
         if taste is not None:
-            columns["expected"] = np.take_along_axis(taste.expected, order, axis=1)
+            columns["expected"] = np.take_along_axis(taste.expected, places, axis=1)
             if taste.p_like is not None:
-                columns["p_like"] = np.take_along_axis(taste.p_like, order, axis=1)
+                columns["p_like"] = np.take_along_axis(taste.p_like, places, axis=1)
         return best, columns
 
-    def _recommended(self, request: ListRequest) -> pd.DataFrame:
-        only, candidates = request.only, request.candidates
-        if not isinstance(candidates, str):
-            only = candidates if only is None else pd.Index(candidates).intersection(pd.Index(only))
-        model = self._at(request.timestamp)
-        filters = request.filters | {"only": only}
-        return ListingModel.recommend(model, request.user, request.n, **filters)
+    def _similarity(self, known: Ratings, code: int) -> np.ndarray:
+        if self._lists_by_rating():
+            return self.rating_._similarity(known, code)
+        return super()._similarity(known, code)
 
-    def _likely(self, request: ListRequest) -> pd.Index:
-        listed = self.choice_.recommend(request.user, request.n_candidates, **request.filters)
-        return pd.Index(listed["item"])
+    # ---- explanations ---------------------------------------------------------------------
 
-    def _alike(self, known: Ratings, code: int) -> np.ndarray:
-        if isinstance(self.rating_, AnsweringModel):
-            return self.rating_._alike(known, code)
-        return super()._alike(known, code)
-
-    def explain(self, user: Any, item: Any, timestamp: int | None = None) -> RecommendationReasons:
-        """Return why an item is recommended to a user: why it is picked, and why it is liked.
+    def explain(self, user: Any, item: Any, timestamp: int | None = None) -> Explanation:
+        """Explain why an item is recommended to a user: why it is picked, and why it is liked.
 
         ``timestamp`` is when the rating would be given, in seconds since 1970.
         """
@@ -303,43 +404,26 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
         known_item = self._known([user], [item])[1]
         if not known_item[0]:
             raise ArgumentError(f"item {item!r} is not in the model: there is nothing to explain")
-        reasons = self.choice_.reasons(user, item)
-        taste = None
-        if self.rating_ is not None:
-            taste = taste_of(self.rating_, [user], [item], self.scale_, self.like_, timestamp)
+        pick = self.choice_.reasons(user, item)
         titles = self._titles_by_id() or {}
         if titles:
-            reasons.insert(1, "title", reasons["item"].map(titles))
-        return RecommendationReasons(
-            user,
-            item,
-            titles.get(item, ""),
-            self._p_pick(user, item),
-            None if taste is None else float(taste.expected[0]),
-            None if taste is None or taste.p_like is None else float(taste.p_like[0]),
-            reasons,
-            self._why_liked(user, item, timestamp),
-        )
-
-    def _titles_by_id(self) -> dict[Any, str] | None:
-        """What the items are called, those included that only the rating model knows."""
-        theirs = self.rating_._titles_by_id() if isinstance(self.rating_, AnsweringModel) else None
-        return (theirs or {}) | (super()._titles_by_id() or {}) or None
-
-    def _p_pick(self, user: Any, item: Any) -> float:
-        """The chance that an item is picked; NaN for one that only the rating model knows."""
-        users, items = codes_of(self.user_ids_, [user]), codes_of(self.item_ids_, [item])
-        if items[0] < 0:
-            return float("nan")
-        counts = np.diff(self.choice_.history_of(users).indptr)
-        score = self.choice_.score_users(users)[:, items]
-        return float(self.calibration_.p_pick(score, counts)[0, 0])
-
-    def _why_liked(self, user: Any, item: Any, timestamp: int | None) -> Explanation | None:
-        """What the expected rating is made of."""
+            pick.insert(1, "title", pick["item"].map(titles))
+        p_like = None
         if self.rating_ is None:
-            return None
-        if isinstance(self.rating_, AnsweringModel):
+            columns = ["source", "id", "rating", "contribution"]
+            like = Explanation(None, pd.DataFrame(columns=columns))
+        else:
+            like = self._explained_rating(user, item, timestamp)
+            taste = taste_of(self.rating_, [user], [item], self.scale_, self.like_, timestamp)
+            p_like = None if taste.p_like is None else float(taste.p_like[0])
+        return replace(
+            like, user=user, item=item, title=titles.get(item, ""),
+            p_pick=self._p_pick(user, item), p_like=p_like, pick=pick,
+        )  # fmt: skip
+
+    def _explained_rating(self, user: Any, item: Any, timestamp: int | None) -> Explanation:
+        """What the expected rating is made of."""
+        if self._lists_by_rating():
             return self.rating_.explain(user, item, timestamp)
         return explain_rating(
             lambda users, items: (
@@ -352,6 +436,20 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
             item,
         )
 
+    def _titles_by_id(self) -> dict[Any, str] | None:
+        """What the items are called, those included that only the rating model knows."""
+        theirs = self.rating_._titles_by_id() if self._lists_by_rating() else None
+        return (theirs or {}) | (super()._titles_by_id() or {}) or None
+
+    def _p_pick(self, user: Any, item: Any) -> float:
+        """The chance that an item is picked; NaN for one that only the rating model knows."""
+        users, items = codes_of(self.user_ids_, [user]), codes_of(self.item_ids_, [item])
+        if items[0] < 0:
+            return float("nan")
+        counts = np.diff(self.choice_.history_rows(users).indptr)
+        score = self.choice_.score_users(users)[:, items]
+        return float(self.calibration_.p_pick(score, counts)[0, 0])
+
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         """Whether each user and each item is known to one of the models."""
         user_codes, item_codes = codes_of(self.user_ids_, users), codes_of(self.item_ids_, items)
@@ -363,6 +461,7 @@ class Recommender(AnsweringModel, ListingModel, DistributionModel):
 
     # ---- new users ------------------------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> Self:
         """Return a recommender that also knows the users of these ratings.
 

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from ordrec.data import Scale
-from ordrec.lists.filters import rank_gains
+from ordrec.lists.best import rank_gains
 
-__all__ = ["Taste", "liked_from", "taste_of", "times_for"]
-
-LIKED_SHARE = 0.8  # of the ranks: from 4 of 5 on, from 8 of 10 on
+__all__ = ["Taste", "taste_of", "times_for"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Taste:
     expected : array
         The expected rating.
     p_like : array or None
-        Probability of a rating in the top of the scale; None for a model that predicts no
+        Probability that the user likes the item; None for a model that predicts no
         distributions.
     """
 
@@ -37,26 +35,13 @@ class Taste:
     p_like: np.ndarray | None
 
 
-def liked_from(scale: Scale, like: float | None) -> float:
-    """The lowest rating that counts as liked: as given, or the fifth of the scale below the top.
-
-    Where the scale is made of bins, whole bins are liked: this is the end of one.
-
-    Examples
-    --------
-    >>> liked_from(Scale.regular(1, 5), None), liked_from(Scale.regular(0.5, 5, 0.5), None)
-    (4.0, 4.0)
-    """
-    if like is not None:
-        return float(like)
-    level = int(np.ceil(LIKED_SHARE * scale.n_ranks)) - 1
-    return float(scale.values[level] if scale.edges is None else scale.edges[level])
-
-
 def taste_of(
     model: Any, users: Any, items: Any, scale: Scale, like: float, timestamp: int | None = None
 ) -> Taste:
-    """Ask a rating model about pairs of original ids, at one time if given."""
+    """Ask a rating model about pairs of original ids, at one time if given.
+
+    ``like`` is the lowest rating that counts as liked.
+    """
     gains = rank_gains(scale.n_ranks)
     when = None if timestamp is None else np.full(len(items), timestamp)
     if hasattr(model, "predict_proba"):

@@ -216,6 +216,6 @@ class FoldedIn(Message):
     """What the model says to somebody with these ratings. Nothing is kept."""
 
     ordered_by: Annotated[
-        str, Field(description='"recommended", "expected" (rating), or "as asked".')
+        str, Field(description='"recommended", "pick", "expected" (rating), or "as asked".')
     ]
     items: list[ItemRow]

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
+from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, OrdrecError
-from ordrec.lists.best import Order, best_items
-from ordrec.lists.frames import predict_pairs, seconds_of
-from ordrec.recommend.taste import liked_from
+from ordrec.lists.best import RatingOrder, best_by_rating
+from ordrec.lists.frames import predict_pairs
 from ordrec.serve.catalogue import Catalogue, plain_id
 
 __all__ = ["ServedModel"]
@@ -58,7 +58,7 @@ class ServedModel:
             "low": float(scale.low),
             "high": float(scale.high),
             "binned": scale.edges is not None,
-            "like": liked_from(scale, None) if like is None else float(like),
+            "like": scale.liked_from if like is None else float(like),
             "can": self.abilities,
         }
 
@@ -164,15 +164,15 @@ class ServedModel:
         if hasattr(model, "recommend"):
             table = model.recommend(user, n).rename(columns={"value": "score"})
             rows = table.drop(columns="title", errors="ignore").to_dict("records")
-            return [{"item": row.pop("item")} | _numbers(row) for row in rows], "recommended"
+            order = table.attrs.get("ordered_by", "recommended")
+            return [{"item": row.pop("item")} | _numbers(row) for row in rows], order
         if not hasattr(model, "predict_proba") or len(model.item_ids_) > MOST_AT_ONCE:
             raise ArgumentError(f"a {type(model).__name__} makes no lists: serve a recommender")
-        ids, p = (
-            model.item_ids_,
-            model.predict_proba([user] * len(model.item_ids_), model.item_ids_),
-        )
-        best = best_items(ids, p, model.scale_.values, n, Order("expected", None, 0.5))
-        return [{"item": item} for item in best["item"]], "expected"
+        ids = model.item_ids_
+        p = model.predict_proba([user] * len(ids), ids)
+        everything = np.ones((1, len(ids)), dtype=bool)
+        best, _ = best_by_rating(p, everything, model.scale_, n, RatingOrder())
+        return [{"item": item} for item in ids.take(best[0])], "expected"
 
     def _with_details(
         self,

@@ -63,6 +63,7 @@ max_memory is 2: raise it if the file is from someone you trust
     if claimed > limit:
         raise TooLarge(
             f"takes {claimed / 1e9:.1f} GB or more ({what}), and max_memory is {limit / 1e9:g}: "
-            "raise it if the file is from someone you trust"
+            "raise it if the file is from someone you trust",
+            parameter="max_memory",
         )
     _claims.set((claimed, limit))

@@ -111,7 +111,8 @@ def model_of(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> A
     if not isinstance(kind, str) or kind not in homes or not isinstance(state, dict):
         raise ModelFileError(
             f"holds a {str(kind)[:50]!r}, not one of {', '.join(sorted(homes))}, nor a class of "
-            "your own that is registered"
+            "your own that is registered",
+            parameter="register",
         )
     module, _, name = homes[kind].partition(":")
     return getattr(import_module(module), name).from_state(arrays, state)

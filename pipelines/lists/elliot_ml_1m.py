@@ -32,7 +32,7 @@ from ordrec.errors import DataError
 from ordrec.evaluation import Experiment, PublishedFolds, RatingsProblem
 from ordrec.experiments.published import beside_published
 from ordrec.experiments.runner import Reproduction, data_folder, main, published_csv
-from ordrec.models.base import IdMappedModel, codes_of
+from ordrec.models.base import IdMappedModel, codes_of, fits
 
 NAME = "elliot-ml-1m"
 TITLE = "Top-N lists on MovieLens 1M, ratings of 4 and more, five published folds"
@@ -125,6 +125,7 @@ class CosineNeighbours(IdMappedModel):
 
     k: int = 95
 
+    @fits
     def fit(self, ratings: Ratings) -> CosineNeighbours:
         """Compute the cosines of all pairs of items and keep the largest of each column."""
         self._remember(ratings)

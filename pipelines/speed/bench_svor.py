@@ -1,7 +1,7 @@
 """Time of SVORIM and SVOREX compared with scikit-learn's SVR.
 
     python pipelines/speed/bench_svor.py --data FOLDER
-        [--sections ratio,growth,small,batch,cache,linear,tune]
+        [--sections ratio,growth,small,cache,linear,tune]
         [--sizes 2000,5000] [--growth 1000,2000,5000,10000] [--large 20000]
 
 California housing, gamma = 1, C = 100, the same rows for all; SVR with epsilon 0.1 and a
@@ -12,7 +12,6 @@ cache of 2 GB. Every claim is a ratio measured in one run, all cores allowed:
 * growth: exponent of time from 1000 to 10,000 rows no higher than SVR's;
 * large: 20,000 rows within 8 GB (not among the default sections: some minutes);
 * small: under 5 ms for a problem of 300 rows with its Gram matrix given;
-* batch: 1000 such problems use all cores;
 * cache: a second process compiles nothing;
 * linear: a linear kernel on all rows, solved through its features, compared with the same problem
   solved through its Gram matrix and with SVR on 3000 rows;
@@ -40,13 +39,11 @@ from sklearn.svm import SVR
 from ordrec.data.formats.tables import OrdinalTable, load_table
 from ordrec.experiments.timing import peak_memory
 from ordrec.kernels import Gaussian
-from ordrec.ordinal.svor.batch import solve_many
-from ordrec.ordinal.svor.explicit import solve_explicit
-from ordrec.ordinal.svor.implicit import solve_implicit
 from ordrec.ordinal.svor.model import SVOREX, SVORIM
+from ordrec.ordinal.svor.problems import solve_explicit, solve_implicit
 from ordrec.ordinal.tuning import FINE_STEPS, tune
 
-SECTIONS = ("ratio", "growth", "small", "batch", "cache", "linear", "tune")
+SECTIONS = ("ratio", "growth", "small", "cache", "linear", "tune")
 LIMITS = {2000: 0.4, 5000: 0.6, 10_000: 0.65}
 MODELS = {"SVORIM": SVORIM, "SVOREX": SVOREX}
 
@@ -79,8 +76,6 @@ def main() -> None:
         large(california, chosen.large, rng)
     if "small" in wanted:
         small(california, rng)
-    if "batch" in wanted:
-        batch(california, rng)
     if "cache" in wanted:
         cache()
     if "linear" in wanted:
@@ -174,17 +169,6 @@ def small(california: dict[int, OrdinalTable], rng: Any) -> None:
             spent = [1e3 * seconds(solve, K, y, n_ranks, C=100.0)[0] for K, y in problems]
             verdict(f"{name}, {n_ranks} ranks: ms per fit", float(np.median(spent)), 5.0)
             print(f"    (fastest {min(spent):.2f}, slowest {max(spent):.2f})")
-
-
-def batch(california: dict[int, OrdinalTable], rng: Any) -> None:
-    """Time 1000 problems of 300 rows with one thread and with all of them."""
-    print("\n1000 problems of 300 rows")
-    problems = [rows_of(california[5], 300, rng) for _ in range(100)] * 10
-    grams = [Gaussian(1.0)(X) for X, _ in problems]
-    ranks = [y - 1 for _, y in problems]
-    alone, _ = seconds(solve_many, grams, ranks, 5, C=100.0, n_jobs=1)
-    together, _ = seconds(solve_many, grams, ranks, 5, C=100.0)
-    print(f"one thread {alone:.1f} s, all {together:.1f} s: {alone / together:.2f} times faster")
 
 
 def cache() -> None:

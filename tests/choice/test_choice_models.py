@@ -105,13 +105,13 @@ def test_fold_in_replaces_histories_and_adds_new_ones() -> None:
     users = [*known, "new", "newer"]
     frame = pd.DataFrame({"user": users * 2, "item": [2] * 6 + [5] * 6, "rating": [1, 2] * 6})
     folded = model.fold_in(Ratings.from_frame(frame, scale=RATINGS.scale))
-    expected = pd.DataFrame(model.history_of(np.arange(50)).toarray(), RATINGS.user_ids)
+    expected = pd.DataFrame(model.history_rows(np.arange(50)).toarray(), RATINGS.user_ids)
     expected = expected.reindex([*RATINGS.user_ids, "new", "newer"], fill_value=0.0)
     expected.loc[users] = 0.0
     for row in frame.itertuples():
         expected.loc[row.user, RATINGS.item_ids.get_loc(row.item)] = row.rating / 5
     assert list(folded.user_ids_) == list(expected.index)
-    np.testing.assert_array_equal(folded.history_of(np.arange(52)).toarray(), expected)
+    np.testing.assert_array_equal(folded.history_rows(np.arange(52)).toarray(), expected)
     assert folded._history.has_canonical_format
 
 

@@ -138,7 +138,7 @@ def test_the_estimate_of_memory_knows_the_precision(monkeypatch) -> None:
 def test_the_most_rated_items_keep_their_ridges() -> None:
     ratings = synthetic_ratings(80, 60, n_ratings=1500, seed=2)
     model = EASE().fit(ratings)
-    inputs = model.inputs(model.history_of(np.arange(80)))
+    inputs = model.inputs(model.history_rows(np.arange(80)))
     part = inputs.most_rated(10)
     place = np.searchsorted(inputs.kept, part.kept)
     assert part.kept.size == part.history.shape[1] == 10

@@ -38,7 +38,7 @@ def test_items_without_weights_are_scored_by_als(truncated) -> None:
 
 def test_the_calibration_is_learnt_from_scores_like_those_of_lists(truncated) -> None:
     rng = np.random.default_rng(0)
-    history = truncated.history_of(np.arange(80))
+    history = truncated.history_rows(np.arange(80))
     history.sort_indices()
     (split,) = inner_splits(history, 1, 0.2, rng, max_users=80)
     listed = truncated._inner_lists(split)
@@ -48,7 +48,7 @@ def test_the_calibration_is_learnt_from_scores_like_those_of_lists(truncated) ->
 
 
 def test_lists_in_blocks_are_those_at_once(truncated, monkeypatch) -> None:
-    history = truncated.history_of(np.arange(80))
+    history = truncated.history_rows(np.arange(80))
     history.sort_indices()
     (split,) = inner_splits(history, 1, 0.2, np.random.default_rng(0), max_users=80)
     at_once = truncated._inner_lists(split)

@@ -178,8 +178,8 @@ def test_recommendations_are_those_of_the_model(folder: Path, ratings: Ratings) 
         assert part["item"].tolist() == best["item"].tolist()
         assert np.allclose(part["score"], best["score"])
     assert table["title"].tolist() == [f"Film №{item - 50}" for item in table["item"]]
-    two_stages = run("recommend", model, "-u", "3", "--candidates", "implicit")
-    assert not set(two_stages["item"]) & set(ratings.of_user(3)["item"])
+    by_default = run("recommend", model, "-u", "3")
+    assert by_default.equals(run("recommend", model, "-u", "3", "--by", "expected"))
     ranked = run("recommend", str(folder / "als.ordrec"), "-u", "3", "-n", "2")
     assert ranked.columns.tolist() == ["user", "place", "item", "score"]
     stranger = CliRunner().invoke(app, ["recommend", model, "-u", "999", "-n", "1"])
@@ -250,11 +250,11 @@ def test_ids_of_text(folder: Path, tmp_path: Path) -> None:
         (["recommend", "als.ordrec", "-u", "1", "--by", "p_at_least"], "need rating distributions"),
         (["recommend", "bias.ordrec", "-u", "1"], "a BiasModel cannot recommend"),
         (["recommend", "als.ordrec"], "name the users"),
-        (["recommend", "als.ordrec", "-u", "1", "--users", "all"], "name the users"),
-        (["recommend", "als.ordrec", "--users", "all"], "name a file to write to"),
-        (["recommend", "als.ordrec", "--users", "all", "-o", "top.txt"], "name a file to write to"),
-        (["recommend", "als.ordrec", "--users", "none.txt", "-o", "top.csv"], "there is no file"),
-        (["recommend", "bias.ordrec", "--users", "all", "-o", "top.csv"], "a BiasModel cannot"),
+        (["recommend", "als.ordrec", "-u", "1", "--for", "all"], "name the users"),
+        (["recommend", "als.ordrec", "--for", "all"], "name a file to write to"),
+        (["recommend", "als.ordrec", "--for", "all", "-o", "top.txt"], "name a file to write to"),
+        (["recommend", "als.ordrec", "--for", "none.txt", "-o", "top.csv"], "there is no file"),
+        (["recommend", "bias.ordrec", "--for", "all", "-o", "top.csv"], "a BiasModel cannot"),
         (["recommend", "als.ordrec", "-u", "1", "--only", "none.txt"], "there is no file"),
         (["recommend", "als.ordrec", "-u", "1", "--only", "ratings.csv", "-n", "0"], "at least 1"),
         (["explain", "fast.ordrec", "-u", "1", "-i", "x"], "--item 'x'"),
@@ -299,7 +299,7 @@ def test_lists_for_all_users_are_those_of_each(
 ) -> None:
     out = tmp_path / f"top.{ending}"
     done = CliRunner().invoke(
-        app, ["recommend", recommender, "--users", "all", "-n", "3", "-o", str(out)]
+        app, ["recommend", recommender, "--for", "all", "-n", "3", "-o", str(out)]
     )
     assert (done.exit_code, done.output) == (0, "")
     table = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
@@ -314,11 +314,19 @@ def test_lists_for_all_users_are_those_of_each(
     assert list(tmp_path.iterdir()) == [out]  # the folder of parts is gone
 
 
+def test_likely_candidates_come_from_a_recommender(recommender: str, folder, ratings) -> None:
+    words = ["-u", "3", "--by", "expected", "--candidates", "likely"]
+    two_stages = run("recommend", recommender, *words)
+    assert not set(two_stages["item"]) & set(ratings.of_user(3)["item"])
+    assert two_stages["expected"].is_monotonic_decreasing
+    assert "only a Recommender knows" in mistake("recommend", str(folder / "fast.ordrec"), *words)
+
+
 def test_some_users_and_some_items(recommender: str, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "users.txt").write_text("3\n5\n")
     (tmp_path / "items.csv").write_text("title,item\na,51\nb,52\nc,53\nd,54\n")
     (tmp_path / "not.txt").write_text("52\n")
-    words = ["recommend", recommender, "--users", str(tmp_path / "users.txt"), "--include-rated",
+    words = ["recommend", recommender, "--for", str(tmp_path / "users.txt"), "--include-rated",
              "--only", str(tmp_path / "items.csv"), "--exclude", str(tmp_path / "not.txt"),
              "-o", str(tmp_path / "top.csv")]  # fmt: skip
     done = CliRunner().invoke(app, words)

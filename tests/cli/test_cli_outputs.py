@@ -53,7 +53,7 @@ OVER_INPUT = [
     ["evaluate", "r.csv", "-m", "mean", "-o", "r.csv"],
     ["recommend", "popularity.ordrec", "-u", "1", "--only", "items.csv", "-o", "items.csv"],
     ["recommend", "popularity.ordrec", "-u", "1", "--exclude", "items.csv", "-o", "items.csv"],
-    ["recommend", "popularity.ordrec", "--users", "users.csv", "-o", "users.csv"],
+    ["recommend", "popularity.ordrec", "--for", "users.csv", "-o", "users.csv"],
     ["explain", "predictor-fast.ordrec", "-u", "1", "-i", "2", "-o", "predictor-fast.ordrec"],
 ]
 
@@ -90,8 +90,8 @@ COMMANDS = {
     "e.json": ["evaluate", "r.csv", "-m", "mean", "--metrics", "mae", "-q", "-o"],
     "e.html": ["evaluate", "r.csv", "-m", "mean", "--metrics", "mae", "-q", "--report"],
     "l.csv": ["recommend", "popularity.ordrec", "-u", "1", "-o"],
-    "all.csv": ["recommend", "popularity.ordrec", "--users", "all", "-o"],
-    "all.parquet": ["recommend", "popularity.ordrec", "--users", "all", "-o"],
+    "all.csv": ["recommend", "popularity.ordrec", "--for", "all", "-o"],
+    "all.parquet": ["recommend", "popularity.ordrec", "--for", "all", "-o"],
     "x.csv": ["explain", "predictor-fast.ordrec", "-u", "1", "-i", "2", "-o"],
 }
 

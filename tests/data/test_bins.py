@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordrec.data import Ratings, Scale
-from ordrec.data.bins import LEAST_SHARE, MOST_BINS, bin_starts, cut_between
+from ordrec.data.scale_rules import LEAST_SHARE, MOST_BINS, bin_starts, cut_between
 from ordrec.errors import ArgumentError, DataError
 
 whole = st.integers(0, 100).map(float)

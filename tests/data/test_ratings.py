@@ -76,7 +76,30 @@ def test_unsigned_ids_beyond_int64():
     assert ratings.to_frame()["user"].tolist() == values.tolist()
 
 
-@pytest.mark.parametrize("convert", [pl.from_pandas, pa.Table.from_pandas])
+def lazily(frame):
+    """A lazy frame of polars, which computes its ids when it is collected."""
+    ids = pl.col("item") // 10
+    return pl.from_pandas(frame.assign(item=10 * frame["item"])).lazy().with_columns(item=ids)
+
+
+def in_duckdb(frame):
+    duckdb = pytest.importorskip("duckdb")
+    return duckdb.from_arrow(pa.Table.from_pandas(frame, preserve_index=False))
+
+
+class OnlyArrow:
+    """A frame that offers the protocol of Arrow streams and nothing else."""
+
+    def __init__(self, frame):
+        self._table = pa.Table.from_pandas(frame)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(
+    "convert", [pl.from_pandas, lazily, pa.Table.from_pandas, in_duckdb, OnlyArrow]
+)
 def test_other_frames_equal_pandas(convert):
     frame = pd.DataFrame(
         {"user": ["b", "a", "b"], "item": [3, 3, 1], "rating": [1.0, 2.5, 5.0], "timestamp": 7}
@@ -86,21 +109,17 @@ def test_other_frames_equal_pandas(convert):
     assert theirs.to_frame().to_numpy().tolist() == ours.to_frame().to_numpy().tolist()
 
 
-class OnlyInterchange:
-    """A frame that offers the interchange protocol and nothing else."""
-
-    def __init__(self, frame):
-        self._frame = frame
-
-    def __dataframe__(self, nan_as_null=False, allow_copy=True):
-        return self._frame.__dataframe__(allow_copy=allow_copy)
+@pytest.mark.parametrize("table", [[1, 2], {"user": [1]}, None, np.zeros((2, 3)), pl.Series([1])])
+def test_what_is_no_frame_is_refused(table):
+    with pytest.raises(ArgumentError, match="data frame"):
+        Ratings.from_frame(table)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_interchange_protocol():
-    frame = pa.table({"user": [1, 2], "item": [5, 6], "rating": [1.0, 2.0]})
-    ratings = Ratings.from_frame(OnlyInterchange(frame), scale=STARS)
-    assert ratings.to_frame()["item"].tolist() == [5, 6]
+def test_a_lazy_frame_of_polars_as_side_table():
+    frame = pd.DataFrame({"user": ["b", "a", "b"], "item": [3, 3, 1], "rating": [1.0, 2.5, 5.0]})
+    prices = pl.DataFrame({"item": [1, 3], "price": [0.5, 2.0]}).lazy()
+    ratings = Ratings.from_frame(frame, item_table=prices)
+    assert ratings.item_table["price"].tolist() == [0.5, 2.0]
 
 
 @given(frames())
@@ -430,3 +449,42 @@ def test_weights_are_checked(weights, says) -> None:
         Ratings.from_frame(frame, weight="w")
     with pytest.raises(DataError, match="no column 'x' in the table"):
         Ratings.from_frame(frame, weight="x")
+
+
+def test_grouping_by_user_and_by_item(ratings_with_everything: Ratings) -> None:
+    ratings = ratings_with_everything
+    for groups, codes, n in (
+        (ratings.by_user(), ratings.users, ratings.n_users),
+        (ratings.by_item(), ratings.items, ratings.n_items),
+    ):
+        assert groups.n_groups == n
+        assert groups.start[0] == 0
+        assert groups.start[-1] == len(ratings)
+        np.testing.assert_array_equal(groups.codes, np.sort(codes))
+        for code in range(n):
+            rows = np.flatnonzero(codes == code)
+            np.testing.assert_array_equal(groups.rows(code), rows)
+            own = groups.slice(code)
+            for name, column in (
+                ("users", ratings.users), ("items", ratings.items), ("levels", ratings.levels),
+                ("values", ratings.values), ("times", ratings.timestamps),
+                ("weights", ratings.weights),
+            ):  # fmt: skip
+                np.testing.assert_array_equal(getattr(groups, name)[own], column[rows])
+    bare = ratings.without_timestamps().without_weights().by_user()
+    assert bare.times is None
+    assert bare.weights is None
+
+
+@pytest.fixture
+def ratings_with_everything() -> Ratings:
+    rng = np.random.default_rng(3)
+    pairs = rng.permutation(30)[:17]
+    frame = pd.DataFrame(
+        {
+            "user": pairs // 5, "item": pairs % 5, "rating": rng.integers(1, 6, 17),
+            "timestamp": rng.integers(1, 100, 17), "weight": rng.random(17),
+        }
+    )  # fmt: skip
+    ratings = Ratings.from_frame(frame, weight="weight", scale=Scale.regular(1, 5))
+    return ratings.select(ratings.users != 2)  # a user without ratings

@@ -20,7 +20,7 @@ import pytest
 
 from ordrec.data.formats import archives
 from ordrec.data.formats.archives import open_source, unpack
-from ordrec.data.recognise import load_path
+from ordrec.data.read import load_path
 from ordrec.datasets import load_movielens, load_ratings, load_table
 from ordrec.errors import DataError, ModelFileError, OrdrecError
 from ordrec.storage import load, load_arrays, save_arrays

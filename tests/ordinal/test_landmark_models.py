@@ -22,7 +22,7 @@ from ordrec.ordinal import (
     OrdinalLogistic,
     PRank,
     base,
-    gram_size,
+    kernel_model,
     tune,
 )
 
@@ -151,13 +151,13 @@ def test_a_linear_form_has_no_kernel_to_approximate():
 
 @pytest.mark.parametrize("model", [*MODELS[::2], GPOR(), PRank()], ids=repr)
 def test_too_many_rows_are_refused_before_memory_runs_out(model, monkeypatch):
-    monkeypatch.setattr(gram_size, "memory_limit", lambda: 50_000.0)
+    monkeypatch.setattr(kernel_model, "memory_limit", lambda: 50_000.0)
     with pytest.raises(ArgumentError, match=r"on 90 rows needs .* n_landmarks"):
         clone(model).fit(*sample())
 
 
 def test_many_rows_are_warned_of(monkeypatch):
-    monkeypatch.setattr(gram_size, "MANY", 80)
+    monkeypatch.setattr(kernel_model, "MANY", 80)
     with pytest.warns(UserWarning, match=r"90 x 90 entries.*set n_landmarks"):
         SVORIM().fit(*sample())
     with warnings.catch_warnings():
@@ -169,10 +169,10 @@ def test_many_rows_are_warned_of(monkeypatch):
 def test_the_memory_limit_is_that_of_the_container(monkeypatch, tmp_path):
     file = tmp_path / "memory.max"
     file.write_text("4096\n")
-    monkeypatch.setattr(gram_size, "CONTAINER_LIMITS", (str(file), str(tmp_path / "none")))
-    assert gram_size.memory_limit() == 4096.0
+    monkeypatch.setattr(kernel_model, "CONTAINER_LIMITS", (str(file), str(tmp_path / "none")))
+    assert kernel_model.memory_limit() == 4096.0
     file.write_text("max\n")
-    assert gram_size.memory_limit() > 2**20
+    assert kernel_model.memory_limit() > 2**20
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ordrec import ordinal
 from ordrec.errors import ArgumentError
-from ordrec.kernels import Gaussian, Linear
+from ordrec.kernels import Gaussian, Linear, Pearson
 from ordrec.ordinal import GPOR, NPSVOR, SVOREX, SVORIM, OrdinalLogistic, PRank, tune
 from ordrec.ordinal.scaling import Standardisation, hidden_features
 
@@ -98,7 +98,7 @@ def test_texts_and_rare_columns_are_left_as_they_are() -> None:
 
 def test_kernel_objects_keep_the_features_they_were_chosen_for() -> None:
     X, y = sample()
-    for kernel in (Linear(), Gaussian(1e-10), "pearson"):
+    for kernel in (Linear(), Gaussian(1e-10), Pearson()):
         assert quiet(SVORIM(kernel=kernel), X * UNITS, y).scaling_ is None
     assert quiet(SVORIM(kernel=Linear(), scale="standard"), X * UNITS, y).scaling_ is not None
 

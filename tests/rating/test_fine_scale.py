@@ -19,7 +19,6 @@ from ordrec.evaluation.experiment.manifest import ratings_checksum
 from ordrec.evaluation.metrics.measure_types import graded
 from ordrec.evaluation.metrics.outcome import Outcome
 from ordrec.recommend import EASE, BiasModel, Recommender, make_model
-from ordrec.recommend.taste import liked_from
 from ordrec.storage import load, save
 
 MODELS = [
@@ -128,7 +127,7 @@ def test_errors_are_those_of_the_ratings_themselves(ratings, parts):
 
 
 def test_whole_bins_are_liked(ratings):
-    like = liked_from(ratings.scale, None)
+    like = ratings.scale.liked_from
     liked = graded(ratings, "liked", None) == 1
     assert liked.tolist() == (ratings.levels >= 7).tolist()  # the upper fifth and the one below
     assert (ratings.scale.values >= like).tolist() == [False] * 7 + [True] * 3

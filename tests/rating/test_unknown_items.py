@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,8 @@ from ordrec.recommend import (
     RatingPredictor,
     predict_scan,
 )
-from ordrec.storage import load
 
 RATINGS = synthetic_ratings(25, 20, n_ratings=260, seed=1)
-OLD_FACTORS = Path(__file__).parents[1] / "stored_models" / "0.1" / "factors.ordrec"
 LEFT_OUT = "2 of 3 ratings are of items that the model does not know, such as 901, and are left out"
 
 
@@ -85,12 +82,6 @@ def test_a_pool_without_factors_says_what_it_leaves_out(pool) -> None:
     assert said_by(lambda: bare.update([777] * 3, ITEMS, VALUES))[1] == [
         f"ProcessPredictor: {LEFT_OUT}"
     ]
-
-
-def test_factors_of_version_0_1_say_what_they_leave_out() -> None:
-    model = load(OLD_FACTORS)
-    new = of_a_newcomer([model.item_ids_[0], 901, 902], [model.scale_.high] * 3, model.scale_)
-    assert said_by(lambda: model.fold_in(new))[1] == [f"OrdinalFactors: {LEFT_OUT}"]
 
 
 def test_biases_count_ratings_of_unknown_items() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from ordrec.recommend import (
     Recommender,
     make_model,
 )
-from ordrec.storage import load
 
 PLAIN = synthetic_ratings(25, 20, n_ratings=260, seed=1)
 RATINGS = Ratings.from_frame(
@@ -35,7 +33,6 @@ NEW = Ratings.from_frame(
     scale=PLAIN.scale, weight="w",
 )  # fmt: skip
 SMALL = {"rank": 2, "pattern": 2, "n_iter": 3}
-OLD_FACTORS = Path(__file__).parents[1] / "stored_models" / "0.1" / "factors.ordrec"
 REMEDY = (
     " ignores the weights of the ratings, all of which count as 1: pass ratings.without_weights(), "
     "or take OrdinalFactors or PerUserPredictor, which count them"
@@ -108,11 +105,3 @@ def test_a_recommender_hands_them_on() -> None:
     assert said == ["EASE" + REMEDY]
     assert fitted.rating_.known_ratings().weights is not None
     assert said_by(lambda: fitted.fold_in(NEW))[1] == ["EASE" + REMEDY]
-
-
-def test_factors_of_version_0_1_ignore_them() -> None:
-    model = load(OLD_FACTORS)
-    items, best = model.item_ids_[:2], model.scale_.high
-    frame = pd.DataFrame({"user": 1, "item": items, "rating": best, "w": 0.5})
-    new = Ratings.from_frame(frame, scale=model.scale_, weight="w")
-    assert said_by(lambda: model.fold_in(new))[1] == ["OrdinalFactors of version 0.1" + REMEDY]

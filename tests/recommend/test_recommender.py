@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
-from ordrec.lists.bulk import recommend_all
-from ordrec.lists.filters import rank_gains
+from ordrec.lists.best import rank_gains
+from ordrec.lists.bulk import _Lists
 from ordrec.recommend import (
     EASE,
     BiasModel,
@@ -24,6 +24,7 @@ from ordrec.recommend import (
     RankingModel,
     RatingPredictor,
     Recommender,
+    recommend_all,
 )
 from ordrec.storage import load, save
 
@@ -68,6 +69,10 @@ def test_scores_put_candidates_in_the_order_of_the_list_and_others_after_them(mo
             scores = scores.drop(RATINGS.of_user(user)["item"])
         order = scores.sort_values(ascending=False, kind="stable").index
         assert order[:25].tolist()[:10] == model.recommend(user, 10)["item"].tolist()
+        choice = pd.Series(model.choice_.scores_block([user])[0], RATINGS.item_ids)[order]
+        assert set(order[:25]) == set(choice.nlargest(25).index)  # by the pair (candidate, score)
+        assert choice[25:].is_monotonic_decreasing
+        assert scores[order[24]] >= scores[order[25]] + 1.0 - 1e-9
         single = model.scores([user] * RATINGS.n_items, RATINGS.item_ids)
         np.testing.assert_allclose(single, row, rtol=1e-6, atol=1e-7)
 
@@ -216,7 +221,7 @@ def test_expected_picks_are_about_as_many_as_come() -> None:
 
 @pytest.mark.parametrize("engine", ["serial", "threads", "processes", "dask"])
 def test_all_engines_make_the_same_lists(model, monkeypatch, engine: str) -> None:
-    monkeypatch.setattr("ordrec.choice.base.CELLS_AT_ONCE", 120 * 7)  # blocks of 7 users
+    monkeypatch.setattr("ordrec.lists.listing.CELLS_AT_ONCE", 120 * 7)  # blocks of 7 users
     lists = model.recommend_all(4, engine=engine, n_jobs=2)
     assert lists["user"].is_monotonic_increasing
     for user in RATINGS.user_ids:
@@ -231,18 +236,16 @@ def test_all_engines_make_the_same_lists(model, monkeypatch, engine: str) -> Non
 def test_an_interrupted_run_goes_on_where_it_stopped(
     model, monkeypatch, tmp_path, ending: str
 ) -> None:
-    from ordrec.lists import bulk as all_lists
+    monkeypatch.setattr("ordrec.lists.listing.CELLS_AT_ONCE", 120 * 7)
+    out, real, calls = tmp_path / f"top.{ending}", _Lists.frame, []
 
-    monkeypatch.setattr("ordrec.choice.base.CELLS_AT_ONCE", 120 * 7)
-    out, real, calls = tmp_path / f"top.{ending}", all_lists.list_frame, []
-
-    def dying(model, codes, n, options):
+    def dying(self, codes):
         calls.append(codes)
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return real(model, codes, n, options)
+        return real(self, codes)
 
-    monkeypatch.setattr(all_lists, "list_frame", dying)
+    monkeypatch.setattr(_Lists, "frame", dying)
     with pytest.raises(KeyboardInterrupt):
         model.recommend_all(4, out=out, engine="serial")
     assert not out.exists()
@@ -250,10 +253,10 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
         model.recommend_all(5, out=out, engine="serial")
     with pytest.raises(ArgumentError, match="holds lists of other users"):
         model.recommend_all(4, [1, 2], out=out, engine="serial")
+    with pytest.raises(ArgumentError, match="holds lists of other options"):
+        model.recommend_all(4, out=out, engine="serial", timestamp=5)
     calls.clear()
-    monkeypatch.setattr(
-        all_lists, "list_frame", lambda *words: calls.append(words[1]) or real(*words)
-    )
+    monkeypatch.setattr(_Lists, "frame", lambda *words: calls.append(words[1]) or real(*words))
     model.recommend_all(4, out=out, engine="serial")
     assert sum(codes.size for codes in calls) == 60 - 3 * 7
     table = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
@@ -272,8 +275,7 @@ def test_bad_requests_are_answered(model, tmp_path) -> None:
     with pytest.raises(ArgumentError, match="n must be a whole number"):
         model.recommend_all(0)
     assert len(model.recommend_all(3, users=[])) == 0
-    options = Popularity().fit(RATINGS).item_filter()
-    assert len(recommend_all(Popularity().fit(RATINGS), 1000, [3], options)) < RATINGS.n_items
+    assert len(recommend_all(Popularity().fit(RATINGS), 1000, [3])) < RATINGS.n_items
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,13 @@ def test_methods_have_the_same_parameters(name: str) -> None:
         [(each.name, each.kind, each.default) for each in signature.parameters.values()]
         for signature in (inspect.signature(getattr(type(m), name)) for m in MODELS.values())
     ]
+    if name == "recommend":  # only a recommender knows what is likely, and orders by it
+        own = [each for each in taken[2] if each[0] not in ("by", "n_candidates")]
+        for of_rating_model in taken[:2]:
+            assert [each for each in of_rating_model if each[0] != "by"] == own
+        defaults = [{each[0]: each[2] for each in each_model} for each_model in taken]
+        assert [each["by"] for each in defaults] == ["expected", "expected", "recommended"]
+        return
     assert taken[0] == taken[1] == taken[2]
 
 
@@ -70,7 +77,8 @@ def test_methods_have_the_same_parameters(name: str) -> None:
 def test_lists_have_the_same_columns(model) -> None:
     rated = set(RATINGS.of_user(103)["item"])
     best = model.recommend(103, 5)
-    assert best.columns.tolist() == ["item", "title", "score", "p_pick", "expected", "p_like"]
+    more = ["p_pick", "expected", "p_like"] if isinstance(model, Recommender) else ["expected"]
+    assert best.columns.tolist() == ["item", "title", "score", *more]
     assert best["title"].tolist() == [f"Film №{item - 500}" for item in best["item"]]
     assert not rated & set(best["item"])
     assert (np.diff(best["score"]) <= 1e-12).all()
@@ -84,8 +92,10 @@ def test_lists_have_the_same_columns(model) -> None:
     assert len(model.recommend(-1, 3)) == 3
 
 
-@pytest.mark.parametrize("by", ["recommended", "expected"])
+@pytest.mark.parametrize("by", ["default", "expected"])
 def test_filters(model, by: str) -> None:
+    if by == "default":
+        by = model.ordered_by
     rated = RATINGS.of_user(103)["item"].tolist()
     everything = set(model.recommend(103, 1000, by=by)["item"])
     assert everything == set(RATINGS.item_ids) - set(rated)
@@ -99,10 +109,9 @@ def test_filters(model, by: str) -> None:
     assert left == everything - set(some)
     whole = model.recommend(103, 1000, by=by, include_rated=True)
     assert set(whole["item"]) == set(RATINGS.item_ids)
-    assert model.recommend(103, 9, by=by, candidates="likely", n_candidates=3)["item"].size in (
-        3,
-        9,
-    )
+    if isinstance(model, Recommender):
+        likely = model.recommend(103, 9, by=by, candidates="likely", n_candidates=3)
+        assert len(likely) == (9 if by == "recommended" else 3)
     with pytest.raises(ArgumentError, match="none of the 1 items is known"):
         model.recommend(103, 3, by=by, only=["no item"])
     with pytest.raises(ArgumentError, match="user must be one id, got 2"):
@@ -110,12 +119,16 @@ def test_filters(model, by: str) -> None:
 
 
 def test_lists_for_a_time(model) -> None:
-    for by in ("recommended", "expected"):
+    for by in (model.ordered_by, "expected"):
         listed = model.recommend(103, 4, by=by, timestamp=14_000)
         at_time = [expected(model, 103, item, 14_000) for item in listed["item"]]
         np.testing.assert_allclose(listed["expected"], at_time)
         undated = [expected(model, 103, item) for item in listed["item"]]
         assert not np.allclose(at_time, undated)
+    lists = model.recommend_all(4, [103], timestamp=14_000, engine="serial")
+    pd.testing.assert_frame_equal(
+        lists.drop(columns=["user", "place"]), model.recommend(103, 4, timestamp=14_000)
+    )
 
 
 def test_lists_for_all_are_those_of_each(model) -> None:
@@ -176,7 +189,7 @@ def test_recommenders_of_other_models_explain_and_compare_too(rating) -> None:
     why = model.explain(103, 504)
     if rating is None:
         assert why.table.empty
-        assert why.like is None
+        assert why.expected is None
         return
     assert why.table["contribution"].sum() == pytest.approx(why.expected, abs=1e-9)
     assert why.table["source"].tolist() == ["all ratings", "this item", "you", "taste"]
@@ -262,7 +275,7 @@ def test_new_items_are_predicted_explained_and_listed_by_rating(model) -> None:
 
 def test_files_hold_all_of_it(model, tmp_path: Path) -> None:
     later = model.update([7, 7], [501, 502], [5.0, 1.0])
-    for saved, orders in ((model, ("recommended", "expected")), (later, ("expected",))):
+    for saved, orders in ((model, (model.ordered_by, "expected")), (later, ("expected",))):
         save(saved, tmp_path / "model.ordrec")
         again = load(tmp_path / "model.ordrec")
         for user in (7, 103):
@@ -301,12 +314,13 @@ def test_every_command_answers_for_each(model, tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
         return pd.read_csv(StringIO(done.stdout))
 
-    columns = ["user", "place", "item", "title", "score", "p_pick", "expected", "p_like"]
+    more = ["p_pick", "expected", "p_like"] if isinstance(model, Recommender) else ["expected"]
+    columns = ["user", "place", "item", "title", "score", *more]
     assert table("recommend", path, "-u", "103", "-n", "3").columns.tolist() == columns
     by_rating = table("recommend", path, "-u", "103", "-n", "3", "--by", "expected")
     assert by_rating["expected"].is_monotonic_decreasing
     out = str(tmp_path / "top.csv")
-    done = CliRunner().invoke(app, ["recommend", path, "--users", "all", "-n", "2", "-o", out])
+    done = CliRunner().invoke(app, ["recommend", path, "--for", "all", "-n", "2", "-o", out])
     assert (done.exit_code, done.output) == (0, "")
     assert pd.read_csv(out)["user"].nunique() == RATINGS.n_users
     why = table("explain", path, "-u", "103", "-i", "504")

@@ -19,9 +19,9 @@ from ordrec.runtime.compiling import _private_folder
 PACKAGE = Path(__file__).parents[2] / "ordrec"
 FIT = """
 import numpy as np
-from ordrec.kernels._squares import pairwise_squares
+from ordrec.kernels.distances import squared_distances
 from ordrec.rating.baselines.item_knn import ItemKNN
-print(pairwise_squares(np.ones((2, 1)), np.zeros((1, 1))).ravel().tolist())
+print(squared_distances(np.ones((2, 1)), np.zeros((1, 1))).ravel().tolist())
 """
 
 

@@ -69,7 +69,7 @@ def test_a_worker_that_sees_no_folder_names_its_machine_and_deletes_nothing(
     model = make_model("bias").fit(RATINGS)
     for work in (
         lambda: _predict_part(0, model, scan, HeldOut(0.1), folder, 1000),
-        lambda: _write_block((folder.file(0), [0]), model, 3, None),  # type: ignore[arg-type]
+        lambda: _write_block((folder.file(0), [0]), None),  # type: ignore[arg-type]
     ):
         with pytest.raises(DataError, match="far-away sees no such folder") as refused:
             work()

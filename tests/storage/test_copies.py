@@ -254,7 +254,7 @@ def public_objects(samples, folder) -> list[Any]:
         kernels.Polynomial(), kernels.Precomputed(), kernels.Constant(), plain + plain,
         plain * plain, 2.0 * plain, plain.normalised(), kernels.Content(), kernels.CoRating(),
         kernels.Pearson(), kernels.Residual(), kernels.LowRank(2),
-        kernels.ItemKernel(kernels.Pearson()).fit(matrix), kernels.item_moments(scan),
+        kernels.ItemKernel(kernels.Pearson()).fit(matrix),
     ]  # fmt: skip
 
 

@@ -133,7 +133,7 @@ def prefix_errors(place: str) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise DataError(f"{place}: {error}") from None
+        raise error.prefixed(place) from None
 
 
 def decode(data: bytes, place: str, encodings: Iterable[str] = ("utf-8",)) -> str:
@@ -157,8 +157,10 @@ def decode(data: bytes, place: str, encodings: Iterable[str] = ("utf-8",)) -> st
     )
 
 
-def open_source(path: str | Path) -> Source:
+def open_source(path: str | Path | Source) -> Source:
     """Open a folder, a zip or tar archive, or a single (possibly gzipped) file.
+
+    A source that is open already is returned as it is, and stays open until its owner closes it.
 
     Examples
     --------
@@ -169,6 +171,8 @@ def open_source(path: str | Path) -> Source:
     ...     source.read(source.find("u.data"))
     b'1\\t2\\t3\\t4\\n'
     """
+    if isinstance(path, Source):
+        return Source(path.path, path.members, path.single)  # without what closes it
     path = Path(path).expanduser()
     if path.is_dir():
         return Source(path, {p.relative_to(path).as_posix(): _opener(p) for p in files_below(path)})

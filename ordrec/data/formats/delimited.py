@@ -16,14 +16,22 @@ from typing import BinaryIO, Literal
 import numpy as np
 import pandas as pd
 
-from ordrec.data.fields import MAX_DIGITS
 from ordrec.data.formats.archives import Source
 from ordrec.errors import DataError
 from ordrec.runtime.compiling import compiled
 
-__all__ = ["Kind", "numbers", "read_columns", "read_text_table", "whole_numbers"]
+__all__ = [
+    "MAX_DIGITS",
+    "Kind",
+    "is_whole_number",
+    "numbers",
+    "read_columns",
+    "read_text_table",
+    "whole_numbers",
+]
 
 PIECE_BYTES = 8 * 1024**2
+MAX_DIGITS = 18  # any number of 18 digits fits into int64
 
 Kind = Literal["whole", "decimal"]
 
@@ -253,6 +261,17 @@ def whole_numbers(column: pd.Series, place: str) -> np.ndarray:
             "whole number from 0 up: correct or remove the line"
         )
     return values.astype(np.int64)
+
+
+def is_whole_number(text: str) -> bool:
+    """Whether the text consists of at most 18 decimal digits, without a sign.
+
+    Examples
+    --------
+    >>> is_whole_number("17"), is_whole_number("-17"), is_whole_number("")
+    (True, False, False)
+    """
+    return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
 
 
 # ---- the compiled loop --------------------------------------------------------------------------

@@ -28,7 +28,7 @@ _CSV_PARTS = ("votes_5055users.csv", "votes_324movies.csv")
 
 
 def load_eachmovie(
-    path: str | Path,
+    path: str | Path | Source,
     *,
     min_weight: float = 1.0,
     duplicates: Duplicates = "error",

@@ -10,7 +10,7 @@ import pandas as pd
 from ordrec.data import Duplicates, Ratings, Scale
 from ordrec.data.formats.archives import Source, open_source, prefix_errors
 from ordrec.data.formats.delimited import numbers, read_text_table
-from ordrec.data.grid import FINE
+from ordrec.data.scale_rules import FINE
 from ordrec.errors import ArgumentError, DataError
 
 __all__ = ["load_jester"]
@@ -20,7 +20,7 @@ NOT_RATED = 99.0
 
 
 def load_jester(
-    path: str | Path,
+    path: str | Path | Source,
     *,
     ranks: int | None = 5,
     duplicates: Duplicates = "error",

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from ordrec.data.fields import is_whole_number
 from ordrec.data.formats.archives import Source, open_source
+from ordrec.data.formats.delimited import is_whole_number
 from ordrec.errors import ArgumentError, DataError
 
 __all__ = ["Letor", "load_letor"]

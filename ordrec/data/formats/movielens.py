@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Duplicates, Ratings, Scale
-from ordrec.data.fields import is_whole_number
 from ordrec.data.formats.archives import Source, open_source, prefix_errors
-from ordrec.data.formats.delimited import Kind, read_columns
+from ordrec.data.formats.delimited import Kind, is_whole_number, read_columns
 from ordrec.errors import DataError
 
 __all__ = ["genre_flags", "load_movielens"]
@@ -43,7 +42,7 @@ _OCCUPATIONS_1M = (
 
 
 def load_movielens(
-    path: str | Path,
+    path: str | Path | Source,
     *,
     scale: Scale | Iterable[float] | None = None,
     duplicates: Duplicates = "error",

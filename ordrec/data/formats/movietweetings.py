@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from ordrec.data import Duplicates, Ratings, Scale
-from ordrec.data.formats.archives import open_source, prefix_errors
+from ordrec.data.formats.archives import Source, open_source, prefix_errors
 from ordrec.data.formats.delimited import read_columns
 from ordrec.data.formats.movielens import RATING_COLUMNS, dat_items
 from ordrec.errors import DataError
@@ -16,7 +16,7 @@ __all__ = ["load_movietweetings"]
 
 
 def load_movietweetings(
-    path: str | Path, *, duplicates: Duplicates = "error", name: str | None = None
+    path: str | Path | Source, *, duplicates: Duplicates = "error", name: str | None = None
 ) -> Ratings:
     """Load MovieTweetings from its folder, an archive, or ``ratings.dat`` alone.
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from ordrec.data.fields import MAX_DIGITS, is_whole_number
 from ordrec.data.formats.archives import Source, open_source
+from ordrec.data.formats.delimited import MAX_DIGITS, is_whole_number
 from ordrec.errors import DataError
 
 __all__ = ["Ohsumed", "load_ohsumed"]

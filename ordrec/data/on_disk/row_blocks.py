@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordrec.data.columns import as_numbers, on_scale
+from ordrec.data.columns import as_numbers, as_weights, on_scale
 from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.data.scale import Scale
 from ordrec.data.times import as_seconds
-from ordrec.data.weights import as_weights
 from ordrec.errors import DataError
 from ordrec.runtime.files import see_folder
 
@@ -88,7 +87,8 @@ def row_blocks(
             raise DataError(
                 f"{path}: {names.count(column) or 'no'} columns {column!r} (it has {names}): give "
                 "all files the same columns, or name them with user=, item=, rating=, timestamp=, "
-                "weight="
+                "weight=",
+                parameter=("user", "item", "rating", "timestamp", "weight"),
             )
     with parquet.ParquetFile(path, page_checksum_verification=True) as file:
         for group in range(file.num_row_groups):
@@ -107,9 +107,9 @@ def row_blocks(
                 if scale is not None:
                     on_scale(values, scale, columns[2])
                 times = as_seconds(table[columns[3]], columns[3]) if dated else None
-                weights = None if weight is None else as_weights(table, weight)
+                weights = None if weight is None else as_weights(table[weight], weight)
             except DataError as error:
-                raise DataError(f"{place}, {error}") from None
+                raise error.prefixed(place, ", ") from None
             yield RowBlock(users, items, values, times, weights, str(path), ((group, values.size),))
 
 

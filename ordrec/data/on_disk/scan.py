@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings, Scale
-from ordrec.data.chosen_scale import chosen_scale
-from ordrec.data.columns import TIMESTAMP, plain
+from ordrec.data.columns import TIMESTAMP, chosen_scale, plain
 from ordrec.data.on_disk.partitions import (
     ITEMS,
     MANIFEST,
@@ -383,14 +382,16 @@ def _scan_without_manifest(
     if not dated and columns[3] not in ("", TIMESTAMP):
         raise DataError(
             f"{files[0]}: no column {columns[3]!r} (it has {column_names(files[0])}): name the "
-            "column of times with timestamp=, or pass timestamp=None"
+            "column of times with timestamp=, or pass timestamp=None",
+            parameter="timestamp",
         )
     parts, contents = [], _FolderContents()
     for file in files:
         if (columns[3] in column_names(file)) != dated:
             raise DataError(
                 f"{file}: {'lacks' if dated else 'has'} the column {columns[3]!r}, unlike "
-                f"{files[0].name}: give all files the same columns, or pass timestamp=None"
+                f"{files[0].name}: give all files the same columns, or pass timestamp=None",
+                parameter="timestamp",
             )
         n_ratings = n_users = 0
         last_user: Any = None

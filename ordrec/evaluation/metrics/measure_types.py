@@ -11,9 +11,8 @@ from ordrec.data import Ratings
 from ordrec.evaluation.metrics import ranking, top_lists
 from ordrec.evaluation.metrics.outcome import Outcome, UserSums
 from ordrec.evaluation.metrics.placed import places_among_rated
-from ordrec.lists.filters import rank_gains
+from ordrec.lists.best import rank_gains
 from ordrec.ordinal.uncertainty import shortest_interval, spread
-from ordrec.recommend.taste import liked_from
 
 __all__ = ["Average", "Grades", "ListMeasure", "Measure", "UncertaintyMeasure"]
 
@@ -51,7 +50,7 @@ def graded(test: Ratings, grades: Grades, like: float | None) -> np.ndarray:
     if grades == "pick":
         return np.ones(test.n_ratings)
     if grades == "liked":
-        return (test.values >= liked_from(scale, like)).astype(np.float64)
+        return (test.values >= (scale.liked_from if like is None else like)).astype(np.float64)
     return test.ranks - (scale.n_ranks + 1) / 2.0
 
 

@@ -59,7 +59,7 @@ values depend on the bins; a number has the rank of the bin that it falls into.
 Whether a list has what a user goes on to pick, and whether they like it, is measured with other
 gains of the test items:
 
-* ``graded_ndcg``: ``2^rank - 1`` (see `ordrec.lists.filters.rank_gains`), so that every test
+* ``graded_ndcg``: ``2^rank - 1`` (see `ordrec.lists.best.rank_gains`), so that every test
   item counts; ``pick_ndcg``: 1 for every test item.
 * ``liked_ndcg``: 1 for a liked item, 0 for others. ``liked_recall``: the liked items in the first
   k places over ``min(k, number of liked items)``. Liked are the ratings in the top fifth of the

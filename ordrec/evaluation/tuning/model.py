@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from ordrec.data import Ratings
-from ordrec.data.frames import as_ratings
+from ordrec.data.ratings import as_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.measurement import Protocol, measurable_model, measure_fold
 from ordrec.evaluation.metrics.measures import as_losses, measure_from_name

@@ -96,7 +96,8 @@ def default_space(model: Any) -> Space:
     }
     if not space:
         raise ArgumentError(
-            f"no parameters of {name} are searched by default: give the values to try as space="
+            f"no parameters of {name} are searched by default: give the values to try with space=",
+            parameter="space",
         )
     return space
 

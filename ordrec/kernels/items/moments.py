@@ -31,8 +31,7 @@ the memory brings all pairs of the chunk at the same time, and the leaves find t
 of components. The loops are not shared, for speed and for the last digits. Five sums over all
 pairs take 0.21 s there; four take 0.46 s with `row_moments`, and 0.27 s for half the pairs with
 `table_rows` (65 000 ratings, 3000 items, medians on one thread of a busy machine). With (1) in
-place of its formula, 2 % of its single-precision numbers change, by at most 4e-9.
-"""
+place of its formula, 2 % of its single-precision numbers change, by at most 4e-9."""
 
 from __future__ import annotations
 

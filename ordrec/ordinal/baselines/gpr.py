@@ -11,9 +11,9 @@ from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 from sklearn.gaussian_process.kernels import WhiteKernel
 
 from ordrec.kernels import Kernel, Precomputed, Scaled, kernel_for
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
+from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.baselines.svr import half_way_thresholds
-from ordrec.ordinal.fitting import noticing_constants, sharing_cores
+from ordrec.ordinal.kernel_model import KernelMixin, check_gram
 
 __all__ = ["GPRanks"]
 
@@ -89,8 +89,8 @@ class GPRanks(KernelMixin, ThresholdModel):
         self.random_state = random_state
         self.classes = classes
 
-    @noticing_constants
-    @sharing_cores
+    @warn_if_constant
+    @limit_blas
     def fit(self, X: Any, y: Any) -> GPRanks:
         """Maximise the marginal likelihood and condition on the ranks."""
         if not (np.isfinite(self.noise) and self.noise > 0):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from ordrec.ordinal.base import KernelMixin, OrdinalClassifier
-from ordrec.ordinal.fitting import noticing_constants, sharing_cores
+from ordrec.ordinal.base import OrdinalClassifier, limit_blas, warn_if_constant
+from ordrec.ordinal.kernel_model import KernelMixin
 
 __all__ = ["MAX_STEPS", "KernelBaseline"]
 
@@ -75,8 +75,8 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         self.class_weight = class_weight
         self.classes = classes
 
-    @noticing_constants
-    @sharing_cores
+    @warn_if_constant
+    @limit_blas
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the machines.
 

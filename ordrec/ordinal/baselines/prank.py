@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ordrec.ordinal.base import KernelMixin, ThresholdModel
-from ordrec.ordinal.fitting import noticing_constants, sharing_cores
+from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
+from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.runtime.compiling import compiled
 
 __all__ = ["PRank"]
@@ -72,8 +72,8 @@ class PRank(KernelMixin, ThresholdModel):
         self.random_state = random_state
         self.classes = classes
 
-    @noticing_constants
-    @sharing_cores
+    @warn_if_constant
+    @limit_blas
     def fit(self, X: Any, y: Any) -> PRank:
         """Pass over the samples ``n_epochs`` times."""
         if self.n_epochs < 1:

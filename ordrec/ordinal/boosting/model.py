@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from ordrec.ordinal.base import CalibratedModel
+from ordrec.ordinal.base import CalibratedModel, limit_blas
 from ordrec.ordinal.boosting.ensemble import Learner, Member, OrdinalLoss, boost
 from ordrec.ordinal.boosting.margins import Margins
 from ordrec.ordinal.boosting.orboost import MarginLoss
@@ -24,7 +24,6 @@ from ordrec.ordinal.boosting.rankboost import PairLoss
 from ordrec.ordinal.boosting.state import ensemble_of, ensemble_to_arrays
 from ordrec.ordinal.boosting.stopping import EarlyStopping, hold_out
 from ordrec.ordinal.boosting.stump import StumpSearch
-from ordrec.ordinal.fitting import sharing_cores
 from ordrec.ordinal.losses import Reach, reach_of
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.order import ranks_between
@@ -53,7 +52,7 @@ class _Boosted(CalibratedModel):
     def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:
         """The loss on a training set."""
 
-    @sharing_cores
+    @limit_blas
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the ensemble and the thresholds.
 

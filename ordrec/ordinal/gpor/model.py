@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ordrec.errors import ArgumentError, callers_level
 from ordrec.kernels import ARDLinear, Kernel, Precomputed, kernel_for
 from ordrec.kernels.landmarks import Landmarks, rows_named
-from ordrec.ordinal.base import KernelMixin, ThresholdModel, check_gram
+from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.decisions import Decision, decide
-from ordrec.ordinal.fitting import noticing_constants, sharing_cores
 from ordrec.ordinal.gpor.evidence import (
     INFERENCES,
     Evidence,
@@ -32,7 +32,7 @@ from ordrec.ordinal.gpor.laplace import LaplacePosterior
 from ordrec.ordinal.gpor.lowrank import InducingPairs
 from ordrec.ordinal.gpor.parameters import GapPrior, pack, paper_start, unpack
 from ordrec.ordinal.gpor.state import process_to_state, restore_process
-from ordrec.ordinal.gram_size import check_gram_size
+from ordrec.ordinal.kernel_model import KernelMixin, check_gram, check_gram_size
 from ordrec.ordinal.thresholds.probabilities import rank_probabilities
 
 __all__ = ["GPOR"]
@@ -51,9 +51,9 @@ class GPOR(KernelMixin, ThresholdModel):
     Parameters
     ----------
     kernel : str or Kernel, default="rbf"
-        "rbf", "linear", "poly", "pearson", "ard" (Gaussian, one width per feature),
-        "ard-linear" (one weight per feature), "precomputed", or a kernel object. The free
-        parameters of the kernel start from its values and stay within its bounds.
+        "rbf", "linear", "poly", "ard" (Gaussian, one width per feature), "ard-linear" (one weight
+        per feature), "precomputed", or a kernel object. The free parameters of the kernel start
+        from its values and stay within its bounds.
     gamma : None, "scale", "auto" or float, default=None
         Start of the Gaussian width for kernels given by name; None is the paper's
         1 / (2 n_features), which it writes kappa = 1 / d.
@@ -198,8 +198,8 @@ class GPOR(KernelMixin, ThresholdModel):
 
     # ---- fitting -------------------------------------------------------------------------
 
-    @noticing_constants
-    @sharing_cores
+    @warn_if_constant
+    @limit_blas
     def fit(self, X: Any, y: Any) -> GPOR:
         """Maximise the evidence and keep the posterior."""
         self._check_parameters()
@@ -222,7 +222,7 @@ class GPOR(KernelMixin, ThresholdModel):
             self.inference_ = "ep"
             self._learn(start_kernel, limits, random)
         for kind, concern in self._concerns:
-            warnings.warn(f"{type(self).__name__}: {concern}", kind, stacklevel=5)
+            warnings.warn(f"{type(self).__name__}: {concern}", kind, stacklevel=callers_level())
         del self._concerns
         return self
 
@@ -243,15 +243,19 @@ class GPOR(KernelMixin, ThresholdModel):
 
     def _check_parameters(self) -> None:
         if self.inference != "auto" and self.inference not in INFERENCES:
-            raise ValueError(f'inference must be "auto", "laplace" or "ep", got {self.inference!r}')
+            raise ArgumentError(
+                f'inference must be "auto", "laplace" or "ep", got {self.inference!r}'
+            )
         if self.optimizer not in ("l-bfgs-b", None):
-            raise ValueError(f'optimizer must be "l-bfgs-b" or None, got {self.optimizer!r}')
+            raise ArgumentError(f'optimizer must be "l-bfgs-b" or None, got {self.optimizer!r}')
         if int(self.n_restarts) != self.n_restarts or self.n_restarts < 0:
-            raise ValueError(f"n_restarts must be a whole number from 0, got {self.n_restarts!r}")
+            raise ArgumentError(
+                f"n_restarts must be a whole number from 0, got {self.n_restarts!r}"
+            )
         if int(self.max_iter) != self.max_iter or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a whole number from 1, got {self.max_iter!r}")
+            raise ArgumentError(f"max_iter must be a whole number from 1, got {self.max_iter!r}")
         if not self.tol > 0:
-            raise ValueError(f"tol must be positive, got {self.tol!r}")
+            raise ArgumentError(f"tol must be positive, got {self.tol!r}")
 
     @property
     def _pairwise(self) -> bool:
@@ -273,7 +277,7 @@ class GPOR(KernelMixin, ThresholdModel):
         else:
             thresholds = np.asarray(self.thresholds, dtype=np.float64)
             if thresholds.shape != (self.n_ranks_ - 1,):
-                raise ValueError(
+                raise ArgumentError(
                     f"{self.n_ranks_} classes need {self.n_ranks_ - 1} thresholds, got "
                     f"{self.thresholds!r}"
                 )
@@ -398,7 +402,9 @@ class GPOR(KernelMixin, ThresholdModel):
             return self._prior_variance
         diag = np.asarray(diag, dtype=np.float64)
         if diag.shape != (X.shape[0],):
-            raise ValueError(f"diag must have one entry per row ({X.shape[0]}), got {diag.shape}")
+            raise ArgumentError(
+                f"diag must have one entry per row ({X.shape[0]}), got {diag.shape}"
+            )
         return diag
 
     def predict_proba(self, X: Any, *, diag: Any = None) -> np.ndarray:
@@ -447,7 +453,7 @@ class GPOR(KernelMixin, ThresholdModel):
         """Return the column numbers of the k most relevant features, best first."""
         best_first = self.relevance_
         if not 1 <= k <= len(best_first):
-            raise ValueError(f"k must lie between 1 and {len(best_first)}, got {k}")
+            raise ArgumentError(f"k must lie between 1 and {len(best_first)}, got {k}")
         return pd.Index(self._names()).get_indexer(best_first.index[:k])
 
     def _names(self) -> Any:

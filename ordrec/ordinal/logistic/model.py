@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.linalg.low_rank import coordinates, expansion
-from ordrec.ordinal.base import KernelMixin, ThresholdModel
-from ordrec.ordinal.fitting import noticing_constants, sharing_cores
+from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
+from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.logistic.covariance import sandwich
 from ordrec.ordinal.logistic.newton import solve
 from ordrec.ordinal.losses import Loss, Reach, reach_of
@@ -163,8 +163,8 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
-    @noticing_constants
-    @sharing_cores
+    @warn_if_constant
+    @limit_blas
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OrdinalLogistic:
         """Fit weights and thresholds.
 

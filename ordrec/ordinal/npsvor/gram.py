@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.linalg.blocks import upper_block
 from ordrec.linalg.lapack import (
     ADDRESSES,
     factorise,
     solve_rows_factorised,
     solve_rows_triangular,
+    upper_block,
 )
 from ordrec.runtime.compiling import compiled
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ordrec.ordinal.base import KernelMixin, ProximityModel
-from ordrec.ordinal.fitting import noticing_constants
+from ordrec.errors import ArgumentError
+from ordrec.ordinal.base import ProximityModel, warn_if_constant
+from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.npsvor import active_set, admm
 from ordrec.ordinal.npsvor.gram import DenseGram
 from ordrec.ordinal.npsvor.lowrank import FactoredGram
@@ -156,7 +157,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         self.classes = classes
         self.verbose = verbose
 
-    @noticing_constants
+    @warn_if_constant
     @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NPSVOR:
         """Fit one plane per rank.
@@ -263,13 +264,13 @@ class NPSVOR(KernelMixin, ProximityModel):
         C2 = self.C1 if self.C2 is None else self.C2
         for name, value in {"C1": self.C1, "C2": C2, "eta": self.eta, "tol": self.tol}.items():
             if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be a positive number, got {value!r}")
+                raise ArgumentError(f"{name} must be a positive number, got {value!r}")
         if not (np.isfinite(self.epsilon) and self.epsilon >= 0):
-            raise ValueError(f"epsilon must not be negative, got {self.epsilon!r}")
+            raise ArgumentError(f"epsilon must not be negative, got {self.epsilon!r}")
         if self.solver not in ("active-set", "admm", "algorithm-2"):
-            raise ValueError(
+            raise ArgumentError(
                 f'solver must be "active-set", "admm" or "algorithm-2", got {self.solver!r}'
             )
         if self.max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
+            raise ArgumentError(f"max_iter must be at least 1, got {self.max_iter!r}")
         return float(self.C1), float(C2)

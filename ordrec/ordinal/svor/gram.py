@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.linalg.blocks import upper_block
-from ordrec.linalg.lapack import ADDRESSES, factorise
+from ordrec.linalg.lapack import ADDRESSES, factorise, upper_block
 from ordrec.linalg.low_rank import Woodbury
 from ordrec.linalg.threaded import factorise_in_threads
 from ordrec.ordinal.svor.bordered import BorderedFactor

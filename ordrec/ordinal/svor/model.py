@@ -13,13 +13,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from ordrec.ordinal.base import CalibratedModel, KernelMixin
-from ordrec.ordinal.fitting import noticing_constants
+from ordrec.errors import ArgumentError, callers_level
+from ordrec.ordinal.base import CalibratedModel, warn_if_constant
+from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.labels import class_weighted
 from ordrec.ordinal.solution import Solution
-from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.gram import Gram, factored_gram
-from ordrec.ordinal.svor.implicit import solve_implicit
+from ordrec.ordinal.svor.problems import solve_explicit, solve_implicit
 from ordrec.ordinal.svor.solver import SINGLE_TOL
 from ordrec.ordinal.thresholds.order import ranks_between
 from ordrec.runtime.parallel import one_blas_thread
@@ -56,7 +56,7 @@ class _SVOR(KernelMixin, CalibratedModel):
     ) -> Solution:
         """Solve the problem of the class."""
 
-    @noticing_constants
+    @warn_if_constant
     @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the expansion and the thresholds.
@@ -163,7 +163,7 @@ class _SVOR(KernelMixin, CalibratedModel):
             warnings.warn(
                 f"{type(self).__name__} did not converge for {failed} of {len(settings)} settings",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=callers_level(),
             )
         return predicted
 
@@ -193,15 +193,17 @@ class _SVOR(KernelMixin, CalibratedModel):
 
     def _check_parameters(self) -> None:
         if not (isinstance(self.C, Real) and 0 < self.C < np.inf):
-            raise ValueError(f"C must be a positive number, got {self.C!r}")
+            raise ArgumentError(f"C must be a positive number, got {self.C!r}")
         if not (isinstance(self.tol, Real) and 0 < self.tol < np.inf):
-            raise ValueError(f"tol must be a positive number, got {self.tol!r}")
+            raise ArgumentError(f"tol must be a positive number, got {self.tol!r}")
         if self.solver not in ("interior", "smo"):
-            raise ValueError(f'solver must be "interior" or "smo", got {self.solver!r}')
+            raise ArgumentError(f'solver must be "interior" or "smo", got {self.solver!r}')
         if self.max_iter is not None and not (
             isinstance(self.max_iter, Integral) and self.max_iter > 0
         ):
-            raise ValueError(f"max_iter must be a positive integer or None, got {self.max_iter!r}")
+            raise ArgumentError(
+                f"max_iter must be a positive integer or None, got {self.max_iter!r}"
+            )
 
 
 class SVORIM(_SVOR):
@@ -216,7 +218,7 @@ class SVORIM(_SVOR):
     C : float
         Weight of the losses against the margin; a larger C fits closer.
     kernel : str or Kernel
-        "rbf", "linear", "poly", "pearson", "precomputed" or an `ordrec.kernels` object. A linear
+        "rbf", "linear", "poly", "precomputed" or an `ordrec.kernels` object. A linear
         one is solved through its features, in time linear in the rows, where these are ten times
         as many.
     gamma : "scale", "auto" or float

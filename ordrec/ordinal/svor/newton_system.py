@@ -5,13 +5,13 @@ A step (dalpha, dz, dw, db, dmu, dv) is asked to remove ``residual`` (I1) and ``
 
 Equations here
 --------------
-For a pair p = (i, j), with room_p = cap_p - alpha_p; the sums run over the pairs of sample i:
+For a pair p = (i, j), with slack_p = cap_p - alpha_p; the sums run over the pairs of sample i:
 
-    g_p = 1 / (z_p / alpha_p + w_p / room_p)                                        (N1)
+    g_p = 1 / (z_p / alpha_p + w_p / slack_p)                                        (N1)
     q_i = sum_p g_p,   share_p = g_p / q_i                                          (N2)
-    h_p = t^z_p / alpha_p - t^w_p / room_p - residual_p                             (N3)
+    h_p = t^z_p / alpha_p - t^w_p / slack_p - residual_p                             (N3)
     dalpha_p = g_p (h_p + sign_p (db_j - df_i))                                     (N4)
-    dz_p = (t^z_p - z_p dalpha_p) / alpha_p,  dw_p = (t^w_p + w_p dalpha_p) / room_p   (N5)
+    dz_p = (t^z_p - z_p dalpha_p) / alpha_p,  dw_p = (t^w_p + w_p dalpha_p) / slack_p   (N5)
 
 (N4) summed over the pairs of a sample, with df = K dbeta and S_ij = share_p, is a system for beta:
 
@@ -39,14 +39,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.linalg.small import solve_small
+from ordrec.linalg.small import factorise_small, solve_small
 from ordrec.ordinal.svor.gram import Gram, ShiftedGram
 from ordrec.ordinal.svor.pairs import Pairs
-from ordrec.ordinal.svor.threshold_system import factorise_thresholds
 from ordrec.runtime.compiling import compiled
 
-__all__ = ["NewtonSystem", "Point", "Targets"]
+__all__ = ["NewtonSystem", "Point", "Targets", "factorise_thresholds"]
 
+LEAST_PIVOT = 1e-14  # of the largest diagonal entry of H: smaller pivots are raised to it
 NO_PAIRS = 1e-30  # the q of a sample that pays nowhere: 1/q keeps its beta at zero
 
 
@@ -93,7 +93,7 @@ class NewtonSystem:
         self.ordered = ordered
         self.stiffness = stiffness
         self.M = ShiftedGram(K, ridge)
-        self.weights = np.empty((3, pairs.cap.size))  # g of (N1), 1 / alpha and 1 / room
+        self.weights = np.empty((3, pairs.cap.size))  # g of (N1), 1 / alpha and 1 / slack
         self.h = np.empty(pairs.cap.size)  # (N3), of the last right-hand side
         self.q = np.empty(K.values.shape[0])  # (N2)
         self.S = np.zeros((n_thresholds, K.values.shape[0]))  # the shares, (N8)
@@ -145,6 +145,48 @@ class NewtonSystem:
         return solved[T], self.X
 
 
+def factorise_thresholds(
+    q: np.ndarray,
+    S: np.ndarray,
+    X: np.ndarray,
+    ties: np.ndarray,
+    *,
+    lift: float = 0.0,
+    stiffness: float = 0.0,
+) -> np.ndarray:
+    """The Cholesky factor of H, (N10) with (N13), as a lower triangle; `polish` needs it too.
+
+    ``S`` holds the shares, ``X`` M^-1 of them, both (T, n), and ``ties`` the weight of each
+    b_j - b_{j-1}, zero for the first. With g = q share a sample adds q diag(share) + share
+    (X - q share)'. ``lift`` of the largest diagonal entry, at least of 1, is added to the diagonal;
+    ``stiffness`` is that of (I10).
+    """
+    H = S @ (X - q * S).T
+    if stiffness > 0.0:
+        H += stiffness * (np.eye(ties.size) - 1.0 / ties.size)
+    _complete(H, S @ q, ties, lift)
+    return H
+
+
+@compiled
+def _complete(H: np.ndarray, sums: np.ndarray, ties: np.ndarray, lift: float) -> None:
+    """Add what is diagonal in (N10), the ties and the lift; overwrite the sum by its factor."""
+    T = sums.size
+    for j in range(T):
+        H[j, j] += sums[j]
+    for j in range(1, T):
+        H[j, j] += ties[j]
+        H[j - 1, j - 1] += ties[j]
+        H[j, j - 1] -= ties[j]
+    largest = 1e-300
+    for j in range(T):
+        largest = max(largest, H[j, j])
+    if lift > 0.0:
+        for j in range(T):
+            H[j, j] += lift * max(1.0, largest)
+    factorise_small(H, LEAST_PIVOT * largest)
+
+
 @compiled
 def _set_weights(
     sample: np.ndarray,
@@ -156,15 +198,15 @@ def _set_weights(
     w: np.ndarray,
     g: np.ndarray,
     per_alpha: np.ndarray,
-    per_room: np.ndarray,
+    per_slack: np.ndarray,
     q: np.ndarray,
     S: np.ndarray,
 ) -> None:
-    """g, 1 / alpha, 1 / room, q and the shares at a point, (N1) and (N2)."""
+    """g, 1 / alpha, 1 / slack, q and the shares at a point, (N1) and (N2)."""
     for p in range(cap.size):  # loops over all pairs at once become vector instructions
         per_alpha[p] = 1.0 / alpha[p]
-        per_room[p] = 1.0 / (cap[p] - alpha[p])
-        g[p] = 1.0 / (z[p] * per_alpha[p] + w[p] * per_room[p])  # (N1)
+        per_slack[p] = 1.0 / (cap[p] - alpha[p])
+        g[p] = 1.0 / (z[p] * per_alpha[p] + w[p] * per_slack[p])  # (N1)
     for i in range(q.size):
         q[i] = NO_PAIRS
     for p in range(cap.size):
@@ -183,14 +225,14 @@ def _load(
     residual: np.ndarray,
     g: np.ndarray,
     per_alpha: np.ndarray,
-    per_room: np.ndarray,
+    per_slack: np.ndarray,
     h: np.ndarray,
     pull: np.ndarray,
     rhs: np.ndarray,
 ) -> None:
     """h, (N3), the sums of sign g h over samples, (N6), and minus those over thresholds, (N11)."""
     for p in range(h.size):
-        h[p] = target_z[p] * per_alpha[p] - target_w[p] * per_room[p] - residual[p]
+        h[p] = target_z[p] * per_alpha[p] - target_w[p] * per_slack[p] - residual[p]
     for p in range(h.size):
         force = sign[p] * g[p] * h[p]
         pull[sample[p]] += force
@@ -233,7 +275,7 @@ def _substitute_back(
     target_w: np.ndarray,
     g: np.ndarray,
     per_alpha: np.ndarray,
-    per_room: np.ndarray,
+    per_slack: np.ndarray,
     h: np.ndarray,
     db: np.ndarray,
     df: np.ndarray,
@@ -248,9 +290,9 @@ def _substitute_back(
     low, high, least_z, least_w = 1.0, 1.0, 1.0, 1.0
     for p in range(h.size):
         step_z[p] = (target_z[p] - z[p] * step_alpha[p]) * per_alpha[p]  # (N5)
-        step_w[p] = (target_w[p] + w[p] * step_alpha[p]) * per_room[p]
+        step_w[p] = (target_w[p] + w[p] * step_alpha[p]) * per_slack[p]
         low = max(low, -step_alpha[p] * per_alpha[p])
-        high = max(high, step_alpha[p] * per_room[p])
+        high = max(high, step_alpha[p] * per_slack[p])
         if -step_z[p] > least_z * z[p]:
             least_z = -step_z[p] / z[p]
         if -step_w[p] > least_w * w[p]:

@@ -35,8 +35,8 @@ import numpy as np
 
 from ordrec.linalg.small import solve_small
 from ordrec.ordinal.svor.gram import Gram, ShiftedGram
+from ordrec.ordinal.svor.newton_system import factorise_thresholds
 from ordrec.ordinal.svor.pairs import Pairs
-from ordrec.ordinal.svor.threshold_system import factorise_thresholds
 from ordrec.runtime.compiling import compiled
 
 __all__ = ["newton_steps"]

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.ordinal.svor.bounds import room_for_bounds, set_bounds
 from ordrec.ordinal.svor.gram import Gram, add_row, entry
+from ordrec.ordinal.svor.multipliers import empty_bounds, set_bounds
 from ordrec.ordinal.svor.pairs import Pairs
 from ordrec.runtime.compiling import compiled, inner
 
@@ -36,7 +36,7 @@ def smo(
     f: np.ndarray,
 ) -> int:
     """Lower the violation (19) to tol, in place, from any balanced point; returns the steps."""
-    bounds = room_for_bounds(mu.size)
+    bounds = empty_bounds(mu.size)
     return _smo(*K.form, *pairs, ordered, tol, max_iter, alpha, mu, f, *bounds)
 
 

@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.ordinal.solution import Solution
-from ordrec.ordinal.svor.bounds import bounds_of, implied_thresholds
-from ordrec.ordinal.svor.feasible import restore_balance, snap
 from ordrec.ordinal.svor.gram import Gram, as_gram
 from ordrec.ordinal.svor.interior import Interior, cold_start, interior_point
+from ordrec.ordinal.svor.multipliers import bounds_of, implied_thresholds, restore_balance, snap
 from ordrec.ordinal.svor.newton_system import Point
 from ordrec.ordinal.svor.pairs import Pairs, anchored_thresholds, only_thresholds
 from ordrec.ordinal.svor.polish import newton_steps

@@ -12,7 +12,7 @@ import numpy as np
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, callers_level
 from ordrec.features.matrix import damped_biases
-from ordrec.models.base import IdMappedModel
+from ordrec.models.base import IdMappedModel, fits, folds_in
 from ordrec.rating.baselines.mean import mean_on
 from ordrec.storage import take
 
@@ -50,6 +50,7 @@ class BiasModel(IdMappedModel):
     tol: float = 1e-6
     max_iter: int = 200
 
+    @fits
     def fit(self, ratings: Ratings) -> BiasModel:
         """Fit the mean and, jointly, the biases of users and items."""
         if min(self.user_damping, self.item_damping) < 0:
@@ -82,6 +83,7 @@ class BiasModel(IdMappedModel):
             )
         return self
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> BiasModel:
         """Return a model with new biases for these users; the item biases are kept.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ordrec.data import Ratings
 from ordrec.errors import ModelFileError
+from ordrec.models.base import fits
 from ordrec.rating.baselines.mean import GlobalMean
 from ordrec.rating.intervals import DistributionModel
 from ordrec.storage import take
@@ -30,6 +31,7 @@ class RatingHistogram(GlobalMean, DistributionModel):
 
     smoothing: float = 1.0
 
+    @fits
     def fit(self, ratings: Ratings) -> RatingHistogram:
         """Count the ratings of each scale value."""
         super().fit(ratings)

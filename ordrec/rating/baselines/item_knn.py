@@ -22,8 +22,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ordrec.data import Ratings
+from ordrec.data.groups import Groups, group_starts
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.models.base import IdMappedModel
+from ordrec.models.base import IdMappedModel, fits, folds_in
 from ordrec.rating.baselines.bias import BiasModel
 from ordrec.runtime.compiling import compiled
 from ordrec.runtime.parallel import worker_count
@@ -61,6 +62,7 @@ class ItemKNN(IdMappedModel):
     user_damping: float = 15.0
     item_damping: float = 10.0
 
+    @fits
     def fit(self, ratings: Ratings) -> ItemKNN:
         """Fit the biases and keep the training errors (1) by item and by user."""
         self._check_parameters()
@@ -90,6 +92,7 @@ class ItemKNN(IdMappedModel):
         norms = np.sqrt(np.bincount(items, errors**2, minlength=len(self.item_ids_)))
         self._norms = norms if self.similarity == "cosine" else np.zeros(0)
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> ItemKNN:
         """Return a model that predicts for these users from these ratings, same similarities.
 
@@ -139,7 +142,7 @@ class ItemKNN(IdMappedModel):
         """How many ratings the raters of each of these items have together."""
         start, users, _ = self._by_item
         ratings_of_user = np.diff(self._by_user[0])
-        total = np.concatenate([[0], np.cumsum(ratings_of_user[users])])
+        total = group_starts(ratings_of_user[users])
         return total[start[items + 1]] - total[start[items]]
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -172,9 +175,8 @@ def _compressed(
     rows: np.ndarray, columns: np.ndarray, values: np.ndarray, n_rows: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Start of each row, columns and values in row order, as in a CSR matrix."""
-    order = np.argsort(rows, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))])
-    return start.astype(np.int64), columns[order].astype(np.int32), values[order]
+    groups = Groups.of(rows, n_rows)
+    return groups.start, columns[groups.order].astype(np.int32), values[groups.order]
 
 
 def _take_compressed(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ModelFileError
-from ordrec.models.base import IdMappedModel
+from ordrec.models.base import IdMappedModel, fits
 
 __all__ = ["GlobalMean", "mean_on"]
 
@@ -18,6 +18,7 @@ __all__ = ["GlobalMean", "mean_on"]
 class GlobalMean(IdMappedModel):
     """The mean of all training ratings, for every user and item."""
 
+    @fits
     def fit(self, ratings: Ratings) -> GlobalMean:
         """Compute the mean of all ratings."""
         self._remember(ratings)

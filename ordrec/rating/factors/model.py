@@ -49,8 +49,10 @@ from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
-from ordrec.lists.filters import item_titles, with_new_titles
-from ordrec.models.base import codes_of, counted_alike, times_of
+from ordrec.lists.listing import RatingListingModel
+from ordrec.lists.titles import item_titles, with_new_titles
+from ordrec.models.base import codes_of, fits, folds_in, times_of
+from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.rating.factors.direction import Direction, Fit, Task
 from ordrec.rating.factors.fold_in import Newcomers
@@ -62,10 +64,7 @@ from ordrec.rating.factors.state import (
     factors_from_state,
     factors_to_state,
 )
-from ordrec.rating.factors.version_0_1 import AllThresholdRows
-from ordrec.rating.further_ratings import with_further_ratings
 from ordrec.rating.intervals import DistributionModel
-from ordrec.recommend.choice_stage import ChoiceStage, RatingAnswers
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.runtime.progress import report, tracked
 
@@ -76,7 +75,7 @@ UNDATED = 0.5  # about which share of the time the other sweeps take
 
 
 @dataclass(eq=False)
-class OrdinalFactors(RatingAnswers, DistributionModel):
+class OrdinalFactors(RatingListingModel, DistributionModel):
     """Ordinal matrix factorisation: a sequential logit with factors and personal steps.
 
     For data of any size: memory and time grow with the number of ratings. Fits in a few
@@ -125,8 +124,6 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         For "user" and "item": what each side column is used as, or why it is ignored.
     titles_ : list of str or None
         Titles of the items, if the ratings' item table has them.
-    version_0_1_ : AllThresholdRows or None
-        The rows of a model that version 0.1 saved, in place of all others.
 
     Notes
     -----
@@ -155,6 +152,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
     verbose: bool | None = field(default=None, repr=False)
     _counts_weights = True
 
+    @fits
     def fit(self, ratings: Ratings) -> OrdinalFactors:
         """Learn factors, steps and priors; ratings count by their weights, if they have any."""
         self._check_parameters()
@@ -180,10 +178,8 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
                     dated.append(later.direction())
                 fitted.append(fit.direction())
         self.directions_, self.dated_ = tuple(fitted), tuple(dated)
-        self.version_0_1_: AllThresholdRows | None = None
         self.loss_ = np.array(losses[0])
         self.titles_ = item_titles(ratings.item_table)
-        self.choice_stage_ = self._choice_stage()
         return self
 
     def _times(self, ratings: Ratings) -> np.ndarray | None:
@@ -192,7 +188,9 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         if times is not None and (times > 0).any():
             return times
         if self.use_time is True:
-            raise ArgumentError('use_time=True, but the ratings have no times: use "auto"')
+            raise ArgumentError(
+                'use_time=True, but the ratings have no times: use "auto"', parameter="use_time"
+            )
         return None
 
     def _task(self, ratings: Ratings, times: np.ndarray | None) -> Task:
@@ -254,8 +252,6 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         """
         user_codes, item_codes = self._codes(users, items)
         times = times_of(timestamps, user_codes.size)
-        if self.version_0_1_ is not None:
-            return self.version_0_1_.probabilities(user_codes, item_codes)
         order = np.argsort(user_codes, kind="stable")  # pairs of one user stand together
         user_codes, item_codes = user_codes[order], item_codes[order]
         p = self._pooled(self.directions_, user_codes, item_codes, None)
@@ -295,25 +291,13 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
 
     def known_ratings(self) -> Ratings:
         """The ratings of training, and those that were folded in, without side tables."""
-        self._check_history()
+        self._check_fitted()
         return self._history.as_ratings(self.scale_, self.user_ids_, self.item_ids_)
 
     def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
         """Item codes and levels of a user's ratings; none for an unknown user."""
-        self._check_history()
-        return self._history.of_user(int(codes_of(self.user_ids_, [user])[0]))
-
-    def _check_history(self) -> None:
         self._check_fitted()
-        if self.version_0_1_ is not None:
-            raise ArgumentError(
-                "a model that version 0.1 saved does not know the ratings of its users: fold in "
-                "all ratings of this user, or fit again"
-            )
-
-    def _choice_stage(self) -> ChoiceStage:
-        known = self._history.as_ratings
-        return ChoiceStage(partial(known, self.scale_, self.user_ids_, self.item_ids_), self.n_jobs)
+        return self._history.of_user(int(codes_of(self.user_ids_, [user])[0]))
 
     def _influence(self) -> Influence:
         def influence(user: Any, item: Any, others: Any) -> np.ndarray:
@@ -322,7 +306,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
 
         return influence
 
-    def _alike(self, known: Ratings, code: int) -> np.ndarray:
+    def _similarity(self, known: Ratings, code: int) -> np.ndarray:
         return self.directions_[0].alike(code)
 
     @property
@@ -332,6 +316,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
 
     # ---- new users and items -------------------------------------------------------------------
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> OrdinalFactors:
         """Return a model that also knows the users and items of these ratings.
 
@@ -351,8 +336,6 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         """
         self._check_fitted()
         ratings = ratings.on_scale(self.scale_)
-        if self.version_0_1_ is not None:
-            return self._fold_in_0_1(counted_alike(ratings, "OrdinalFactors of version 0.1"))
         new_users = ratings.user_ids[codes_of(self.user_ids_, ratings.user_ids) < 0]
         new_items = ratings.item_ids[codes_of(self.item_ids_, ratings.item_ids) < 0]
         model = copy.copy(self)
@@ -386,16 +369,6 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
                 setattr(model, name, joined)
         return model
 
-    def _fold_in_0_1(self, ratings: Ratings) -> OrdinalFactors:
-        """A model that version 0.1 saved, with the users of these ratings."""
-        model = copy.copy(self)
-        model.user_ids_, users, items = self._with_users_of(ratings)
-        self._warn_of_unknown_items(ratings.item_ids.take(ratings.items), items)
-        assert self.version_0_1_ is not None
-        n_users = len(model.user_ids_)
-        model.version_0_1_ = self.version_0_1_.fold_in(users, items, ratings.levels, n_users)
-        return model
-
     def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> OrdinalFactors:
         """Return a model with further ratings (or new ones for items already rated).
 
@@ -407,7 +380,7 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         timestamp : int or sequence of int, optional
             In seconds since 1970.
         """
-        self._check_history()
+        self._check_fitted()
         ids = {"user_ids": self.user_ids_, "item_ids": self.item_ids_}
         known_of = partial(self._history.frame_of, **ids, scale=self.scale_)
         more = with_further_ratings(known_of, user, item, rating, timestamp, self.scale_)
@@ -418,12 +391,8 @@ class OrdinalFactors(RatingAnswers, DistributionModel):
         self._check_fitted()
         model = copy.copy(self)
         model.user_ids_ = self.user_ids_[:0]
-        if self.version_0_1_ is not None:
-            model.version_0_1_ = self.version_0_1_.without_users()
-            return model
         model._user_side, model._history = self._user_side[:0], RatingHistory.empty(0)
         model._pattern = replace(self._pattern, of_users=self._pattern.of_users[:0])
-        model.choice_stage_ = model._choice_stage()
         for name in ("directions_", "dated_"):
             bare = tuple(direction.without_users() for direction in getattr(self, name))
             setattr(model, name, bare)

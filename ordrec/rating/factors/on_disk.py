@@ -15,7 +15,7 @@ from ordrec.data.on_disk.scan import ROWS, RatingsScan
 from ordrec.data.side_tables import side_table
 from ordrec.errors import ArgumentError, DataError, callers_level
 from ordrec.features.side.encoder import side_encoders
-from ordrec.lists.filters import item_titles
+from ordrec.lists.titles import item_titles
 from ordrec.rating.factors.block_pattern import block_pattern
 from ordrec.rating.factors.blocks import Block, write_blocks
 from ordrec.rating.factors.direction import SAMPLE, TOLERANCE
@@ -223,9 +223,7 @@ class _Fit:
             fit.direction(own) for fit, own in zip(self.fits, lanes, strict=True)
         )
         self.model.dated_ = ()
-        self.model.version_0_1_ = None
         self.model._history = RatingHistory.empty(0)
-        self.model.choice_stage_ = self.model._choice_stage()
         self._report(self.total, "users")
 
     def _visit(self, visits: list[Visit]) -> list[list[LaneSums]]:

@@ -12,7 +12,6 @@ from ordrec.features.side.encoder import SideEncoder
 from ordrec.rating.factors.direction import Direction
 from ordrec.rating.factors.history import RatingHistory
 from ordrec.rating.factors.row_priors import RatingPattern
-from ordrec.rating.factors.version_0_1 import AllThresholdRows
 from ordrec.storage import take, texts_from_arrays, texts_to_arrays
 
 __all__ = ["checked_factor_parameters", "factors_from_state", "factors_to_state"]
@@ -24,8 +23,6 @@ SETS = {"directions_": (1, 2), "dated_": (0, 1, 2)}  # and how many directions e
 def factors_to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and metadata of a fitted model."""
     arrays, metadata = model._identity()
-    if model.version_0_1_ is not None:
-        return arrays | model.version_0_1_.to_arrays(), metadata
     if model.side_kinds is not None:
         metadata["parameters"]["side_kinds"] = dict(model.side_kinds)
     arrays |= model._pattern.to_arrays() | model._history.to_arrays()
@@ -47,10 +44,7 @@ def factors_to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]
 def checked_factor_parameters(
     parameters: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The parameters in a file, each of a type that it may have.
-
-    Files of version 0.1 lack some.
-    """
+    """The parameters in a file, each of a type that it may have."""
     kinds: dict[str, tuple[type, ...]] = {
         "rank": (int, type(None)), "pattern": (int, type(None)), "n_iter": (int,),
         "symmetric": (bool,), "use_time": (bool, str), "use_side": (bool, str),
@@ -71,13 +65,6 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
     model._check_parameters()
     n_users, n_items = len(model.user_ids_), len(model.item_ids_)
     n_ranks = model.scale_.n_ranks
-    model.version_0_1_ = None
-    if "users.variance" in arrays:  # as in version 0.1, which had but one form
-        model.version_0_1_ = AllThresholdRows.from_arrays(
-            arrays, n_users=n_users, n_items=n_items, n_ranks=n_ranks,
-            rank=model.rank, n_iter=model.n_iter,
-        )  # fmt: skip
-        return model
     if metadata["form"] != FORM:
         raise ModelFileError(f"form {str(metadata['form'])[:50]!r} of factors is not known")
     model._pattern = RatingPattern.from_arrays(arrays, n_users, n_items)
@@ -111,5 +98,4 @@ def factors_from_state(cls: Any, arrays: Any, metadata: dict[str, Any]) -> Any:
         model.titles_ = texts_from_arrays("titles", arrays)
         if len(model.titles_) != n_items:
             raise ModelFileError(f"{len(model.titles_)} titles for {n_items} items")
-    model.choice_stage_ = model._choice_stage()
     return model

@@ -19,13 +19,13 @@ import pandas as pd
 
 from ordrec.data import Ratings
 from ordrec.data.columns import as_pandas
+from ordrec.data.groups import Groups
 from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.data.on_disk.scan import ROWS, RatingsScan
 from ordrec.errors import ArgumentError, StorageError, callers_level
 from ordrec.models.base import codes_of
 from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.rating.on_disk.held_out import HeldOut
-from ordrec.recommend.recommender import Recommender
 from ordrec.runtime.files import replace_file, see_folder
 from ordrec.runtime.parallel import Engine, run
 from ordrec.storage.part_folder import PartFolder, checksum
@@ -114,8 +114,8 @@ def predict_scan(
     ...     list(next(found.frames()))[:5]
     ['user', 'item', 'actual', 'rating', 'expected']
     """
-    if isinstance(model, Recommender):
-        model = model.rating_model()  # its choice model predicts nothing
+    if hasattr(model, "rating_model"):
+        model = model.rating_model()  # a recommender's choice model predicts nothing
     if not isinstance(model, FoldInModel):
         raise ArgumentError(f"{type(model).__name__} has no fold_in: it only knows its own users")
     targets = pairs if isinstance(pairs, HeldOut) else _Pairs.of(pairs)
@@ -228,10 +228,8 @@ class _Pairs:
         codes, users = pd.factorize(frame["user"])
         if len(frame) == 0 or (codes < 0).any():
             raise ArgumentError("predict_scan: the table of pairs is empty, or lacks user ids")
-        start = np.concatenate([[0], np.cumsum(np.bincount(codes))])
-        return cls(
-            pd.Index(users), start, frame["item"].to_numpy()[np.argsort(codes, kind="stable")]
-        )
+        groups = Groups.of(codes, len(users))
+        return cls(pd.Index(users), groups.start, frame["item"].to_numpy()[groups.order])
 
     def of_users(self, ids: pd.Index) -> tuple[pd.Index, np.ndarray]:
         """User and item ids of the pairs of some users."""

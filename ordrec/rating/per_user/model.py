@@ -16,7 +16,7 @@ from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.kernels import Kernel
 from ordrec.kernels.items.pearson import Pearson
-from ordrec.models.base import IdMappedModel
+from ordrec.models.base import IdMappedModel, fits
 from ordrec.rating.baselines.bias import BiasModel
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.per_user.items import (
@@ -132,6 +132,7 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
     grid: Any = None
     _counts_weights = True
 
+    @fits
     @one_blas_thread()
     def fit(self, ratings: Ratings, users: Any = None) -> PerUserPredictor:
         """Build the shared table and fit every user's model.

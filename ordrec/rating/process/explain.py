@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordrec.lists.filters import largest_contributions
+from ordrec.lists.explanation import largest_contributions
 from ordrec.rating.process.fitted import FittedPredictor
 from ordrec.rating.process.fold_in import FoldedUser
 from ordrec.rating.process.solve.fitting import Process

@@ -12,9 +12,9 @@ import pandas as pd
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.models.base import IdMappedModel, codes_of, times_of
+from ordrec.models.base import IdMappedModel, codes_of, fits, folds_in, times_of
+from ordrec.models.further_ratings import paired_lists
 from ordrec.ordinal.decisions import Decision, decide
-from ordrec.rating.further_ratings import paired_lists
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.process.explain import ScoreExplanation, explain_pair
 from ordrec.rating.process.fold_in import (
@@ -135,6 +135,7 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     max_memory: float = 8.0
     takes_long = True
 
+    @fits
     def fit(self, ratings: Ratings) -> ProcessPredictor:
         """Learn from ratings; side tables and times are taken from them."""
         learning = LEARNING if self.preset == "full" else 0.0
@@ -239,6 +240,7 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         with one_blas_thread():
             return explain_pair(self.fitted_, u, i, time, folded)
 
+    @folds_in
     def fold_in(self, ratings: Ratings) -> ProcessPredictor:
         """Return a model that also knows the users of these ratings; nothing else changes.
 
@@ -370,7 +372,9 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     def _preparation(self, ratings: Ratings) -> Preparation:
         dated = ratings.timestamps is not None and bool((ratings.timestamps > 0).any())
         if self.use_time is True and not dated:
-            raise ArgumentError("use_time=True, but the ratings have no times")
+            raise ArgumentError(
+                "use_time=True, but the ratings have no times", parameter="use_time"
+            )
         return Preparation(
             two_sided=self.preset == "full",
             use_time=dated and self.use_time is not False,

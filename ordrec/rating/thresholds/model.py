@@ -10,7 +10,7 @@ import numpy as np
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.models.base import IdMappedModel
+from ordrec.models.base import IdMappedModel, fits
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.thresholds.ordered_probit import ProbitPriors, fit_ordered_probit
@@ -74,6 +74,7 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
     item_sd: float = 0.15
     random_state: int = 0
 
+    @fits
     @one_blas_thread()
     def fit(self, ratings: Ratings, scores: np.ndarray | None = None) -> PersonalThresholds:
         """Fit the scorer and the ordered probit.

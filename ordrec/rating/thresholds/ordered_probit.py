@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from ordrec.data.groups import Groups
 from ordrec.errors import DataError
 from ordrec.ordinal.thresholds.probabilities import log_interval
 from ordrec.rating.thresholds.newton import (
@@ -339,11 +340,11 @@ class _Group:
 
     @classmethod
     def of(cls, codes: np.ndarray, n: int) -> _Group:
-        counts = np.bincount(codes, minlength=n).astype(np.float64)
-        start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        groups = Groups.of(codes, n)
+        counts = groups.sizes.astype(np.float64)
         logs = np.log(np.maximum(counts, 1.0))
         centre = float(logs[codes].mean()) if codes.size else 0.0
-        return cls(counts, np.argsort(codes, kind="stable"), start, logs - centre, centre)
+        return cls(counts, groups.order, groups.start, logs - centre, centre)
 
 
 def _first_mean(scores: np.ndarray, levels: np.ndarray, n_ranks: int) -> tuple[np.ndarray, int]:

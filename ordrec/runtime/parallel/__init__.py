@@ -40,24 +40,6 @@ Every estimator and every rating model keeps to these rules.
 
 from __future__ import annotations
 
-from ordrec.runtime.parallel.blas import LARGE_MATRIX, blas_for, one_blas_thread
-from ordrec.runtime.parallel.engine import Engine, default_engine, worker_count
-from ordrec.runtime.parallel.forks import forked, openmp_that_returns
-from ordrec.runtime.parallel.loops import loop_threads
-from ordrec.runtime.parallel.running import run, run_all
-from ordrec.runtime.parallel.tasks import free_cores
+from ordrec.runtime.lazy_names import lazy_names
 
-__all__ = [
-    "LARGE_MATRIX",
-    "Engine",
-    "blas_for",
-    "default_engine",
-    "forked",
-    "free_cores",
-    "loop_threads",
-    "one_blas_thread",
-    "openmp_that_returns",
-    "run",
-    "run_all",
-    "worker_count",
-]
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 
 from ordrec.kernels import Gaussian
-from ordrec.ordinal.base import _gram_in_blocks
+from ordrec.ordinal.kernel_model import gram_in_blocks
 from ordrec.ordinal.npsvor import NPSVOR, model
 from ordrec.ordinal.npsvor.bias import violation
 from ordrec.ordinal.npsvor.problem import planes_for
@@ -215,7 +215,7 @@ def test_single_precision_kernels_know_far_and_wide_rows(shift, stretch):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(40, 3)) + shift
     X[:4] = stretch * X[[0, 0, 1, 1]] + 0.3 * rng.normal(size=(4, 3))
-    K = _gram_in_blocks(Gaussian(1.0), X, np.float32)
+    K = gram_in_blocks(Gaussian(1.0), X, np.float32)
     assert K.dtype == np.float32
     np.testing.assert_allclose(K, Gaussian(1.0)(X), atol=2e-6)
 

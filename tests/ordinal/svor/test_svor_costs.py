@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from naive.naive_svor import oracle
 
-from ordrec.ordinal.svor.explicit import solve_explicit
-from ordrec.ordinal.svor.implicit import check_costs, solve_implicit, threshold_costs
+from ordrec.ordinal.svor.problems import (
+    check_costs,
+    solve_explicit,
+    solve_implicit,
+    threshold_costs,
+)
 
 RANKS = np.arange(4)
 ABSOLUTE = np.abs(RANKS[:, None] - RANKS).astype(float)

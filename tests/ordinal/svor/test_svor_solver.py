@@ -11,15 +11,14 @@ from naive.naive_svor import oracle, primal, violation_by_loops
 from ordrec.linalg import threaded
 from ordrec.linalg.threaded import factorise_in_threads
 from ordrec.ordinal.svor import bordered, gram
-from ordrec.ordinal.svor.batch import solve_many
-from ordrec.ordinal.svor.bounds import bounds_of
-from ordrec.ordinal.svor.explicit import solve_explicit
 from ordrec.ordinal.svor.gram import ShiftedGram, as_gram, factored_gram
-from ordrec.ordinal.svor.implicit import solve_implicit
 from ordrec.ordinal.svor.interior import _survey
+from ordrec.ordinal.svor.multipliers import bounds_of
 from ordrec.ordinal.svor.newton_system import Point
 from ordrec.ordinal.svor.pairs import adjacent_pairs, all_pairs, anchored_thresholds
+from ordrec.ordinal.svor.problems import solve_explicit, solve_implicit
 from ordrec.ordinal.svor.solver import solve_pairs
+from ordrec.runtime.parallel import loop_threads
 
 TIGHT = 1e-6
 
@@ -284,21 +283,21 @@ def test_larger_caps_that_change_nothing_cost_nothing():
     assert second.coef == pytest.approx(first.coef)
 
 
-def test_batch_equals_one_by_one():
+def test_problems_in_threads_equal_those_one_by_one():
     rng = np.random.default_rng(9)
     grams, targets = [], []
     for n in (20, 35, 50, 20):
         X = rng.normal(size=(n, 2))
         grams.append(np.exp(-((X[:, None] - X) ** 2).sum(axis=2)))
         targets.append(np.digitize(X[:, 0], [-0.5, 0.5]))
-    for implicit in (True, False):
-        many = solve_many(grams, targets, 3, implicit=implicit, C=2.0, n_jobs=2)
+    for form in ("implicit", "explicit"):
+        with loop_threads(2) as threads:
+            tasks = [threads.submit(_solve, form, *each, 3, 2.0) for each in zip(grams, targets)]
+            many = [task.result() for task in tasks]
         for K, ranks, solution in zip(grams, targets, many, strict=True):
-            alone = _solve("implicit" if implicit else "explicit", K, ranks, 3, 2.0)
+            alone = _solve(form, K, ranks, 3, 2.0)
             assert np.array_equal(solution.coef, alone.coef)
             assert np.array_equal(solution.thresholds, alone.thresholds)
-    with pytest.raises(ValueError, match="4 Gram matrices for 3"):
-        solve_many(grams, targets[:3], 3)
 
 
 def test_pairs_of_both_forms():

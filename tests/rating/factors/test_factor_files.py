@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
-import pandas as pd
 import pytest
 from support.factor_worlds import everything
 
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.errors import ModelFileError
 from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.storage import load, load_arrays, save, save_arrays, state_of
 
-STORED = Path(__file__).parents[2] / "stored_models" / "0.1" / "factors.ordrec"
 WHEN = 1_000_000_100
 
 
@@ -189,35 +186,3 @@ def test_impossible_numbers_are_refused(dated_model):
     refused(dated_model, with_array("history.weights", np.ones(3, np.float32)))
     few = arrays["directions_0.users.mean"][:, :3]  # fewer columns than there are steps
     refused(dated_model, with_array("directions_0.users.mean", few))
-
-
-# ---- files of version 0.1 ------------------------------------------------------------------------
-
-
-def test_a_model_of_version_0_1_folds_in_and_is_saved_again(tmp_path):
-    model = load(STORED)
-    users, items = model.user_ids_, model.item_ids_
-    assert model.version_0_1_ is not None
-    extremes = model.scale_.values[[0, -1]]
-    frame = pd.DataFrame({"user": 1000, "item": items[:2], "rating": extremes})
-    ratings = Ratings.from_frame(frame, scale=model.scale_)
-    folded = model.fold_in(ratings)
-    pairs = [1000, 1000], items[:2]
-    assert np.abs(folded.predict_proba(*pairs) - model.predict_proba(*pairs)).max() > 0.01
-    known = np.repeat(users, len(items)), np.tile(items, len(users))
-    expected = model.predict_proba(*known)
-    np.testing.assert_array_equal(folded.predict_proba(*known), expected)
-    again = stored(folded, tmp_path)
-    np.testing.assert_array_equal(again.predict_proba(*pairs), folded.predict_proba(*pairs))
-    bare = model.without_users()
-    assert len(bare.user_ids_) == 0
-    np.testing.assert_allclose(
-        bare.fold_in(ratings).predict_proba(*pairs), folded.predict_proba(*pairs), atol=1e-9
-    )
-    np.testing.assert_array_equal(model.predict_proba(*known), expected)
-
-
-def test_a_model_of_version_0_1_cannot_be_updated_and_says_so():
-    model = load(STORED)
-    with pytest.raises(ArgumentError, match=r"version 0\.1 .* fold in all ratings of this user"):
-        model.update(model.user_ids_[0], model.item_ids_[0], model.scale_.values[0])

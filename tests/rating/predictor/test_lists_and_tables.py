@@ -88,7 +88,6 @@ def test_rated_items_of_a_known_user_folded_in_again_are_not_listed(fitted, pres
 
 
 def test_lists_do_not_depend_on_who_was_asked_first() -> None:
-    """The choice model behind them is fitted to the training ratings, whoever calls."""
     small = tasteful(n_users=25, n_items=15)
     lists = []
     for first in ("model", "copy"):

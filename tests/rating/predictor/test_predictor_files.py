@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from support.tasteful_ratings import tasteful
 
 from ordrec.data import Ratings
 from ordrec.errors import ModelFileError, OrdrecError
-from ordrec.recommend import OrdinalFactors, RatingPredictor
+from ordrec.recommend import RatingPredictor
 from ordrec.storage import load, load_arrays, save, save_arrays
 
 OLD = Path(__file__).parents[2] / "stored_models" / "0.1"
@@ -168,20 +167,6 @@ def test_what_does_not_fit_is_refused(folder, tmp_path, name: str, change) -> No
         load(path)
 
 
-def test_factors_of_version_0_1_are_no_member_of_a_pool(folder, tmp_path) -> None:
-    """They do not know their ratings, which lists and explanations need."""
-    old, of_old = load_arrays(OLD / "factors.ordrec")
-    _, metadata = load_arrays(folder / "large")
-    ids = {name: array for name, array in old.items() if "_ids" in name}
-    metadata["state"] |= {
-        "members": {"factors_": of_old}, "titles": False, "scale": of_old["state"]["scale"],
-    }  # fmt: skip
-    arrays = ids | {f"factors_.{name}": array for name, array in old.items()}
-    save_arrays(tmp_path / "forged", arrays, metadata)
-    with pytest.raises(ModelFileError, match=r"version 0\.1"):
-        load(tmp_path / "forged")
-
-
 def test_a_process_alone_is_a_model_only_of_version_0_1(folder, tmp_path) -> None:
     """Without its factors, a file has a process that its preset allows."""
     path = forged(folder, tmp_path, "fast-plain", drop("members", "factors_"))
@@ -233,18 +218,3 @@ def test_an_old_model_takes_in_users_and_explains(name: str, tmp_path) -> None:
     again = load(tmp_path / "new")
     assert np.array_equal(again.predict_proba([77], items[3:]), p[:1])
     assert again.explain(77, items[3]).table.equals(folded.explain(77, items[3]).table)
-
-
-def test_old_factors_take_in_users() -> None:
-    model = load(OLD / "factors.ordrec")
-    assert isinstance(model, OrdinalFactors)
-    expected = json.loads((OLD / "expected.json").read_text())
-    given = pd.DataFrame(
-        {"user": 77, "item": model.item_ids_[:3], "rating": model.scale_.values[[-1, 0, -1]]}
-    )
-    folded = model.fold_in(Ratings.from_frame(given, scale=model.scale_))
-    assert np.allclose(folded.predict_proba([77], model.item_ids_[:1]).sum(), 1.0)
-    np.testing.assert_allclose(
-        folded.predict(expected["users"], expected["items"]),
-        model.predict(expected["users"], expected["items"]),
-    )

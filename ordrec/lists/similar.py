@@ -1,4 +1,4 @@
-"""Which items are alike: liked by the same people, or at least rated by them."""
+"""How similar items are: whether the same people rated them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from ordrec.data import Ratings
 
-__all__ = ["alike_by_raters"]
+__all__ = ["similarity_by_raters"]
 
 DAMPING = 10.0  # raters added to every item, so that two of three shared ones do not count much
 
 
-def alike_by_raters(known: Ratings, code: int) -> np.ndarray:
-    """Return how much all items have in common with one: the cosine of their columns of ratings.
+def similarity_by_raters(known: Ratings, code: int) -> np.ndarray:
+    """Return how similar all items are to one: the cosine of their columns of ratings.
 
     An unrated item counts as a rating of 0, the lowest rating as 1, the next as 2, and so on.
 
@@ -20,7 +20,7 @@ def alike_by_raters(known: Ratings, code: int) -> np.ndarray:
     --------
     >>> from ordrec.datasets import synthetic_ratings
     >>> ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=0)
-    >>> alike_by_raters(ratings, 3).shape
+    >>> similarity_by_raters(ratings, 3).shape
     (40,)
     """
     items = known.matrix("rank")

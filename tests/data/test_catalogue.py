@@ -12,8 +12,9 @@ from functools import partial
 
 import pytest
 
-from ordrec.data import registry
-from ordrec.data.known import KNOWN_DATASETS, DatasetInfo, Download
+from ordrec.data import catalogue
+from ordrec.data.catalogue import KNOWN_DATASETS, DatasetInfo
+from ordrec.data.download import Download
 from ordrec.datasets import (
     describe_dataset,
     fetch_dataset,
@@ -94,7 +95,7 @@ def test_search_order(samples, tmp_path, monkeypatch):
     cached = put(samples, tmp_path / "cache")
     assert find_dataset("ml-100k") == cached
     bundled = put(samples, tmp_path / "bundle")
-    monkeypatch.setattr(registry, "_bundled_folders", lambda: [tmp_path / "bundle"])
+    monkeypatch.setattr(catalogue, "_bundled_folders", lambda: [tmp_path / "bundle"])
     assert find_dataset("ml-100k") == bundled
     named = put(samples, tmp_path / "named")
     monkeypatch.setenv("ORDREC_DATA", str(tmp_path / "named"))
@@ -168,8 +169,8 @@ def offered(server, samples, monkeypatch):
 
     def offer(*urls, checksum=right, file="tiny.zip"):
         info = DatasetInfo(
-            "tiny", "invented", "ratings", "movielens:load_movielens", ("tiny",), ("ratings.csv",),
-            "nowhere", "none", "nobody", (Download(file, urls, checksum),),
+            "tiny", "invented", "ratings", "formats.movielens:load_movielens", ("tiny",),
+            ("ratings.csv",), "nowhere", "none", "nobody", (Download(file, urls, checksum),),
         )  # fmt: skip
         monkeypatch.setitem(KNOWN_DATASETS, "tiny", info)
         return info

@@ -1,32 +1,153 @@
-"""Load ratings, and tables of users or items, from any csv or parquet file with a header."""
+"""Read ratings by the name of a data set or by path: one reader for Python and the command line.
+
+`read_ratings` takes a name, a folder of partitions, or a path. `load_path` recognises the format of
+a path by the names of its files, and `load_ratings` reads any csv or parquet table with a header.
+"""
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 import pandas as pd
 
 from ordrec.data import Duplicates, Ratings, Scale
+from ordrec.data.catalogue import describe_dataset, list_datasets, load_dataset
 from ordrec.data.columns import find_columns
 from ordrec.data.formats.archives import Source, open_source, prefix_errors
-from ordrec.data.on_disk.partitions import parquet_engine
-from ordrec.data.separators import check_separator, header_of, separator_of
-from ordrec.data.weights import check_weight_column
-from ordrec.errors import ArgumentError, DataError
+from ordrec.data.formats.eachmovie import load_eachmovie
+from ordrec.data.formats.jester import load_jester
+from ordrec.data.formats.movielens import load_movielens
+from ordrec.data.formats.movietweetings import load_movietweetings
+from ordrec.data.on_disk.partitions import MANIFEST, parquet_engine
+from ordrec.errors import ArgumentError, DataError, DatasetMissing
 
-__all__ = ["load_ratings", "load_side_table", "load_texts"]
+__all__ = [
+    "is_own_table",
+    "load_path",
+    "load_ratings",
+    "load_side_table",
+    "load_texts",
+    "read_ratings",
+]
 
+SEPARATORS = (",", ";", "\t", "|")
 LONGEST_HEADER = 1 << 16  # bytes
 PARQUET_ERRORS = (OSError, ValueError, KeyError, NotImplementedError)
 
+# Files of which a folder or archive of the format has at least one set.
+MOVIELENS = ({"u.data"}, {"ratings.dat", "movies.dat"}, {"ratings.csv", "movies.csv"})
+EACHMOVIE = ({"vote.txt"}, {"votes_5055users.csv"}, {"votes_324movies.csv"}, {"eachmovie_triple"})
+JOKES = "user,joke,rating"  # the header of Jester's ratings
+IMDB_DIGITS = 7  # at least; no MovieLens release has item ids of more than six digits
+
+
+# ---- names and paths ---------------------------------------------------------------------
+
+
+def read_ratings(
+    data: str | Path, *, folder: str | Path | None = None, offline: bool = False, **options: Any
+) -> Ratings:
+    """Load ratings by the name of a data set or by path, as every command does.
+
+    Parameters
+    ----------
+    data : str or path
+        One of `list_datasets`; or a folder or file for `load_path`, or a folder of partitions.
+    folder : path, optional
+        A folder of data sets, where names are searched for first.
+    offline : bool
+        Whether to stay off the network.
+    **options
+        For a table of your own: how `load_ratings` reads it, such as ``user="who"``.
+
+    Examples
+    --------
+    >>> read_ratings("ml-latest-small-2016", offline=True).n_users
+    671
+    """
+    name = str(data)
+    if is_own_table(data):
+        return load_ratings(data, **options) if options else load_path(data)
+    is_known, is_partitioned = name in list_datasets(), (Path(data) / MANIFEST).is_file()
+    if not is_known and not is_partitioned:
+        if any(mark in name for mark in "/\\.") or not name:
+            raise DatasetMissing(f"{name!r}: no such file or folder")
+        describe_dataset(name)  # raises an error with the nearest names
+    for option in options:
+        raise ArgumentError(
+            f"{option}= is for tables of your own; how to read {name!r} is known", parameter=option
+        )
+    if not is_known:
+        return Ratings.scan(data).collect()
+    loaded = load_dataset(name, folder=folder, offline=offline)
+    if not isinstance(loaded, Ratings):
+        raise DataError(f"{data} holds a {type(loaded).__name__}, not ratings")
+    return loaded
+
+
+def is_own_table(data: str | Path) -> bool:
+    """Whether this is a path, and neither a name of `list_datasets` nor a folder of partitions."""
+    path = Path(data)
+    return str(data) not in list_datasets() and path.exists() and not (path / MANIFEST).is_file()
+
+
+def load_path(path: str | Path) -> Ratings:
+    """Load a folder or archive of a known format, or any csv or parquet file.
+
+    The formats are MovieLens, MovieTweetings, EachMovie and Jester. Files without characteristic
+    names (a csv with the columns user, item, rating) are read by `load_ratings`; call that, or the
+    loader of the format, if columns or options differ.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "mine.csv"
+    >>> _ = file.write_text("user,item,rating\\n1,1,5\\n1,2,4\\n2,1,3\\n")
+    >>> load_path(file).n_ratings
+    3
+    """
+    with open_source(path) as source:
+        names = {
+            PurePosixPath(member).name.lower().removesuffix(".gz") for member in source.members
+        }
+        if _has_imdb_numbers(source):
+            return load_movietweetings(source)
+        if any(marker_files <= names for marker_files in MOVIELENS):
+            return load_movielens(source)
+        if any(marker_files <= names for marker_files in EACHMOVIE):
+            return load_eachmovie(source)
+        return load_jester(source) if _has_jokes(source) else load_ratings(source)
+
+
+def _has_imdb_numbers(source: Source) -> bool:
+    """Whether the items in ratings.dat have IMDb numbers: MovieTweetings, not MovieLens."""
+    member = source.find("ratings.dat")
+    fields = [] if member is None else _first_line(source, member).split("::")
+    return len(fields) == 4 and fields[1].isdecimal() and len(fields[1]) >= IMDB_DIGITS
+
+
+def _has_jokes(source: Source) -> bool:
+    """Whether the only table has the columns of Jester's ratings."""
+    tables = [name for name in source.members if name.lower().endswith((".csv", ".csv.gz"))]
+    return len(tables) == 1 and _first_line(source, tables[0]).lower().startswith(JOKES)
+
+
+def _first_line(source: Source, member: str) -> str:
+    with source.open(member) as stream:
+        return stream.readline(1 << 12).decode("utf-8-sig", "replace").strip()
+
+
+# ---- tables with a header ----------------------------------------------------------------
+
 
 def load_ratings(
-    path: str | Path,
+    path: str | Path | Source,
     *,
     user: str = "user",
     item: str = "item",
@@ -71,32 +192,23 @@ def load_ratings(
     >>> load_ratings(file, user="who", item="what", rating="stars", scale=range(1, 6))
     <Ratings mine: 2 users x 2 items, 3 ratings (75.00%), Scale(1..5 by 1) | █ ██|>
     """
-    check_separator(separator)
+    _check_separator(separator)
     if ids not in ("auto", "text"):
         raise ArgumentError(f'ids must be "auto" or "text", got {ids!r}')
     with open_source(path) as source:
         file = _only_table(source)
         with prefix_errors(source.place(file)):
             names, separator = _names(source, file, separator)
-            found = find_columns(pd.DataFrame(columns=names), user, item, rating, timestamp)
-            if weight is not None:
-                check_weight_column(weight, names)
-        columns = [name for name in dict.fromkeys((*found, weight)) if name is not None]
-        texts = found[:2] if ids == "text" else ()
-        frame = _without_blanks(_read_table(source, file, separator, columns, texts), found[:2])
+            columns = find_columns(names, user, item, rating, timestamp, weight)
+        wanted = list(dict.fromkeys(column for column in columns if column is not None))
+        id_columns = (columns.user, columns.item)
+        texts = id_columns if ids == "text" else ()
+        frame = _without_blanks(_read_table(source, file, separator, wanted, texts), id_columns)
         with _naming_lines(source, file, len(frame)):
             if separator != ",":
-                frame = _with_decimal_points(frame, [found[2], weight])
-            return Ratings.from_frame(
-                frame,
-                user=found[0],
-                item=found[1],
-                rating=found[2],
-                timestamp=found[3],
-                scale=scale,
-                duplicates=duplicates,
-                name=name or source.stem,
-                weight=weight,
+                frame = _with_decimal_points(frame, [columns.rating, columns.weight])
+            return Ratings.from_columns(
+                frame, columns, scale=scale, duplicates=duplicates, name=name or source.stem
             )
 
 
@@ -121,7 +233,7 @@ def load_side_table(path: str | Path, *, separator: str | None = None) -> pd.Dat
     >>> load_side_table(file)["price"].tolist()
     [2.5, nan]
     """
-    check_separator(separator)
+    _check_separator(separator)
     with open_source(path) as source:
         file = _only_table(source)
         with prefix_errors(source.place(file)):
@@ -134,7 +246,7 @@ def load_side_table(path: str | Path, *, separator: str | None = None) -> pd.Dat
 
 def load_texts(path: str | Path, *, separator: str | None = None) -> pd.DataFrame:
     """Load all columns of a csv file with a header as texts, empty ones as ""."""
-    check_separator(separator)
+    _check_separator(separator)
     with open_source(path) as source:
         file = _only_table(source)
         with prefix_errors(source.place(file)):
@@ -162,8 +274,8 @@ def _names(source: Source, member: str, separator: str | None) -> tuple[list[str
     line = start.decode("utf-8-sig", "replace").rstrip("\r\n")
     if not line:
         raise DataError("not a csv table: its first line is empty")
-    separator = separator or separator_of(line)
-    names = header_of(line, separator)
+    separator = separator or _separator_of(line)
+    names = _fields(line, separator)
     if len(names) > 2 and all(map(_is_number, names)):
         raise DataError(
             f"the first line, {line[:60]!r}, holds numbers and no names: put a line with the names "
@@ -185,7 +297,7 @@ def _naming_lines(source: Source, member: str, n_rows: int) -> Iterator[None]:
                 n_lines = sum(1 for line in stream)
             if n_lines == n_rows + 1:  # no empty lines, and no fields of several lines
                 place = f"{place}, line {int(row[1]) + 2}"
-        raise DataError(f"{place}: {error}") from None
+        raise error.prefixed(place) from None
 
 
 def _is_number(text: str) -> bool:
@@ -274,3 +386,31 @@ def _not_parquet(source: Source, member: str, error: Exception) -> DataError:
     if isinstance(error, DataError):
         return error
     return DataError(f"{source.place(member)}: not a parquet table ({str(error)[:200]})")
+
+
+# ---- separators --------------------------------------------------------------------------
+
+
+def _separator_of(header: str) -> str:
+    """Return the separator that cuts a first line into most fields; a comma if none does.
+
+    Examples
+    --------
+    >>> _separator_of("user;item;rating"), _separator_of('"a, b"\\tc\\td')
+    (';', '\\t')
+    """
+    return max(SEPARATORS, key=lambda separator: len(_fields(header, separator)))
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    """Return the fields of a line."""
+    try:
+        return next(csv.reader([line], delimiter=separator), [])
+    except csv.Error:
+        return []
+
+
+def _check_separator(separator: str | None) -> None:
+    """Raise an error unless this is one character, or None for the one that is found."""
+    if separator is not None and len(separator) != 1:
+        raise ArgumentError(f"separator must be one character, got {separator!r}")

@@ -1,4 +1,6 @@
-"""Implicit constraints on the thresholds (IMC), section 3, with costs.
+"""The two problems of Chu and Keerthi, which differ in the pairs of samples and thresholds.
+
+Implicit constraints on the thresholds (IMC), section 3, with costs:
 
     min  1/2 |w|^2 + sum_j ( sum_{y_i <= j} C_i^j [1 + f_i - b_j]_+
                            + sum_{y_i > j}  C_i^j [1 - f_i + b_j]_+ )                 (20)-(21)
@@ -14,6 +16,17 @@ Lemma 1 survives costs only if C_k^j does not fall with the distance of j from k
 if each row of L is convex: its proof needs g_{j+1} <= g_j, and a sample of rank k <= j
 contributes C_k^j - C_k^{j+1} to the difference. For other costs the order of the thresholds
 is imposed as in (4). Zero-one costs then are EXC exactly.
+
+Explicit constraints on the thresholds (EXC), section 2:
+
+    min  1/2 |w|^2 + sum_j C ( sum_{y_i = j} [1 + f_i - b_j]_+ + sum_{y_i = j+1} [1 - f_i + b_j]_+ )
+    subject to b_1 <= ... <= b_{r-1}                                                  (2)-(4)
+
+Shashua and Levin's fixed-margin form (SLA) leaves out (4), and its thresholds may come out
+disordered. Both are problems over adjacent pairs; the solver does the rest.
+
+A rank without samples between two that have some is an empty interval here: its thresholds
+coincide, as (4) makes them in EXC. (Literally, SLA would not compare its neighbours at all.)
 """
 
 from __future__ import annotations
@@ -23,12 +36,13 @@ from typing import Any
 
 import numpy as np
 
+from ordrec.errors import ArgumentError
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.svor.gram import Gram
-from ordrec.ordinal.svor.pairs import all_pairs
+from ordrec.ordinal.svor.pairs import adjacent_pairs, all_pairs
 from ordrec.ordinal.svor.solver import solve_pairs
 
-__all__ = ["check_costs", "solve_implicit", "threshold_costs"]
+__all__ = ["check_costs", "solve_explicit", "solve_implicit", "threshold_costs"]
 
 
 def solve_implicit(
@@ -75,22 +89,62 @@ def solve_implicit(
     return replace(solution, thresholds=np.maximum.accumulate(solution.thresholds))
 
 
+def solve_explicit(
+    K: np.ndarray | Gram,
+    ranks: np.ndarray,
+    n_ranks: int,
+    *,
+    C: float | np.ndarray = 1.0,
+    ordered: bool = True,
+    **options: Any,
+) -> Solution:
+    """Solve (2)-(4), or (2)-(3) alone with ``ordered=False``.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n), or Gram
+        Gram matrix, positive semidefinite; by a factor of it with `gram.factored_gram`.
+    ranks : ndarray of shape (n,)
+        Zero-based.
+    n_ranks : int
+    C : float or ndarray of shape (n,)
+        Bound on the multipliers, common or for each sample.
+    **options
+        tol, max_iter and method, as in `solve_pairs`.
+
+    Examples
+    --------
+    >>> x = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    >>> solution = solve_explicit(np.outer(x, x), np.array([0, 0, 1, 1, 2, 2]), 3, C=10.0)
+    >>> solution.thresholds.round(2), solution.converged
+    (array([3., 7.]), True)
+    """
+    caps = np.broadcast_to(np.asarray(C, dtype=np.float64), ranks.shape)
+    declared = np.arange(n_ranks)
+    inside = (declared >= ranks.min()) & (declared <= ranks.max())
+    scale = np.flatnonzero(~inside | np.isin(declared, ranks))  # without inner empty ranks
+    pairs = adjacent_pairs(np.searchsorted(scale, ranks), scale.size, caps)
+    solution = solve_pairs(K, pairs, scale.size - 1, ordered=ordered, **options)
+    place = np.searchsorted(scale, declared[:-1], side="right") - 1
+    return replace(solution, thresholds=solution.thresholds[place])
+
+
 def check_costs(costs: Any, n_ranks: int) -> np.ndarray:
     """A cost matrix of floats, zero where right and never falling with the distance."""
     L = np.asarray(costs, dtype=np.float64)
     if L.shape != (n_ranks, n_ranks):
-        raise ValueError(f"costs must be of shape ({n_ranks}, {n_ranks}), got {L.shape}")
+        raise ArgumentError(f"costs must be of shape ({n_ranks}, {n_ranks}), got {L.shape}")
     if not np.all(np.isfinite(L)) or np.any(np.diagonal(L) != 0.0):
-        raise ValueError("costs must be finite, and zero on the diagonal (a right prediction)")
+        raise ArgumentError("costs must be finite, and zero on the diagonal (a right prediction)")
     rises = np.diff(L, axis=1) * _sides(n_ranks)
     if np.any(rises < 0.0):
         row = int(np.flatnonzero((rises < 0.0).any(axis=1))[0])
-        raise ValueError(
+        raise ArgumentError(
             "costs must not fall as the prediction moves away from the truth: "
             f"see row {row}, {L[row].tolist()}"
         )
     if not np.all((rises > 0.0).any(axis=0)):
-        raise ValueError("costs must tell any two neighbouring ranks apart in at least one row")
+        raise ArgumentError("costs must tell any two neighbouring ranks apart in at least one row")
     return L
 
 

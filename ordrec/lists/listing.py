@@ -1,0 +1,357 @@
+"""Fitted models that list items for users: what they share, and the lists of rating models."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+from ordrec.data import Ratings
+from ordrec.data.ids import warn_of_other_type
+from ordrec.errors import ArgumentError
+from ordrec.lists.best import RatingOrder, best_by_rating, best_columns
+from ordrec.lists.bulk import item_columns, recommend_all
+from ordrec.lists.explanation import Explanation, Influence, explain_rating
+from ordrec.lists.filters import CELLS_AT_ONCE, ItemFilter, check_list_length, check_one_user
+from ordrec.lists.frames import predict_pairs
+from ordrec.lists.similar import similarity_by_raters
+from ordrec.models.base import IdMappedModel, codes_of
+
+__all__ = ["ListingModel", "RatingListingModel", "ids_of_codes"]
+
+
+class ListingModel(IdMappedModel):
+    """Base of fitted models that list items for users.
+
+    A subclass says which items may be listed (`item_filter`) and makes the lists of a block of
+    users (`lists`); frames, lists for everybody and their files follow from these.
+    """
+
+    titles_: list[str] | None = None
+    ordered_by: ClassVar[str]  # what `recommend` orders by
+
+    @abstractmethod
+    def lists(
+        self, codes: np.ndarray, n: int, listable: ItemFilter, *, timestamp: int | None = None
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return the lists of users by code; -1 is a user without ratings.
+
+        Parameters
+        ----------
+        codes : int array of shape (n_users,)
+        n : int
+            Length of a list.
+        listable : ItemFilter
+        timestamp : int, optional
+            Time for which the lists are made, in seconds since 1970; ignored by models to which
+            time says nothing.
+
+        Returns
+        -------
+        items : int array of shape (n_users, at most n)
+            Item codes, best first, -1 where there are no more.
+        columns : dict of arrays of the same shape
+            What the model says of each listed item, ``score`` first.
+        """
+
+    @abstractmethod
+    def item_filter(
+        self, exclude: Any = None, only: Any = None, include_rated: bool = False
+    ) -> ItemFilter:
+        """Return which items may be listed; see `recommend`."""
+
+    @abstractmethod
+    def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the item codes and the levels of a user's ratings; none for an unknown user."""
+
+    def block_size(self) -> int:
+        """Return for how many users lists are made at the same time."""
+        return max(1, CELLS_AT_ONCE // len(self.item_ids_))
+
+    def recommend(
+        self,
+        user: Any,
+        n: int = 10,
+        *,
+        exclude: Any = None,
+        only: Any = None,
+        include_rated: bool = False,
+    ) -> pd.DataFrame:
+        """List the n best items for a user.
+
+        Parameters
+        ----------
+        user : id
+            An unknown user gets the list of one without ratings.
+        n : int
+            The list is shorter if there are not as many items to choose from.
+        exclude, only : sequence of item ids, optional
+            Items that must not be listed; the only ones that may.
+        include_rated : bool
+            Whether items that the user has rated may be listed.
+
+        Returns
+        -------
+        DataFrame
+            ``item``, ``title`` if known, ``score``, by which the list is ordered, and what else
+            the model says of an item: ``p_pick`` is the probability that it is among the user's
+            next picks (see `ChoiceMixture`). Its ``attrs["ordered_by"]`` says what the score is.
+        """
+        self._check_fitted()
+        return self._list_of(user, n, self.item_filter(exclude, only, include_rated))
+
+    def _list_of(
+        self, user: Any, n: int, listable: ItemFilter, ordered_by: str = "", **options: Any
+    ) -> pd.DataFrame:
+        """The list of one user; the options are those of `lists`."""
+        check_list_length(n)
+        check_one_user(user)
+        codes = codes_of(self.user_ids_, [user])
+        warn_of_other_type(self.user_ids_, [user], codes)
+        best, columns = self.lists(codes, n, listable, **options)
+        listed = pd.DataFrame(item_columns(self, best, columns))
+        listed.attrs["ordered_by"] = ordered_by or self.ordered_by
+        return listed
+
+    def recommend_all(
+        self,
+        n: int = 10,
+        users: Any = None,
+        *,
+        exclude: Any = None,
+        only: Any = None,
+        include_rated: bool = False,
+        **options: Any,
+    ) -> pd.DataFrame | Path:
+        """Make lists for all users, or for those given; see `ordrec.recommend.recommend_all`.
+
+        ``timestamp``, ``out``, ``engine``, ``n_jobs`` and ``progress`` are passed on.
+        """
+        filters = {"exclude": exclude, "only": only, "include_rated": include_rated}
+        return recommend_all(self, n, users, **filters, **options)
+
+    def _titles_by_id(self) -> dict[Any, str] | None:
+        """What the items are called."""
+        if self.titles_ is None:
+            return None
+        return dict(zip(self.item_ids_.tolist(), self.titles_, strict=True))
+
+    def _titled(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The table with titles next to the items."""
+        titles = self._titles_by_id()
+        if titles is not None:
+            table.insert(1, "title", [titles.get(item, "") for item in table["item"]])
+        return table
+
+
+class RatingListingModel(ListingModel):
+    """Base of rating models that list, explain and compare items by their distributions.
+
+    `OrdinalFactors`, `RatingPredictor` and `Recommender` inherit from it.
+    """
+
+    ordered_by = "expected"
+
+    @abstractmethod
+    def known_ratings(self) -> Ratings:
+        """Return the ratings of training, and those that were folded in, without side tables."""
+
+    @abstractmethod
+    def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
+        """Return distributions, one row per pair and one column per scale value, ascending."""
+
+    def _influence(self) -> Influence | None:
+        """How much ratings move each other, where that can be said; see `explain_rating`."""
+        return None
+
+    def _similarity(self, known: Ratings, code: int) -> np.ndarray:
+        """How similar all items are to one."""
+        return similarity_by_raters(known, code)
+
+    # ---- lists ----------------------------------------------------------------------------
+
+    def recommend(
+        self,
+        user: Any,
+        n: int = 10,
+        *,
+        by: Literal["expected", "p_at_least", "lower_quantile"] = "expected",
+        at_least: float | None = None,
+        quantile: float = 0.25,
+        candidates: Any = "all",
+        exclude: Any = None,
+        only: Any = None,
+        include_rated: bool = False,
+        timestamp: int | None = None,
+    ) -> pd.DataFrame:
+        """List the n items that a user will rate best, of those that they have not rated.
+
+        A rating model orders by what the user would think of an item, not by whether they would
+        pick it: the list begins with what they would like if they tried it. `Recommender` orders
+        by both, and makes the better lists of what users pick next.
+
+        Parameters
+        ----------
+        user : id
+            An unknown user gets the list of one without ratings.
+        n : int
+            The list is shorter if there are not as many items to choose from.
+        by : {"expected", "p_at_least", "lower_quantile"}
+            Order by the expected rating, by the probability of ``at_least`` or more, or by the
+            rating reached with probability ``1 - quantile`` (ties by the expected rating).
+        at_least : float, optional
+            A rating; by default the lowest that counts as liked, see `Scale.liked_from`.
+        quantile : float
+        candidates : "all" or array-like of item ids
+            Items to choose from: all that have a rating, or the given ones.
+        exclude, only : sequence of item ids, optional
+            Items that must not be listed; the only ones that may.
+        include_rated : bool
+            Whether items that the user has rated may be listed.
+        timestamp : int, optional
+            Time at which the ratings would be given, in seconds since 1970.
+
+        Returns
+        -------
+        DataFrame
+            ``item``, ``title`` if known, ``score`` (by which the list is ordered) and
+            ``expected``, the expected rating, best first. Its ``attrs["ordered_by"]`` is ``by``.
+        """
+        self._check_fitted()
+        order = RatingOrder(by, at_least, quantile)
+        filters: dict[str, Any] = {"exclude": exclude, "only": only, "include_rated": include_rated}
+        if isinstance(candidates, str):
+            _check_candidates(candidates)
+            listable = self.item_filter(**filters)
+        else:
+            listable = ItemFilter.among(self.item_ids_, candidates, **filters)
+        return self._list_of(user, n, listable, by, timestamp=timestamp, order=order)
+
+    def item_filter(
+        self, exclude: Any = None, only: Any = None, include_rated: bool = False
+    ) -> ItemFilter:
+        """Return which items may be listed: those with ratings; see `recommend`."""
+        rated = self.known_ratings().item_counts > 0
+        return ItemFilter.of(
+            self.item_ids_, rated, exclude=exclude, only=only, include_rated=include_rated
+        )
+
+    def block_size(self) -> int:
+        """Return for how many users lists are made at the same time."""
+        return max(1, CELLS_AT_ONCE // (len(self.item_ids_) * self.scale_.n_ranks))
+
+    def lists(
+        self,
+        codes: np.ndarray,
+        n: int,
+        listable: ItemFilter,
+        *,
+        timestamp: int | None = None,
+        order: RatingOrder | None = None,
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return lists by ``order``, the expected rating by default; see `ListingModel.lists`."""
+        order = order or RatingOrder()
+        mask = np.tile(listable.allowed, (codes.size, 1))
+        if not listable.include_rated:
+            for row in np.flatnonzero(codes >= 0):
+                mask[row, self.history_of(self.user_ids_[codes[row]])[0]] = False
+        items = np.flatnonzero(mask.any(axis=0))
+        p = np.zeros((0, self.scale_.n_ranks))
+        if items.size:
+            users = ids_of_codes(self.user_ids_, np.repeat(codes, items.size))
+            p = self._proba_at(timestamp)(users, self.item_ids_.take(np.tile(items, codes.size)))
+        best, columns = best_by_rating(p, mask[:, items], self.scale_, n, order)
+        return np.where(best >= 0, items[best], -1) if items.size else best, columns
+
+    # ---- similar items, explanations and tables -------------------------------------------
+
+    def similar_items(self, item: Any, n: int = 10) -> pd.DataFrame:
+        """List the items that are most similar to one: those that the same people like.
+
+        Parameters
+        ----------
+        item : id
+        n : int
+
+        Returns
+        -------
+        DataFrame
+            ``item``, ``title`` if known, and ``similarity``, at most 1, most similar first: the
+            correlation of what users think of the two items, beyond what everybody thinks of them.
+            It is the lower, the less is known of an item. Without factors (a `Recommender` of
+            another rating model), the cosine of the items' columns of ratings.
+        """
+        check_list_length(n)
+        self._check_fitted()
+        known = self.known_ratings()
+        codes = codes_of(known.item_ids, [item])
+        warn_of_other_type(known.item_ids, [item], codes)
+        if codes[0] < 0:
+            raise ArgumentError(f"item {item!r} is not in the model: nothing is similar to it")
+        similarity = self._similarity(known, int(codes[0])).copy()
+        similarity[known.item_counts == 0] = -np.inf
+        similarity[codes[0]] = -np.inf
+        best = best_columns(similarity[None], n)[0]
+        best = best[best >= 0]
+        found = {"item": known.item_ids.take(best), "similarity": similarity[best]}
+        return self._titled(pd.DataFrame(found))
+
+    def explain(self, user: Any, item: Any, timestamp: int | None = None) -> Explanation:
+        """Explain the expected rating of an item by a user as a sum; see `Explanation`.
+
+        ``timestamp`` is when the rating would be given, in seconds since 1970.
+        """
+        self._codes([user], [item])
+        proba = self._proba_at(timestamp)
+        return explain_rating(
+            lambda users, items: proba(users, items) @ self.scale_.values,
+            self.known_ratings(),
+            self.history_of(user),
+            self._titles_by_id(),
+            user,
+            item,
+            self._influence(),
+        )
+
+    def predict_frame(self, pairs: pd.DataFrame) -> pd.DataFrame:
+        """Predict for a table with columns user, item and, optionally, timestamp.
+
+        Returns the pairs with the decided rating, the expected one, the probability of each
+        scale value, and whether user and item were known.
+        """
+        return predict_pairs(self, pairs)
+
+    def _proba_at(self, timestamp: int | None) -> Callable[[Any, Any], np.ndarray]:
+        """Distributions of pairs at one time."""
+        return lambda users, items: self.predict_proba(
+            users, items, None if timestamp is None else np.full(len(items), timestamp)
+        )
+
+
+def ids_of_codes(ids: pd.Index, codes: np.ndarray) -> pd.Index:
+    """Return the ids of codes; NaN, which no model knows, where a code is -1.
+
+    Examples
+    --------
+    >>> ids_of_codes(pd.Index([10, 20]), np.array([1, -1])).tolist()
+    [20, nan]
+    """
+    known = codes >= 0
+    if known.all():
+        return ids.take(codes)
+    found = np.full(codes.size, np.nan, dtype=object)
+    found[known] = ids.take(codes[known])
+    return pd.Index(found, dtype=object)
+
+
+def _check_candidates(candidates: str) -> None:
+    if candidates == "likely":
+        raise ArgumentError(
+            'candidates="likely": only a Recommender knows what users are likely to pick'
+        )
+    if candidates != "all":
+        raise ArgumentError(f'candidates must be "all" or item ids, got {candidates!r}')

@@ -1,0 +1,12 @@
+from .blas import LARGE_MATRIX as LARGE_MATRIX
+from .blas import blas_for as blas_for
+from .blas import one_blas_thread as one_blas_thread
+from .engine import Engine as Engine
+from .engine import default_engine as default_engine
+from .engine import worker_count as worker_count
+from .forks import forked as forked
+from .forks import openmp_that_returns as openmp_that_returns
+from .loops import loop_threads as loop_threads
+from .running import run as run
+from .running import run_all as run_all
+from .tasks import free_cores as free_cores
