@@ -200,6 +200,11 @@ class QueryDocumentFeatures(BaseEstimator):
         blocks += [self._numbers(frame, column) for column in self.numbers_]
         return np.hstack(blocks)
 
+    def count_known(self, texts: Any) -> np.ndarray:
+        """Return how many different words of each text occur in the collection."""
+        check_is_fitted(self, "vocabulary_")
+        return np.diff(self._counts(list(texts)).indptr)
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the features: ``field:feature``, or the name of a column."""
         check_is_fitted(self, "vocabulary_")

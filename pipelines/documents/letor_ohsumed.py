@@ -35,7 +35,7 @@ from ordrec.evaluation.metrics.trec import measure_run, write_qrels, write_run
 from ordrec.evaluation.significance import bootstrap_interval, holm_against
 from ordrec.experiments.runner import Reproduction, data_folder, main, published_csv
 from ordrec.ordinal import OrdinalLogistic
-from ordrec.ordinal.relevance import RelevanceRanker
+from ordrec.documents import RelevanceRanker
 from ordrec.report.html import TableSection
 
 NAME = "letor-ohsumed"

@@ -16,7 +16,8 @@ from ordrec.datasets import load_letor, synthetic_ratings
 from ordrec.evaluation import evaluate
 from ordrec.ordinal import GPOR, SVORIM, ConformalOrdinal, OrdinalLogistic
 from ordrec.ordinal.tuning import tune
-from ordrec.recommend import OrdinalFactors, RelevanceRanker
+from ordrec.documents import RelevanceRanker
+from ordrec.recommend import OrdinalFactors
 
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"
 GRADES = ["poor", "fair", "good"]

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
+from ordrec.documents import RelevanceRanker
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import mean_average_precision, ndcg, precision_at
 from ordrec.evaluation.metrics.trec import measure_run, read_qrels, write_qrels, write_run
 from ordrec.ordinal import SVORIM, OrdinalLogistic
-from ordrec.ordinal.relevance import RelevanceRanker
 
 
 def judged(n_queries: int = 12, per_query: int = 15, seed: int = 0, shift: float = 0.0):
