@@ -6,23 +6,34 @@ unseen weight, ``n_u`` and ``n_i`` the numbers of ratings:
 (1) ``sum_rated v_ui (1 - p_u . q_i)^2 + a sum_all (p_u . q_i)^2``
     ``+ c sum_u (n_u + a n_items) |p_u|^2 + c sum_i (n_i + a n_users) |q_i|^2``
 
-The ridge grows with what a row is fitted to (Rendle, Krichene, Zhang, Koren, "Revisiting the
-performance of iALS on item recommendation benchmarks", RecSys 2022; with their exponent 1). A
-user who is folded in solves the same row as one in training.
+For one row (a user, or an item), with the factors ``q_j`` of the other side and the weights
+``v_j`` of its entries, (1) is least where
+
+(2) ``(a sum_all q_j q_j' + sum_rated v_j q_j q_j' + ridge I) x = sum_rated v_j q_j``
+
+Each row is solved by itself, so that the result does not depend on the number of threads. The ridge
+grows with what a row is fitted to (Rendle, Krichene, Zhang, Koren, "Revisiting the performance of
+iALS on item recommendation benchmarks", RecSys 2022; with their exponent 1). A user who is folded
+in solves the same row as one in training.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from ordrec.choice.factor_model import FactorModel, solve_rows
+from ordrec.choice.base import ChoiceModel
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
+from ordrec.linalg.lapack import ADDRESSES, add_products, factorise, solve_factorised
+from ordrec.runtime.compiling import compiled
 from ordrec.runtime.parallel import one_blas_thread, worker_count
+from ordrec.runtime.parallel.spans import over_spans
 from ordrec.runtime.progress import tracked
+from ordrec.storage.schema import Array
 
 __all__ = ["ImplicitALS"]
 
@@ -30,11 +41,16 @@ START_SPREAD = 0.1  # norm of a row of the random item factors
 
 
 @dataclass(eq=False)
-class ImplicitALS(FactorModel):
+class ImplicitALS(ChoiceModel):
     """Implicit-feedback matrix factorisation, (1): what people pick, weighted by how they rate it.
 
     Its scores are near 1 for items a user is likely to pick and near 0 for the others. A user
     without ratings is scored as the average user.
+
+    It is not the model of the same name in the package implicit, which has the same ridge for all
+    rows and, for what was rated, the confidence ``alpha * value`` in place of ``a + v``: here the
+    ridge grows with the number of a row's ratings, which ranks better. For implicit's own, see
+    `ordrec.peers.implicit`, or the name ``implicit-als``.
 
     Parameters
     ----------
@@ -63,12 +79,25 @@ class ImplicitALS(FactorModel):
     5
     """
 
+    stored: ClassVar = ChoiceModel.stored | {
+        "user_factors_": Array("users", "factors", dtype=np.float32),
+        "item_factors_": Array("items", "factors", dtype=np.float32),
+        "_average_user": Array("factors", dtype=np.float32),
+    }
+
     factors: int = 64
     regularization: float = 0.01
     unseen_weight: float = 0.3
     iterations: int = 10
     n_jobs: int | None = None
     random_state: int = 0
+    search_space: ClassVar[dict[str, Any]] = {
+        "factors": [16, 32, 64, 128],
+        "regularization": (0.001, 0.1, "log"),
+        "unseen_weight": (0.05, 1, "log"),
+    }
+
+    # ---- learning -------------------------------------------------------------------------
 
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
         self.learn_histories(history)
@@ -87,15 +116,43 @@ class ImplicitALS(FactorModel):
         seen = self.item_counts_ > 0
         Q = rng.standard_normal((history.shape[1], self.factors)) * seen[:, None]
         Q = (Q * (START_SPREAD / np.sqrt(self.factors))).astype(np.float32)
-        n_jobs, weight = worker_count(self.n_jobs), by_item.data
+        n_jobs = worker_count(self.n_jobs)
         ridge = self.regularization * (self.item_counts_ + self.unseen_weight * int(present.sum()))
         with one_blas_thread():  # the rows are shared by threads instead
             for _ in tracked(range(self.iterations), "iteration"):
                 P = self._rows(history, Q, n_jobs)
-                Q = solve_rows(by_item, weight, weight, P, self.unseen_weight, ridge, n_jobs)
+                Q = _solve_rows(by_item, P, self.unseen_weight, ridge, n_jobs)
             self.item_factors_ = Q
             self.user_factors_ = self._rows(history, Q, n_jobs)
         self._average_user = self.user_factors_[present].mean(axis=0)
+
+    def _rows(self, history: sparse.csr_array, Q: np.ndarray, n_jobs: int = 1) -> np.ndarray:
+        """User factors for histories, given item factors."""
+        n_items = int((self.item_counts_ > 0).sum())
+        ridge = self.regularization * (np.diff(history.indptr) + self.unseen_weight * n_items)
+        return _solve_rows(history, Q, self.unseen_weight, ridge, n_jobs)
+
+    # ---- scores ---------------------------------------------------------------------------
+
+    def score_histories(self, history: sparse.csr_array) -> np.ndarray:
+        """Return the scores of all items, one row per history."""
+        factors = self._rows(history, self.item_factors_)
+        factors[np.diff(history.indptr) == 0] = self._average_user
+        return (factors @ self.item_factors_.T).astype(np.float64)
+
+    def score_users(self, codes: np.ndarray) -> np.ndarray:
+        """Return the scores of all items for users by code; -1 is a user without ratings."""
+        factors = self.user_factors_[codes]
+        factors[np.diff(self.history_rows(codes).indptr) == 0] = self._average_user
+        return (factors @ self.item_factors_.T).astype(np.float64)
+
+    def _on_fold_in(self, users: np.ndarray) -> None:
+        width = self.user_factors_.shape[1]
+        added = len(self.user_ids_) - self.user_factors_.shape[0]
+        new_rows = np.zeros((added, width), self.user_factors_.dtype)
+        self.user_factors_ = np.vstack([self.user_factors_, new_rows])
+        with one_blas_thread():
+            self.user_factors_[users] = self._rows(self._history[users], self.item_factors_)
 
     def contributions(self, code: int, item: int) -> np.ndarray:
         """Return what each item of a user's history adds to the score of an item, by codes."""
@@ -106,9 +163,77 @@ class ImplicitALS(FactorModel):
         A += self.regularization * (row.nnz + self.unseen_weight * n_items) * np.eye(Q.shape[1])
         return row.data * (own @ np.linalg.solve(A, Q[item]))
 
-    def _rows(self, history: sparse.csr_array, Q: np.ndarray, n_jobs: int = 1) -> np.ndarray:
-        """User factors for histories, given item factors."""
-        n_items = int((self.item_counts_ > 0).sum())
-        ridge = self.regularization * (np.diff(history.indptr) + self.unseen_weight * n_items)
-        weight = history.data
-        return solve_rows(history, weight, weight, Q, self.unseen_weight, ridge, n_jobs)
+    # ---- files ----------------------------------------------------------------------------
+
+
+def _solve_rows(
+    entries: sparse.csr_array,
+    Q: np.ndarray,
+    unseen_weight: float,
+    ridge: np.ndarray,
+    n_jobs: int = 1,
+) -> np.ndarray:
+    """Return the factors of all rows, (2).
+
+    Parameters
+    ----------
+    entries : csr_array
+        The weights ``v``.
+    Q : array of shape (n_columns, rank)
+        Factors of the other side; their precision is that of the result.
+    unseen_weight : float
+    ridge : array of shape (n_rows,)
+    n_jobs : int
+        Threads.
+    """
+    rank, start = Q.shape[1], entries.indptr.astype(np.int64)
+    X = np.zeros((entries.shape[0], rank), dtype=Q.dtype)
+    base = (unseen_weight * (Q.T @ Q)).astype(Q.dtype)
+    cost = np.diff(start) * rank**2 + rank**3
+    arrays = (
+        start, entries.indices.astype(np.int64), entries.data.astype(Q.dtype), Q, base,
+        ridge.astype(Q.dtype), ADDRESSES, X,
+    )  # fmt: skip
+
+    def solve_span(first: int, stop: int) -> None:
+        rows = np.empty((2, int(np.diff(start[first : stop + 1]).max()), rank), Q.dtype)
+        scratch = np.empty((1, rank), Q.dtype), *rows, np.ones(1, Q.dtype)
+        _solve_span(first, stop, *arrays, np.empty_like(base), *scratch)
+
+    over_spans(solve_span, cost, n_jobs)
+    for row in np.flatnonzero(np.isnan(X[:, :1]).any(axis=1)):  # not positive definite
+        own = slice(start[row], start[row + 1])
+        rows = Q[entries.indices[own]]
+        A = base + (rows.T * entries.data[own]) @ rows + ridge[row] * np.eye(rank)
+        X[row] = np.linalg.lstsq(A, rows.T @ entries.data[own])[0]
+    return X
+
+
+@compiled
+def _solve_span(  # type: ignore[no-untyped-def]
+    first, stop, start, index, weight, Q, base, ridge, addresses, X,
+    A, right, rows, weighted, one,
+):  # fmt: skip
+    """Solve (2) for the rows ``first..stop``; the arrays after X are scratch memory."""
+    rank = Q.shape[1]
+    for row in range(first, stop):
+        begin, n = start[row], start[row + 1] - start[row]
+        if n == 0:
+            continue
+        for f in range(rank):
+            right[0, f] = 0.0
+            for g in range(rank):
+                A[f, g] = base[f, g]
+            A[f, f] += ridge[row]
+        for j in range(n):
+            q, w = index[begin + j], weight[begin + j]
+            for f in range(rank):
+                rows[j, f] = Q[q, f]
+                weighted[j, f] = w * Q[q, f]
+                right[0, f] += weighted[j, f]
+        add_products(n, rows, weighted, one, A, addresses)  # (2)
+        positive = factorise(A, addresses) == 0
+        if positive:
+            solve_factorised(A, right, addresses)
+        for f in range(rank):  # a row as a whole would take a second to compile
+            X[row, f] = right[0, f] if positive else np.nan

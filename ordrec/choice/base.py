@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -20,11 +20,14 @@ from ordrec.data import Ratings
 from ordrec.lists.best import best_columns, pair_scores
 from ordrec.lists.filters import ItemFilter
 from ordrec.lists.listing import ListingModel
-from ordrec.models.base import codes_of, fits, folds_in
+from ordrec.models.base import IDENTITY, codes_of, fits, folds_in
 from ordrec.models.further_ratings import paired_lists, with_further_ratings
-from ordrec.storage import take, take_rows
+from ordrec.storage.schema import Array, Table
 
-__all__ = ["ChoiceModel", "histories"]
+__all__ = ["SHARED", "ChoiceModel", "histories"]
+
+# what choice models of the same ratings have in common
+SHARED = (*IDENTITY, "_history", "item_counts_")
 
 
 def histories(ratings: Ratings) -> sparse.csr_array:
@@ -37,9 +40,14 @@ def histories(ratings: Ratings) -> sparse.csr_array:
 class ChoiceModel(ListingModel):
     """Base of the choice models.
 
-    A subclass is a dataclass of its parameters and implements `_learn` and `score_histories`,
-    and `_own_state` and `_restore` for model files.
+    A subclass is a dataclass of its parameters and implements `_learn` and `score_histories`; what
+    it has learnt is declared in ``stored``.
     """
+
+    stored: ClassVar = IDENTITY | {
+        "_history": Table("users", "items", low=0.0, high=1.0),
+        "item_counts_": Array("items", dtype=np.int64, low=0, high="users"),
+    }
 
     ordered_by = "pick"  # the chance of it
     _history: sparse.csr_array
@@ -54,14 +62,6 @@ class ChoiceModel(ListingModel):
     @abstractmethod
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
-
-    @abstractmethod
-    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata beyond ids, scale, parameters, histories and counts."""
-
-    @abstractmethod
-    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
-        """Take back what `_own_state` gave, trusting nothing."""
 
     def score_users(self, codes: np.ndarray) -> np.ndarray:
         """Return the scores of all items for users by code; -1 is a user without ratings."""
@@ -81,12 +81,12 @@ class ChoiceModel(ListingModel):
     def shared_with(self, other: ChoiceModel) -> Self:
         """Return a copy that has the ids, the scale, the histories and the counts of another."""
         model = copy.copy(self)
-        for name in ("scale_", "user_ids_", "item_ids_", "_history", "item_counts_"):
+        for name in SHARED:
             setattr(model, name, getattr(other, name))
         return model
 
     def _on_fold_in(self, users: np.ndarray) -> None:
-        """Adapt what is kept per user after the histories of these codes have changed."""
+        """Adapt what the model stores per user after the histories of these codes have changed."""
 
     # ---- fit and predict ------------------------------------------------------------------
 
@@ -167,8 +167,7 @@ class ChoiceModel(ListingModel):
         """Return a model that also knows the users of these ratings; nothing else changes.
 
         The ratings of a known user are replaced by these. Ratings are read by value on the
-        model's scale. Ratings of unknown items say nothing here and are left out, with a
-        warning.
+        model's scale. Ratings of unknown items are left out, with a warning.
         """
         user_ids, users, items = self._with_users_of(ratings)
         interest = self.scale_.ranks_of(ratings.values) / self.scale_.n_ranks
@@ -190,7 +189,7 @@ class ChoiceModel(ListingModel):
         user, item : id, or sequence of ids
         rating : float or sequence of floats
         timestamp : int or sequence of int, optional
-            As other models take it; what users pick is not told apart by time.
+            Checked and ignored: choice models do not use times.
         """
         paired_lists(user, item, rating, timestamp)  # refuses what does not pair up
         return self.fold_in(self.ratings_with(user, item, rating))
@@ -230,7 +229,7 @@ class ChoiceModel(ListingModel):
         -------
         DataFrame
             ``item``, the user's ``rating`` of it, and its ``contribution`` to the score. Empty for
-            a model that cannot tell, and for a user without ratings.
+            a model whose scores are no such sums, and for a user without ratings.
         """
         user_codes, item_codes = self._codes([user], [item])
         row = self.history_rows(user_codes)
@@ -247,31 +246,6 @@ class ChoiceModel(ListingModel):
                 "contribution": parts[order],
             }
         )
-
-    # ---- files ----------------------------------------------------------------------------
-
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return arrays and metadata for `ordrec.storage`."""
-        arrays, metadata = self._identity()
-        own, about = self._own_state()
-        return arrays | own | {
-            "rated.start": self._history.indptr.astype(np.int64),
-            "rated.items": self._history.indices.astype(np.int64),
-            "rated.interest": self._history.data,
-            "item_counts": self.item_counts_,
-        }, metadata | about
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Return the model of a file."""
-        model = cls._from_identity(arrays, metadata)
-        n_users, n_items = len(model.user_ids_), len(model.item_ids_)
-        start, items = take_rows(arrays, "rated.start", "rated.items", n_users, n_items)
-        interest = take(arrays, "rated.interest", np.float64, items.shape, low=0.0, high=1.0)
-        model._history = sparse.csr_array((interest, items, start), shape=(n_users, n_items))
-        model.item_counts_ = take(arrays, "item_counts", np.int64, (n_items,), low=0, high=n_users)
-        model._restore(arrays, metadata)
-        return model
 
 
 def _with_rows(

@@ -20,9 +20,9 @@ not set aside, and divided out.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -38,13 +38,13 @@ from ordrec.choice.inner_splits import (
     inner_splits,
 )
 from ordrec.data import Ratings
-from ordrec.errors import ModelFileError
 from ordrec.lists.best import best_columns
+from ordrec.storage.schema import Number
 
 if TYPE_CHECKING:
     from ordrec.choice.base import ChoiceModel
 
-__all__ = ["ListedScores", "PickCalibration", "calibrated_picks"]
+__all__ = ["ListedScores", "PickCalibration", "calibrated_picks", "learnt_calibration"]
 
 CALIBRATED_PLACES = 50  # of a list, when fitting
 TYPICAL_COUNT = 100.0  # ratings of a user, where log(n) is taken as 0
@@ -104,6 +104,14 @@ class PickCalibration:
         ``a``, ``b`` and ``c`` of (1).
     bias : float
     """
+
+    stored: ClassVar = {
+        "horizon": Number(1e-300, 1e6),
+        "intercept": Number(-1e6, 1e6),
+        "slope": Number(-1e6, 1e6),
+        "by_count": Number(-1e6, 1e6),
+        "bias": Number(1e-300, 1e6),
+    }
 
     horizon: float = 0.25
     intercept: float = 0.0
@@ -172,48 +180,57 @@ class PickCalibration:
             by_count=by_count,
         )
 
-    def to_metadata(self) -> dict[str, float]:
-        """Return the parameters for a model file."""
-        return {
-            "horizon": self.horizon,
-            "intercept": self.intercept,
-            "slope": self.slope,
-            "by_count": self.by_count,
-            "bias": self.bias,
-        }
 
-    @classmethod
-    def from_metadata(cls, metadata: dict[str, Any]) -> PickCalibration:
-        """Return the calibration of a model file."""
-        values = {name: float(metadata[name]) for name in cls().to_metadata()}
-        if not all(np.isfinite(value) and abs(value) < 1e6 for value in values.values()):
-            raise ModelFileError("its calibration is not made of finite numbers")
-        if not (values["horizon"] > 0 and values["bias"] > 0):
-            raise ModelFileError("its calibration has a horizon or a bias that is not above 0")
-        return cls(**values)
+def learnt_calibration(
+    lists_of: Callable[[InnerSplit], ListedScores],
+    history: sparse.csr_array,
+    times: np.ndarray | None,
+    rng: np.random.Generator,
+    *,
+    n_splits: int = 1,
+    horizon: float = 0.25,
+) -> PickCalibration:
+    """Calibrate on histories of which a part is set aside, and once more on what is left of these.
+
+    Parameters
+    ----------
+    lists_of : callable
+        Makes the lists of a model that was fitted to the given part of a split.
+    history : csr_array
+        With sorted indices.
+    times : array or None
+        Of the entries: the latest part is set aside, without times a random one.
+    rng : Generator
+    n_splits : int
+        How often a part is set aside.
+    horizon : float
+    """
+    splits = inner_splits(history, n_splits, SHARE, rng, times=times, max_users=INNER_USERS)
+    above = splits[0]
+    (below,) = inner_splits(
+        above.given, 1, SHARE, rng, times=above.given_times, max_users=INNER_USERS
+    )
+    if min(split.rows.size for split in (*splits, below)) < FEW_USERS:
+        return PickCalibration(horizon)
+    lists = ListedScores.joined([lists_of(split) for split in splits])
+    return PickCalibration.fitted(lists, SHARE, lists_of(below), horizon)
 
 
 def calibrated_picks(model: ChoiceModel, ratings: Ratings, seed: int = 0) -> PickCalibration:
     """Return the calibration of a fitted choice model.
 
-    A `ChoiceMixture` has been calibrated in training. Any other model is fitted twice more: to
-    histories of which the latest part (a random one, without times) is set aside, and to what is
-    left of these once more.
+    A `ChoiceMixture` has been calibrated in training. Any other model is fitted twice more.
     """
     if hasattr(model, "calibration_"):
         return model.calibration_
-    rng = np.random.default_rng(seed)
     history = model.history_rows(np.arange(len(model.user_ids_)))
     history.sort_indices()
-    times = entry_times(ratings, history)
-    (above,) = inner_splits(history, 1, SHARE, rng, times=times, max_users=INNER_USERS)
-    (below,) = inner_splits(
-        above.given, 1, SHARE, rng, times=above.given_times, max_users=INNER_USERS
+    return learnt_calibration(
+        lambda split: _lists_of_refit(model, ratings, split),
+        history,
+        entry_times(ratings, history),
+        np.random.default_rng(seed),
     )
-    if min(above.rows.size, below.rows.size) < FEW_USERS:
-        return PickCalibration()
-    lists = [_lists_of_refit(model, ratings, split) for split in (above, below)]
-    return PickCalibration.fitted(lists[0], SHARE, lists[1])
 
 
 def _lists_of_refit(model: ChoiceModel, ratings: Ratings, split: InnerSplit) -> ListedScores:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from ordrec.choice.inner_splits import ListQuality, best_on_a_grid_of_twos, cut_histories
+from ordrec.choice.inner_splits import ListQuality, climb_by_doubling, cut_histories
 from ordrec.lists.best import best_columns
 from ordrec.lists.filters import ItemFilter
 
@@ -86,4 +86,4 @@ def chosen_cold(
             )
         )
 
-    return best_on_a_grid_of_twos(quality, USUAL_COLD)[0]
+    return climb_by_doubling(quality, USUAL_COLD)[0]

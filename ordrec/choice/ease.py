@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
 from ordrec.choice.ease_solver import EaseProblem
-from ordrec.choice.inner_splits import FEW_USERS, best_on_a_grid_of_twos, left_out_quality
+from ordrec.choice.inner_splits import FEW_USERS, climb_by_doubling, left_out_quality
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError, DataError, callers_level
+from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
 from ordrec.runtime.parallel import one_blas_thread, worker_count
-from ordrec.storage import take
+from ordrec.storage.schema import Array, Number
 
 __all__ = ["EASE", "EaseInputs", "row_factors"]
 
@@ -33,15 +33,18 @@ class EASE(ChoiceModel):
     """Linear item-to-item model with a zero diagonal, solved exactly.
 
     The score of an item is a weighted sum over the items the user has rated. The weights are the
-    ridge regression of each item on all others; an item has no weight on itself. Rows of active
-    users are scaled down, and items with many ratings have a larger ridge.
-    ``EASE(user_power=0, item_power=0)`` is EASE as published.
+    ridge regression of each item on all others; an item has no weight on itself.
+
+    ``EASE()`` is the published model, of ratings weighted by their ranks (an entry is ``rank /
+    n_ranks`` where the paper has 1, which is the same on a scale that only likes are on), with its
+    ridge chosen in training. With powers above 0, rows of active users are scaled down, and items
+    with many ratings have a larger ridge: `ChoiceMixture` uses 0.5 and 0.25, which rank better.
 
     Parameters
     ----------
     regularization : float, optional
         Ridge of an item with an average number of ratings; chosen by exact leave-one-out of
-        users, on a grid without edges, if omitted.
+        users, doubling or halving it as long as that helps, if omitted.
     user_power : float
         Rows are divided by the number of the user's ratings, relative to the mean, to this
         power.
@@ -83,12 +86,23 @@ class EASE(ChoiceModel):
     True
     """
 
+    stored: ClassVar = ChoiceModel.stored | {
+        "kept_items_": Array("kept", dtype=np.int64, codes="items"),
+        "weights_": Array("kept", "kept", dtype=np.float32),
+        "mean_count_": Number(1e-300, "items"),
+        "regularization_": Number(),
+    }
+
     regularization: float | None = None
-    user_power: float = 0.5
-    item_power: float = 0.25
+    user_power: float = 0.0
+    item_power: float = 0.0
     min_ratings: int = 3
     max_memory: float = 8.0
     n_jobs: int | None = None
+    search_space: ClassVar[dict[str, Any]] = {
+        "user_power": (0.0, 1.0),
+        "item_power": (0.0, 1.0),
+    }
 
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
         with one_blas_thread():
@@ -107,7 +121,7 @@ class EASE(ChoiceModel):
         else:
             ridge = float(self.regularization)
         self.regularization_ = ridge
-        self.kept_items_, self.mean_count_ = inputs.kept, inputs.mean_count
+        self.kept_items_, self.mean_count_ = inputs.items, inputs.mean_count
         B = problem.solve(inputs.ridges(ridge)).weights()
         self.weights_ = np.ascontiguousarray(B, dtype=np.float32)
 
@@ -124,33 +138,33 @@ class EASE(ChoiceModel):
     def inputs(self, history: sparse.csr_array) -> EaseInputs:
         """Return what the regressions on these histories are made of."""
         counts = self.item_counts_
-        kept = np.flatnonzero(counts >= self.min_ratings)
-        if kept.size == 0:
+        items = np.flatnonzero(counts >= self.min_ratings)
+        if items.size == 0:
             raise DataError(
                 f"EASE: no item has {self.min_ratings} ratings or more: lower min_ratings"
             )
-        kept = self._within_memory(kept)
-        return EaseInputs.of(history, kept, counts[kept], self.user_power, self.item_power)
+        items = self._within_memory(items)
+        return EaseInputs.of(history, items, counts[items], self.user_power, self.item_power)
 
-    def _within_memory(self, kept: np.ndarray) -> np.ndarray:
+    def _within_memory(self, items: np.ndarray) -> np.ndarray:
         """The items with the most ratings whose matrices fit into ``max_memory``."""
         in_double, in_single = (
             int(np.sqrt(self.max_memory * 1e9 / (size * COPIES))) for size in (8, 4)
         )
-        single = min(kept.size, in_single) > LARGEST_IN_DOUBLE
+        single = min(items.size, in_single) > LARGEST_IN_DOUBLE
         size, limit = (4, in_single) if single else (8, min(in_double, LARGEST_IN_DOUBLE))
         if limit < 1:
             raise ArgumentError(f"max_memory is too small, got {self.max_memory}")
-        if kept.size <= limit:
-            return kept
+        if items.size <= limit:
+            return items
         warnings.warn(
-            f"EASE: {kept.size} items take {COPIES * size * kept.size**2 / 1e9:.2g} GB, and "
+            f"EASE: {items.size} items take {COPIES * size * items.size**2 / 1e9:.2g} GB, and "
             f"max_memory is {self.max_memory:g}: only the {limit} items with the most ratings "
             "get weights",
             stacklevel=callers_level(),
         )
-        most = np.argsort(-self.item_counts_[kept], kind="stable")[:limit]
-        return np.sort(kept[most])
+        most = np.argsort(-self.item_counts_[items], kind="stable")[:limit]
+        return np.sort(items[most])
 
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
@@ -175,29 +189,19 @@ class EASE(ChoiceModel):
             parts[own >= 0] = self.weights_[own[own >= 0], place[item]]
         return scale * row.data * parts
 
-    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays = {"weights": self.weights_, "kept_items": self.kept_items_}
-        return arrays, {"mean_count": self.mean_count_, "regularization": self.regularization_}
-
-    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
+    def check_stored(self) -> None:
+        """Check that no item is kept twice."""
         self._check_parameters()
-        n_items = len(self.item_ids_)
-        self.kept_items_ = take(arrays, "kept_items", np.int64, (None,), low=0, high=n_items - 1)
-        n_kept = self.kept_items_.size
-        if np.unique(self.kept_items_).size < n_kept:
-            raise ValueError("array 'kept_items' names an item twice")
-        self.weights_ = take(arrays, "weights", np.float32, (n_kept, n_kept))
-        self.mean_count_ = float(metadata["mean_count"])
-        if not 0 < self.mean_count_ <= n_items:
-            raise ValueError("its mean number of ratings per user is out of range")
-        self.regularization_, self.tried_ = float(metadata["regularization"]), {}
+        if np.unique(self.kept_items_).size < self.kept_items_.size:
+            raise ModelFileError("array 'kept_items' names an item twice")
+        self.tried_ = {}
 
 
 @dataclass(frozen=True)
 class EaseInputs:
     """What the regressions are made of, before a ridge is chosen."""
 
-    kept: np.ndarray
+    items: np.ndarray
     history: sparse.csr_array
     factors: np.ndarray
     mean_count: float
@@ -209,7 +213,7 @@ class EaseInputs:
     def of(
         cls,
         history: sparse.csr_array,
-        kept: np.ndarray,
+        items: np.ndarray,
         counts: np.ndarray,
         user_power: float,
         item_power: float,
@@ -218,23 +222,23 @@ class EaseInputs:
         sizes = np.diff(history.indptr)
         mean_count = float(sizes[sizes > 0].mean())
         factors = row_factors(sizes, mean_count, user_power)
-        own = sparse.csr_array(history[:, kept])
+        own = sparse.csr_array(history[:, items])
         own.sort_indices()
-        return cls(kept, own, factors, mean_count, counts, float(counts.mean()), item_power)
+        return cls(items, own, factors, mean_count, counts, float(counts.mean()), item_power)
 
     def most_rated(self, n_items: int) -> EaseInputs:
         """The same regressions, with the same ridges, among the items with the most ratings."""
-        if self.kept.size <= n_items:
+        if self.items.size <= n_items:
             return self
         most = np.sort(np.argsort(-self.counts, kind="stable")[:n_items])
         own = sparse.csr_array(self.history[:, most])
         own.sort_indices()
-        return replace(self, kept=self.kept[most], history=own, counts=self.counts[most])
+        return replace(self, items=self.items[most], history=own, counts=self.counts[most])
 
     @property
     def dtype(self) -> type:
         """Double precision for few items, single for many."""
-        return np.float64 if self.kept.size <= LARGEST_IN_DOUBLE else np.float32
+        return np.float64 if self.items.size <= LARGEST_IN_DOUBLE else np.float32
 
     def problem(self, n_jobs: int) -> EaseProblem:
         """The regressions of these inputs."""
@@ -256,7 +260,7 @@ def chosen_ridge(
 
     With many items, it is chosen among those with the most ratings.
     """
-    if inputs.kept.size > CHOOSING_ITEMS:
+    if inputs.items.size > CHOOSING_ITEMS:
         inputs = inputs.most_rated(CHOOSING_ITEMS)
         problem = inputs.problem(n_jobs)
     rows = np.flatnonzero(np.diff(inputs.history.indptr) > 1)
@@ -269,7 +273,7 @@ def chosen_ridge(
         scores = problem.solve(inputs.ridges(ridge)).scores(rows, left_out=True)
         return float(left_out_quality(scores, own, n_ranks).mean())
 
-    return best_on_a_grid_of_twos(quality, START)
+    return climb_by_doubling(quality, START)
 
 
 def row_factors(sizes: np.ndarray, mean_count: float, user_power: float) -> np.ndarray:

@@ -188,7 +188,7 @@ def _sum_rows(  # type: ignore[no-untyped-def]
     first, stop, item_start, users, user_values, start, items, values, factors, ZZ, ZY,
     square, cross,
 ):  # fmt: skip
-    """Rows ``first..stop`` of both Gram matrices; the last two are room for one row."""
+    """Rows ``first..stop`` of both Gram matrices; the last two are scratch memory."""
     n_items = ZZ.shape[0]
     for i in range(first, stop):
         for j in range(n_items):

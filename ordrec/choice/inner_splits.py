@@ -17,7 +17,7 @@ __all__ = [
     "SHARE",
     "InnerSplit",
     "ListQuality",
-    "best_on_a_grid_of_twos",
+    "climb_by_doubling",
     "cut_histories",
     "entry_times",
     "inner_splits",
@@ -32,14 +32,14 @@ DEPTH = 200  # places at which a left-out item still counts
 SMALLEST, LARGEST = 1e-3, 1e7  # beyond these nothing changes any more
 
 
-def best_on_a_grid_of_twos(quality: Callable[[float], float], start: float) -> tuple[float, dict]:
-    """Climb on ``start * 2^k`` until neither neighbour is better; the grid has no edge.
+def climb_by_doubling(quality: Callable[[float], float], start: float) -> tuple[float, dict]:
+    """Climb from ``start`` by doubling or halving until neither is better.
 
     Returns the best value, and the quality of each value that was tried.
 
     Examples
     --------
-    >>> best_on_a_grid_of_twos(lambda value: -abs(value - 30.0), 200.0)[0]
+    >>> climb_by_doubling(lambda value: -abs(value - 30.0), 200.0)[0]
     25.0
     """
     tried: dict[float, float] = {}
@@ -160,7 +160,7 @@ def inner_splits(
         One per entry of the history: the latest entries are set aside. Without times, the
         entries are drawn at random.
     max_users : int
-        At most so many ``rows``, drawn at random.
+        Largest number of ``rows``; they are drawn at random.
     """
     sizes = np.diff(history.indptr)
     user = np.repeat(np.arange(history.shape[0]), sizes)
@@ -189,8 +189,8 @@ def cut_histories(
     order = np.lexsort((rng.random(history.nnz), user))
     place = np.empty(history.nnz, dtype=np.int64)
     place[order] = np.arange(history.nnz) - history.indptr[user[order]]
-    kept = place < length
-    return _selected(history, user, kept), _selected(history, user, ~kept)
+    given = place < length
+    return _selected(history, user, given), _selected(history, user, ~given)
 
 
 def without_users(history: sparse.csr_array, users: np.ndarray) -> sparse.csr_array:

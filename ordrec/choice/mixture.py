@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
 from ordrec.choice.als import ImplicitALS
-from ordrec.choice.base import ChoiceModel
-from ordrec.choice.calibration import ListedScores, PickCalibration
+from ordrec.choice.base import SHARED, ChoiceModel
+from ordrec.choice.calibration import ListedScores, PickCalibration, learnt_calibration
 from ordrec.choice.cold_start import (
     USUAL_COLD,
     chosen_cold,
@@ -32,11 +32,8 @@ from ordrec.choice.cold_start import (
 from ordrec.choice.ease import EASE
 from ordrec.choice.inner_splits import (
     FEW_USERS,
-    INNER_USERS,
-    SHARE,
     InnerSplit,
     entry_times,
-    inner_splits,
     without_users,
 )
 from ordrec.data import Ratings
@@ -44,10 +41,12 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.filters import ItemFilter
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import report
+from ordrec.storage.schema import Member, Number, Part
 
 __all__ = ["ChoiceMixture"]
 
 FLOOR, POPULARITY_FLOOR = 0.01, 0.001
+USER_POWER, ITEM_POWER = 0.5, 0.25  # of EASE
 NEW_USERS = 500
 MANY = 300_000  # ratings: from here on more factors and one inner split
 
@@ -95,6 +94,13 @@ class ChoiceMixture(ChoiceModel):
     ['item', 'score', 'p_pick']
     """
 
+    stored: ClassVar = ChoiceModel.stored | {
+        "cold_": Number(0.0, 1e9),
+        "calibration_": Part(PickCalibration),
+        "ease_": Member(EASE, *SHARED),
+        "als_": Member(ImplicitALS, *SHARED),
+    }
+
     regularization: float | None = None
     factors: int | None = None
     als_regularization: float = 0.006
@@ -105,6 +111,11 @@ class ChoiceMixture(ChoiceModel):
     max_memory: float = 8.0
     n_jobs: int | None = None
     random_state: int = 0
+    search_space: ClassVar[dict[str, Any]] = {
+        "mix": (0.0, 1.0),
+        "als_regularization": (0.001, 0.1, "log"),
+        "factors": [16, 32, 64, 128],
+    }
 
     # ---- learning -------------------------------------------------------------------------
 
@@ -113,9 +124,7 @@ class ChoiceMixture(ChoiceModel):
         history.sort_indices()
         rng = np.random.default_rng(self.random_state)
         with one_blas_thread():
-            self.ease_ = EASE(
-                self.regularization, max_memory=self.max_memory, n_jobs=self.n_jobs
-            ).shared_with(self)
+            self.ease_ = self._new_ease(self.regularization).shared_with(self)
             report(0.0, 4.0, "EASE")
             self.ease_.learn_histories(history, ratings.scale.n_ranks, rng)
             self.als_ = self._new_als().shared_with(self)
@@ -124,7 +133,10 @@ class ChoiceMixture(ChoiceModel):
             report(2.0, 4.0, "new users")
             self.cold_ = self._chosen_cold(history, rng) if self.cold is None else self.cold
             report(3.0, 4.0, "calibration")
-            self.calibration_ = self._calibrated(history, self._times(ratings, history), rng)
+            self.calibration_ = learnt_calibration(
+                self._inner_lists, history, self._times(ratings, history), rng,
+                n_splits=1 if history.nnz > MANY else 3, horizon=self.horizon,
+            )  # fmt: skip
 
     def _check_parameters(self) -> None:
         if not 0 <= self.mix <= 1:
@@ -136,6 +148,11 @@ class ChoiceMixture(ChoiceModel):
         if self.cold is not None and not self.cold >= 0:
             raise ArgumentError(f"cold must not be negative, got {self.cold}")
 
+    def _new_ease(self, regularization: float | None) -> EASE:
+        return EASE(
+            regularization, USER_POWER, ITEM_POWER, max_memory=self.max_memory, n_jobs=self.n_jobs
+        )
+
     def _new_als(self) -> ImplicitALS:
         return ImplicitALS(
             factors=self.factors or (64 if self._history.nnz > MANY else 32),
@@ -145,7 +162,7 @@ class ChoiceMixture(ChoiceModel):
         )
 
     def _chosen_cold(self, history: sparse.csr_array, rng: np.random.Generator) -> float:
-        """The constant of `cold_start`, by both members fitted without some of the users."""
+        """The constant of `cold_start`, by both models fitted without some of the users."""
         present = np.flatnonzero(np.diff(history.indptr) > 0)
         users = rng.choice(present, min(NEW_USERS, present.size // 5), replace=False)
         if users.size < FEW_USERS:
@@ -154,7 +171,7 @@ class ChoiceMixture(ChoiceModel):
         counts = np.bincount(rest.indices, minlength=rest.shape[1])
         ease = self._part_ease(counts)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # said before: not all items get weights
+            warnings.simplefilter("ignore")  # the fit to all histories has warned already
             ease.learn_histories(rest, self.scale_.n_ranks, rng)
         als = self._new_als()
         als.learn_histories(rest)
@@ -171,8 +188,7 @@ class ChoiceMixture(ChoiceModel):
 
     def _part_ease(self, counts: np.ndarray) -> EASE:
         """EASE with the same ridge, for a part of the histories with these counts of items."""
-        ridge = self.ease_.regularization_
-        ease = EASE(ridge, max_memory=self.max_memory, n_jobs=self.n_jobs)
+        ease = self._new_ease(self.ease_.regularization_)
         ease.item_counts_ = counts
         return ease
 
@@ -182,40 +198,25 @@ class ChoiceMixture(ChoiceModel):
             raise ArgumentError('future="latest", but the ratings have no times')
         return times
 
-    def _calibrated(
-        self, history: sparse.csr_array, times: np.ndarray | None, rng: np.random.Generator
-    ) -> PickCalibration:
-        """Calibration of `p_pick` by lists for parts of the histories that are set aside."""
-        n_splits = 1 if history.nnz > MANY else 3
-        splits = inner_splits(history, n_splits, SHARE, rng, times=times, max_users=INNER_USERS)
-        above = splits[0]
-        (below,) = inner_splits(
-            above.given, 1, SHARE, rng, times=above.given_times, max_users=INNER_USERS
-        )
-        if min(split.rows.size for split in (*splits, below)) < FEW_USERS:
-            return PickCalibration(self.horizon)
-        lists = ListedScores.joined([self._inner_lists(split) for split in splits])
-        return PickCalibration.fitted(lists, SHARE, self._inner_lists(below), self.horizon)
-
     def _inner_lists(self, split: InnerSplit) -> ListedScores:
-        """Lists of both members fitted to the given part of a split."""
+        """Lists of both models, mixed, fitted to the given part of a split."""
         counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
         ease = self._part_ease(counts)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # said before: not all items get weights
+            warnings.simplefilter("ignore")  # the fit to all histories has warned already
             inputs = ease.inputs(split.given)
         solution = inputs.problem(worker_count(self.n_jobs)).solve(
             inputs.ridges(self.ease_.regularization_)
         )
         als = self._new_als()
         als.learn_histories(split.given)
-        left_to_als = without_weights(counts, ease.min_ratings, inputs.kept)
+        left_to_als = without_weights(counts, ease.min_ratings, inputs.items)
         width, parts = self.block_size(), []
         for first in range(0, split.rows.size, width):
             rows = split.rows[first : first + width]
             A = als.user_factors_[rows] @ als.item_factors_.T
             E = np.zeros_like(A)
-            E[:, inputs.kept] = solution.scores(rows)
+            E[:, inputs.items] = solution.scores(rows)
             E[:, left_to_als] = A[:, left_to_als]
             given = split.given[rows]
             sizes = np.diff(given.indptr)
@@ -250,8 +251,8 @@ class ChoiceMixture(ChoiceModel):
 
         Of an item without weights in EASE, to the score of ALS.
         """
-        member = self.ease_ if item in self.ease_.kept_items_ else self.als_
-        return member.contributions(code, item)
+        model = self.ease_ if item in self.ease_.kept_items_ else self.als_
+        return model.contributions(code, item)
 
     def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
         counts = np.diff(self.history_rows(codes).indptr)
@@ -272,36 +273,15 @@ class ChoiceMixture(ChoiceModel):
         self.ease_, self.als_ = self.ease_.shared_with(self), self.als_.shared_with(self)
         self.als_._on_fold_in(users)
 
-    # ---- files ----------------------------------------------------------------------------
-
-    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        ease_arrays, ease = self.ease_._own_state()
-        als_arrays, als = self.als_._own_state()
-        about = {
-            "cold": self.cold_,
-            "calibration": self.calibration_.to_metadata(),
-            "ease": ease | {"parameters": self.ease_._parameters()},
-            "als": als | {"parameters": self.als_._parameters()},
-        }
-        return ease_arrays | als_arrays, about
-
-    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
+    def check_stored(self) -> None:
+        """Check that the mix is a share."""
         if not 0 <= self.mix <= 1:
             raise ModelFileError(f"its mix is {self.mix}")
-        self.cold_ = float(metadata["cold"])
-        if not 0 <= self.cold_ < 1e9:
-            raise ModelFileError(f"its weight of popularity is {self.cold_}")
-        self.calibration_ = PickCalibration.from_metadata(metadata["calibration"])
-        for name, kind in (("ease", EASE), ("als", ImplicitALS)):
-            about = metadata[name]
-            member = kind(**kind._checked(about["parameters"])).shared_with(self)
-            member._restore(arrays, about)
-            setattr(self, f"{name}_", member)
 
 
-def without_weights(counts: np.ndarray, min_ratings: int, kept: np.ndarray) -> np.ndarray:
-    """Return codes of items with enough ratings for EASE that have no weights, to save memory."""
-    return np.setdiff1d(np.flatnonzero(counts >= min_ratings), kept)
+def without_weights(counts: np.ndarray, min_ratings: int, items: np.ndarray) -> np.ndarray:
+    """Return the items with enough ratings for EASE that are not among those with weights."""
+    return np.setdiff1d(np.flatnonzero(counts >= min_ratings), items)
 
 
 def mixed_scores(E: np.ndarray, A: np.ndarray, counts: np.ndarray, mix: float) -> np.ndarray:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from ordrec.choice.base import ChoiceModel
 from ordrec.data import Ratings
+from ordrec.storage.schema import Integer
 
 __all__ = ["Popularity"]
 
@@ -26,6 +27,8 @@ class Popularity(ChoiceModel):
     ['item', 'score']
     """
 
+    stored: ClassVar = ChoiceModel.stored | {"n_fitted_users_": Integer(low=1)}
+
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
         self.n_fitted_users_ = max(int((ratings.user_counts > 0).sum()), 1)
 
@@ -33,9 +36,3 @@ class Popularity(ChoiceModel):
         """Return the scores of all items, one row per history."""
         shares = self.item_counts_ / self.n_fitted_users_
         return np.tile(shares, (history.shape[0], 1))
-
-    def _own_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return {}, {"n_fitted_users": self.n_fitted_users_}
-
-    def _restore(self, arrays: Any, metadata: dict[str, Any]) -> None:
-        self.n_fitted_users_ = max(int(metadata["n_fitted_users"]), 1)

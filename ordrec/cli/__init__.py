@@ -11,14 +11,18 @@ from typing import Annotated, Any
 
 import typer
 
-from ordrec.cli.data import describe_data, fetch_data, list_data
+from ordrec.cli.data import describe_data, fetch_data, list_data, partition
 from ordrec.cli.evaluate import evaluate
-from ordrec.cli.lists import explain, recommend, similar
-from ordrec.cli.models import fit, predict
+from ordrec.cli.explain import explain
+from ordrec.cli.fit import fit
+from ordrec.cli.fit_all import fit_all
 from ordrec.cli.parameters import in_options
+from ordrec.cli.predict import predict
+from ordrec.cli.predict_all import predict_all
+from ordrec.cli.recommend import recommend
 from ordrec.cli.reproduce import reproduce
-from ordrec.cli.scan import fit_all, partition, predict_all
 from ordrec.cli.serve import serve
+from ordrec.cli.similar import similar
 from ordrec.cli.tune import tune
 from ordrec.cli.update import update
 from ordrec.errors import OrdrecError, shortened
@@ -120,9 +124,10 @@ class _ClosedOutput(io.TextIOBase):
 
 
 def _leave_interrupted() -> None:
-    from ordrec.runtime.parallel.interrupts import forget_interrupt
-
-    forget_interrupt()
+    # Where a KeyboardInterrupt leaves text that is executed, as in numba's compiler, Python notes
+    # it and would end the program by a signal in place of the exit code that is chosen here.
+    # Executing another text clears the note.
+    exec("pass")
     sys.exit(130)
 
 

@@ -19,7 +19,15 @@ import typer
 from ordrec.cli.options import check_kinds, settings_of
 from ordrec.errors import ArgumentError
 
-__all__ = ["ClassOption", "loaded", "made_model", "made_models", "say_chosen_preset"]
+__all__ = [
+    "ClassOption",
+    "loaded",
+    "made_model",
+    "made_models",
+    "must_have",
+    "remember_class",
+    "say_chosen_preset",
+]
 
 ClassOption = Annotated[
     str | None,
@@ -86,26 +94,46 @@ def made_models(names: list[str], settings: list[str], seed: int) -> dict[str, A
 
 def loaded(model: Path, max_memory: float | None, own_class: str | None = None) -> Any:
     """Load the file of a rating model within a limit on memory, the usual one if None."""
-    from ordrec.ordinal.storable import storable_kinds
-    from ordrec.storage import load
+    from ordrec.files import ESTIMATORS, RANKERS, load
 
     if own_class is not None:
         remember_class(_imported(own_class), own_class)
     found = load(model) if max_memory is None else load(model, max_memory=max_memory)
-    if type(found).__name__ in storable_kinds():
+    if type(found).__name__ in RANKERS:
+        raise ArgumentError(
+            f"{model}: a {type(found).__name__} ranks documents, not items for users: use "
+            "'ordrec rank predict'"
+        )
+    if type(found).__name__ in ESTIMATORS:
         raise ArgumentError(
             f"{model}: a {type(found).__name__} predicts from features, not for users and items: "
-            "use it from Python, by ordrec.storage.load"
+            "use it from Python, by ordrec.load"
         )
     return found
 
 
+def must_have(fitted: Any, method: str) -> None:
+    """Raise an error, with the models that can, if a model cannot do what a command asks for."""
+    if not hasattr(fitted, method):
+        all_three = "Recommender, RatingPredictor, OrdinalFactors"
+        what, able = {
+            "recommend": ("recommend", f"{all_three} and the choice models"),
+            "recommend_all": ("recommend to all", f"{all_three} and the choice models"),
+            "explain": ("explain", all_three),
+            "similar_items": ("tell what is similar", all_three),
+        }[method]
+        raise ArgumentError(
+            f"a {type(fitted).__name__} cannot {what}: fit one that can ({able}), "
+            "such as --model recommender"
+        )
+
+
 def remember_class(kind: Any, name: str) -> None:
     """Let model files hold a class of your own, in this process."""
-    from ordrec.storage import register
+    from ordrec.files import register
 
-    if not isinstance(kind, type) or not hasattr(kind, "from_state"):
-        raise ArgumentError(f"{name}: is no class with from_state: a file cannot hold it")
+    if not isinstance(kind, type) or not hasattr(kind, "stored"):
+        raise ArgumentError(f"{name}: is no storable class: a file cannot hold it")
     register(kind.__name__, f"{kind.__module__}:{kind.__name__}")
 
 

@@ -1,14 +1,15 @@
-"""``ordrec data list``, ``describe`` and ``fetch``."""
+"""``ordrec data list``, ``describe``, ``fetch`` and ``partition``."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ordrec.cli.options import DataArgument, OfflineOption, QuietOption, console
-from ordrec.cli.reading import Reading, options_of_reading
+from ordrec.cli.reading import USUAL, Reading, options_of_reading
 
 
 def list_data() -> None:
@@ -63,3 +64,20 @@ def fetch_data(
     if place is None and offline:
         load_dataset(name, offline=True)  # raises the message that says where to get it
     print(place or fetch_dataset(name, progress=not quiet and sys.stderr.isatty()))
+
+
+@options_of_reading()
+def partition(
+    data: DataArgument,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder.")],
+    rows: Annotated[
+        int, typer.Option("--rows", metavar="N", help="Approximate number of ratings per file.")
+    ] = 1_000_000,
+    reading: Reading = USUAL,
+) -> None:
+    """Write ratings as parquet files, each with all ratings of its users.
+
+    Such a folder can be larger than memory: 'ordrec fit-all', 'ordrec predict-all' and
+    'ordrec fit FOLDER --sample-users N' read it file by file.
+    """
+    reading.ratings(data).to_partitions(folder, rows_per_part=rows)

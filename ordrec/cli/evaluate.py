@@ -24,11 +24,20 @@ from ordrec.cli.options import (
 from ordrec.cli.outputs import OverwriteOption, report_writer, result_writer
 from ordrec.cli.reading import USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
+from ordrec.evaluation.defaults import (
+    CANDIDATES,
+    COLD_USERS,
+    DECISION,
+    RANKING_USERS,
+    SPLIT,
+    TIMES,
+)
 from ordrec.recommend.registry import default_model_names
 
 if TYPE_CHECKING:
     from ordrec.data import Ratings
     from ordrec.evaluation import EvaluationResult
+    from ordrec.storage.parts import PartStore
 
 BUNDLED = "ml-latest-small-2016"
 DEFAULT_MODELS = default_model_names()
@@ -97,9 +106,9 @@ RankingUsersOption = Annotated[
     typer.Option(
         "--ranking-users",
         metavar="N",
-        help="The number of test users, drawn at random, for whom the catalogue is ranked: a "
-        "number, all, or auto for all where a model scores the whole catalogue at once and "
-        "otherwise as many as make a million pairs of a user and an item.",
+        help="The number of test users, drawn at random, for whom the catalogue is ranked, the "
+        "same for all models: a number, all, or auto for all, unless they make more than ten "
+        "million pairs with the items and some model is asked for each pair.",
     ),
 ]
 LikeOption = Annotated[
@@ -164,15 +173,15 @@ def evaluate(
     data: DataArgument = BUNDLED,
     models: ModelsOption = None,
     settings: SettingsOption = None,
-    split: SplitOption = "holdout:0.2",
+    split: SplitOption = SPLIT,
     metrics: MetricsOption = None,
-    decision: DecisionOption = "auto",
+    decision: DecisionOption = DECISION,
     average: AverageOption = "micro",
-    candidates: CandidatesOption = "catalogue",
-    ranking_users: RankingUsersOption = "auto",
+    candidates: CandidatesOption = CANDIDATES,
+    ranking_users: RankingUsersOption = RANKING_USERS,
     like: LikeOption = None,
-    times: TimesOption = "unknown",
-    cold: ColdOption = 0,
+    times: TimesOption = TIMES,
+    cold: ColdOption = COLD_USERS,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
     scheduler: SchedulerOption = None,
@@ -188,7 +197,7 @@ def evaluate(
 ) -> None:
     """Compare rating models on held-out ratings.
 
-    Without arguments: the recommender, ordinal factors, one model per user and the baselines
+    Without arguments: the recommender, ordinal factors, and baselines for ratings and for lists
     on the bundled MovieLens ratings. A model that fails is named and the others go on; the exit
     code is then 1. Ctrl-C or a signal to terminate stops the work, prints and writes what was
     finished, and makes the exit code 130; the same command with --resume does the rest.
@@ -196,15 +205,14 @@ def evaluate(
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import DEFAULT_METRICS
     from ordrec.evaluation import evaluate as compare
-    from ordrec.evaluation.comparison import EvaluationInterrupted
-    from ordrec.evaluation.finished_folds import clear_folder
+    from ordrec.evaluation.run import Interrupted
 
     if average not in ("micro", "macro", "both"):
         raise ArgumentError(f"--average must be micro, macro or both, got {average!r}")
     about: dict[str, Any] = {"inputs": [place_of(data)], "overwrite": overwrite}
     writers = [result_writer(path, **about) for path in output or []]
     at_the_end = [*writers] if report is None else [*writers, report_writer(report, **about)]
-    kept = _kept_folds(output, resume, overwrite)
+    parts = _finished_parts(output, resume, overwrite)
     averages = ("micro", "macro") if average == "both" else (average,)
     chosen_engine = engine_of(engine, scheduler)
     named = DEFAULT_MODELS if models is None else words_of(models, "--models")
@@ -239,10 +247,10 @@ def evaluate(
                 n_jobs=_jobs_for(ratings) if jobs is None else jobs,
                 engine=chosen_engine,
                 keep_distributions=report is not None,
-                store=kept,
+                store=None if parts is None else parts.path,
                 finished=show_and_write,
             )
-    except EvaluationInterrupted as interruption:
+    except Interrupted as interruption:
         result, interrupted = interruption.result, True
         print("ordrec: interrupted: this is what was finished", file=sys.stderr)
     for write in at_the_end:
@@ -252,30 +260,30 @@ def evaluate(
     _print_failures(result)
     if interrupted:
         raise typer.Exit(130)
-    if kept is not None:
-        clear_folder(kept)
+    if parts is not None:
+        parts.clear()
     if not result.complete:
         raise typer.Exit(1)
 
 
-def _kept_folds(output: list[Path] | None, resume: bool, overwrite: bool) -> Path | None:
-    """Return the folder of what is finished; that of another run is resumed or overwritten."""
+def _finished_parts(output: list[Path] | None, resume: bool, overwrite: bool) -> PartStore | None:
+    """Return the store of what is finished; that of another run is resumed or overwritten."""
     from ordrec.errors import ArgumentError
-    from ordrec.evaluation.finished_folds import clear_folder, n_finished
+    from ordrec.storage.parts import PartStore
 
     if not output:
         if resume:
             raise ArgumentError("--resume: name the results of the interrupted run with -o")
         return None
-    folder = output[0].absolute().with_name(f"{output[0].name}.parts")
+    parts = PartStore(output[0].absolute().with_name(f"{output[0].name}.parts"))
     if overwrite and not resume:
-        clear_folder(folder)
-    if n_finished(folder) and not resume:
+        parts.clear()
+    if len(parts) and not resume:
         raise ArgumentError(
-            f"{output[0]}: an interrupted run left {n_finished(folder)} finished parts beside it: "
+            f"{output[0]}: an interrupted run left {len(parts)} finished parts beside it: "
             "go on with --resume, or start again with --overwrite"
         )
-    return folder
+    return parts
 
 
 def _print_tables(result: EvaluationResult, averages: tuple[str, ...]) -> None:

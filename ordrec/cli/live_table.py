@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ordrec.runtime.progress import progress, report
+from ordrec.runtime.progress import DRAWN_PER_SECOND, current_line, progress, report
 
 __all__ = ["live_table"]
 
@@ -15,44 +15,41 @@ class live_table:
 
     def __init__(self, quiet: bool):
         self.shown = not quiet and sys.stderr.isatty()
-        self._line = ""
         self._tables: tuple[Any, ...] = ()
         # the line is part of what is drawn here, so that neither overwrites the other
-        self._stage = progress("", False if quiet else None, self._say if self.shown else None)
+        self._stage = progress("", False if quiet else None, drawn=self.shown)
 
     def __enter__(self) -> live_table:
         if self.shown:
             from rich.console import Console
             from rich.live import Live
 
-            console = Console(stderr=True)
-            self._live = Live(console=console, transient=True, auto_refresh=False)
+            self._live = Live(
+                console=Console(stderr=True),
+                get_renderable=self._drawn,
+                refresh_per_second=DRAWN_PER_SECOND,
+                transient=True,
+                redirect_stdout=False,  # it may be a file
+            )
             self._live.start()
         self._stage.__enter__()
         report(0.0, 1.0)  # all of it is what is done in the block
         return self
 
-    def _say(self, line: str) -> None:
-        self._line = line
-        self._draw()
-
     def show(self, *tables: Any) -> None:
         """Show tables below the line, in place of those before."""
         self._tables = tables
-        if self.shown:
-            self._draw()
 
     @property
     def width(self) -> int:
         """Characters in a line of the terminal."""
         return self._live.console.width
 
-    def _draw(self) -> None:
+    def _drawn(self) -> Any:
         from rich.console import Group
         from rich.text import Text
 
-        line = Text(self._line, no_wrap=True, overflow="ellipsis")
-        self._live.update(Group(line, *self._tables), refresh=True)
+        return Group(Text(current_line(), no_wrap=True, overflow="ellipsis"), *self._tables)
 
     @property
     def plain(self) -> bool:

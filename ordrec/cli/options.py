@@ -25,6 +25,9 @@ DataArgument = Annotated[
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file written by 'ordrec fit'.")
 ]
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Ratings, from 'ordrec data partition'.")
+]
 TableOption = Annotated[
     Path | None,
     typer.Option(

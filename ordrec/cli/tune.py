@@ -107,13 +107,13 @@ def tune(
     """
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import tune_model
-    from ordrec.evaluation.tuning.model import TuningInterrupted
-    from ordrec.storage import save
+    from ordrec.evaluation.run import Interrupted
+    from ordrec.files import save
 
     unfitted = made_model(model, settings or [])
     if output is not None:
         check_output(output, "model", [place_of(data)], overwrite=overwrite)
-        if not hasattr(unfitted, "to_state"):
+        if not hasattr(unfitted, "stored"):
             raise ArgumentError(f"-o: model {model!r} cannot be saved")
         if ":" in model:
             remember_class(type(unfitted), model)
@@ -134,7 +134,7 @@ def tune(
                 refit=output is not None,
                 seed=seed,
             )
-    except TuningInterrupted as interruption:
+    except Interrupted as interruption:
         found, interrupted = interruption.result, True
         print("ordrec: interrupted: this is what was tried", file=sys.stderr)
     if output is not None and not interrupted:

@@ -39,7 +39,7 @@ class DatasetInfo:
     name, title, kind : str
         The kind is ``ratings``, ``ranking``, ``documents`` or ``table``.
     loader : str
-        ``module:function`` within `ordrec.data`.
+        ``module:function`` within `ordrec.data.formats`.
     places : tuple of str
         Paths to look for in each data folder, best first.
     markers : tuple of str

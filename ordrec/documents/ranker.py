@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Hashable, Iterator
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,10 +14,20 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ordrec.documents.features import QueryDocumentFeatures
-from ordrec.errors import ArgumentError, DataError, callers_level
+from ordrec.documents.stored import (
+    Grades,
+    JudgedRows,
+    Queries,
+    Solvers,
+    Transformer,
+    word_vectors,
+)
+from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
 from ordrec.evaluation.metrics.ranking import mean_average_precision
 from ordrec.ordinal import OrdinalLogistic
+from ordrec.ordinal.base import OrdinalClassifier
 from ordrec.runtime.parallel.interrupts import interruptible
+from ordrec.storage.schema import Flag, Integer, Optional, Storable, Text, Texts, Writer
 
 __all__ = ["RelevanceRanker"]
 
@@ -28,7 +38,7 @@ PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0)
 ROUNDING = 1e-10
 
 
-class RelevanceRanker(BaseEstimator):
+class RelevanceRanker(Storable, BaseEstimator):
     """Rank the documents of a query with a model of judged documents.
 
     What is judged decides how:
@@ -46,9 +56,9 @@ class RelevanceRanker(BaseEstimator):
     solver : estimator, optional
         Any ordinal estimator of `ordrec.ordinal`, or a scikit-learn classifier, regressor or
         ranker (one whose ``fit`` has a parameter ``group``, such as LightGBM's, is given the
-        number of documents of each query). By default an `OrdinalLogistic` whose threshold and
-        ``alpha`` have the highest mean average precision on queries that were held out of its
-        training.
+        number of documents of each query, in the order of their first documents). By default an
+        `OrdinalLogistic` whose threshold and ``alpha`` have the highest mean average precision on
+        queries that were held out of its training.
     kind : {"auto", "features", "texts", "topics"}
         How the input is read, see above. "auto" tells features from texts, and takes queries for
         texts if the words of most of them occur in the documents; ``kind_`` says what it took.
@@ -98,6 +108,22 @@ class RelevanceRanker(BaseEstimator):
     'laptop'
     """
 
+    stored: ClassVar = {
+        "kind_": Text("features", "texts", "topics"),
+        "rank_by": Text("auto", "latent", "expected", "predict"),
+        "scaling": Text("auto", "none", "range", "centre"),
+        "balance": Flag(),
+        "n_splits": Integer(low=2),
+        "random_state": Integer(low=0),
+        "solvers_": Solvers(),
+        "grades_": Grades("grades"),
+        "feature_names_": Optional(Texts("features")),
+        "text_": Optional(Transformer()),
+        "_rows": JudgedRows("judged", "features"),
+        "_grades": Grades("judged"),
+        "_queries": Queries(),
+    }
+
     def __init__(
         self,
         solver: Any = None,
@@ -137,40 +163,47 @@ class RelevanceRanker(BaseEstimator):
         y, queries = _checked(X, y, queries)
         self.kind_, self.choice_ = self._kind_of(X, queries), None
         self.text_ = self._fitted_text(X)
-        features = self._features(X, queries)
-        return self._learn(features, y, queries)
+        self.feature_names_ = self._names_of(X)
+        return self._learn(self._features(X, queries), y, queries)
 
     def update(self, X: Any, y: Any, queries: Any) -> RelevanceRanker:
         """Return a ranker that has also learnt from new judgements.
 
-        The settings and what is known about words stay; a new judgement of a pair stands beside
-        the old one. Documents are what ``fit`` was given.
+        The settings and what is known about words stay; otherwise this is a fit to the old and the
+        new judgements together. A new judgement of a pair stands beside the old one.
+
+        Parameters
+        ----------
+        X, y, queries
+            As in ``fit``.
         """
         check_is_fitted(self, "solvers_")
         y, queries = _checked(X, y, queries)
+        self._check_input(X)
         new = clone(self).set_params(solver=self.chosen_)
-        for name in ("kind_", "text_", "choice_"):
+        for name in ("kind_", "text_", "feature_names_", "choice_"):
             setattr(new, name, getattr(self, name))
         features = self._features(X, queries)
         stack = sparse.vstack if sparse.issparse(features) else np.vstack
         new._learn(
             stack([self._rows, features]),
             np.concatenate([self._grades, y]),
-            np.concatenate([self._queries, queries.astype(self._queries.dtype)]),
+            np.concatenate([self._queries, queries]),
         )
         new.solver = self.solver
         return new
 
-    def _learn(self, features: Any, y: np.ndarray, queries: np.ndarray) -> RelevanceRanker:
-        self._rows, self._grades, self._queries = features, y, queries
+    def _learn(self, rows: Any, y: np.ndarray, queries: np.ndarray) -> RelevanceRanker:
+        self._rows, self._grades, self._queries = rows, y, queries
         self.grades_ = np.unique(y)
         if self.grades_.size < 2:
-            raise DataError(f"all documents have grade {self.grades_.tolist()}: nothing to learn")
+            raise DataError(f"all documents have grade {self.grades_[0]}: nothing can be learnt")
+        features = self._scaled(rows, queries)
         with interruptible():
             if self.solver is None:
                 self.chosen_, self.choice_ = self._choose(features, y, queries)
             else:
-                self.chosen_, self.choice_ = self.solver, self.choice_
+                self.chosen_ = self.solver
             self.solvers_ = self._solved(self.chosen_, features, y, queries)
         self._check_scores(features, queries)
         return self
@@ -261,13 +294,18 @@ class RelevanceRanker(BaseEstimator):
                 yield train, test
 
     def _check_scores(self, features: Any, queries: np.ndarray) -> None:
+        """Raise if no two documents of any query have different scores."""
         known = np.isin(queries, list(self.solvers_)) | (None in self.solvers_)
-        scores = self._scores(features[known], queries[known])
-        if np.ptp(scores) <= ROUNDING * (1 + np.abs(scores).max()):
+        scores = pd.Series(self._scores(features[known], queries[known]))
+        of_query = scores.groupby(pd.factorize(queries[known])[0])
+        spread = of_query.max() - of_query.min()
+        compared = of_query.size() > 1
+        if compared.any() and spread[compared].max() <= ROUNDING * (1 + scores.abs().max()):
             raise DataError(
-                f"{type(self.chosen_).__name__} gives every document the same score, so that "
-                "nothing can be ranked: its classes overlap too much for this kernel and penalty. "
-                "Take OrdinalLogistic, another kernel, or scaling='centre'"
+                f"{type(self.chosen_).__name__} gives all documents of a query the same score, so "
+                "that nothing can be ranked: the grades overlap too much for this kernel and "
+                "penalty, or the features tell queries apart but not documents. Take "
+                "OrdinalLogistic, another kernel, or scaling='centre'"
             )
 
     # ---- use -----------------------------------------------------------------------------------
@@ -360,28 +398,44 @@ class RelevanceRanker(BaseEstimator):
     # ---- inside --------------------------------------------------------------------------------
 
     def _described(self, X: Any, queries: Any) -> tuple[Any, np.ndarray]:
+        """The scaled features of documents, and their queries."""
         check_is_fitted(self, "solvers_")
         queries = _one_dimensional(queries)
         if queries.size != _length(X):
             raise DataError(f"{_length(X)} documents and {queries.size} queries: pass one for each")
-        if (self.kind_ == "features") == _has_texts(X):
-            raise DataError("fitted to texts but given features, or the other way round")
+        self._check_input(X)
         unknown = set(queries.tolist()) - set(self.solvers_) if self.kind_ == "topics" else set()
         if unknown:
             raise DataError(
-                f"topic {next(iter(unknown))!r} was not in the fit, and topics are ranked by what "
-                "was judged for them: pass queries as texts to rank for new ones"
+                f"topic {next(iter(unknown))!r} was not in the fit, or could not be learnt: topics "
+                "are ranked by what was judged for them. Pass queries as texts to rank for new ones"
             )
-        return self._features(X, queries), queries
+        return self._scaled(self._features(X, queries), queries), queries
+
+    def _check_input(self, X: Any) -> None:
+        if _length(X) and (self.kind_ == "features") == _has_texts(X):
+            raise DataError("fitted to texts but given features, or the other way round")
 
     def _features(self, X: Any, queries: np.ndarray) -> Any:
+        """Rows of features, as they are before scaling."""
         if self.kind_ == "texts":
-            features = self.text_.transform(queries.tolist(), X)
-        elif self.kind_ == "topics":
-            features = sparse.csr_array(self.text_.transform(_joined(X)))
-        else:
-            features = X
-        return self._scaled(features, queries)
+            return self.text_.transform(queries.tolist(), X)
+        if self.kind_ == "topics":
+            return sparse.csr_array(self.text_.transform(_joined(X)))
+        if sparse.issparse(X):
+            return sparse.csr_array(X)
+        try:
+            rows = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataError("features must be numbers, one row for each document") from None
+        if rows.ndim != 2:
+            raise DataError(
+                f"features must be a table, one row for each document, got {rows.ndim}D"
+            )
+        fitted = getattr(self, "_rows", None)
+        if hasattr(self, "solvers_") and fitted is not None and fitted.shape[1] != rows.shape[1]:
+            raise DataError(f"fitted to {fitted.shape[1]} features but given {rows.shape[1]}")
+        return rows
 
     def _scores(self, features: Any, queries: np.ndarray) -> np.ndarray:
         out = np.empty(queries.size)
@@ -430,13 +484,48 @@ class RelevanceRanker(BaseEstimator):
         if self.kind_ == "texts":
             own = QueryDocumentFeatures() if self.text is None else clone(self.text)
             return own.fit(X)
-        own = _tfidf() if self.text is None else clone(self.text)
+        own = word_vectors() if self.text is None else clone(self.text)
         return own.fit(_joined(X))
 
+    def _names_of(self, X: Any) -> list[str] | None:
+        """The names of features that come with them."""
+        named = self.kind_ == "features" and isinstance(X, pd.DataFrame)
+        return [str(column) for column in X.columns] if named else None
+
     def _feature_names(self, n_features: int) -> list[str]:
-        if self.text_ is None:
-            return [f"feature {number}" for number in range(n_features)]
-        return [str(name) for name in self.text_.get_feature_names_out()]
+        if self.text_ is not None:
+            return [str(name) for name in self.text_.get_feature_names_out()]
+        return self.feature_names_ or [f"feature {number}" for number in range(n_features)]
+
+    # ---- files ---------------------------------------------------------------------------------
+
+    def write_to(self, file: Writer) -> None:
+        """Write the solvers, what is known about words, and the judgements, for ``update``."""
+        check_is_fitted(self, "solvers_")
+        if self.kind_ != "features" and not self._stores_text():
+            raise ArgumentError(
+                "a RelevanceRanker with a transformer of its own (text=) cannot be saved: pass the "
+                "features that it gives instead of texts"
+            )
+        file.add_attributes(self)
+
+    def _stores_text(self) -> bool:
+        if self.kind_ == "texts":
+            return type(self.text_) is QueryDocumentFeatures
+        return self.text is None
+
+    def check_stored(self) -> None:
+        """Check the solvers, and restore the parameters that follow from them."""
+        if not all(isinstance(solver, OrdinalClassifier) for solver in self.solvers_.values()):
+            raise ModelFileError("its solver is not an estimator of ordrec.ordinal")
+        if (self.kind_ == "topics") == (None in self.solvers_) or not self.solvers_:
+            raise ModelFileError(f"its solvers are not those of {self.kind_}")
+        if (self.kind_ == "features") != (self.text_ is None):
+            raise ModelFileError(f"a ranker of {self.kind_} has other words")
+        self.kind, self.choice_ = self.kind_, None
+        self.chosen_ = self.solver = clone(next(iter(self.solvers_.values())))
+        self.text = None if self.kind_ != "texts" else self.text_
+        self._check_parameters()
 
     def _check_parameters(self) -> None:
         for name, known in {
@@ -452,13 +541,11 @@ class RelevanceRanker(BaseEstimator):
             raise ArgumentError(f"n_splits must be at least 2, got {self.n_splits}")
 
     def _scaled(self, features: Any, queries: np.ndarray) -> Any:
-        if not hasattr(features, "shape"):
-            features = np.asarray(features, dtype=np.float64)
         scaling = self.scaling
         if scaling == "auto":
             scaling = "none" if self.kind_ == "topics" else "centre"
         if scaling == "none":
-            return features if sparse.issparse(features) else np.asarray(features)
+            return features
         frame = pd.DataFrame(np.asarray(_dense(features), dtype=np.float64))
         codes = pd.factorize(queries)[0]
         of_query = frame.groupby(codes)
@@ -519,9 +606,3 @@ def _joined(X: Any) -> list[str]:
 
 def _dense(features: Any) -> np.ndarray:
     return features.toarray() if sparse.issparse(features) else np.asarray(features)
-
-
-def _tfidf() -> Any:
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    return TfidfVectorizer(stop_words="english", min_df=2)

@@ -1,13 +1,6 @@
-from .comparison import evaluate as evaluate
-from .experiment.experiment import Experiment as Experiment
-from .experiment.problems import Problem as Problem
-from .experiment.query_problem import QueryProblem as QueryProblem
-from .experiment.rating_problem import RatingsProblem as RatingsProblem
-from .experiment.result import ExperimentResult as ExperimentResult
-from .experiment.selection import Candidates as Candidates
-from .experiment.table_problem import TableProblem as TableProblem
+from ordrec.ordinal.decisions import decide as decide
+
 from .metrics.measures import DEFAULT_METRICS as DEFAULT_METRICS
-from .metrics.measures import decide as decide
 from .metrics.measures import measure_from_name as measure_from_name
 from .metrics.measures import metric_names as metric_names
 from .metrics.probability import brier_score as brier_score
@@ -28,7 +21,13 @@ from .metrics.rating_errors import mze as mze
 from .metrics.rating_errors import off_by_one as off_by_one
 from .metrics.rating_errors import quadratic_kappa as quadratic_kappa
 from .metrics.rating_errors import rmse as rmse
+from .problems.base import Problem as Problem
+from .problems.queries import QueryProblem as QueryProblem
+from .problems.ratings import RatingsProblem as RatingsProblem
+from .problems.tables import TableProblem as TableProblem
 from .result import EvaluationResult as EvaluationResult
+from .run import Experiment as Experiment
+from .run import evaluate as evaluate
 from .splits.base import RowSplit as RowSplit
 from .splits.base import Split as Split
 from .splits.base import Splitter as Splitter
@@ -43,6 +42,7 @@ from .splits.ratings import UserTime as UserTime
 from .splits.ratings import split_from_name as split_from_name
 from .splits.rows import StratifiedHoldOut as StratifiedHoldOut
 from .splits.rows import StratifiedKFold as StratifiedKFold
+from .tuning.candidates import Candidates as Candidates
 from .tuning.model import TunedModel as TunedModel
 from .tuning.model import tune_model as tune_model
 from .tuning.spaces import Between as Between

@@ -1,79 +1,62 @@
-"""The result of an evaluation: a tidy frame, its summaries and captions."""
+"""The result of an evaluation or an experiment: a tidy frame, its summaries and captions."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.drawing import interval_chart
-from ordrec.evaluation.example_users import ExampleUser
-from ordrec.evaluation.latex import latex_table
+from ordrec.evaluation.problems.example_users import ExampleUser
 from ordrec.evaluation.significance.against_best import COLUMNS as COMPARISON_COLUMNS
-from ordrec.evaluation.summary_table import SummaryTable
-from ordrec.evaluation.tidy_result import TidyResult
-from ordrec.runtime.files import write_text
+from ordrec.evaluation.table import ResultTable, Standing, SummaryTable
+from ordrec.runtime.files import make_folder, write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "EvaluationResult", "Standing"]
+__all__ = ["COLUMNS", "EvaluationResult"]
 
 COLUMNS = [
     "data", "model", "split", "fold", "n_test", "n_cold_users", "n_cold_items", "n_cold_ratings",
     "given", "fit_seconds", "predict_seconds", "metric", "average", "users", "decision",
     "candidates", "value", "n", "seed",
 ]  # fmt: skip
-
-
-class Standing(NamedTuple):
-    """Half the interval of a value, and whether it is not significantly worse than the best."""
-
-    half_width: float
-    tied: bool
-
-    @property
-    def mark(self) -> str:
-        """The mark behind the value in a table."""
-        return "~" if self.tied else ""
+CELL = ["data", "model", "split", "fold", "seed"]  # the columns that name a cell
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EvaluationResult(TidyResult):
-    """The result of `ordrec.evaluation.evaluate`.
+class EvaluationResult:
+    """The result of `ordrec.evaluation.evaluate` or of an `ordrec.evaluation.Experiment`.
 
     Attributes
     ----------
     frame : DataFrame
-        One row per model, fold, metric, average and group of users, with the columns ``data
-        model split fold n_test n_cold_users n_cold_items n_cold_ratings given fit_seconds
-        predict_seconds metric average users decision candidates value n seed``. ``average`` is
+        One row per data set, model, fold, seed, metric, average and group of users. The columns of
+        an evaluation of ratings are ``data model split fold n_test n_cold_users n_cold_items
+        n_cold_ratings given fit_seconds predict_seconds metric average users decision candidates
+        value n seed``; other problems leave some out, and an experiment adds ``chosen``, the
+        candidate that inner cross-validation selected, and ``warnings``. ``average`` is
         "micro" (pooled over ratings) or "macro" (mean over users); ``users`` is "all", "warm" or
         "cold"; ``n`` is the number of ratings or users averaged; ``decision`` is what turned a
         distribution into a rating, "point" for a model without distributions, "none" where the
         distribution itself is measured; ``candidates`` is what a ranking metric ranks;
         ``n_cold_...`` count users, items and ratings unseen in training.
-    split : str
-        The split with all its parameters.
-    decision : str
-        As requested.
-    seed : int
-    models : dict of str
-        The name of each model and its parameters.
+    failures : DataFrame
+        ``data model split fold seed error`` of each model that failed on a fold.
+    manifest : dict
+        Versions, command, models, checksums of the data, splits, seeds, and the commits that the
+        values were computed at (several where a run continued an earlier one).
     comparison : DataFrame
         Intervals, and tests against the best model, from
         `ordrec.evaluation.significance.against_best`.
-    failures : DataFrame
-        ``data model split fold error`` of each model that failed on a fold.
-    manifest : dict
-        Versions, command, data checksum, seed.
     distributions : dict of str
         Levels and predicted distributions of the test ratings, for each model that has them, if
         ``keep_distributions`` was set.
@@ -82,31 +65,72 @@ class EvaluationResult(TidyResult):
     """
 
     frame: pd.DataFrame
-    split: str
-    decision: str
-    seed: int
-    models: dict[str, str]
+    failures: pd.DataFrame = field(default_factory=pd.DataFrame)
+    manifest: dict[str, Any] = field(default_factory=dict)
     comparison: pd.DataFrame = field(
         default_factory=lambda: pd.DataFrame(columns=COMPARISON_COLUMNS)
     )
-    failures: pd.DataFrame = field(default_factory=pd.DataFrame)
-    manifest: dict[str, Any] = field(default_factory=dict)
     distributions: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     examples: dict[str, list[ExampleUser]] = field(default_factory=dict)
 
+    @classmethod
+    def joined(cls, results: Sequence[EvaluationResult]) -> EvaluationResult:
+        """Return several results as one; versions, command and time are those of the first.
+
+        Where a data set has another split or protocol in each, both are named.
+        """
+        manifest = dict(results[0].manifest)
+        for other in results[1:]:
+            for name in ("models", "data", "splits"):
+                manifest[name] = _both(manifest[name], other.manifest[name])
+            for name in ("cells", "cells_from_store"):
+                manifest[name] += other.manifest[name]
+            manifest["commits"] = sorted({*manifest["commits"], *other.manifest["commits"]})
+        return cls(
+            pd.concat([result.frame for result in results], ignore_index=True),
+            pd.concat([result.failures for result in results], ignore_index=True),
+            manifest,
+        )
+
+    # ---- how it came about ----------------------------------------------------------------------
+
+    @property
+    def complete(self) -> bool:
+        """Whether no model failed on any fold."""
+        return self.failures.empty
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The name of each model and its parameters."""
+        return self.manifest.get("models", {})
+
+    @property
+    def split(self) -> str:
+        """The split with all its parameters."""
+        return str(self.manifest.get("split", "; ".join(self.manifest.get("splits", {}).values())))
+
+    @property
+    def decision(self) -> str:
+        """What turned distributions into ratings, as requested."""
+        return str(self.manifest.get("decision", ""))
+
+    @property
+    def seed(self) -> int:
+        """The first seed."""
+        return int(self.manifest.get("seeds", [0])[0])
+
     @property
     def times(self) -> str:
-        """Whether models saw the times of the test ratings, "known" or "unknown"; "none" without.
-
-        Results of earlier versions, which do not say, have "none" too.
-        """
+        """Whether models saw the times of test ratings, "known" or "unknown"; "none" without."""
         about = str(self.manifest.get("times", "")).split()
         return next((word for word in ("known", "unknown") if word in about), "none")
+
+    # ---- one set of ratings ---------------------------------------------------------------------
 
     @property
     def user_groups(self) -> list[str]:
         """The groups of users that were measured: "all" and, if present, "warm" and "cold"."""
-        return [group for group in ("all", "warm", "cold") if (self.frame["users"] == group).any()]
+        return [group for group in ("all", "warm", "cold") if len(self._of_users(group))]
 
     def summary(self, average: str = "micro", users: str = "all") -> pd.DataFrame:
         """Return means over the folds: one row per model, one column per metric, and seconds.
@@ -118,7 +142,8 @@ class EvaluationResult(TidyResult):
         averages = self.averages(average)
         shown = self._shown(averages, users)
         means = shown.groupby(["model", "metric"])["value"].mean()
-        table = means.unstack().reindex(index=list(self.models), columns=list(averages))
+        models = list(self.models) or list(self.frame["model"].unique())
+        table = means.unstack().reindex(index=models, columns=list(averages))
         table = table.join(self._mean_seconds(["model"]))
         table.columns.name = None
         return SummaryTable(table)
@@ -131,6 +156,14 @@ class EvaluationResult(TidyResult):
             metric: average if average in measured else measured[0]
             for metric, measured in self.available_averages().items()
         }
+
+    def available_averages(self) -> dict[str, list[str]]:
+        """Return the averages that were measured for each metric, in the order of the frame."""
+        pairs = self.frame[["metric", "average"]].drop_duplicates()
+        available: dict[str, list[str]] = {}
+        for metric, average in zip(pairs["metric"], pairs["average"], strict=True):
+            available.setdefault(metric, []).append(average)
+        return available
 
     def standings(
         self, average: str = "micro", users: str = "all"
@@ -189,11 +222,10 @@ class EvaluationResult(TidyResult):
         ranked = self.frame[self.frame["candidates"] == "catalogue"]
         if len(ranked):
             macro = ranked[ranked["average"] == "macro"]
-            n_users = (macro if len(macro) else ranked).groupby("model", sort=False)["n"].max()
-            fewest, most = n_users.min(), n_users.max()
+            n_users = (macro if len(macro) else ranked)["n"].max()
             text += (
                 f" {' '.join(ranked['metric'].unique())}: over the whole catalogue except what the "
-                f"user rated in training, {'' if fewest == most else f'{fewest} to '}{most} users."
+                f"user rated in training, the same {n_users} users for all models."
             )
         if users != "all":
             text += f" Here {users} users only; cold: {self.manifest['cold users']}."
@@ -208,6 +240,10 @@ class EvaluationResult(TidyResult):
             "~: not significantly worse than the best (difference over the same draws of users, "
             "two-sided, 5 %, Holm's steps over the models)."
         )
+
+    def table(self, average: str = "micro", users: str = "all") -> ResultTable:
+        """Return the values of `summary` with their `standings`, to be shown anywhere."""
+        return ResultTable.of(self.summary(average, users), self.standings(average, users))
 
     def to_latex(
         self,
@@ -248,8 +284,8 @@ class EvaluationResult(TidyResult):
         model & rmse $\downarrow$ \\
         """
         shown = self.summary(average, users)[self._chosen(metrics)].dropna(axis=1, how="all")
-        standings = self.standings(average, users)
-        return latex_table(shown, standings, digits=digits, caption=caption, label=label)
+        table = ResultTable.of(shown, self.standings(average, users), digits)
+        return table.latex(caption, label)
 
     def plot(
         self,
@@ -290,6 +326,51 @@ class EvaluationResult(TidyResult):
                 )
         return chosen
 
+    # ---- several data sets and seeds ------------------------------------------------------------
+
+    def scores(self, metric: str, average: str | None = None) -> pd.DataFrame:
+        """Return values for paired comparisons, one column per model.
+
+        There is one row per data set, fold and seed.
+        Where the metric has several averages, ``average`` must name one.
+        """
+        chosen = self._of(metric, average)
+        wide = chosen.pivot(index=["data", "fold", "seed"], columns="model", values="value")
+        keys = chosen[["data", "fold", "seed"]].drop_duplicates()
+        return wide.loc[[tuple(key) for key in keys.to_numpy()], list(chosen["model"].unique())]
+
+    def means(self, metric: str, average: str | None = None) -> pd.DataFrame:
+        """Return means over folds and seeds: one row per data set, one column per model."""
+        return self._by_data(metric, average).mean().loc[self._data_order(metric)]
+
+    def errors(self, metric: str, average: str | None = None) -> pd.DataFrame:
+        """Return standard errors of `means`; NaN where there is only one fold and seed."""
+        return self._by_data(metric, average).sem().loc[self._data_order(metric)]
+
+    def seconds(self) -> pd.DataFrame:
+        """Return mean seconds per cell: rows are model and data, columns fit and predict."""
+        return self._mean_seconds(["model", "data"])
+
+    def _of(self, metric: str, average: str | None) -> pd.DataFrame:
+        chosen = self._of_users("all")
+        chosen = chosen[chosen["metric"] == metric]
+        if average is not None:
+            chosen = chosen[chosen["average"] == average]
+        if chosen.empty:
+            known = ", ".join(self.frame["metric"].unique()) or "none at all"
+            raise ArgumentError(f"there are no values of {metric!r} here, only of {known}")
+        if chosen["average"].nunique() > 1:
+            raise ArgumentError(f'{metric} has several averages: ask for "micro" or "macro"')
+        return chosen
+
+    def _by_data(self, metric: str, average: str | None) -> Any:
+        return self.scores(metric, average).groupby(level="data")
+
+    def _data_order(self, metric: str) -> list[str]:
+        return list(self.frame.loc[self.frame["metric"] == metric, "data"].unique())
+
+    # ---- files ----------------------------------------------------------------------------------
+
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write the frame, completely or not at all, and return the path."""
         return write_text(path, self.frame.to_csv(index=False))
@@ -315,14 +396,51 @@ class EvaluationResult(TidyResult):
         }
         return write_text(path, json.dumps(content, indent=1) + "\n")
 
+    def write(self, folder: str | Path) -> Path:
+        """Write ``results.csv``, ``failures.csv`` and ``manifest.json`` into a folder."""
+        folder = make_folder(folder)
+        write_text(folder / "results.csv", self.frame.to_csv(index=False))
+        write_text(folder / "failures.csv", self.failures.to_csv(index=False))
+        write_text(folder / "manifest.json", json.dumps(self.manifest, indent=1) + "\n")
+        return folder
+
+    def _mean_seconds(self, by: Sequence[str]) -> pd.DataFrame:
+        """Return the mean seconds to fit and to predict, one row per group of folds."""
+        folds = self.frame.drop_duplicates(["data", "model", "fold", "seed"])
+        grouped = folds.groupby(list(by), sort=False)
+        return grouped[["fit_seconds", "predict_seconds"]].mean()
+
+    def _of_users(self, users: str) -> pd.DataFrame:
+        """The rows of a group of users; problems without groups have all of them."""
+        if "users" not in self.frame:
+            return self.frame if users == "all" else self.frame[:0]
+        return self.frame[self.frame["users"] == users]
+
     def _shown(self, averages: dict[str, str], users: str) -> pd.DataFrame:
         if users not in ("all", "warm", "cold"):
             raise ArgumentError(f'users must be "all", "warm" or "cold", got {users!r}')
-        chosen = self.frame[self.frame["users"] == users]
+        chosen = self._of_users(users)
         return chosen[chosen["average"] == chosen["metric"].map(averages)]
 
+    @property
+    def _describes_one_evaluation(self) -> bool:
+        """Whether the columns of an evaluation of one set of ratings are all there."""
+        return set(COLUMNS) <= set(self.frame) and self.frame["data"].nunique() <= 1
+
     def __repr__(self) -> str:
-        return f"<EvaluationResult {self.caption()}\n{self.summary()}>"
+        if self._describes_one_evaluation:
+            return f"<EvaluationResult {self.caption()}\n{self.summary()}>"
+        data, models = self.frame["data"].nunique(), self.frame["model"].nunique()
+        return (
+            f"<EvaluationResult: {models} models, {data} data sets, {len(self.frame)} values, "
+            f"{len(self.failures)} failed cells>"
+        )
+
+    def _repr_html_(self) -> str | None:
+        """The table in a notebook; None, for the text, where there are several data sets."""
+        if not self._describes_one_evaluation:
+            return None
+        return self.table().html(" ".join(filter(None, [self.caption(), self.test_caption()])))
 
 
 def _listed(groups: dict[str, str]) -> str:
@@ -331,3 +449,12 @@ def _listed(groups: dict[str, str]) -> str:
     for metric, group in groups.items():
         names.setdefault(group, []).append(metric)
     return ", ".join(f"{group} for {' '.join(metrics)}" for group, metrics in names.items())
+
+
+def _both(first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
+    """Return all entries; where both have different texts, one after the other."""
+    merged = dict(first)
+    for name, text in second.items():
+        known = merged.get(name, text)
+        merged[name] = known if text in known.split("; ") else f"{known}; {text}"
+    return merged

@@ -17,9 +17,9 @@ import pandas as pd
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.experiment.experiment import Experiment
-from ordrec.evaluation.experiment.rating_problem import RatingsProblem
-from ordrec.evaluation.experiment.result import ExperimentResult
+from ordrec.evaluation.problems.ratings import RatingsProblem
+from ordrec.evaluation.result import EvaluationResult
+from ordrec.evaluation.run import Experiment
 from ordrec.evaluation.splits.base import Splitter
 from ordrec.recommend.registry import make_model
 
@@ -90,7 +90,7 @@ def benchmark(
     store: Path | None = None,
     max_folds: int | None = None,
     jobs: int | None = None,
-) -> ExperimentResult:
+) -> EvaluationResult:
     """Measure models with all inputs on the folds of a split, over all test ratings alike.
 
     The models of the result are named ``full, ids``, ``full, side`` and so on, and ``bias`` and
@@ -111,7 +111,7 @@ def benchmark(
                 named, [problem], metrics=METRICS, store=store, max_folds=max_folds
             )
             results.append(experiment.run(n_jobs=jobs))
-    result = ExperimentResult.joined(results)
+    result = EvaluationResult.joined(results)
     return replace(result, frame=result.frame[result.frame["average"] == "micro"])
 
 

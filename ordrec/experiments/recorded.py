@@ -26,7 +26,7 @@ from typing import Any
 import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError
-from ordrec.evaluation.experiment.manifest import CHANGED
+from ordrec.evaluation.manifest import CHANGED
 from ordrec.experiments.runner import pipelines_folder
 from ordrec.runtime.files import make_folder, write_text
 

@@ -35,8 +35,8 @@ from typing import Any
 import pandas as pd
 
 from ordrec.errors import ArgumentError, DatasetMissing
-from ordrec.evaluation.experiment.manifest import circumstances
-from ordrec.evaluation.experiment.result import ExperimentResult
+from ordrec.evaluation.manifest import circumstances
+from ordrec.evaluation.result import EvaluationResult
 from ordrec.experiments.published import in_words, published_section
 from ordrec.report.html import FigureSection, Report, TableSection, experiment_report
 from ordrec.runtime.files import make_folder, write_text
@@ -94,7 +94,7 @@ class Reproduction:
 
     Attributes
     ----------
-    result : ExperimentResult or DataFrame
+    result : EvaluationResult or DataFrame
         A frame where the numbers did not come from an `ordrec.evaluation.Experiment`.
     findings : list of str
         One sentence per claim of the paper that was checked.
@@ -111,7 +111,7 @@ class Reproduction:
         more rows than are shown, or lacks some that are.
     """
 
-    result: ExperimentResult | pd.DataFrame
+    result: EvaluationResult | pd.DataFrame
     findings: list[str] = field(default_factory=list)
     comparison: pd.DataFrame | None = None
     sections: list[TableSection | FigureSection] = field(default_factory=list)
@@ -122,7 +122,7 @@ class Reproduction:
     @property
     def complete(self) -> bool:
         """Whether no cell failed."""
-        return not isinstance(self.result, ExperimentResult) or self.result.complete
+        return not isinstance(self.result, EvaluationResult) or self.result.complete
 
 
 def pipelines_folder() -> Path:
@@ -218,7 +218,7 @@ def reproduce(
     found.findings += in_words(published_csv("in_words").with_suffix(".toml"), name)
     for line in _printed(found):
         echo(line)
-    if isinstance(found.result, ExperimentResult):
+    if isinstance(found.result, EvaluationResult):
         around = found.result.manifest
     else:
         around |= {"data": found.checksums, "commits": [around["commit"]]}
@@ -328,14 +328,9 @@ def _texts(argument: str) -> tuple[str, ...]:
 
 def _pickle_by_value(module: ModuleType) -> None:
     """Send the functions of a module to other processes, which cannot import it by name."""
-    from importlib import import_module
+    import cloudpickle  # type: ignore[import-untyped]
 
-    for name in ("cloudpickle", "joblib.externals.cloudpickle"):  # joblib's own before 1.6
-        try:
-            pickler = import_module(name)
-        except ImportError:
-            continue
-        pickler.register_pickle_by_value(module)
+    cloudpickle.register_pickle_by_value(module)
 
 
 def _constants(path: Path) -> dict[str, str]:
@@ -356,9 +351,9 @@ def _printed(found: Reproduction) -> list[str]:
     lines = []
     if found.comparison is not None and not found.comparison.empty:
         lines += found.comparison.round(4).to_string(na_rep="").splitlines()
-    elif isinstance(found.result, ExperimentResult) and not found.result.frame.empty:
+    elif isinstance(found.result, EvaluationResult) and not found.result.frame.empty:
         lines += _means(found.result.frame).round(4).to_string(na_rep="").splitlines()
-    if isinstance(found.result, ExperimentResult) and not found.complete:
+    if isinstance(found.result, EvaluationResult) and not found.complete:
         failures = found.result.failures
         lines.append(f"{len(failures)} cells failed; the first: {failures['error'].iloc[0]}")
     return lines + found.findings
@@ -380,7 +375,7 @@ def _means(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _write(found: Reproduction, pipeline: Pipeline, folder: Path, manifest: dict[str, Any]) -> Path:
     """Write results, comparison, figures and report; return the path of the report."""
-    if isinstance(found.result, ExperimentResult):
+    if isinstance(found.result, EvaluationResult):
         found.result.write(folder)
         failures = found.result.failures
         usual = experiment_report(found.result, pipeline.title).sections if found.usual else []

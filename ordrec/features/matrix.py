@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -16,6 +16,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, DataError
+from ordrec.storage.schema import Array, Flag, Integer, Number
 
 __all__ = ["Biases", "RatingMatrix", "damped_biases", "item_deviations"]
 
@@ -40,6 +41,16 @@ class Biases:
     converged : bool
         Whether ``change`` fell below the tolerance.
     """
+
+    # standard scores, where a process has them; far beyond what ratings give
+    stored: ClassVar = {
+        "mean": Number(),
+        "user": Array("raters", low=-1e6, high=1e6),
+        "item": Array("rated", low=-1e6, high=1e6),
+        "n_iter": Integer(),
+        "change": Number(),
+        "converged": Flag(),
+    }
 
     mean: float
     user: np.ndarray

@@ -1,6 +1,7 @@
 from .base import Constant as Constant
 from .base import Kernel as Kernel
 from .base import Normalised as Normalised
+from .base import Precomputed as Precomputed
 from .base import Product as Product
 from .base import Scaled as Scaled
 from .base import Sum as Sum
@@ -16,4 +17,3 @@ from .linear import ARDLinear as ARDLinear
 from .linear import Linear as Linear
 from .names import kernel_for as kernel_for
 from .polynomial import Polynomial as Polynomial
-from .precomputed import Precomputed as Precomputed

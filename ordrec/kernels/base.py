@@ -23,12 +23,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ordrec.errors import ArgumentError
+
 __all__ = [
     "Bounds",
     "Constant",
     "Hyperparameter",
     "Kernel",
     "Normalised",
+    "Precomputed",
     "Product",
     "Scaled",
     "Sum",
@@ -137,7 +140,7 @@ class Kernel(ABC):
                 start += value.size
             values.append(value)
         if start != moved.size:
-            raise ValueError(f"{self!r} has {start} free parameters, got {moved.size}")
+            raise ArgumentError(f"{self!r} has {start} free parameters, got {moved.size}")
         return self._replaced(values)
 
     def gradient_from_pairs(self, pairs: Any) -> np.ndarray:
@@ -221,6 +224,26 @@ class Constant(Kernel):
 
     def _gradients(self, pairs: Any) -> list[np.ndarray]:
         return [self.from_pairs(pairs)]
+
+
+class Precomputed(Kernel):
+    """``X`` is the kernel matrix itself: (n, n) to fit, (m, n) to predict."""
+
+    def pairs(self, X: Any, Y: Any = None) -> np.ndarray:
+        """The matrix as it is."""
+        return np.asarray(X)
+
+    def from_pairs(self, pairs: Any) -> np.ndarray:
+        """A copy of the matrix."""
+        return pairs.copy()
+
+    def diag(self, X: Any) -> np.ndarray:
+        """The diagonal of a square matrix."""
+        if X.shape[0] != X.shape[1]:
+            raise ArgumentError(
+                f"a precomputed block of shape {X.shape} does not contain its own diagonal"
+            )
+        return np.diagonal(X).copy()
 
 
 class Scaled(Kernel):
@@ -356,7 +379,7 @@ class Normalised(Kernel):
 
     def __init__(self, kernel: Kernel, smooth: float = 0.0, bounds: Bounds = "fixed"):
         if not smooth >= 0:
-            raise ValueError(f"smooth must not be negative, got {smooth}")
+            raise ArgumentError(f"smooth must not be negative, got {smooth}")
         self.kernel = kernel
         self.smooth = float(smooth)
         self.bounds = bounds if smooth > 0 else "fixed"
@@ -410,7 +433,7 @@ class Normalised(Kernel):
 def positive_number(value: Any, name: str) -> float:
     """The value, if it is a positive finite number."""
     if not (np.isscalar(value) or np.ndim(value) == 0) or not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
+        raise ArgumentError(f"{name} must be a positive number, got {value!r}")
     return float(value)
 
 
@@ -418,5 +441,5 @@ def positive_vector(value: Any, name: str) -> np.ndarray:
     """The values, if they are a vector of positive finite numbers."""
     array = np.array(value, dtype=np.float64, ndmin=1)
     if array.ndim != 1 or not (np.isfinite(array).all() and (array > 0).all()):
-        raise ValueError(f"{name} must be a vector of positive numbers, got {value!r}")
+        raise ArgumentError(f"{name} must be a vector of positive numbers, got {value!r}")
     return array

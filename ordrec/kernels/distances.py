@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ordrec.errors import ArgumentError
 from ordrec.runtime.compiling import compiled
 
 __all__ = ["dense", "products", "squared_distances", "squared_norms", "with_scaled_columns"]
@@ -75,7 +76,7 @@ def squared_norms(X: Any) -> np.ndarray:
 def with_scaled_columns(X: Any, scale: np.ndarray) -> Any:
     """X with each column multiplied by its scale."""
     if X.shape[1] != scale.size:
-        raise ValueError(f"the kernel has {scale.size} weights, X has {X.shape[1]} features")
+        raise ArgumentError(f"the kernel has {scale.size} weights, X has {X.shape[1]} features")
     return X.multiply(scale).tocsr() if sparse.issparse(X) else X * scale
 
 

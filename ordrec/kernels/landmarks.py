@@ -20,8 +20,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from ordrec.errors import ArgumentError
-from ordrec.kernels.base import Kernel
-from ordrec.kernels.precomputed import Precomputed
+from ordrec.kernels.base import Kernel, Precomputed
 from ordrec.linalg.low_rank import coordinates, expansion, random_pivots
 
 __all__ = ["Landmarks", "rows_named"]

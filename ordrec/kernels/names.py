@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from ordrec.errors import ArgumentError
-from ordrec.kernels.base import Kernel
+from ordrec.kernels.base import Kernel, Precomputed
 from ordrec.kernels.gaussian import ARDGaussian, Gaussian
 from ordrec.kernels.linear import ARDLinear, Linear
 from ordrec.kernels.polynomial import Polynomial
-from ordrec.kernels.precomputed import Precomputed
 
 __all__ = ["kernel_for"]
 

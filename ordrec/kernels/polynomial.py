@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ordrec.errors import ArgumentError
 from ordrec.kernels.base import WIDE, Bounds, Hyperparameter, Kernel, positive_number
 from ordrec.kernels.distances import products, squared_norms
 
@@ -19,9 +20,9 @@ class Polynomial(Kernel):
         self, degree: int = 3, gamma: float = 1.0, coef0: float = 0.0, bounds: Bounds = WIDE
     ):
         if int(degree) != degree or degree < 1:
-            raise ValueError(f"degree must be a positive integer, got {degree!r}")
+            raise ArgumentError(f"degree must be a positive integer, got {degree!r}")
         if not coef0 >= 0:
-            raise ValueError(f"coef0 must not be negative (no kernel otherwise), got {coef0!r}")
+            raise ArgumentError(f"coef0 must not be negative (no kernel otherwise), got {coef0!r}")
         self.degree = int(degree)
         self.gamma = positive_number(gamma, "gamma")
         self.coef0 = float(coef0)

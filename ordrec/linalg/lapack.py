@@ -9,6 +9,10 @@ interpreter lock, which the wrappers in `scipy.linalg` hold. A factor is the upp
 C-ordered matrix, which is the same memory as a lower triangle L in Fortran's order; right-hand
 sides are the rows of a C-ordered matrix.
 
+The integers of LAPACK have 32 bits in most builds of scipy and 64 in some (from 1.18 on). They are
+passed by address, so both read the same number from 64 bits whose upper half is zero, as long as
+the lower half comes first in memory: on all little-endian machines.
+
 `invert`, `inverse_diagonal` and `from_python` are for Python alone, through ctypes: there is
 nothing to compile.
 """
@@ -16,6 +20,7 @@ nothing to compile.
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any
 
 import numpy as np
@@ -32,53 +37,65 @@ __all__ = [
     "add_products",
     "factorise",
     "from_python",
+    "integer_bits",
     "inverse_diagonal",
     "inverse_diagonal_factorised",
     "invert",
     "solve_factorised",
-    "solve_rows_factorised",
     "solve_rows_triangular",
     "upper_block",
 ]
 
-ROUTINES = (
-    ("cython_lapack", "spotrf"),
-    ("cython_lapack", "dpotrf"),
-    ("cython_lapack", "spotrs"),
-    ("cython_lapack", "dpotrs"),
-    ("cython_blas", "strsv"),
-    ("cython_blas", "dtrsv"),
-    ("cython_lapack", "spotri"),
-    ("cython_lapack", "dpotri"),
-    ("cython_lapack", "strtri"),
-    ("cython_lapack", "dtrtri"),
-    ("cython_lapack", "strtrs"),
-    ("cython_lapack", "dtrtrs"),
-    ("cython_blas", "strsm"),
-    ("cython_blas", "dtrsm"),
-    ("cython_blas", "ssyrk"),
-    ("cython_blas", "dsyrk"),
-    ("cython_blas", "sgemm"),
-    ("cython_blas", "dgemm"),
-)
+ROUTINES = ("potrf", "potrs", "trsv", "trtri", "trtrs", "potri", "trsm", "syrk", "gemm")
+BLAS = ("trsv", "trsm", "syrk", "gemm")  # the others are LAPACK's
+# Rows of ADDRESSES; its columns are the precisions, single and double.
+POTRF, POTRS, TRSV, TRTRI, TRTRS = range(5)
+GEMM = ROUTINES.index("gemm")
 LOWER, NO, YES = np.uint8(76), np.uint8(78), np.uint8(84)  # "L", "N", "T"
-
-ADDRESSES = np.array(
-    [get_cython_function_address(f"scipy.linalg.{module}", name) for module, name in ROUTINES],
-    dtype=np.int64,
-)
+LITTLE_ENDIAN = sys.byteorder == "little"
 
 
-_PLACES = {name: place for place, (_, name) in enumerate(ROUTINES)}
+def _address(name: str) -> int:
+    """Where a routine begins, by its name with the letter of its precision."""
+    module = "cython_blas" if name[1:] in BLAS else "cython_lapack"
+    return get_cython_function_address(f"scipy.linalg.{module}", name)
+
+
+def integer_bits() -> int:
+    """Return whether the integers of scipy's LAPACK have 32 or 64 bits.
+
+    Its version numbers are written over integers of 64 bits that are all ones.
+
+    Examples
+    --------
+    >>> integer_bits() in (32, 64)
+    True
+    """
+    version = np.full(3, -1, dtype=np.int64)
+    places = [ctypes.c_void_p(version[k:].ctypes.data) for k in range(3)]
+    ctypes.CFUNCTYPE(None)(_address("ilaver"))(*places)
+    return 64 if (version >= 0).all() else 32
+
+
+if not LITTLE_ENDIAN and integer_bits() != 32:
+    raise ImportError(
+        "scipy's LAPACK has integers of 64 bits, which ordrec supports on little-endian machines "
+        "only: install a build of scipy with integers of 32 bits"
+    )
+
+ADDRESSES = np.array([[_address(f"{kind}{name}") for kind in "sd"] for name in ROUTINES])
+
+
+INTEGER = types.int64 if LITTLE_ENDIAN else types.int32
 
 
 @intrinsic
 def _call(typingctx: Any, address: Any, arguments: Any) -> Any:
     """Call the C function at an address with pointers to a tuple of arrays and numbers.
 
-    Numbers lie on the stack, integers of more than a byte as Fortran's 32 bits: an array for each
-    would take longer to compile than everything else here. Returns what the last argument, a
-    number, is afterwards: LAPACK's ``info``.
+    Numbers lie on the stack: an array for each would take longer to compile than everything else
+    here. Integers of more than a byte have 64 bits there, see above. Returns what the last
+    argument, a number, is afterwards: LAPACK's ``info``.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -89,7 +106,7 @@ def _call(typingctx: Any, address: Any, arguments: Any) -> Any:
             if isinstance(kind, types.Array):
                 data = context.make_array(kind)(context, builder, value=value).data
             else:
-                wanted = kind if kind == types.uint8 else types.int32
+                wanted = kind if kind == types.uint8 else INTEGER
                 number = context.cast(builder, value, kind, wanted)
                 data = cgutils.alloca_once_value(builder, number)
             pointers.append(builder.bitcast(data, cgutils.voidptr_t))
@@ -97,7 +114,7 @@ def _call(typingctx: Any, address: Any, arguments: Any) -> Any:
         builder.call(builder.inttoptr(target, prototype.as_pointer()), pointers)
         return builder.load(data)
 
-    return types.int32(address, arguments), codegen
+    return INTEGER(address, arguments), codegen
 
 
 def upper_block(K: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -130,7 +147,7 @@ def factorise(A: np.ndarray, addresses: np.ndarray) -> int:
     """
     # a C-ordered upper triangle is a Fortran-ordered lower one
     n = A.shape[0]
-    routine = addresses[0] if A.itemsize == 4 else addresses[1]
+    routine = addresses[POTRF, A.itemsize // 8]
     return _call(routine, (LOWER, n, A, n, 0))  # type: ignore[call-arg]
 
 
@@ -145,31 +162,23 @@ def add_products(
 ) -> None:
     """Add ``left[:n].T @ right[:n]``, which must be symmetric; ``one`` is an array of a one."""
     m = out.shape[0]
-    routine = addresses[16] if out.itemsize == 4 else addresses[17]
+    routine = addresses[GEMM, out.itemsize // 8]
     _call(routine, (NO, YES, m, m, n, one, left, m, right, m, one, out, m))  # type: ignore[call-arg]
 
 
 @compiled
 def solve_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -> None:
     """Overwrite each row of B, (m, n), by the solution for it, given the factor."""
-    if B.shape[0] > 1:
-        solve_rows_factorised(factor, B, addresses)
+    n = factor.shape[0]
+    m = B.shape[0]
+    if m > 1:
+        routine = addresses[POTRS, factor.itemsize // 8]
+        _call(routine, (LOWER, n, m, factor, n, B, n, 0))  # type: ignore[call-arg]
         return
     # one right-hand side: two triangular solves are several times faster for small n
-    n = factor.shape[0]
-    m = B.shape[0]
-    routine = addresses[4] if factor.itemsize == 4 else addresses[5]
+    routine = addresses[TRSV, factor.itemsize // 8]
     _call(routine, (LOWER, NO, NO, n, factor, n, B, m))  # type: ignore[call-arg]
     _call(routine, (LOWER, YES, NO, n, factor, n, B, m))  # type: ignore[call-arg]
-
-
-@compiled
-def solve_rows_factorised(factor: np.ndarray, B: np.ndarray, addresses: np.ndarray) -> None:
-    """As `solve_factorised`, by the routine for several right-hand sides even for one."""
-    n = factor.shape[0]
-    m = B.shape[0]
-    routine = addresses[2] if factor.itemsize == 4 else addresses[3]
-    _call(routine, (LOWER, n, m, factor, n, B, n, 0))  # type: ignore[call-arg]
 
 
 @compiled
@@ -180,7 +189,7 @@ def solve_rows_triangular(
     trans = YES if transposed else NO
     n = factor.shape[0]
     m = B.shape[0]
-    routine = addresses[10] if factor.itemsize == 4 else addresses[11]
+    routine = addresses[TRTRS, factor.itemsize // 8]
     _call(routine, (LOWER, trans, NO, n, m, factor, n, B, n, 0))  # type: ignore[call-arg]
 
 
@@ -188,7 +197,7 @@ def solve_rows_triangular(
 def inverse_diagonal_factorised(factor: np.ndarray, addresses: np.ndarray) -> np.ndarray:
     """Diagonal of the inverse: sums of squares in the inverse of the factor, which is lost."""
     n = factor.shape[0]
-    routine = addresses[8] if factor.itemsize == 4 else addresses[9]
+    routine = addresses[TRTRI, factor.itemsize // 8]
     _call(routine, (LOWER, NO, n, factor, n, 0))  # type: ignore[call-arg]
     result = np.zeros(factor.shape[0])
     for j in range(factor.shape[0]):
@@ -241,7 +250,8 @@ def from_python(name: str, A: np.ndarray, *arguments: bytes | int | np.ndarray) 
     Routines of BLAS have none: they ignore the last pointer, and zero is returned. Of a slice of a
     matrix its first entry is what counts. The interpreter lock is released.
     """
-    address = ADDRESSES[_PLACES["sd"[A.itemsize == 8] + name]]
+    address = ADDRESSES[ROUTINES.index(name), A.itemsize // 8]
+    integer = ctypes.c_int64 if LITTLE_ENDIAN else ctypes.c_int32
     pointers: list[Any] = []
     for argument in arguments:
         if isinstance(argument, np.ndarray):
@@ -249,8 +259,8 @@ def from_python(name: str, A: np.ndarray, *arguments: bytes | int | np.ndarray) 
         elif isinstance(argument, bytes):
             pointers.append(ctypes.c_char_p(argument))
         else:
-            pointers.append(ctypes.byref(ctypes.c_int(argument)))
-    info = ctypes.c_int(0)
+            pointers.append(ctypes.byref(integer(argument)))
+    info = integer(0)
     ctypes.CFUNCTYPE(None)(int(address))(*pointers, ctypes.byref(info))
     return info.value
 
@@ -281,8 +291,6 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
         """As above, through scipy."""
         (potrs,) = get_lapack_funcs(("potrs",), (factor,))
         B.T[:] = potrs(factor.T, B.T, lower=1)[0]
-
-    solve_rows_factorised = solve_factorised
 
     def solve_rows_triangular(  # type: ignore[misc]
         factor: np.ndarray, B: np.ndarray, transposed: bool, addresses: np.ndarray

@@ -22,6 +22,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
+from ordrec.errors import DataError
+
 __all__ = ["Woodbury", "coordinates", "expansion", "random_pivots"]
 
 CACHED_ENTRIES = 2**16  # entries of Z that stay in the cache between two uses
@@ -39,7 +41,7 @@ def coordinates(K: np.ndarray, tol: float = 1e-11) -> tuple[np.ndarray, np.ndarr
     """
     size = K.diagonal().max(initial=0.0)
     if not np.isfinite(size):
-        raise ValueError("the kernel matrix has infinite entries: scale the features")
+        raise DataError("the kernel matrix has infinite entries: scale the features")
     if size <= 0.0:  # all samples are equal: one coordinate that is zero, without weight
         return np.zeros((K.shape[0], 1)), np.zeros(1, dtype=np.int64)
     factor, order, rank, _ = dpstrf(K, tol=tol * size, lower=1)
@@ -47,7 +49,7 @@ def coordinates(K: np.ndarray, tol: float = 1e-11) -> tuple[np.ndarray, np.ndarr
     L[order - 1] = np.tril(factor)[:, :rank]
     left = np.abs(K.diagonal() - np.einsum("ij,ij->i", L, L)).max()
     if left > 1e-6 * size:
-        raise ValueError(
+        raise DataError(
             "the kernel matrix is not positive semidefinite "
             f"(a remainder of {left:.3g} on a diagonal of {size:.3g})"
         )

@@ -15,9 +15,9 @@ from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.errors import ArgumentError
 from ordrec.lists.filters import ItemFilter, check_list_length
 from ordrec.models.base import codes_of
-from ordrec.runtime.files import replace_file, see_folder
+from ordrec.runtime.files import check_folder_visible, replace_file
 from ordrec.runtime.parallel import Engine, run
-from ordrec.storage.part_folder import PartFolder, checksum
+from ordrec.storage.parts import PartFolder, checksum
 
 if TYPE_CHECKING:
     from ordrec.lists.listing import ListingModel
@@ -124,9 +124,9 @@ def recommend_all(
     >>> from ordrec.datasets import synthetic_ratings
     >>> from ordrec.recommend import Popularity
     >>> ratings = synthetic_ratings(20, 12, n_ratings=100, seed=0)
-    >>> lists = recommend_all(Popularity().fit(ratings), 3, users=[4, 7], engine="serial")
+    >>> lists = recommend_all(Popularity().fit(ratings), 3, users=[7, 9], engine="serial")
     >>> lists.columns.tolist(), lists["user"].tolist()
-    (['user', 'place', 'item', 'score'], [4, 4, 4, 7, 7, 7])
+    (['user', 'place', 'item', 'score'], [7, 7, 7, 9, 9, 9])
     """
     check_list_length(n)
     model._check_fitted()
@@ -149,7 +149,7 @@ def recommend_all(
         lists.identity(codes),
         path.suffix,
     )
-    waiting = folder.waiting(len(blocks))
+    waiting = folder.waiting(range(len(blocks)))
     tasks = [(folder.file(number), blocks[number]) for number in waiting]
     for _ in run(_write_block, tasks, shared=(lists,), **parallel):
         pass
@@ -190,7 +190,7 @@ def _block_frame(codes: np.ndarray, lists: _Lists) -> pd.DataFrame:
 
 def _write_block(task: tuple[Path, np.ndarray], lists: _Lists) -> None:
     path, codes = task
-    see_folder(path.parent)
+    check_folder_visible(path.parent)
     frame = lists.frame(codes)
     with replace_file(path) as file:
         if path.suffix == ".csv":

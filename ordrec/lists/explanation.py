@@ -14,7 +14,7 @@ With E the expected rating of the model, u the user, i the item and "-" for unkn
 for each rating a weight w, a target z and the factors q_a, the mean p solves ``(P + sum_a w q_a
 q_a') p = P m + sum_a w z q_a``. Subtract the matrix times m: ``p - m = Cov[p] sum_a w q_a (z - m'
 q_a)``, a sum over ratings of the weight times the surprise, with no remainder. The weights of
-ratings hardly differ, and the surprise is told in the units of the ratings.
+ratings hardly differ, and the surprise is given in the units of the ratings.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def explain_rating(
     user, item : ids
     influence : callable or None
         ``q_i' Cov[p_u] q_a`` of a user, an item i and other items a, by ids; without it, or where
-        it says nothing, the taste is one term.
+        it is 0 for all of them, the taste is one term.
     """
     values = known.scale.values
     nobody = _Nobody()

@@ -47,8 +47,8 @@ class ListingModel(IdMappedModel):
             Length of a list.
         listable : ItemFilter
         timestamp : int, optional
-            Time for which the lists are made, in seconds since 1970; ignored by models to which
-            time says nothing.
+            Time for which the lists are made, in seconds since 1970; models that do not use
+            times ignore it.
 
         Returns
         -------
@@ -164,8 +164,12 @@ class RatingListingModel(ListingModel):
     def predict_proba(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
         """Return distributions, one row per pair and one column per scale value, ascending."""
 
+    def _rated_items(self) -> np.ndarray:
+        """Which items somebody has rated."""
+        return self.known_ratings().item_counts > 0
+
     def _influence(self) -> Influence | None:
-        """How much ratings move each other, where that can be said; see `explain_rating`."""
+        """How much a rating moves the others, if the model knows; see `explain_rating`."""
         return None
 
     def _similarity(self, known: Ratings, code: int) -> np.ndarray:
@@ -235,7 +239,7 @@ class RatingListingModel(ListingModel):
         self, exclude: Any = None, only: Any = None, include_rated: bool = False
     ) -> ItemFilter:
         """Return which items may be listed: those with ratings; see `recommend`."""
-        rated = self.known_ratings().item_counts > 0
+        rated = self._rated_items()
         return ItemFilter.of(
             self.item_ids_, rated, exclude=exclude, only=only, include_rated=include_rated
         )

@@ -18,13 +18,17 @@ from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, DataError, ModelFileError, OrdrecWarning, callers_level
 from ordrec.runtime.parallel.interrupts import interruptible
 from ordrec.runtime.progress import progress
-from ordrec.storage import LARGEST, ids_from_arrays, ids_to_arrays
+from ordrec.storage.parameters import check_types, plain_of, value_of
+from ordrec.storage.schema import Field, Ids, Number, Reader, Storable, Writer
 
 __all__ = [
+    "IDENTITY",
     "IdMappedModel",
+    "StoredRating",
+    "StoredScale",
     "codes_of",
     "codes_of_pairs",
-    "counted_alike",
+    "drop_weights",
     "fits",
     "folds_in",
     "times_of",
@@ -55,7 +59,7 @@ def times_of(timestamps: Any, n_pairs: int) -> np.ndarray:
     return times
 
 
-def counted_alike(ratings: Ratings, who: str) -> Ratings:
+def drop_weights(ratings: Ratings, who: str) -> Ratings:
     """The ratings without their weights, with a warning that somebody ignores them."""
     if ratings.weights is None:
         return ratings
@@ -99,12 +103,46 @@ def folds_in(fold_in: Method) -> Method:
     return cast(Method, fold_in_ratings)
 
 
-class IdMappedModel:
+class StoredScale(Field):
+    """A rating scale, which fixes the lengths "ranks" and "thresholds" (one less)."""
+
+    def write(self, file: Writer, name: str, value: Scale) -> None:
+        """Write the values of the scale."""
+        file.values[name] = value.to_json()
+
+    def read(self, file: Reader, name: str) -> Scale:
+        """Return the scale."""
+        scale = Scale.from_json(file.value(name))
+        file.sizes |= {"ranks": scale.n_ranks, "thresholds": scale.n_ranks - 1}
+        return scale
+
+
+class StoredRating(Number):
+    """A number within the scale of the model."""
+
+    def read(self, file: Reader, name: str) -> float:
+        """Return the number after checking that it is on the scale."""
+        rating, scale = super().read(file, name), file.owner.scale_
+        if not scale.low <= rating <= scale.high:
+            raise ModelFileError(f"{name} is {rating:g}, which is not on the scale {scale}")
+        return rating
+
+
+# Fields of what models of the same ratings have in common.
+IDENTITY: dict[str, Field] = {
+    "scale_": StoredScale(),
+    "user_ids_": Ids("users"),
+    "item_ids_": Ids("items"),
+}
+
+
+class IdMappedModel(Storable):
     """A model that keeps the scale and the ids of its training ratings.
 
-    Models are dataclasses, whose fields are their parameters; `fits` and `folds_in` decorate
-    their ``fit`` and ``fold_in``. `get_params` and `set_params` do what
-    they do in scikit-learn, so that `sklearn.base.clone` and tools that search parameters work.
+    Models are dataclasses, whose fields are their parameters; `fits` and `folds_in` decorate their
+    ``fit`` and ``fold_in``. A model that can be saved declares what it has learnt in ``stored``,
+    beside `IDENTITY`. `get_params` and `set_params` do what they do in scikit-learn, so that
+    `sklearn.base.clone` and tools that search parameters work.
 
     Examples
     --------
@@ -115,6 +153,9 @@ class IdMappedModel:
     >>> model.get_params(deep=False)["n_splits"]
     4
     """
+
+    # parameters that a file leaves at their defaults: how a model was fitted, not what
+    _unstored_parameters: ClassVar[tuple[str, ...]] = ("verbose",)
 
     scale_: Scale
     user_ids_: pd.Index
@@ -171,7 +212,7 @@ class IdMappedModel:
         """The ratings, without their weights if the model ignores them."""
         if self._counts_weights:
             return ratings
-        return counted_alike(ratings, type(self).__name__)
+        return drop_weights(ratings, type(self).__name__)
 
     def _remember(self, ratings: Ratings) -> None:
         if ratings.n_ratings == 0:
@@ -226,48 +267,41 @@ class IdMappedModel:
                 stacklevel=callers_level(),
             )
 
-    def _identity(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata of the ids, the scale and the parameters, for a model file."""
+    # ---- files ---------------------------------------------------------------------------
+
+    def write_to(self, file: Writer) -> None:
+        """Write the parameters, and what is declared."""
         self._check_fitted()
-        arrays = ids_to_arrays("user_ids", self.user_ids_)
-        arrays |= ids_to_arrays("item_ids", self.item_ids_)
-        parameters = self._parameters()
-        parameters.pop("verbose", None)  # how it was fitted, not what
-        return arrays, {"parameters": parameters, "scale": self.scale_.to_json()}
+        file.values["parameters"] = {
+            name: plain_of(value, f"{type(self).__name__}({name}=...)")
+            for name, value in self._parameters().items()
+            if name not in self._unstored_parameters
+        }
+        file.add_attributes(self)
+
+    @classmethod
+    def read_from(cls, file: Reader) -> Any:
+        """Return the model of a file, after checking every part of it."""
+        plain = file.value("parameters")
+        names = {field.name for field in fields(cls)} - set(cls._unstored_parameters)  # type: ignore[arg-type]
+        if not isinstance(plain, dict) or not set(plain) <= names:
+            raise ModelFileError(f"the parameters are not those of a {cls.__name__}")
+        parameters = {name: value_of(value) for name, value in plain.items()}
+        check_types(cls, parameters)
+        model = cls(**parameters)
+        file.restore(model)
+        return model
+
+    def _check_decision(self, decision: Any) -> None:
+        """Check that a decision read from a file is a name, or a cost matrix for this scale."""
+        if isinstance(decision, str):
+            return
+        costs, n_ranks = np.array(decision, dtype=np.float64), self.scale_.n_ranks
+        if costs.shape != (n_ranks, n_ranks) or not np.isfinite(costs).all():
+            raise ModelFileError(f"decision is not a cost matrix of {n_ranks} ranks")
 
     def _parameters(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-
-    @classmethod
-    def _from_identity(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """A model with the ids, the scale and the parameters read from a file."""
-        model = cls(**cls._checked(metadata["parameters"]))
-        model.scale_ = Scale.from_json(metadata["scale"])
-        model.user_ids_ = ids_from_arrays("user_ids", arrays)
-        model.item_ids_ = ids_from_arrays("item_ids", arrays)
-        return model
-
-    @classmethod
-    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """The parameters in a file, each checked to have the type of its default.
-
-        Where the default is None, a number is allowed too.
-        """
-        checked = {}
-        for field in fields(cls):  # type: ignore[arg-type]
-            if field.name == "verbose":
-                continue
-            value: Any = parameters[field.name]
-            kind: Any = type(field.default)
-            if field.default is None and type(value) in (int, float):
-                kind = type(value)
-            if kind is float and type(value) is int and -LARGEST < value < LARGEST:
-                value = float(value)
-            fits = type(value) is kind and (kind is not float or -LARGEST < value < LARGEST)
-            if not fits:
-                raise ModelFileError(f"parameter {field.name} is {str(value)[:50]!r}")
-            checked[field.name] = value
-        return checked
 
     def _clipped(self, values: np.ndarray) -> np.ndarray:
         return np.clip(values, self.scale_.low, self.scale_.high)

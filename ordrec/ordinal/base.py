@@ -21,14 +21,16 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ordrec.errors import DataError, callers_level
-from ordrec.ordinal.files.state import restore_estimator, state_of_estimator
+from ordrec.errors import DataError, ModelFileError, callers_level
 from ordrec.ordinal.labels import categories_of, class_weighted, ordered_classes
 from ordrec.ordinal.solution import Solution
+from ordrec.ordinal.stored import ESTIMATOR, KERNELS
 from ordrec.ordinal.thresholds.link import fit_link
-from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.ordinal.thresholds.probabilities import ranks_between
 from ordrec.runtime.parallel import blas_for, one_blas_thread
 from ordrec.runtime.progress import shows_progress
+from ordrec.storage.parameters import plain_of, value_of
+from ordrec.storage.schema import Field, Reader, Storable, Writer
 
 __all__ = [
     "CalibratedModel",
@@ -46,7 +48,7 @@ ONE_LABEL = 0.95  # share of the samples from which on a constant prediction is 
 PROBES = 500  # samples that are predicted to see whether a fit is constant
 
 
-class OrdinalClassifier(ClassifierMixin, BaseEstimator):
+class OrdinalClassifier(Storable, ClassifierMixin, BaseEstimator):
     """Base of all ordinal estimators: validates the input and maps ranks to labels.
 
     Subclasses have a parameter ``classes``; those that take weights also ``class_weight``, and
@@ -56,9 +58,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
     classes: Any
     class_weight: Any = None
     verbose: bool | None = None
-    # What a file contains, see `ordrec.ordinal.files.state`.
-    stored: ClassVar[dict[str, str]] = {}
-    stores_rows: ClassVar[bool] = True
+    stored: ClassVar[Mapping[str, Field]] = ESTIMATOR
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make ``fit`` a stage of progress."""
@@ -103,21 +103,40 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
         ranks = self.predict_ranks(X)  # before classes_ is read: checks that there was a fit
         return self.classes_[ranks]
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return arrays and metadata for `ordrec.storage.save`."""
-        return state_of_estimator(self)
+    # ---- files ---------------------------------------------------------------------------
+
+    def write_to(self, file: Writer) -> None:
+        """Write the parameters, and what is declared."""
+        check_is_fitted(self)
+        file.values["parameters"] = parameters = {}
+        for name, value in self.get_params(deep=False).items():
+            if name == "verbose":
+                continue  # how it was fitted, not what
+            if name == "random_state" and not isinstance(value, (int, np.integer)):
+                value = None
+            place = f"{type(self).__name__}({name}=...)"
+            parameters[name] = plain_of(value, place, KERNELS)
+        file.add_attributes(self)
 
     @classmethod
-    def from_state(cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> Any:
-        """Rebuild a fitted estimator, for `ordrec.storage.load`."""
-        return restore_estimator(cls, arrays, metadata)
+    def read_from(cls, file: Reader) -> Any:
+        """Return the estimator of a file, after checking every part of it."""
+        model, plain = cls(), file.value("parameters")
+        unknown = set(plain) - set(model.get_params(deep=False))
+        if unknown:
+            raise ModelFileError(f"{sorted(map(str, unknown))[0][:50]!r} is no parameter of {cls}")
+        model.set_params(**{name: value_of(value, KERNELS) for name, value in plain.items()})
+        if hasattr(model, "_check_parameters"):
+            model._check_parameters()
+        file.restore(model)
+        check_is_fitted(model)
+        return model
 
-    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """What ``stored`` does not describe."""
-        return {}, {}
-
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-        """Restore the result of `_more_state`."""
+    def _keep_solution(self, solution: Solution) -> None:
+        """Set the attributes that tell how far a solver came."""
+        self.objective_, self.dual_gap_ = solution.objective, solution.gap
+        self.violation_, self.converged_ = solution.violation, solution.converged
+        self.n_iter_ = solution.n_iter
 
     def _warn_unless_converged(self, solution: Solution, tol: float) -> None:
         if not solution.converged:

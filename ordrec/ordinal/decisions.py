@@ -6,17 +6,29 @@ median has the smallest mean absolute error (MAE), the mean the smallest squared
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
+
+from ordrec.errors import ArgumentError
 
 __all__ = ["Decision", "decide", "expected_rank"]
 
 Decision = Literal["mode", "median", "mean"] | np.ndarray
 
 
+class HasValues(Protocol):
+    """Anything with a value for each rank, lowest first, such as a `Scale` of ratings."""
+
+    @property
+    def values(self) -> np.ndarray:
+        """The values."""
+
+
 def decide(
-    probabilities: np.ndarray, decision: Decision | str = "median", values: np.ndarray | None = None
+    probabilities: np.ndarray,
+    decision: Decision | str = "median",
+    values: np.ndarray | HasValues | None = None,
 ) -> np.ndarray:
     """Return one rank, or one rating, for each row of probabilities.
 
@@ -29,8 +41,8 @@ def decide(
         probability reaches one half; or the expected value. A matrix gives the cost of
         predicting the column's rank when the row's is true; the rank with the least expected
         cost wins.
-    values : ndarray of shape (n_ranks,), optional
-        The rating of each rank, such as ``scale.values``.
+    values : ndarray of shape (n_ranks,) or Scale, optional
+        The rating of each rank, or a scale of ratings, whose ``values`` are these.
 
     Returns
     -------
@@ -49,6 +61,7 @@ def decide(
     [1.0, 3.0, 2.75]
     """
     if values is not None:
+        values = np.asarray(getattr(values, "values", values))
         if isinstance(decision, str) and decision == "mean":
             return probabilities @ values
         return values[decide(probabilities, decision)]
@@ -60,13 +73,13 @@ def decide(
             return (np.cumsum(probabilities, axis=1)[:, :-1] < 0.5 - 1e-12).sum(axis=1)
         if decision == "mean":
             return np.rint(expected_rank(probabilities)).astype(np.int64)
-        raise ValueError(
+        raise ArgumentError(
             f'decision must be "mode", "median", "mean" or a cost matrix, got {decision!r}'
         )
     costs = np.asarray(decision, dtype=np.float64)
     n_ranks = probabilities.shape[1]
     if costs.shape != (n_ranks, n_ranks) or not np.isfinite(costs).all():
-        raise ValueError(f"the cost matrix must be finite and of shape ({n_ranks}, {n_ranks})")
+        raise ArgumentError(f"the cost matrix must be finite and of shape ({n_ranks}, {n_ranks})")
     return (probabilities @ costs).argmin(axis=1)
 
 

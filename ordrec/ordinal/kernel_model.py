@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,10 +16,12 @@ from scipy import sparse
 from scipy.linalg import lapack
 from sklearn.utils import check_random_state
 
-from ordrec.errors import ArgumentError, DataError, callers_level
+from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
 from ordrec.kernels import Gaussian, Kernel, Precomputed, kernel_for
 from ordrec.kernels.landmarks import Landmarks
+from ordrec.ordinal.gram.matrix import DenseGram, FactoredGram, Gram
 from ordrec.ordinal.scaling import Standardisation, scaling_for
+from ordrec.ordinal.solution import Solution
 from ordrec.runtime.parallel import one_blas_thread
 
 __all__ = ["KernelMixin", "check_gram", "check_gram_size", "gram_in_blocks", "memory_limit"]
@@ -96,6 +99,49 @@ class KernelMixin:
         self.left_out_ = max(0.0, 1.0 - kept / trace) if trace > 0 else 0.0
         return Z, landmarks
 
+    def _solve_rows(
+        self,
+        X: Any,
+        rows: np.ndarray,
+        solve: Callable[[Gram], Solution],
+        *,
+        by_features: bool,
+        single: bool,
+        again: bool = True,
+    ) -> tuple[Solution, np.ndarray, np.ndarray]:
+        """The solution for some rows of X, and its expansion: coefficients, and rows of X.
+
+        Parameters
+        ----------
+        solve : callable
+            Of a Gram matrix of the rows.
+        by_features : bool
+            Whether a kernel that is a product of features is solved through these.
+        single : bool
+            Whether the matrix is computed in single precision at first.
+        again : bool
+            Whether it is computed in double precision where that was not enough.
+        """
+        if self.n_landmarks is not None:
+            Z, landmarks = self._fit_landmarks(X, rows)
+            solution = solve(FactoredGram(Z))
+            coef = landmarks.coefficients(Z.T @ solution.coef)
+            return solution, coef, rows[landmarks.rows]
+        self.left_out_ = 0.0
+        factor = None
+        if by_features:
+            part = self._fit_kernel(X, rows)
+            factor = self.kernel_.factor(part)
+        if factor is not None:
+            solution = solve(FactoredGram(factor))
+        else:
+            for dtype in [np.float32, np.float64] if single else [np.float64]:
+                solution = solve(DenseGram(self._fit_gram(X, rows=rows, dtype=dtype)))
+                if solution.converged or not again:
+                    break
+        support = np.flatnonzero(solution.coef.reshape(rows.size, -1).any(axis=1))
+        return solution, solution.coef[support], rows[support]
+
     def _fit_kernel(self, X: Any, rows: np.ndarray | None) -> Any:
         """Set ``kernel_`` for some rows of X, or for all; returns them."""
         part = X if rows is None or rows.size == X.shape[0] else X[rows]
@@ -103,6 +149,17 @@ class KernelMixin:
             self.kernel, part, gamma=self.gamma, degree=self.degree, coef0=self.coef0
         )
         return part
+
+    def check_stored(self) -> None:
+        """Check that the rows of the expansion are those of the training data."""
+        super().check_stored()  # type: ignore[misc]
+        if not hasattr(self, "_rows"):
+            return
+        pairwise = isinstance(self.kernel_, Precomputed)
+        if pairwise != (self._inputs is None):
+            raise ModelFileError("the stored rows do not match the kernel")
+        if pairwise and self._rows.max(initial=0) >= self.n_features_in_:  # type: ignore[attr-defined]
+            raise ModelFileError("array 'rows' points beyond the kernel matrix")
 
     def _keep_rows(self, X: Any, rows: np.ndarray) -> None:
         """Remember the training rows that predictions are expanded over."""

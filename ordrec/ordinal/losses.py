@@ -1,4 +1,9 @@
-"""The losses of SVOR, ordinal logistic regression and ORBoost, by function and reach.
+"""The losses that ordinal models minimise, by function and reach, for comparison.
+
+This is the reference that the models are tested against; each has loops of its own for its loss.
+`OrdinalLogistic` takes a `Loss` for its ``sharpness`` and ``target``, as its loop is written for
+the three logistic ones; SVOR and ORBoost are written for the hinge and the exponential loss. So a
+further function of the logistic kind is added here alone, any other one needs a solver too.
 
 A sample of rank y has a margin at every threshold b_k (ranks and thresholds from 0 here):
 
@@ -49,6 +54,8 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
+from ordrec.errors import ArgumentError
+
 __all__ = ["LOSSES", "Loss", "Reach", "active_pairs", "gradient", "objective", "reach_of", "signs"]
 
 Reach = Literal["adjacent", "all"]
@@ -86,13 +93,13 @@ class Loss:
 
     def __post_init__(self) -> None:
         if self.name not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {self.name!r}")
+            raise ArgumentError(f"loss must be one of {', '.join(LOSSES)}, got {self.name!r}")
         if self.name != "shifted" and self.margin != 0.0:
-            raise ValueError(f"margin belongs to the shifted loss, not to {self.name!r}")
+            raise ArgumentError(f"margin belongs to the shifted loss, not to {self.name!r}")
         if self.name != "generalised" and self.sharpness != 1.0:
-            raise ValueError(f"sharpness belongs to the generalised loss, not to {self.name!r}")
+            raise ArgumentError(f"sharpness belongs to the generalised loss, not to {self.name!r}")
         if not (np.isfinite(self.margin) and np.isfinite(self.sharpness) and self.sharpness > 0):
-            raise ValueError(
+            raise ArgumentError(
                 "margin must be finite and sharpness positive, "
                 f"got margin={self.margin}, sharpness={self.sharpness}"
             )
@@ -130,7 +137,7 @@ class Loss:
     def logit(self, m: np.ndarray) -> np.ndarray:
         """Return the log-odds of lying above a threshold at m = f - b, for smooth losses."""
         if self.name == "hinge":
-            raise ValueError("the hinge loss has no probabilities: use a smooth loss")
+            raise ArgumentError("the hinge loss has no probabilities: use a smooth loss")
         if self.name == "exponential":
             return 2.0 * m
         if self.name == "logistic":
@@ -142,7 +149,7 @@ class Loss:
 def reach_of(name: str) -> Reach:
     """Return the reach for a name used in the papers: immediate and left-right are adjacent."""
     if name not in REACHES:
-        raise ValueError(f"reach must be one of {', '.join(REACHES)}, got {name!r}")
+        raise ArgumentError(f"reach must be one of {', '.join(REACHES)}, got {name!r}")
     return REACHES[name]
 
 

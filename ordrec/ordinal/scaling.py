@@ -7,7 +7,7 @@ hides one in tenths. Standardised features are comparable, whatever their units.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,7 @@ from sklearn.utils.sparsefuncs import inplace_column_scale, mean_variance_axis
 
 from ordrec.errors import ArgumentError
 from ordrec.kernels import Precomputed
+from ordrec.storage.schema import Array
 
 __all__ = ["Standardisation", "hidden_features", "scaling_for"]
 
@@ -44,6 +45,8 @@ class Standardisation:
     >>> Standardisation.of(X)(X).tolist()
     [[-1.0, -1.0], [1.0, 1.0]]
     """
+
+    stored: ClassVar = {"mean": Array("features"), "deviation": Array("features", low=1e-300)}
 
     mean: np.ndarray
     deviation: np.ndarray
@@ -80,8 +83,8 @@ def scaling_for(scale: Any, X: Any, *, kernel: Any, gamma: Any) -> Standardisati
     scale : {"auto", "standard", None}
     X : array or CSR matrix of shape (n_samples, n_features)
     kernel, gamma :
-        The parameters of the estimator. "auto" leaves features alone that a kernel object, the
-        Pearson kernel or a precomputed matrix was chosen for.
+        The parameters of the estimator. "auto" leaves features alone that a kernel object or a
+        precomputed matrix was chosen for.
     """
     if scale not in SCALES:
         raise ArgumentError(f'scale must be "auto", "standard" or None, got {scale!r}')
@@ -114,8 +117,10 @@ def hidden_features(X: Any, kernel: Any, gamma: Any) -> bool:
     varies = deviation > 0
     if not varies.any() or _rows_are_normalised(X):
         return False
-    ratios = [part.max() / np.quantile(part, 0.25, method="lower")
-              for part in (deviation[varies], spread[varies])]  # fmt: skip
+    ratios = [
+        part.max() / np.quantile(part, 0.25, method="lower")
+        for part in (deviation[varies], spread[varies])
+    ]
     if min(ratios) > LARGEST_RATIO:
         return True
     if kernel not in ("rbf", "ard"):

@@ -4,23 +4,30 @@ The plain loop builds a Gram matrix for every parameter setting and fold. Here t
 (distances or products) are computed once, a Gram matrix once for each kernel parameter, and
 folds and costs C share it; along C a solver may start from the previous solution. Several
 metrics are measured on the same fits.
+
+Settings that share a kernel are one task on each fold. Behind the steps of a pipeline, whose
+features depend on the training part, pairs and Gram matrices are computed once for each fold.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import indexable
 
 from ordrec.errors import ArgumentError
-from ordrec.ordinal.kernel_model import KernelMixin
-from ordrec.ordinal.tuning_folds import METRICS, WITH_GAMMA, PipelineSearch, Search, errors_of
+from ordrec.kernels import Kernel, Precomputed, kernel_for
+from ordrec.ordinal.kernel_model import KernelMixin, check_gram
+from ordrec.ordinal.labels import categories_of
 from ordrec.runtime.parallel import Engine, run_all
 from ordrec.runtime.progress import progress as showing
 from ordrec.runtime.progress import report
@@ -29,6 +36,13 @@ __all__ = ["Tuned", "tune"]
 
 Metric = Literal["mae", "mze"]
 Progress = Callable[[int, int, str], None]
+KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
+WITH_GAMMA = ("rbf", "poly", "ard")
+METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "mae": lambda ranks, truth: float(np.abs(ranks - truth).mean()),
+    "mze": lambda ranks, truth: float((ranks != truth).mean()),
+}
+_LOCK = threading.RLock()  # threads wait for a matrix instead of computing it twice
 FINE_STEPS = 0.2 * np.arange(-4, 5)  # in log10, around the best of the coarse grid
 
 
@@ -152,18 +166,20 @@ def tune(
     """
     metrics = [metric] if isinstance(metric, str) else list(metric)
     if not metrics or not set(metrics) <= set(METRICS):
-        raise ValueError(f'metric must be "mae" or "mze", or a sequence of them, got {metric!r}')
+        raise ArgumentError(f'metric must be "mae" or "mze", or a sequence of them, got {metric!r}')
     model, prefix = _last_step(estimator)
     if isinstance(grid, Mapping):
         grid = _without_prefix(grid, prefix)
         if "scale" in grid:
-            raise ValueError(
+            raise ArgumentError(
                 "scale cannot be searched, as features are standardised once for all folds: set "
                 "it in the estimator"
             )
-    search: Any = (
-        PipelineSearch(estimator, X, y, cv, metrics) if prefix else Search(model, X, y, cv, metrics)
-    )
+    search: _Search | _PipelineSearch
+    if prefix:
+        search = _PipelineSearch(estimator, X, y, cv, metrics)
+    else:
+        search = _Search(model, X, y, cv, metrics)
     measured = _Measured(search, engine or "threads", n_jobs, progress)
     with showing("tune", verbose):
         found = _found(measured, estimator, grid, X, y)
@@ -230,7 +246,7 @@ class _Measured:
 
     def __init__(
         self,
-        search: Search | PipelineSearch,
+        search: _Search | _PipelineSearch,
         engine: Engine | str,
         n_jobs: int | None,
         progress: Progress | None,
@@ -248,7 +264,7 @@ class _Measured:
         errors = {metric: np.empty(shape) for metric in self.search.metrics}
         tasks = list(self.search.tasks(settings))
         found = run_all(
-            errors_of,
+            _errors_of,
             tasks,
             shared=(self.search,),
             engine=self.engine,
@@ -277,7 +293,7 @@ def _stages(
         yield list(ParameterGrid(dict(grid)))
         return
     if grid not in ("svor-paper", "npsvor-paper"):
-        raise ValueError(f'grid must be "svor-paper", "npsvor-paper" or a dict, got {grid!r}')
+        raise ArgumentError(f'grid must be "svor-paper", "npsvor-paper" or a dict, got {grid!r}')
     parameters = estimator.get_params()
     cost = "C" if "C" in parameters else "C1"
     kernel = parameters["kernel"]
@@ -291,3 +307,174 @@ def _stages(
         centre = {name: np.log10(done[0][name].to_numpy()[winner]) for name in axes}
         fine = {name: 10.0 ** (centre[name] + FINE_STEPS) for name in axes}
         yield list(ParameterGrid(fine))
+
+
+class _Task(NamedTuple):
+    """The settings that share a kernel, on one fold."""
+
+    kernel: dict[str, Any]
+    fold: int
+    rows: list[int]  # in the table of settings
+    rest: list[dict[str, Any]]  # the other parameters of each setting, ascending
+
+    def __repr__(self) -> str:
+        return f"fold {self.fold} of {self.kernel}"
+
+
+class _Search:
+    """The data, their folds, and the pairs that all Gram matrices come from."""
+
+    def __init__(self, estimator: Any, X: Any, y: Any, cv: Any, metrics: list[Any]):
+        X, y = indexable(X, y)
+        self.X = X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
+        blank = clone(estimator)
+        # where the estimator scales features, by all rows: the labels play no part in it
+        self.X, self.ranks, _ = blank._validate_fit(self.X, y)
+        self.classes, self.n_ranks = blank.classes_, blank.n_ranks_
+        self.blank = clone(estimator).set_params(scale=None, classes=self.classes)
+        splitter = check_cv(cv, np.asarray(y), classifier=True)
+        self.folds = list(splitter.split(self.X, np.asarray(y)))
+        self.metrics = metrics
+        self._pairs: dict[Any, Any] = {}
+        self._full_grams: dict[tuple, np.ndarray] = {}
+
+    def tasks(self, settings: list[dict[str, Any]]) -> Iterator[_Task]:
+        """For each kernel and fold, the settings that share it."""
+        groups: dict[tuple, list[int]] = {}
+        for row, setting in enumerate(settings):
+            kernel = {name: setting[name] for name in KERNEL_PARAMETERS if name in setting}
+            groups.setdefault(tuple(kernel.items()), []).append(row)
+        for kernel_setting, rows in groups.items():
+            rest = [
+                {k: v for k, v in settings[row].items() if k not in KERNEL_PARAMETERS}
+                for row in rows
+            ]
+            order = sorted(range(len(rows)), key=[_sortable(part) for part in rest].__getitem__)
+            rows, rest = [rows[i] for i in order], [rest[i] for i in order]
+            for fold in range(len(self.folds)):
+                yield _Task(dict(kernel_setting), fold, rows, rest)
+
+    def grams(self, setting: dict[str, Any], fold: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return K(train, train) and K(test, train) of a fold."""
+        train, test = self.folds[fold]
+        given: dict[str, Any] = {
+            name: setting.get(name, getattr(self.blank, name)) for name in KERNEL_PARAMETERS
+        }
+        choice = given["kernel"]
+        if isinstance(choice, str) and choice in WITH_GAMMA and given["gamma"] == "scale":
+            kernel = kernel_for(**given, X=self.X[train])  # its width depends on the training part
+            pairs = self._pairs_for(choice, kernel)
+            return (
+                kernel.from_pairs(kernel.take_pairs(pairs, train, train)),
+                kernel.from_pairs(kernel.take_pairs(pairs, test, train)),
+            )
+        K = self._full_gram(setting, given)
+        return K[np.ix_(train, train)], K[np.ix_(test, train)]
+
+    def _full_gram(self, setting: dict[str, Any], given: dict[str, Any]) -> np.ndarray:
+        """Gram matrix of all rows, kept for the other folds."""
+        key = tuple(setting.items())
+        with _LOCK:
+            if key not in self._full_grams:
+                choice = given["kernel"]
+                if choice == "precomputed" or isinstance(choice, Precomputed):
+                    self._full_grams = {key: check_gram(self.X)}
+                else:
+                    kernel = kernel_for(**given, X=self.X)
+                    self._full_grams = {key: kernel.from_pairs(self._pairs_for(choice, kernel))}
+            return self._full_grams[key]
+
+    def _pairs_for(self, choice: Any, kernel: Kernel) -> Any:
+        with _LOCK:
+            if choice not in self._pairs:
+                self._pairs = {choice: kernel.pairs(self.X)}  # one kernel's at a time
+            return self._pairs[choice]
+
+
+class _PipelineSearch:
+    """A search for each fold, in the features that the earlier steps make of its training part."""
+
+    def __init__(self, pipeline: Pipeline, X: Any, y: Any, cv: Any, metrics: list[Any]):
+        last = clone(pipeline[-1])
+        if last.classes is None:
+            last.set_params(classes=categories_of(y))
+        X, y = indexable(X, np.asarray(y))
+        self.metrics = metrics
+        self.folds = list(check_cv(cv, y, classifier=True).split(X, y))
+        self.searches = []
+        for train, test in self.folds:
+            features = X
+            if len(pipeline.steps) > 1:
+                steps = clone(pipeline[:-1]).fit(_safe_indexing(X, train), y[train])
+                features = steps.transform(X)
+            self.searches.append(_Search(last, features, y, [(train, test)], metrics))
+
+    def tasks(self, settings: list[dict[str, Any]]) -> Iterator[_Task]:
+        """For each kernel and fold, the settings that share it."""
+        for fold, search in enumerate(self.searches):
+            yield from (task._replace(fold=fold) for task in search.tasks(settings))
+
+
+def _errors_of(task: _Task, search: _Search | _PipelineSearch) -> dict[str, list[float]]:
+    """Errors of all settings of one kernel on one fold, by each metric."""
+    if isinstance(search, _PipelineSearch):
+        return _errors_of(task._replace(fold=0), search.searches[task.fold])
+    train, test = search.folds[task.fold]
+    own = search.ranks[train]
+    if (own == own[0]).all():  # nothing to fit: whatever the setting, this is all there is to say
+        predicted = [np.full(len(test), own[0])] * len(task.rest)
+    elif getattr(search.blank, "n_landmarks", None) is None and "n_landmarks" not in task.rest[0]:
+        K, held = search.grams(task.kernel, task.fold)
+        predicted = _predictions(search.blank, K, own, search.classes, held, task.rest)
+    else:
+        predicted = _landmark_predictions(search, task)
+    truth = search.ranks[test]
+    return {
+        metric: [METRICS[metric](ranks, truth) for ranks in predicted] for metric in search.metrics
+    }
+
+
+def _predictions(
+    blank: Any,
+    K: np.ndarray,
+    ranks: np.ndarray,
+    classes: np.ndarray,
+    held: np.ndarray,
+    settings: list[dict[str, Any]],
+) -> list[np.ndarray]:
+    """Ranks predicted for held-out rows under each setting.
+
+    An estimator with a method ``rank_path`` fits all settings itself, each from the solution of
+    the last; any other is fitted to the precomputed matrix for each setting.
+    """
+    if hasattr(blank, "rank_path"):
+        return blank.rank_path(K, ranks, len(classes), held, settings)
+    predicted = []
+    for setting in settings:
+        model = clone(blank).set_params(kernel="precomputed", classes=classes, **setting)
+        predicted.append(model.fit(K, classes[ranks]).predict_ranks(held))
+    return predicted
+
+
+def _landmark_predictions(search: _Search, task: _Task) -> list[np.ndarray]:
+    """Ranks predicted under each setting where a Gram matrix is to be avoided."""
+    train, test = search.folds[task.fold]
+    pairwise = search.blank.__sklearn_tags__().input_tags.pairwise
+    X, held = search.X[train], search.X[test]
+    if pairwise:
+        X, held = X[:, train], held[:, train]
+    predicted = []
+    for setting in task.rest:
+        model = clone(search.blank).set_params(classes=search.classes, **task.kernel, **setting)
+        predicted.append(model.fit(X, search.classes[search.ranks[train]]).predict_ranks(held))
+    return predicted
+
+
+def _sortable(setting: dict[str, Any]) -> list[tuple[str, str, float]]:
+    """A key that sorts settings: numbers by value, anything else by its text."""
+    return [
+        (name, "", float(value))
+        if isinstance(value, (int, float, np.number))
+        else (name, str(value), 0.0)
+        for name, value in setting.items()
+    ]

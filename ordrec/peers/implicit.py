@@ -1,4 +1,4 @@
-"""Models of the package implicit, for ranking."""
+"""Models of the package implicit, which rank items."""
 
 from __future__ import annotations
 
@@ -11,31 +11,36 @@ from scipy import sparse
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.lists.best import pair_scores
-from ordrec.lists.filters import CELLS_AT_ONCE
-from ordrec.models.base import IdMappedModel, codes_of, fits
+from ordrec.lists.best import best_columns, pair_scores
+from ordrec.lists.filters import ItemFilter
+from ordrec.lists.listing import ListingModel
+from ordrec.models.base import codes_of, fits
 from ordrec.peers.peers import import_peer
-from ordrec.runtime.parallel import forked, one_blas_thread
+from ordrec.runtime.parallel import forked, free_cores, one_blas_thread, worker_count
 
-__all__ = ["ImplicitModel", "implicit_bpr"]
+__all__ = ["ImplicitModel", "implicit_als", "implicit_bpr"]
 
-LEAST_SCORE = -1e30
+LEAST_SCORE = -1e30  # below: what implicit puts where it has no score
 
 
 @dataclass(eq=False)
-class ImplicitModel(IdMappedModel):
-    """A recommender of the package implicit, for ranking only; unknown users and items come last.
+class ImplicitModel(ListingModel):
+    """A recommender of the package implicit, which ranks but does not predict ratings.
+
+    All items are the same to an unknown user, and unknown items come last.
 
     Parameters
     ----------
     model : implicit recommender
         Such as ``implicit.bpr.BayesianPersonalizedRanking()``; it is not changed.
-    entries : {"one", "rank"}
-        Entries of the user-item matrix: ones, or the ratings' ranks.
+    entries : {"one", "rank", "interest"}
+        Entries of the user-item matrix: ones, the ratings' ranks, or the ranks divided by their
+        number.
     """
 
     model: Any = None
-    entries: Literal["one", "rank"] = "one"
+    entries: Literal["one", "rank", "interest"] = "one"
+    ordered_by = "pick"
 
     @fits
     def fit(self, ratings: Ratings) -> ImplicitModel:
@@ -45,7 +50,12 @@ class ImplicitModel(IdMappedModel):
                 f"model must be a recommender of the package implicit, got {self.model!r}"
             )
         self._remember(ratings)
-        self._rated = sparse.csr_matrix(ratings.matrix(self.entries).T)
+        rated = ratings.matrix("one" if self.entries == "one" else "rank").T
+        if self.entries == "interest":
+            rated = rated / ratings.scale.n_ranks
+        self._rated = sparse.csr_matrix(rated)
+        self._levels = sparse.csr_matrix(ratings.matrix("rank").T)
+        self.item_counts_ = ratings.item_counts
         self.model_ = copy.deepcopy(self.model)
         with one_blas_thread():
             self._peer().fit(self._rated, show_progress=False)
@@ -63,8 +73,7 @@ class ImplicitModel(IdMappedModel):
         An unknown item scores as one that the recommender has no score for.
         """
         user_codes, item_codes = self._codes(users, items)
-        width = max(1, CELLS_AT_ONCE // len(self.item_ids_))
-        return pair_scores(self._rows, user_codes, item_codes, width)
+        return pair_scores(self._rows, user_codes, item_codes, self.block_size())
 
     def scores_block(self, users: Any) -> np.ndarray:
         """Return the scores of all items for these users, one row per user.
@@ -86,9 +95,63 @@ class ImplicitModel(IdMappedModel):
             )  # fmt: skip
             rows, places = np.nonzero(ids >= 0)
             scores[known[rows], ids[rows, places]] = values[rows, places]
-        scores[scores < LEAST_SCORE] = -np.inf  # what implicit puts where it has no score
+        scores[scores < LEAST_SCORE] = -np.inf
         lowest = scores.min(axis=1, initial=0.0, where=scores > -np.inf)[:, None]
         return np.where(scores > -np.inf, scores, lowest - 1.0)
+
+    def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the item codes and the levels of a user's ratings; none for an unknown user."""
+        self._check_fitted()
+        code = int(codes_of(self.user_ids_, [user])[0])
+        row = self._levels[[code]] if code >= 0 else self._levels[:0]
+        return row.indices.astype(np.int64), row.data.astype(np.int64) - 1
+
+    def item_filter(
+        self, exclude: Any = None, only: Any = None, include_rated: bool = False
+    ) -> ItemFilter:
+        """Return which items may be listed; see `recommend`."""
+        return ItemFilter.of(
+            self.item_ids_,
+            self.item_counts_ > 0,
+            exclude=exclude,
+            only=only,
+            include_rated=include_rated,
+        )
+
+    def lists(
+        self, codes: np.ndarray, n: int, listable: ItemFilter, *, timestamp: int | None = None
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return lists by score; see `ListingModel.lists`."""
+        scores = self._rows(codes)[:, :-1]
+        rated = self._rated[np.maximum(codes, 0)]
+        listable.hide(scores, sparse.csr_array(sparse.diags_array((codes >= 0) * 1.0) @ rated))
+        best = best_columns(scores, n)
+        return best, {"score": np.take_along_axis(scores, np.maximum(best, 0), axis=1)}
+
+
+def implicit_als(
+    factors: int = 64,
+    regularization: float = 0.05,
+    alpha: float = 10.0,
+    iterations: int = 15,
+    random_state: int = 0,
+) -> ImplicitModel:
+    """Return implicit's alternating least squares.
+
+    Every rating is a sign of interest, the stronger the higher its rank: the confidence is
+    ``alpha * rank / n_ranks``, against 1 for what was not rated; the ridge is the same for all
+    rows. `ImplicitALS`, whose ridge grows with the number of ratings, ranks better.
+    """
+    als = import_peer("implicit.cpu.als", "implicit").AlternatingLeastSquares(
+        factors=factors,
+        regularization=regularization,
+        alpha=alpha,
+        iterations=iterations,
+        random_state=random_state,
+        num_threads=free_cores(worker_count(None)),
+        dtype=np.float64,
+    )
+    return ImplicitModel(als, "interest")
 
 
 def implicit_bpr(factors: int = 64, iterations: int = 100, random_state: int = 0) -> ImplicitModel:

@@ -79,7 +79,7 @@ class MyFMModel(IdMappedModel, DistributionModel):
         return p
 
     def _relations(self, users: np.ndarray, items: np.ndarray) -> list[Any]:
-        myfm = import_peer("myfm", "myfm")  # kept in the model, it could not be pickled
+        myfm = import_peer("myfm", "myfm")  # a model that held the module could not be pickled
         pairs = zip((users, items), self._blocks, strict=True)
         return [myfm.RelationBlock(codes.tolist(), block) for codes, block in pairs]
 

@@ -14,7 +14,7 @@ from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.models.base import IdMappedModel, fits
 from ordrec.rating.intervals import DistributionModel
-from ordrec.runtime.parallel import openmp_that_returns
+from ordrec.runtime.parallel import one_openmp_thread_if_forked
 
 __all__ = ["SklearnModel", "ridge_on_ids"]
 
@@ -62,7 +62,7 @@ class SklearnModel(IdMappedModel, DistributionModel):
         self._sides = [self._side(*side) for side in zip(counts, tables, strict=True)]
         self._classifies = is_classifier(self.estimator)
         y = ratings.levels.astype(np.int64) if self._classifies else ratings.values
-        with openmp_that_returns():
+        with one_openmp_thread_if_forked():
             self.model_ = clone(self.estimator).fit(self._pairs(ratings.users, ratings.items), y)
         return self
 
@@ -71,7 +71,7 @@ class SklearnModel(IdMappedModel, DistributionModel):
         codes = self._codes(users, items)
         if not codes[0].size:
             return np.zeros(0)
-        with openmp_that_returns():
+        with one_openmp_thread_if_forked():
             predicted = self.model_.predict(self._pairs(*codes))
         return self.scale_.values[predicted] if self._classifies else self._clipped(predicted)
 
@@ -81,7 +81,7 @@ class SklearnModel(IdMappedModel, DistributionModel):
         codes = self._codes(users, items)
         p = np.zeros((codes[0].size, self.scale_.n_ranks))
         if codes[0].size:
-            with openmp_that_returns():
+            with one_openmp_thread_if_forked():
                 p[:, self.model_.classes_] = self.model_.predict_proba(self._pairs(*codes))
         return p
 

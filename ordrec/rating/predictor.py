@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
-from ordrec.models.base import counted_alike, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, drop_weights, fits, folds_in, times_of
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.rating.intervals import DistributionModel
-from ordrec.rating.pool import EQUAL, HELD_OUT, PoolWeights, learnt_pool, pooled
-from ordrec.rating.predictor_state import predictor_from_state, predictor_to_state
+from ordrec.rating.pool import EQUAL, HELD_OUT, LIMIT, PoolWeights, learnt_pool, pooled
 from ordrec.rating.presets import chosen_preset
-from ordrec.rating.process.learning import Plan
+from ordrec.rating.process.fit import Plan
 from ordrec.rating.process.model import ProcessPredictor
-from ordrec.rating.process.state import checked_parameters
 from ordrec.runtime.progress import report, shows_progress
+from ordrec.storage.schema import Member, Numbers, Optional, Text, Texts
 
 __all__ = ["RatingPredictor", "fast_predictor"]
 
@@ -98,7 +97,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     preset_ : {"full", "fast", "large"}
         The preset that was fitted; what "auto" has chosen.
     process_model_ : ProcessPredictor or None
-    factors_ : OrdinalFactors or None
+    factors_ : OrdinalFactors
         None only in models that version 0.1 saved.
     pool_weights_ : (float, float)
         Exponents of process and factors in the pool.
@@ -120,6 +119,14 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     1.0
     """
 
+    stored: ClassVar = IDENTITY | {
+        "preset_": Text("full", "fast", "large"),
+        "pool_weights_": Numbers(2, low=0.0, high=LIMIT),
+        "titles_": Optional(Texts("items")),
+        "process_model_": Optional(Member(ProcessPredictor)),
+        "factors_": Member(OrdinalFactors, *IDENTITY, "titles_"),
+    }
+
     preset: Literal["auto", "full", "fast", "large"] = "auto"
     components: Collection[str] | None = None
     use_time: bool | Literal["auto"] = "auto"
@@ -133,6 +140,11 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     random_state: int = 0
     max_memory: float = 8.0
     verbose: bool | None = field(default=None, repr=False)
+    search_space: ClassVar[dict[str, Any]] = {
+        "preset": ["full", "fast", "large"],
+        "learn": ["hold-out", "defaults"],
+        "refit": [True, False],
+    }
     takes_long = True
     _counts_weights = True  # its factors do
 
@@ -140,7 +152,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     def fit(self, ratings: Ratings) -> RatingPredictor:
         """Learn from ratings; side tables and times are taken from them.
 
-        The factors count ratings by their weights, the process counts them alike, with a warning.
+        The factors count ratings by their weights, the process counts each as 1, with a warning.
         """
         self._check_parameters()
         self._remember(ratings)
@@ -151,14 +163,14 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         self._report(0, chosen)
         self.factors_ = self._factors().fit(ratings)
         if self.preset_ != "large":
-            process, alike = self._process(), counted_alike(ratings, PROCESS)
+            process, unweighted = self._process(), drop_weights(ratings, PROCESS)
             self._report(1, chosen)
-            plan = process.plan(alike)
+            plan = process.plan(unweighted)
             # the pool first: its process is gone before the one for all ratings takes memory
             self._report(2, "weights of the pool")
             self.pool_weights_ = self._learnt_pool(ratings, process, plan)
             self._report(3, chosen)
-            self.process_model_ = process.follow(plan, alike)
+            self.process_model_ = process.follow(plan, unweighted)
         self.side_columns_ = self.factors_.side_columns_
         self.titles_ = self.factors_.titles_
         return self
@@ -230,9 +242,6 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         """One row per pair, one column per scale value in ascending order; rows sum to 1."""
         codes, _ = self._codes(users, items)
         times = times_of(timestamps, codes.size)
-        if self.factors_ is None:
-            assert self.process_model_ is not None
-            return self.process_model_.predict_proba(users, items, times)
         p = self.factors_.predict_proba(users, items, times)
         if self.process_model_ is None:
             return p
@@ -255,10 +264,14 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         """
         self._check_fitted()
         own = ratings.on_scale(self.scale_)
-        return self._joined(
-            lambda model: model.fold_in(own),
-            lambda process: process._with_known_items(counted_alike(own, PROCESS)),
-        )
+        process, factors = self.process_model_, self.factors_
+        if process is not None:
+            # beside factors, which take in new items, the process need not warn of them
+            alone = factors is None
+            process = process.fold_in(own if alone else drop_weights(own, PROCESS), warn=alone)
+        if factors is not None:
+            factors = factors.fold_in(own)
+        return self._with_models(process, factors)
 
     def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> RatingPredictor:
         """Return a model with further ratings (or new ones for items already rated).
@@ -272,43 +285,38 @@ class RatingPredictor(RatingListingModel, DistributionModel):
             In seconds since 1970.
         """
         self._check_fitted()
-        more = user, item, rating, timestamp
-        return self._joined(
-            lambda model: model.update(*more),
-            lambda process: process._with_further_of_known(*more),
-        )
+        process, factors = self.process_model_, self.factors_
+        if process is not None:
+            process = process.update(user, item, rating, timestamp, warn=factors is None)
+        if factors is not None:
+            factors = factors.update(user, item, rating, timestamp)
+        return self._with_models(process, factors)
 
-    def _joined(
-        self, step: Callable[[Any], Any], quiet_step: Callable[[ProcessPredictor], Any]
+    def _with_models(
+        self, process: ProcessPredictor | None, factors: OrdinalFactors | None
     ) -> RatingPredictor:
-        """A copy in which a step was taken by both models.
-
-        Beside factors, which take in new items, the process is not to warn of them.
-        """
+        """A copy with these models in place of its own."""
         model = copy.copy(self)
-        if self.process_model_ is not None:
-            of_process = step if self.factors_ is None else quiet_step
-            model.process_model_ = of_process(self.process_model_)
-        if self.factors_ is not None:
-            model.factors_ = step(self.factors_)
-            model.user_ids_, model.item_ids_ = model.factors_.user_ids_, model.factors_.item_ids_
-            model.titles_ = model.factors_.titles_
+        model.process_model_, model.factors_ = process, factors
+        if factors is not None:
+            model.user_ids_, model.item_ids_ = factors.user_ids_, factors.item_ids_
+            model.titles_ = factors.titles_
         return model
 
     # ---- files ---------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`."""
-        return predictor_to_state(self)
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        return predictor_from_state(cls, arrays, metadata)
-
-    @classmethod
-    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        return checked_parameters(parameters, [each.name for each in fields(cls)])
+    def check_stored(self) -> None:
+        """Check that the models fit together."""
+        self._check_decision(self.decision)
+        preset = self.preset_
+        self._check_parameters()
+        self.preset_ = preset
+        process = self.process_model_
+        if process is not None and process.scale_ != self.scale_:
+            raise ModelFileError("its process is of another scale")
+        if (preset == "large") != (process is None):
+            raise ModelFileError(f"preset {preset!r} does not fit its models")
+        self.side_columns_ = self.factors_.side_columns_
 
     # ---- the steps -----------------------------------------------------------------------
 
@@ -319,15 +327,8 @@ class RatingPredictor(RatingListingModel, DistributionModel):
         self.preset_ = "full"
         self._process()._check_parameters()
 
-    def _folded_ids(self, users: Any) -> bool:
-        process = self.process_model_
-        return self.factors_ is None and process is not None and process._folded_ids(users)
-
     def _known(self, users: Any, items: Any) -> tuple[np.ndarray, np.ndarray]:
         """Whether each user and each item has ratings."""
-        if self.factors_ is None:
-            assert self.process_model_ is not None
-            return self.process_model_._known(users, items)
         user_codes, item_codes = self._codes(users, items)
         known = self.factors_.known_ratings()
         return (
@@ -338,25 +339,20 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     def known_ratings(self) -> Ratings:
         """The ratings of training, and those that were folded in, without side tables."""
         self._check_fitted()
-        if self.factors_ is not None:
-            return self.factors_.known_ratings()
-        assert self.process_model_ is not None
-        return self.process_model_.known_ratings()
+        return self.factors_.known_ratings()
 
     def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
         """Item codes and levels of a user's ratings; none for an unknown user."""
         self._check_fitted()
-        if self.factors_ is not None:
-            return self.factors_.history_of(user)
-        assert self.process_model_ is not None
-        return self.process_model_._history(user)[:2]
+        return self.factors_.history_of(user)
+
+    def _rated_items(self) -> np.ndarray:
+        return super()._rated_items() if self.factors_ is None else self.factors_._rated_items()
 
     def _influence(self) -> Influence | None:
-        return None if self.factors_ is None else self.factors_._influence()
+        return self.factors_._influence()
 
     def _similarity(self, known: Ratings, code: int) -> np.ndarray:
-        if self.factors_ is None:
-            return super()._similarity(known, code)
         return self.factors_._similarity(known, code)
 
 

@@ -12,8 +12,7 @@ from ordrec.data import Ratings
 from ordrec.errors import callers_level
 from ordrec.rating.factors.rows import usual_sizes
 from ordrec.rating.pool import HELD_OUT
-from ordrec.rating.process.preparation import Preparation, memory_parts
-from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.preparation import Preparation, SideFeatures, memory_parts
 
 __all__ = ["chosen_preset", "gigabytes"]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ordrec.storage.schema import Number
+
 __all__ = ["Units"]
 
+TINY = float(np.finfo(np.float64).tiny)
 TYPICAL_SPREAD = 1.126  # of 5-star ratings: the unit of all default weights
 
 
@@ -22,6 +25,8 @@ class Units:
     >>> units.outward(units.inward(np.array([4.0]))).round(6).tolist()
     [4.0]
     """
+
+    stored: ClassVar = {"mean": Number(), "scale": Number(low=TINY)}
 
     mean: float
     scale: float

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from ordrec.choice.base import ChoiceModel
 from ordrec.choice.calibration import PickCalibration, calibrated_picks
 from ordrec.choice.mixture import ChoiceMixture
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.best import ORDERS, RatingOrder, best_columns, pair_scores
 from ordrec.lists.explanation import Explanation, explain_rating
 from ordrec.lists.filters import ItemFilter, check_list_length
@@ -33,10 +33,10 @@ from ordrec.lists.titles import item_titles
 from ordrec.models.base import codes_of, fits, folds_in
 from ordrec.rating.intervals import DistributionModel
 from ordrec.recommend.registry import make_model
-from ordrec.recommend.state import recommender_from_state, recommender_to_state
 from ordrec.recommend.taste import Taste, taste_of, times_for
 from ordrec.runtime.parallel import one_blas_thread
 from ordrec.runtime.progress import report
+from ordrec.storage.schema import Model, Optional, Part, Texts
 
 __all__ = ["Recommender"]
 
@@ -88,6 +88,14 @@ class Recommender(RatingListingModel, DistributionModel):
     ['item', 'score', 'p_pick', 'expected', 'p_like']
     """
 
+    stored: ClassVar = {
+        "choice_": Model(),
+        "rating_": Optional(Model()),
+        "calibration_": Part(PickCalibration),
+        "titles_": Optional(Texts("titles")),
+    }
+    _unstored_parameters = ("choice", "rating", "verbose")
+
     choice: Any = "auto"
     rating: Any = "auto"
     taste: float | str = "auto"
@@ -96,6 +104,10 @@ class Recommender(RatingListingModel, DistributionModel):
     n_jobs: int | None = None
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
+    search_space: ClassVar[dict[str, Any]] = {
+        "taste": (0.02, 1, "log"),
+        "n_candidates": [50, 100, 200, 400],
+    }
     takes_long = True
     ordered_by = "recommended"
     _counts_weights = True  # its rating model may
@@ -342,8 +354,8 @@ class Recommender(RatingListingModel, DistributionModel):
         filters: dict[str, Any] = {"exclude": exclude, "only": only, "include_rated": include_rated}
         if isinstance(candidates, str) and candidates == "likely":
             candidates = self.choice_.recommend(user, n_candidates, **filters)["item"]
-        lister = self.rating_ if self._lists_by_rating() else super()
-        return lister.recommend(
+        recommend = self.rating_.recommend if self._lists_by_rating() else super().recommend
+        return recommend(
             user, n, by=by, at_least=at_least, quantile=quantile, candidates=candidates,
             timestamp=timestamp, **filters,
         )  # fmt: skip
@@ -512,14 +524,22 @@ class Recommender(RatingListingModel, DistributionModel):
 
     # ---- files ----------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return arrays and metadata for `ordrec.storage`."""
-        return recommender_to_state(self)
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Return the recommender of a file."""
-        return recommender_from_state(cls, arrays, metadata)
+    def check_stored(self) -> None:
+        """Check that the models fit together."""
+        if not isinstance(self.choice_, ChoiceModel):
+            raise ModelFileError("what should be its choice model is another one")
+        if self.rating_ is not None:
+            if not hasattr(self.rating_, "predict"):
+                raise ModelFileError("its rating model does not predict ratings")
+            if not self.choice_.item_ids_.isin(self.rating_.item_ids_).all():  # it may know more
+                raise ModelFileError("its two models know different items")
+        self._check_parameters()
+        self.choice, self.rating = self.choice_, self.rating_
+        self.scale_, self.user_ids_ = self.choice_.scale_, self.choice_.user_ids_
+        self.item_ids_ = self.choice_.item_ids_
+        self.like_ = self.scale_.liked_from if self.like is None else float(self.like)
+        if self.titles_ is not None and len(self.titles_) != len(self.item_ids_):
+            raise ModelFileError("it has not one title per item")
 
 
 def fast_recommender(n_jobs: int | None = None, random_state: int = 0) -> Recommender:

@@ -35,55 +35,46 @@ class ModelEntry:
         What `make_model` and the command line call it; empty for a model that is only made from
         a script.
     home : str
-        ``"package.module:factory"``, imported when the model is first made.
-    stored_as : str
-        The class, as model files name it, in the module of ``home``; empty if the model cannot
-        be saved.
+        ``"package.module:Class"``, or a function that makes the model; imported when it is made.
     by_default : bool
         Whether ``ordrec evaluate`` compares it by default.
+    storable : bool
+        Whether the class declares what its files hold.
     """
 
     name: str
     home: str
-    stored_as: str = ""
     by_default: bool = False
+    storable: bool = True
 
 
-_PER_USER = "ordrec.rating.per_user.model"
 MODELS: list[ModelEntry] = [
-    ModelEntry("mean", "ordrec.rating.baselines.mean:GlobalMean", "GlobalMean", True),
-    ModelEntry("histogram", "ordrec.rating.baselines.histogram:RatingHistogram", "RatingHistogram"),
-    ModelEntry("bias", "ordrec.rating.baselines.bias:BiasModel", "BiasModel", True),
-    ModelEntry("item-knn", "ordrec.rating.baselines.item_knn:ItemKNN", "ItemKNN", True),
-    ModelEntry("factors", "ordrec.rating.factors.model:OrdinalFactors", "OrdinalFactors", True),
-    ModelEntry("popularity", "ordrec.choice.popularity:Popularity", "Popularity"),
+    ModelEntry("mean", "ordrec.rating.baselines.mean:GlobalMean", by_default=True),
+    ModelEntry("histogram", "ordrec.rating.baselines.histogram:RatingHistogram"),
+    ModelEntry("bias", "ordrec.rating.baselines.bias:BiasModel", by_default=True),
+    ModelEntry("item-knn", "ordrec.rating.baselines.item_knn:ItemKNN", by_default=True),
+    ModelEntry("factors", "ordrec.rating.factors.model:OrdinalFactors", by_default=True),
+    ModelEntry("popularity", "ordrec.choice.popularity:Popularity", by_default=True),
     ModelEntry(
-        "recommender-fast", "ordrec.recommend.recommender:fast_recommender", "Recommender", True
+        "recommender-fast", "ordrec.recommend.recommender:fast_recommender", by_default=True
     ),
-    ModelEntry("recommender", "ordrec.recommend.recommender:Recommender", "Recommender"),
-    ModelEntry("choice", "ordrec.choice.mixture:ChoiceMixture", "ChoiceMixture"),
-    ModelEntry("ease", "ordrec.choice.ease:EASE", "EASE"),
-    ModelEntry("als", "ordrec.choice.als:ImplicitALS", "ImplicitALS"),
-    ModelEntry("implicit-als", "ordrec.peers.als_ranking:ALSRanking", "ALSRanking"),
-    ModelEntry(
-        "per-user-svor", "ordrec.rating.per_user.model:PerUserPredictor", "PerUserPredictor"
-    ),
-    ModelEntry(
-        "per-user-logistic",
-        f"{_PER_USER}:per_user_logistic",
-        "PerUserPredictor",
-        True,
-    ),
-    ModelEntry("predictor", "ordrec.rating.predictor:RatingPredictor", "RatingPredictor"),
+    ModelEntry("recommender", "ordrec.recommend.recommender:Recommender"),
+    ModelEntry("choice", "ordrec.choice.mixture:ChoiceMixture"),
+    ModelEntry("ease", "ordrec.choice.ease:EASE", by_default=True),
+    ModelEntry("als", "ordrec.choice.als:ImplicitALS"),
+    ModelEntry("implicit-als", "ordrec.peers.implicit:implicit_als", storable=False),
+    ModelEntry("per-user-svor", "ordrec.rating.per_user.model:PerUserPredictor"),
+    ModelEntry("per-user-logistic", "ordrec.rating.per_user.model:per_user_logistic"),
+    ModelEntry("predictor", "ordrec.rating.predictor:RatingPredictor"),
     # not by default: recommender-fast predicts ratings with it
-    ModelEntry("predictor-fast", "ordrec.rating.predictor:fast_predictor", "RatingPredictor"),
-    ModelEntry("", "ordrec.rating.process.model:ProcessPredictor", "ProcessPredictor"),
-    ModelEntry("", "ordrec.rating.thresholds.model:PersonalThresholds", "PersonalThresholds"),
-    ModelEntry("surprise-svd", "ordrec.peers.surprise:SurpriseModel"),
-    ModelEntry("surprise-knn", "ordrec.peers.surprise:surprise_knn"),
-    ModelEntry("implicit-bpr", "ordrec.peers.implicit:implicit_bpr"),
-    ModelEntry("myfm", "ordrec.peers.myfm:MyFMModel"),
-    ModelEntry("ridge", "ordrec.peers.sklearn:ridge_on_ids"),
+    ModelEntry("predictor-fast", "ordrec.rating.predictor:fast_predictor"),
+    ModelEntry("", "ordrec.rating.process.model:ProcessPredictor"),
+    ModelEntry("", "ordrec.rating.thresholds.model:PersonalThresholds"),
+    ModelEntry("surprise-svd", "ordrec.peers.surprise:SurpriseModel", storable=False),
+    ModelEntry("surprise-knn", "ordrec.peers.surprise:surprise_knn", storable=False),
+    ModelEntry("implicit-bpr", "ordrec.peers.implicit:implicit_bpr", storable=False),
+    ModelEntry("myfm", "ordrec.peers.myfm:MyFMModel", storable=False),
+    ModelEntry("ridge", "ordrec.peers.sklearn:ridge_on_ids", storable=False),
 ]
 
 
@@ -101,7 +92,7 @@ def register_model(name: str, home: str) -> None:
         raise ArgumentError(f'home must read "package.module:Class", got {home!r}')
     taken = _by_name().get(name)
     if taken is None:
-        MODELS.append(ModelEntry(name, home))
+        MODELS.append(ModelEntry(name, home, storable=False))
     elif taken.home != home:
         raise ArgumentError(f"model name {name!r} is taken by {taken.home}: choose another")
 
@@ -118,17 +109,13 @@ def default_model_names() -> list[str]:
 
 def storable_model_names() -> list[str]:
     """The names of the models that can be saved."""
-    return [entry.name for entry in MODELS if entry.name and entry.stored_as]
+    return [entry.name for entry in MODELS if entry.name and entry.storable]
 
 
 def storable_kinds() -> dict[str, str]:
-    """For each kind of model file, in alphabetical order, ``"package.module:Class"``."""
-    homes = {
-        entry.stored_as: f"{entry.home.partition(':')[0]}:{entry.stored_as}"
-        for entry in MODELS
-        if entry.stored_as
-    }
-    return dict(sorted(homes.items()))
+    """For each class of models that can be saved, in alphabetical order, its home."""
+    homes = {entry.home.partition(":")[2]: entry.home for entry in MODELS if entry.storable}
+    return {kind: homes[kind] for kind in sorted(homes) if kind[0].isupper()}
 
 
 def make_model(name: str, **params: Any) -> Any:

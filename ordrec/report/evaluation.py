@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from ordrec.evaluation.drawing import interval_chart
-from ordrec.evaluation.example_users import ExampleUser
-from ordrec.evaluation.metrics.measures import as_losses, direction, measure_from_name
-from ordrec.evaluation.result import EvaluationResult, Standing
+from ordrec.evaluation.metrics.measures import direction, measure_from_name
+from ordrec.evaluation.problems.example_users import ExampleUser
+from ordrec.evaluation.result import EvaluationResult
 from ordrec.report.figures import reliability_diagram, time_against_accuracy
 from ordrec.report.html import FigureGrid, FigureSection, Report, Section, TableSection
 from ordrec.report.verdict import leading_model, main_metrics, verdict
@@ -19,7 +19,6 @@ __all__ = ["evaluation_report"]
 
 FEWEST = 50  # test ratings of cold users that make a table
 MOST_ACROSS = 12  # columns; with more, the models are side by side
-NARROW = "\N{NARROW NO-BREAK SPACE}"
 GROUPS = {"all": "All users", "warm": "Warm users", "cold": "Cold users"}
 
 
@@ -98,38 +97,17 @@ def _n_ratings(result: EvaluationResult, users: str) -> int:
 
 def _table(result: EvaluationResult, average: str, users: str, more: str = "") -> TableSection:
     """Return values with half intervals; the best is bold, ~ marks those not worse."""
-    summary, standings = result.summary(average, users), result.standings(average, users)
-    summary = summary.dropna(axis=1, how="all")
-    shown, best = {}, {}
-    for column, values in summary.items():
-        name = str(column)
-        if name.endswith("_seconds"):
-            shown[name.replace("_seconds", " s")] = values.map("{:.2f}".format)
-            continue
-        arrow = f"{name}{NARROW}{direction(name)}"
-        best[arrow] = name, as_losses(name, values).min()
-        shown[arrow] = pd.Series(
-            {
-                model: _cell(values[model], standings.get((name, str(model))))
-                for model in values.index
-            }
-        )
-
-    frame = pd.DataFrame(shown).rename_axis("model")
+    table = result.table(average, users)
+    frame = table.frame().replace("", np.nan).dropna(axis=1, how="all").fillna("")
     turned = frame.shape[1] > MOST_ACROSS
-    if turned:
-        frame = frame.T.rename_axis("metric")
 
     def mark(row: Any, column: Any, _: Any) -> str:
-        row, column = (column, row) if turned else (row, column)
-        if column not in best:
-            return ""
-        name, lowest = best[str(column)]
-        return "best" if as_losses(name, summary.loc[row, name]) == lowest else ""
+        model, heading = (column, row) if turned else (row, column)
+        return "best" if table.is_best(model, heading) else ""
 
     pooled = "all ratings together" if average == "micro" else "the mean over users"
     caption = f"{pooled.capitalize()}, where a metric has both. Best in bold."
-    if standings:
+    if table.tested:
         caption += " ± half the 95 % interval; ~ not significantly worse than the best."
     if result.times != "none":
         caption += f" Times: {result.manifest['times']}."
@@ -137,19 +115,11 @@ def _table(result: EvaluationResult, average: str, users: str, more: str = "") -
         caption += f" Cold: {result.manifest['cold users']}."
     return TableSection(
         f"{GROUPS[users]}, {average} average",
-        frame,
+        frame.T.rename_axis("metric") if turned else frame,
         caption + more,
         mark=mark,
         folded=average == "macro",
     )
-
-
-def _cell(value: float, standing: Standing | None) -> str:
-    if np.isnan(value):
-        return ""
-    if standing is None:
-        return f"{value:.4f}"
-    return f"{value:.4f}{standing.mark}\n±{NARROW}{standing.half_width:.4f}"
 
 
 # ---- figures -----------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordrec.evaluation.experiment.result import ExperimentResult
 from ordrec.evaluation.metrics.measures import as_losses, higher_is_better
+from ordrec.evaluation.result import EvaluationResult
 from ordrec.report.figures import (
     box_plots,
     critical_difference_diagram,
@@ -107,7 +107,7 @@ class Report:
         Paragraphs below the title.
     sections : list of TableSection, FigureSection or FigureGrid
     manifest : dict
-        As in `ExperimentResult`.
+        As in `EvaluationResult`.
     failures : DataFrame, optional
         Cells that failed, shown first.
     notes : list of str
@@ -146,7 +146,7 @@ class Report:
 
 
 def experiment_report(
-    result: ExperimentResult,
+    result: EvaluationResult,
     title: str,
     *,
     lead: list[str] | None = None,
@@ -160,7 +160,7 @@ def experiment_report(
 
     Parameters
     ----------
-    result : ExperimentResult
+    result : EvaluationResult
     title : str
     lead : list of str, optional
     average : {"micro", "macro"}, optional
@@ -208,7 +208,7 @@ def experiment_report(
     return Report(title, lead or [], sections, result.manifest, result.failures)
 
 
-def means_table(result: ExperimentResult, metric: str, average: str | None = None) -> TableSection:
+def means_table(result: EvaluationResult, metric: str, average: str | None = None) -> TableSection:
     """Return means ± standard errors, one row per data set; the best of a row is marked.
 
     Where the names of the models would make the table too wide and there are fewer data sets,

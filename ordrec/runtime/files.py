@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ordrec.errors import ArgumentError, DataError, OrdrecError, StorageError
 
-__all__ = ["make_folder", "replace_file", "see_folder", "storage_errors", "write_text"]
+__all__ = ["check_folder_visible", "make_folder", "replace_file", "storage_errors", "write_text"]
 
 REMEDIES = {
     errno.ENOSPC: "make room on that disk",
@@ -117,7 +117,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
     return Path(path)
 
 
-def see_folder(path: str | os.PathLike[str]) -> None:
+def check_folder_visible(path: str | os.PathLike[str]) -> None:
     """Raise an error if this process, which may be a worker elsewhere, does not see a folder."""
     if not Path(path).is_dir():
         raise DataError(

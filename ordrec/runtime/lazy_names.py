@@ -48,7 +48,7 @@ def lazy_names(
 
 def _homes(package: str, stub: str) -> dict[str, str]:
     """The module of each public name."""
-    homes = {}
+    homes: dict[str, str] = {}
     for node in ast.parse(stub).body:
         if isinstance(node, ast.ImportFrom):
             inside = f"{package}." if node.level else ""

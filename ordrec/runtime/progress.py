@@ -5,9 +5,10 @@ line, which is shown from `DELAY` seconds on:
 
     RatingPredictor: 31 %, 9 s left (OrdinalFactors: sweep 7)
 
-It is rewritten in place on a terminal and is gone at the end. Elsewhere nothing is printed, unless
-``verbose=True`` asks for it: then a line now and then, and one at the end with the seconds taken.
-``verbose=False`` keeps silent, as do threads and processes that are only workers.
+On a terminal and in a notebook, rich draws it in place, and it is gone at the end. Elsewhere
+nothing is printed, unless ``verbose=True`` asks for it: then a line now and then, and one at the
+end with the seconds taken. ``verbose=False`` keeps silent, as do threads and processes that are
+only workers.
 
 Compiling is not work: while numba compiles, the line says so, and `work_clock` stands still. What
 is measured with it, the seconds of results, tables and figures among them, does not depend on
@@ -19,26 +20,33 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
-from typing import Any, TextIO, TypeVar
+from importlib.util import find_spec
+from typing import Any, TypeVar
 
-__all__ = ["Stage", "progress", "report", "shows_progress", "tracked", "work_clock"]
+__all__ = [
+    "Stage",
+    "current_line",
+    "progress",
+    "report",
+    "shows_progress",
+    "tracked",
+    "work_clock",
+]
 
 DELAY = 2.0  # seconds before anything is shown
-REWRITTEN = 0.25  # seconds between two lines on a terminal
-PRINTED = 10.0  # seconds between two lines elsewhere
+DRAWN_PER_SECOND = 4
+PRINTED = 10.0  # seconds between two lines where nothing is drawn
 LEAST_SHARE = 0.01  # of the work, from which on the time left is told
 INNERMOST = 3  # stages that are named, beside the outermost
-CLEAR = "\r\x1b[K"
 
+FIRST_PROCESS = os.getpid()
 clock = time.perf_counter
-Show = Callable[[str], None]
 Thing = TypeVar("Thing")
 
 
@@ -46,7 +54,7 @@ Thing = TypeVar("Thing")
 
 
 @contextmanager
-def progress(name: str, verbose: bool | None = None, show: Show | None = None) -> Iterator[Stage]:
+def progress(name: str, verbose: bool | None = None, *, drawn: bool = False) -> Iterator[Stage]:
     """Open a stage of work for the block; `report` then says how far it has come.
 
     Parameters
@@ -56,8 +64,8 @@ def progress(name: str, verbose: bool | None = None, show: Show | None = None) -
     verbose : bool, optional
         Whether it is shown: True also without a terminal, False never, None on a terminal. A
         stage within another is shown where that one is.
-    show : callable, optional
-        What shows the line, in place of standard error; it is called with "" at the end.
+    drawn : bool
+        Whether the caller draws the line, which is `current_line`, beside other things.
 
     Examples
     --------
@@ -71,7 +79,7 @@ def progress(name: str, verbose: bool | None = None, show: Show | None = None) -
     line = _Line.current
     own = line is None or (verbose is True and line.asked is None and not line.shown)
     if own:
-        line = _Line(name, verbose, show)
+        line = _Line(name, verbose, drawn)
     assert line is not None
     before, _Line.current = _Line.current, line
     stage = line.enter(name)
@@ -99,7 +107,7 @@ def report(done: float, total: float | None = None, text: str = "", *, span: flo
     line = _Line.current
     if line is not None and line.shown and _may_show():
         line.stages[-1].set(done, total, text, span)
-        line.draw()
+        line.print_now_and_then()
 
 
 def tracked(things: Sequence[Thing], text: str) -> Iterator[Thing]:
@@ -128,10 +136,11 @@ def shows_progress(fit: Any) -> Any:
 
 
 def _may_show() -> bool:
-    """Whether this is the main thread of the process that was started first."""
+    """Whether this is the main thread of the process that was started first, and not forked."""
     return (
         threading.get_ident() == threading.main_thread().ident
         and multiprocessing.current_process().name == "MainProcess"
+        and os.getpid() == FIRST_PROCESS
     )
 
 
@@ -171,7 +180,7 @@ def compiling_began(name: str) -> None:
         _Compiling.name, _Compiling.since = name, clock()
     _Compiling.depth += 1
     if _Line.current is not None:
-        _Line.current.draw()
+        _Line.current.print_now_and_then()
 
 
 def compiling_ended() -> None:
@@ -197,51 +206,56 @@ def work_clock() -> float:
 # ---- what is shown ---------------------------------------------------------------------------
 
 
+def current_line() -> str:
+    """Return what is being done and how long it will take; "" if nothing has taken long yet."""
+    line = _Line.current
+    return line.text() if line is not None and line.is_due else ""
+
+
 class _Line:
     """The line of the outermost stage, and of all stages within it."""
 
     current: _Line | None = None
 
-    def __init__(self, name: str, asked: bool | None, show: Show | None) -> None:
-        self.name, self.asked, self._show = name, asked, show
-        self._stream: TextIO = sys.stderr
-        self._terminal = show is not None or _is_terminal(self._stream)
-        self.shown = asked is not False and (asked is True or self._terminal)
+    def __init__(self, name: str, asked: bool | None, drawn_by_caller: bool) -> None:
+        self.name, self.asked = name, asked
+        self._stream = sys.stderr
+        draws = drawn_by_caller or _can_draw(self._stream)
+        self.shown = asked is not False and (asked is True or draws)
+        self.prints = self.shown and not draws
         self.stages: list[Stage] = []
         self._started, self._work = clock(), work_clock()
-        self._drawn = -float("inf")
+        self._printed = -float("inf")
         self._farthest = 0.0
-        self._visible = False
-        if self.shown:
-            _Drawing.begin()
+        self._live: Any = None
+        self._timer: threading.Timer | None = None
+        if self.shown and draws and not drawn_by_caller:
+            self._timer = threading.Timer(DELAY, self._draw_from_now_on)
+            self._timer.daemon = True
+            self._timer.start()
 
     def enter(self, name: str) -> Stage:
         """Begin a stage within the innermost one."""
-        with _Drawing.lock:
-            self.stages.append(Stage(name))
+        self.stages.append(Stage(name))
         return self.stages[-1]
 
     def leave(self, stage: Stage) -> None:
         """End a stage, and those within it that an error left open."""
-        with _Drawing.lock:
-            if stage in self.stages:
-                del self.stages[self.stages.index(stage) :]
+        if stage in self.stages:
+            del self.stages[self.stages.index(stage) :]
 
-    def draw(self) -> None:
-        """Show the line if it is time to."""
-        now = clock()
-        every = REWRITTEN if self._terminal else PRINTED
-        if not self.shown or now - self._started < DELAY or now - self._drawn < every:
-            return
-        with _Drawing.lock:
-            if self.stages:
-                self._drawn = now
-                self._put(self.text())
+    @property
+    def is_due(self) -> bool:
+        """Whether the work has taken so long that it is shown."""
+        return self.shown and clock() - self._started >= DELAY
 
     def text(self) -> str:
         """What is being done, and how long it will take."""
-        done, spent = self.share(), work_clock() - self._work
-        first, *others = self.stages
+        stages = list(self.stages)  # another thread may draw
+        if not stages:
+            return ""
+        done, spent = self.share(stages), work_clock() - self._work
+        first, *others = stages
         if _Compiling.depth:
             what = f"compiling, once: {_Compiling.name}"
         elif done is None or done < LEAST_SHARE:
@@ -252,89 +266,63 @@ class _Line:
         within = f" ({': '.join(doing[-INNERMOST:])})" if doing else ""
         return f"{first.name}: {what}{within}" if first.name else f"{what}{within}"
 
-    def share(self) -> float | None:
+    def share(self, stages: list[Stage]) -> float | None:
         """Which share of the work of all stages is done, if that is known; it never falls."""
         inner: float | None = None
-        for stage in reversed(self.stages):
+        for stage in reversed(stages):
             done = stage.done + stage.span * (inner or 0.0)
             inner = min(done / stage.total, 1.0) if stage.total else None
         if inner is not None:  # estimates of what is to come may have changed
             self._farthest = inner = max(inner, self._farthest)
         return inner
 
+    def print_now_and_then(self) -> None:
+        """Print the line where it is asked for and cannot be drawn, if it is time to."""
+        if self.prints and self.is_due and clock() - self._printed >= PRINTED:
+            self._printed = clock()
+            self._print(self.text())
+
     def close(self) -> None:
         """Take the line away; where it was asked for, say how long the work took."""
-        if not self.shown:
+        if not self.shown or not _may_show():  # a forked process has no thread that draws
             return
-        _Drawing.wanted.clear()
-        with _Drawing.lock:
-            if self._show is not None:
-                self._show("")
-                return
-            if self._visible and self._terminal:
-                self._write(CLEAR)
-            if self.asked is True and self.name:
-                compiled = (clock() - self._started) - (work_clock() - self._work)
-                more = f", and {_duration(compiled)} of compiling, once" if compiled >= 1 else ""
-                self._write(f"{self.name}: {_duration(work_clock() - self._work)}{more}\n")
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()  # it may be starting to draw
+        if self._live is not None:
+            with suppress(OSError, ValueError):  # closed: nobody looks
+                self._live.stop()
+        if self.asked is True and self.name:
+            compiled = (clock() - self._started) - (work_clock() - self._work)
+            more = f", and {_duration(compiled)} of compiling, once" if compiled >= 1 else ""
+            self._print(f"{self.name}: {_duration(work_clock() - self._work)}{more}")
 
-    def _put(self, text: str) -> None:
-        self._visible = True
-        if self._show is not None:
-            self._show(text)
-        elif self._terminal:
-            width = shutil.get_terminal_size().columns - 1
-            self._write(f"{CLEAR}{text[:width]}")
-        else:
-            self._write(f"{text}\n")
+    def _draw_from_now_on(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
 
-    def _write(self, text: str) -> None:
+        self._live = Live(
+            console=Console(file=self._stream, highlight=False),
+            get_renderable=lambda: Text(self.text(), no_wrap=True, overflow="crop"),
+            refresh_per_second=DRAWN_PER_SECOND,
+            transient=True,
+            redirect_stdout=False,  # it may be a file
+        )
+        with suppress(OSError, ValueError):
+            self._live.start(refresh=True)
+
+    def _print(self, text: str) -> None:
         try:
-            self._stream.write(text)
-            self._stream.flush()
+            print(text, file=self._stream, flush=True)
         except (OSError, ValueError):  # closed, or full: nobody looks
-            self.shown = False
+            self.shown = self.prints = False
 
 
-class _Drawing:
-    """A thread that draws the line now and then, while a single step takes long.
-
-    One for all lines, because small fits must not wait for the start of a thread.
-    """
-
-    lock = threading.RLock()  # of what is drawn
-    wanted = threading.Event()
-    thread: threading.Thread | None = None
-
-    @classmethod
-    def begin(cls) -> None:
-        """Draw until ``wanted`` is cleared."""
-        if cls.thread is None:
-            cls.thread = threading.Thread(target=cls._keep_drawing, daemon=True)
-            cls.thread.start()
-        cls.wanted.set()
-
-    @classmethod
-    def _keep_drawing(cls) -> None:
-        while True:
-            cls.wanted.wait()
-            time.sleep(REWRITTEN)
-            line = _Line.current
-            if line is not None:
-                line.draw()
-
-    @classmethod
-    def forget(cls) -> None:
-        """Begin anew in a forked process, which has no such thread, and may have its lock."""
-        cls.lock, cls.wanted, cls.thread = threading.RLock(), threading.Event(), None
-        _Line.current = None
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
-    os.register_at_fork(after_in_child=_Drawing.forget)
-
-
-def _is_terminal(stream: Any) -> bool:
+def _can_draw(stream: Any) -> bool:
+    """Whether somebody looks at the stream, on a terminal or in a notebook."""
+    if "ipykernel" in sys.modules:
+        return find_spec("ipywidgets") is not None  # rich draws with it
     try:
         return bool(stream.isatty())
     except (AttributeError, ValueError):  # no stream, or a closed one

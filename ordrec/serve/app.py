@@ -152,18 +152,18 @@ def _add_refusals(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def refuse_fields(_: Request, error: RequestValidationError) -> Response:
         broken = any(each["type"] == "json_invalid" for each in error.errors())
-        said = [_in_words(each) for each in error.errors()[:3]]
-        return problem(400 if broken else 422, shortened("; ".join(said)))
+        faults = [_in_words(each) for each in error.errors()[:3]]
+        return problem(400 if broken else 422, shortened("; ".join(faults)))
 
     @app.exception_handler(HTTPException)
     def refuse_address(request: Request, error: HTTPException) -> Response:
-        said = {
+        texts = {
             404: f"there is nothing at {request.url.path}: see /docs",
             405: f"{request.url.path} is not asked by {request.method}: see /docs",
         }
         headers = dict(error.headers) if error.headers else None
         return problem(
-            error.status_code, shortened(said.get(error.status_code, error.detail)), headers
+            error.status_code, shortened(texts.get(error.status_code, error.detail)), headers
         )
 
 

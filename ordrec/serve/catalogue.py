@@ -95,8 +95,8 @@ def plain_id(value: Any) -> int | str:
 
 
 def _titles_of(model: Any) -> list[str] | None:
-    for member in (model, getattr(model, "rating_", None)):
-        titles = getattr(member, "titles_", None)
+    for part in (model, getattr(model, "rating_", None)):
+        titles = getattr(part, "titles_", None)
         if titles is not None and len(titles) == len(model.item_ids_):
             return titles
     return None
@@ -104,8 +104,8 @@ def _titles_of(model: Any) -> list[str] | None:
 
 def _counts_of(model: Any) -> np.ndarray:
     """How often each item was rated; zeros where the model does not remember it."""
-    for member in (model, getattr(model, "choice_", None)):
-        counts = getattr(member, "item_counts_", None)
+    for part in (model, getattr(model, "choice_", None)):
+        counts = getattr(part, "item_counts_", None)
         if counts is not None:
             return np.asarray(counts)
     for name in ("known_ratings", "_known_ratings"):

@@ -46,8 +46,8 @@ def documentation(openapi: dict[str, Any], address: str, values: dict[str, Any])
                 }
             )
             refusals |= {
-                int(status): told["description"]
-                for status, told in asked["responses"].items()
+                int(status): response["description"]
+                for status, response in asked["responses"].items()
                 if status != "200"
             }
     return template.render(
@@ -68,9 +68,9 @@ def _fields(schema: dict[str, Any], known: dict[str, Any]) -> list[tuple[str, st
     """Name, kind and explanation of each field, those of inner objects as ``items[].title``."""
     rows: list[tuple[str, str, str]] = []
     for name, field in schema.get("properties", {}).items():
-        told = [f"{_value(field['default'])} by default"] if "default" in field else []
-        told += [text.rstrip(".") for text in [field.get("description", "")] if text]
-        rows.append((name, _kind(field, known), "; ".join(told)))
+        notes = [f"{_value(field['default'])} by default"] if "default" in field else []
+        notes += [text.rstrip(".") for text in [field.get("description", "")] if text]
+        rows.append((name, _kind(field, known), "; ".join(notes)))
         field = next((each for each in field.get("anyOf", []) if "items" in each), field)
         inner = _resolved(field.get("items", field), known)
         if inner.get("type") == "object":
@@ -82,9 +82,9 @@ def _fields(schema: dict[str, Any], known: dict[str, Any]) -> list[tuple[str, st
 def _parameters(parameters: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     rows = []
     for each in parameters:
-        told = [f"{_value(each['schema'].get('default'))} by default"]
-        told += [text.rstrip(".") for text in [each.get("description", "")] if text]
-        rows.append((each["name"], _kind(each["schema"], {}), "; ".join(told)))
+        notes = [f"{_value(each['schema'].get('default'))} by default"]
+        notes += [text.rstrip(".") for text in [each.get("description", "")] if text]
+        rows.append((each["name"], _kind(each["schema"], {}), "; ".join(notes)))
     return rows
 
 

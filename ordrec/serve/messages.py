@@ -213,7 +213,7 @@ class Explained(ItemRow):
 
 
 class FoldedIn(Message):
-    """What the model says to somebody with these ratings. Nothing is kept."""
+    """What the model says to somebody with these ratings. Nothing is stored."""
 
     ordered_by: Annotated[
         str, Field(description='"recommended", "pick", "expected" (rating), or "as asked".')

@@ -1,4 +1,4 @@
-"""Checks of the arrays of a file, for the ``from_state`` of models."""
+"""Checks of the arrays of a file, for the fields of a schema."""
 
 from __future__ import annotations
 

@@ -121,7 +121,8 @@ def fitted_models(
         near = fit(chosen_neighbours(inner))
         yield "implicit item-kNN", near._replace(note=near.model.kind)
         als = fit(chosen_als(inner))
-        about = f"{als.model.factors}/{als.model.regularization:.2g}/{als.model.alpha:.2g}"
+        fitted = als.model.model
+        about = f"{fitted.factors}/{fitted.regularization:.2g}/{fitted.alpha:.2g}"
         yield "implicit ALS", als._replace(note=about)
     plain = EASE(regularization=300.0, user_power=0.0, item_power=0.0, n_jobs=n_jobs)
     yield "EASE, lambda 300", fit(plain)

@@ -14,7 +14,7 @@ from topn_measures import N, Truth, ten_best
 from ordrec.choice.ease import EASE
 from ordrec.data import Ratings
 from ordrec.evaluation.splits.ratings import split_from_name
-from ordrec.peers.als_ranking import ALSRanking
+from ordrec.peers.implicit import ImplicitModel, implicit_als
 
 LEAST_GAIN = 0.001  # for a further step: else the factors of ALS grow without end
 NEIGHBOURS: dict[str, Callable[[], Any]] = {
@@ -29,8 +29,6 @@ NEIGHBOURS: dict[str, Callable[[], Any]] = {
 class LeftOutEASE(EASE):
     """EASE as published, with its ridge chosen by leave-one-out; ``ones`` ignores the ratings."""
 
-    user_power: float = 0.0
-    item_power: float = 0.0
     ones: bool = False
 
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
@@ -62,7 +60,7 @@ def chosen_neighbours(inner: InnerPart) -> Neighbours:
     return Neighbours(max(NEIGHBOURS, key=lambda kind: inner.quality(Neighbours(kind))))
 
 
-def chosen_als(inner: InnerPart) -> ALSRanking:
+def chosen_als(inner: InnerPart) -> ImplicitModel:
     """Climb over confidence, ridge and factors on the inner hold-out, one at a time."""
     steps = {"alpha": 3.0, "regularization": 3.0, "factors": 2}
     now: dict[str, Any] = {"alpha": 3.0, "regularization": 3.0, "factors": 32}
@@ -71,7 +69,7 @@ def chosen_als(inner: InnerPart) -> ALSRanking:
     def quality(**changes: Any) -> float:
         key = tuple((now | changes).values())
         if key not in tried:
-            tried[key] = inner.quality(ALSRanking(**(now | changes)))
+            tried[key] = inner.quality(implicit_als(**(now | changes)))
         return tried[key]
 
     moved = True
@@ -83,7 +81,7 @@ def chosen_als(inner: InnerPart) -> ALSRanking:
             best = max(near, key=lambda value, name=name: quality(**{name: value}))
             if quality(**{name: best}) > quality() + LEAST_GAIN:
                 now[name], moved = best, True
-    return ALSRanking(**now)
+    return implicit_als(**now)
 
 
 class InnerPart:

@@ -21,7 +21,7 @@ import pandas as pd
 
 from ordrec.data import Ratings, Scale
 from ordrec.errors import DataError
-from ordrec.evaluation import ExperimentResult, HoldOut, PublishedFolds
+from ordrec.evaluation import EvaluationResult, HoldOut, PublishedFolds
 from ordrec.experiments.published import published_numbers
 from ordrec.experiments.rating_benchmarks import benchmark, means_with_errors, rmse_in_words
 from ordrec.experiments.runner import Reproduction, among, data_folder, main, published_csv
@@ -55,7 +55,7 @@ def run(
         if quick:
             ratings, split = ratings.select(~ratings.folds["published"]), HoldOut(INNER_SHARE)
         results.append(benchmark(ratings, split, models, ("ids",), store=out / "cells", jobs=jobs))
-    result = ExperimentResult.joined(results)
+    result = EvaluationResult.joined(results)
     findings = rmse_in_words(result.frame) + ([] if quick else best_published(result.frame))
     return Reproduction(
         result,

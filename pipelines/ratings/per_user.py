@@ -29,7 +29,7 @@ import pandas as pd
 from ordrec.data import Ratings
 from ordrec.datasets import read_ratings
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.experiment.manifest import ratings_checksum
+from ordrec.evaluation.manifest import ratings_checksum
 from ordrec.experiments.runner import Reproduction, among, main
 from ordrec.features.low_rank.model import LowRankEM
 from ordrec.ordinal import GPOR, NPSVOR, SVOREX, SVORIM, ORBoost, OrdinalLogistic

@@ -27,7 +27,7 @@ import pandas as pd
 
 from ordrec.data import Ratings
 from ordrec.datasets import load_movielens
-from ordrec.evaluation.experiment.manifest import ratings_checksum
+from ordrec.evaluation.manifest import ratings_checksum
 from ordrec.evaluation.metrics import uncertainty
 from ordrec.experiments.published import beside_published
 from ordrec.experiments.runner import Reproduction, data_folder, main, published_csv

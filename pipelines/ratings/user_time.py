@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ordrec.datasets import load_dataset
-from ordrec.evaluation import ExperimentResult, HoldOut, UserTime
+from ordrec.evaluation import EvaluationResult, HoldOut, UserTime
 from ordrec.experiments.rating_benchmarks import (
     benchmark,
     means_with_errors,
@@ -53,7 +53,7 @@ def run(
                 jobs=jobs,
             )
             results.append(result)
-    result = ExperimentResult.joined(results)
+    result = EvaluationResult.joined(results)
     return Reproduction(
         result,
         rmse_in_words(result.frame),

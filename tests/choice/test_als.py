@@ -1,4 +1,4 @@
-"""ALS as a first stage: newcomers, and files; the rest is with the baselines."""
+"""Alternating least squares, our own and that of the package implicit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from ordrec.choice.factor_model import solve_rows
+from ordrec.choice.als import _solve_rows
 from ordrec.data import Ratings, Scale
-from ordrec.recommend import ALSRanking, ImplicitALS
+from ordrec.errors import ArgumentError
+from ordrec.recommend import ImplicitALS, make_model
 
 STARS = Scale.regular(1, 5)
 
@@ -27,21 +28,21 @@ def circles() -> Ratings:
 
 
 @pytest.fixture(scope="module")
-def model(circles) -> ALSRanking:
-    return ALSRanking(factors=3, iterations=60).fit(circles)
+def model(circles) -> ImplicitALS:
+    return ImplicitALS(factors=3, iterations=60).fit(circles)
 
 
 def test_folded_in_factors_solve_the_weighted_least_squares_problem(circles, model):
     mine = circles.select(circles.users == 4)
     folded = model.fold_in(mine)
-    Q, confidence = model.item_factors_, np.ones(30)
-    confidence[mine.items] = model.alpha * mine.ranks / 5
-    wanted = np.zeros(30)
-    wanted[mine.items] = 1
-    left = (Q.T * confidence) @ Q + model.regularization * np.eye(3)
-    expected = np.linalg.solve(left, Q.T @ (confidence * wanted))
-    np.testing.assert_allclose(folded.user_factors_[4], expected, rtol=1e-8)
-    np.testing.assert_allclose(folded.user_factors_[4], model.user_factors_[4], atol=0.05)
+    Q, weight = model.item_factors_.astype(np.float64), np.zeros(30)
+    weight[mine.items] = mine.ranks / 5
+    n_items = int((circles.item_counts > 0).sum())
+    ridge = model.regularization * (mine.n_ratings + model.unseen_weight * n_items)
+    left = (Q.T * (weight + model.unseen_weight)) @ Q + ridge * np.eye(3)
+    expected = np.linalg.solve(left, Q.T @ weight)
+    np.testing.assert_allclose(folded.user_factors_[4], expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(folded.user_factors_[4], model.user_factors_[4], atol=1e-6)
 
 
 def test_a_newcomer_gets_candidates_of_his_circle_that_he_has_not_rated(circles, model):
@@ -65,25 +66,26 @@ def test_a_user_folded_in_again_is_known_by_the_new_ratings_alone(circles, model
     assert not {20, 21} & set(ranked)
 
 
-def test_fitting_says_nothing_about_threads(circles):
+@pytest.mark.parametrize("name", ["als", "implicit-als"])
+def test_fitting_says_nothing_about_threads(circles, name: str):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ALSRanking(factors=2, iterations=1).fit(circles)
+        make_model(name, factors=2, iterations=1).fit(circles)
 
 
 def test_rows_solve_their_dense_systems():
     rng = np.random.default_rng(0)
     entries = sparse.csr_array(sparse.random_array((9, 14), density=0.4, rng=rng))
-    extra, pull = rng.uniform(0, 2, entries.nnz), rng.uniform(0, 2, entries.nnz)
+    weight = entries.data
     Q, ridge = rng.normal(size=(14, 3)), rng.uniform(0.1, 1.0, 9)
-    found = solve_rows(entries, extra, pull, Q, 0.3, ridge)
+    found = _solve_rows(entries, Q, 0.3, ridge)
     for row in range(9):
         own = slice(*entries.indptr[[row, row + 1]])
         q = Q[entries.indices[own]]
-        A = 0.3 * Q.T @ Q + (q.T * extra[own]) @ q + ridge[row] * np.eye(3)
-        np.testing.assert_allclose(found[row], np.linalg.solve(A, q.T @ pull[own]), rtol=1e-10)
+        A = 0.3 * Q.T @ Q + (q.T * weight[own]) @ q + ridge[row] * np.eye(3)
+        np.testing.assert_allclose(found[row], np.linalg.solve(A, q.T @ weight[own]), rtol=1e-10)
     for n_jobs in (2, 5):
-        assert np.array_equal(found, solve_rows(entries, extra, pull, Q, 0.3, ridge, n_jobs))
+        assert np.array_equal(found, _solve_rows(entries, Q, 0.3, ridge, n_jobs))
 
 
 def test_sweeps_do_not_raise_the_loss_of_the_documentation(circles):
@@ -97,3 +99,62 @@ def test_sweeps_do_not_raise_the_loss_of_the_documentation(circles):
         ridge = 0.02 * ((n_u + 0.3 * 30) @ (P**2).sum(1) + (n_i + 0.3 * 30) @ (Q**2).sum(1))
         losses.append((V * (1 - S) ** 2)[seen].sum() + 0.3 * (S**2).sum() + ridge)
     assert (np.diff(losses) < 1e-4).all()
+
+
+# ---- both kinds --------------------------------------------------------------------------
+
+
+both = pytest.mark.parametrize("name", ["als", "implicit-als"])
+
+
+@pytest.fixture(scope="module")
+def two_circles() -> Ratings:
+    """Users 0..9 rate items 0..9 and users 10..19 rate items 10..19, with gaps."""
+    users, items = np.divmod(np.arange(400), 20)
+    keep = (users // 10 == items // 10) & (np.random.default_rng(1).random(400) < 0.7)
+    frame = pd.DataFrame({"user": users, "item": items, "rating": 5})[keep]
+    return Ratings.from_frame(frame, scale=STARS)
+
+
+@both
+def test_als_recommends_from_the_users_own_circle_what_is_not_rated_yet(two_circles, name: str):
+    model = make_model(name, factors=2).fit(two_circles)
+    rated = set(two_circles.of_user(3)["item"])
+    missing = set(range(10)) - rated
+    best = model.recommend(3, n=len(missing))
+    assert set(best["item"]) == missing
+    assert best["score"].is_monotonic_decreasing
+    assert len(model.recommend(3, n=1000)) == two_circles.n_items - len(rated)
+    with pytest.raises(ArgumentError, match="n must be a whole number of at least 1"):
+        model.recommend(3, n=0)
+
+
+@both
+def test_als_scores_are_those_of_its_recommendations_and_reproducible(two_circles, name: str):
+    model = make_model(name, factors=2, random_state=3).fit(two_circles)
+    best = model.recommend(12, n=5)
+    scores = model.scores([12] * 5, best["item"])
+    np.testing.assert_allclose(scores, best["score"])
+    again = make_model(name, factors=2, random_state=3).fit(two_circles)
+    np.testing.assert_allclose(again.scores([12] * 5, best["item"]), scores)
+
+
+@both
+def test_als_ranks_for_strangers_and_puts_unknown_items_last(two_circles, name: str):
+    model = make_model(name, factors=2).fit(two_circles)
+    scores = model.scores([3, 3, 999, 999], [0, 777, 0, 777])
+    assert np.isfinite(scores).all()
+    assert scores[1] < scores[0]
+    assert scores[3] < scores[2] or (name == "implicit-als" and scores[3] == scores[2])
+    assert len(model.recommend("nobody", n=5)) == 5
+
+
+def test_the_adapter_scores_as_implicit_does(two_circles):
+    model = make_model("implicit-als", factors=2).fit(two_circles)
+    theirs = model.model_.user_factors @ model.model_.item_factors.T
+    np.testing.assert_allclose(model.scores_block(two_circles.user_ids), theirs, rtol=1e-5)
+    assert model.model_.alpha == 10.0
+    items, levels = model.history_of(3)
+    assert sorted(items) == sorted(two_circles.of_user(3)["item"])
+    assert set(levels) == {4}
+    assert model.history_of("nobody")[0].size == 0

@@ -140,8 +140,8 @@ def test_the_most_rated_items_keep_their_ridges() -> None:
     model = EASE().fit(ratings)
     inputs = model.inputs(model.history_rows(np.arange(80)))
     part = inputs.most_rated(10)
-    place = np.searchsorted(inputs.kept, part.kept)
-    assert part.kept.size == part.history.shape[1] == 10
+    place = np.searchsorted(inputs.items, part.items)
+    assert part.items.size == part.history.shape[1] == 10
     assert inputs.counts[place].min() >= np.delete(inputs.counts, place).max()
     np.testing.assert_array_equal(part.ridges(50.0), inputs.ridges(50.0)[place])
     assert (part.history != inputs.history[:, place]).nnz == 0

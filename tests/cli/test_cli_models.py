@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from ordrec import load, save
 from ordrec.cli import app
 from ordrec.cli.chosen_models import say_chosen_preset
 from ordrec.data import Ratings
 from ordrec.errors import OrdrecError
 from ordrec.recommend import RatingPredictor, Recommender, make_model, model_names
 from ordrec.recommend.registry import storable_model_names
-from ordrec.storage import load, save
 
 
 def ordrec(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -109,7 +109,7 @@ EXPLAINING_MODELS = (
     "recommender",
     "recommender-fast",
 )
-CHOICE_MODELS = ("choice", "ease", "als", "implicit-als", "popularity")
+CHOICE_MODELS = ("choice", "ease", "als", "popularity")
 
 
 @pytest.mark.parametrize("name", storable_model_names())
@@ -161,7 +161,7 @@ def test_the_help_names_all_models_that_can_be_saved() -> None:
     able = set()
     for name in model_names():
         try:
-            able |= {name} if hasattr(make_model(name), "to_state") else set()
+            able |= {name} if hasattr(make_model(name), "stored") else set()
         except ImportError:
             continue
     assert set(storable_model_names()) == able

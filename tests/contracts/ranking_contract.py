@@ -13,11 +13,11 @@ import pytest
 from contracts.rating_contract import fitted, pytest_generate_tests
 from sklearn.base import clone
 
+from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.recommend import RankingModel
-from ordrec.storage import load, save
 
 __all__ = ["RankingContract", "pytest_generate_tests"]
 
@@ -74,7 +74,7 @@ class RankingContract:
 
     def test_files_pickles_and_copies_score_the_same(self, model: Any, tmp_path: Any) -> None:
         copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-        if hasattr(model, "to_state"):
+        if hasattr(model, "stored"):
             save(model, tmp_path / "model.ordrec")
             copies.append(load(tmp_path / "model.ordrec"))
         else:

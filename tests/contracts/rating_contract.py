@@ -23,10 +23,10 @@ import pytest
 from sklearn.base import clone
 from support.tasteful_ratings import ids, parts, tasteful
 
+from ordrec import load, save
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError
 from ordrec.recommend import FoldInModel, RatingModel
-from ordrec.storage import load, save
 
 TRAIN, TEST = parts(tasteful(n_users=36, n_items=24, share=0.6, dated=True))
 WHEN = np.asarray(TEST.timestamps)
@@ -137,7 +137,7 @@ class RatingContract:
         )
         said = answers(model, users, items)
         copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-        if hasattr(model, "to_state"):
+        if hasattr(model, "stored"):
             save(model, tmp_path / "model.ordrec")
             copies.append(load(tmp_path / "model.ordrec"))
         else:

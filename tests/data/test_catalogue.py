@@ -169,8 +169,8 @@ def offered(server, samples, monkeypatch):
 
     def offer(*urls, checksum=right, file="tiny.zip"):
         info = DatasetInfo(
-            "tiny", "invented", "ratings", "formats.movielens:load_movielens", ("tiny",),
-            ("ratings.csv",), "nowhere", "none", "nobody", (Download(file, urls, checksum),),
+            "tiny", "invented", "ratings", "movielens:load_movielens", ("tiny",), ("ratings.csv",),
+            "nowhere", "none", "nobody", (Download(file, urls, checksum),),
         )  # fmt: skip
         monkeypatch.setitem(KNOWN_DATASETS, "tiny", info)
         return info

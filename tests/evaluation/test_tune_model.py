@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import ParameterSampler
 
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import Between, evaluate, tune_model
+from ordrec.evaluation.run import Interrupted
 from ordrec.evaluation.tuning import proposals
-from ordrec.evaluation.tuning.model import TuningInterrupted
-from ordrec.evaluation.tuning.spaces import SPACES, default_space, drawn
+from ordrec.evaluation.tuning.spaces import SPACES, default_space
 from ordrec.recommend import BiasModel, GlobalMean, OrdinalFactors, make_model
 from ordrec.recommend.registry import MODELS, storable_kinds
 
@@ -117,7 +119,7 @@ def test_ctrl_c_keeps_what_was_tried(ratings):
         if done == 3:
             raise KeyboardInterrupt
 
-    with pytest.raises(TuningInterrupted) as interrupted:
+    with pytest.raises(Interrupted) as interrupted:
         tune_model(ratings, "bias", DAMPINGS, progress=press)
     assert len(interrupted.value.result.table) == 3
 
@@ -158,17 +160,45 @@ def test_ranges_that_are_none(low, high, log):
 def test_default_spaces_hold_real_parameters():
     homes = storable_kinds()
     assert set(SPACES) <= set(homes)
-    rng = np.random.default_rng(0)
     for name in NAMES:
         try:
             model = make_model(name)
         except ImportError:
             continue
-        if type(model).__name__ in SPACES:
+        if type(model).__name__ in SPACES or hasattr(model, "search_space"):
             space = default_space(model)
-            model.set_params(**drawn(space, rng))
+            for setting in ParameterSampler(dict(space), 4, random_state=0):
+                model.set_params(**setting)
     assert set(default_space(OrdinalFactors(pattern=0))) == {"rank", "symmetric"}
     assert "preset" not in default_space(make_model("predictor-fast"))  # it is fast by name
+
+
+@dataclass
+class Declared(GlobalMean):
+    depth: int = 3
+    width: float = 1.0
+    kind: str = "a"
+    search_space: ClassVar[dict[str, Any]] = {
+        "depth": (1, 9), "width": (1, 100, "log"), "kind": ["a", "b"]
+    }  # fmt: skip
+
+
+def test_a_class_declares_what_is_searched():
+    assert default_space(Declared()) == {
+        "depth": Between(1, 9, whole=True),
+        "width": Between(1, 100, log=True),
+        "kind": ["a", "b"],
+    }
+    assert set(default_space(Declared(depth=4))) == {"width", "kind"}
+
+
+def test_only_kernels_that_a_model_takes_are_tried(ratings):
+    from ordrec.recommend import PerUserPredictor
+
+    space = default_space(PerUserPredictor())
+    assert set(space["kernel"]) == {"pearson", "pooled"}
+    for kernel in space["kernel"]:
+        PerUserPredictor(kernel=kernel, min_ratings=10).fit(ratings)
 
 
 @pytest.mark.parametrize("name", NAMES)

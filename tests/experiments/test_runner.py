@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from evaluation.experiment.experiment_models import Fails, striped_table
 from sklearn.linear_model import Ridge
+from support.experiment_models import Fails, striped_table
 from typer.testing import CliRunner
 
 from ordrec.cli import app

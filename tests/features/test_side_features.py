@@ -13,6 +13,8 @@ from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.features.side.blocks import WIDTH, NumberBlock
 from ordrec.features.side.columns import as_numbers, infer_kind
 from ordrec.features.side.encoder import SideEncoder
+from ordrec.files import KINDS
+from ordrec.storage.schema import Reader, Writer
 
 N = 60
 TOPICS = [
@@ -224,8 +226,7 @@ def test_a_column_twice_is_refused():
 def test_state_gives_the_same_features():
     table = shop()
     encoder = SideEncoder().fit(table)
-    arrays, state = encoder.to_state("item")
-    again = SideEncoder.from_state("item", arrays, state)
+    again = SideEncoder.read_from(Reader(*stored(encoder), KINDS))
     np.testing.assert_array_equal(again.matrix(table), encoder.matrix(table))
     assert (again.used_, again.ignored_) == (encoder.used_, encoder.ignored_)
     np.testing.assert_array_equal(
@@ -233,22 +234,36 @@ def test_state_gives_the_same_features():
     )  # no chance in it
 
 
+def stored(encoder):
+    """Arrays and metadata of a file."""
+    file = Writer(KINDS)
+    encoder.write_to(file)
+    return file.arrays, file.values
+
+
+def first(state):
+    """Metadata of the first block, which is one of numbers."""
+    return state["blocks"]["all"][0]
+
+
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda arrays, state: arrays.pop("item.scales"),
-        lambda arrays, state: arrays.update({"item.0.number": np.array([1.0, 0.0, 1.0, 0.0])}),
-        lambda arrays, state: arrays.update({"item.0.number": np.array([0.0, 1.0, 1e-9, 0.0])}),
-        lambda arrays, state: arrays.update({"item.3.weights": np.array([np.nan])}),
-        lambda arrays, state: arrays.update({"item.7.projection": np.ones((2, 2))}),
-        lambda arrays, state: state["blocks"].append(state["blocks"][0]),
-        lambda arrays, state: state["blocks"][0].__setitem__(1, "magic"),
-        lambda arrays, state: state["blocks"][0].__setitem__(2, [3]),
+        lambda arrays, state: arrays.pop("scales"),
+        lambda arrays, state: first(state)["numbers"].update(low=1.0, high=0.0),
+        lambda arrays, state: first(state)["numbers"].update(low=0.0, high=1.0, width=1e-9),
+        lambda arrays, state: arrays.update({"blocks.all.3.words.weights": np.array([np.nan])}),
+        lambda arrays, state: arrays.update({"blocks.all.7.words.projection": np.ones((2, 2))}),
+        lambda arrays, state: state["blocks"]["all"].append(first(state)),
+        lambda arrays, state: first(state).update(kind="magic"),
+        lambda arrays, state: first(state).update(kind="text"),
+        lambda arrays, state: first(state).update(columns=[3]),
+        lambda arrays, state: first(state).update(columns=[]),
         lambda arrays, state: state.update(used=3),
     ],
 )
 def test_damaged_state_is_refused(damage):
-    arrays, state = SideEncoder().fit(shop()).to_state("item")
+    arrays, state = stored(SideEncoder().fit(shop()))
     damage(arrays, state)
     with pytest.raises(ModelFileError):
-        SideEncoder.from_state("item", arrays, state)
+        SideEncoder.read_from(Reader(arrays, state, KINDS))

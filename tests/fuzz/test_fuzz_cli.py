@@ -15,12 +15,12 @@ import typer
 from fuzz.campaign import both_runs, explore
 from hypothesis import strategies as st
 
+from ordrec import save
 from ordrec.cli import app, main
 from ordrec.data import download
 from ordrec.datasets import load_ratings
 from ordrec.errors import DatasetMissing
 from ordrec.recommend import make_model
-from ordrec.storage import save
 
 JUNK = [
     "", " ", "-", "--", "-1", "0", "1", "7", "0.2", "1e9", "99999999999999999999", "nan", "inf",

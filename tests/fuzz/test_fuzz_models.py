@@ -22,6 +22,7 @@ from fuzz.campaign import answered, both_runs, explore
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
+from ordrec import load, save
 from ordrec import storage as persistence
 from ordrec.datasets import synthetic_ratings
 from ordrec.recommend import (
@@ -32,7 +33,7 @@ from ordrec.recommend import (
     model_names,
 )
 from ordrec.recommend.registry import storable_kinds
-from ordrec.storage import load, load_arrays, save
+from ordrec.storage import load_arrays
 
 SMALL = {
     "als": {"factors": 2, "iterations": 2},
@@ -57,7 +58,7 @@ def stored() -> dict[str, bytes]:
             except ImportError:  # peers that are not installed
                 continue
             kind = type(model).__name__
-            if hasattr(model, "to_state") and kind not in files:
+            if hasattr(model, "stored") and kind not in files:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     save(model.fit(RATINGS), path)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import tempfile
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -12,19 +13,31 @@ from fuzz.mutation import mutated
 from hypothesis import strategies as st
 
 from ordrec.datasets import synthetic_ratings
-from ordrec.evaluation.experiment.cells import Cell, CellOutcome, CellStore
-from ordrec.evaluation.experiment.result import ExperimentResult
-from ordrec.evaluation.metrics.trec import measure_run, read_qrels
+from ordrec.documents.trec import measure_run, read_qrels
+from ordrec.evaluation import EvaluationResult
+from ordrec.evaluation.problems.base import Measurement
+from ordrec.evaluation.run import Cell, stored_measurement
 from ordrec.experiments.published import beside_published
 from ordrec.features.text import read_stop_list
 from ordrec.lists.frames import predict_pairs, read_pairs
 from ordrec.recommend import BiasModel
+from ordrec.storage.parts import PartStore
 
 CELL = Cell("svm", "toy", "kfold:5", "1", 0)
 ROW = CELL.about | {"metric": "mae", "average": "micro", "decision": "auto", "value": 0.25, "n": 4}
+
+
+def written_cell() -> bytes:
+    """The file of a finished cell."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = PartStore(folder)
+        store.put(asdict(CELL), *Measurement([ROW, ROW]).to_arrays())
+        return store.file(asdict(CELL)).read_bytes()
+
+
 CONTENTS = {
     "qrels": b"1 0 a 2\n1 0 b 0\n2 0 a 1\n2 0 c -1\n",
-    "cell": json.dumps({"cell": {"model": "svm"}, "rows": [ROW, ROW], "error": ""}).encode(),
+    "cell": written_cell(),
     "published": b"table,metric,data,model,mean,standard_error\n1,mae,toy,svm,0.2,0.01\n",
     "stop list": b"the\nof\nand\nOf\n",
     "pairs": b"user,item,timestamp\n1,2,10\n3,4,2020-01-01\n-7,1,12\n",
@@ -39,10 +52,10 @@ def read(kind, path, folder):
         ranking = qrels.assign(score=1.0, rank=np.arange(len(qrels)) + 1)
         assert measure_run(ranking, qrels, ["AP", "P@1"]).notna().all(axis=None)
     elif kind == "cell":
-        store = CellStore(folder)
-        path.replace(store._path(CELL))
-        outcome = store.get(CELL) or CellOutcome([])
-        repr(ExperimentResult.from_outcomes([(CELL, outcome)], {}))
+        store = PartStore(folder)
+        path.replace(store.file(asdict(CELL)))
+        found = stored_measurement(store, CELL) or Measurement([ROW])
+        repr(EvaluationResult(pd.DataFrame(found.rows)))
     elif kind == "published":
         beside_published(pd.DataFrame([ROW]), path)
     elif kind == "stop list":

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ordrec import load, save
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ModelFileError
 from ordrec.recommend import BiasModel
-from ordrec.storage import load, load_arrays, save
+from ordrec.storage import load_arrays
 
 HEADER = "ordrec.json"
 

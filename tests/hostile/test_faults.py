@@ -18,18 +18,18 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from evaluation.experiment.experiment_models import NoisyThreshold, striped_table
 from support import parallel_tasks
+from support.experiment_models import NoisyThreshold, striped_table
 
 from ordrec import storage as persistence
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import OrdrecError, StorageError, WorkerLost
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.evaluation.experiment.cells import CellStore
 from ordrec.recommend import make_model
 from ordrec.report.figures import save_figure
 from ordrec.runtime.parallel import Engine, run_all
-from ordrec.runtime.parallel.cluster import SentOutcome
+from ordrec.runtime.parallel.dask_cluster import SentOutcome
+from ordrec.storage.parts import PartStore
 
 TABLE = np.random.default_rng(0).normal(size=(400, 400))
 
@@ -132,7 +132,7 @@ def test_a_worker_killed_from_outside_costs_an_experiment_nothing(tmp_path: Path
     killer.join()
     assert len(killed) == 1
     assert result.complete
-    assert len(CellStore(tmp_path)) == 24
+    assert len(PartStore(tmp_path)) == 24
     # The parameter sleep changes the key of the cell, not its result.
     assert without_seconds(result).equals(without_seconds(experiment().run()))
 
@@ -227,7 +227,7 @@ def test_an_experiment_on_a_full_disk_keeps_its_cells_and_goes_on(small_disk: Pa
         StorageError, match=r"make room .* finished cells are kept in .*cells"
     ) as told:
         experiment(store).run()
-    kept = len(CellStore(store))
+    kept = len(PartStore(store))
     assert 0 < kept < 24
     assert f"{kept} finished cells" in str(told.value)
     assert not [name for name in os.listdir(store) if name.startswith(".")]

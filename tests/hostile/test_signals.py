@@ -20,7 +20,7 @@ FINISHED = 130  # exit code after Ctrl-C: 128 + SIGINT
 
 EXPERIMENT = """
 import sys
-from evaluation.experiment.experiment_models import NoisyThreshold, striped_table
+from support.experiment_models import NoisyThreshold, striped_table
 from ordrec.evaluation import Experiment, TableProblem
 
 def main():

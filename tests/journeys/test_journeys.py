@@ -20,14 +20,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ordrec import load
 from ordrec.cli import main
 from ordrec.cli.parameters import in_options
 from ordrec.data import Ratings
 from ordrec.datasets import load_ratings
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.evaluation import Candidates, evaluate, tune_model
-from ordrec.recommend import OrdinalFactors, Recommender, make_model
-from ordrec.storage import claim_memory, load, models
+from ordrec.recommend import OrdinalFactors, Recommender, files, make_model
+from ordrec.storage import claim_memory
 from ordrec.storage.limits import memory_limit
 
 HEADER = "Customer ID;article;stars;bought on;note;branch"
@@ -56,7 +57,7 @@ def ordrec(capsys, monkeypatch, shop) -> Iterator[Callable[..., Said]]:
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # which `main` replaces
     monkeypatch.syspath_prepend(shop)
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(models, "_REGISTERED", {})  # as in a process that has just started
+    monkeypatch.setattr(files, "_registered", {})  # as in a process that has just started
 
     def run(*words: object) -> Said:
         capsys.readouterr()
@@ -65,7 +66,7 @@ def ordrec(capsys, monkeypatch, shop) -> Iterator[Callable[..., Said]]:
             main([str(word) for word in words])
         out, err = capsys.readouterr()
         assert "Traceback" not in err
-        models._REGISTERED.clear()
+        files._registered.clear()
         return Said(int(left.value.code or 0), out, err)
 
     with warnings.catch_warnings():
@@ -350,7 +351,7 @@ def test_a_model_of_ones_own(ordrec) -> None:
     assert said.err.rstrip().endswith(": see --class")
     assert len(ordrec("predict", "own.ordrec", *PAIRS, "--class", "my_models:OwnBias").table)
     for model, says in {
-        "my_models:Flat": "cannot be saved: choose one that can, or give it to_state",
+        "my_models:Flat": "cannot be saved: choose one that can, or declare what it stores",
         "my_models:Missing": "my_models has no 'Missing'",
         "my_models:number": "is neither a class nor a function",
         "no_models:Flat": "there is no module 'no_models'",

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
+from numba import config
 
+from ordrec.linalg import lapack
 from ordrec.linalg.lapack import (
     ADDRESSES,
+    GEMM,
+    POTRF,
+    ROUTINES,
     add_products,
     factorise,
+    from_python,
+    integer_bits,
     inverse_diagonal,
     inverse_diagonal_factorised,
     invert,
     solve_factorised,
-    solve_rows_factorised,
     solve_rows_triangular,
 )
 
@@ -72,7 +80,7 @@ def test_triangular_solves(n, dtype):
         solve_rows_triangular(factor, solved, transposed, ADDRESSES)
         np.testing.assert_allclose(solved @ triangle.T, rows, atol=tol)
     one = rows[:1].copy()
-    solve_rows_factorised(factor, one, ADDRESSES)
+    solve_factorised(factor, one, ADDRESSES)
     np.testing.assert_allclose(one @ A, rows[:1], atol=10 * tol)
 
 
@@ -97,3 +105,42 @@ def test_indefinite_matrices_have_no_inverse_here(dtype):
     A = np.diag([1.0, -1.0]).astype(dtype)
     assert not invert(A.copy())
     assert inverse_diagonal(A.copy()) is None
+
+
+def test_the_width_of_integers_is_that_of_the_library():
+    """The order of a minor, written over ones, shows how many bits LAPACK writes."""
+    A, info = np.array([[-1.0]]), np.full(1, -1, dtype=np.int64)
+    n, letter = np.ones(1, dtype=np.int64), ctypes.c_char_p(b"L")
+    place = [ctypes.c_void_p(each.ctypes.data) for each in (n, A, n, info)]
+    ctypes.CFUNCTYPE(None)(int(ADDRESSES[POTRF, 1]))(letter, *place)
+    assert integer_bits() == (64 if info[0] == 1 else 32)
+
+
+def test_every_routine_has_an_address_of_its_own():
+    assert ADDRESSES.shape == (len(ROUTINES), 2)
+    assert np.unique(ADDRESSES).size == ADDRESSES.size
+    assert (ADDRESSES > 0).all()
+    assert ROUTINES[GEMM] == "gemm"
+
+
+@pytest.mark.skipif(not lapack.LITTLE_ENDIAN, reason="64 bits are read on such machines only")
+@pytest.mark.parametrize("bits", [32, 64])
+def test_integers_are_right_for_libraries_of_both_widths(bits, monkeypatch):
+    """A routine that reads and writes integers of either width, in place of ``potrf``."""
+    integer = ctypes.POINTER(ctypes.c_int32 if bits == 32 else ctypes.c_int64)
+    seen = []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, integer, ctypes.c_void_p, integer, integer)
+    def potrf(_, n, __, stride, info):
+        seen.append((n[0], stride[0], info[0]))
+        info[0] = 2
+
+    addresses = ADDRESSES.copy()
+    addresses[POTRF] = ctypes.cast(potrf, ctypes.c_void_p).value
+    monkeypatch.setattr(lapack, "ADDRESSES", addresses)
+    A = np.eye(5)
+    assert from_python("potrf", A, b"L", 3, A, 5) == 2
+    assert seen == [(3, 5, 0)]
+    if not config.DISABLE_JIT:
+        assert factorise(A, addresses) == 2
+        assert seen[1:] == [(5, 5, 0)]

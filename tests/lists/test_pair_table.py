@@ -12,7 +12,7 @@ from ordrec.data.times import seconds_of
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.lists.frames import ids_like, predict_pairs, read_pairs
-from ordrec.recommend import ALSRanking, BiasModel, PersonalThresholds, RatingPredictor, make_model
+from ordrec.recommend import BiasModel, ImplicitALS, PersonalThresholds, RatingPredictor, make_model
 
 RATINGS = synthetic_ratings(20, 15, n_ratings=150, seed=1)
 PAIRS = pd.DataFrame({"user": [0, 3, -1], "item": [1, -1, 2], "timestamp": [0, 5, 6]})
@@ -49,7 +49,7 @@ def test_tables_hold_what_the_model_says(name: str) -> None:
 
 
 def test_scores_and_times_go_where_they_are_taken() -> None:
-    ranking = ALSRanking(factors=2, iterations=2).fit(RATINGS)
+    ranking = ImplicitALS(factors=2, iterations=2).fit(RATINGS)
     assert np.array_equal(
         predict_pairs(ranking, PAIRS)["score"], ranking.scores(PAIRS["user"], PAIRS["item"])
     )

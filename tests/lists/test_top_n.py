@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ordrec import load, save
 from ordrec.data import Scale
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
@@ -17,7 +18,6 @@ from ordrec.recommend import (
     Recommender,
     recommend_all,
 )
-from ordrec.storage import load, save
 
 RATINGS = synthetic_ratings(30, 40, n_ratings=420, seed=3)
 

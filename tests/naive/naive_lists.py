@@ -1,9 +1,11 @@
-"""Slow, obvious twins of the metrics of lists: one user after another, whole lists in Python."""
+"""Slow, obvious twins of lists and of their metrics: one user after another, in Python."""
 
 from __future__ import annotations
 
 from math import ceil, log2, nan
 
+import numpy as np
+import pandas as pd
 from naive.naive_metrics import mean
 
 
@@ -74,3 +76,31 @@ def novelty(lists, item_counts, n_users, k):
     return mean(
         -log2(max(item_counts[i], 1) / n_users) for listed in lists.values() for i in listed[:k]
     )
+
+
+# ---- lists ---------------------------------------------------------------------------------
+
+
+def list_by_rating(model, ratings, user, n, by, *, candidates, exclude, only, include_rated):
+    """All items that may be listed, sorted by score, expected rating and place among the items."""
+    rated = ratings.to_frame()
+    own = set(rated.loc[rated["user"] == user, "item"])
+    items = list(ratings.item_ids) if candidates is None else candidates
+    table = pd.DataFrame({"item": [item for item in ratings.item_ids if item in set(items)]})
+    if candidates is None:
+        table = table[table["item"].isin(rated["item"])]
+    if only is not None:
+        table = table[table["item"].isin(only)]
+    table = table[~table["item"].isin(exclude or [])]
+    if not include_rated:
+        table = table[~table["item"].isin(own)]
+    values = ratings.scale.values
+    p = model.predict_proba([user] * len(table), table["item"]) if len(table) else np.zeros((0, 5))
+    score = {
+        "expected": lambda row: row @ values,
+        "p_at_least": lambda row: row[values >= values[ceil(0.8 * values.size) - 1]].sum(),
+        "lower_quantile": lambda row: values[np.argmax(np.cumsum(row) >= 0.25 - 1e-12)],
+    }[by]
+    table = table.assign(score=[score(row) for row in p], expected=p @ values)
+    table = table.sort_values(["score", "expected"], ascending=False, kind="stable")
+    return table.head(n).reset_index(drop=True)

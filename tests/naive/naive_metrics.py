@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import combinations
 from math import log, log2, nan, sqrt
 
@@ -159,3 +160,19 @@ def pair_counts(relevance, scores):
 def fcp(relevance, scores):
     right, pairs = pair_counts(relevance, scores)
     return nan if pairs == 0 else right / pairs
+
+
+def by_ir_measures(measure, relevant, scores, groups):
+    """Mean of a measure of ir-measures over the groups with a relevant row, such as "AP".
+
+    Scores must differ within a group: trec_eval orders ties by name.
+    """
+    import ir_measures
+
+    wanted, found = defaultdict(dict), defaultdict(dict)
+    for row, (flag, score, group) in enumerate(zip(relevant, scores, groups, strict=True)):
+        wanted[str(group)][str(row)] = int(flag)
+        found[str(group)][str(row)] = float(score)
+    wanted = {group: rows for group, rows in wanted.items() if any(rows.values())}
+    evaluator = ir_measures.evaluator([ir_measures.parse_measure(measure)], wanted)
+    return mean(result.value for result in evaluator.iter_calc(found) if result.query_id in wanted)

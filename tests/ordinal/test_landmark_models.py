@@ -21,7 +21,6 @@ from ordrec.ordinal import (
     SVORIM,
     OrdinalLogistic,
     PRank,
-    base,
     kernel_model,
     tune,
 )
@@ -125,7 +124,7 @@ def test_predictions_are_made_in_blocks(model, monkeypatch):
     fitted = with_landmarks(model, 10).fit(X, y)
     many = np.tile(X, (2000, 1))
     expected = scores(fitted, X)
-    monkeypatch.setattr(base, "BLOCK_ENTRIES", 2**14)
+    monkeypatch.setattr(kernel_model, "BLOCK_ENTRIES", 2**14)
     tracemalloc.start()
     found = scores(fitted, many)
     peak = tracemalloc.get_traced_memory()[1]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import expit, log_ndtr
 
+from ordrec.data.scale import Scale
 from ordrec.ordinal.decisions import decide, expected_rank
 from ordrec.ordinal.thresholds.link import _negative_log_posterior, fit_link
-from ordrec.ordinal.thresholds.order import ranks_between
-from ordrec.ordinal.thresholds.probabilities import log_interval, rank_probabilities
+from ordrec.ordinal.thresholds.probabilities import log_interval, rank_probabilities, ranks_between
 
 SCORES = arrays(np.float64, 12, elements=st.floats(-5, 5))
 
@@ -151,6 +151,12 @@ def test_an_exact_half_is_the_lower_rank():
     p = np.array([[0.5, 0.5], [0.1 + 0.2 + 0.2, 0.5], [0.49, 0.51], [0.51, 0.49]])
     assert decide(p, "median").tolist() == [0, 0, 1, 0]
     assert decide(p, "mode").tolist() == [0, 0, 1, 0]
+
+
+def test_a_scale_may_be_given_in_place_of_its_values():
+    p, scale = np.array([[0.4, 0.05, 0.25, 0.3]]), Scale([1.0, 2.0, 3.0, 5.0])
+    for decision in ("mode", "median", "mean"):
+        assert decide(p, decision, scale) == pytest.approx(decide(p, decision, scale.values))
 
 
 def test_decisions_are_ratings_where_values_are_given():

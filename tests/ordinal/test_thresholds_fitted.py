@@ -12,8 +12,8 @@ from scipy.special import expit
 
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.best import best_thresholds
-from ordrec.ordinal.thresholds.order import ranks_between
 from ordrec.ordinal.thresholds.pav import pooled_thresholds
+from ordrec.ordinal.thresholds.probabilities import ranks_between
 
 SEEDS = st.integers(0, 10**6)
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ordrec.data import Ratings
 from ordrec.datasets import OrdinalTable, synthetic_ratings
 from ordrec.errors import ArgumentError
-from ordrec.evaluation import ExperimentResult
+from ordrec.evaluation import EvaluationResult
 from ordrec.experiments.published import in_words
 from ordrec.experiments.recorded import cells_of
 from ordrec.experiments.runner import list_pipelines, pipelines_folder, published_csv, reproduce
@@ -39,7 +39,7 @@ BUNDLED = "per-user"
 def run(name: str, folder: Path, data: Path | None = None):
     said: list[str] = []
     found = reproduce(name, data=data, quick=True, out=folder, echo=said.append)
-    if isinstance(found.result, ExperimentResult):
+    if isinstance(found.result, EvaluationResult):
         assert found.complete, found.result.failures["error"].tolist()
     assert found.findings
     assert (folder / "results.csv").stat().st_size > 0
@@ -176,7 +176,7 @@ def test_sets_of_23_and_their_significant_wins() -> None:
         for model, value in (("a", 0.1), ("b", 0.1 if data == "equal" else 0.2))
     ]
     frame = pd.DataFrame(rows, columns=["data", "fold", "model", "metric", "value"])
-    result = ExperimentResult(frame.assign(seed=0, average="micro"), pd.DataFrame(), {})
+    result = EvaluationResult(frame.assign(seed=0, average="micro"), pd.DataFrame(), {})
     found = module.counts(result, "mae")
     assert found.loc["a"].tolist() == [2, 1, 0]
     assert found.loc["b"].tolist() == [0, 1, 2]

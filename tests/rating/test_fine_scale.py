@@ -11,15 +11,15 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from ordrec import load, save
 from ordrec.cli import app
 from ordrec.data import Ratings, Scale
 from ordrec.errors import DataError
 from ordrec.evaluation import HoldOut, StrongGeneralisation, evaluate, measure_from_name
-from ordrec.evaluation.experiment.manifest import ratings_checksum
+from ordrec.evaluation.manifest import ratings_checksum
 from ordrec.evaluation.metrics.measure_types import graded
 from ordrec.evaluation.metrics.outcome import Outcome
 from ordrec.recommend import EASE, BiasModel, Recommender, make_model
-from ordrec.storage import load, save
 
 MODELS = [
     "mean", "histogram", "bias", "item-knn", "factors", "predictor-fast", "per-user-logistic",

@@ -52,7 +52,7 @@ class TestRatingModels(RatingContract):
 
 
 def test_every_registered_model_keeps_a_contract() -> None:
-    from recommend.test_ranking_contract import RANKING_MODELS
+    from choice.test_ranking_contract import RANKING_MODELS
 
     named = {entry.name for entry in MODELS if entry.home.startswith("ordrec.")} - {""}
     assert named == set(RATING_MODELS) | set(RANKING_MODELS)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
@@ -26,7 +27,6 @@ from ordrec.recommend import (
     Recommender,
     recommend_all,
 )
-from ordrec.storage import load, save
 
 RATINGS = synthetic_ratings(60, 120, n_ratings=1500, seed=4)
 FACTORS = OrdinalFactors(rank=3, pattern=3, n_iter=3)

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from support.tasteful_ratings import tasteful
 from typer.testing import CliRunner
 
+from ordrec import load, save
 from ordrec.cli import app
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
@@ -27,7 +28,6 @@ from ordrec.recommend import (
     Recommender,
     predict_scan,
 )
-from ordrec.storage import load, save
 
 PLAIN = tasteful(dated=True)
 TITLES = pd.DataFrame({"title": [f"Film №{k}" for k in range(PLAIN.n_items)]}, index=PLAIN.item_ids)

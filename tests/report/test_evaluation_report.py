@@ -12,7 +12,7 @@ from support.evaluation_results import distributions, made_result
 from support.tasteful_ratings import tasteful
 
 from ordrec.evaluation import EvaluationResult, evaluate
-from ordrec.evaluation.example_users import ExampleUser, chosen_users
+from ordrec.evaluation.problems.example_users import ExampleUser, chosen_users
 from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.report.evaluation import evaluation_report
 from ordrec.report.verdict import main_metrics, verdict

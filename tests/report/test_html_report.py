@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from evaluation.experiment.experiment_models import Fails, NoisyThreshold, striped_table
 from sklearn.linear_model import Ridge
+from support.experiment_models import Fails, NoisyThreshold, striped_table
 
-from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
+from ordrec.evaluation import EvaluationResult, Experiment, TableProblem
 from ordrec.report.figures import reliability_diagram
 from ordrec.report.html import (
     FigureSection,
@@ -28,7 +28,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @pytest.fixture(scope="module")
-def result() -> ExperimentResult:
+def result() -> EvaluationResult:
     models = {
         "steady <1>": NoisyThreshold(0.02),
         "wild": NoisyThreshold(0.5),
@@ -40,7 +40,7 @@ def result() -> ExperimentResult:
 
 
 @pytest.fixture(scope="module")
-def page(result: ExperimentResult) -> str:
+def page(result: EvaluationResult) -> str:
     return experiment_report(result, "Stripes", lead=["A first line."]).html()
 
 
@@ -90,7 +90,7 @@ def test_references_within_figures_are_resolved(page: str) -> None:
     assert wanted <= set(re.findall(r'id="([^"]+)"', page))
 
 
-def test_what_went_wrong_and_how_it_came_about_is_said(result: ExperimentResult, page: str) -> None:
+def test_what_went_wrong_and_how_it_came_about_is_said(result: EvaluationResult, page: str) -> None:
     assert "12 cells failed" in page
     assert page.count("RuntimeError: no, thank you") == 4  # one line a data set
     assert "steady &lt;1&gt;" in page
@@ -100,7 +100,7 @@ def test_what_went_wrong_and_how_it_came_about_is_said(result: ExperimentResult,
     assert result.manifest["data"]["a"] in page
 
 
-def test_the_best_of_a_row_is_marked(result: ExperimentResult) -> None:
+def test_the_best_of_a_row_is_marked(result: EvaluationResult) -> None:
     section = means_table(result, "mae")
     assert section.mark is not None
     means = result.means("mae")
@@ -126,7 +126,7 @@ def test_figures_take_the_colour_of_the_text(page: str) -> None:
     assert "#1f2328" not in page.split("</style>", 1)[1]
 
 
-def test_a_report_writes_page_and_figures(result: ExperimentResult, tmp_path: Path) -> None:
+def test_a_report_writes_page_and_figures(result: EvaluationResult, tmp_path: Path) -> None:
     path = experiment_report(result, "Stripes").write(tmp_path / "new")
     assert path.read_text().startswith("<!doctype html>")
     assert {f.suffix for f in (tmp_path / "new" / "figures").iterdir()} == {".svg", ".pdf"}
@@ -146,7 +146,7 @@ def test_tables_of_any_kind_are_shown() -> None:
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 @pytest.mark.parametrize(("width", "dark"), [(1100, False), (420, True)])
 def test_a_browser_renders_it_without_complaint(
-    result: ExperimentResult, tmp_path: Path, width: int, dark: bool
+    result: EvaluationResult, tmp_path: Path, width: int, dark: bool
 ) -> None:
     report = experiment_report(result, "Stripes")
     levels, p = np.array([0, 1, 2, 1]), np.full((4, 3), 1 / 3)

@@ -63,16 +63,17 @@ def test_other_errors_are_left_alone() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_the_exit_code_is_the_chosen_one(tmp_path: Path) -> None:
+def test_the_exit_code_of_the_command_line_is_the_chosen_one(tmp_path: Path) -> None:
     """Where the interrupt leaves text that is executed, ``python -m`` would die by a signal."""
     (tmp_path / "pressed.py").write_text(
         "import os, signal, sys\n"
+        "from ordrec import cli\n"
         "from ordrec.runtime.parallel.interrupts import interruptible\n"
-        "try:\n"
+        "def press(*words, **options):\n"
         "    with interruptible():\n"
         "        exec('os.kill(os.getpid(), signal.SIGINT)\\nfor _ in range(1000): pass')\n"
-        "except KeyboardInterrupt:\n"
-        "    sys.exit(130)\n"
+        "cli.app = press\n"
+        "cli.main()\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "pressed"]

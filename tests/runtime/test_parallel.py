@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401  its BLAS is to be seen by threadpoolctl
-from evaluation.experiment.experiment_models import NoisyThreshold, striped_table
 from support import parallel_tasks
+from support.experiment_models import NoisyThreshold, striped_table
 from threadpoolctl import threadpool_info
 
 from ordrec.datasets import synthetic_ratings
@@ -226,7 +226,7 @@ def test_dask_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nobody_answers_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("ordrec.runtime.parallel.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("ordrec.runtime.parallel.dask_cluster.CONNECT_SECONDS", 1)
     for address in ["tcp://127.0.0.1:9", "127.0.0.1:9", "no://where", "tcp://:x"]:
         with pytest.raises(WorkerLost, match=f"no Dask scheduler answers at {address}"):
             run_all(abs, [1], engine=f"dask:{address}")
@@ -241,7 +241,7 @@ def test_a_client_that_found_nobody_is_closed(monkeypatch: pytest.MonkeyPatch) -
             made.append(self)
             super().__init__(*arguments, **options)
 
-    monkeypatch.setattr("ordrec.runtime.parallel.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("ordrec.runtime.parallel.dask_cluster.CONNECT_SECONDS", 1)
     monkeypatch.setattr("distributed.Client", Watched)
     for address in ["tcp://127.0.0.1:9", "no://where", "tcp://:x"]:
         with pytest.raises(WorkerLost):
@@ -251,7 +251,7 @@ def test_a_client_that_found_nobody_is_closed(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_cluster_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr("ordrec.runtime.parallel.cluster.WORKER_SECONDS", 0.5)
+    monkeypatch.setattr("ordrec.runtime.parallel.dask_cluster.WORKER_SECONDS", 0.5)
     with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty:
         address = empty.scheduler_address
         with pytest.raises(WorkerLost, match=f"{address} has no workers"):

@@ -15,7 +15,7 @@ from ordrec.lists.bulk import _write_block
 from ordrec.rating.on_disk.predictions import _predict_part
 from ordrec.recommend import HeldOut, Popularity, make_model, predict_scan
 from ordrec.runtime.parallel import Engine, run_all
-from ordrec.storage.part_folder import PartFolder
+from ordrec.storage.parts import PartFolder
 
 RATINGS = synthetic_ratings(60, 30, n_ratings=900, seed=0)
 

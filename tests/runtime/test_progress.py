@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +22,14 @@ from ordrec.evaluation import evaluate
 from ordrec.ordinal import GPOR, NPSVOR, SVORIM, ORBoost, tune
 from ordrec.recommend import OrdinalFactors, RatingPredictor, Recommender
 from ordrec.runtime import progress as module
-from ordrec.runtime.progress import compiling_began, compiling_ended, progress, report, work_clock
+from ordrec.runtime.progress import (
+    compiling_began,
+    compiling_ended,
+    current_line,
+    progress,
+    report,
+    work_clock,
+)
 
 
 class Clock:
@@ -42,28 +51,43 @@ def clock(monkeypatch) -> Clock:
     """A fake clock, and no thread that draws beside the test."""
     fake = Clock()
     monkeypatch.setattr(module, "clock", fake)
-    monkeypatch.setattr(module._Drawing, "begin", lambda: None)
+    monkeypatch.setattr(module._Line, "_draw_from_now_on", lambda self: None)
     return fake
 
 
 @pytest.fixture
 def terminal(monkeypatch) -> Terminal:
+    """A terminal on which nothing is drawn, since the test looks at the line itself."""
     stream = Terminal()
-    monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=stream))  # pytest sets sys.stderr
-    monkeypatch.setenv("COLUMNS", "100")
+    given = SimpleNamespace(stderr=stream, modules=sys.modules)  # pytest sets sys.stderr
+    monkeypatch.setattr(module, "sys", given)
     return stream
 
 
 @pytest.fixture
 def no_terminal(monkeypatch) -> io.StringIO:
     stream = io.StringIO()
-    monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=stream))
+    monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=stream, modules=sys.modules))
     return stream
+
+
+@pytest.fixture
+def shown(monkeypatch) -> list[str]:
+    """What a person would see whenever something is reported."""
+    seen: list[str] = []
+
+    def look(line: module._Line) -> None:
+        text = current_line()
+        if text and seen[-1:] != [text]:
+            seen.append(text)
+
+    monkeypatch.setattr(module._Line, "print_now_and_then", look)
+    return seen
 
 
 def lines(stream: io.StringIO) -> list[str]:
     """What was written, one after the other."""
-    return [part for part in re.split(r"\r\x1b\[K|\n", stream.getvalue()) if part]
+    return stream.getvalue().splitlines()
 
 
 def work(clock: Clock, n: int, seconds: float = 1.0) -> Iterator[int]:
@@ -73,28 +97,71 @@ def work(clock: Clock, n: int, seconds: float = 1.0) -> Iterator[int]:
         clock.now += seconds
 
 
-def test_a_terminal_shows_the_time_left_on_one_line(clock, terminal) -> None:
+def test_a_terminal_shows_the_time_left(clock, terminal, shown) -> None:
     with progress("counting"):
         for _ in work(clock, 10):
             pass
-    assert "\n" not in terminal.getvalue()
-    assert lines(terminal)[0] == "counting: 20 %, 8 s left (step 2)"  # nothing in two seconds
-    assert lines(terminal)[-1] == "counting: 90 %, 1 s left (step 9)"
-    assert terminal.getvalue().endswith(module.CLEAR)  # and is gone
-
-
-def test_short_work_shows_nothing(clock, terminal) -> None:
-    with progress("counting"):
-        for _ in work(clock, 10, seconds=0.19):
-            pass
+    assert shown[0] == "counting: 20 %, 8 s left (step 2)"  # nothing in two seconds
+    assert shown[-1] == "counting: 90 %, 1 s left (step 9)"
+    assert current_line() == ""  # and is gone
     assert terminal.getvalue() == ""
 
 
-def test_a_line_is_not_rewritten_all_the_time(clock, terminal) -> None:
+def test_short_work_shows_nothing(clock, terminal, shown) -> None:
     with progress("counting"):
-        for _ in work(clock, 1000, seconds=0.01):
+        for _ in work(clock, 10, seconds=0.19):
             pass
-    assert 20 <= len(lines(terminal)) <= 8 / module.REWRITTEN + 1
+    assert shown == []
+    assert terminal.getvalue() == ""
+
+
+@pytest.fixture
+def drawn(monkeypatch, terminal) -> Terminal:
+    """A terminal on which lines are drawn at once."""
+    monkeypatch.setattr(module, "DELAY", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return terminal
+
+
+def wait_until(happened) -> None:
+    end = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def plain(text: str) -> list[str]:
+    """The lines of a text without the codes that move the cursor."""
+    return [line for line in re.split(r"(?:\x1b\[[?\d;]*[A-Za-z]|\r|\n)+", text) if line]
+
+
+def test_a_step_that_takes_long_is_drawn_and_taken_away(drawn) -> None:
+    with progress("one step"):
+        wait_until(lambda: plain(drawn.getvalue()))
+        report(1, 2, "half")
+        wait_until(lambda: "half" in drawn.getvalue())
+    seen = plain(drawn.getvalue())
+    assert seen[0] == "one step: 1 s so far"
+    assert "one step: 50 %, 1 s left (half)" in seen
+    assert drawn.getvalue().endswith("\x1b[2K")  # the last line is erased
+    n_written = len(drawn.getvalue())
+    time.sleep(2 / module.DRAWN_PER_SECOND)
+    assert len(drawn.getvalue()) == n_written
+
+
+def test_long_lines_are_cut(drawn) -> None:
+    with progress("counting " * 9):
+        wait_until(lambda: plain(drawn.getvalue()))
+    assert {len(line) for line in plain(drawn.getvalue())} == {40}
+
+
+def test_messages_stay_above_the_line(drawn) -> None:
+    with progress("one step"):
+        wait_until(lambda: plain(drawn.getvalue()))
+        print("a warning", file=sys.stderr)
+    assert "a warning" in plain(drawn.getvalue())
 
 
 def test_without_a_terminal_nothing_is_printed_unless_asked_for(clock, no_terminal) -> None:
@@ -112,18 +179,29 @@ def test_without_a_terminal_nothing_is_printed_unless_asked_for(clock, no_termin
     assert "\x1b" not in no_terminal.getvalue()
 
 
-def test_on_a_terminal_too_false_is_silent_and_true_says_how_long_it_took(clock, terminal) -> None:
+def test_a_notebook_draws_if_it_can(monkeypatch, no_terminal) -> None:
+    module.sys.modules = {"ipykernel": None}
+    for widgets in (None, "there"):
+        monkeypatch.setattr(module, "find_spec", lambda name, found=widgets: found)
+        assert module._can_draw(no_terminal) == (widgets is not None)
+
+
+def test_on_a_terminal_too_false_is_silent_and_true_says_how_long_it_took(
+    clock, terminal, shown
+) -> None:
     with progress("counting", verbose=False):
         for _ in work(clock, 10):
             pass
+    assert shown == []
     assert terminal.getvalue() == ""
     with progress("counting", verbose=True):
         for _ in work(clock, 10):
             pass
+    assert shown
     assert lines(terminal)[-1] == "counting: 10 s"
 
 
-def test_stages_share_the_line_and_the_estimate(clock, terminal) -> None:
+def test_stages_share_the_line_and_the_estimate(clock, terminal, shown) -> None:
     with progress("outer"):
         report(0.0, 4.0, "first", span=1.0)
         with progress("inner"):
@@ -133,19 +211,18 @@ def test_stages_share_the_line_and_the_estimate(clock, terminal) -> None:
         with progress("inner"):
             for _ in work(clock, 4, seconds=3.0):
                 pass
-    shown = lines(terminal)
     assert shown[0] == "outer: 12 %, 14 s left (first: inner: step 2)"
     assert "outer: 62 %, 6 s left (second: inner: step 2)" in shown
 
 
-def test_without_a_total_the_time_so_far_is_told(clock, terminal) -> None:
+def test_without_a_total_the_time_so_far_is_told(clock, terminal, shown) -> None:
     with progress("searching"):
         clock.now += 5.0
         report(3, None, "try 3")
         with progress("fitting"):
             clock.now += 5.0
             report(1, 2)
-    assert lines(terminal) == [
+    assert shown == [
         "searching: 5 s so far (try 3)",
         "searching: 10 s so far (try 3: fitting)",
     ]
@@ -163,23 +240,24 @@ def test_a_stage_that_asks_is_shown_within_one_that_does_not(clock, no_terminal)
 
 
 def test_compiling_is_named_and_is_no_work(clock, terminal) -> None:
-    start = work_clock()
+    start, seen = work_clock(), []
     with progress("fitting", verbose=True):
         report(0, 4)
         clock.now += 1.0
         compiling_began("update_rows")
         compiling_began("a part of it")
         clock.now += 20.0
-        module._Line.current.draw()
+        seen.append(current_line())
         assert work_clock() - start == pytest.approx(1.0)
         compiling_ended()
         clock.now += 9.0
         compiling_ended()
         clock.now += 1.0
         report(1, 4, "step")
+        seen.append(current_line())
         clock.now += 6.0
     assert work_clock() - start == pytest.approx(8.0)
-    assert lines(terminal) == [
+    assert [*seen, *lines(terminal)] == [
         "fitting: compiling, once: update_rows",
         "fitting: 25 %, 6 s left (step)",
         "fitting: 8 s, and 29 s of compiling, once",
@@ -221,27 +299,20 @@ def test_an_error_takes_the_line_away(clock, terminal) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert terminal.getvalue().endswith(module.CLEAR)
+    assert current_line() == ""
     assert module._Line.current is None
 
 
 @pytest.mark.parametrize("state", ["closed", "none"])
-def test_a_stream_that_is_gone_is_no_error(clock, monkeypatch, state: str) -> None:
+@pytest.mark.parametrize("verbose", [None, True])
+def test_a_stream_that_is_gone_is_no_error(clock, monkeypatch, state: str, verbose) -> None:
     stream = Terminal()
-    given = SimpleNamespace(stderr=stream if state == "closed" else None)
+    given = SimpleNamespace(stderr=stream if state == "closed" else None, modules=sys.modules)
     monkeypatch.setattr(module, "sys", given)
-    with progress("counting"):
+    with progress("counting", verbose):
         for k in work(clock, 10):
             if k == 4:
                 stream.close()
-
-
-def test_long_lines_are_cut(clock, terminal, monkeypatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    with progress("counting " * 9):
-        for _ in work(clock, 5):
-            pass
-    assert {len(line) for line in lines(terminal)} == {39}
 
 
 # ---- what reports --------------------------------------------------------------------------
@@ -277,10 +348,9 @@ class Hasty(Clock):
 
 
 @pytest.mark.parametrize("name", WORK)
-def test_long_work_tells_how_far_it_is(name: str, clock, terminal, monkeypatch) -> None:
+def test_long_work_tells_how_far_it_is(name: str, clock, terminal, shown, monkeypatch) -> None:
     monkeypatch.setattr(module, "clock", Hasty())
     WORK[name]()
-    shown = lines(terminal)
     assert all(line.startswith(name) for line in shown)
     shares = [int(found[1]) for line in shown if (found := re.search(r" (\d+) %, .* left", line))]
     assert len(shares) >= 3
@@ -329,7 +399,7 @@ def test_warnings_of_a_fit_point_to_who_called_it(estimator) -> None:
 
 
 def test_verbose_is_a_parameter_that_files_do_not_keep(clock, no_terminal, tmp_path) -> None:
-    from ordrec.storage import load, save
+    from ordrec import load, save
 
     for kind, parameters in ((OrdinalFactors, {"rank": 2, "pattern": 2}), (RatingPredictor, {})):
         model = kind(verbose=True, **parameters).fit(RATINGS)
@@ -362,36 +432,26 @@ def test_results_hold_the_seconds_of_work_alone(monkeypatch) -> None:
     assert result.frame["fit_seconds"].tolist() == pytest.approx([2.0] * len(result.frame))
 
 
-def test_the_command_line_shows_it_and_quiet_does_not(clock, monkeypatch, tmp_path) -> None:
+def test_the_command_line_shows_it_and_quiet_does_not(clock, shown, monkeypatch, tmp_path) -> None:
     RATINGS.to_frame().to_csv(tmp_path / "r.csv", index=False)
-    drawn: list[str] = []
     monkeypatch.setattr(module, "clock", Hasty())
-    monkeypatch.setattr(module, "_is_terminal", lambda stream: True)
-    monkeypatch.setattr(module._Line, "_put", lambda self, text: drawn.append(text))
+    monkeypatch.setattr(module, "_can_draw", lambda stream: True)
     words = ["fit", str(tmp_path / "r.csv"), "-m", "factors", "--set", "rank=2"]
-    for more, shown in (([], True), (["--quiet"], False)):
-        drawn.clear()
-        path = str(tmp_path / f"m{shown}")
+    for more, is_shown in (([], True), (["--quiet"], False)):
+        shown.clear()
+        path = str(tmp_path / f"m{is_shown}")
         done = CliRunner().invoke(app, [*words, "-o", path, *more], catch_exceptions=False)
         assert done.exit_code == 0
-        assert bool(drawn) == shown
-        assert all(line.startswith("fitting factors to ") for line in drawn)
-        if shown:
+        assert bool(shown) == is_shown
+        assert all(line.startswith("fitting factors to ") for line in shown)
+        if is_shown:
             told = re.compile(r"ratings: \d+ %, .* left \(OrdinalFactors: sweep \d+\)")
-            assert any(told.search(line) for line in drawn)
+            assert any(told.search(line) for line in shown)
 
 
-def test_a_step_that_takes_long_is_shown_too(monkeypatch) -> None:
-    """A thread draws while nothing is reported."""
-    shown: list[str] = []
-    drawn = threading.Event()
-
-    def show(line: str) -> None:
-        shown.append(line)
-        drawn.set()
-
-    monkeypatch.setattr(module, "clock", Hasty())
-    with progress("one step", show=show):
-        assert drawn.wait(60)
-    assert re.match(r"one step: \d+ (s|min) so far", shown[0])
-    assert shown[-1] == ""
+def test_the_caller_may_draw_the_line(clock, terminal) -> None:
+    with progress("evaluating", drawn=True):
+        clock.now += 3.0
+        report(1, 2)
+        assert current_line() == "evaluating: 50 %, 3 s left"
+    assert terminal.getvalue() == ""

@@ -47,7 +47,7 @@ def blas_threads() -> set[int]:
 @pytest.fixture(autouse=True)
 def _three_cores(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A machine with three cores, all of which BLAS may use."""
-    monkeypatch.setattr("joblib.cpu_count", lambda: 3)
+    monkeypatch.setattr("loky.cpu_count", lambda: 3)
     with threadpool_limits(3, "blas"):
         yield
 
@@ -69,7 +69,7 @@ def test_a_blas_without_threads_takes_none_from_the_model() -> None:
     code = (
         "import scipy.linalg, scs\nfrom ordrec.runtime.parallel import worker_count\n"
         "from threadpoolctl import threadpool_info, threadpool_limits\n"
-        "import joblib\njoblib.cpu_count = lambda: 3\n"
+        "import loky\nloky.cpu_count = lambda: 3\n"
         "with threadpool_limits(3, 'blas'):\n    print(worker_count(None))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,10 +14,10 @@ import pytest
 from support.served_films import titled_ratings
 from typer.testing import CliRunner
 
+from ordrec import save
 from ordrec.cli import app
 from ordrec.errors import ArgumentError
 from ordrec.recommend import Popularity
-from ordrec.storage import save
 
 
 @pytest.fixture(scope="module")

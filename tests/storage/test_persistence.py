@@ -15,17 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from ordrec import load, save
 from ordrec import storage as persistence
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.files import register
 from ordrec.recommend import EASE, OrdinalFactors, make_model
 from ordrec.storage import (
     ids_from_arrays,
     ids_to_arrays,
-    load,
     load_arrays,
-    register,
-    save,
     save_arrays,
     take,
     take_covariance,
@@ -37,7 +36,6 @@ STORABLE = {
     "bias": {},
     "item-knn": {"similarity": "cosine"},
     "als": {"factors": 3, "iterations": 3},
-    "implicit-als": {"factors": 3, "iterations": 3},
     "popularity": {},
     "ease": {},
     "choice": {"factors": 3},
@@ -309,7 +307,7 @@ def test_json_nested_without_end_is_refused(path):
 def test_a_file_cannot_name_its_own_class(path):
     for kind in ("os:system", "Ratings", None, ["BiasModel"]):
         save_arrays(path, {}, {"kind": kind, "state": {}})
-        with pytest.raises(ModelFileError, match="not one of ALSRanking, BiasModel"):
+        with pytest.raises(ModelFileError, match="not one of BiasModel"):
             load(path)
 
 
@@ -341,7 +339,7 @@ def test_arrays_that_do_not_fit_together_are_refused(name, path, ratings):
     for key in metadata["state"]:
         state = {k: v for k, v in metadata["state"].items() if k != key}
         save_arrays(path, arrays, metadata | {"state": state})
-        with pytest.raises(ModelFileError, match="are not those of a"):
+        with pytest.raises(ModelFileError, match=r"are not those of a|is missing|is not "):
             load(path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ordrec import load, save
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.features.low_rank.model import LowRankEM
@@ -18,7 +19,7 @@ from ordrec.recommend import (
     PerUserPredictor,
     RatingPredictor,
 )
-from ordrec.storage import load, load_arrays, save, save_arrays
+from ordrec.storage import load_arrays, save_arrays
 
 RATINGS = synthetic_ratings(16, 25, n_ratings=240, seed=2)
 USERS = [u for u in [*RATINGS.user_ids, -1] for _ in range(26)]
@@ -108,7 +109,7 @@ ARRAYS = [
     ("per-user", "models.thresholds", lambda a: a[:, 1:]),
     ("per-user", "ratings.items", lambda a: a * 0),
     ("per-user", "ratings.levels", lambda a: a + 1),
-    ("per-user", "links.scale", lambda a: -a),
+    ("per-user", "models.link_scale", lambda a: -a),
     ("thresholds", "layer.shifts", lambda a: a[1:]),
     ("thresholds", "scorer.user_bias", lambda a: a[1:]),
 ]
@@ -133,13 +134,13 @@ def test_arrays_that_do_not_fit_are_refused(files, tmp_path, file, name, change)
 @pytest.mark.parametrize(
     ("file", "place", "value"),
     [
-        ("per-user", ("parameters", "solver", "name"), "SVC"),
-        ("per-user", ("parameters", "solver", "parameters", "C"), -1.0),
-        ("per-user", ("parameters", "solver", "parameters", "extra"), 1),
+        ("per-user", ("chosen_solver", "name"), "SVC"),
+        ("per-user", ("chosen_solver", "parameters", "C"), -1.0),
+        ("per-user", ("chosen_solver", "parameters", "extra"), 1),
         ("per-user", ("parameters", "n_jobs"), 10**9),
         ("per-user", ("parameters", "kernel"), "magic"),
         ("thresholds", ("scorer", "kind"), "os.system"),
-        ("thresholds", ("scorer", "kind"), "ALSRanking"),
+        ("thresholds", ("scorer", "kind"), "ImplicitALS"),
         ("thresholds", ("parameters", "decision"), "coin"),
         ("thresholds", ("line",), [1.0]),
         ("thresholds", ("units", "scale"), -1.0),

@@ -49,11 +49,12 @@ def made_result(
     frame = pd.DataFrame(rows).assign(**shared)[COLUMNS]
     comparison = pd.DataFrame(compared if tested else [], columns=COMPARISON_COLUMNS)
     models = {model: model for of_model in values.values() for model in of_model}
-    manifest = {"data": {"films": "abc"}, "cold users": "at most 0 training ratings"}
-    none = pd.DataFrame(columns=["data", "model", "split", "fold", "error"])
-    return EvaluationResult(
-        frame, "HoldOut(0.2)", "auto", 0, models, comparison, none, manifest, **more
-    )
+    manifest = {
+        "models": models, "data": {"films": "abc"}, "split": "HoldOut(0.2)", "decision": "auto",
+        "seeds": [0], "cold users": "at most 0 training ratings",
+    }  # fmt: skip
+    none = pd.DataFrame(columns=["data", "model", "split", "fold", "seed", "error"])
+    return EvaluationResult(frame, none, manifest, comparison, **more)
 
 
 def distributions(models: tuple[str, ...], n: int = 200) -> dict[str, Any]:

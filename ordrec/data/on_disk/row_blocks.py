@@ -14,7 +14,7 @@ from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.data.scale import Scale
 from ordrec.data.times import as_seconds
 from ordrec.errors import DataError
-from ordrec.runtime.files import see_folder
+from ordrec.runtime.files import check_folder_visible
 
 __all__ = ["RowBlock", "checked_frame", "column_names", "row_blocks", "user_starts"]
 
@@ -78,7 +78,7 @@ def row_blocks(
     weight: str | None = None,
 ) -> Iterator[RowBlock]:
     """Yield the row groups of a file, after checking them; ``weight`` is the column of weights."""
-    see_folder(path.parent)
+    check_folder_visible(path.parent)
     pyarrow, parquet = parquet_engine(path)
     wanted = [*columns[: 4 if dated else 3], *([] if weight is None else [weight])]
     names = column_names(path)

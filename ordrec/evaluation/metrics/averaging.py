@@ -44,6 +44,12 @@ class Metric(Protocol):
         """Return one value per distinct group, in sorted order; NaN where it is undefined."""
         ...
 
+    def of_segments(
+        self, y_true: np.ndarray, y_pred: np.ndarray, start: np.ndarray, **options: Any
+    ) -> np.ndarray:
+        """Return one value per segment of sorted rows: the function that `by_group` was given."""
+        ...
+
 
 @overload
 def by_group(segment_values: Callable[..., np.ndarray]) -> Metric: ...
@@ -84,6 +90,7 @@ def _metric(segment_values: Callable[..., np.ndarray], pred_ndim: int) -> Metric
         return float(defined.mean()) if defined.size else float("nan")
 
     metric.per_group = per_group  # type: ignore[attr-defined]
+    metric.of_segments = segment_values  # type: ignore[attr-defined]
     metric.__signature__ = _signature(segment_values)  # type: ignore[attr-defined]
     metric.__annotations__ = {"return": "float"}
     return metric  # type: ignore[return-value]

@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ordrec.data import Ratings
+from ordrec.errors import ArgumentError
 from ordrec.evaluation.metrics import ranking, top_lists
-from ordrec.evaluation.metrics.outcome import Outcome, UserSums
+from ordrec.evaluation.metrics.outcome import MetricValue, Outcome, UserSums
 from ordrec.evaluation.metrics.placed import places_among_rated
 from ordrec.lists.best import rank_gains
 from ordrec.ordinal.uncertainty import shortest_interval, spread
@@ -75,8 +76,10 @@ class Measure:
         How the micro average follows from the values of the users: their mean weighted by the
         number of ratings, the root of the weighted mean of their squares, the share of
         their pairs, the ratio of the sums of two counts, or none of these.
+    metric : callable, optional
+        What is computed from the true and the predicted values.
     placed : callable, optional
-        The same metric computed from places in the catalogue.
+        What is computed instead from the places of the test items, for most ranking metrics.
     higher_is_better : bool
         Whether a larger value is better.
     ideal : float, optional
@@ -111,52 +114,58 @@ class Measure:
         """Whether this metric is measured on places in the catalogue."""
         return self.placed is not None and outcome.places is not None
 
-    def value(self, outcome: Outcome, average: str, decision: str) -> tuple[float, int]:
-        """Return the value and the number of ratings (micro) or users (macro) it averages."""
-        truth, predicted, users = self._columns(outcome, decision or "mean")
-        if average == "micro":
-            if self.pooled == "pairs":
-                return ranking.pooled_fcp(truth, predicted, users), truth.size
-            if self.pooled == "counts":
-                return _ratio(self._counts(truth, predicted, users))
-            return self.metric(truth, predicted, **self.options), truth.size
-        values = self._by_user(outcome, truth, predicted, users)
-        defined = values[~np.isnan(values)]
-        return (float(defined.mean()) if defined.size else float("nan")), int(defined.size)
-
-    def user_sums(self, outcome: Outcome, average: str, decision: str) -> UserSums | None:
-        """Return what each user adds to `value`; None where it is not a sum over users."""
-        if average == "micro" and not self.pooled:
-            return None
+    def values(self, outcome: Outcome, decision: str) -> list[MetricValue]:
+        """Return the value of each average, with what each user adds to it."""
         truth, predicted, users = self._columns(outcome, decision or "mean")
         distinct, counts = np.unique(users, return_counts=True)
-        if average == "micro" and self.pooled == "pairs":
+        if self.pooled == "counts":
+            return [_ratio_of(self._counts(truth, predicted, users, distinct))]
+        by_user = np.zeros(0)
+        if self.pooled == "pairs":
             right, pairs = ranking.pair_counts.per_group(truth, predicted, users).T
-            return UserSums(distinct, right, pairs)
-        if average == "micro" and self.pooled == "counts":
-            return self._counts(truth, predicted, users)
-        values = self._by_user(outcome, truth, predicted, users)
-        if average == "macro":
-            defined = ~np.isnan(values)
-            return UserSums(distinct[defined], values[defined], np.ones(int(defined.sum())))
-        root = self.pooled == "root"
-        return UserSums(distinct, (values**2 if root else values) * counts, counts * 1.0, root)
+            by_user = np.divide(right, pairs, out=np.full(pairs.size, np.nan), where=pairs > 0)
+        elif truth.size and (self.pooled or "macro" in self.averages):
+            # Without rows, the catalogue was ranked for none of these users.
+            by_user = self._of_rows.per_group(truth, predicted, users, **self.options)
+        found = []
+        if "micro" in self.averages and self.pooled == "pairs":
+            value = _ratio_of(UserSums(distinct, right, pairs))
+            found.append(value._replace(n=truth.size))
+        elif "micro" in self.averages:
+            value = self._of_rows(truth, predicted, **self.options)
+            sums = None
+            if self.pooled:
+                root = self.pooled == "root"
+                added = (by_user**2 if root else by_user) * counts
+                sums = UserSums(distinct, added, counts * 1.0, root)
+            found.append(MetricValue("micro", value, truth.size, sums))
+        if "macro" in self.averages:
+            defined = ~np.isnan(by_user)
+            sums = UserSums(distinct[defined], by_user[defined], np.ones(int(defined.sum())))
+            value = float(sums.sums.mean()) if sums.users.size else float("nan")
+            found.append(MetricValue("macro", value, sums.users.size, sums))
+        return found
 
-    def _by_user(
-        self, outcome: Outcome, truth: np.ndarray, predicted: np.ndarray, users: np.ndarray
-    ) -> np.ndarray:
-        if not truth.size:  # the catalogue was ranked for none of these users
-            return np.zeros(0)
-        by_places = self.metric is None or self.over_catalogue(outcome)
-        metric = self.placed if by_places else self.metric
-        return metric.per_group(truth, predicted, users, **self.options)
+    def value(self, outcome: Outcome, average: str, decision: str) -> tuple[float, int]:
+        """Return the value and the number of ratings (micro) or users (macro) it averages."""
+        for found in self.values(outcome, decision):
+            if found.average == average:
+                return found.value, found.n
+        raise ArgumentError(f"{self.name} has no {average} average")
 
-    def _counts(self, truth: np.ndarray, places: np.ndarray, users: np.ndarray) -> UserSums:
+    @property
+    def _of_rows(self) -> Any:
+        """The metric of the columns that `_columns` returns."""
+        return self.metric if self.placed is None else self.placed
+
+    def _counts(
+        self, truth: np.ndarray, places: np.ndarray, users: np.ndarray, distinct: np.ndarray
+    ) -> UserSums:
         """Return two counts of each user, of which the value is the ratio."""
         if not truth.size:
-            return UserSums(np.unique(users), np.zeros(0), np.zeros(0))
+            return UserSums(distinct, np.zeros(0), np.zeros(0))
         found = self.placed.per_group(truth, places, users, **self.options)
-        return UserSums(np.unique(users), found[:, 0], found[:, 1])
+        return UserSums(distinct, found[:, 0], found[:, 1])
 
     def _columns(
         self, outcome: Outcome, decision: str
@@ -173,8 +182,8 @@ class Measure:
                 ranked = outcome.places > 0
                 return grades[ranked], outcome.places[ranked], test.users[ranked]
             order = outcome.order(decision)
-            if self.metric is None:
-                return grades, places_among_rated(order, test.users), test.users
+            if self.placed is not None:
+                order = places_among_rated(order, test.users)
             return grades, order, test.users
         predicted = outcome.predicted(decision)
         if self.unit == "number":
@@ -215,25 +224,18 @@ class ListMeasure(Measure):
         """Lists are always made of the catalogue."""
         return True
 
-    def value(self, outcome: Outcome, average: str, decision: str) -> tuple[float, int]:
-        """Return the value and the number of users whose lists it is measured on."""
-        lists = outcome.lists
+    def values(self, outcome: Outcome, decision: str) -> list[MetricValue]:
+        """Return the value, the number of users whose lists it is measured on, and their sums."""
+        lists, k = outcome.lists, self.list_length
         assert lists is not None
-        sums = self.user_sums(outcome, average, decision)
-        if sums is not None:
-            return _ratio(sums)[0], lists.users.size
-        metric = {"coverage": top_lists.coverage, "gini": top_lists.gini}[self.measured]
-        return metric(lists, self.list_length), lists.users.size
-
-    def user_sums(self, outcome: Outcome, average: str, decision: str) -> UserSums | None:
-        """Return what each user adds to `value`; None where it is not a sum over users."""
-        lists = outcome.lists
-        assert lists is not None
+        if self.measured in ("coverage", "gini"):
+            metric = top_lists.coverage if self.measured == "coverage" else top_lists.gini
+            return [MetricValue("micro", metric(lists, k), lists.users.size, None)]
         if self.measured == "novelty":
-            return top_lists.novelty_sums(lists, self.list_length)
-        if self.measured == "pick calibration":
-            return top_lists.pick_calibration_sums(lists, outcome.test, self.list_length)
-        return None
+            sums = top_lists.novelty_sums(lists, k)
+        else:
+            sums = top_lists.pick_calibration_sums(lists, outcome.test, k)
+        return [_ratio_of(sums)._replace(n=lists.users.size)]
 
 
 @dataclass(frozen=True)
@@ -255,23 +257,21 @@ class UncertaintyMeasure(Measure):
     measured: Any = None
     of_intervals: bool = False
 
-    def value(self, outcome: Outcome, average: str, decision: str) -> tuple[float, int]:
-        """Return the value and the number of ratings it is measured on."""
+    def values(self, outcome: Outcome, decision: str) -> list[MetricValue]:
+        """Return the value and the number of ratings; it is not a sum over users."""
         test, p = outcome.test, outcome.probabilities
         assert p is not None
-        values = np.asarray(test.scale.values, dtype=np.float64)
         if self.of_intervals:
-            levels = shortest_interval(p, COVERAGE)
-            return self.measured(test.levels, levels), test.n_ratings
-        errors = np.abs(test.values - outcome.predicted(decision or "mean"))
-        return self.measured(errors, spread(p, values), test.scale), test.n_ratings
-
-    def user_sums(self, outcome: Outcome, average: str, decision: str) -> UserSums | None:
-        """None: it is not a sum over users."""
-        return None
+            value = self.measured(test.levels, shortest_interval(p, COVERAGE))
+        else:
+            errors = np.abs(test.values - outcome.predicted(decision or "mean"))
+            scale_values = np.asarray(test.scale.values, dtype=np.float64)
+            value = self.measured(errors, spread(p, scale_values), test.scale)
+        return [MetricValue("micro", value, test.n_ratings, None)]
 
 
-def _ratio(sums: UserSums) -> tuple[float, int]:
-    """Return the ratio of the sums and the second of them."""
+def _ratio_of(sums: UserSums) -> MetricValue:
+    """Return the ratio of the sums, with the second of them as the number."""
     total = float(sums.counts.sum())
-    return (float(sums.sums.sum()) / total if total else float("nan")), int(total)
+    value = float(sums.sums.sum()) / total if total else float("nan")
+    return MetricValue("micro", value, int(total), sums)

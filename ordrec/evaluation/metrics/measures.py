@@ -3,54 +3,54 @@
 A model that predicts a distribution has no single prediction: a *decision* turns the
 distribution into one, and each metric has a decision that is best for it. The names:
 
-=====================  ==========================================  ===========
-name                   measured on                                 decision
-=====================  ==========================================  ===========
-``rmse``, ``mae``      the predicted number, in the data's scale   mean
-``tau``                the predicted number                        mean
-``int_mae``            the predicted scale value                   median
-``rank_mae``           its rank 1..r                               median
-``mze``                its rank                                    mode
-``macro_mae``          its rank; every true rank weighs the same   median
-``off_by_one``         its rank                                    median
-``kappa``              its rank                                    mean
-``log_loss``, ``rps``  the distribution                            none
-``brier``              the distribution                            none
-``ece``                the most probable rank of the distribution  none
-``ece_cumulative``     the cumulative sums of the distribution     none
-``unc_pearson``        errors, and the distributions' spread      mean
-``unc_spearman``       errors, and the distributions' spread      mean
-``unc_rpi``            errors, and the distributions' spread      mean
-``unc_auc``            errors, and the distributions' spread      mean
-``unc_rmse_surest``    errors, and the distributions' spread      mean
-``unc_rmse_unsurest``  errors, and the distributions' spread      mean
-``unc_rmse_spread``    errors, and the distributions' spread      mean
-``interval_coverage``  intervals of probability 0.9               none
-``interval_size``      intervals of probability 0.9               none
-``fcp``                the order of a user's test items            mean
-``ndcg@k``             the places of a user's test items           mean
-``map``, ``mrr``       the places of a user's test items           mean
-``precision@k``        the places of a user's test items           mean
-``recall@k``           the places of a user's test items           mean
-``hit_rate@k``         the places of a user's test items           mean
-``graded_ndcg@k``      the places of a user's test items           mean
-``pick_ndcg@k``        the places of a user's test items           mean
-``liked_ndcg@k``       the places of a user's test items           mean
-``liked_recall@k``     the places of a user's test items           mean
-``net_ndcg@k``         the places of a user's test items           mean
-``disliked@k``         the test items in the first k places        mean
-``coverage@k``         the first k items of all lists              mean
-``gini@k``             the first k items of all lists              mean
-``novelty@k``          the first k items of all lists              mean
-``pick_calibration@k`` the first k items of all lists              none
-=====================  ==========================================  ===========
+====================================  ==========================================  ===========
+name                                  measured on                                 decision
+====================================  ==========================================  ===========
+``rmse``, ``mae``                     the predicted number, in the data's scale   mean
+``tau``                               the predicted number                        mean
+``int_mae``                           the predicted scale value                   median
+``rank_mae``                          its rank 1..r                               median
+``mze``                               its rank                                    mode
+``macro_mae``                         its rank; every true rank weighs the same   median
+``off_by_one``                        its rank                                    median
+``kappa``                             its rank                                    mean
+``log_loss``, ``rps``                 the distribution                            none
+``brier``                             the distribution                            none
+``ece``                               the most probable rank of the distribution  none
+``ece_cumulative``                    the cumulative sums of the distribution     none
+``uncertainty_pearson``               errors, and the distributions' spread       mean
+``uncertainty_spearman``              errors, and the distributions' spread       mean
+``uncertainty_rpi``                   errors, and the distributions' spread       mean
+``uncertainty_auc``                   errors, and the distributions' spread       mean
+``uncertainty_rmse_most_certain``     errors, and the distributions' spread       mean
+``uncertainty_rmse_least_certain``    errors, and the distributions' spread       mean
+``uncertainty_rmse_difference``       errors, and the distributions' spread       mean
+``interval_coverage``                 intervals of probability 0.9                none
+``interval_size``                     intervals of probability 0.9                none
+``fcp``                               the order of a user's test items            mean
+``ndcg@k``                            the places of a user's test items           mean
+``map``, ``mrr``                      the places of a user's test items           mean
+``precision@k``                       the places of a user's test items           mean
+``recall@k``                          the places of a user's test items           mean
+``hit_rate@k``                        the places of a user's test items           mean
+``graded_ndcg@k``                     the places of a user's test items           mean
+``pick_ndcg@k``                       the places of a user's test items           mean
+``liked_ndcg@k``                      the places of a user's test items           mean
+``liked_recall@k``                    the places of a user's test items           mean
+``net_ndcg@k``                        the places of a user's test items           mean
+``disliked@k``                        the test items in the first k places        mean
+``coverage@k``                        the first k items of all lists              mean
+``gini@k``                            the first k items of all lists              mean
+``novelty@k``                         the first k items of all lists              mean
+``pick_calibration@k``                the first k items of all lists              none
+====================================  ==========================================  ===========
 
 A predicted number becomes a scale value by rounding to the nearest one. Places are those in a
 ranking of the whole catalogue without the items the user rated in training (see
-`ordrec.evaluation.full_catalogue`) or, if requested, of the user's test items alone. For ``ndcg``
-the relevance is ``4 (rank - 1) / (r - 1)``, so that scales of any length can be compared (1 to 5
-stars: 0 to 4), with gain ``2^rel - 1``; for the other ranking metrics an item is relevant from
-relevance 3 on (4 stars of 5). Items without a test rating have no relevance.
+`ordrec.evaluation.problems.catalogue`) or, if requested, of the user's test items alone. For
+``ndcg`` the relevance is ``4 (rank - 1) / (r - 1)``, so that scales of any length can be compared
+(1 to 5 stars: 0 to 4), with gain ``2^rel - 1``; for the other ranking metrics an item is relevant
+from relevance 3 on (4 stars of 5). Items without a test rating have no relevance.
 
 Where the scale is made of bins (see `Scale.binned`), ``rmse``, ``mae``, ``tau`` and ``int_mae`` are
 measured against the ratings themselves. For all other metrics a rank is a bin, so that their
@@ -90,7 +90,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -112,7 +112,6 @@ from ordrec.evaluation.metrics.measure_types import (
     UncertaintyMeasure,
 )
 from ordrec.evaluation.metrics.outcome import Outcome, UserSums
-from ordrec.ordinal import decisions
 
 __all__ = [
     "DEFAULT_METRICS",
@@ -122,7 +121,6 @@ __all__ = [
     "UncertaintyMeasure",
     "UserSums",
     "as_losses",
-    "decide",
     "direction",
     "higher_is_better",
     "measure_from_name",
@@ -136,29 +134,6 @@ DEFAULT_METRICS = (
 )  # fmt: skip
 
 RELEVANT_FROM = 3.0
-
-
-def decide(probabilities: np.ndarray, scale: Scale, decision: str) -> np.ndarray:
-    """Return one rating for each distribution: `ordrec.ordinal.decide` with a scale.
-
-    Parameters
-    ----------
-    probabilities : array of shape (n, n_ranks)
-    scale : Scale
-    decision : {"mean", "median", "mode"}
-        The expected rating (least squared error), the lowest scale value whose cumulative
-        probability reaches one half (least absolute error), or the most probable value, the
-        lower of two equal ones (least zero-one error).
-
-    Examples
-    --------
-    >>> p, scale = np.array([[0.4, 0.3, 0.3]]), Scale([1, 2, 3])
-    >>> [decide(p, scale, name).round(2).item() for name in ("mean", "median", "mode")]
-    [1.9, 2.0, 1.0]
-    """
-    if decision not in get_args(Decision):
-        raise ArgumentError(f'decision must be "mean", "median" or "mode", got {decision!r}')
-    return decisions.decide(probabilities, decision, scale.values)
 
 
 _BOTH: tuple[Average, ...] = ("micro", "macro")
@@ -185,22 +160,11 @@ def _error(
     )
 
 
-def _of_places(name: str, metric: Any, placed: Any, **options: Any) -> Measure:
+def _of_places(
+    name: str, metric: Any = placed.placed_gain, grades: Grades = "relevance", **options: Any
+) -> Measure:
     return Measure(
-        name,
-        "ranking",
-        metric,
-        "mean",
-        ("macro",),
-        options=options,
-        placed=placed,
-        higher_is_better=True,
-    )
-
-
-def _of_gains(name: str, grades: Grades, metric: Any = placed.placed_gain) -> Measure:
-    return Measure(
-        name, "ranking", None, "mean", ("macro",),
+        name, "ranking", None, "mean", ("macro",), options=options,
         placed=metric, higher_is_better=True, grades=grades,
     )  # fmt: skip
 
@@ -263,13 +227,13 @@ _MEASURES: dict[str, Measure] = {
             averages=("micro",),
             options={"event": "cumulative"},
         ),
-        _of_spread("unc_pearson", lambda e, u, _: uncertainty.pearson_of_errors(e, u)),
-        _of_spread("unc_spearman", lambda e, u, _: uncertainty.spearman_of_errors(e, u)),
-        _of_spread("unc_rpi", lambda e, u, _: uncertainty.reliability_index(e, u)),
-        _of_spread("unc_auc", _large_error_auc),
-        _of_spread("unc_rmse_surest", _rmse_of_part(0), higher_is_better=False),
-        _of_spread("unc_rmse_unsurest", _rmse_of_part(-1), higher_is_better=False),
-        _of_spread("unc_rmse_spread", _rmse_spread),
+        _of_spread("uncertainty_pearson", lambda e, u, _: uncertainty.pearson_of_errors(e, u)),
+        _of_spread("uncertainty_spearman", lambda e, u, _: uncertainty.spearman_of_errors(e, u)),
+        _of_spread("uncertainty_rpi", lambda e, u, _: uncertainty.reliability_index(e, u)),
+        _of_spread("uncertainty_auc", _large_error_auc),
+        _of_spread("uncertainty_rmse_most_certain", _rmse_of_part(0), higher_is_better=False),
+        _of_spread("uncertainty_rmse_least_certain", _rmse_of_part(-1), higher_is_better=False),
+        _of_spread("uncertainty_rmse_difference", _rmse_spread),
         _of_spread("interval_coverage", uncertainty.interval_coverage, of_intervals=True),
         _of_spread(
             "interval_size",
@@ -277,35 +241,18 @@ _MEASURES: dict[str, Measure] = {
             of_intervals=True,
             higher_is_better=False,
         ),
-        _of_places("ndcg@k", ranking.ndcg, placed.placed_ndcg),
         Measure("fcp", "ranking", ranking.fcp, "mean", pooled="pairs", higher_is_better=True),
-        _of_places(
-            "map",
-            ranking.mean_average_precision,
-            placed.placed_average_precision,
-            relevant_from=RELEVANT_FROM,
-        ),
-        _of_places(
-            "mrr",
-            ranking.mean_reciprocal_rank,
-            placed.placed_reciprocal_rank,
-            relevant_from=RELEVANT_FROM,
-        ),
-        _of_places(
-            "precision@k",
-            ranking.precision_at,
-            placed.placed_precision,
-            relevant_from=RELEVANT_FROM,
-        ),
-        _of_places(
-            "recall@k", ranking.recall_at, placed.placed_recall, relevant_from=RELEVANT_FROM
-        ),
-        _of_gains("hit_rate@k", "pick", placed.placed_hit),
-        _of_gains("graded_ndcg@k", "gain"),
-        _of_gains("pick_ndcg@k", "pick"),
-        _of_gains("liked_ndcg@k", "liked"),
-        _of_gains("liked_recall@k", "liked", placed.placed_capped_recall),
-        _of_gains("net_ndcg@k", "above middle"),
+        _of_places("ndcg@k", placed.placed_ndcg),
+        _of_places("map", placed.placed_average_precision, relevant_from=RELEVANT_FROM),
+        _of_places("mrr", placed.placed_reciprocal_rank, relevant_from=RELEVANT_FROM),
+        _of_places("precision@k", placed.placed_precision, relevant_from=RELEVANT_FROM),
+        _of_places("recall@k", placed.placed_recall, relevant_from=RELEVANT_FROM),
+        _of_places("hit_rate@k", placed.placed_hit, "pick"),
+        _of_places("graded_ndcg@k", grades="gain"),
+        _of_places("pick_ndcg@k", grades="pick"),
+        _of_places("liked_ndcg@k", grades="liked"),
+        _of_places("liked_recall@k", placed.placed_capped_recall, "liked"),
+        _of_places("net_ndcg@k", grades="above middle"),
         Measure(
             "disliked@k",
             "ranking",

@@ -10,7 +10,7 @@ import numpy as np
 from ordrec.data import Ratings
 from ordrec.ordinal import decisions
 
-__all__ = ["Outcome", "TopLists", "UserSums"]
+__all__ = ["MetricValue", "Outcome", "TopLists", "UserSums"]
 
 
 class UserSums(NamedTuple):
@@ -20,6 +20,18 @@ class UserSums(NamedTuple):
     sums: np.ndarray
     counts: np.ndarray
     root: bool = False
+
+
+class MetricValue(NamedTuple):
+    """A value of a metric, over how many ratings (micro) or users (macro), and what users add.
+
+    ``sums`` is None where the value is not a sum over users.
+    """
+
+    average: str
+    value: float
+    n: int
+    sums: UserSums | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,22 +1,25 @@
-"""Ranking metrics of the places that the test items take in a list of the whole catalogue.
+"""Ranking metrics of the places that relevant items take in a list.
 
 A recommender chooses among everything a user has not rated yet, so all items of the data except
 those the user rated in training compete for the first places (see
-`ordrec.evaluation.full_catalogue`). Only the places of the items in the test part matter,
-because no other item has any relevance. The functions take ``(relevance, places, *, groups=None)``
-and equal those of `ordrec.evaluation.metrics.ranking` on the whole list with a relevance of 0 for
-all other items. `placed_gain` takes gains in place of relevance, and `placed_disliked`
-the ranks of the ratings relative to the middle of the scale.
+`ordrec.evaluation.problems.catalogue`). Only the places of the items in the test part matter,
+because no other item has any relevance. The functions take ``(relevance, places, *, groups=None)``;
+those of `ordrec.evaluation.metrics.ranking` find the places by scores. `placed_gain` takes gains
+in place of relevance, and `placed_disliked` the ranks of the ratings relative to the middle of the
+scale.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
+from ordrec.errors import ArgumentError
 from ordrec.evaluation.metrics.averaging import by_group, segment_of_rows, segment_sums, segments
-from ordrec.evaluation.metrics.ranking import best_first, ranks_in
 
 __all__ = [
+    "best_first",
     "placed_average_precision",
     "placed_capped_recall",
     "placed_disliked",
@@ -27,23 +30,36 @@ __all__ = [
     "placed_recall",
     "placed_reciprocal_rank",
     "places_among_rated",
+    "places_by_score",
+    "ranks_in",
 ]
 
 
 @by_group
 def placed_ndcg(
-    relevance: np.ndarray, places: np.ndarray, start: np.ndarray, *, k: int = 10
+    relevance: np.ndarray,
+    places: np.ndarray,
+    start: np.ndarray,
+    *,
+    k: int | None = 10,
+    gain: Literal["exponential", "linear"] = "exponential",
+    discount: Literal["log2", "letor"] = "log2",
 ) -> np.ndarray:
-    """Return the NDCG of the first ``k`` places.
-
-    The gain is ``2^rel - 1``, the discount ``1 / log2(place + 1)``.
+    """Return the NDCG of the first ``k`` places, see `ordrec.evaluation.ndcg`.
 
     Examples
     --------
     >>> placed_ndcg([4, 1], [1, 7], k=5) < 1.0 == placed_ndcg([4, 1], [1, 2], k=5)
     True
     """
-    return _normalised_gain(2.0**relevance - 1.0, places, start, k)
+    if (relevance < 0).any():
+        raise ArgumentError("ndcg: relevance must not be negative")
+    if gain not in ("exponential", "linear"):
+        raise ArgumentError(f'gain must be "exponential" or "linear", got {gain!r}')
+    if discount not in ("log2", "letor"):
+        raise ArgumentError(f'discount must be "log2" or "letor", got {discount!r}')
+    gains = 2.0**relevance - 1.0 if gain == "exponential" else relevance
+    return _normalised_gain(gains, places, start, k, letor=discount == "letor")
 
 
 @by_group
@@ -74,16 +90,15 @@ def placed_hit(
 ) -> np.ndarray:
     """Return 1 where a relevant item is in the first ``k`` places, 0 where there is none.
 
-    Undefined for a group without a relevant item.
+    Undefined for a group without a relevant item, as are all metrics with ``relevant_from``.
 
     Examples
     --------
     >>> placed_hit([1, 1, 1], [2, 30, 12], groups=["ann", "ann", "bob"])
     0.5
     """
-    relevant = relevance >= relevant_from
-    found = segment_sums((relevant & (places <= k)).astype(np.int64), start) > 0
-    return np.where(segment_sums(relevant.astype(np.int64), start) > 0, found * 1.0, np.nan)
+    found, relevant = _found(relevance >= relevant_from, places, start, k)
+    return np.where(relevant > 0, (found > 0) * 1.0, np.nan)
 
 
 @by_group
@@ -120,9 +135,8 @@ def placed_precision(
     >>> placed_precision([1, 1, 0], [2, 30, 1], k=10)
     0.1
     """
-    relevant = relevance >= relevant_from
-    found = segment_sums((relevant & (places <= k)).astype(np.float64), start)
-    return np.where(segment_sums(relevant.astype(np.int64), start) > 0, found / k, np.nan)
+    found, relevant = _found(relevance >= relevant_from, places, start, k)
+    return np.where(relevant > 0, found / k, np.nan)
 
 
 @by_group
@@ -141,9 +155,8 @@ def placed_recall(
     >>> placed_recall([1, 1, 0], [2, 30, 1], k=10)
     0.5
     """
-    relevant = relevance >= relevant_from
-    found = segment_sums((relevant & (places <= k)).astype(np.float64), start)
-    return _over_relevant(found, relevant, start)
+    found, relevant = _found(relevance >= relevant_from, places, start, k)
+    return np.divide(found, relevant, out=np.full(relevant.size, np.nan), where=relevant > 0)
 
 
 @by_group
@@ -165,9 +178,8 @@ def placed_capped_recall(
     >>> placed_capped_recall([1, 1, 1], [2, 1, 30], k=2)
     1.0
     """
-    relevant = relevance >= relevant_from
-    found = segment_sums((relevant & (places <= k)).astype(np.float64), start)
-    most = np.minimum(segment_sums(relevant.astype(np.float64), start), k)
+    found, relevant = _found(relevance >= relevant_from, places, start, k)
+    most = np.minimum(relevant, k)
     return np.divide(found, most, out=np.full(most.size, np.nan), where=most > 0)
 
 
@@ -203,7 +215,11 @@ def placed_average_precision(
     # of relevant items up to its place.
     order = np.lexsort((places, ~relevant, segment_of_rows(start)))
     found = segment_sums(np.where(relevant[order], ranks_in(start) / places[order], 0.0), start)
-    return _over_relevant(found, relevant, start)
+    count = segment_sums(relevant.astype(np.float64), start)
+    return np.divide(found, count, out=np.full(count.size, np.nan), where=count > 0)
+
+
+# ---- places by score ---------------------------------------------------------------------------
 
 
 def places_among_rated(scores: np.ndarray, users: np.ndarray) -> np.ndarray:
@@ -218,22 +234,67 @@ def places_among_rated(scores: np.ndarray, users: np.ndarray) -> np.ndarray:
     """
     order, start = segments(users, scores.size)
     places = np.empty(scores.size, dtype=np.int64)
-    places[order[best_first(scores[order], start)]] = ranks_in(start)
+    places[order] = places_by_score(scores[order], start)
     return places
 
 
+def places_by_score(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Return the place of each row within its segment, by falling score."""
+    places = np.empty(scores.size)
+    places[best_first(scores, start)] = ranks_in(start)
+    return places
+
+
+def best_first(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Return rows by falling score within each segment, ties in a fixed random order."""
+    rows = np.random.default_rng(0).permutation(scores.size)
+    rows = rows[np.argsort(-scores[rows], kind="stable")]
+    rank = np.empty(rows.size, dtype=np.int64)
+    rank[rows] = np.arange(rows.size)
+    # One distinct whole number per row: much faster to sort than two columns.
+    return np.argsort(segment_of_rows(start) << 32 | rank)
+
+
+def ranks_in(start: np.ndarray) -> np.ndarray:
+    """Return the ranks 1, 2, ... within each segment."""
+    return np.arange(start[-1]) - start[:-1][segment_of_rows(start)] + 1.0
+
+
+# ---- sums over segments ------------------------------------------------------------------------
+
+
+def _found(
+    relevant: np.ndarray, places: np.ndarray, start: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of relevant items in the first ``k`` places, and of all of them."""
+    check_k(k)
+    found = segment_sums((relevant & (places <= k)).astype(np.float64), start)
+    return found, segment_sums(relevant.astype(np.float64), start)
+
+
 def _normalised_gain(
-    gains: np.ndarray, places: np.ndarray, start: np.ndarray, k: int
+    gains: np.ndarray,
+    places: np.ndarray,
+    start: np.ndarray,
+    k: int | None,
+    *,
+    letor: bool = False,
 ) -> np.ndarray:
     """Return discounted gains over those of the best list; NaN without positive gains."""
-    reached = segment_sums(gains / np.log2(places + 1.0) * (places <= k), start)
+    check_k(k)
+    last = np.inf if k is None else k
+
+    def discounted(gains: np.ndarray, places: np.ndarray) -> np.ndarray:
+        logarithm = np.log2(np.maximum(places, 2.0) if letor else places + 1.0)
+        return segment_sums(gains / logarithm * (places <= last), start)
+
     best = np.lexsort((-gains, segment_of_rows(start)))
-    rank = ranks_in(start)
-    positive = np.maximum(gains[best], 0.0)
-    ideal = segment_sums(positive / np.log2(rank + 1.0) * (rank <= k), start)
+    ideal = discounted(np.maximum(gains[best], 0.0), ranks_in(start))
+    reached = discounted(gains, places)
     return np.divide(reached, ideal, out=np.full(ideal.size, np.nan), where=ideal > 0)
 
 
-def _over_relevant(found: np.ndarray, relevant: np.ndarray, start: np.ndarray) -> np.ndarray:
-    count = segment_sums(relevant.astype(np.float64), start)
-    return np.divide(found, count, out=np.full(count.size, np.nan), where=count > 0)
+def check_k(k: int | None) -> None:
+    """Raise unless a list has at least one place."""
+    if k is not None and k < 1:
+        raise ArgumentError(f"k must be at least 1, got {k}")

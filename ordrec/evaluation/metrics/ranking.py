@@ -4,20 +4,20 @@ All take ``(relevance, scores, *, groups=None)``: the relevance of each row, the
 rows are ranked, highest first, and the user or query each row belongs to (without groups
 all rows are one query). The result is the mean over the groups where the metric is
 defined. Rows with equal scores are ranked in a random order that is the same in every
-run, so that no model gains from the order of the file; only `fcp` does not need this.
+run, so that no model gains from the order of the file; only `fcp` does not need this. What is
+computed from the places is in `ordrec.evaluation.metrics.placed`.
 
 In the formulas ``rel_t`` is the relevance of the row at rank ``t = 1, 2, ...``
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
-from ordrec.errors import ArgumentError
-from ordrec.evaluation.metrics.averaging import by_group, segment_of_rows, segment_sums
+from ordrec.evaluation.metrics import placed
+from ordrec.evaluation.metrics.averaging import by_group
 
 __all__ = [
     "fcp",
@@ -64,21 +64,9 @@ def ndcg(
     >>> round(ndcg([0, 0, 1], [0.9, 0.5, 0.1]), 4)
     0.5
     """
-    _check_k(k)
-    if (relevance < 0).any():
-        raise ArgumentError("ndcg: relevance must not be negative")
-    if gain not in ("exponential", "linear"):
-        raise ArgumentError(f'gain must be "exponential" or "linear", got {gain!r}')
-    if discount not in ("log2", "letor"):
-        raise ArgumentError(f'discount must be "log2" or "letor", got {discount!r}')
-    gains = 2.0**relevance - 1.0 if gain == "exponential" else relevance
-    rank = ranks_in(start)
-    weight = 1.0 / np.log2(rank + 1.0 if discount == "log2" else np.maximum(rank, 2.0))
-    if k is not None:
-        weight[rank > k] = 0.0
-    reached = segment_sums(gains[best_first(scores, start)] * weight, start)
-    ideal = segment_sums(gains[best_first(relevance, start)] * weight, start)
-    return np.divide(reached, ideal, out=np.full(ideal.size, np.nan), where=ideal > 0)
+    places = placed.places_by_score(scores, start)
+    options: Any = {"k": k, "gain": gain, "discount": discount}
+    return placed.placed_ndcg.of_segments(relevance, places, start, **options)
 
 
 @by_group
@@ -88,14 +76,17 @@ def mean_average_precision(
     """Return the mean average precision, ``1/R sum_{t relevant} (relevant among the first t) / t``.
 
     ``R`` is the number of relevant rows, those with relevance of at least ``relevant_from``;
-    undefined for a group without any. Computed by ir-measures, like the three metrics below.
+    undefined for a group without any.
 
     Examples
     --------
     >>> mean_average_precision([1, 0, 1, 0], [4, 3, 2, 1])
     0.8333333333333333
     """
-    return _by_ir_measures("AP", relevance >= relevant_from, scores, start)
+    places = placed.places_by_score(scores, start)
+    return placed.placed_average_precision.of_segments(
+        relevance, places, start, relevant_from=relevant_from
+    )
 
 
 @by_group
@@ -117,8 +108,10 @@ def precision_at(
     >>> precision_at([1, 0, 1, 0], [4, 3, 2, 1], k=2)
     0.5
     """
-    _check_k(k)
-    return _by_ir_measures(f"P@{k}", relevance >= relevant_from, scores, start)
+    places = placed.places_by_score(scores, start)
+    return placed.placed_precision.of_segments(
+        relevance, places, start, k=k, relevant_from=relevant_from
+    )
 
 
 @by_group
@@ -139,8 +132,10 @@ def recall_at(
     >>> recall_at([1, 0, 1, 0], [4, 3, 2, 1], k=1)
     0.5
     """
-    _check_k(k)
-    return _by_ir_measures(f"R@{k}", relevance >= relevant_from, scores, start)
+    places = placed.places_by_score(scores, start)
+    return placed.placed_recall.of_segments(
+        relevance, places, start, k=k, relevant_from=relevant_from
+    )
 
 
 @by_group
@@ -156,7 +151,10 @@ def mean_reciprocal_rank(
     >>> mean_reciprocal_rank([0, 1, 1], [3, 2, 1])
     0.5
     """
-    return _by_ir_measures("RR", relevance >= relevant_from, scores, start)
+    places = placed.places_by_score(scores, start)
+    return placed.placed_reciprocal_rank.of_segments(
+        relevance, places, start, relevant_from=relevant_from
+    )
 
 
 @by_group
@@ -199,53 +197,3 @@ def pair_counts(relevance: np.ndarray, scores: np.ndarray, start: np.ndarray) ->
     from ordrec.evaluation.metrics.concordance import concordant_pairs
 
     return np.column_stack(concordant_pairs(relevance, scores, start))
-
-
-# ---- rankings within segments ------------------------------------------------------------
-
-
-def _check_k(k: int | None) -> None:
-    if k is not None and k < 1:
-        raise ArgumentError(f"k must be at least 1, got {k}")
-
-
-def ranks_in(start: np.ndarray) -> np.ndarray:
-    """Return the ranks 1, 2, ... within each segment."""
-    return np.arange(start[-1]) - start[:-1][segment_of_rows(start)] + 1.0
-
-
-def best_first(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Return rows by falling score within each segment, ties in a fixed random order."""
-    rows = np.random.default_rng(0).permutation(scores.size)
-    rows = rows[np.argsort(-scores[rows], kind="stable")]
-    rank = np.empty(rows.size, dtype=np.int64)
-    rank[rows] = np.arange(rows.size)
-    # One distinct whole number per row: much faster to sort than two columns.
-    return np.argsort(segment_of_rows(start) << 32 | rank)
-
-
-def _by_ir_measures(
-    measure: str, relevant: np.ndarray, scores: np.ndarray, start: np.ndarray
-) -> np.ndarray:
-    """Return a measure of ir-measures for each segment, NaN without relevant rows."""
-    import ir_measures
-
-    # Ranks are passed instead of scores because trec_eval would order ties by name.
-    order = best_first(scores, start)
-    names = [str(row) for row in order]
-    wanted: dict[str, dict[str, int]] = {}
-    found: dict[str, dict[str, float]] = {}
-    for group, (low, high) in enumerate(pairwise(start.tolist())):
-        flags = relevant[order[low:high]]
-        if flags.any():
-            rows = names[low:high]
-            wanted[str(group)] = dict(zip(rows, flags.astype(int).tolist(), strict=True))
-            found[str(group)] = dict(
-                zip(rows, np.arange(high - low, 0, -1.0).tolist(), strict=True)
-            )
-    values = np.full(start.size - 1, np.nan)
-    if wanted:
-        evaluator = ir_measures.evaluator([ir_measures.parse_measure(measure)], wanted)
-        for result in evaluator.iter_calc(found):
-            values[int(result.query_id)] = result.value
-    return values

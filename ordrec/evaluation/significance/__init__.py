@@ -6,7 +6,7 @@ an experiment into the form they need and name the results:
 * values of two models on the same folds (`signed_rank`, `corrected_t`, `paired_effect`), or on
   folds of their own (`rank_sum`, `cliffs_delta`);
 * a frame with one row per data set and one column per model (`friedman`, `nemenyi`,
-  `holm_against`), such as `ExperimentResult.means`.
+  `holm_against`), such as `EvaluationResult.means`.
 
 References: Demsar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7
 (2006); Nadeau and Bengio, "Inference for the generalization error", Machine Learning 52 (2003).

@@ -9,13 +9,13 @@ Holm's method.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from ordrec.evaluation.measurement import FoldMeasurement, Key
 from ordrec.evaluation.metrics.measures import as_losses
+from ordrec.evaluation.problems.base import Key, Measurement
 from ordrec.evaluation.significance.bootstrap import resampled_ratios
 from ordrec.evaluation.significance.rank_tests import holm
 
@@ -28,13 +28,23 @@ COLUMNS = [
 
 
 def against_best(
-    measured: Sequence[FoldMeasurement],
+    measured: Mapping[str, Sequence[Measurement]],
     *,
     level: float = 0.05,
     n_resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Compare every model with the best one, by resampling users.
+
+    Parameters
+    ----------
+    measured : mapping of str to sequence of Measurement
+        The folds of each model.
+    level : float
+        Of the tests; intervals have coverage ``1 - level``.
+    n_resamples : int
+        Number of draws of users; 0 for no comparison.
+    seed : int
 
     Returns
     -------
@@ -45,27 +55,32 @@ def against_best(
         and ``adjusted_p``;
         ``verdict`` is "best", "tied" (not significantly worse than the best) or "worse".
     """
-    keys = list(dict.fromkeys(key for fold in measured for key in fold.sums))
+    # The mean of a model that failed is over fewer folds than those of the others.
+    whole = {model: folds for model, folds in measured.items() if not any(f.error for f in folds)}
+    keys = list(dict.fromkeys(key for folds in whole.values() for f in folds for key in f.sums))
     found = [
         row
         for users in dict.fromkeys(key[0] for key in keys)
         for row in _of_users(
-            [key for key in keys if key[0] == users], measured, level, n_resamples, seed
+            [key for key in keys if key[0] == users], whole, level, n_resamples, seed
         )
     ]
     return pd.DataFrame(found, columns=COLUMNS)
 
 
 def _of_users(
-    keys: list[Key], measured: Sequence[FoldMeasurement], level: float, n_resamples: int, seed: int
+    keys: list[Key],
+    measured: Mapping[str, Sequence[Measurement]],
+    level: float,
+    n_resamples: int,
+    seed: int,
 ) -> list[dict[str, object]]:
     """Return the rows of all metrics of one group of users, over the same draws."""
-    failed = {fold.model for fold in measured if fold.error}  # their means are over fewer folds
     used = [
-        (key, model, [fold for fold in measured if fold.model == model and key in fold.sums])
+        (key, model, [fold for fold in folds if key in fold.sums])
         for key in keys
-        for model in dict.fromkeys(fold.model for fold in measured if key in fold.sums)
-        if model not in failed
+        for model, folds in measured.items()
+        if any(key in fold.sums for fold in folds)
     ]
     no_users = np.zeros(0, dtype=np.int64)
     every = np.unique(

@@ -181,7 +181,7 @@ def win_draw_loss(
     Parameters
     ----------
     scores : DataFrame
-        As `ExperimentResult.scores`: a level ``data`` in the index, one row per fold.
+        As `EvaluationResult.scores`: a level ``data`` in the index, one row per fold.
     model, other : str
         Columns.
     level : float

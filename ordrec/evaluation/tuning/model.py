@@ -14,18 +14,22 @@ from sklearn.base import clone
 from ordrec.data import Ratings
 from ordrec.data.ratings import as_ratings
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.measurement import Protocol, measurable_model, measure_fold
 from ordrec.evaluation.metrics.measures import as_losses, measure_from_name
-from ordrec.evaluation.splits.base import Split, Splitter
+from ordrec.evaluation.problems.base import none_applies
+from ordrec.evaluation.problems.ratings import RatingsProblem, measurable_model
+from ordrec.evaluation.run import Interrupted
+from ordrec.evaluation.splits.base import Splitter
 from ordrec.evaluation.splits.ratings import split_from_name
-from ordrec.evaluation.tuning.proposals import proposals_for
+from ordrec.evaluation.tuning.proposals import Proposals, proposals_for
 from ordrec.evaluation.tuning.spaces import Space, default_space
 from ordrec.runtime.progress import progress as showing
 from ordrec.runtime.progress import report, work_clock
 
-__all__ = ["TunedModel", "TuningInterrupted", "tune_model"]
+__all__ = ["TunedModel", "tune_model"]
 
 Progress = Callable[[int, int, str], None]
+
+MOST_REPEATED = 100  # proposals that were tried before, until a space counts as exhausted
 
 
 @dataclass(frozen=True)
@@ -56,14 +60,6 @@ class TunedModel:
     metric: str
     method: str
     table: pd.DataFrame
-
-
-class TuningInterrupted(KeyboardInterrupt):
-    """Raised after Ctrl-C during `tune_model`; ``result`` holds what was found, not fitted."""
-
-    def __init__(self, result: TunedModel):
-        super().__init__("interrupted")
-        self.result = result
 
 
 def tune_model(
@@ -120,7 +116,7 @@ def tune_model(
 
     Raises
     ------
-    TuningInterrupted
+    Interrupted
         A KeyboardInterrupt that carries what was found until then, if anything.
 
     Examples
@@ -150,8 +146,10 @@ def tune_model(
             )
     metric = metric or ("graded_ndcg@10" if hasattr(blank, "scores_block") else "rmse")
     proposals = proposals_for(space, method, n_trials, seed)
+    measure_from_name(metric)
     splitter = split_from_name(split, seed=seed) if isinstance(split, str) else split
-    search = _Search(blank, list(splitter.split(ratings)), metric, seconds, seed)
+    problem = RatingsProblem(ratings, splitter, reseed=False).for_models([blank])
+    search = _Search(blank, problem, metric, seconds, seed)
     try:
         with showing("tune_model", verbose):
             search.run({name: known[name] for name in space}, proposals, n_trials, progress)
@@ -160,7 +158,7 @@ def tune_model(
     except KeyboardInterrupt:
         if not search.settings:
             raise
-        raise TuningInterrupted(search.found(proposals.name)) from None
+        raise Interrupted(search.found(proposals.name)) from None
 
 
 @dataclass
@@ -168,7 +166,7 @@ class _Search:
     """The settings that were tried on the same folds, and their losses."""
 
     blank: Any
-    folds: list[Split]
+    problem: RatingsProblem
     metric: str
     seconds: float | None
     seed: int
@@ -179,7 +177,7 @@ class _Search:
     def run(
         self,
         defaults: dict[str, Any],
-        proposals: Any,
+        proposals: Proposals,
         n_trials: int,
         progress: Progress | None,
     ) -> None:
@@ -193,34 +191,42 @@ class _Search:
             loss = self._try(setting)
             if loss is None:
                 break
-            proposals.tell(setting, loss)
-            setting = proposals.next()
-            while setting == defaults:  # a grid has them, too
-                setting = proposals.next()
+            if len(self.settings) > 1:
+                proposals.tell(loss)
+            setting = self._untried(proposals)
         report(n_trials, n_trials, "fitting the best to all ratings")
         if progress is not None:
             progress(n_trials, n_trials, "fitting the best to all ratings")
 
+    def _untried(self, proposals: Proposals) -> dict[str, Any] | None:
+        """Return the next setting that was not tried before; None if none is found."""
+        for _ in range(MOST_REPEATED):
+            setting = proposals.next()
+            if setting is None or setting not in self.settings:
+                return setting
+            proposals.tell(np.inf)
+        return None
+
     def _try(self, setting: dict[str, Any]) -> float | None:
         """Measure a setting; None if the budget is used up before all folds are."""
-        measure = measure_from_name(self.metric)
-        protocol = Protocol([measure], seed=self.seed)
         is_default = not self.settings
         started = work_clock()
         scores: list[float] = []
         error = ""
-        for fold in self.folds:
+        for fold in self.problem.folds:
             if not is_default and self._late():
                 return None
             model = clone(self.blank).set_params(**setting)
-            found = measure_fold(
-                "model", model, fold, protocol, "raise" if is_default else "record"
-            )
-            values = [row["value"] for row in found.rows if row["users"] == "all"][:1]
-            if not values and not found.error:
-                raise protocol.none_applies([type(self.blank).__name__])
-            error = error or found.error
-            scores += values
+            try:
+                rows = self.problem.measurement(model, fold, [self.metric], self.seed).rows
+            except Exception as raised:  # any exception of a setting: the others go on
+                if is_default:
+                    raise
+                error = error or f"{type(raised).__name__}: {raised}"
+                continue
+            if not rows:
+                raise none_applies([self.metric], [type(self.blank).__name__])
+            scores.append(rows[0]["value"])
         score = float(np.mean(scores)) if not error else np.nan
         loss = float(as_losses(self.metric, score)) if np.isfinite(score) else np.inf
         of_folds = {f"fold {number + 1}": value for number, value in enumerate(scores)}

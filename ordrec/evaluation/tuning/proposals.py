@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, Protocol
 
-import numpy as np
+from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.tuning.spaces import Between, Space, drawn
+from ordrec.evaluation.tuning.spaces import Between, Space
 
 __all__ = ["METHODS", "Proposals", "proposals_for"]
 
 METHODS = ("auto", "grid", "random", "optuna")
-REDRAWS = 100  # of settings that were tried before, until a space counts as exhausted
+DRAWS_PER_TRIAL = 100  # of random settings, as some may have been tried before
 
 
 class Proposals(Protocol):
-    """Proposes settings, one after the other, and is told how good they are."""
+    """Proposes settings, one after the other, and learns how good they are."""
 
     name: str
 
     def next(self) -> dict[str, Any] | None:
-        """Return a setting that was not tried before; None if there is none."""
+        """Return a setting, which may have been proposed before; None if there are no more."""
         ...
 
-    def tell(self, setting: dict[str, Any], loss: float) -> None:
-        """Take in the loss of a setting, which is infinite if it failed."""
+    def tell(self, loss: float) -> None:
+        """Take in the loss of the last proposal, infinite if it failed or was tried before."""
         ...
 
 
@@ -49,49 +48,28 @@ def proposals_for(space: Space, method: str, n_trials: int, seed: int) -> Propos
         if not isinstance(values, Between) and (isinstance(values, str) or not len(values)):
             raise ArgumentError(f"space: {name} must be a Between or a list of values")
     ranges = [name for name, values in space.items() if isinstance(values, Between)]
-    lengths = [len(values) for values in space.values() if not isinstance(values, Between)]
-    size = math.inf if ranges else math.prod(lengths)
     if method == "grid" and ranges:
         raise ArgumentError(f"a grid needs lists of values: {ranges[0]} is a range")
+    size = math.inf if ranges else len(ParameterGrid(dict(space)))
     if method == "grid" or (method == "auto" and size <= n_trials):
-        return _Grid(space)
+        return _Listed("grid", ParameterGrid(dict(space)))
     if method == "random" or (method == "auto" and not _has_optuna()):
-        return _Random(space, seed)
+        n_draws = int(min(size, DRAWS_PER_TRIAL * n_trials))
+        return _Listed("random", ParameterSampler(dict(space), n_draws, random_state=seed))
     return _Optuna(space, seed)
 
 
-class _Grid:
-    name = "grid"
+class _Listed:
+    """The settings of a grid, or scikit-learn's random ones: what is proposed is settled."""
 
-    def __init__(self, space: Space):
-        combinations = itertools.product(*space.values())  # type: ignore[arg-type]
-        self._rest: Iterator[tuple[Any, ...]] = combinations
-        self._names = list(space)
+    def __init__(self, name: str, settings: Iterable[dict[str, Any]]):
+        self.name, self._rest = name, iter(settings)
 
     def next(self) -> dict[str, Any] | None:
-        values = next(self._rest, None)
-        return None if values is None else dict(zip(self._names, values, strict=True))
+        return next(self._rest, None)
 
-    def tell(self, setting: dict[str, Any], loss: float) -> None:
-        """Nothing: a grid is tried as it is."""
-
-
-class _Random:
-    name = "random"
-
-    def __init__(self, space: Space, seed: int):
-        self._space, self._rng = space, np.random.default_rng(seed)
-        self._tried: list[dict[str, Any]] = []
-
-    def next(self) -> dict[str, Any] | None:
-        for _ in range(REDRAWS):
-            setting = drawn(self._space, self._rng)
-            if setting not in self._tried:
-                return setting
-        return None
-
-    def tell(self, setting: dict[str, Any], loss: float) -> None:
-        self._tried.append(setting)
+    def tell(self, loss: float) -> None:
+        """Nothing is learnt."""
 
 
 class _Optuna:
@@ -102,59 +80,28 @@ class _Optuna:
     def __init__(self, space: Space, seed: int):
         optuna = _optuna()
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._space, self._tried = space, []  # type: ignore[var-annotated]
+        self._space = space
         self._distributions = {name: _distribution(values) for name, values in space.items()}
         self._study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
-        self._open: dict[int, Any] = {}
 
     def next(self) -> dict[str, Any] | None:
-        for _ in range(REDRAWS):
-            trial = self._study.ask(self._distributions)
-            setting = {
-                name: _value(values, trial.params[name]) for name, values in self._space.items()
-            }
-            if setting not in self._tried:
-                self._open = {id(setting): trial}
-                return setting
-            self._study.tell(trial, state=_optuna().trial.TrialState.FAIL)
-        return None
+        self._trial = self._study.ask(self._distributions)
+        return {
+            name: values.rounded(self._trial.params[name])
+            if isinstance(values, Between)
+            else values[self._trial.params[name]]
+            for name, values in self._space.items()
+        }
 
-    def tell(self, setting: dict[str, Any], loss: float) -> None:
-        self._tried.append(setting)
-        trial = self._open.pop(id(setting), None)
-        if trial is None:  # the defaults, which nobody proposed
-            self._add(setting, loss)
-            return
+    def tell(self, loss: float) -> None:
         if math.isfinite(loss):
-            self._study.tell(trial, loss)
+            self._study.tell(self._trial, loss)
         else:
-            self._study.tell(trial, state=_optuna().trial.TrialState.FAIL)
-
-    def _add(self, setting: dict[str, Any], loss: float) -> None:
-        """Let Optuna know of a setting that it did not propose, if it could have."""
-        known = {}
-        for name, values in self._space.items():
-            if not isinstance(values, Between):
-                known[name] = list(values).index(setting[name]) if setting[name] in values else None
-            elif isinstance(setting[name], (int, float)):
-                known[name] = setting[name] if values.low <= setting[name] <= values.high else None
-            if known.get(name) is None:
-                return
-        trial = _optuna().trial.create_trial(
-            params=known, distributions=self._distributions, value=loss
-        )
-        self._study.add_trial(trial)
-
-
-def _value(values: Any, chosen: Any) -> Any:
-    """The value that Optuna means, with as many digits as matter."""
-    if not isinstance(values, Between):
-        return values[chosen]
-    return chosen if values.whole else float(f"{chosen:.4g}")
+            self._study.tell(self._trial, state=_optuna().trial.TrialState.FAIL)
 
 
 def _distribution(values: Any) -> Any:
-    """How Optuna calls these values; others than numbers by their position in the list."""
+    """How Optuna calls these values; those of a list by their position, as they may be anything."""
     distributions = _optuna().distributions
     if not isinstance(values, Between):
         return distributions.CategoricalDistribution(list(range(len(values))))

@@ -11,7 +11,7 @@ import numpy as np
 
 from ordrec.errors import ArgumentError
 
-__all__ = ["Between", "Space", "default_space", "drawn"]
+__all__ = ["Between", "Space", "default_space"]
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,21 @@ class Between:
                 f"got {self.low} and {self.high}"
             )
 
+    def rvs(self, random_state: np.random.RandomState) -> Any:
+        """Return a number drawn at random, as distributions of scipy do."""
+        bounds = np.array([self.low, self.high], dtype=np.float64)
+        if self.log:
+            return self.rounded(float(np.exp(random_state.uniform(*np.log(bounds)))))
+        return self.rounded(random_state.uniform(*bounds))
+
+    def rounded(self, number: float) -> Any:
+        """Return a number with as many digits as matter."""
+        return round(number) if self.whole else float(f"{number:.4g}")
+
 
 Space = Mapping[str, Between | Sequence[Any]]
 
 _DAMPINGS = {"user_damping": Between(1, 60, log=True), "item_damping": Between(1, 60, log=True)}
-_FACTORS = [16, 32, 64, 128]
 
 # By class. Parameters that cost time or memory and change nothing else are left out, as are those
 # that the models choose well themselves.
@@ -57,8 +67,6 @@ SPACES: dict[str, Space] = {
     "ItemKNN": _DAMPINGS
     | {"k": Between(5, 200, log=True, whole=True), "shrinkage": Between(1, 1000, log=True),
        "similarity": ["pearson", "cosine"]},
-    "OrdinalFactors": {"rank": [4, 8, 12, 16, 24, 32], "pattern": [0, 8, 16, 32, 64],
-                       "symmetric": [True, False]},
     "RatingPredictor": {"preset": ["full", "fast", "large"], "learn": ["hold-out", "defaults"],
                         "refit": [True, False]},
     "ProcessPredictor": {"preset": ["full", "fast"], "learn": ["hold-out", "defaults"],
@@ -66,20 +74,15 @@ SPACES: dict[str, Space] = {
     "PersonalThresholds": {"threshold_sd": Between(0.05, 1, log=True),
                            "user_sd": Between(0.05, 1, log=True),
                            "item_sd": Between(0.05, 1, log=True)},
-    "PerUserPredictor": {"min_ratings": [5, 10, 20, 40], "kernel": ["pearson", "linear", "rbf"]},
-    "Recommender": {"taste": Between(0.02, 1, log=True), "n_candidates": [50, 100, 200, 400]},
-    "ChoiceMixture": {"mix": Between(0, 1), "als_regularization": Between(0.001, 0.1, log=True),
-                      "factors": _FACTORS},
-    "EASE": {"user_power": Between(0, 1), "item_power": Between(0, 1)},
-    "ImplicitALS": {"factors": _FACTORS, "regularization": Between(0.001, 0.1, log=True),
-                    "unseen_weight": Between(0.05, 1, log=True)},
-    "ALSRanking": {"factors": _FACTORS, "regularization": Between(0.001, 1, log=True),
-                   "alpha": Between(1, 100, log=True)},
+    "PerUserPredictor": {"min_ratings": [5, 10, 20, 40], "kernel": ["pearson", "pooled"]},
 }  # fmt: skip
 
 
 def default_space(model: Any) -> Space:
     """Return the values to try for a model; parameters that differ from their defaults stay.
+
+    A class declares them as ``search_space``: a dict of parameters, with lists of values, or
+    ranges ``(low, high)`` and ``(low, high, "log")``.
 
     Examples
     --------
@@ -89,9 +92,10 @@ def default_space(model: Any) -> Space:
     """
     name = type(model).__name__
     defaults = inspect.signature(type(model)).parameters
+    declared = getattr(type(model), "search_space", SPACES.get(name, {}))
     space = {
-        key: values
-        for key, values in SPACES.get(name, {}).items()
+        key: _as_range(values, defaults[key].default)
+        for key, values in declared.items()
         if getattr(model, key) == defaults[key].default
     }
     if not space:
@@ -102,14 +106,10 @@ def default_space(model: Any) -> Space:
     return space
 
 
-def drawn(space: Space, rng: np.random.Generator) -> dict[str, Any]:
-    """Return one value of each parameter, drawn at random."""
-    return {name: _drawn_value(values, rng) for name, values in space.items()}
-
-
-def _drawn_value(values: Between | Sequence[Any], rng: np.random.Generator) -> Any:
-    if not isinstance(values, Between):
-        return values[int(rng.integers(len(values)))]
-    bounds = np.array([values.low, values.high], dtype=np.float64)
-    number = float(np.exp(rng.uniform(*np.log(bounds))) if values.log else rng.uniform(*bounds))
-    return round(number) if values.whole else float(f"{number:.4g}")
+def _as_range(values: Any, default: Any) -> Between | Sequence[Any]:
+    """Return the range that a class declares as (low, high) or (low, high, "log"), or a list."""
+    if not isinstance(values, tuple):
+        return values
+    low, high, *log = values
+    whole = all(isinstance(number, int) for number in (low, high, default))
+    return Between(low, high, log=log == ["log"], whole=whole)

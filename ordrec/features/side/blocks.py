@@ -7,20 +7,19 @@ missing, or has no known word, is zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg, sparse
 
 from ordrec.errors import ModelFileError
 from ordrec.runtime.parallel import one_blas_thread
-from ordrec.storage import take, texts_from_arrays, texts_to_arrays
+from ordrec.storage.schema import Array, Flag, Number, Optional, Texts
 
 __all__ = ["NumberBlock", "WordBlock"]
 
-Arrays = Mapping[str, np.ndarray]
 TAIL = 0.005  # share of the values on either end that is moved to the border
 WIDTH = 0.65  # of the Gaussian, in standard deviations
 SPACING = 0.75  # of the landmarks, in widths
@@ -40,6 +39,13 @@ class NumberBlock:
     ``L L'`` is the kernel of the landmarks (the Nystrom method). Values beyond ``low`` and
     ``high``, the ends of the bulk of the training values, count as these.
     """
+
+    stored: ClassVar = {
+        "low": Number(),
+        "high": Number(),
+        "width": Number(low=0.0),
+        "logarithm": Flag(),
+    }
 
     low: float
     high: float
@@ -81,19 +87,11 @@ class NumberBlock:
     def _kernel(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.exp(-0.5 * ((a[:, None] - b) / self.width) ** 2)
 
-    def to_arrays(self, name: str) -> dict[str, np.ndarray]:
-        """Arrays of a model file."""
-        numbers = [self.low, self.high, self.width, float(self.logarithm)]
-        return {f"{name}.number": np.array(numbers)}
-
-    @classmethod
-    def from_arrays(cls, name: str, arrays: Arrays) -> NumberBlock:
-        """The block that `to_arrays` stored."""
-        low, high, width, logarithm = take(arrays, f"{name}.number", np.float64, (4,)).tolist()
+    def check_stored(self) -> None:
+        """Check that the landmarks reach from one end to the other."""
         # below a hundredth of the range is no width that `of` gives: landmarks would not reach
-        if not (low < high and width > 0.01 * (high - low) and logarithm in (0.0, 1.0)):
-            raise ModelFileError(f"array '{name}.number' is not that of a column of numbers")
-        return cls(low, high, width, bool(logarithm))
+        if not (self.low < self.high and self.width > 0.01 * (self.high - self.low)):
+            raise ModelFileError("a side column of numbers has an impossible range")
 
 
 @dataclass(frozen=True)
@@ -110,6 +108,13 @@ class WordBlock:
     is_text : bool
         Whether a value is a text to be divided into words, not a list of words.
     """
+
+    stored: ClassVar = {
+        "words": Texts("words", distinct=True),
+        "weights": Array("words", low=0.0, high=1e6),
+        "projection": Optional(Array("words", "columns", low=-1e6, high=1e6)),
+        "is_text": Flag(),
+    }
 
     words: list[str]
     weights: np.ndarray
@@ -154,26 +159,10 @@ class WordBlock:
             return rows.toarray()
         return normalize(rows @ self.projection)
 
-    def to_arrays(self, name: str) -> dict[str, np.ndarray]:
-        """Arrays of a model file."""
-        arrays = texts_to_arrays(f"{name}.words", self.words)
-        arrays[f"{name}.weights"] = self.weights
-        if self.projection is not None:
-            arrays[f"{name}.projection"] = self.projection
-        return arrays
-
-    @classmethod
-    def from_arrays(cls, name: str, arrays: Arrays, is_text: bool) -> WordBlock:
-        """The block that `to_arrays` stored."""
-        words = texts_from_arrays(f"{name}.words", arrays)
-        if not words or len(set(words)) < len(words):
-            raise ModelFileError(f"array '{name}.words' holds no words, or one twice")
-        weights = take(arrays, f"{name}.weights", np.float64, (len(words),), low=0.0, high=1e6)
-        projection = None
-        if f"{name}.projection" in arrays:
-            shape = (len(words), None)
-            projection = take(arrays, f"{name}.projection", np.float64, shape, low=-1e6, high=1e6)
-        return cls(words, weights, projection, is_text)
+    def check_stored(self) -> None:
+        """Check that there are words."""
+        if not self.words:
+            raise ModelFileError("a side column holds no words")
 
 
 def _counter(is_text: bool, **options: Any) -> Any:

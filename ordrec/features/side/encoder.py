@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from ordrec.features.side.columns import (
     separator_of,
     text_of,
 )
-from ordrec.storage import take
+from ordrec.storage.schema import Array, As, Names, Optional, Part, Parts, Storable, Text
 
 __all__ = ["SideEncoder", "side_encoders"]
 
@@ -31,12 +31,74 @@ log = logging.getLogger(__name__)
 
 FLAGS = 3  # columns of zeros and ones, from which on they are labels of one block
 MOST_BLOCKS = 500
-STORED_KINDS = ("numeric", "categorical", "labels", "text", "flags")
 
 Block = NumberBlock | WordBlock
 
 
-class SideEncoder:
+@dataclass(frozen=True)
+class _StoredBlock:
+    """A block of a `SideEncoder` and what it reads, as a file stores them."""
+
+    stored: ClassVar = {
+        "name": Text(),
+        "kind": Text("numeric", "categorical", "labels", "text", "flags"),
+        "columns": Names(),
+        "separator": Text(),
+        "numbers": Optional(Part(NumberBlock)),
+        "words": Optional(Part(WordBlock)),
+    }
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+    separator: str
+    numbers: NumberBlock | None
+    words: WordBlock | None
+
+    def check_stored(self) -> None:
+        """Check that the block is of the column's kind."""
+        numeric = self.numbers is not None and self.words is None
+        fits = numeric == (self.kind == "numeric") and (self.words is not None) != numeric
+        if self.words is not None:
+            fits &= self.words.is_text == (self.kind == "text")
+        if not fits or not self.columns or len(self.separator) > 1:
+            raise ModelFileError(f"side column {self.name[:50]!r} is not a column")
+
+
+@dataclass(frozen=True)
+class _StoredBlocks:
+    """All blocks of a `SideEncoder`, as a file stores them."""
+
+    stored: ClassVar = {"all": Parts(_StoredBlock)}
+
+    all: tuple[_StoredBlock, ...]
+
+    @classmethod
+    def of(cls, blocks: Mapping[str, tuple[_Reader, Block]]) -> _StoredBlocks:
+        """From the readers and blocks by name."""
+        return cls(
+            tuple(
+                _StoredBlock(
+                    name, reader.kind, tuple(reader.columns), reader.separator,
+                    block if isinstance(block, NumberBlock) else None,
+                    block if isinstance(block, WordBlock) else None,
+                )
+                for name, (reader, block) in blocks.items()
+            )
+        )  # fmt: skip
+
+    def restored(self, encoder: SideEncoder) -> dict[str, tuple[_Reader, Block]]:
+        """The readers and blocks by name."""
+        blocks: dict[str, tuple[_Reader, Block]] = {}
+        for each in self.all:
+            block = each.numbers or each.words
+            if block is None or each.name in blocks:
+                raise ModelFileError(f"side column {each.name[:50]!r} occurs twice, or is empty")
+            blocks[each.name] = _Reader(each.kind, list(each.columns), each.separator), block
+        return blocks
+
+
+class SideEncoder(Storable):
     """Turn the columns of a side table into features.
 
     Each column is numeric, categorical, labels ("a|b", "a;b", "a,b" or lists), text, or ignored,
@@ -79,6 +141,13 @@ class SideEncoder:
     >>> encoder.blocks(pd.DataFrame({"genres": ["SciFi|Crime"]}))["genres"].round(3)
     array([[0.707, 0.707]])
     """
+
+    stored: ClassVar = {
+        "used_": Names(values=True),
+        "ignored_": Names(values=True),
+        "_blocks": As(_StoredBlocks),
+        "_scales": Array("scales", low=0.0, high=1e6),
+    }
 
     def __init__(self, kinds: Mapping[str, str] | None = None):
         self.kinds = kinds
@@ -164,38 +233,12 @@ class SideEncoder:
         rows = [scale * block for scale, block in zip(self._scales, blocks, strict=True)]
         return np.hstack([np.zeros((len(table), 0)), *rows])
 
-    def to_state(self, name: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays of a model file, whose names begin with ``name``, and metadata."""
-        arrays = {f"{name}.scales": self._scales}
-        blocks = []
-        for number, (title, (reader, block)) in enumerate(self._blocks.items()):
-            arrays |= block.to_arrays(f"{name}.{number}")
-            blocks.append([title, reader.kind, reader.columns, reader.separator])
-        return arrays, {"blocks": blocks, "used": self.used_, "ignored": self.ignored_}
+    # ---- files ---------------------------------------------------------------------------
 
-    @classmethod
-    def from_state(
-        cls, name: str, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]
-    ) -> SideEncoder:
-        """The encoder that `to_state` stored."""
-        encoder = cls()
-        encoder.used_, encoder.ignored_ = _texts(state["used"]), _texts(state["ignored"])
-        encoder._blocks = {}
-        for number, (title, kind, columns, separator) in enumerate(state["blocks"]):
-            texts = [title, kind, separator, *columns]
-            readable = all(isinstance(text, str) for text in texts) and len(separator) <= 1
-            if not readable or kind not in STORED_KINDS or not columns or title in encoder._blocks:
-                raise ModelFileError(f"side column {str(title)[:50]!r} is not a column")
-            place = f"{name}.{number}"
-            block: Block
-            if kind == "numeric":
-                block = NumberBlock.from_arrays(place, arrays)
-            else:
-                block = WordBlock.from_arrays(place, arrays, kind == "text")
-            encoder._blocks[title] = _Reader(kind, list(columns), separator), block
-        shape = (len(encoder._blocks),)
-        encoder._scales = take(arrays, f"{name}.scales", np.float64, shape, low=0.0, high=1e6)
-        return encoder
+    def check_stored(self) -> None:
+        """Check that there is a scale for each block."""
+        if len(self._scales) != len(self._blocks):
+            raise ModelFileError("the scales of side columns are not one for each of them")
 
 
 def side_encoders(
@@ -292,9 +335,3 @@ def _checked(kinds: Mapping[str, str], table: pd.DataFrame) -> dict[str, str]:
         if kind not in KINDS:
             raise ArgumentError(f"kinds: {name!r} is {kind!r}, not one of {', '.join(KINDS)}")
     return {str(name): kind for name, kind in kinds.items()}
-
-
-def _texts(mapping: Any) -> dict[str, str]:
-    if not isinstance(mapping, dict) or not all(isinstance(v, str) for v in mapping.values()):
-        raise ModelFileError("the columns of a side table are not named")
-    return dict(mapping)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,22 +12,31 @@ from scipy import sparse
 from ordrec.errors import ArgumentError, DataError
 from ordrec.features.matrix import RatingMatrix, item_deviations
 from ordrec.kernels.base import Kernel
-from ordrec.kernels.distances import products, squared_norms
-from ordrec.kernels.items import moments as _pairwise
+from ordrec.kernels.distances import squared_norms
+from ordrec.kernels.items import leaves as leaf_loops
 from ordrec.kernels.items.content import Content
 from ordrec.kernels.items.corating import CoRating
 from ordrec.kernels.items.expression import Plan, expression_of
 from ordrec.kernels.items.low_rank import LowRank
+from ordrec.kernels.items.moments import (
+    OTHER,
+    OWN,
+    PRODUCT,
+    GroupedEntries,
+    PairMoments,
+    block_moments,
+    n_moments,
+    n_pairs,
+    pair_moments,
+)
 from ordrec.kernels.items.pearson import Pearson, Residual
-from ordrec.runtime.parallel import loop_threads, worker_count
+from ordrec.runtime.parallel import worker_count
 
 __all__ = ["ItemKernel"]
 
 log = logging.getLogger(__name__)
 
-ROWS_AT_A_TIME = 64
 BLOCK_BYTES = 1 << 21  # of moments at a time: what stays in the cache
-CACHE_LINE = 64
 
 
 class ItemKernel:
@@ -35,8 +44,8 @@ class ItemKernel:
 
     ``fit`` builds the pair moments of all items once; ``for_user`` returns the kernel exactly
     as it would be had the user's ratings never been there, item means and deviations included,
-    by a rank-one downdate on the items asked for (see ``_pairwise``). The cost is one look-up
-    per pair.
+    by a rank-one downdate on the items asked for (see `ordrec.kernels.items.moments`). The cost is
+    one look-up per pair.
 
     Parameters
     ----------
@@ -109,12 +118,12 @@ class ItemKernel:
         self._read_ratings(matrix, by_popularity)
         self._read_leaves(matrix, features or {}, by_popularity)
         self._sum_diagonal()
-        n_pairs = self.n_items_ * (self.n_items_ + 1) // 2
-        size = n_pairs * self._diagonal.shape[1] * self.dtype.itemsize
-        self._table = np.empty((0, 0), dtype=self.dtype)
+        size = n_pairs(self.n_items_) * self._diagonal.shape[1] * self.dtype.itemsize
+        self._pairs: PairMoments | None = None
         if size <= self.memory_bound:
-            self._table = _aligned(n_pairs, self._diagonal.shape[1], self.dtype)
-            self._sum_table()
+            self._pairs = pair_moments(
+                self._ratings, self._content, dtype=self.dtype, n_jobs=worker_count(self.n_jobs)
+            )
         log.info(
             "item kernel of %d items, %d moments per pair: %s (%.0f MB, bound %.0f MB)",
             self.n_items_,
@@ -128,11 +137,11 @@ class ItemKernel:
     @property
     def stored_(self) -> bool:
         """Whether the moments of all pairs are held in memory."""
-        return self._table.size > 0
+        return self._pairs is not None
 
     def items_of(self, user: int) -> np.ndarray:
         """Codes of the items the user rated, those with the most ratings first."""
-        return self._code[self._rated[slice(*self._user_start[user : user + 2])]]
+        return self._code[self._ratings.entry[self._own(user)]]
 
     def for_user(self, user: int | None, items: Any = None, others: Any = None) -> np.ndarray:
         """The kernel of some items without the user's ratings.
@@ -166,7 +175,7 @@ class ItemKernel:
         out = np.einsum("ij,ij->i", U, V, dtype=np.float64)
         rest = self._leaf_layout, self._moment_weights(self._plan), self._plan.products
         B = np.ascontiguousarray(A.T)
-        _pairwise.add_diagonal(out, self._diagonal, places, vectors, A, B, *rest)
+        leaf_loops.add_diagonal(out, self._diagonal, places, vectors, A, B, *rest)
         return out.astype(self.dtype, copy=False)
 
     # ---- fitting -------------------------------------------------------------------------
@@ -181,19 +190,18 @@ class ItemKernel:
         }
         self._sources = [kind for kind in makers if kind in kinds]
         ratings = matrix.values[by_popularity]
-        self._item_start = ratings.indptr.astype(np.int64)
-        self._raters = ratings.indices.astype(np.int64)
-        self._of_item = np.empty((len(self._sources), ratings.nnz))
+        start, users = ratings.indptr.astype(np.int64), ratings.indices.astype(np.int64)
+        of_item = np.empty((len(self._sources), ratings.nnz))
         for s, kind in enumerate(self._sources):
-            self._of_item[s] = makers[kind]()[by_popularity].data
-        by_user = np.argsort(self._raters, kind="stable")
-        places = np.repeat(np.arange(self.n_items_), np.diff(self._item_start))
-        self._rated = places[by_user]
-        self._of_user = np.ascontiguousarray(self._of_item[:, by_user])
-        self._user_start = np.concatenate([[0], np.cumsum(matrix.user_counts)]).astype(np.int64)
-        # how many ratings the raters of each item have together
-        so_far = np.concatenate([[0], np.cumsum(np.diff(self._user_start)[self._raters])])
-        self._reach = np.diff(so_far[self._item_start])
+            of_item[s] = makers[kind]()[by_popularity].data
+        by_user = np.argsort(users, kind="stable")
+        items = np.repeat(np.arange(self.n_items_), np.diff(start))[by_user]
+        user_start = np.concatenate([[0], np.cumsum(matrix.user_counts)]).astype(np.int64)
+        of_user = np.ascontiguousarray(of_item[:, by_user])
+        self._ratings = GroupedEntries(
+            user_start, items, of_user, start, users, of_item, np.zeros(0)
+        )
+        self._cost = self._ratings.cost
 
     def _read_leaves(
         self, matrix: RatingMatrix, features: Mapping[str, Any], by_popularity: np.ndarray
@@ -208,71 +216,48 @@ class ItemKernel:
         n_factors = 0
         for row, (leaf, settings) in enumerate(zip(leaves, leaf_numbers, strict=True)):
             kernel = leaf.kernel
-            settings[_pairwise.SMOOTH] = -1.0 if leaf.smooth is None else leaf.smooth
+            settings[leaf_loops.SMOOTH] = -1.0 if leaf.smooth is None else leaf.smooth
             if isinstance(kernel, Pearson | Residual):
                 source = self._sources.index(type(kernel))
                 if isinstance(kernel, Residual):
-                    settings[_pairwise.DAMPING] = kernel.damping
-                    leaf_layout[row] = _pairwise.CENTRED, 1 + 3 * source, 0, source
+                    settings[leaf_loops.DAMPING] = kernel.damping
+                    leaf_layout[row] = leaf_loops.CENTRED, PRODUCT + 3 * source, 0, source
                 else:
-                    leaf_layout[row] = _pairwise.STANDARDISED, 1 + 3 * source, 0, source
+                    leaf_layout[row] = leaf_loops.STANDARDISED, PRODUCT + 3 * source, 0, source
             elif isinstance(kernel, CoRating):
-                leaf_layout[row] = _pairwise.COUNTS, 0, 0, 0
+                leaf_layout[row] = leaf_loops.COUNTS, 0, 0, 0
             elif isinstance(kernel, Content):
                 if kernel.name not in fixed:
                     fixed[kernel.name] = len(self._content)
                     table = _feature_table(kernel, features, self.n_items_)
                     self._content.append(table[by_popularity])
-                first = 1 + 3 * len(self._sources) + fixed[kernel.name]
-                leaf_layout[row] = _pairwise.FIXED, first, 0, 0
+                first = n_moments(len(self._sources)) + fixed[kernel.name]
+                leaf_layout[row] = leaf_loops.FIXED, first, 0, 0
             elif isinstance(kernel, LowRank):
                 self._factors.append(kernel.factors(matrix)[:, by_popularity])
-                leaf_layout[row] = _pairwise.FACTORS, n_factors, n_factors + kernel.rank, 0
+                leaf_layout[row] = leaf_loops.FACTORS, n_factors, n_factors + kernel.rank, 0
                 n_factors += kernel.rank
         self._leaf_layout, self._leaf_numbers = leaf_layout, leaf_numbers
-        factors = leaf_layout[:, _pairwise.KIND] == _pairwise.FACTORS
+        factors = leaf_layout[:, leaf_loops.KIND] == leaf_loops.FACTORS
         self._slots = np.where(
-            factors, -1 - np.arange(len(leaves)), leaf_layout[:, _pairwise.FIRST]
+            factors, -1 - np.arange(len(leaves)), leaf_layout[:, leaf_loops.FIRST]
         )
         self._plan = self._expression.plan(self._slots)
 
     def _sum_diagonal(self) -> None:
-        """The moments of each item with itself."""
-        n_sources = len(self._sources)
-        diagonal = np.zeros((self.n_items_, 1 + 3 * n_sources + len(self._content)))
-        counts = np.diff(self._item_start)
-        places = np.repeat(np.arange(self.n_items_), counts)
+        """The moments of each item with itself, in double precision."""
+        n_sources, n_items = len(self._sources), self.n_items_
+        diagonal = np.zeros((n_items, n_moments(n_sources, n_fixed=len(self._content))))
+        counts = np.diff(self._ratings.entry_start)
+        places = np.repeat(np.arange(n_items), counts)
         diagonal[:, 0] = counts
-        for s, entries in enumerate(self._of_item):
-            diagonal[:, 1 + 3 * s] = np.bincount(places, entries**2, self.n_items_)
-            sums = np.bincount(places, entries, self.n_items_)
-            diagonal[:, 2 + 3 * s] = diagonal[:, 3 + 3 * s] = sums
-        for k, table in enumerate(self._content):
-            diagonal[:, 1 + 3 * n_sources + k] = squared_norms(table)
+        for s, x in enumerate(self._ratings.entry_x):
+            diagonal[:, PRODUCT + 3 * s] = np.bincount(places, x**2, n_items)
+            sums = np.bincount(places, x, n_items)
+            diagonal[:, OWN + 3 * s] = diagonal[:, OTHER + 3 * s] = sums
+        for k, table in enumerate(self._content, start=n_moments(n_sources)):
+            diagonal[:, k] = squared_norms(table)
         self._diagonal = diagonal
-
-    def _sum_table(self) -> None:
-        """The moments of all pairs, in threads, each with rows of its own."""
-        everywhere = np.arange(self.n_items_)
-
-        def sum_rows(first: int) -> None:
-            stop = min(first + ROWS_AT_A_TIME, self.n_items_)
-            n_sums = 1 + 3 * len(self._sources)
-            row = np.empty((stop, n_sums))
-            _pairwise.table_rows(self._table, row, first, stop, everywhere, *self._ratings())
-            for k, table in enumerate(self._content):
-                G = products(table[first:stop], table[:stop])
-                for p in range(first, stop):
-                    base = p * (p + 1) // 2
-                    self._table[base : base + p + 1, n_sums + k] = G[p - first, : p + 1]
-
-        starts = range(0, self.n_items_, ROWS_AT_A_TIME)
-        with loop_threads(worker_count(self.n_jobs)) as threads:
-            list(threads.map(sum_rows, starts))
-
-    def _ratings(self) -> tuple[np.ndarray, ...]:
-        by_item = self._item_start, self._raters, self._of_item
-        return *by_item, self._user_start, self._rated, self._of_user
 
     # ---- a user's kernel -----------------------------------------------------------------
 
@@ -287,11 +272,15 @@ class ItemKernel:
         if items is None:
             if user is None:
                 raise ArgumentError("pass items: without a user there are no rated items to use")
-            return self._rated[slice(*self._user_start[user : user + 2])]
+            return self._ratings.entry[self._own(user)]
         codes = np.asarray(items, dtype=np.int64)
         if codes.ndim != 1 or (codes.size and not 0 <= codes.min() <= codes.max() < self.n_items_):
             raise ArgumentError(f"items must be a list of codes in 0..{self.n_items_ - 1}")
         return self._place[codes]
+
+    def _own(self, user: int | None) -> slice:
+        """Where the ratings of a user are among those grouped by user."""
+        return slice(0, 0) if user is None else slice(*self._ratings.start[user : user + 2])
 
     def _side(self, user: int | None, places: np.ndarray) -> tuple[np.ndarray, Any]:
         """Factors and leaf vectors of some items, without the user."""
@@ -300,16 +289,16 @@ class ItemKernel:
             for factors in self._factors
         ]
         A = np.concatenate(sets, axis=1) if sets else np.empty((len(places), 0))
-        own = slice(0, 0) if user is None else slice(*self._user_start[user : user + 2])
-        rated = self._rated[own]
+        own = self._own(user)
+        rated = self._ratings.entry[own]
         at = np.searchsorted(rated, places)
         own_at = np.where(np.append(rated, -1)[at] == places, at, -1)
         shape = len(self._leaf_layout), len(places)
-        vectors = np.zeros(shape), np.zeros(shape), np.ones(shape)
-        _pairwise.fill_leaf_vectors(
+        vectors = np.zeros(shape), np.zeros(shape), np.zeros(len(places)), np.ones(shape)
+        leaf_loops.fill_leaf_vectors(
             places,
             own_at,
-            np.ascontiguousarray(self._of_user[:, own]),
+            np.ascontiguousarray(self._ratings.x[:, own]),
             self._diagonal,
             A,
             self._leaf_layout,
@@ -320,7 +309,7 @@ class ItemKernel:
 
     def _moment_weights(self, plan: Plan) -> np.ndarray:
         """Weights of the single leaves that are made of moments."""
-        factors = self._leaf_layout[:, _pairwise.KIND] == _pairwise.FACTORS
+        factors = self._leaf_layout[:, leaf_loops.KIND] == leaf_loops.FACTORS
         return np.where(factors, 0.0, plan.linear)
 
     def _factor_sides(
@@ -330,10 +319,10 @@ class ItemKernel:
         U = np.zeros((len(A), A.shape[1] + 1), dtype=self.dtype)
         V = np.zeros((len(B), B.shape[1] + 1), dtype=self.dtype)
         U[:, -1], V[:, -1] = plan.constant, 1.0
-        for leaf in np.flatnonzero(self._leaf_layout[:, _pairwise.KIND] == _pairwise.FACTORS):
-            part = slice(*self._leaf_layout[leaf, [_pairwise.FIRST, _pairwise.STOP]])
-            U[:, part] = A[:, part] * (plan.linear[leaf] * left[2][leaf])[:, None]
-            V[:, part] = B[:, part] * right[2][leaf][:, None]
+        for leaf in np.flatnonzero(self._leaf_layout[:, leaf_loops.KIND] == leaf_loops.FACTORS):
+            part = slice(*self._leaf_layout[leaf, [leaf_loops.FIRST, leaf_loops.STOP]])
+            U[:, part] = A[:, part] * (plan.linear[leaf] * left[3][leaf])[:, None]
+            V[:, part] = B[:, part] * right[3][leaf][:, None]
         return U, V
 
     def _evaluate(self, user: int | None, items: Any, others: Any, part: int | None) -> np.ndarray:
@@ -347,7 +336,7 @@ class ItemKernel:
         if others is None:
             return self._by_popularity(user, places, None, part)
         columns = self._places(user, others)
-        if self.stored_ or self._reach[places].sum() <= self._reach[columns].sum():
+        if self.stored_ or self._cost[places].sum() <= self._cost[columns].sum():
             return self._by_popularity(user, places, columns, part)
         return np.ascontiguousarray(self._by_popularity(user, columns, places, part).T)
 
@@ -368,65 +357,46 @@ class ItemKernel:
         left, right = self._cast(left), self._cast(right)
         weights = self._moment_weights(plan).astype(self.dtype)
         factors = A, np.ascontiguousarray(B.T), self._leaf_layout
-        room = np.empty(len(columns), np.uintp), np.empty(_pairwise.CHUNK, self.dtype)
-        for first, stop, table in self._moments(rows, columns, same):
-            where = rows, columns, first, stop, self.stored_, same, left, right
-            _pairwise.add_leaves(out, *room, table, *where, self._leaf_layout, weights)
+        moments = np.empty((self._diagonal.shape[1], leaf_loops.CHUNK), self.dtype)
+        for first, *block in self._blocks(rows, columns, same):
+            where = *block, first, same, left, right
+            leaf_loops.add_leaves(out, *where, self._leaf_layout, weights, moments)
             if plan.products[0].size:
-                _pairwise.add_terms(out, table, *where, *factors, plan.products)
+                leaf_loops.add_terms(out, *where, *factors, plan.products, moments)
         if same:
-            _pairwise.mirror(out)
+            leaf_loops.mirror(out)
         if row_of is None and column_of is None:
             return out
         row_of = np.arange(len(rows)) if row_of is None else row_of
         column_of = np.arange(len(columns)) if column_of is None else column_of
         ordered = np.empty((len(row_of), len(column_of)), out.dtype)
-        _pairwise.reorder(out, row_of, column_of, ordered)
+        leaf_loops.reorder(out, row_of, column_of, ordered)
         return ordered
 
     def _cast(self, vectors: Any) -> Any:
         return tuple(v.astype(self.dtype, copy=False) for v in vectors)
 
-    def _moments(self, rows: np.ndarray, columns: np.ndarray, same: bool) -> Any:
-        """First and last row, and a table with the moments of their pairs, until all rows are done.
+    def _blocks(
+        self, rows: np.ndarray, columns: np.ndarray, same: bool
+    ) -> Iterator[tuple[int, PairMoments, np.ndarray, np.ndarray]]:
+        """The first of some rows, the moments of their pairs, and the rows and columns of these.
 
-        The table is the stored one for all rows, or is computed for some rows at a time; half of
-        it, from the ratings of these items alone, if both sides are the same.
+        Moments that are stored serve all rows. Otherwise they are summed for some rows at a time;
+        if both sides are the same, from the ratings of these items alone, up to the last row.
         """
-        if self.stored_:
-            yield 0, len(rows), self._table
+        if self._pairs is not None:
+            yield 0, self._pairs, rows, columns
             return
-        n_moments = self._diagonal.shape[1]
-        step = max(1, BLOCK_BYTES // max(1, 8 * n_moments * len(columns)))
-        slots, own = self._slots_of(columns), self._ratings_of(rows) if same else None
+        ratings, features = self._ratings, self._content
+        if same:
+            ratings, features = ratings.of_entries(rows), [table[rows] for table in features]
+            rows = columns = np.arange(len(rows))
+        step = max(1, BLOCK_BYTES // max(1, 8 * self._diagonal.shape[1] * len(columns)))
         for first in range(0, len(rows), step):
             part = rows[first : first + step]
-            block = np.zeros((len(part), len(columns), n_moments))
-            if own is not None:
-                _pairwise.pair_moments(block, first, first + len(part), *own)
-            else:
-                _pairwise.row_moments(block, part, slots, *self._ratings())
-            for k, table in enumerate(self._content):
-                G = products(table[part], table[columns])
-                block[:, :, 1 + 3 * len(self._sources) + k] = G
-            table = block.reshape(-1, n_moments).astype(self.dtype, copy=False)
-            yield first, first + len(part), table
-
-    def _ratings_of(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The ratings of some items: where each user's begin, positions of the items, entries."""
-        counts = np.diff(self._item_start)[places]
-        ends = np.cumsum(counts)
-        at = np.repeat(self._item_start[places] - ends + counts, counts) + np.arange(counts.sum())
-        by_user = np.argsort(self._raters[at], kind="stable")
-        start = np.searchsorted(self._raters[at][by_user], np.arange(self.n_users_ + 1))
-        position = np.repeat(np.arange(len(places)), counts)[by_user]
-        return start, position, np.ascontiguousarray(self._of_item[:, at[by_user]])
-
-    def _slots_of(self, places: np.ndarray) -> np.ndarray:
-        """The position of each item among these, -1 for all others."""
-        slot = np.full(self.n_items_, -1, dtype=np.int64)
-        slot[places] = np.arange(len(places))
-        return slot
+            needed = columns[: first + step] if same else columns
+            pairs = block_moments(ratings, part, needed, features, self.dtype)
+            yield first, pairs, np.arange(len(part)), np.arange(len(needed))
 
 
 def _ascending(places: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -435,14 +405,6 @@ def _ascending(places: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         return places, None
     distinct, position = np.unique(places, return_inverse=True)
     return distinct, position
-
-
-def _aligned(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
-    """An empty array whose rows do not straddle more cache lines than they must."""
-    size = n_rows * n_columns * dtype.itemsize
-    raw = np.empty(size + CACHE_LINE, dtype=np.uint8)
-    offset = -raw.ctypes.data % CACHE_LINE
-    return raw[offset : offset + size].view(dtype).reshape(n_rows, n_columns)
 
 
 def _feature_table(kernel: Content, features: Mapping[str, Any], n_items: int) -> Any:

@@ -1,354 +1,399 @@
-"""Pair moments of items, and item kernels without one user, computed in one pass.
+"""Moments of pairs of entries: sums over their common owners, any one of whom can be left out.
 
-With x the entries of a *source* (ratings or residuals), over the users v who rated both:
+Ratings belong to *owners* and are of *entries*. Between items the entries are items and their
+owners users; between users it is the other way round. A *source* gives every rating a number x
+(the rating itself, a residual, ...). Summed over the owners v who rated both entries e and f,
 
-    N_ij = sum_v 1      P_ij = sum_v x_vi x_vj      Q_ij = sum_v x_vi 1[v rated j]
+    N_ef = sum_v 1     P_ef = sum_v x_ve x_vf     Q_ef = sum_v x_ve     A_ef = sum_v weight_v
 
-are the *moments* of the pair. Products of entries centred by any item means c follow from
-them, also when the means change because a user u leaves:
+are the *moments* of the pair: N, then P, Q_ef and Q_fe of each source, then A if owners have
+weights, then *fixed products*, which are inner products of given feature rows of the entries.
 
-    S_ij = P_ij - c_j Q_ij - c_i Q_ji + c_i c_j N_ij - e_i e_j,   e_i = x_ui - c_i     (1)
+Products of entries that are centred by any means c follow from the moments, also when the means
+change because an owner o leaves (`centred_product`):
 
-with c the means without u, and e_i = 0 where u did not rate i: a rank-one downdate.
+    S_ef = (P_ef - x_e x_f) - c_f (Q_ef - x_e o_f) - c_e (Q_fe - o_e x_f)
+           + c_e c_f (N_ef - o_e o_f)                                                         (1)
 
-Layout
-------
-Items are numbered by popularity, so that what most users need lies together. Row p of the
-packed triangle holds the pairs (p, q), q <= p, all moments of a pair side by side:
+with c the means without o, x_e the number of o's own rating of e and o_e = 1 if there is one, and
+x_e = o_e = 0 otherwise.
 
-    table[p (p + 1) / 2 + q] = N, then P, Q_pq, Q_qp of each source, then fixed products
+Who asks for what
+-----------------
+Everybody who needs moments gets them in one of three ways:
 
-A *leaf* is one component kernel, given by its row in the integer table ``layout`` (``KIND``,
-``FIRST``: its first moment, or first factor; ``STOP``: the end of its factors; ``SOURCE``) and in
-the table ``numbers`` (``DAMPING``, ``SMOOTH``: negative when it is not normalised). A *term* is a
-weighted product of leaves. Most terms are a single leaf and are added up directly from the
-moments; only products of several leaves need the values of their leaves.
+* `pair_moments` sums those of all pairs. Compiled loops read them with `gather_row`: the moments of
+  one entry with a list of others. `PairMoments.diagonal` has those of entries with themselves.
+* `block_moments` sums those of some rows with some columns only, for the same readers.
+* `single_row` sums those of one entry with all others; `sum_row` does so inside compiled loops, and
+  lists the entries that occur in the row.
 
-Columns are taken in chunks. The counts of a chunk are read first: nothing waits for them, so
-the memory brings all pairs of the chunk at the same time, and the leaves find them in the cache.
-
-`ordrec.rating.process.kernel.components` leaves an owner out of the same moments for its fixed set
-of components. The loops are not shared, for speed and for the last digits. Five sums over all
-pairs take 0.21 s there; four take 0.46 s with `row_moments`, and 0.27 s for half the pairs with
-`table_rows` (65 000 ratings, 3000 items, medians on one thread of a busy machine). With (1) in
-place of its formula, 2 % of its single-precision numbers change, by at most 4e-9."""
+Only `PairMoments` and `gather_row` know how the moments are stored: all moments of a pair side by
+side, the pairs (e, f) with f <= e as a packed triangle, at e (e + 1) / 2 + f. `ItemKernel` numbers
+its items by popularity, so that what most users need lies together.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from ordrec.kernels.distances import products
 from ordrec.runtime.compiling import compiled, inner
+from ordrec.runtime.parallel.spans import over_spans
 
 __all__ = [
-    "add_diagonal",
-    "add_leaves",
-    "add_terms",
-    "fill_leaf_vectors",
-    "mirror",
+    "COUNT",
+    "OTHER",
+    "OWN",
+    "PRODUCT",
+    "GroupedEntries",
+    "PairMoments",
+    "block_moments",
+    "centred_product",
+    "gather_row",
+    "group_entries",
+    "n_moments",
+    "n_pairs",
     "pair_moments",
-    "reorder",
-    "row_moments",
-    "table_rows",
+    "single_row",
+    "sum_row",
 ]
 
-KIND, FIRST, STOP, SOURCE = 0, 1, 2, 3
-DAMPING, SMOOTH = 0, 1
-FIXED, COUNTS, CENTRED, STANDARDISED, FACTORS = 0, 1, 2, 3, 4
+COUNT = 0  # where N is among the moments of a pair
+PRODUCT, OWN, OTHER = 1, 2, 3  # P, Q_ef and Q_fe of the first source; three places on for each more
 
-CHUNK, TILE = 128, 32
-NO_SPREAD = 1e-10  # of the raw squares: what is left of them by rounding
+FEATURE_ROWS = 64  # of a fixed product, at a time
+CACHE_LINE = 64
+
+
+class GroupedEntries(NamedTuple):
+    """Ratings grouped by owner, and again by entry.
+
+    Attributes
+    ----------
+    start : int64 (n_owners + 1,)
+        Where each owner's ratings begin.
+    entry : int64 (n_ratings,)
+        The entry of each rating, ascending within an owner.
+    x : float64 (n_sources, n_ratings)
+        The numbers of each source, in the same order.
+    entry_start : int64 (n_entries + 1,)
+        Where each entry's ratings begin.
+    owner : int64 (n_ratings,)
+        The owner of each rating, ascending within an entry.
+    entry_x : float64 (n_sources, n_ratings)
+        The numbers of each source, in the order of ``owner``.
+    weight : float64 (n_owners,) or empty
+        The weight of each owner in A; without weights there is no A.
+    """
+
+    start: np.ndarray
+    entry: np.ndarray
+    x: np.ndarray
+    entry_start: np.ndarray
+    owner: np.ndarray
+    entry_x: np.ndarray
+    weight: np.ndarray
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries."""
+        return self.entry_start.size - 1
+
+    @property
+    def cost(self) -> np.ndarray:
+        """How many ratings the owners of each entry have together."""
+        so_far = np.concatenate([[0], np.cumsum(np.diff(self.start)[self.owner])])
+        return np.diff(so_far[self.entry_start])
+
+    def of_entries(self, chosen: np.ndarray) -> GroupedEntries:
+        """The ratings of some entries alone, which are numbered by their place in ``chosen``."""
+        counts = np.diff(self.entry_start)[chosen]
+        ends = np.cumsum(counts)
+        at = np.repeat(self.entry_start[chosen] - ends + counts, counts) + np.arange(counts.sum())
+        return _by_owner_too(
+            self.owner[at], np.repeat(np.arange(len(chosen)), counts),
+            np.ascontiguousarray(self.entry_x[:, at]), self.start.size - 1, len(chosen),
+            self.weight,
+        )  # fmt: skip
+
+
+def group_entries(
+    owner: np.ndarray,
+    entry: np.ndarray,
+    x: np.ndarray,
+    n_owners: int,
+    n_entries: int,
+    weight: np.ndarray | None = None,
+) -> GroupedEntries:
+    """Group ratings, given in any order, by owner and by entry."""
+    by_entry = np.lexsort((owner, entry))
+    return _by_owner_too(
+        owner[by_entry].astype(np.int64), entry[by_entry].astype(np.int64),
+        np.ascontiguousarray(x[:, by_entry]), n_owners, n_entries,
+        np.zeros(0) if weight is None else weight,
+    )  # fmt: skip
+
+
+def _by_owner_too(
+    owner: np.ndarray,
+    entry: np.ndarray,
+    x: np.ndarray,
+    n_owners: int,
+    n_entries: int,
+    weight: np.ndarray,
+) -> GroupedEntries:
+    """Group ratings by owner that are ordered by entry, and by owner within an entry."""
+    order = np.argsort(owner, kind="stable")
+    start, entry_start = _starts(owner, n_owners), _starts(entry, n_entries)
+    return GroupedEntries(
+        start, entry[order], np.ascontiguousarray(x[:, order]), entry_start, owner, x, weight
+    )
+
+
+def _starts(groups: np.ndarray, n_groups: int) -> np.ndarray:
+    counts = np.bincount(groups, minlength=n_groups)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def n_moments(n_sources: int, weighted: bool = False, n_fixed: int = 0) -> int:
+    """How many moments a pair has.
+
+    Examples
+    --------
+    >>> n_moments(1), n_moments(2, weighted=True, n_fixed=3)
+    (4, 11)
+    """
+    return 1 + 3 * n_sources + weighted + n_fixed
+
+
+def n_pairs(n_entries: int) -> int:
+    """How many pairs of entries are stored: (e, f) and (f, e) are one pair."""
+    return n_entries * (n_entries + 1) // 2
+
+
+class PairMoments(NamedTuple):
+    """Moments of pairs of entries, as they are stored; compiled loops take it as it is.
+
+    Attributes
+    ----------
+    table : float (n, n_moments)
+        One row per pair that is stored.
+    n_sources : int
+    width : int
+        0 where ``table`` is the packed triangle of all pairs. Otherwise the number of columns of a
+        block of some rows, of which ``table`` has all pairs, row by row.
+    """
+
+    table: np.ndarray
+    n_sources: int
+    width: int = 0
+
+    def diagonal(self, entries: np.ndarray) -> np.ndarray:
+        """The moments of some entries with themselves, one row per entry; not for a block."""
+        return self.table[entries * (entries + 3) // 2]
+
+    def row(self, entry: int, n_entries: int) -> np.ndarray:
+        """The moments of one entry with all entries, one row per entry."""
+        out = np.empty((self.table.shape[1], n_entries), self.table.dtype)
+        _gather(self, entry, np.arange(n_entries), out)
+        return out.T
+
+
+def pair_moments(
+    ratings: GroupedEntries,
+    features: Sequence[Any] = (),
+    *,
+    dtype: Any = np.float64,
+    n_jobs: int = 1,
+) -> PairMoments:
+    """Sum the moments of all pairs of entries.
+
+    Parameters
+    ----------
+    ratings : GroupedEntries
+    features : sequence of matrix (n_entries, n_features)
+        Rows whose inner products are the fixed products; dense or sparse.
+    dtype : dtype
+        Of what is stored; sums are taken in double precision.
+    n_jobs : int
+        Threads; the moments do not depend on it.
+
+    Examples
+    --------
+    >>> owner, entry = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    >>> grouped = group_entries(owner, entry, np.array([[5.0, 4.0, 1.0, 2.0]]), 2, 2)
+    >>> pair_moments(grouped).row(0, 2)  # N, P, Q_ef and Q_fe
+    array([[ 2., 26.,  6.,  6.],
+           [ 2., 22.,  6.,  6.]])
+    """
+    n_entries, n_sources = ratings.n_entries, ratings.x.shape[0]
+    n_sums = n_moments(n_sources, ratings.weight.size > 0)
+    table = _aligned_zeros(n_pairs(n_entries), n_sums + len(features), np.dtype(dtype))
+
+    def sum_span(first: int, stop: int) -> None:
+        room = np.zeros((n_entries, n_sums)), np.empty(n_entries + 1, np.int64)
+        _sum_triangle(first, stop, ratings, table, *room)
+
+    over_spans(sum_span, ratings.cost, n_jobs)
+    for first in range(0, n_entries if len(features) else 0, FEATURE_ROWS):
+        stop = min(first + FEATURE_ROWS, n_entries)
+        for k, rows in enumerate(features, start=n_sums):
+            fixed = products(rows[first:stop], rows[:stop])
+            for e in range(first, stop):
+                own = e * (e + 1) // 2
+                table[own : own + e + 1, k] = fixed[e - first, : e + 1]
+    return PairMoments(table, n_sources)
+
+
+def block_moments(
+    ratings: GroupedEntries,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    features: Sequence[Any] = (),
+    dtype: Any = np.float64,
+) -> PairMoments:
+    """Sum the moments of some entries with others; rows and columns are numbered by their places.
+
+    Parameters are as for `pair_moments`; ``rows`` and ``columns`` are distinct entries.
+    """
+    n_sources = ratings.x.shape[0]
+    n_sums = n_moments(n_sources, ratings.weight.size > 0)
+    table = np.empty((len(rows) * len(columns), n_sums + len(features)), dtype)
+    room = np.zeros((ratings.n_entries, n_sums)), np.empty(ratings.n_entries + 1, np.int64)
+    last = int(columns.max(initial=-1))
+    _sum_block(rows, columns, last, ratings, table, *room)
+    for k, each in enumerate(features, start=n_sums):
+        table[:, k] = products(each[rows], each[columns]).ravel()
+    return PairMoments(table, n_sources, len(columns))
+
+
+def single_row(ratings: GroupedEntries, n_entries: int) -> np.ndarray:
+    """Sum the moments (n_entries, n_moments) of one entry with all others.
+
+    The ratings by entry are those of the one, which need not be among those by owner: this is how
+    an entry joins that was not there when the moments of all pairs were summed.
+    """
+    row = np.zeros((n_entries, n_moments(ratings.x.shape[0], ratings.weight.size > 0)))
+    _sum_single(ratings, row, np.empty(n_entries + 1, np.int64))
+    return row
+
+
+def _aligned_zeros(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
+    """Zeros whose rows do not straddle more cache lines than they must."""
+    size = n_rows * n_columns * dtype.itemsize
+    raw = np.zeros(size + CACHE_LINE, dtype=np.uint8)
+    offset = -raw.ctypes.data % CACHE_LINE
+    return raw[offset : offset + size].view(dtype).reshape(n_rows, n_columns)
+
+
+# ---- the loops -------------------------------------------------------------------------
 
 
 @inner
-def _add_row(p, limit, slot, item_start, raters, of_item, user_start, rated, of_user, row):  # type: ignore[no-untyped-def]
-    """Add the moments of item p with the items that have a slot, numbers up to ``limit``."""
-    n_sources = of_item.shape[0]
-    for at in range(item_start[p], item_start[p + 1]):
-        v = raters[at]
-        for b in range(user_start[v], user_start[v + 1]):
-            q = rated[b]
-            if q > limit:
+def sum_row(first, stop, limit, ratings, row, occurring):  # type: ignore[no-untyped-def]
+    """Add the moments of one entry with the entries up to ``limit`` to ``row``, zeros so far.
+
+    The entry is given by its ratings ``first..stop`` in the order by entry. Writes the entries with
+    which it has owners in common to ``occurring``, and returns their number.
+    """
+    start, entry, x, _, owner, entry_x, weight = ratings
+    n_sources, n = x.shape[0], 0
+    for at in range(first, stop):
+        v = owner[at]
+        for b in range(start[v], start[v + 1]):
+            f = entry[b]
+            if f > limit:
                 break
-            k = slot[q]
-            if k < 0:
-                continue
-            row[k, 0] += 1.0
+            occurring[n] = f  # without a branch, which could not be predicted
+            n += row[f, COUNT] == 0.0
+            row[f, COUNT] += 1.0
             for s in range(n_sources):
-                mine, other = of_item[s, at], of_user[s, b]
-                row[k, 1 + 3 * s] += mine * other
-                row[k, 2 + 3 * s] += mine
-                row[k, 3 + 3 * s] += other
+                mine, other = entry_x[s, at], x[s, b]
+                row[f, PRODUCT + 3 * s] += mine * other
+                row[f, OWN + 3 * s] += mine
+                row[f, OTHER + 3 * s] += other
+            if weight.size:
+                row[f, 1 + 3 * n_sources] += weight[v]
+    return n
 
 
 @compiled
-def table_rows(  # type: ignore[no-untyped-def]
-    table, row, first, stop, slot, item_start, raters, of_item, user_start, rated, of_user
-):
-    """Rows ``first..stop`` of the packed triangle, summed in double precision in ``row``.
-
-    ``slot`` gives every item its own number.
-    """
-    n_moments = 1 + 3 * of_item.shape[0]
-    for p in range(first, stop):
-        for q in range(p + 1):
-            for m in range(n_moments):
-                row[q, m] = 0.0
-        _add_row(p, p, slot, item_start, raters, of_item, user_start, rated, of_user, row)
-        base = p * (p + 1) // 2
-        for q in range(p + 1):
-            for m in range(n_moments):
-                table[base + q, m] = row[q, m]
+def _sum_triangle(first, stop, ratings, table, row, occurring):  # type: ignore[no-untyped-def]
+    """Rows ``first..stop`` of the packed triangle; the last two arguments are working memory."""
+    entry_start = ratings.entry_start
+    for e in range(first, stop):
+        n = sum_row(entry_start[e], entry_start[e + 1], e, ratings, row, occurring)
+        own = e * (e + 1) // 2
+        for k in range(n):
+            f = occurring[k]
+            for m in range(row.shape[1]):
+                table[own + f, m] = row[f, m]
+                row[f, m] = 0.0
 
 
 @compiled
-def row_moments(  # type: ignore[no-untyped-def]
-    block, rows, slot, item_start, raters, of_item, user_start, rated, of_user
-):
-    """Moments of the given items (rows) with those that have a slot (columns)."""
-    last = len(slot) - 1
+def _sum_block(rows, columns, last, ratings, table, row, occurring):  # type: ignore[no-untyped-def]
+    """Moments of rows with columns, of which ``last`` is the last."""
+    entry_start = ratings.entry_start
     for a in range(len(rows)):
-        _add_row(
-            rows[a], last, slot, item_start, raters, of_item, user_start, rated, of_user, block[a]
-        )
+        e = rows[a]
+        n = sum_row(entry_start[e], entry_start[e + 1], last, ratings, row, occurring)
+        for b in range(len(columns)):
+            for m in range(row.shape[1]):
+                table[a * len(columns) + b, m] = row[columns[b], m]
+        for k in range(n):
+            for m in range(row.shape[1]):
+                row[occurring[k], m] = 0.0
 
 
 @compiled
-def pair_moments(block, first, stop, start, place, entries):  # type: ignore[no-untyped-def]
-    """Moments of the items ``first..stop`` of a list with those of the list up to each.
-
-    The ratings are those of these items alone: user after user, by ``place`` in the list.
-    """
-    n_sources = entries.shape[0]
-    for v in range(len(start) - 1):
-        for i in range(start[v], start[v + 1]):
-            a = place[i] - first
-            if a < 0 or place[i] >= stop:
-                continue
-            for j in range(start[v], i + 1):
-                b = place[j]
-                block[a, b, 0] += 1.0
-                for s in range(n_sources):
-                    mine, other = entries[s, i], entries[s, j]
-                    block[a, b, 1 + 3 * s] += mine * other
-                    block[a, b, 2 + 3 * s] += mine
-                    block[a, b, 3 + 3 * s] += other
-
-
-@compiled
-def fill_leaf_vectors(  # type: ignore[no-untyped-def]
-    places, own_at, own_entries, diagonal, factors, layout, numbers, c, e, scale
-):
-    """Means c, downdates e (0 so far) and scales (1 so far) of each leaf at the given items.
-
-    All are without the user, who has the entries ``own_entries`` of each source: ``own_at`` says
-    which one is the item's, -1 if the user did not rate it. ``diagonal`` has the moments of each
-    item with itself, that is its number of ratings, sums of squares, sums, and fixed products, of
-    all users.
-    """
-    n_leaves = len(layout)
-    for a in range(len(places)):
-        p, at = places[a], own_at[a]
-        has = at >= 0
-        count = diagonal[p, 0] - 1.0 if has else diagonal[p, 0]
-        for leaf in range(n_leaves):
-            kind, first = layout[leaf, KIND], layout[leaf, FIRST]
-            norm = 0.0
-            if kind == FIXED:
-                norm = diagonal[p, first]
-            elif kind == COUNTS:
-                norm = count
-                if has:
-                    e[leaf, a] = 1.0
-            elif kind == FACTORS:
-                for f in range(first, layout[leaf, STOP]):
-                    norm += factors[a, f] ** 2
-            else:
-                x = own_entries[layout[leaf, SOURCE], at] if has else 0.0
-                square, total = diagonal[p, first] - x * x, diagonal[p, first + 1] - x
-                damped = count + numbers[leaf, DAMPING]
-                mean = total / damped if damped > 0 else 0.0
-                c[leaf, a] = mean
-                if has:
-                    e[leaf, a] = x - mean
-                norm = square - 2 * mean * total + mean * mean * count
-                if norm <= NO_SPREAD * diagonal[p, first]:
-                    norm = 0.0
-                if kind == STANDARDISED:
-                    scale[leaf, a] = np.sqrt(count / norm) if norm > 0 else 0.0
-                    norm = count if norm > 0 else 0.0
-                elif norm == 0.0:
-                    scale[leaf, a] = 0.0
-            if numbers[leaf, SMOOTH] >= 0:
-                norm += numbers[leaf, SMOOTH]
-                scale[leaf, a] *= 1.0 / np.sqrt(norm) if norm > 0 else 0.0
+def _sum_single(ratings, row, occurring):  # type: ignore[no-untyped-def]
+    sum_row(0, len(ratings.owner), len(row), ratings, row, occurring)
 
 
 @inner
-def _locate(at, a, p, columns, first, packed, same):  # type: ignore[no-untyped-def]
-    """Write where in the table the moments of row a, item p, are; return two ends of columns.
+def gather_row(pairs, e, entries, n, out):  # type: ignore[no-untyped-def]
+    """Write the moments of entry e with the first n of ``entries`` to ``out[moment, place]``.
 
-    Columns up to the first end are stored as the row's, those from there to the second the other
-    way round.
+    They are seen from e: OWN is the sum of e's numbers. ``out`` has moments as rows, so that loops
+    over the entries read memory in order.
     """
-    end = a + 1 if same else len(columns)
-    if not packed:
-        for b in range(end):
-            at[b] = (a - first) * len(columns) + b
-        return end, end
-    below = 0
-    while below < end and columns[below] <= p:
-        at[below] = p * (p + 1) // 2 + columns[below]
-        below += 1
-    for b in range(below, end):
-        at[b] = columns[b] * (columns[b] + 1) // 2 + p
-    return below, end
+    table, n_sources, width = pairs
+    rest, last = 1 + 3 * n_sources, table.shape[1]
+    for b in range(n):
+        f = entries[b]
+        swap = 0
+        if width > 0:
+            at = np.uintp(e * width + f)  # unsigned: no index can mean "from the end"
+        elif f <= e:
+            at = np.uintp(e * (e + 1) // 2 + f)
+        else:
+            at = np.uintp(f * (f + 1) // 2 + e)
+            swap = 1
+        out[COUNT, b] = table[at, COUNT]
+        for s in range(n_sources):
+            out[PRODUCT + 3 * s, b] = table[at, PRODUCT + 3 * s]
+            out[OWN + 3 * s, b] = table[at, OWN + 3 * s + swap]
+            out[OTHER + 3 * s, b] = table[at, OTHER + 3 * s - swap]
+        for m in range(rest, last):
+            out[m, b] = table[at, m]
 
 
 @compiled
-def add_leaves(  # type: ignore[no-untyped-def]
-    out, at, counts, table, rows, columns, first, stop, packed, same, left, right, layout, weights
-):
-    """Add the weighted single leaves of items ``rows[first:stop]`` with ``columns`` to ``out``.
-
-    Both are ascending. ``table`` is the triangle if it is ``packed``, and otherwise has the moments
-    of just these pairs. ``left`` and ``right`` are the leaf vectors, ``weights`` those of single
-    leaves other than factors. When both sides are the same, only the lower triangle is computed.
-    ``at`` (unsigned: no index can mean "from the end") and ``counts`` are room.
-    """
-    for a in range(first, stop):
-        below, last = _locate(at, a, rows[a], columns, first, packed, same)
-        for half in range(2):  # a loop, as calls with constants would be compiled one by one
-            begin, end = half * below, last if half else below
-            _add_leaves(
-                out[a], 0, table, at, begin, end, 1 + half, a, left, right, layout, weights, counts
-            )
-
-
-@compiled
-def add_terms(  # type: ignore[no-untyped-def]
-    out, table, rows, columns, first, stop, packed, same, left, right, A, B, layout, terms
-):
-    """The same for products of leaves; A and B (transposed) are the factors of both sides."""
-    at = np.empty(len(columns), np.uintp)
-    leaves = np.empty((len(layout) + 1, CHUNK), out.dtype)
-    for a in range(first, stop):
-        below, last = _locate(at, a, rows[a], columns, first, packed, same)
-        for half in range(2):
-            begin, end = half * below, last if half else below
-            _add_terms(
-                out[a], table, at, begin, end, 1 + half, a, left, right, A, B, layout, terms, leaves
-            )
-
-
-@compiled
-def add_diagonal(out, diagonal, places, vectors, A, B, layout, weights, terms):  # type: ignore[no-untyped-def]
-    """Add the kernel of each item with itself."""
-    at = places.astype(np.uintp)
-    leaves, counts = np.empty((len(layout) + 1, CHUNK), out.dtype), np.empty(CHUNK, diagonal.dtype)
-    for a in range(len(places)):
-        for own in range(1, 2):  # a loop, as above
-            _add_leaves(
-                out, 0, diagonal, at, a, a + 1, own, a, vectors, vectors, layout, weights, counts
-            )
-            _add_terms(
-                out, diagonal, at, a, a + 1, own, a, vectors, vectors, A, B, layout, terms, leaves
-            )
+def _gather(pairs, e, entries, out):  # type: ignore[no-untyped-def]
+    gather_row(pairs, e, entries, len(entries), out)
 
 
 @inner
-def _add_leaves(  # type: ignore[no-untyped-def]
-    line, shift, table, at, begin, end, own, a, left, right, layout, weights, counts
-):
-    """Add the weighted single leaves to columns ``begin..end`` of row a, by (1).
-
-    ``line`` begins with column ``shift``. ``at`` says where in the table the moments of each
-    column are, ``own`` (1 or 2) which of the two moments Q there belongs to the row's item.
-    """
-    c, e, scale = left
-    d, g, other = right
-    for low in range(begin, end, CHUNK):
-        width = CHUNK if end - low > CHUNK else end - low
-        where, total = at[low : low + width], line[low - shift : low - shift + width]
-        for b in range(width):
-            counts[b] = table[where[b], 0]
-        for leaf in range(len(layout)):
-            weight = weights[leaf] * scale[leaf, a]
-            if weight == 0.0:
-                continue
-            kind, P = layout[leaf, KIND], np.uintp(layout[leaf, FIRST])
-            mean, mine, size = c[leaf, a], e[leaf, a], other[leaf, low : low + width]
-            theirs, gone = d[leaf, low : low + width], g[leaf, low : low + width]
-            if kind in (CENTRED, STANDARDISED):
-                Qa, Qb = P + np.uintp(own), P + np.uintp(3 - own)
-                for b in range(width):
-                    m = where[b]
-                    value = (
-                        (table[m, P] - mean * table[m, Qb])
-                        - theirs[b] * (table[m, Qa] - mean * counts[b])
-                        - mine * gone[b]
-                    )
-                    total[b] += weight * size[b] * value
-            elif kind == COUNTS:
-                for b in range(width):
-                    total[b] += weight * size[b] * (counts[b] - mine * gone[b])
-            else:
-                for b in range(width):
-                    total[b] += weight * size[b] * table[where[b], P]
-
-
-@inner
-def _add_terms(  # type: ignore[no-untyped-def]
-    line, table, at, begin, end, own, a, left, right, A, B, layout, terms, leaves
-):
-    """Add products of leaves to columns ``begin..end`` of row a."""
-    weights, start, members, needed = terms
-    alone, counts = np.zeros(len(layout), table.dtype), np.empty(CHUNK, table.dtype)
-    for low in range(begin, end, CHUNK):
-        width = CHUNK if end - low > CHUNK else end - low
-        for leaf in needed:
-            value = leaves[leaf]
-            for b in range(width):
-                value[b] = 0.0
-            if layout[leaf, KIND] == FACTORS:
-                for f in range(layout[leaf, FIRST], layout[leaf, STOP]):
-                    for b in range(width):
-                        value[b] += A[a, f] * B[f, low + b]
-                for b in range(width):
-                    value[b] *= left[2][leaf, a] * right[2][leaf, low + b]
-            else:
-                alone[leaf] = 1.0
-                _add_leaves(
-                    value, low, table, at, low, low + width, own, a, left, right, layout, alone,
-                    counts,
-                )  # fmt: skip
-                alone[leaf] = 0.0
-        product = leaves[len(layout)]
-        for t in range(len(weights)):
-            for b in range(width):
-                product[b] = weights[t]
-            for k in range(start[t], start[t + 1]):
-                value = leaves[members[k]]
-                for b in range(width):
-                    product[b] *= value[b]
-            for b in range(width):
-                line[low + b] += product[b]
-
-
-@compiled
-def mirror(out):  # type: ignore[no-untyped-def]
-    """Copy the lower triangle to the upper one, tile by tile."""
-    n = len(out)
-    for top in range(0, n, TILE):
-        for side in range(0, top + 1, TILE):
-            for a in range(top, min(top + TILE, n)):
-                for b in range(side, min(side + TILE, a)):
-                    out[b, a] = out[a, b]
-
-
-@compiled
-def reorder(values, row_of, column_of, out):  # type: ignore[no-untyped-def]
-    """Write ``values[row_of][:, column_of]``."""
-    for a in range(len(row_of)):
-        line, source = out[a], values[row_of[a]]
-        for b in range(len(column_of)):
-            line[b] = source[column_of[b]]
+def centred_product(product, own, other, count, c_e, c_f, x_e, x_f, seen_e, seen_f):  # type: ignore[no-untyped-def]
+    """(1), from P, Q_ef, Q_fe of a pair and the ``count`` N without the owner's own term."""
+    return (
+        (product - x_e * x_f)
+        - c_f * (own - x_e * seen_f)
+        - c_e * (other - seen_e * x_f)
+        + c_e * c_f * count
+    )

@@ -10,10 +10,13 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 from sklearn.gaussian_process.kernels import WhiteKernel
 
+from ordrec.errors import ArgumentError, DataError
 from ordrec.kernels import Kernel, Precomputed, Scaled, kernel_for
 from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.baselines.svr import half_way_thresholds
 from ordrec.ordinal.kernel_model import KernelMixin, check_gram
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
+from ordrec.storage.schema import Number
 
 __all__ = ["GPRanks"]
 
@@ -58,11 +61,11 @@ class GPRanks(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {
-        "dual_coef_": "n",
-        "intercept_": "",
-        "thresholds_": "t",
-        "log_marginal_likelihood_": "",
+    stored: ClassVar = KERNEL_ESTIMATOR | {
+        "dual_coef_": fitted("rows"),
+        "intercept_": Number(gap=True),
+        "thresholds_": fitted("thresholds"),
+        "log_marginal_likelihood_": Number(gap=True),
     }
     remedy_of_constants: ClassVar[str] = "try another kernel"
 
@@ -94,7 +97,7 @@ class GPRanks(KernelMixin, ThresholdModel):
     def fit(self, X: Any, y: Any) -> GPRanks:
         """Maximise the marginal likelihood and condition on the ranks."""
         if not (np.isfinite(self.noise) and self.noise > 0):
-            raise ValueError(f"noise must be a positive number, got {self.noise!r}")
+            raise ArgumentError(f"noise must be a positive number, got {self.noise!r}")
         X, ranks, _ = self._validate_fit(X, y)
         self.kernel_ = kernel_for(
             self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0
@@ -110,7 +113,7 @@ class GPRanks(KernelMixin, ThresholdModel):
         try:
             process.fit(_dense(X), ranks.astype(np.float64))
         except np.linalg.LinAlgError:
-            raise ValueError(
+            raise DataError(
                 f"the kernel matrix plus the noise {self.noise:g} is not positive definite in "
                 "floating point: scale the features, or use a valid kernel"
             ) from None

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
+from ordrec.errors import ArgumentError
 from ordrec.ordinal.base import OrdinalClassifier, limit_blas, warn_if_constant
 from ordrec.ordinal.kernel_model import KernelMixin
 
@@ -89,7 +90,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
             Multiplies C of each sample.
         """
         if not (np.isfinite(self.C) and self.C > 0):
-            raise ValueError(f"C must be a positive number, got {self.C!r}")
+            raise ArgumentError(f"C must be a positive number, got {self.C!r}")
         X, ranks, weight = self._validate_fit(X, y, sample_weight)
         rows = np.flatnonzero(weight > 0)
         K = self._fit_gram(X, rows=rows)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ordrec.errors import ModelFileError
 from ordrec.ordinal.baselines.machines import KernelBaseline
-from ordrec.ordinal.files.state import state_of_estimator
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR
 from ordrec.ordinal.svor.model import SVORIM
 from ordrec.ordinal.thresholds.probabilities import log_interval
+from ordrec.storage.schema import Array, Integer, Members
 
 __all__ = ["OPBE"]
 
@@ -32,7 +32,11 @@ class OPBE(KernelBaseline):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {"present_": "?", "n_iter_": ""}
+    stored: ClassVar = KERNEL_ESTIMATOR | {
+        "present_": Array("present", dtype=np.int64),
+        "n_iter_": Integer(),
+        "machines_": Members(SVORIM),
+    }
 
     def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
         self.present_ = np.unique(ranks)
@@ -44,19 +48,9 @@ class OPBE(KernelBaseline):
         ]
         return max(machine.n_iter_ for machine in self.machines_)
 
-    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        states = [state_of_estimator(machine) for machine in self.machines_]
-        arrays = {f"{k}.{name}": a for k, s in enumerate(states) for name, a in s[0].items()}
-        return {f"machine.{name}": array for name, array in arrays.items()}, {
-            "machines": [metadata for _, metadata in states]
-        }
-
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-        self.machines_ = []
-        for k, state in enumerate(metadata["machines"]):
-            prefix = f"machine.{k}."
-            own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-            self.machines_.append(SVORIM.from_state(own, state))
+    def check_stored(self) -> None:
+        """Check that there is a projection for each rank."""
+        super().check_stored()
         groups = [np.unique(_group(self.present_, k)).tolist() for k in self.present_]
         if not np.isin(self.present_, np.arange(self.n_ranks_)).all() or groups != [
             machine.classes_.tolist() for machine in self.machines_

@@ -7,9 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ordrec.errors import ArgumentError
 from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.kernel_model import KernelMixin
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
 from ordrec.runtime.compiling import compiled
+from ordrec.storage.schema import Integer
 
 __all__ = ["PRank"]
 
@@ -48,7 +51,11 @@ class PRank(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {"dual_coef_": "n", "thresholds_": "t", "n_mistakes_": ""}
+    stored: ClassVar = KERNEL_ESTIMATOR | {
+        "dual_coef_": fitted("rows"),
+        "thresholds_": fitted("thresholds"),
+        "n_mistakes_": Integer(),
+    }
     remedy_of_constants: ClassVar[str] = "raise n_epochs"
 
     def __init__(
@@ -77,7 +84,7 @@ class PRank(KernelMixin, ThresholdModel):
     def fit(self, X: Any, y: Any) -> PRank:
         """Pass over the samples ``n_epochs`` times."""
         if self.n_epochs < 1:
-            raise ValueError(f"n_epochs must be at least 1, got {self.n_epochs!r}")
+            raise ArgumentError(f"n_epochs must be at least 1, got {self.n_epochs!r}")
         X, ranks, _ = self._validate_fit(X, y)
         K = np.ascontiguousarray(self._fit_gram(X))
         random = check_random_state(self.random_state)

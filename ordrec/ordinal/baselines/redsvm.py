@@ -8,7 +8,9 @@ import numpy as np
 
 from ordrec.ordinal.base import ThresholdModel
 from ordrec.ordinal.baselines.machines import KernelBaseline
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
 from ordrec.ordinal.svor.reduced import solve_reduced
+from ordrec.storage.schema import Integer
 
 __all__ = ["REDSVM"]
 
@@ -37,7 +39,11 @@ class REDSVM(KernelBaseline, ThresholdModel):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {"dual_coef_": "n", "thresholds_": "t", "n_iter_": ""}
+    stored: ClassVar = KERNEL_ESTIMATOR | {
+        "dual_coef_": fitted("rows"),
+        "thresholds_": fitted("thresholds"),
+        "n_iter_": Integer(),
+    }
 
     def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
         solution = solve_reduced(

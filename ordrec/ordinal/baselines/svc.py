@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ordrec.errors import ModelFileError
 from ordrec.ordinal.baselines.machines import KernelBaseline
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
+from ordrec.storage.schema import Array, Integer
 
 __all__ = ["SVC1V1", "SVC1VA"]
 
@@ -27,7 +28,12 @@ class SVC1V1(KernelBaseline):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {"present_": "?", "dual_coef_": "n?", "intercept_": "?", "n_iter_": ""}
+    stored: ClassVar = KERNEL_ESTIMATOR | {
+        "present_": Array("present", dtype=np.int64),
+        "dual_coef_": fitted("rows", "pairs"),
+        "intercept_": fitted("pairs"),
+        "n_iter_": Integer(),
+    }
 
     def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
         machine = self._machine().fit(K, ranks, sample_weight=weight)
@@ -52,7 +58,9 @@ class SVC1V1(KernelBaseline):
             votes[:, j] += value <= 0
         return self.present_[votes.argmax(axis=1)]
 
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+    def check_stored(self) -> None:
+        """Check that there is a machine for each pair of ranks."""
+        super().check_stored()
         count = len(_pairs(self.present_.size))
         known = np.isin(self.present_, np.arange(self.n_ranks_)).all()
         if not known or not self.dual_coef_.shape[1] == self.intercept_.size == count > 0:
@@ -76,7 +84,11 @@ class SVC1VA(KernelBaseline):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {"dual_coef_": "nr", "intercept_": "r", "n_iter_": ""}
+    stored: ClassVar = KERNEL_ESTIMATOR | {
+        "dual_coef_": fitted("rows", "ranks"),
+        "intercept_": fitted("ranks"),
+        "n_iter_": Integer(),
+    }
 
     def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
         scale = np.arange(self.n_ranks_)

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.special import expit
 
 from ordrec.ordinal.baselines.machines import KernelBaseline
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
+from ordrec.storage.schema import Integer
 
 __all__ = ["SVMOP"]
 
@@ -29,7 +31,11 @@ class SVMOP(KernelBaseline):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {"dual_coef_": "nt", "intercept_": "t", "n_iter_": ""}
+    stored: ClassVar = KERNEL_ESTIMATOR | {
+        "dual_coef_": fitted("rows", "thresholds"),
+        "intercept_": fitted("thresholds"),
+        "n_iter_": Integer(),
+    }
 
     def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
         cuts = np.arange(self.n_ranks_ - 1)

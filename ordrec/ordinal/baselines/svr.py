@@ -9,6 +9,8 @@ from sklearn.svm import SVR
 
 from ordrec.ordinal.base import ThresholdModel
 from ordrec.ordinal.baselines.machines import MAX_STEPS, KernelBaseline
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
+from ordrec.storage.schema import Integer, Number
 
 __all__ = ["SVRanks", "half_way_thresholds"]
 
@@ -68,7 +70,12 @@ class SVRanks(KernelBaseline, ThresholdModel):
         )
         self.epsilon = epsilon
 
-    stored: ClassVar = {"dual_coef_": "n", "intercept_": "", "thresholds_": "t", "n_iter_": ""}
+    stored: ClassVar = KERNEL_ESTIMATOR | {
+        "dual_coef_": fitted("rows"),
+        "intercept_": Number(gap=True),
+        "thresholds_": fitted("thresholds"),
+        "n_iter_": Integer(),
+    }
 
     def _fit_machines(self, K: np.ndarray, ranks: np.ndarray, weight: np.ndarray) -> int:
         machine = SVR(

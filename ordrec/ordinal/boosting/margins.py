@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ordrec.errors import ArgumentError
 from ordrec.ordinal.losses import active_pairs, signs
 
 __all__ = ["Margins"]
@@ -67,7 +68,7 @@ class Margins:
         n, n_thresholds = self.values.shape
         d = vc_dimension + n_thresholds
         if not (delta > 0 and n > d and 0 < confidence < 1):
-            raise ValueError(
+            raise ArgumentError(
                 f"the bound needs delta > 0, 0 < confidence < 1 and more than {d} samples, "
                 f"got delta={delta}, confidence={confidence}, {n} samples"
             )

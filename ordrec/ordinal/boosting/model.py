@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -15,19 +15,27 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
+from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.ordinal.base import CalibratedModel, limit_blas
-from ordrec.ordinal.boosting.ensemble import Learner, Member, OrdinalLoss, boost
+from ordrec.ordinal.boosting.ensemble import (
+    EarlyStopping,
+    Learner,
+    Member,
+    OrdinalLoss,
+    boost,
+    hold_out,
+)
 from ordrec.ordinal.boosting.margins import Margins
 from ordrec.ordinal.boosting.orboost import MarginLoss
 from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
 from ordrec.ordinal.boosting.rankboost import PairLoss
-from ordrec.ordinal.boosting.state import ensemble_of, ensemble_to_arrays
-from ordrec.ordinal.boosting.stopping import EarlyStopping, hold_out
+from ordrec.ordinal.boosting.stored import StoredEnsemble
 from ordrec.ordinal.boosting.stump import StumpSearch
 from ordrec.ordinal.losses import Reach, reach_of
+from ordrec.ordinal.stored import ESTIMATOR, fitted
 from ordrec.ordinal.thresholds.absent import PresentRanks
-from ordrec.ordinal.thresholds.order import ranks_between
-from ordrec.storage import take
+from ordrec.ordinal.thresholds.probabilities import ranks_between
+from ordrec.storage.schema import Array, As
 
 __all__ = ["ORBoost", "RankBoostAE"]
 
@@ -42,7 +50,12 @@ class _Boosted(CalibratedModel):
     validation_fraction: float
     random_state: Any
 
-    stored: ClassVar = {"thresholds_": "t"}
+    stored: ClassVar = ESTIMATOR | {
+        "thresholds_": fitted("thresholds"),
+        "_outer": Array("thresholds", dtype=np.bool_),
+        "_place": Array("thresholds", dtype=np.int64, codes="thresholds"),
+        "ensemble_": As(StoredEnsemble),
+    }
 
     @abstractmethod
     def _reach(self) -> Reach:
@@ -117,21 +130,15 @@ class _Boosted(CalibratedModel):
         labels = np.asarray(y).tolist()
         unknown = sorted({str(label) for label in labels if label not in position})
         if unknown:
-            raise ValueError(f"y contains {unknown[:5]}, which did not occur in training")
+            raise DataError(f"y contains {unknown[:5]}, which did not occur in training")
         ranks = np.array([position[label] for label in labels], dtype=np.int64)
         size = float(np.abs(self.ensemble_.alpha).sum())
         return Margins.of(H, self.thresholds_, ranks, size)
 
-    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays, kind = ensemble_to_arrays(self.ensemble_)
-        return arrays | {"place": self._place, "outer": self._outer}, {"members": kind}
-
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-        shape = self.thresholds_.shape
-        self._outer = take(arrays, "outer", np.bool_, shape)
-        self._place = take(arrays, "place", np.int64, shape, low=0, high=shape[0] - 1)
-        n_thresholds = int(self._place.max()) + 1  # of the ranks that have samples
-        self.ensemble_ = ensemble_of(arrays, metadata["members"], self.n_features_in_, n_thresholds)
+    def check_stored(self) -> None:
+        """Check that the ensemble has the thresholds of the ranks that have samples."""
+        if self.ensemble_.thresholds.shape[1] != int(self._place.max()) + 1:
+            raise ModelFileError("the thresholds of the ensemble are not those of the ranks")
         self.n_estimators_ = len(self.ensemble_.members)
 
     def _dense(self, X: Any) -> np.ndarray:
@@ -150,23 +157,25 @@ class _Boosted(CalibratedModel):
             return self.base
         elif hasattr(self.base, "fit") and hasattr(self.base, "predict"):
             if not has_fit_parameter(self.base, "sample_weight"):
-                raise ValueError(f"base {self.base!r} takes no sample_weight, which boosting needs")
+                raise ArgumentError(
+                    f"base {self.base!r} takes no sample_weight, which boosting needs"
+                )
             return _ClassifierLearner(self.base)
-        raise ValueError(
+        raise ArgumentError(
             'base must be "sigmoid", "perceptron", "stump", a learner or a classifier, '
             f"got {self.base!r}"
         )
 
     def _check_parameters(self) -> None:
         if not (isinstance(self.n_estimators, Integral) and self.n_estimators >= 1):
-            raise ValueError(f"n_estimators must be at least 1, got {self.n_estimators!r}")
+            raise ArgumentError(f"n_estimators must be at least 1, got {self.n_estimators!r}")
         if not (isinstance(self.gamma, Real) and 0 < self.gamma < np.inf):
-            raise ValueError(f"gamma must be a positive number, got {self.gamma!r}")
+            raise ArgumentError(f"gamma must be a positive number, got {self.gamma!r}")
         patience = self.n_iter_no_change
         if patience is not None and not (isinstance(patience, Integral) and patience >= 1):
-            raise ValueError(f"n_iter_no_change must be None or at least 1, got {patience!r}")
+            raise ArgumentError(f"n_iter_no_change must be None or at least 1, got {patience!r}")
         if not 0 < self.validation_fraction < 1:
-            raise ValueError(
+            raise ArgumentError(
                 f"validation_fraction must lie between 0 and 1, got {self.validation_fraction!r}"
             )
         self._learner()
@@ -255,7 +264,7 @@ class ORBoost(_Boosted):
 
     def _reach(self) -> Reach:
         if self.margins not in ("all", "left-right"):
-            raise ValueError(f'margins must be "all" or "left-right", got {self.margins!r}')
+            raise ArgumentError(f'margins must be "all" or "left-right", got {self.margins!r}')
         return reach_of(self.margins)
 
     def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:
@@ -324,7 +333,9 @@ class RankBoostAE(_Boosted):
 
     def _reach(self) -> Reach:
         if self.criterion not in ("absolute", "mistakes"):
-            raise ValueError(f'criterion must be "absolute" or "mistakes", got {self.criterion!r}')
+            raise ArgumentError(
+                f'criterion must be "absolute" or "mistakes", got {self.criterion!r}'
+            )
         return "all" if self.criterion == "absolute" else "adjacent"
 
     def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:

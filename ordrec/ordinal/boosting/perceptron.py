@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ordrec.ordinal.boosting.sorting import ascending, sorting_room
+from ordrec.ordinal.boosting.sorting import ascending, sorting_workspace
 from ordrec.runtime.compiling import compiled, inner
 
 __all__ = ["Perceptron", "PerceptronRCD", "Sigmoid", "SigmoidRCD"]
@@ -64,7 +64,7 @@ class PerceptronRCD:
     _X: np.ndarray
     _rng: np.random.Generator
     _unit: np.ndarray  # one over the standard deviation of each feature
-    _room: tuple[np.ndarray, ...]  # of `_descend`
+    _workspace: tuple[np.ndarray, ...]  # of `_descend`
 
     def __init__(self, n_steps: int = 200, published: bool = False):
         self.n_steps = n_steps
@@ -76,7 +76,7 @@ class PerceptronRCD:
         share = weight / weight.sum()
         deviation = np.sqrt(share @ (X - share @ X) ** 2)
         ready._X, ready._rng = X, rng
-        ready._room = (np.empty(len(X)), np.ones(len(X)), *sorting_room(len(X)))
+        ready._workspace = (np.empty(len(X)), np.ones(len(X)), *sorting_workspace(len(X)))
         ready._unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
         return ready
 
@@ -100,7 +100,7 @@ class PerceptronRCD:
     ) -> tuple[np.ndarray, float]:
         """The steps along the lines U from the scores s, and the bias."""
         steps = np.zeros(U.shape[0])
-        return steps, _descend(s, U, g, with_bias, steps, *self._room)
+        return steps, _descend(s, U, g, with_bias, steps, *self._workspace)
 
     def _member(self, weights: np.ndarray, bias: float) -> Perceptron | Sigmoid:
         return Perceptron(weights, bias)
@@ -145,8 +145,8 @@ def _descend(
 ) -> float:
     """Write the step along each direction; return the bias.
 
-    s = X w at the start, U[j] = X d_j; the arrays behind the steps are room. The bias is searched
-    at the start and after each step that helped, or not at all.
+    s = X w at the start, U[j] = X d_j; the arrays behind the steps are a workspace. The bias is
+    searched at the start and after each step that helped, or not at all.
     """
     bias, value, j, along_bias = 0.0, 0.0, 0, with_bias
     for i in range(s.size):

@@ -12,14 +12,14 @@ import numpy as np
 
 from ordrec.runtime.compiling import inner
 
-__all__ = ["ascending", "sorting_room"]
+__all__ = ["ascending", "sorting_workspace"]
 
 ONE, SIGN, DIGIT = np.uint64(1), np.uint64(1 << 63), np.uint64(2047)
 LOW, MIDDLE, HIGH = np.uint64(31), np.uint64(42), np.uint64(53)
 
 
-def sorting_room(n: int) -> tuple[np.ndarray, ...]:
-    """n numbers to be sorted, and what `ascending` needs: their bits, room, and the order.
+def sorting_workspace(n: int) -> tuple[np.ndarray, ...]:
+    """n numbers to be sorted, and what `ascending` needs: their bits, a workspace, and the order.
 
     Made here, because views and memory of their own take compiled functions long to compile.
     """
@@ -32,7 +32,7 @@ def sorting_room(n: int) -> tuple[np.ndarray, ...]:
 def ascending(
     bits: np.ndarray, keys: np.ndarray, spare: np.ndarray, places: np.ndarray, order: np.ndarray
 ) -> None:
-    """Write the order that sorts the numbers with these bits, see `sorting_room`."""
+    """Write the order that sorts the numbers with these bits, see `sorting_workspace`."""
     n = bits.size
     for digit in range(3):
         for j in range(2048):

@@ -1,7 +1,10 @@
 """Laplace's approximation of one small problem, compiled, without the interpreter lock.
 
-The same mathematics as `ordrec.ordinal.gpor.laplace` (see there for the formulas) for
-K = sum_j weight_j K_j, in one call that any number of threads may make at once.
+The same search as `ordrec.ordinal.gpor.laplace`, which has the formulas and the constants, for
+K = sum_j weight_j K_j, in one call that any number of threads may make at once. There are two
+because neither serves both uses: in Python a problem of thirty samples takes five times as long and
+holds the lock, and compiled for whole and induced covariances of any size, the first fit of `GPOR`
+would wait for the compiler. The tests compare them to the last digits.
 """
 
 from __future__ import annotations
@@ -9,17 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from ordrec.linalg.small import invert_lower, solve_small
+from ordrec.ordinal.gpor.laplace import FLAT, HALVINGS, MAX_ITER, STALLED, TOLERANCE
 from ordrec.ordinal.gpor.likelihood import interval_cumulants
+from ordrec.ordinal.gram.posterior import FAINT, VISIBLE
 from ordrec.runtime.compiling import compiled
 
 __all__ = ["problem_evidence"]
-
-TOLERANCE = 1e-9
-STALLED = 1e-5
-MAX_ITER = 100
-HALVINGS = 30
-FLAT = 1e-12
-FAINT = 1e-12
 
 
 @compiled
@@ -141,7 +139,7 @@ def _slopes(K, stack, weights, ranks, noise, edges, coef, f, terms, L, by_weight
     A = np.empty(n)
     for i in range(n):
         # where the curvature is too small to show in 1 - (B^-1)_ii, l''' is 0 too: any A will do
-        A[i] = (1.0 - rest[i]) / precision[i] if 1.0 - rest[i] > 1e-9 else K[i, i]
+        A[i] = (1.0 - rest[i]) / precision[i] if 1.0 - rest[i] > VISIBLE else K[i, i]
     along = 0.5 * A * terms[4] / noise**3  # -1/2 A l'''
     u = _remainder(K, L, root, along)
     moved = K @ u

@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.ordinal.gpor.covariance import Covariance, Factor
 from ordrec.ordinal.gpor.laplace import laplace
 from ordrec.ordinal.gpor.likelihood import Terms, likelihood_terms, threshold_edges
 from ordrec.ordinal.gpor.parameters import threshold_slopes
+from ordrec.ordinal.gram.posterior import Covariance, Factor
 
 __all__ = ["EPPosterior", "expectation_propagation"]
 
@@ -94,7 +94,7 @@ def expectation_propagation(
     for n_iter in range(1, max_iter + 1):
         factor = covariance.factor(p)
         coef = factor.remainder(nu)
-        h = covariance.dot(coef)
+        h = covariance.times(coef)
         A, rest = factor.marginals()
         lam = A / rest  # step 1
         cavity = (h - A * nu) / rest

@@ -17,11 +17,10 @@ from scipy.optimize import minimize
 
 from ordrec.errors import ArgumentError
 from ordrec.kernels import Kernel
-from ordrec.ordinal.gpor.covariance import DenseCovariance
 from ordrec.ordinal.gpor.ep import EPPosterior, expectation_propagation
 from ordrec.ordinal.gpor.laplace import LaplacePosterior, laplace
-from ordrec.ordinal.gpor.lowrank import InducingPairs, LowRankCovariance
 from ordrec.ordinal.gpor.parameters import GapPrior, chain, unpack
+from ordrec.ordinal.gram.posterior import DenseCovariance, InducingPairs, LowRankCovariance
 from ordrec.runtime.progress import report
 
 __all__ = ["Evidence", "LikelihoodBounds", "Maximum", "doubt_about_laplace", "maximise"]

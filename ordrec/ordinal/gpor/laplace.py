@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from ordrec.ordinal.gpor.covariance import Covariance, Factor
 from ordrec.ordinal.gpor.likelihood import Terms, likelihood_terms, threshold_edges
 from ordrec.ordinal.gpor.parameters import threshold_slopes
+from ordrec.ordinal.gram.posterior import Covariance, Factor
 
 __all__ = ["LaplacePosterior", "laplace"]
 
@@ -72,7 +72,7 @@ class LaplacePosterior:
         A, _ = self.factor.marginals()
         along = -0.5 * A * self.terms.twist
         u = self.factor.remainder(along)
-        moved = self.covariance.dot(u)
+        moved = self.covariance.times(u)
         by_kernel = self.factor.kernel_slope(kernel, 0.5 * self.coef + u, self.coef)
 
         def total(derivatives: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
@@ -111,7 +111,7 @@ def laplace(
     terms = likelihood_terms(f, ranks, edges, noise)
     energy = terms.loss
     if start is not None:
-        warm_f = covariance.dot(start)
+        warm_f = covariance.times(start)
         warm_terms = likelihood_terms(warm_f, ranks, edges, noise)
         warm_energy = warm_terms.loss + 0.5 * float(start @ warm_f)
         if warm_energy < energy:
@@ -126,7 +126,7 @@ def laplace(
         if converged or n_iter == max_iter:
             break
         step = factor.remainder(W * f - slope) - coef
-        shift = covariance.dot(step)
+        shift = covariance.times(step)
         found = _halve_until_lower(coef, f, step, shift, energy, violation, ranks, edges, noise)
         if found is None:  # neither S nor the residual falls in floating point
             converged = violation <= STALLED * scale

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ordrec.errors import ArgumentError, callers_level
+from ordrec.errors import ArgumentError, ModelFileError, callers_level
 from ordrec.kernels import ARDLinear, Kernel, Precomputed, kernel_for
 from ordrec.kernels.landmarks import Landmarks, rows_named
 from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
@@ -29,14 +28,18 @@ from ordrec.ordinal.gpor.evidence import (
     maximise,
 )
 from ordrec.ordinal.gpor.laplace import LaplacePosterior
-from ordrec.ordinal.gpor.lowrank import InducingPairs
 from ordrec.ordinal.gpor.parameters import GapPrior, pack, paper_start, unpack
-from ordrec.ordinal.gpor.state import process_to_state, restore_process
+from ordrec.ordinal.gram.posterior import InducingPairs
 from ordrec.ordinal.kernel_model import KernelMixin, check_gram, check_gram_size
+from ordrec.ordinal.scaling import Standardisation
+from ordrec.ordinal.stored import ESTIMATOR, StoredKernel
 from ordrec.ordinal.thresholds.probabilities import rank_probabilities
+from ordrec.storage import claim_memory
+from ordrec.storage.schema import Array, Integer, Matrix, Number, Optional, Part, Text
 
 __all__ = ["GPOR"]
 
+LARGEST = 1e3  # magnitude of an entry of theta: logarithms, and the first threshold
 CHUNK = 2048  # rows predicted together
 RESTART_SD = 1.0  # standard deviation of random starts around the first one, in log-parameters
 
@@ -146,8 +149,20 @@ class GPOR(KernelMixin, ThresholdModel):
     array([[0. , 0.1, 0.9]])
     """
 
-    stored: ClassVar = {"n_iter_": ""}
-    stores_rows: ClassVar[bool] = False  # but all training data
+    # all training data and theta, from which the posterior follows
+    stored: ClassVar = ESTIMATOR | {
+        "scaling_": Optional(Part(Standardisation)),
+        "n_iter_": Integer(),
+        "kernel_": StoredKernel(),
+        "inference_": Text(*INFERENCES),
+        "_prior_variance": Number(low=0.0),
+        "_train_ranks": Array("samples", dtype=np.int64, codes="ranks"),
+        "_train_inputs": Matrix("samples", "features"),
+        "_rho": Array("ranks", low=-LARGEST, high=LARGEST),
+        "_free": Array("ranks", dtype=np.bool_),
+        "theta_": Array("parameters", low=-LARGEST, high=LARGEST),
+        "landmarks_": Optional(Array("landmarks", dtype=np.int64, codes="samples")),
+    }
     gram_copies: ClassVar[int] = 4
     remedy_of_constants: ClassVar[str] = "try another kernel"
 
@@ -363,11 +378,25 @@ class GPOR(KernelMixin, ThresholdModel):
         self._keep_rows(X, rows)
         return found
 
-    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return process_to_state(self)
-
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-        restore_process(self, arrays, metadata)
+    def check_stored(self) -> None:
+        """Compute the posterior of stored data again."""
+        kernel, n, n_ranks = self.kernel_, self._train_ranks.size, self.n_ranks_
+        decide(np.full((1, n_ranks), 1.0 / n_ranks), self.decision)  # raises if it cannot
+        if isinstance(kernel, Precomputed) and n != self.n_features_in_:
+            raise ModelFileError("the kernel matrix is not square")
+        if self.theta_.size != kernel.theta.size + int(self._free.sum()):
+            raise ModelFileError("theta does not have the parameters of the kernel")
+        rows = self.landmarks_
+        if rows is not None and (not rows.size or np.unique(rows).size < rows.size):
+            raise ModelFileError("array 'landmarks' names a row twice, or none")
+        width = n if rows is None else rows.size
+        claim_memory(8.0 * self.gram_copies * n * width, f"the kernel of {n} samples")
+        self._concerns = []
+        self._keep_posterior(self._evidence(kernel))
+        del self._concerns
+        fitted = [self.noise_, *self.thresholds_, *self._predictor.coef]
+        if not np.isfinite(fitted).all():
+            raise ModelFileError("the parameters have no finite posterior")
 
     # ---- predicting ----------------------------------------------------------------------
 

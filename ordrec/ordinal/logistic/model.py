@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -19,8 +19,10 @@ from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.logistic.covariance import sandwich
 from ordrec.ordinal.logistic.newton import solve
 from ordrec.ordinal.losses import Loss, Reach, reach_of
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.probabilities import log_interval
+from ordrec.storage.schema import Integer, Number, Optional
 
 __all__ = ["OrdinalLogistic"]
 
@@ -112,14 +114,14 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {
-        "coef_": "d*",
-        "covariance_": "??*",
-        "dual_coef_": "n*",
-        "thresholds_": "t",
-        "objective_": "",
-        "n_iter_": "",
-        "left_out_": "*",
+    stored: ClassVar = KERNEL_ESTIMATOR | {
+        "coef_": Optional(fitted("features"), unset=True),
+        "covariance_": Optional(fitted("coefficients", "coefficients"), unset=True),
+        "dual_coef_": Optional(fitted("rows"), unset=True),
+        "thresholds_": fitted("thresholds"),
+        "objective_": Number(gap=True),
+        "n_iter_": Integer(),
+        "left_out_": Optional(Number(gap=True), unset=True),
     }
     gram_copies: ClassVar[int] = 3
     remedy_of_constants: ClassVar[str] = "lower alpha"
@@ -315,11 +317,13 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         p = np.exp(log_interval(edges[:, :-1], edges[:, 1:], "logit"))
         return p / p.sum(axis=1, keepdims=True)
 
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+    def check_stored(self) -> None:
+        """Check the order of the thresholds, and that the parts are those of the kernel."""
+        super().check_stored()
         if self._check_parameters()[1] == "all" and (np.diff(self.thresholds_) < 0).any():
             raise ModelFileError("the thresholds are not in order")
         if self.kernel is not None:
-            self.support_ = self._rows
+            self.support_, _ = self._rows, self.dual_coef_
             return
         size = self.coef_.size + self.thresholds_.size
         self.covariance_ = getattr(self, "covariance_", None)
@@ -328,13 +332,13 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
 
     def _check_parameters(self) -> tuple[Loss, Reach]:
         if self.threshold not in ("all", "immediate"):
-            raise ValueError(f'threshold must be "all" or "immediate", got {self.threshold!r}')
+            raise ArgumentError(f'threshold must be "all" or "immediate", got {self.threshold!r}')
         if self.loss not in FAMILY:
-            raise ValueError(f"loss must be one of {', '.join(FAMILY)}, got {self.loss!r}")
+            raise ArgumentError(f"loss must be one of {', '.join(FAMILY)}, got {self.loss!r}")
         if not 0 <= self.alpha < np.inf:
-            raise ValueError(f"alpha must be a finite number, not negative, got {self.alpha!r}")
+            raise ArgumentError(f"alpha must be a finite number, not negative, got {self.alpha!r}")
         if not self.max_iter >= 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
+            raise ArgumentError(f"max_iter must be at least 1, got {self.max_iter!r}")
         if self.kernel is None and self.n_landmarks is not None:
             raise ArgumentError(
                 "n_landmarks approximates a kernel, and OrdinalLogistic has none unless kernel is "

@@ -1,4 +1,4 @@
-"""ADMM to find the active set, block pivoting to finish: the solver NPSVOR uses.
+"""A guess of the active set, block pivoting to finish: the solver NPSVOR uses.
 
 Once it is known which multipliers are at a bound, at the kink or free, problem (8) is a
 linear system: K_FF z_F + b = target on the free rows F, e'z = 0. A few iterations of ADMM
@@ -7,12 +7,14 @@ multiplier that left its place (a free one outside its interval, a fixed one who
 has the wrong sign) and solves again (Judice and Pires 1994, block principal pivoting). When
 no exchange is left the point is optimal. When the number of exchanges stops falling, ADMM
 goes on with twice the iterations and guesses again; as ADMM converges, so does the whole.
-Where costs are small, sequential minimal optimisation (`smo`) mostly needs no help at all.
-For a large problem, the first guess comes from ADMM on parts of the rows (`parts`), for a
-factored kernel from an interior-point method (`interior`), which is nearly exact. So is the
-second guess for a small kernel matrix or one of low rank, on which ADMM may take thousands.
-Rounds without exchange refine the solution by conjugate gradients; the factored block, which
-has a ridge and may be in single precision, is their preconditioner.
+
+`_plan` lists who guesses, and how many iterations a guess may take. For a large problem, the
+first guess comes from ADMM on parts of the rows; for a factored kernel from an interior-point
+method (`interior`), which is nearly exact. So does the second guess for a small kernel matrix or
+one of low rank, where ADMM may take thousands of iterations. Where costs are small, sequential
+minimal optimisation (`smo`) comes first, and mostly needs no further guess at all. Rounds without
+exchange refine the solution by conjugate gradients; the factored block, which has a ridge and may
+be in single precision, is their preconditioner.
 
 Places of a multiplier: LOWER and UPPER its bounds, KINK rho = 0 on the rank itself, POSITIVE
 and NEGATIVE free (off the rank: POSITIVE, whatever the sign).
@@ -20,36 +22,47 @@ and NEGATIVE free (off the rank: POSITIVE, whatever the sign).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from typing import Any
 
 import numpy as np
 
+from ordrec.ordinal.gram.matrix import DenseGram, FactoredGram, Gram, factor_of, stable_ridge
+from ordrec.ordinal.gram.shifted import ShiftedGram
 from ordrec.ordinal.npsvor import smo
-from ordrec.ordinal.npsvor.admm import ADMM, Gram, balanced
-from ordrec.ordinal.npsvor.bias import bias, violation
-from ordrec.ordinal.npsvor.gram import DenseGram, NotPositiveDefiniteError
+from ordrec.ordinal.npsvor.admm import ADMM, PartedADMM, balanced
 from ordrec.ordinal.npsvor.interior import InteriorPoint
-from ordrec.ordinal.npsvor.lowrank import FactoredGram, factor_of
-from ordrec.ordinal.npsvor.parts import PartedADMM
-from ordrec.ordinal.npsvor.problem import Planes, dual_objective, primal_objective
+from ordrec.ordinal.npsvor.problem import (
+    Planes,
+    bias,
+    dual_objective,
+    primal_objective,
+    violation,
+)
 from ordrec.ordinal.solution import Solution
 from ordrec.runtime.parallel import loop_threads, worker_count
 
-__all__ = ["solve"]
+__all__ = ["free_step", "pivoting_ridge", "solve"]
 
 LOWER, NEGATIVE, KINK, POSITIVE, UPPER = -2, -1, 0, 1, 2
 FIRST_GUESS = 12  # ADMM iterations before the first pivoting
-SECOND_GUESS = 48  # and after a first guess in parts was too rough
+SECOND_GUESS = 48  # and after another method's guess was too rough
 NEWTON_STEPS = 40  # of the interior-point method, which mostly stands still after twenty
 LARGE = 1500  # rows from which the first guess is made in two parts
 SMO_TOL = 0.15  # in units of tol: two multipliers at a time leave many small violations
 CHEAP = 1e7  # n p^2 up to which Newton steps on a factor of p columns are worth a second guess
 PATIENCE = 4  # rounds without progress
 MAX_ROUNDS = 40
-STANDSTILL = 1e-6  # residuals of ADMM from which another guess would be the same
+STANDSTILL = 1e-6  # residuals of a method from which another guess would be the same
 RENEWALS = 3  # of the sums in the precision of K
 NEARLY = 5  # exchanges up to which rounding may be what is in the way, not the guess
+CHANGED = 0.05  # of a score, by the ridge
+LARGEST_RIDGE = 1e-2  # of the mean diagonal
+WIDEST = (50, 0.2)  # rows that may change, and share of the block, before it is factored anew
+
+Guesser = ADMM | PartedADMM | InteriorPoint
+# A method of guessing for some planes, and its iterations; None goes on with the last method.
+Guess = tuple[Callable[[Planes], Guesser] | None, int]
 
 
 def solve(
@@ -59,6 +72,7 @@ def solve(
     eta: float,
     tol: float,
     max_iter: int,
+    largest: float = np.inf,
     n_jobs: int | None = None,
 ) -> Solution:
     """Solve (8) for all ranks to a KKT violation of tol.
@@ -71,110 +85,173 @@ def solve(
         Largest violation of optimality, in units of the margin.
     max_iter : int
         Limit of ADMM iterations.
+    largest : float
+        Upper bound on a multiplier; a smaller bound allows a larger ridge.
     n_jobs : int
         Threads; each takes a part of the first guess, then one rank at a time.
 
     Returns
     -------
     Solution
-        ``coef`` (n, r) and the biases as ``thresholds``; ``violation`` is that of `bias`,
-        the largest of all ranks; the objective and the gap are sums over the ranks.
+        ``coef`` (n, r) and the biases as ``thresholds``; ``violation`` is the largest of all
+        ranks; the objective and the gap are sums over the ranks.
     """
     with loop_threads(worker_count(n_jobs)) as threads:
-        return _solve(gram, planes, eta, tol, max_iter, threads)
+        return _solve(gram, planes, eta, tol, max_iter, pivoting_ridge(gram, largest), threads)
+
+
+def pivoting_ridge(gram: Gram, largest: float = np.inf) -> float:
+    """The shift of the free blocks, which only precondition the system of the multipliers.
+
+    At least what keeps the Cholesky factor of a singular kernel stable. Beyond that, a shift makes
+    block pivoting converge: without one, multipliers whose rows are nearly dependent leap from
+    bound to bound. ``largest`` times the shift is what it may change of a score, whose margin is 1.
+    """
+    if gram.factored:
+        return 1e-7 * (gram.mean_diagonal() or 1.0)
+    stable = stable_ridge(gram, single=1e-3, double=1e-8)
+    return max(stable, min(CHANGED / largest, LARGEST_RIDGE * gram.mean_diagonal()))
 
 
 def _solve(
-    gram: Gram, planes: Planes, eta: float, tol: float, max_iter: int, threads: Executor
+    gram: Gram,
+    planes: Planes,
+    eta: float,
+    tol: float,
+    max_iter: int,
+    ridge: float,
+    threads: Executor,
 ) -> Solution:
     """Guess and pivot until every rank is solved."""
-    n_ranks = planes.side.shape[1]
-    coef, F = np.zeros_like(planes.side), np.zeros_like(planes.side)
-    reached = np.full(n_ranks, np.inf)
-    open_ranks, earlier, lent = np.arange(n_ranks), 0, False
+    best = _Best(gram, planes, threads)
+    ranks = np.arange(planes.side.shape[1])  # those that are not solved yet
+    used = 0  # iterations of methods that were given up
     if isinstance(gram, DenseGram) and smo.is_easy(gram, planes):
-        coef = balanced(planes, smo.descend(gram, planes, SMO_TOL * tol, threads))
-        F = gram.times(coef, threads.map)
-        reached = violation(planes, coef, F)
-        open_ranks, earlier = np.flatnonzero(reached > tol), 1
-        if not open_ranks.size:
-            return _solution(planes, coef, F, reached, earlier, tol)
-    admm: ADMM | PartedADMM | InteriorPoint
-    guess = min(FIRST_GUESS, max_iter)
-    rest = planes.columns(open_ranks)
-    if isinstance(gram, FactoredGram):
-        admm, guess = InteriorPoint(gram, rest, threads), min(NEWTON_STEPS, max_iter)
-    elif isinstance(gram, DenseGram) and gram.n >= LARGE:
-        admm = PartedADMM(gram, rest, eta, size=(gram.n + 1) // 2, threads=threads)
-    else:
-        admm = ADMM(gram, rest, eta)
-    while True:
-        residual = np.full(open_ranks.size, np.inf)
-        while admm.n_iter < guess and residual.max() > STANDSTILL:
-            residual = admm.step(tol)
-        for candidate in (_pivot(gram, admm.planes, admm.z, tol, threads), None):
-            z = balanced(admm.planes, admm.z) if candidate is None else candidate
-            product = gram.times(z, threads.map)
-            short = violation(admm.planes, z, product)
-            better = short < reached[open_ranks]
-            coef[:, open_ranks[better]] = z[:, better]
-            F[:, open_ranks[better]] = product[:, better]
-            reached[open_ranks[better]] = short[better]
-            left = reached[open_ranks] > tol
-            if not left.any():
-                break
-        if not left.any() or earlier + admm.n_iter >= max_iter:
-            break
-        open_ranks = open_ranks[left]
-        rest = planes.columns(open_ranks)
-        if isinstance(admm, PartedADMM):
-            admm, guess = ADMM(gram, rest, eta), SECOND_GUESS
-        elif not lent and (G := _cheap_factor(gram)) is not None:
-            earlier, lent = earlier + admm.n_iter, True
-            admm, guess = InteriorPoint(FactoredGram(G), rest, threads), NEWTON_STEPS
-        elif lent and isinstance(admm, InteriorPoint):
-            earlier += admm.n_iter
-            admm, guess = ADMM(gram, rest, eta), 4 * FIRST_GUESS
+        best.offer(ranks, balanced(planes, smo.descend(gram, planes, SMO_TOL * tol, threads)))
+        ranks, used = ranks[best.violation > tol], 1
+        if not ranks.size:
+            return best.solution(used, tol)
+    guesser: Guesser | None = None
+    residual = np.empty(0)
+    for method, budget in _plan(gram, eta, threads):
+        if method is not None:
+            if guesser is not None and not isinstance(guesser, PartedADMM):
+                used += guesser.n_iter  # those on parts are cheap, and do not count
+            guesser = method(planes.columns(ranks))
         elif residual.max() <= STANDSTILL:
             break
-        else:
-            admm.restrict(left)
-            guess *= 2
-        guess = min(guess, max_iter - earlier)
-    return _solution(planes, coef, F, reached, earlier + admm.n_iter, tol)
+        assert guesser is not None  # a plan begins with a method
+        residual = np.full(ranks.size, np.inf)
+        while guesser.n_iter < min(budget, max_iter - used) and residual.max() > STANDSTILL:
+            residual = guesser.step(tol)
+        best.offer(ranks, _pivot(gram, guesser.planes, guesser.z, tol, ridge, threads))
+        if (best.violation[ranks] > tol).any():
+            best.offer(ranks, balanced(guesser.planes, guesser.z))
+        still_open = best.violation[ranks] > tol
+        ranks = ranks[still_open]
+        if not ranks.size or used + guesser.n_iter >= max_iter:
+            break  # before the plan is asked for the next method, whose preparation takes time
+        if not isinstance(guesser, PartedADMM):
+            guesser.restrict(still_open)
+    assert guesser is not None
+    return best.solution(used + guesser.n_iter, tol)
 
 
-def _solution(
-    planes: Planes, coef: np.ndarray, F: np.ndarray, reached: np.ndarray, n_iter: int, tol: float
-) -> Solution:
-    """The solution, with its biases and objectives."""
-    b = bias(planes, coef, F)
-    objective = primal_objective(planes, coef, F, b)
-    return Solution(
-        coef=coef,
-        thresholds=b,
-        objective=float(objective.sum()),
-        violation=float(reached.max()),
-        gap=float((objective - dual_objective(planes, coef, F)).sum()),
-        n_iter=n_iter,
-        converged=bool(reached.max() <= tol),
-    )
+def _plan(gram: Gram, eta: float, threads: Executor) -> Iterator[Guess]:
+    """Who guesses the active set, one after the other, until all ranks are solved."""
+
+    def admm(planes: Planes) -> ADMM:
+        return ADMM(gram, planes, eta)
+
+    if isinstance(gram, FactoredGram):
+        budget = NEWTON_STEPS
+        yield lambda planes: InteriorPoint(gram, planes, threads), budget
+    else:
+        budget = FIRST_GUESS
+        if gram.n >= LARGE:
+            half = (gram.n + 1) // 2
+            yield lambda planes: PartedADMM(gram, planes, eta, size=half, threads=threads), budget
+            budget = SECOND_GUESS
+        yield admm, budget
+        Z = _cheap_factor(gram)
+        if Z is not None:
+            narrow = FactoredGram(Z)
+            yield lambda planes: InteriorPoint(narrow, planes, threads), NEWTON_STEPS
+            budget = SECOND_GUESS
+            yield admm, budget
+    while True:
+        budget *= 2
+        yield None, budget
 
 
-def _cheap_factor(gram: Gram) -> np.ndarray | None:
+def _cheap_factor(gram: DenseGram) -> np.ndarray | None:
     """A factor of a kernel matrix in double precision, if it is narrow enough."""
-    if not isinstance(gram, DenseGram) or gram.K.dtype != np.float64:
+    if gram.values.dtype != np.float64:
         return None
-    return factor_of(gram.K, min(gram.n, int(np.sqrt(CHEAP / gram.n))))
+    return factor_of(gram.values, min(gram.n, int(np.sqrt(CHEAP / gram.n))))
 
 
-def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, threads: Executor) -> np.ndarray:
+class _Best:
+    """The best multipliers of each rank so far, with F = K coef and their violations."""
+
+    def __init__(self, gram: Gram, planes: Planes, threads: Executor):
+        self.gram, self.planes, self.threads = gram, planes, threads
+        self.coef, self.F = np.zeros_like(planes.side), np.zeros_like(planes.side)
+        self.violation = np.full(planes.side.shape[1], np.inf)
+
+    def offer(self, ranks: np.ndarray, z: np.ndarray) -> None:
+        """Keep the columns of z that violate optimality less than what their ranks had."""
+        F = self.gram.times(z, self.threads.map)
+        found = violation(self.planes.columns(ranks), z, F)
+        better = found < self.violation[ranks]
+        chosen = ranks[better]
+        self.coef[:, chosen], self.F[:, chosen] = z[:, better], F[:, better]
+        self.violation[chosen] = found[better]
+
+    def solution(self, n_iter: int, tol: float) -> Solution:
+        """The solution, with its biases and objectives."""
+        b = bias(self.planes, self.coef, self.F)
+        objective = primal_objective(self.planes, self.coef, self.F, b)
+        dual = dual_objective(self.planes, self.coef, self.F)
+        worst = float(self.violation.max())
+        return Solution(
+            coef=self.coef,
+            thresholds=b,
+            objective=float(objective.sum()),
+            violation=worst,
+            gap=float((objective - dual).sum()),
+            n_iter=n_iter,
+            converged=worst <= tol,
+        )
+
+
+def free_step(
+    system: ShiftedGram, free: np.ndarray, g: np.ndarray, fixed: np.ndarray, total: float
+) -> tuple[np.ndarray, float] | None:
+    """Correction x and shift db: (K x + db)_i = g_i on free rows, x = fixed elsewhere.
+
+    The sum of x is ``total``. None if the kernel over the free rows has no Cholesky factor.
+    """
+    if not system.refactorise(np.where(free, 0.0, np.inf)):
+        return None
+    movers = np.flatnonzero(fixed)  # rows that have a last move to make, to their bounds
+    if movers.size:
+        g = g - system.K.combined(movers, fixed[movers])
+    right = np.stack([np.where(free, g, 0.0), free.astype(np.float64)])
+    solved, of_ones = system.solve(right).astype(np.float64)
+    db = (solved.sum() - (total - fixed.sum())) / of_ones.sum()
+    return fixed + solved - db * of_ones, float(db)
+
+
+def _pivot(
+    gram: Gram, planes: Planes, z: np.ndarray, tol: float, ridge: float, threads: Executor
+) -> np.ndarray:
     """Rounds of exchanges from the places of z; feasible multipliers.
 
     The products of the moves are added up in the precision of K; when that is not enough,
     they are summed anew in double precision and the rounds go on, where few exchanges are left.
     """
-    ranks = [_Rank(gram, planes, k, z[:, k]) for k in range(z.shape[1])]
+    ranks = [_Rank(gram, planes, k, z[:, k], ridge) for k in range(z.shape[1])]
     F, active = gram.times(z, threads.map), ranks
     for _ in range(RENEWALS):
         t = F + bias(planes, z, F)
@@ -182,7 +259,7 @@ def _pivot(gram: Gram, planes: Planes, z: np.ndarray, tol: float, threads: Execu
             if rank in active:
                 rank.restart(z[:, k], t[:, k])
         _rounds(gram, active, tol, threads)
-        z = balanced(planes, np.stack([rank.seated() for rank in ranks], axis=1))
+        z = balanced(planes, np.stack([rank.clipped() for rank in ranks], axis=1))
         F = gram.times(z, threads.map)
         short = violation(planes, z, F)
         active = [
@@ -210,26 +287,25 @@ def _rounds(gram: Gram, ranks: list[_Rank], tol: float, threads: Executor) -> No
 class _Rank:
     """One rank's multipliers z, their places, and t = f + b."""
 
-    def __init__(self, gram: Gram, planes: Planes, k: int, z: np.ndarray):
-        self.gram = gram
+    def __init__(self, gram: Gram, planes: Planes, k: int, z: np.ndarray, ridge: float):
+        self.system = ShiftedGram(gram, ridge, widest=WIDEST, threaded=False)
         self.on = planes.side[:, k] == 0
         self.side, self.epsilon = planes.side[:, k], planes.epsilon
         self.lower, self.upper = planes.lower[:, k], planes.upper[:, k]
         self.z = z.copy()
         free = np.where(self.on, np.sign(z), POSITIVE)
         self.place = np.where(z <= self.lower, LOWER, np.where(z >= self.upper, UPPER, free))
-        self.block: Any
         self.descent = 0.0  # residual times preconditioned residual
         self.direction: tuple[np.ndarray, float] = (np.zeros_like(z), 0.0)
 
     def restart(self, z: np.ndarray, t: np.ndarray) -> None:
-        """Go on from multipliers z, with t computed and the block factored anew."""
-        self.z, self.t, self.block = z.copy(), t.copy(), None
+        """Go on from multipliers z, with t computed anew."""
+        self.z, self.t = z.copy(), t.copy()
         self.best, self.waited, self.finished = (t.size + 1, 0.0), 0, False
         self.refining = False
 
-    def seated(self) -> np.ndarray:
-        """The multipliers inside the box, those that are not free exactly where they belong."""
+    def clipped(self) -> np.ndarray:
+        """The multipliers inside the box, those that are not free exactly at their places."""
         ends = np.select(
             [self.place == LOWER, self.place == UPPER, self.place == KINK],
             [self.lower, self.upper, 0.0],
@@ -247,14 +323,12 @@ class _Rank:
             self.finished = True
             return np.zeros_like(self.z), 0.0
         goal = np.where(self.on, -self.epsilon * self.place, self.side)
-        fixed = np.where(free, 0.0, self.seated() - self.z)
-        try:
-            if self.block is None or self.block.worn(free):
-                self.block = self.gram.free_block(np.flatnonzero(free))
-            x, db = self.block.solve(free, goal - self.t, fixed, -float(self.z.sum()))
-        except NotPositiveDefiniteError:
+        fixed = np.where(free, 0.0, self.clipped() - self.z)
+        found = free_step(self.system, free, goal - self.t, fixed, -float(self.z.sum()))
+        if found is None:
             self.finished = True
             return np.zeros_like(self.z), 0.0
+        x, db = found
         descent = float((goal - self.t)[free] @ x[free])
         if self.refining and self.descent > 0:
             beta, (last, last_db) = descent / self.descent, self.direction

@@ -13,40 +13,37 @@ which is that of u at the paper's eta = 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from concurrent.futures import Executor
+from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.ordinal.npsvor.bias import bias, free_multipliers
-from ordrec.ordinal.npsvor.problem import Planes, dual_objective, primal_objective, prox
+from ordrec.errors import DataError
+from ordrec.ordinal.gram.matrix import DenseGram, Gram
+from ordrec.ordinal.gram.shifted import ShiftedGram
+from ordrec.ordinal.npsvor.problem import (
+    Planes,
+    bias,
+    dual_objective,
+    free_multipliers,
+    primal_objective,
+    prox,
+)
 from ordrec.ordinal.solution import Solution
 
-__all__ = ["ADMM", "Gram", "Residuals", "balanced", "natural_penalty", "solve"]
+__all__ = [
+    "ADMM",
+    "PartedADMM",
+    "Residuals",
+    "balanced",
+    "natural_penalty",
+    "similar_rows",
+    "solve",
+]
 
 RELAXATION = 1.6
+LANDMARKS = 100  # rows that the others are compared with, to find similar ones
 SMALLEST_SHIFT = 1e-13  # of K, as a share of n times its mean diagonal: rounding is not far below
-
-
-class Gram(Protocol):
-    """What the solvers need of a kernel matrix, dense or factored."""
-
-    n: int
-
-    def mean_diagonal(self) -> float:
-        """Average of K_ii."""
-
-    def times(self, B: np.ndarray, each: Callable[..., Any] = map) -> np.ndarray:
-        """K @ B in double precision; ``each`` may be the ``map`` of a pool of threads."""
-
-    def quick_times(self, B: np.ndarray, each: Callable[..., Any] = map) -> np.ndarray:
-        """K @ B in the precision of K."""
-
-    def shifted(self, eta: float) -> Callable[[np.ndarray], np.ndarray]:
-        """The map B -> (K + eta I)^{-1} B."""
-
-    def free_block(self, rows: np.ndarray) -> Any:
-        """A factorisation of K over the free rows (see `active_set`)."""
 
 
 def solve(
@@ -116,7 +113,9 @@ class ADMM:
         self.relaxation = 1.0 if as_printed else RELAXATION
         self.z, self.u = start or (np.zeros_like(planes.side), np.zeros_like(planes.side))
         self.n_iter = 0
-        self._solve = gram.shifted(self.eta)
+        self._system = ShiftedGram(gram, 0.0, threaded=False)
+        if not self._system.factorise(np.full(gram.n, self.eta)):
+            raise DataError("the kernel matrix is not positive semidefinite: use a valid kernel")
         self._ones = self._solve(np.ones((gram.n, 1)))  # (K + eta I)^{-1} e
 
     def step(self, tol: float) -> np.ndarray:
@@ -146,10 +145,70 @@ class ADMM:
             pull=_norms(self.eta * self.u),
         )
 
+    def _solve(self, B: np.ndarray) -> np.ndarray:
+        """(K + eta I)^{-1} B, (14)."""
+        return self._system.solve(B.T).T.astype(np.float64)
+
     def restrict(self, chosen: np.ndarray) -> None:
         """Go on with some of the ranks only."""
         self.planes = self.planes.columns(chosen)
         self.z, self.u = self.z[:, chosen], self.u[:, chosen]
+
+
+class PartedADMM:
+    """ADMM on separate parts of a large problem: a cheap first guess of the active set.
+
+    The cost of ADMM is the factor of K + eta I, which grows with the cube of the rows. Rows that
+    are similar by the kernel are put into one part, the kernel between parts is left out (Hsieh,
+    Si and Dhillon 2014, divide and conquer), and two parts cost a quarter of the whole. Every
+    part has biases of its own.
+    """
+
+    def __init__(
+        self, gram: DenseGram, planes: Planes, eta: float, *, size: int, threads: Executor
+    ):
+        self.planes, self._threads = planes, threads
+        self.parts = similar_rows(gram.values, size)
+        self._each = list(
+            threads.map(lambda rows: ADMM(gram.part(rows), planes.rows(rows), eta), self.parts)
+        )
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations so far."""
+        return self._each[0].n_iter
+
+    @property
+    def z(self) -> np.ndarray:
+        """The multipliers of all parts."""
+        z = np.empty_like(self.planes.side)
+        for rows, admm in zip(self.parts, self._each, strict=True):
+            z[rows] = admm.z
+        return z
+
+    def step(self, tol: float) -> np.ndarray:
+        """One iteration of every part; the largest residuals."""
+        return np.max(list(self._threads.map(lambda admm: admm.step(tol), self._each)), axis=0)
+
+
+def similar_rows(K: np.ndarray, size: int) -> list[np.ndarray]:
+    """Rows in parts of at most ``size``, cut at medians of the leading principal component.
+
+    What is decomposed are the values of the kernel with some landmarks.
+    """
+    landmarks = np.linspace(0, len(K) - 1, min(LANDMARKS, len(K))).astype(np.int64)
+    traits = K[:, landmarks]
+
+    def halved(rows: np.ndarray) -> list[np.ndarray]:
+        if rows.size <= size:
+            return [np.sort(rows)]
+        centred = traits[rows] - traits[rows].mean(axis=0)
+        _, axes = np.linalg.eigh(centred.T @ centred)
+        order = np.argsort(centred @ axes[:, -1], kind="stable")
+        middle = rows.size // 2
+        return halved(rows[order[:middle]]) + halved(rows[order[middle:]])
+
+    return halved(np.arange(len(K)))
 
 
 def natural_penalty(gram: Gram, planes: Planes) -> float:

@@ -28,7 +28,7 @@ from concurrent.futures import Executor
 import numpy as np
 
 from ordrec.linalg.low_rank import Woodbury
-from ordrec.ordinal.npsvor.lowrank import FactoredGram
+from ordrec.ordinal.gram.matrix import FactoredGram
 from ordrec.ordinal.npsvor.problem import Planes, primal_objective
 
 __all__ = ["InteriorPoint"]
@@ -105,36 +105,36 @@ class _Rank:
         self.finished = self._gap(rho, f) <= ENOUGH
         if self.finished:
             return
-        room = self.cap - self.x
+        slack = self.cap - self.x
         residual = self.sign * (self._at(f) + self.b) + self.cost - self.u + self.v  # (P1)
-        g = 1.0 / (self.u / self.x + self.v / room)  # (P3)
+        g = 1.0 / (self.u / self.x + self.v / slack)  # (P3)
         q = self._sum(g)
         try:
-            system = Woodbury(self.gram.G, q)
+            system = Woodbury(self.gram.values, q)
         except np.linalg.LinAlgError:
             self.finished = True  # q spans too many orders of magnitude: rounding leads no further
             return
         unit = q - system.explained(q)  # M^-1 e
 
         def direction(t_u: np.ndarray, t_v: np.ndarray) -> tuple[np.ndarray, ...]:
-            h = t_u / self.x - t_v / room - residual  # (P4)
+            h = t_u / self.x - t_v / slack - residual  # (P4)
             pull = self._sum(self.sign * g * h)
             solved = pull - system.explained(pull)
             db = (solved.sum() + rho.sum()) / unit.sum()
             drho = solved - db * unit  # (P5)
             dx = g * (h - self.sign * self._at((pull - drho) / q))  # (P6)
-            du, dv = (t_u - self.u * dx) / self.x, (t_v + self.v * dx) / room  # (P7)
+            du, dv = (t_u - self.u * dx) / self.x, (t_v + self.v * dx) / slack  # (P7)
             return dx, du, dv, db
 
-        low, high = self.x * self.u, room * self.v  # (P2)
+        low, high = self.x * self.u, slack * self.v  # (P2)
         m = (low.sum() + high.sum()) / (2 * low.size)
         dx, du, dv, _ = direction(-low, -high)
-        length = self._longest(dx, du, dv, room)
+        length = self._longest(dx, du, dv, slack)
         ahead = (self.x + length * dx) @ (self.u + length * du)
-        ahead += (room - length * dx) @ (self.v + length * dv)
+        ahead += (slack - length * dx) @ (self.v + length * dv)
         goal = m * max((ahead / (2 * low.size) / m) ** 3, LEAST_CENTRING)
         dx, du, dv, db = direction(goal - low - dx * du, goal - high + dx * dv)
-        length = BACK_OFF * self._longest(dx, du, dv, room)
+        length = BACK_OFF * self._longest(dx, du, dv, slack)
         self.finished = not np.isfinite(length * db)  # rounding leads no further
         if self.finished:
             return
@@ -150,11 +150,11 @@ class _Rank:
         size = max(abs(float(primal)), np.finfo(float).tiny)
         return max(float(primal - dual) / size, abs(float(rho.sum())) / float(self.cap.max()))
 
-    def _longest(self, dx: np.ndarray, du: np.ndarray, dv: np.ndarray, room: np.ndarray) -> float:
+    def _longest(self, dx: np.ndarray, du: np.ndarray, dv: np.ndarray, slack: np.ndarray) -> float:
         """The longest step, at most 1, that keeps everything positive."""
         steepest = max(
             float((-dx / self.x).max()),
-            float((dx / room).max()),
+            float((dx / slack).max()),
             float((-du / self.u).max()),
             float((-dv / self.v).max()),
         )

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ordrec.errors import ArgumentError
 from ordrec.ordinal.base import ProximityModel, warn_if_constant
+from ordrec.ordinal.gram.matrix import Gram
 from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.npsvor import active_set, admm
-from ordrec.ordinal.npsvor.gram import DenseGram
-from ordrec.ordinal.npsvor.lowrank import FactoredGram
 from ordrec.ordinal.npsvor.problem import Planes, planes_for
 from ordrec.ordinal.solution import Solution
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, SOLUTION, fitted
 from ordrec.runtime.parallel import one_blas_thread
 
 __all__ = ["NPSVOR"]
@@ -104,16 +103,14 @@ class NPSVOR(KernelMixin, ProximityModel):
     array([1, 2, 3])
     """
 
-    stored: ClassVar = {
-        "dual_coef_": "nr",
-        "intercept_": "r",
-        "objective_": "",
-        "dual_gap_": "",
-        "violation_": "",
-        "n_iter_": "",
-        "converged_": "",
-        "left_out_": "",
-    }
+    stored: ClassVar = (
+        KERNEL_ESTIMATOR
+        | SOLUTION
+        | {
+            "dual_coef_": fitted("rows", "ranks"),
+            "intercept_": fitted("ranks"),
+        }
+    )
     remedy_of_constants: ClassVar[str] = "raise C1"
 
     def __init__(
@@ -158,7 +155,6 @@ class NPSVOR(KernelMixin, ProximityModel):
         self.verbose = verbose
 
     @warn_if_constant
-    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NPSVOR:
         """Fit one plane per rank.
 
@@ -171,68 +167,31 @@ class NPSVOR(KernelMixin, ProximityModel):
             Multiplies C1 and C2 of each sample.
         """
         C1, C2 = self._check_parameters()
-        X, ranks, weight = self._validate_fit(X, y, sample_weight)
-        rows = np.flatnonzero(weight > 0)
-        ranks, weight = ranks[rows], weight[rows]
-        present = np.unique(ranks)
-        planes = planes_for(ranks, present, C1 * weight, C2 * weight, float(self.epsilon))
-        solve = self._solve_exact if self.n_landmarks is None else self._solve_factored
-        solution, coef, carriers = solve(X, rows, planes)
-        self._warn_unless_converged(solution, self.tol)
-        self.dual_coef_ = np.zeros((carriers.size, self.n_ranks_))
-        self.dual_coef_[:, present] = coef
-        self.intercept_ = np.full(self.n_ranks_, np.nan)
-        self.intercept_[present] = solution.thresholds
-        self.support_ = carriers
-        self._keep_rows(X, carriers)
-        self.objective_, self.dual_gap_ = solution.objective, solution.gap
-        self.violation_, self.converged_ = solution.violation, solution.converged
-        self.n_iter_ = solution.n_iter
+        exact = self.solver == "active-set"
+        with one_blas_thread():  # the threads are those of `active_set`
+            X, ranks, weight = self._validate_fit(X, y, sample_weight)
+            rows = np.flatnonzero(weight > 0)
+            ranks, weight = ranks[rows], weight[rows]
+            present = np.unique(ranks)
+            planes = planes_for(ranks, present, C1 * weight, C2 * weight, float(self.epsilon))
+            solution, coef, support = self._solve_rows(
+                X,
+                rows,
+                lambda gram: self._solve(gram, planes),
+                by_features=exact and NARROW * X.shape[1] <= rows.size,
+                single=exact and rows.size >= SINGLE_PRECISION,
+            )
+            self._warn_unless_converged(solution, self.tol)
+            self._keep_solution(solution)
+            self.dual_coef_ = np.zeros((support.size, self.n_ranks_))
+            self.dual_coef_[:, present] = coef
+            self.intercept_ = np.full(self.n_ranks_, np.nan)
+            self.intercept_[present] = solution.thresholds
+            self.support_ = support
+            self._keep_rows(X, support)
         return self
 
-    def _solve_exact(
-        self, X: Any, rows: np.ndarray, planes: Planes
-    ) -> tuple[Solution, np.ndarray, np.ndarray]:
-        """With a narrow factor of the kernel, or with its matrix.
-
-        The matrix is in single precision first where that pays.
-        """
-        self.left_out_ = 0.0
-        G = self._narrow_factor(X, rows) if self.solver == "active-set" else None
-        if G is not None:
-            return self._expansion(self._solve(FactoredGram(G), planes, last=True), rows)
-        single = rows.size >= SINGLE_PRECISION and self.solver == "active-set"
-        largest = float(np.maximum(planes.upper, -planes.lower).max())
-        for dtype in [np.float32, np.float64] if single else [np.float64]:
-            gram = DenseGram(self._fit_gram(X, rows=rows, dtype=dtype), largest)
-            solution = self._solve(gram, planes, last=dtype == np.float64)
-            if solution.converged:
-                break
-        return self._expansion(solution, rows)
-
-    def _narrow_factor(self, X: Any, rows: np.ndarray) -> np.ndarray | None:
-        """The features of a linear kernel, if these are few."""
-        if NARROW * X.shape[1] > rows.size:
-            return None
-        part = self._fit_kernel(X, rows)
-        return self.kernel_.factor(part)
-
-    def _expansion(
-        self, solution: Solution, rows: np.ndarray
-    ) -> tuple[Solution, np.ndarray, np.ndarray]:
-        """The solution, the multipliers that are not zero, and their rows."""
-        used = np.flatnonzero(solution.coef.any(axis=1))
-        return solution, solution.coef[used], rows[used]
-
-    def _solve_factored(
-        self, X: Any, rows: np.ndarray, planes: Planes
-    ) -> tuple[Solution, np.ndarray, np.ndarray]:
-        """With the features that landmarks give."""
-        Z, landmarks = self._fit_landmarks(X, rows)
-        solution = self._solve(FactoredGram(Z), planes, last=True)
-        return solution, landmarks.coefficients(Z.T @ solution.coef), rows[landmarks.rows]
-
-    def _solve(self, gram: Any, planes: Planes, *, last: bool) -> Solution:
+    def _solve(self, gram: Gram, planes: Planes) -> Solution:
         if self.solver != "active-set":
             return admm.solve(
                 gram,
@@ -242,12 +201,14 @@ class NPSVOR(KernelMixin, ProximityModel):
                 max_iter=self.max_iter,
                 as_printed=self.solver == "algorithm-2",
             )
+        single = gram.values.dtype == np.float32  # double precision comes next
         return active_set.solve(
             gram,
             planes,
             eta=float(self.eta) * admm.natural_penalty(gram, planes),
             tol=self.tol,
-            max_iter=self.max_iter if last else min(self.max_iter, SINGLE_ITER),
+            max_iter=min(self.max_iter, SINGLE_ITER) if single else self.max_iter,
+            largest=float(np.maximum(planes.upper, -planes.lower).max()),
             n_jobs=self.n_jobs,
         )
 
@@ -257,7 +218,9 @@ class NPSVOR(KernelMixin, ProximityModel):
         values = self._expanded(X, self.dual_coef_) + self.intercept_
         return np.where(np.isnan(self.intercept_), np.inf, np.abs(values))
 
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+    def check_stored(self) -> None:
+        """Check the expansion, whose rows are the support."""
+        super().check_stored()
         self.support_ = self._rows
 
     def _check_parameters(self) -> tuple[float, float]:

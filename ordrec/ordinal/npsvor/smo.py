@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 
 import numpy as np
 
-from ordrec.ordinal.npsvor.gram import DenseGram
+from ordrec.ordinal.gram.matrix import DenseGram
 from ordrec.ordinal.npsvor.problem import Planes
 from ordrec.runtime.compiling import compiled
 
@@ -34,7 +34,7 @@ def descend(gram: DenseGram, planes: Planes, tol: float, threads: Executor) -> n
         columns = (planes.side[:, k], planes.lower[:, k], planes.upper[:, k])
         side, lower, upper = (np.ascontiguousarray(column) for column in columns)
         z = np.zeros(gram.n)
-        _descend(gram.K, side, lower, upper, planes.epsilon, tol, STEPS * gram.n, z)
+        _descend(gram.values, side, lower, upper, planes.epsilon, tol, STEPS * gram.n, z)
         return z
 
     return np.stack(list(threads.map(of_rank, range(planes.side.shape[1]))), axis=1)

@@ -43,7 +43,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordrec.ordinal.svor.gram import Gram
+from ordrec.ordinal.gram.matrix import Gram
 from ordrec.ordinal.svor.newton_system import NewtonSystem, Point, Targets
 from ordrec.ordinal.svor.pairs import Pairs
 from ordrec.runtime.compiling import compiled
@@ -73,7 +73,7 @@ class Interior(NamedTuple):
     converged: bool
 
 
-class _Survey(NamedTuple):
+class _State(NamedTuple):
     """What is measured at a point."""
 
     primal: float
@@ -105,8 +105,8 @@ def interior_point(
     n_products = 2 * pairs.cap.size + (T - 1 if ordered else 0)
     smallest, nearest, since = np.inf, np.inf, 0
     for iteration in range(max_iter + 1):
-        survey = _survey(K, pairs, point, ordered, stiffness)
-        primal, gap, residual, balance, products, total = survey
+        state = _evaluate(K, pairs, point, ordered, stiffness)
+        primal, gap, residual, balance, products, total = state
         if gap <= gap_tol:
             return _ended(here, early, T, iteration, True)
         if gap <= EARLY_GAP < smallest:
@@ -169,14 +169,14 @@ def cold_start(pairs: Pairs, n: int, n_thresholds: int) -> Point:
     return Point(START * pairs.cap, np.full(size, slack), np.full(size, slack), b, mu, v)
 
 
-def _survey(K: Gram, pairs: Pairs, point: Point, ordered: bool, stiffness: float = 0.0) -> _Survey:
+def _evaluate(K: Gram, pairs: Pairs, point: Point, ordered: bool, stiffness: float = 0.0) -> _State:
     """The objectives and how far the point is from a solution."""
     alpha, z, w, b, mu, v = point
-    beta, balance = np.zeros(K.values.shape[0]), np.zeros(b.size)
+    beta, balance = np.zeros(K.n), np.zeros(b.size)
     _sum_signed(*pairs[:3], alpha, beta, balance)
     f = K.times(beta)
     residual, products = np.empty_like(z), Targets(np.empty_like(z), np.empty_like(z), mu * v)
-    loss, gain, m = _look(*pairs, alpha, z, w, f, b, residual, *products[:2])
+    loss, gain, m = _evaluate_pairs(*pairs, alpha, z, w, f, b, residual, *products[:2])
     half_norm = 0.5 * float(beta @ f)
     primal, dual = half_norm + loss, gain - half_norm
     if stiffness > 0.0:  # (I10)
@@ -191,7 +191,7 @@ def _survey(K: Gram, pairs: Pairs, point: Point, ordered: bool, stiffness: float
         gap = max(gap, float(np.max(b[:-1] - b[1:], initial=-np.inf)))
         m += float(mu @ v)
     gap = max(gap, float(np.abs(balance).max() / pairs.cap.max()))
-    return _Survey(primal, gap, residual, balance, products, m)
+    return _State(primal, gap, residual, balance, products, m)
 
 
 @compiled
@@ -210,7 +210,7 @@ def _sum_signed(
 
 
 @compiled
-def _look(
+def _evaluate_pairs(
     sample: np.ndarray,
     threshold: np.ndarray,
     sign: np.ndarray,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
 from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -15,13 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ordrec.errors import ArgumentError, callers_level
 from ordrec.ordinal.base import CalibratedModel, warn_if_constant
+from ordrec.ordinal.gram.matrix import Gram
 from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.labels import class_weighted
 from ordrec.ordinal.solution import Solution
-from ordrec.ordinal.svor.gram import Gram, factored_gram
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR, SOLUTION, fitted
 from ordrec.ordinal.svor.problems import solve_explicit, solve_implicit
 from ordrec.ordinal.svor.solver import SINGLE_TOL
-from ordrec.ordinal.thresholds.order import ranks_between
+from ordrec.ordinal.thresholds.probabilities import ranks_between
 from ordrec.runtime.parallel import one_blas_thread
 
 __all__ = ["SVOREX", "SVORIM", "SVORSLA"]
@@ -34,16 +34,14 @@ NARROW = 10  # rows per column from which a factor of the kernel is faster than 
 class _SVOR(KernelMixin, CalibratedModel):
     """Common base of the three: a Gram matrix, a solver, a sparse expansion."""
 
-    stored: ClassVar = {
-        "dual_coef_": "n",
-        "thresholds_": "t",
-        "objective_": "",
-        "dual_gap_": "",
-        "violation_": "",
-        "n_iter_": "",
-        "converged_": "",
-        "left_out_": "",
-    }
+    stored: ClassVar = (
+        KERNEL_ESTIMATOR
+        | SOLUTION
+        | {
+            "dual_coef_": fitted("rows"),
+            "thresholds_": fitted("thresholds"),
+        }
+    )
 
     C: float
     tol: float
@@ -57,7 +55,6 @@ class _SVOR(KernelMixin, CalibratedModel):
         """Solve the problem of the class."""
 
     @warn_if_constant
-    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the expansion and the thresholds.
 
@@ -70,44 +67,25 @@ class _SVOR(KernelMixin, CalibratedModel):
             Multiplies C. Samples of weight zero are ignored.
         """
         self._check_parameters()
-        X, ranks, weight = self._validate_fit(X, y, sample_weight)
-        counted = np.flatnonzero(weight > 0)
-        found = self._solve_rows(X, ranks[counted], weight[counted], counted)
-        self._warn_unless_converged(found[0], self.tol)
-        self._keep(X, *found)
-        if self.probability:
-            self._fit_link(X, ranks, weight)
+        with one_blas_thread():  # large factorisations have threads of their own
+            X, ranks, weight = self._validate_fit(X, y, sample_weight)
+            rows = np.flatnonzero(weight > 0)
+            solution, coef, support = self._solve_rows(
+                X,
+                rows,
+                lambda K: self._solve_gram(K, ranks[rows], weight[rows]),
+                by_features=self.solver == "interior" and NARROW * X.shape[1] <= rows.size,
+                single=rows.size > SINGLE_ABOVE and self.tol >= SINGLE_TOL,
+                again=rows.size <= DOUBLE_UP_TO,
+            )
+            self._warn_unless_converged(solution, self.tol)
+            self._keep_solution(solution)
+            self.dual_coef_, self.support_ = coef, support
+            self.thresholds_ = solution.thresholds
+            self._keep_rows(X, support)
+            if self.probability:
+                self._fit_link(X, ranks, weight)
         return self
-
-    def _solve_rows(
-        self, X: Any, ranks: np.ndarray, weight: np.ndarray, rows: np.ndarray
-    ) -> tuple[Solution, np.ndarray, np.ndarray]:
-        """The solution for the samples that count, and its expansion: coefficients and rows."""
-        if self.n_landmarks is not None:
-            Z, landmarks = self._fit_landmarks(X, rows)
-            solution = self._solve_gram(factored_gram(Z), ranks, weight)
-            coef = landmarks.coefficients(Z.T @ solution.coef)
-            return solution, coef, rows[landmarks.rows]
-        self.left_out_ = 0.0
-        solution = self._solve_exact(X, ranks, weight, rows)
-        support = np.flatnonzero(solution.coef)
-        return solution, solution.coef[support], rows[support]
-
-    def _solve_exact(
-        self, X: Any, ranks: np.ndarray, weight: np.ndarray, rows: np.ndarray
-    ) -> Solution:
-        """By the features of a linear kernel if these are few, else by the Gram matrix."""
-        if self.solver == "interior" and NARROW * X.shape[1] <= rows.size:
-            part = self._fit_kernel(X, rows)
-            Z = self.kernel_.factor(part)
-            if Z is not None:
-                return self._solve_gram(factored_gram(Z), ranks, weight)
-        single = rows.size > SINGLE_ABOVE and self.tol >= SINGLE_TOL
-        K = self._fit_gram(X, rows=rows, dtype=np.float32 if single else np.float64)
-        solution = self._solve_gram(K, ranks, weight)
-        if single and not solution.converged and rows.size <= DOUBLE_UP_TO:
-            solution = self._solve_gram(self._fit_gram(X, rows=rows), ranks, weight)
-        return solution
 
     def _solve_gram(
         self, K: np.ndarray | Gram, ranks: np.ndarray, weight: np.ndarray, start: Any = None
@@ -167,18 +145,6 @@ class _SVOR(KernelMixin, CalibratedModel):
             )
         return predicted
 
-    def _keep(self, X: Any, solution: Solution, coef: np.ndarray, rows: np.ndarray) -> None:
-        """Fitted attributes; only the rows of the expansion stay."""
-        self.support_ = rows
-        self.dual_coef_ = coef
-        self.thresholds_ = solution.thresholds
-        self.objective_ = solution.objective
-        self.dual_gap_ = solution.gap
-        self.violation_ = solution.violation
-        self.n_iter_ = solution.n_iter
-        self.converged_ = solution.converged
-        self._keep_rows(X, rows)
-
     def predict_latent(self, X: Any) -> np.ndarray:
         """The latent score f(x), (13), on the scale of ``thresholds_``."""
         X = self._validate_predict(X)
@@ -188,7 +154,9 @@ class _SVOR(KernelMixin, CalibratedModel):
                 return Z @ (kept.T @ self.dual_coef_)
         return self._expanded(X, self.dual_coef_)
 
-    def _restore_more(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
+    def check_stored(self) -> None:
+        """Check the expansion, whose rows are the support."""
+        super().check_stored()
         self.support_ = self._rows
 
     def _check_parameters(self) -> None:

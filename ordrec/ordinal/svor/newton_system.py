@@ -40,7 +40,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.linalg.small import factorise_small, solve_small
-from ordrec.ordinal.svor.gram import Gram, ShiftedGram
+from ordrec.ordinal.gram.matrix import Gram
+from ordrec.ordinal.gram.shifted import ShiftedGram
 from ordrec.ordinal.svor.pairs import Pairs
 from ordrec.runtime.compiling import compiled
 
@@ -95,8 +96,8 @@ class NewtonSystem:
         self.M = ShiftedGram(K, ridge)
         self.weights = np.empty((3, pairs.cap.size))  # g of (N1), 1 / alpha and 1 / slack
         self.h = np.empty(pairs.cap.size)  # (N3), of the last right-hand side
-        self.q = np.empty(K.values.shape[0])  # (N2)
-        self.S = np.zeros((n_thresholds, K.values.shape[0]))  # the shares, (N8)
+        self.q = np.empty(K.n)  # (N2)
+        self.S = np.zeros((n_thresholds, K.n))  # the shares, (N8)
         self.X: np.ndarray | None = None  # (N9), once the first right-hand side is known
         self.H = np.empty((n_thresholds, n_thresholds))  # the factor of H, (N10)
 

@@ -34,7 +34,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.linalg.small import solve_small
-from ordrec.ordinal.svor.gram import Gram, ShiftedGram
+from ordrec.ordinal.gram.matrix import Gram
+from ordrec.ordinal.gram.shifted import ShiftedGram
 from ordrec.ordinal.svor.newton_system import factorise_thresholds
 from ordrec.ordinal.svor.pairs import Pairs
 from ordrec.runtime.compiling import compiled
@@ -60,7 +61,7 @@ class _Proximal(NamedTuple):
         return np.maximum(0.0, self.mu[1:] + self.sigma_mu * overlap)
 
 
-class _Place(NamedTuple):
+class _State(NamedTuple):
     """What is known at some f and b."""
 
     alpha: np.ndarray  # (p,) (S1)
@@ -96,33 +97,33 @@ def newton_steps(
     beta = pairs.sums(pairs.sign * alpha, f.size)
     M, largest = ShiftedGram(coarse, ridge), K.largest_entry()
     for step in range(max_steps + 1):
-        place = _look(pairs, proximal, beta, f, b)
-        alpha[:], mu[:] = place.alpha, place.mu
+        state = _evaluate(pairs, proximal, beta, f, b)
+        alpha[:], mu[:] = state.alpha, state.mu
         # K gap is what f would change by if beta were made to fit alpha
         negligible = ROUNDING * float(alpha.max())
-        place.gap[np.abs(place.gap) <= negligible] = 0.0
+        state.gap[np.abs(state.gap) <= negligible] = 0.0
         off = max(
-            float(np.abs(K.times(place.gap)).max()),
-            largest * float(np.abs(place.balance).max()),
+            float(np.abs(K.times(state.gap)).max()),
+            largest * float(np.abs(state.balance).max()),
         )
         if off <= max(accuracy, largest * negligible):
             return step
         if step == max_steps:
             break
-        found = _newton_step(K, M, pairs, proximal, place)
+        found = _newton_step(K, M, pairs, proximal, state)
         if found is None:
             break
         dbeta, df, db = found
-        length = _line_search(pairs, proximal, place.short, beta, b, dbeta, df, db)
+        length = _line_search(pairs, proximal, state.short, beta, b, dbeta, df, db)
         beta += length * dbeta
         f += length * df
         b += length * db
     return -1
 
 
-def _look(
+def _evaluate(
     pairs: Pairs, proximal: _Proximal, beta: np.ndarray, f: np.ndarray, b: np.ndarray
-) -> _Place:
+) -> _State:
     """The multipliers that f and b imply, exactly on their bounds where they reach them."""
     short, alpha = np.empty(pairs.cap.size), np.empty(pairs.cap.size)
     mu, gap, balance = proximal.mu.copy(), -beta, np.zeros(b.size)
@@ -131,34 +132,34 @@ def _look(
         mu[1:] = proximal.ties(b[:-1] - b[1:])
     balance[1:] -= mu[1:]
     balance[:-1] += mu[1:]
-    return _Place(alpha, mu, short, gap, balance)
+    return _State(alpha, mu, short, gap, balance)
 
 
 def _newton_step(
-    K: Gram, M: ShiftedGram, pairs: Pairs, proximal: _Proximal, place: _Place
+    K: Gram, M: ShiftedGram, pairs: Pairs, proximal: _Proximal, state: _State
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """The steps of beta, f and b; None if the matrices have no factor."""
-    n, T = place.gap.size, place.balance.size
+    n, T = state.gap.size, state.balance.size
     q, S = np.zeros(n), np.zeros((T, n))
-    _set_shares(*pairs, place.alpha, proximal.sigma, q, S)
+    _set_shares(*pairs, state.alpha, proximal.sigma, q, S)
     free, shift = q > 0.0, 1.0 / q
-    rest = np.where(free, 0.0, place.gap)  # on their bounds: they move by their gap alone
-    rhs = np.where(free, place.gap * shift - K.times(rest), 0.0)
-    ties = np.where(place.mu > 0.0, proximal.sigma_mu, 0.0)
+    rest = np.where(free, 0.0, state.gap)  # on their bounds: they move by their gap alone
+    rhs = np.where(free, state.gap * shift - K.times(rest), 0.0)
+    ties = np.where(state.mu > 0.0, proximal.sigma_mu, 0.0)
     db = np.empty(T)
     for factorise in (M.refactorise, M.factorise):
         if not factorise(shift):
             return None
         X = M.solve(np.concatenate([S, rhs[None]]))  # (S6)
         H = factorise_thresholds(q, S, X[:T], ties, lift=LIFT)
-        solve_small(H, S @ (place.gap - X[T]) - place.balance, db)  # (S8)
+        solve_small(H, S @ (state.gap - X[T]) - state.balance, db)  # (S8)
         if not np.isfinite(db).all():
             return None
         dbeta = rest + X[T] + db @ X[:T]  # (S7)
         df = K.times(dbeta)
         if not M.bordered:
             break
-        error = np.where(free, (place.gap - dbeta) * shift - df + db @ S, 0.0)  # of (S6)
+        error = np.where(free, (state.gap - dbeta) * shift - df + db @ S, 0.0)  # of (S6)
         if np.abs(error).max() <= ROUGH * np.abs(rhs).max():
             break
     return dbeta, df, db

@@ -37,8 +37,8 @@ from typing import Any
 import numpy as np
 
 from ordrec.errors import ArgumentError
+from ordrec.ordinal.gram.matrix import Gram
 from ordrec.ordinal.solution import Solution
-from ordrec.ordinal.svor.gram import Gram
 from ordrec.ordinal.svor.pairs import adjacent_pairs, all_pairs
 from ordrec.ordinal.svor.solver import solve_pairs
 
@@ -59,7 +59,7 @@ def solve_implicit(
     Parameters
     ----------
     K : ndarray of shape (n, n), or Gram
-        Gram matrix, positive semidefinite; by a factor of it with `gram.factored_gram`.
+        Gram matrix, positive semidefinite; by a factor of it with `FactoredGram`.
     ranks : ndarray of shape (n,)
         Zero-based.
     n_ranks : int
@@ -103,7 +103,7 @@ def solve_explicit(
     Parameters
     ----------
     K : ndarray of shape (n, n), or Gram
-        Gram matrix, positive semidefinite; by a factor of it with `gram.factored_gram`.
+        Gram matrix, positive semidefinite; by a factor of it with `FactoredGram`.
     ranks : ndarray of shape (n,)
         Zero-based.
     n_ranks : int

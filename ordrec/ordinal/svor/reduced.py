@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ordrec.ordinal.gram.matrix import DenseGram
 from ordrec.ordinal.solution import Solution
-from ordrec.ordinal.svor.gram import Gram, as_gram
 from ordrec.ordinal.svor.interior import cold_start, interior_point
 from ordrec.ordinal.svor.pairs import all_pairs
-from ordrec.ordinal.svor.solver import GAP_PER_TOL, INTERIOR_PER_GAP, SINGLE_TOL, ridge_for
+from ordrec.ordinal.svor.solver import GAP_PER_TOL, INTERIOR_PER_GAP, SINGLE_TOL, step_ridge
 from ordrec.runtime.parallel import one_blas_thread
 
 __all__ = ["solve_reduced"]
@@ -60,18 +60,19 @@ def solve_reduced(
     >>> solution.thresholds.round(2), solution.converged
     (array([3., 7.]), True)
     """
-    gram = as_gram(K)
+    gram = DenseGram(K)
     caps = np.broadcast_to(np.asarray(C, dtype=np.float64), ranks.shape)
     pairs = all_pairs(ranks, n_ranks, caps, np.ones((n_ranks, n_ranks - 1)))
     start = cold_start(pairs, ranks.size, n_ranks - 1)
     gap = max(INTERIOR_PER_GAP * GAP_PER_TOL * tol, LEAST_GAP)
-    single = [Gram(gram.values.astype(np.float32), False)] if tol >= SINGLE_TOL else []
+    single = [gram.in_single()] if tol >= SINGLE_TOL else []
     # a multiplier may reach its bound in the last digit; what is not finite then ends the search
     quiet = np.errstate(divide="ignore", over="ignore", invalid="ignore")
     with quiet, one_blas_thread():  # large factorisations have threads of their own
         for form in (*single, gram):
+            ridge = step_ridge(form)
             end = interior_point(
-                form, pairs, False, gap, max_iter, CORRECTORS, ridge_for(form), start, stiffness=1.0
+                form, pairs, False, gap, max_iter, CORRECTORS, ridge, start, stiffness=1.0
             )
             if end.converged:
                 break

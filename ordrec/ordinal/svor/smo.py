@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordrec.ordinal.svor.gram import Gram, add_row, entry
+from ordrec.ordinal.gram.matrix import Gram, add_row, entry
 from ordrec.ordinal.svor.multipliers import empty_bounds, set_bounds
 from ordrec.ordinal.svor.pairs import Pairs
 from ordrec.runtime.compiling import compiled, inner

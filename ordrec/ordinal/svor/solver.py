@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordrec.ordinal.gram.matrix import DenseGram, Gram, as_gram, stable_ridge
 from ordrec.ordinal.solution import Solution
-from ordrec.ordinal.svor.gram import Gram, as_gram
 from ordrec.ordinal.svor.interior import Interior, cold_start, interior_point
 from ordrec.ordinal.svor.multipliers import bounds_of, implied_thresholds, restore_balance, snap
 from ordrec.ordinal.svor.newton_system import Point
@@ -21,7 +21,7 @@ from ordrec.ordinal.svor.polish import newton_steps
 from ordrec.ordinal.svor.smo import smo
 from ordrec.runtime.parallel import one_blas_thread
 
-__all__ = ["GAP_PER_TOL", "INTERIOR_PER_GAP", "SINGLE_TOL", "Warm", "ridge_for", "solve_pairs"]
+__all__ = ["GAP_PER_TOL", "INTERIOR_PER_GAP", "SINGLE_TOL", "Warm", "solve_pairs", "step_ridge"]
 
 GAP_PER_TOL = 0.1  # relative duality gap asked for, per unit of tol
 INTERIOR_PER_GAP = 0.03  # the interior point goes this much further than the gap asked for
@@ -78,7 +78,7 @@ def solve_pairs(
     Parameters
     ----------
     K : ndarray of shape (n, n), float32 or float64, or Gram
-        Gram matrix. Single precision halves time and memory. `gram.factored_gram` gives one by
+        Gram matrix. Single precision halves time and memory. `FactoredGram` gives one by
         a factor Z, K = Z Z'.
     pairs : Pairs
     n_thresholds : int
@@ -97,7 +97,7 @@ def solve_pairs(
     inner = only_thresholds(pairs, kept)
     thresholds = np.zeros(n_thresholds)
     if not kept.any():
-        n = gram.values.shape[0]
+        n = gram.n
         beta, f = np.zeros(n), np.zeros(n)
         thresholds = _with_loose(thresholds, kept, pairs, f, ordered)
         return Solution(beta, thresholds, 0.0, 0.0, 0.0, 0, True)
@@ -131,16 +131,16 @@ def _run(
 ) -> tuple[_Outcome, Point, float]:
     """Solve by the method asked for, warm if possible; also the early point of a cold start."""
     total = float(pairs.cap.sum())
-    cold = cold_start(pairs, K.values.shape[0], T)
+    cold = cold_start(pairs, K.n, T)
     if method == "smo":
-        steps = max(1_000_000, 1000 * K.values.shape[0]) if max_iter is None else max_iter
+        steps = max(1_000_000, 1000 * K.n) if max_iter is None else max_iter
         alpha, mu = np.zeros(pairs.cap.size), np.zeros(T)
         end = _finish(K, pairs, alpha, mu, np.zeros(T), ordered, tol, steps, 0)
         return end, cold, 0.0
     if start is not None and np.array_equal(start.pairs.threshold, pairs.threshold):
         if np.all(start.alpha <= pairs.cap) and np.all(start.alpha < start.pairs.cap):
             # no multiplier was at its cap, so that larger caps change nothing
-            f = np.zeros(K.values.shape[0])
+            f = np.zeros(K.n)
             outcome = _measure(K, pairs, start.alpha, start.mu, f, start.b, ordered, 0)
             if _good(outcome, tol, total):
                 return outcome, start.early, start.early_total
@@ -169,17 +169,18 @@ def _interior(
 ) -> tuple[_Outcome, Point]:
     """Interior point and polish, their steps in single precision first if tol allows it."""
     steps = 200 if max_iter is None else max_iter
-    small = K.values.shape[0] <= SMALL_PROBLEM
+    small = K.n <= SMALL_PROBLEM
     # where K is given by a factor, a new system costs hardly more than one more solution
     correctors = 1 if K.factored else 2 if small else 6
     gap = INTERIOR_PER_GAP * GAP_PER_TOL * tol
-    as_it_is = K.values.dtype == np.float32 or tol < SINGLE_TOL or K.factored
-    precisions = [K] if as_it_is else [Gram(K.values.astype(np.float32), False), K]
+    precisions: list[Gram] = [K]
+    if isinstance(K, DenseGram) and K.values.dtype == np.float64 and tol >= SINGLE_TOL:
+        precisions = [K.in_single(), K]
     # a multiplier may reach its bound in the last digit; what is not finite then ends the search
     quiet = np.errstate(divide="ignore", over="ignore", invalid="ignore")
     with quiet, one_blas_thread():  # large factorisations have threads of their own
         for coarse in precisions:
-            ridge = ridge_for(coarse)
+            ridge = step_ridge(coarse)
             end = interior_point(coarse, pairs, ordered, gap, steps, correctors, ridge, start)
             outcome = _polish(K, coarse, pairs, end, ordered, tol, steps, ridge)
             if _good(outcome, tol, pairs.cap.sum()):
@@ -187,12 +188,9 @@ def _interior(
     return outcome, end.early
 
 
-def ridge_for(K: Gram) -> float:
-    """A shift that gives a singular kernel a Cholesky factor; only the steps depend on it."""
-    if K.factored:
-        return 0.0
-    scale = float(np.mean(np.diagonal(K.values)))
-    return (1e-6 if K.values.dtype == np.float32 else 1e-12) * (scale or 1.0)
+def step_ridge(K: Gram) -> float:
+    """The ridge of the systems that give the steps; nothing but the steps depends on it."""
+    return stable_ridge(K, single=1e-6, double=1e-12)
 
 
 def _polish(
@@ -211,7 +209,7 @@ def _polish(
         alpha[:], b[:], mu[:] = 0.0, 0.0, 0.0
     if not ordered:
         mu[:] = 0.0
-    f = K.times(_beta(pairs, alpha, K.values.shape[0]))
+    f = K.times(_beta(pairs, alpha, K.n))
 
     sigma, accuracy = FIRST_SIGMA, NEWTON_PER_TOL * tol
     total_cap = float(pairs.cap.sum())
@@ -238,7 +236,7 @@ def _polish(
     in_double_next = coarse.values.itemsize < K.values.itemsize
     if n_iter >= max_iter or in_double_next:
         return best
-    budget = SMO_STEPS_PER_SAMPLE * K.values.shape[0]
+    budget = SMO_STEPS_PER_SAMPLE * K.n
     alpha, mu = best.alpha.copy(), best.mu.copy()
     return _finish(K, pairs, alpha, mu, best.b, ordered, tol, budget, n_iter)
 
@@ -257,7 +255,7 @@ def _finish(
     """SMO from a feasible point, at smaller and smaller tolerance until the gap is met too."""
     stop, used = tol, 0
     while True:
-        f = K.times(_beta(pairs, alpha, K.values.shape[0]))  # afresh: updates accumulate rounding
+        f = K.times(_beta(pairs, alpha, K.n))  # afresh: updates accumulate rounding
         used += smo(K, pairs, ordered, stop, max_steps - used, alpha, mu, f)
         outcome = _measure(K, pairs, alpha, mu, f, b, ordered, n_iter + used)
         if _good(outcome, tol, float(pairs.cap.sum())) or used >= max_steps or stop < 1e-6 * tol:

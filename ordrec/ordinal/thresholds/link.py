@@ -7,11 +7,14 @@ s > 0, fitted by maximum likelihood to scores of samples the model was not train
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
 
+from ordrec.errors import ModelFileError
 from ordrec.ordinal.thresholds.probabilities import log_interval, rank_probabilities
+from ordrec.storage.schema import Array, Number
 
 __all__ = ["OrdinalLink", "fit_link"]
 
@@ -22,8 +25,15 @@ GAP_PRIOR = 0.05  # weight of the prior on log-gaps; decides only where a rank h
 class OrdinalLink:
     """Ordered probit on a given score."""
 
+    stored: ClassVar = {"thresholds": Array("thresholds"), "scale": Number(low=1e-300)}
+
     thresholds: np.ndarray
     scale: float
+
+    def check_stored(self) -> None:
+        """Check that the thresholds are in order."""
+        if (np.diff(self.thresholds) < 0).any():
+            raise ModelFileError("the link's thresholds are not in order")
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Return P(rank) for each score, one column per rank."""

@@ -1,7 +1,8 @@
-"""Probability that a unit-scale noisy score falls between two thresholds, safe in the tails.
+"""The rank of a score between thresholds, and the probabilities of ranks for a noisy score.
 
-For a symmetric distribution function F, ``F(b) - F(a)`` cancels when both ends lie in the
-upper tail; there ``F(-a) - F(-b)`` is the same number without the loss. Infinite ends use
+The probability that a score of unit noise falls between two thresholds is safe in the tails: for
+a symmetric distribution function F, ``F(b) - F(a)`` cancels when both ends lie in the upper tail;
+there ``F(-a) - F(-b)`` is the same number without the loss. Infinite ends use
 the one-sided formula. Everything is in log space, so that nothing underflows.
 
 This is the vectorised form for either link, without derivatives. `ordinal.gpor.likelihood` (all
@@ -15,7 +16,16 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_expit, log_ndtr
 
-__all__ = ["log_interval", "rank_probabilities"]
+__all__ = ["log_interval", "rank_probabilities", "ranks_between"]
+
+
+def ranks_between(latent: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Return zero-based ranks: the first j with latent < thresholds[j], else the top rank.
+
+    The thresholds need not be ordered (those of Shashua and Levin may not be).
+    """
+    below = latent[:, None] < thresholds
+    return np.where(below.any(axis=1), below.argmax(axis=1), thresholds.size)
 
 
 def log_interval(lower: np.ndarray, upper: np.ndarray, link: str = "probit") -> np.ndarray:

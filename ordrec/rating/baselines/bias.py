@@ -5,16 +5,15 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, callers_level
 from ordrec.features.matrix import damped_biases
-from ordrec.models.base import IdMappedModel, fits, folds_in
-from ordrec.rating.baselines.mean import mean_on
-from ordrec.storage import take
+from ordrec.models.base import IDENTITY, IdMappedModel, StoredRating, fits, folds_in
+from ordrec.storage.schema import Array, Integer
 
 __all__ = ["BiasModel"]
 
@@ -45,10 +44,21 @@ class BiasModel(IdMappedModel):
     array([5., 1., 4.])
     """
 
+    stored: ClassVar = IDENTITY | {
+        "mean_": StoredRating(),
+        "n_iter_": Integer(),
+        "user_bias_": Array("users"),
+        "item_bias_": Array("items"),
+    }
+
     user_damping: float = 15.0
     item_damping: float = 10.0
     tol: float = 1e-6
     max_iter: int = 200
+    search_space: ClassVar[dict[str, Any]] = {
+        "user_damping": (1.0, 60.0, "log"),
+        "item_damping": (1.0, 60.0, "log"),
+    }
 
     @fits
     def fit(self, ratings: Ratings) -> BiasModel:
@@ -113,21 +123,6 @@ class BiasModel(IdMappedModel):
             + _or_zero(self.user_bias_, user_codes)
             + _or_zero(self.item_bias_, item_codes)
         )
-
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`."""
-        arrays, metadata = self._identity()
-        arrays |= {"user_bias": self.user_bias_, "item_bias": self.item_bias_}
-        return arrays, metadata | {"mean": self.mean_, "n_iter": self.n_iter_}
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        model = cls._from_identity(arrays, metadata)
-        model.mean_, model.n_iter_ = mean_on(model.scale_, metadata), int(metadata["n_iter"])
-        model.user_bias_ = take(arrays, "user_bias", np.float64, (len(model.user_ids_),))
-        model.item_bias_ = take(arrays, "item_bias", np.float64, (len(model.item_ids_),))
-        return model
 
 
 def _or_zero(bias: np.ndarray, codes: np.ndarray) -> np.ndarray:

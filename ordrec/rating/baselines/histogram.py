@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ordrec.errors import ModelFileError
 from ordrec.models.base import fits
 from ordrec.rating.baselines.mean import GlobalMean
 from ordrec.rating.intervals import DistributionModel
-from ordrec.storage import take
+from ordrec.storage.schema import Array
 
 __all__ = ["RatingHistogram"]
 
@@ -29,6 +29,8 @@ class RatingHistogram(GlobalMean, DistributionModel):
         Added to the count of each scale value, so that none has probability 0.
     """
 
+    stored: ClassVar = GlobalMean.stored | {"distribution_": Array("ranks", low=0, high=1)}
+
     smoothing: float = 1.0
 
     @fits
@@ -44,17 +46,7 @@ class RatingHistogram(GlobalMean, DistributionModel):
         codes, _ = self._codes(users, items)
         return np.tile(self.distribution_, (codes.size, 1))
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`."""
-        arrays, metadata = super().to_state()
-        return arrays | {"distribution": self.distribution_}, metadata
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        model = super().from_state(arrays, metadata)
-        shape = (model.scale_.n_ranks,)
-        model.distribution_ = take(arrays, "distribution", np.float64, shape, low=0, high=1)
-        if abs(model.distribution_.sum() - 1) > 1e-6:
+    def check_stored(self) -> None:
+        """Check that the distribution is one."""
+        if abs(self.distribution_.sum() - 1) > 1e-6:
             raise ModelFileError("array 'distribution' does not sum to one")
-        return model

@@ -17,19 +17,20 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ordrec.data import Ratings
-from ordrec.data.groups import Groups, group_starts
+from ordrec.data.groups import Groups
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.models.base import IdMappedModel, fits, folds_in
+from ordrec.kernels.items.moments import COUNT, OTHER, OWN, PRODUCT, group_entries, sum_row
+from ordrec.models.base import IDENTITY, IdMappedModel, fits, folds_in
 from ordrec.rating.baselines.bias import BiasModel
 from ordrec.runtime.compiling import compiled
 from ordrec.runtime.parallel import worker_count
 from ordrec.runtime.parallel.spans import over_spans
-from ordrec.storage import take, take_rows
+from ordrec.storage.schema import Member, Table
 
 __all__ = ["ItemKNN"]
 
@@ -56,11 +57,22 @@ class ItemKNN(IdMappedModel):
         Damping of the biases, as in `BiasModel`.
     """
 
+    stored: ClassVar = IDENTITY | {
+        "bias_": Member(BiasModel, *IDENTITY),
+        "_by_user": Table("trained_users", "items", dtype=np.int32, parts=True),
+        "_profiles": Table("users", "items", dtype=np.int32, parts=True),
+    }
+
     k: int = 40
     similarity: Literal["pearson", "cosine"] = "pearson"
     shrinkage: float = 100.0
     user_damping: float = 15.0
     item_damping: float = 10.0
+    search_space: ClassVar[dict[str, Any]] = BiasModel.search_space | {
+        "k": (5, 200, "log"),
+        "shrinkage": (1.0, 1000.0, "log"),
+        "similarity": ["pearson", "cosine"],
+    }
 
     @fits
     def fit(self, ratings: Ratings) -> ItemKNN:
@@ -85,12 +97,15 @@ class ItemKNN(IdMappedModel):
             )
 
     def _index_items(self) -> None:
-        """The training errors by item, and their norms where the similarity needs them."""
+        """Group the training errors by item too, with the norms of the similarity."""
         start, items, errors = self._by_user
-        users = np.repeat(np.arange(start.size - 1), np.diff(start))
-        self._by_item = _compressed(items, users, errors, len(self.item_ids_))
-        norms = np.sqrt(np.bincount(items, errors**2, minlength=len(self.item_ids_)))
-        self._norms = norms if self.similarity == "cosine" else np.zeros(0)
+        n_users, n_items = start.size - 1, len(self.item_ids_)
+        users = np.repeat(np.arange(n_users), np.diff(start))
+        common = self.similarity == "pearson"  # whether norms are over the users who rated both
+        x = np.stack([errors, errors**2]) if common else errors[None]
+        self._trained = group_entries(users, items, x, n_users, n_items)
+        norms = np.sqrt(np.bincount(items, errors**2, minlength=n_items))
+        self._norms = np.zeros(0) if common else norms
 
     @folds_in
     def fold_in(self, ratings: Ratings) -> ItemKNN:
@@ -128,44 +143,21 @@ class ItemKNN(IdMappedModel):
         queries = known[np.argsort(item_codes[known], kind="stable")]
         distinct, first = np.unique(item_codes[queries], return_index=True)
         means = np.zeros(queries.size)
+        asked = distinct, np.append(first, queries.size), user_codes[queries]
         over_spans(
-            _neighbour_means, self._operations(distinct), worker_count(None),
-            min(self.k, len(self.item_ids_)), len(self.item_ids_),
-            distinct, np.append(first, queries.size), user_codes[queries],
-            *self._by_item, *self._by_user, *self._profiles,
-            self._norms, float(self.shrinkage), means,
+            _add_neighbour_means, self._trained.cost[distinct], worker_count(None), asked,
+            self._trained, self._profiles, self._norms, float(self.shrinkage),
+            min(self.k, len(self.item_ids_)), means,
         )  # fmt: skip
         values[queries] += means
         return self._clipped(values)
 
-    def _operations(self, items: np.ndarray) -> np.ndarray:
-        """How many ratings the raters of each of these items have together."""
-        start, users, _ = self._by_item
-        ratings_of_user = np.diff(self._by_user[0])
-        total = group_starts(ratings_of_user[users])
-        return total[start[items + 1]] - total[start[items]]
-
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`."""
-        arrays, metadata = self.bias_.to_state()
-        for name, rows in (("trained", self._by_user), ("profiles", self._profiles)):
-            columns = zip(("start", "items", "errors"), rows, strict=True)
-            arrays |= {f"{name}.{part}": column for part, column in columns}
-        return arrays, self._identity()[1] | {"bias": metadata}
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        model = cls._from_identity(arrays, metadata)
-        model._check_parameters()
-        model.bias_ = BiasModel.from_state(arrays, metadata["bias"])
-        n_users, n_items = len(model.user_ids_), len(model.item_ids_)
-        model._by_user = _take_compressed(arrays, "trained", n_items)
-        model._profiles = _take_compressed(arrays, "profiles", n_items)
-        if not model._by_user[0].size <= model._profiles[0].size == n_users + 1:
-            raise ModelFileError(f"the profiles do not match {n_users} users")
-        model._index_items()
-        return model
+    def check_stored(self) -> None:
+        """Check that there is a profile for each user, and index the items."""
+        self._check_parameters()
+        if not self._by_user[0].size <= self._profiles[0].size:
+            raise ModelFileError(f"the profiles do not match {len(self.user_ids_)} users")
+        self._index_items()
 
 
 # ---- computation -----------------------------------------------------------------------
@@ -179,79 +171,37 @@ def _compressed(
     return groups.start, columns[groups.order].astype(np.int32), values[groups.order]
 
 
-def _take_compressed(
-    arrays: Any, name: str, n_columns: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The three arrays of `_compressed`, read from a file."""
-    n_rows = take(arrays, f"{name}.start", np.int64, (None,)).size - 1
-    start, items = take_rows(
-        arrays, f"{name}.start", f"{name}.items", n_rows, n_columns, dtype=np.int32
-    )
-    return start, items, take(arrays, f"{name}.errors", np.float64, items.shape)
-
-
-def _neighbour_means(first: int, stop: int, k: int, n_items: int, *columns: Any) -> None:
-    """The second term of (3) for some of the items asked for; the work space is made here."""
-    work = np.zeros((n_items, 4)), np.zeros(n_items), np.empty(n_items, dtype=np.int64)
-    _add_neighbour_means(first, stop, *columns, *work, np.empty(k), np.empty(k))  # type: ignore[call-arg]
-
-
 @compiled
-def _add_neighbour_means(
-    first_query,
-    stop_query,
-    items,
-    starts,
-    users,
-    by_item_start,
-    by_item_users,
-    by_item_errors,
-    by_user_start,
-    by_user_items,
-    by_user_errors,
-    profile_start,
-    profile_items,
-    profile_errors,
-    norms,
-    shrinkage,
-    means,
-    sums,
-    similarity,
-    touched,
-    best,
-    best_errors,
-):  # type: ignore[no-untyped-def]
-    """The second term of (3) for the users ``users[starts[q]:starts[q + 1]]`` of each item.
+def _add_neighbour_means(first, stop, queries, ratings, profiles, norms, shrinkage, k, means):  # type: ignore[no-untyped-def]
+    """The second term of (3) for the users who ask for each of some items.
 
-    One function of plain loops: it takes a third of the time to compile of several functions with
-    slices of arrays, and most processes predict once. ``sums`` has one row per item j, with the
-    sums of e_i e_j, e_i^2, e_j^2 and 1 over the users who rated both; ``touched`` lists the items
-    whose rows are not zero; ``best`` are the similarities of the neighbours, in descending order.
+    ``queries`` are distinct items, where the users of each begin, and these users; ``ratings`` are
+    the training errors e and their squares as `GroupedEntries`; ``profiles`` are the users' own
+    ratings as `_compressed` has them. Without ``norms`` those of (2) are over common users.
     """
-    k = best.size
-    for q in range(first_query, stop_query):
-        i, n_touched = items[q], 0
-        for a in range(by_item_start[i], by_item_start[i + 1]):
-            user, e_i = by_item_users[a], by_item_errors[a]
-            for b in range(by_user_start[user], by_user_start[user + 1]):
-                j, e_j = by_user_items[b], by_user_errors[b]
-                if sums[j, 3] == 0.0:
-                    touched[n_touched] = j
-                    n_touched += 1
-                sums[j, 0] += e_i * e_j
-                sums[j, 1] += e_i * e_i
-                sums[j, 2] += e_j * e_j
-                sums[j, 3] += 1.0
-
-        for t in range(n_touched):
-            j = touched[t]
-            norm = math.sqrt(sums[j, 1] * sums[j, 2]) if norms.size == 0 else norms[i] * norms[j]
-            common = sums[j, 3] - 1.0
+    items, query_start, users = queries
+    profile_start, profile_items, profile_errors = profiles
+    n_items, n_sources = ratings.entry_start.size - 1, ratings.x.shape[0]
+    sums, similarity = np.zeros((n_items, 1 + 3 * n_sources)), np.zeros(n_items)
+    similar = np.empty(n_items + 1, np.int64)  # those with users in common with the item
+    best, best_errors = np.empty(k), np.empty(k)  # of the neighbours, the most similar first
+    for q in range(first, stop):
+        i = items[q]
+        begin, end = ratings.entry_start[i], ratings.entry_start[i + 1]
+        n_similar = sum_row(begin, end, n_items, ratings, sums, similar)
+        for t in range(n_similar):
+            j = similar[t]
+            if norms.size:
+                norm = norms[i] * norms[j]
+            else:
+                norm = math.sqrt(sums[j, OWN + 3] * sums[j, OTHER + 3])
+            common = sums[j, COUNT] - 1.0
             if norm > 0.0 and common > 0.0 and j != i:
-                similarity[j] = common / (common + shrinkage) * sums[j, 0] / norm  # (2)
-            sums[j, 0] = sums[j, 1] = sums[j, 2] = sums[j, 3] = 0.0
+                similarity[j] = common / (common + shrinkage) * sums[j, PRODUCT] / norm  # (2)
+            for m in range(sums.shape[1]):
+                sums[j, m] = 0.0
 
-        for p in range(starts[q], starts[q + 1]):
+        for p in range(query_start[q], query_start[q + 1]):
             user, n_best = users[p], 0
             for a in range(profile_start[user], profile_start[user + 1]):
                 s = similarity[profile_items[a]]
@@ -272,5 +222,5 @@ def _add_neighbour_means(
                 weight += best[a]
             means[p] = total / weight if n_best else 0.0  # (3)
 
-        for t in range(n_touched):
-            similarity[touched[t]] = 0.0
+        for t in range(n_similar):
+            similarity[similar[t]] = 0.0

@@ -36,12 +36,20 @@ A time is known if it is positive, as everywhere in ordrec: 0 and NaN mean unkno
 from __future__ import annotations
 
 import math
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
+from ordrec.data.groups import group_starts
+from ordrec.rating.factors.row_updates import drift_sites
+from ordrec.rating.factors.rows import GroupedRatings, RowPosteriors, row_pieces
 from ordrec.runtime.compiling import compiled
+from ordrec.storage.schema import Array, Starts
 
-__all__ = ["STATIONARY_VARIANCE", "at", "by_time", "smooth"]
+__all__ = ["STATIONARY_VARIANCE", "UserDrift", "at", "by_time", "smooth"]
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 TIME_SCALES = (20.0, 10 * MINUTE, 2 * HOUR, 30 * DAY)  # tau_j of (1)
@@ -50,8 +58,99 @@ STATIONARY_VARIANCE = sum(VARIANCES)  # of g_u(t) before any rating is seen
 N = len(TIME_SCALES)
 
 
+@dataclass(frozen=True)
+class UserDrift:
+    """The drift of all users: sites and posteriors at their ratings, grouped by user.
+
+    Attributes
+    ----------
+    start : ndarray
+        Where the ratings of each user begin.
+    times : ndarray of float64
+    weights, pulls : ndarray of float32
+        Sites of `drift`, (2).
+    smoothed : ndarray of float32, shape (n_ratings, 2)
+        Posterior mean and variance of the drift at each rating.
+    """
+
+    stored: ClassVar = {
+        "start": Starts("users", "drifting_ratings"),
+        "times": Array("drifting_ratings"),
+        "weights": Array("drifting_ratings", dtype=np.float32, low=0, high=1e6),
+        "pulls": Array("drifting_ratings", dtype=np.float32),
+        "smoothed": Array("drifting_ratings", 2, dtype=np.float32),
+    }
+
+    start: np.ndarray
+    times: np.ndarray
+    weights: np.ndarray
+    pulls: np.ndarray
+    smoothed: np.ndarray
+
+    @classmethod
+    def of(cls, start: np.ndarray, times: np.ndarray) -> UserDrift:
+        """Start without drift."""
+        nothing = np.zeros(times.size, np.float32)
+        smoothed = np.zeros((times.size, 2), np.float32)
+        return cls(start, times.astype(np.float64), nothing, nothing, smoothed)
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        """The ratings of each user in the order of their times."""
+        return by_time(self.users, self.times, self.start.size - 1)[1]
+
+    @property
+    def users(self) -> np.ndarray:
+        """The user of each rating."""
+        return np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
+
+    def updated(
+        self,
+        ratings: GroupedRatings,
+        users: RowPosteriors,
+        items: RowPosteriors,
+        threads: Executor | None = None,
+    ) -> UserDrift:
+        """Return the drift given the rows of users and items, (8) of `model`."""
+        weights, pulls = np.empty((2, self.times.size), np.float32)
+        means, variances = np.empty((2, self.times.size), np.float32)
+        start, order = self.start, self._order
+
+        def update(piece: tuple[int, int]) -> None:
+            drift_sites(piece, ratings, self.smoothed, users, items, weights, pulls)
+            smooth(*piece, start, order, self.times, weights, pulls, means, variances)
+
+        list((threads.map if threads else map)(update, row_pieces(ratings.counts)))
+        smoothed = np.column_stack([means, variances])
+        return replace(self, weights=weights, pulls=pulls, smoothed=smoothed)
+
+    def at(self, users: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Return the posterior mean and variance of the drift of any users at any times."""
+        sites = self.times, self.weights, self.pulls
+        return np.column_stack(at(users, times, self.start, self._order, *sites))
+
+    def extended(self, n_users: int) -> UserDrift:
+        """Return the drift with further users without ratings, ``n_users`` in all."""
+        n_new = n_users - (self.start.size - 1)
+        return replace(self, start=np.pad(self.start, (0, n_new), mode="edge"))
+
+    def with_users(self, codes: np.ndarray, other: UserDrift) -> UserDrift:
+        """Return a copy in which some users are those of another drift."""
+        kept = ~np.isin(self.users, codes)
+        rows = [(self, np.flatnonzero(kept)), (other, np.arange(other.times.size))]
+        users = np.concatenate([self.users[kept], codes[other.users]])
+        order = np.argsort(users, kind="stable")
+
+        def joined(name: str) -> np.ndarray:
+            return np.concatenate([getattr(part, name)[own] for part, own in rows])[order]
+
+        start = group_starts(np.bincount(users, minlength=self.start.size - 1))
+        names = "times", "weights", "pulls", "smoothed"
+        return UserDrift(start, *(joined(name) for name in names))
+
+
 def by_time(users: np.ndarray, times: np.ndarray, n_users: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `smooth` goes along: each user's ratings in the order of their times.
+    """Sort the ratings of each user by time, as `smooth` needs them.
 
     Returns
     -------
@@ -65,7 +164,7 @@ def by_time(users: np.ndarray, times: np.ndarray, n_users: int) -> tuple[np.ndar
     >>> start.tolist(), order.tolist()
     ([0, 1, 4], [1, 3, 2, 0])
     """
-    start = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=n_users))])
+    start = group_starts(np.bincount(users, minlength=n_users))
     return start, np.lexsort((np.where(times > 0, times, np.inf), users))
 
 
@@ -242,9 +341,7 @@ def _backward(
         mean = kept[k, N] + cb  # (6)
         total += mean
         means[row] = mean
-        variances[row] = max(
-            s - cBc, 0.0
-        )  # weights beyond 1e9, as of a strange file, round below 0
+        variances[row] = max(s - cBc, 0.0)  # it rounds below 0 for weights beyond 1e9
         if w != 0.0 or h != 0.0:
             following = t
             for i in range(N):

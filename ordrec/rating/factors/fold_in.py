@@ -1,4 +1,9 @@
-"""Users and items that join a fitted `OrdinalFactors`: their rows, all others being kept."""
+"""Fold-in of `OrdinalFactors`: the rows of users and items that join a fitted model.
+
+The rows of the other users and items stay as they are. New users and items without ratings are
+predicted from their side data; those with ratings are solved for in turn, (6) of
+`ordrec.rating.factors.model`, starting from their priors.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ordrec.rating.factors.direction import NO_DRIFT, Direction
-from ordrec.rating.factors.row_priors import RatingPattern
-from ordrec.rating.factors.rows import GroupedRatings
+from ordrec.rating.factors.direction import Direction
+from ordrec.rating.factors.drift import UserDrift
+from ordrec.rating.factors.pattern import RatingPattern
+from ordrec.rating.factors.row_priors import precision_of
+from ordrec.rating.factors.row_updates import NO_DRIFT, update_rows, weight_floor
+from ordrec.rating.factors.rows import (
+    GroupedRatings,
+    PriorArrays,
+    RowPosteriors,
+    packed_outer,
+)
 
 __all__ = ["Newcomers"]
 
 ROUNDS = 2  # in which users and new items take turns
+ROW_STEPS = 8  # updates of a row while the other side stays as it is
+DRIFT_STEPS = 3  # updates of a user's drift, each after ROW_STEPS of the user's row
 
 
 @dataclass(frozen=True)
 class Newcomers:
-    """Ratings to fold in, by codes that go on where those of the model end.
+    """Ratings to fold in; the codes of new users and items follow those of the model.
 
     Attributes
     ----------
@@ -61,7 +76,7 @@ class Newcomers:
         known: tuple[int, int],
         n_steps: int,
     ) -> Newcomers:
-        """Ratings with their features; ``known`` numbers of users and items come first."""
+        """Compute the features; ``known`` are the model's numbers of users and items."""
         n_users, n_items = known
         raters, own = np.unique(users, return_inverse=True)
         fresh = items >= n_items
@@ -77,11 +92,11 @@ class Newcomers:
         )  # fmt: skip
 
     def reversed(self) -> Newcomers:
-        """The same ratings on the reversed scale."""
+        """Return the same ratings on the reversed scale."""
         return replace(self, levels=self.n_steps - self.levels)
 
     def join(self, direction: Direction) -> Direction:
-        """The direction with these rows: from their side data, then from their ratings."""
+        """Return the direction with these users and items."""
         direction = replace(
             direction,
             users=direction.users.with_rows(
@@ -113,7 +128,8 @@ class Newcomers:
                     in_order = np.empty_like(smoothed)
                     in_order[by_user.order] = smoothed
                     drift = in_order[of_new][by_item.order]
-                rows = direction.folded_items(by_item, self.item_features, drift)
+                of_items = _RowsToFoldIn(direction.item_prior, self.item_features)
+                rows = of_items.solve(by_item, drift, direction.users)
                 direction = replace(direction, items=direction.items.with_rows(rated, rows))
         if rated.size:
             direction, _ = self._with_raters(direction, raters, by_user, times)
@@ -126,11 +142,62 @@ class Newcomers:
         by_user: GroupedRatings,
         times: np.ndarray | None,
     ) -> tuple[Direction, np.ndarray | None]:
-        """The direction with the users solved for, and their drift at these ratings."""
-        rows, drift = direction.folded_users(by_user, self.user_features, times)
+        """Solve for the users; return the direction with them and their drift at these ratings."""
+        rows, drift = self._solve_users(direction, by_user, times)
         joined = direction.drift
         if joined is not None and drift is not None:
             joined = joined.with_users(raters, drift)
         users = direction.users.with_rows(raters, rows)
         smoothed = None if drift is None else drift.smoothed
         return replace(direction, users=users, drift=joined), smoothed
+
+    def _solve_users(
+        self, direction: Direction, by_user: GroupedRatings, times: np.ndarray | None
+    ) -> tuple[RowPosteriors, UserDrift | None]:
+        """Return the users' posteriors, given the items, and their drift."""
+        users, items = _RowsToFoldIn(direction.user_prior, self.user_features), direction.items
+        if direction.drift is None or times is None:
+            return users.solve(by_user, NO_DRIFT, items), None
+        drift, rows = UserDrift.of(by_user.start, times), None
+        for _ in range(DRIFT_STEPS):
+            rows = users.solve(by_user, drift.smoothed, items, rows)
+            drift = drift.updated(by_user, rows, items)
+        return users.solve(by_user, drift.smoothed, items, rows), drift
+
+
+class _RowsToFoldIn:
+    """Rows with given features, solved for while the other side stays as it is.
+
+    Parameters
+    ----------
+    prior : (ndarray, ndarray)
+        B and S of `row_priors`.
+    features : ndarray
+    """
+
+    def __init__(self, prior: tuple[np.ndarray, np.ndarray], features: np.ndarray):
+        B, self._S = prior
+        self._mean = features @ B
+        P = precision_of(self._S)
+        pulls, weights = (self._mean @ P).astype(np.float32), np.ones(len(features), np.float32)
+        self._prior = PriorArrays(pulls, weights, P.astype(np.float32))
+
+    def solve(
+        self,
+        ratings: GroupedRatings,
+        drift: np.ndarray,
+        others: RowPosteriors,
+        rows: RowPosteriors | None = None,
+    ) -> RowPosteriors:
+        """Return the posteriors of the rows, starting from ``rows`` or else from the prior."""
+        if rows is None:
+            rank = others.rank
+            own = self._S[:rank, :rank][np.tril_indices(rank)]
+            variances = np.tile(np.diag(self._S)[rank:], (len(self._mean), 1))
+            moments = own + packed_outer(self._mean[:, :rank])
+            rows = RowPosteriors.of(self._mean, moments, variances)
+        rated, covariances = np.flatnonzero(ratings.counts), np.zeros(self._S.shape)
+        for step in range(ROW_STEPS):
+            floor = weight_floor(step)
+            update_rows(rated, ratings, drift, others, self._prior, floor, rows, covariances)
+        return rows

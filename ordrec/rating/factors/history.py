@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings, Scale
-from ordrec.storage import take, take_starts
+from ordrec.data.groups import Groups
+from ordrec.errors import ModelFileError
+from ordrec.storage.schema import Array, Starts
 
 __all__ = ["RatingHistory"]
 
@@ -30,6 +31,14 @@ class RatingHistory:
         How much each rating counts; empty where all count as 1.
     """
 
+    stored: ClassVar = {
+        "start": Starts("users", "ratings"),
+        "items": Array("ratings", dtype=np.int32, codes="items"),
+        "levels": Array("ratings", dtype=np.int16, codes="ranks"),
+        "times": Array("dated_ratings", dtype=np.int64),
+        "weights": Array("weighted_ratings", dtype=np.float32, low=0, high=1),
+    }
+
     start: np.ndarray
     items: np.ndarray
     levels: np.ndarray
@@ -38,32 +47,30 @@ class RatingHistory:
 
     @classmethod
     def of(cls, ratings: Ratings, times: np.ndarray | None) -> RatingHistory:
-        """The history of these ratings, with these times."""
-        columns = ratings.users, ratings.items, ratings.levels, times, ratings.weights
-        return cls._grouped(*columns, ratings.n_users)
+        """Return the history of these ratings, with these times."""
+        columns = ratings.items, ratings.levels, times, ratings.weights
+        return cls._of_groups(ratings.by_user(), *columns)
 
     @classmethod
     def empty(cls, n_users: int) -> RatingHistory:
-        """No ratings."""
+        """Return a history without ratings."""
         nothing = np.zeros(0, np.int64)
-        return cls._grouped(nothing, nothing, nothing, None, None, n_users)
+        return cls._of_groups(Groups.of(nothing, n_users), nothing, nothing, None, None)
 
     @classmethod
-    def _grouped(
+    def _of_groups(
         cls,
-        users: np.ndarray,
+        groups: Groups,
         items: np.ndarray,
         levels: np.ndarray,
         times: np.ndarray | None,
         weights: np.ndarray | None,
-        n_users: int,
     ) -> RatingHistory:
-        order = np.argsort(users, kind="stable")
-        start = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=n_users))])
+        order = groups.order
         times = np.zeros(0, np.int64) if times is None else times[order].astype(np.int64)
         weights = np.zeros(0) if weights is None else weights[order]
         return cls(
-            start, items[order].astype(np.int32), levels[order].astype(np.int16), times,
+            groups.start, items[order].astype(np.int32), levels[order].astype(np.int16), times,
             weights.astype(np.float32),
         )  # fmt: skip
 
@@ -83,12 +90,12 @@ class RatingHistory:
         return self.weights if self.weights.size else None
 
     def of_user(self, code: int) -> tuple[np.ndarray, np.ndarray]:
-        """Item codes and levels of a user's ratings; none for the code -1."""
+        """Return item codes and levels of a user's ratings; none for the code -1."""
         own = slice(self.start[code], self.start[code + 1]) if code >= 0 else slice(0, 0)
         return self.items[own].astype(np.int64), self.levels[own].astype(np.int64)
 
     def as_ratings(self, scale: Scale, user_ids: pd.Index, item_ids: pd.Index) -> Ratings:
-        """The ratings themselves, without side tables."""
+        """Return the history as ratings without side tables."""
         return Ratings(
             self.users, self.items.astype(np.int64), self.levels,
             scale=scale, user_ids=user_ids, item_ids=item_ids, timestamps=self.known_times,
@@ -104,7 +111,7 @@ class RatingHistory:
         weights: np.ndarray | None,
         n_users: int,
     ) -> RatingHistory:
-        """A history in which the ratings of these users are the given ones, dated as all are."""
+        """Return a history in which the given ratings replace all ratings of their users."""
         kept = ~np.isin(self.users, users)
         old_weights = self.known_weights
         if (old_weights is None) != (weights is None):  # weights of 1 beside others
@@ -114,15 +121,15 @@ class RatingHistory:
         def both(old: np.ndarray | None, new: np.ndarray | None) -> Any:
             return None if old is None or new is None else np.concatenate([old[kept], new])
 
-        return self._grouped(
-            both(self.users, users), both(self.items, items), both(self.levels, levels),
-            both(self.times, times), both(old_weights, weights), n_users,
+        return self._of_groups(
+            Groups.of(both(self.users, users), n_users), both(self.items, items),
+            both(self.levels, levels), both(self.times, times), both(old_weights, weights),
         )  # fmt: skip
 
     def frame_of(
         self, users: pd.Index, user_ids: pd.Index, item_ids: pd.Index, scale: Scale
     ) -> pd.DataFrame:
-        """The ratings of users by id: user, item, rating, and timestamp and weight if there are."""
+        """Return ratings of users by id, with timestamps and weights if there are any."""
         codes = user_ids.get_indexer(users)
         rows = np.flatnonzero(np.isin(self.users, codes[codes >= 0]))
         columns: dict[str, Any] = {
@@ -136,28 +143,8 @@ class RatingHistory:
             columns["weight"] = self.weights[rows]
         return pd.DataFrame(columns)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the history as arrays of a model file."""
-        names = ["start", "items", "levels"]
-        names += [name for name in ("times", "weights") if getattr(self, name).size]
-        return {f"history.{name}": getattr(self, name) for name in names}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, Any], n_users: int, n_items: int, n_ranks: int, dated: bool
-    ) -> RatingHistory:
-        """Restore the history from the arrays of a model file."""
-        items = take(arrays, "history.items", np.int32, (None,), low=0, high=n_items - 1)
-        times = np.zeros(0, np.int64)
-        if dated and items.size:
-            times = take(arrays, "history.times", np.int64, items.shape)
-        weights = np.zeros(0, np.float32)
-        if "history.weights" in arrays:
-            weights = take(arrays, "history.weights", np.float32, items.shape, low=0, high=1)
-        return cls(
-            take_starts(arrays, "history.start", n_users, items.size),
-            items,
-            take(arrays, "history.levels", np.int16, items.shape, low=0, high=n_ranks - 1),
-            times,
-            weights,
-        )
+    def check_stored(self) -> None:
+        """Check that all ratings have a time or none has, and the same of weights."""
+        for name in ("times", "weights"):
+            if getattr(self, name).size not in (0, self.items.size):
+                raise ModelFileError(f"not all ratings of the history have {name}")

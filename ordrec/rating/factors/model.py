@@ -38,40 +38,41 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
 from ordrec.lists.titles import item_titles, with_new_titles
-from ordrec.models.base import codes_of, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, times_of
 from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
-from ordrec.rating.factors.direction import Direction, Fit, Task
+from ordrec.rating.factors.direction import Direction
+from ordrec.rating.factors.fit import (
+    DIRECTIONS,
+    Margins,
+    UserBlock,
+    fit_in_memory,
+    sample_of_ratings,
+)
 from ordrec.rating.factors.fold_in import Newcomers
 from ordrec.rating.factors.history import RatingHistory
-from ordrec.rating.factors.row_priors import RatingPattern
+from ordrec.rating.factors.pattern import RatingPattern
 from ordrec.rating.factors.rows import GroupedRatings, usual_sizes
-from ordrec.rating.factors.state import (
-    checked_factor_parameters,
-    factors_from_state,
-    factors_to_state,
-)
 from ordrec.rating.intervals import DistributionModel
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
-from ordrec.runtime.progress import report, tracked
+from ordrec.storage.schema import Array, ByName, Member, Numbers, Optional, Part, Parts, Texts
 
 __all__ = ["OrdinalFactors"]
 
-DATED_SWEEPS = 8
-UNDATED = 0.5  # about which share of the time the other sweeps take
+ROUNDING = 1e-9  # below which a coordinate of the pattern is 0
 
 
 @dataclass(eq=False)
@@ -139,6 +140,18 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     (2, 5)
     """
 
+    stored: ClassVar = IDENTITY | {
+        "_pattern": Part(RatingPattern),
+        "_history": Part(RatingHistory),
+        "_side": ByName(Member(SideEncoder), "user", "item"),
+        "_user_side": Array("users", "user_side"),
+        "_item_side": Array("items", "item_side"),
+        "directions_": Parts(Direction, 1, 2),
+        "dated_": Parts(Direction, 0, 1, 2),
+        "loss_": Numbers(),
+        "titles_": Optional(Texts("items")),
+    }
+
     rank: int | None = None
     pattern: int | None = None
     n_iter: int = 30
@@ -150,6 +163,11 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     n_jobs: int | None = None
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
+    search_space: ClassVar[dict[str, Any]] = {
+        "rank": [4, 8, 12, 16, 24, 32],
+        "pattern": [0, 8, 16, 32, 64],
+        "symmetric": [True, False],
+    }
     _counts_weights = True
 
     @fits
@@ -162,28 +180,19 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         rank, pattern = usual_sizes(ratings.n_ratings, self.rank, self.pattern)
         self._pattern = RatingPattern.of(ratings, pattern)
         self._history = RatingHistory.of(ratings, times)
-        task = self._task(ratings, times)
-        tasks = [task, task.reversed()] if self.symmetric else [task]
-        fitted, dated, losses = [], [], []
+        block, margins = self._block(ratings, times)
+        directions = DIRECTIONS[: 1 + self.symmetric]
         with loop_threads(worker_count(self.n_jobs)) as threads:
-            for number, own in enumerate(tasks):
-                fit = Fit(own, rank, self.random_state, threads)
-                report(number, len(tasks), span=1.0 if own.times is None else UNDATED)
-                losses.append(fit.converge(self.n_iter))
-                if own.times is not None:
-                    later = fit.dated()
-                    report(number + UNDATED, len(tasks), span=1.0 - UNDATED)
-                    for _ in tracked(range(DATED_SWEEPS), "dated sweep"):
-                        later.sweep()
-                    dated.append(later.direction())
-                fitted.append(fit.direction())
+            fitted, dated, losses = fit_in_memory(
+                block, margins, directions, rank, self.random_state, self.n_iter, threads
+            )
         self.directions_, self.dated_ = tuple(fitted), tuple(dated)
-        self.loss_ = np.array(losses[0])
+        self.loss_ = np.array(losses)
         self.titles_ = item_titles(ratings.item_table)
         return self
 
     def _times(self, ratings: Ratings) -> np.ndarray | None:
-        """The times to fit a drift to, or None."""
+        """Return the times to fit a drift to, or None."""
         times = ratings.timestamps if self.use_time else None
         if times is not None and (times > 0).any():
             return times
@@ -193,11 +202,11 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
             )
         return None
 
-    def _task(self, ratings: Ratings, times: np.ndarray | None) -> Task:
-        """The ratings grouped by user and by item, with the features of the priors."""
-        users, items, levels = ratings.users, ratings.items, ratings.levels
-        by_user = GroupedRatings.of(users, items, levels, ratings.n_users, ratings.weights)
-        by_item = GroupedRatings.of(items, users, levels, ratings.n_items, ratings.weights)
+    def _block(self, ratings: Ratings, times: np.ndarray | None) -> tuple[UserBlock, Margins]:
+        """Return all users as one block, with the features of the priors, and the margins."""
+        rated = ratings.levels, ratings.weights
+        by_user = GroupedRatings.of_groups(ratings.by_user(), ratings.items, *rated)
+        by_item = GroupedRatings.of_groups(ratings.by_item(), ratings.users, *rated)
         self._user_side = self._side_rows("user", ratings.user_table, ratings.user_ids)
         self._item_side = self._side_rows("item", ratings.item_table, ratings.item_ids)
         pairs = ratings.users, ratings.items
@@ -205,11 +214,12 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         of_items = self._pattern.item_features(*pairs[::-1], ratings.n_items)
         if times is not None:
             times = times[by_user.order]
-        return Task(
-            by_user, by_item,
-            np.hstack([of_users, self._user_side]), np.hstack([of_items, self._item_side]),
-            self._user_side, self._item_side, ratings.scale.n_ranks - 1, times,
-        )  # fmt: skip
+        features, n_side = np.hstack([of_users, self._user_side]), self._user_side.shape[1]
+        sample = sample_of_ratings(ratings.n_ratings)
+        block = UserBlock(by_user, by_item, features, n_side, sample, times)
+        item_features = np.hstack([of_items, self._item_side])
+        n_item_side, n_ranks = self._item_side.shape[1], ratings.scale.n_ranks
+        return block, Margins.of_block(block, item_features, n_item_side, n_ranks)
 
     def _encoders(self, ratings: Ratings) -> dict[str, SideEncoder]:
         if not self.use_side:
@@ -217,7 +227,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         return side_encoders(ratings.user_table, ratings.item_table, self.side_kinds)
 
     def _side_rows(self, side: str, table: pd.DataFrame | None, ids: pd.Index) -> np.ndarray:
-        """The features of ids from their side table; zeros where there is none."""
+        """Return the features of ids from their side table; zeros where there is none."""
         if side not in self._side:
             return np.zeros((len(ids), 0))
         encoder = self._side[side]
@@ -270,7 +280,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         items: np.ndarray,
         times: np.ndarray | None,
     ) -> np.ndarray:
-        """The distribution of one direction, or the geometric mean of both."""
+        """Return the distribution of one direction, or the geometric mean of both."""
         p = directions[0].probabilities(users, items, times)
         for downward in directions[1:]:
             p = np.sqrt(p * downward.probabilities(users, items, times)[:, ::-1])
@@ -290,14 +300,18 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         return items.mean[:-1, : items.rank]
 
     def known_ratings(self) -> Ratings:
-        """The ratings of training, and those that were folded in, without side tables."""
+        """Return the ratings of training and those that were folded in, without side tables."""
         self._check_fitted()
         return self._history.as_ratings(self.scale_, self.user_ids_, self.item_ids_)
 
     def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Item codes and levels of a user's ratings; none for an unknown user."""
+        """Return item codes and levels of a user's ratings; none for an unknown user."""
         self._check_fitted()
         return self._history.of_user(int(codes_of(self.user_ids_, [user])[0]))
+
+    def _rated_items(self) -> np.ndarray:
+        # fitted from disk, or without users, a model knows its training ratings by their pattern
+        return super()._rated_items() | (np.abs(self._pattern.of_items) > ROUNDING).any(axis=1)
 
     def _influence(self) -> Influence:
         def influence(user: Any, item: Any, others: Any) -> np.ndarray:
@@ -307,7 +321,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         return influence
 
     def _similarity(self, known: Ratings, code: int) -> np.ndarray:
-        return self.directions_[0].alike(code)
+        return self.directions_[0].correlations(code)
 
     @property
     def side_columns_(self) -> dict[str, dict[str, str]]:
@@ -400,16 +414,11 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
 
     # ---- files ---------------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`."""
-        return factors_to_state(self)
-
-    @classmethod
-    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        defaults = {own.name: own.default for own in fields(cls)}
-        return checked_factor_parameters(parameters, defaults)
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        return factors_from_state(cls, arrays, metadata)
+    def check_stored(self) -> None:
+        """Check that the parts fit together."""
+        self._check_parameters()
+        self.loss_ = np.array(self.loss_)
+        if any(direction.drift is None for direction in self.dated_):
+            raise ModelFileError("a fit to dated ratings has no drift of its users")
+        if self.dated_ and self._history.items.size and not self._history.times.size:
+            raise ModelFileError("the history of dated ratings has no times")

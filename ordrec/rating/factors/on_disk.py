@@ -5,6 +5,10 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +20,25 @@ from ordrec.data.side_tables import side_table
 from ordrec.errors import ArgumentError, DataError, callers_level
 from ordrec.features.side.encoder import side_encoders
 from ordrec.lists.titles import item_titles
-from ordrec.rating.factors.block_pattern import block_pattern
-from ordrec.rating.factors.blocks import Block, write_blocks
-from ordrec.rating.factors.direction import SAMPLE, TOLERANCE
+from ordrec.rating.factors.blocks import StoredBlock, write_blocks
+from ordrec.rating.factors.fit import (
+    DIRECTIONS,
+    Fit,
+    Margins,
+    UserSums,
+    Visit,
+    sample_of_ratings,
+    solve_items,
+    solve_users,
+    sweep,
+    visit_block,
+)
 from ordrec.rating.factors.history import RatingHistory
 from ordrec.rating.factors.model import OrdinalFactors
-from ordrec.rating.factors.row_priors import least_to_learn_from
-from ordrec.rating.factors.rows import usual_sizes
-from ordrec.rating.factors.sweeps import LaneSums, ScanFit, Visit, visit_lane
+from ordrec.rating.factors.pattern import pattern_of_blocks
+from ordrec.rating.factors.row_priors import ColdPrior, least_to_learn_from
+from ordrec.rating.factors.row_updates import LinearSystems
+from ordrec.rating.factors.rows import RowPosteriors, usual_sizes
 from ordrec.rating.on_disk.held_out import HeldOut
 from ordrec.runtime.files import make_folder
 from ordrec.runtime.parallel import Engine, loop_threads, run_all, worker_count
@@ -32,7 +47,8 @@ from ordrec.runtime.progress import report
 
 __all__ = ["fit_scan"]
 
-LANES = 4  # groups of blocks whose sums are added up separately
+LANES = 4  # groups of blocks that are visited side by side, whatever the number of workers
+STEPS_BESIDE_SWEEPS = 4  # of the progress: ratings, pattern, the last items and users
 Progress = Callable[[int, int, str], None]
 
 
@@ -49,12 +65,12 @@ def fit_scan(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> OrdinalFactors:
-    """Fit `OrdinalFactors` to all ratings of a scan, which never are in memory together.
+    """Fit `OrdinalFactors` to all ratings of a scan without loading them all into memory.
 
-    Users are read in blocks; what all users say of each item is added up, so that memory grows
-    with the number of items and not with that of ratings. The result is that of
-    ``model.fit(scan.collect())`` but for rounding and the drift of users: times are not used, and a
-    warning says so.
+    Users are read in blocks, and the sums over ratings that the items need are added up, so memory
+    grows with the number of items and not with the number of ratings. The result is that of
+    ``model.fit(scan.collect())`` except for rounding, for the pattern, whose random start differs,
+    and for the drift of users: times are not used, and a warning says so.
 
     Parameters
     ----------
@@ -67,9 +83,9 @@ def fit_scan(
         Ratings that are left out, for `predict_scan` to predict.
     folder : str or Path, optional
         Where the blocks are kept while this runs, in a folder that is removed afterwards: about
-        12 bytes per rating (20 where ratings have weights, which count as in memory) and 4.6 kB
-        per user (at rank 32). On a cluster, all workers need access to it. By default the
-        system's folder for temporary files.
+        12 bytes per rating (20 where ratings have weights, which count as in memory) and 9.2 kB
+        per user (at rank 32): the rows before and after a sweep. On a cluster, all workers need
+        access to it. By default the system's folder for temporary files.
     rows : int
         Number of ratings of a block. More of them need more memory; results change in the last
         digits.
@@ -107,137 +123,196 @@ def fit_scan(
         )
     if folder is not None:
         make_folder(Path(folder))
-    with tempfile.TemporaryDirectory(prefix="ordrec-blocks-", dir=folder) as place:
-        fit = _Fit(model, scan, Path(place).absolute(), rows, held_out, engine, n_jobs, progress)
-        with showing("fit_scan", model.verbose):
-            fit.prepare(user_table, item_table)
-            fit.converge()
-            fit.finish()
+    steps = _Steps(model.n_iter + STEPS_BESIDE_SWEEPS, progress)
+    with (
+        tempfile.TemporaryDirectory(prefix="ordrec-blocks-", dir=folder) as place,
+        showing("fit_scan", model.verbose),
+        loop_threads(worker_count(n_jobs)) as threads,
+    ):
+        blocks, ids = _written(scan, Path(place).absolute(), rows, held_out)
+        steps.report(1, "ratings read")
+        margins, rank = _prepare(model, scan, blocks, ids, user_table, item_table)
+        steps.report(2, "pattern of who rated what")
+        users = UsersOnDisk(blocks, margins.n_user_side, threads, engine, n_jobs)
+        fits = [
+            Fit(margins, rank, model.random_state, name)
+            for name in DIRECTIONS[: 1 + model.symmetric]
+        ]
+        for fit in fits:
+            users.start(fit)
+        for number in range(model.n_iter):
+            sweep([fit for fit in fits if not fit.converged], users, threads)
+            steps.report(3 + number, f"sweep {number + 1}")
+            if all(fit.converged for fit in fits):
+                break
+        solve_items(fits, users, threads)
+        steps.report(steps.total - 1, "items")
+        model.directions_ = tuple(solve_users(fits, users))
+        model.dated_, model.loss_ = (), np.array(fits[0].losses)
+        model._history = RatingHistory.empty(0)
+        steps.report(steps.total, "users")
     return model
 
 
-class _Fit:
-    """The steps of `fit_scan`."""
+@dataclass(frozen=True)
+class _Steps:
+    """Reports the steps of a fit."""
 
-    def __init__(
-        self,
-        model: OrdinalFactors,
-        scan: RatingsScan,
-        folder: Path,
-        rows: int,
-        held_out: HeldOut | None,
-        engine: Engine | str | None,
-        n_jobs: int | None,
-        progress: Progress | None,
-    ):
-        self.model, self.scan, self.folder = model, scan, folder
-        self.rows, self.held_out = rows, held_out
-        self.engine, self.n_jobs, self.progress = engine, n_jobs, progress
-        self.total = 2 + model.n_iter + 2  # ratings, pattern, sweeps, the last items and users
-        self.blocks: list[Block] = []
+    total: int
+    progress: Progress | None
 
-    def prepare(self, user_table: Any, item_table: Any) -> None:
-        """Write the blocks with the features of their users, and begin the fits."""
-        model, scan = self.model, self.scan
-        level_counts = np.zeros(scan.scale.n_ranks, np.int64)
-        item_counts = np.zeros(scan.n_items, np.int64)
-        ids, counts = [], []
-        for block, user_ids in write_blocks(scan, self.folder, self.rows, self.held_out):
-            self.blocks.append(block)
-            ratings = block.ratings("user")
-            level_counts += np.bincount(ratings.levels, minlength=level_counts.size)
-            item_counts += np.diff(block.ratings("item").start)
-            counts.append(np.diff(ratings.start))
-            ids.append(user_ids)
-        if not self.blocks:
-            raise DataError(f"{scan.path}: no ratings to learn from")
-        self._report(1, "ratings read")
-        last, n_ratings = scan.scale.n_ranks - 1, int(item_counts.sum())
-        rank, pattern = usual_sizes(n_ratings, model.rank, model.pattern)
-        user_counts = np.concatenate(counts)
-        model._pattern, item_features = block_pattern(
-            self.blocks, user_counts, item_counts, pattern
-        )
-        users = side_table(user_table, ids[0].append(ids[1:]), "user", "user")
-        items = side_table(item_table, scan.item_ids, "item", "item")
-        model._side = side_encoders(users, items, model.side_kinds) if model.use_side else {}
-        item_side = model._side_rows("item", items, scan.item_ids)
-        n_user_side, FF = self._add_side(ids, users, user_counts)
-        model.titles_ = item_titles(items)
-        model.scale_, model.item_ids_, model.user_ids_ = scan.scale, scan.item_ids, ids[0][:0]
-        model._user_side, model._item_side = np.zeros((0, n_user_side)), item_side
-        self._report(2, "pattern of who rated what")
-        self.fits = [
-            ScanFit(
-                name, reversed_from, self.blocks, level_counts, item_counts,
-                np.hstack([item_features, item_side]), FF, user_counts,
-                (n_user_side, item_side.shape[1]), rank, model.random_state,
-                max(1, n_ratings // SAMPLE),
-            )
-            for name, reversed_from in (("up", None), ("down", last))[: 1 + model.symmetric]
-        ]  # fmt: skip
-
-    def _add_side(
-        self, ids: list[pd.Index], table: pd.DataFrame | None, counts: np.ndarray
-    ) -> tuple[int, np.ndarray]:
-        """Add the users' side data to their features; its number of columns, and F'F."""
-        products = []
-        learnt_from = counts >= least_to_learn_from(counts)
-        first = 0
-        for block, user_ids in zip(self.blocks, ids, strict=True):
-            side = self.model._side_rows("user", table, user_ids)
-            features = np.hstack([block.load("features"), side])
-            block.save("features", features)
-            own = features[learnt_from[first : first + block.n_users]]
-            products.append(own.T @ own)
-            first += block.n_users
-        return side.shape[1], np.sum(products, axis=0)
-
-    def converge(self) -> None:
-        """Sweep until the predictions change little."""
-        before: np.ndarray | None = None
-        losses: list[float] = []
-        for sweep in range(self.model.n_iter):
-            lanes = self._visit([fit.visit() for fit in self.fits])
-            with loop_threads(worker_count(self.n_jobs)) as threads:
-                for fit, own in zip(self.fits, lanes, strict=True):
-                    fit.finish_sweep(own, threads)
-            # the losses are those before the sweep: the rule looks back by one
-            now = np.concatenate([each.losses for each in lanes[0]])
-            losses.append(float(now.mean()))
-            self._report(3 + sweep, f"sweep {sweep + 1}")
-            if before is not None and np.abs(now - before).mean() < TOLERANCE:
-                break
-            before = now
-        self.model.loss_ = np.array(losses)
-
-    def finish(self) -> None:
-        """Solve for items and users once more, and hand the result to the model."""
-        lanes = self._visit([fit.visit_for_items() for fit in self.fits])
-        with loop_threads(worker_count(self.n_jobs)) as threads:
-            for fit, own in zip(self.fits, lanes, strict=True):
-                fit.finish_items(own, threads)
-        self._report(self.total - 1, "items")
-        lanes = self._visit([fit.last_visit() for fit in self.fits])
-        self.model.directions_ = tuple(
-            fit.direction(own) for fit, own in zip(self.fits, lanes, strict=True)
-        )
-        self.model.dated_ = ()
-        self.model._history = RatingHistory.empty(0)
-        self._report(self.total, "users")
-
-    def _visit(self, visits: list[Visit]) -> list[list[LaneSums]]:
-        """For each direction, the sums of all lanes."""
-        lanes = [self.blocks[k::LANES] for k in range(min(LANES, len(self.blocks)))]
-        if self.engine is None:
-            found = [visit_lane(lane, visits, self.n_jobs) for lane in lanes]
-        else:
-            found = run_all(
-                visit_lane, lanes, shared=(visits, 1), engine=self.engine, n_jobs=self.n_jobs
-            )
-        return [list(sums) for sums in zip(*found, strict=True)]
-
-    def _report(self, done: int, text: str) -> None:
+    def report(self, done: int, text: str) -> None:
+        """Report that a step is done."""
         report(done, self.total, text)
         if self.progress is not None:
             self.progress(done, self.total, text)
+
+
+def _written(
+    scan: RatingsScan, folder: Path, rows: int, held_out: HeldOut | None
+) -> tuple[list[StoredBlock], list[pd.Index]]:
+    """Write the blocks of a scan; return them and the ids of the users of each."""
+    written = list(write_blocks(scan, folder, rows, held_out))
+    if not written:
+        raise DataError(f"{scan.path}: no ratings to learn from")
+    return [block for block, _ in written], [ids for _, ids in written]
+
+
+def _prepare(
+    model: OrdinalFactors,
+    scan: RatingsScan,
+    blocks: list[StoredBlock],
+    ids: list[pd.Index],
+    user_table: Any,
+    item_table: Any,
+) -> tuple[Margins, int]:
+    """Write the features and the sample of each block; return margins and number of factors.
+
+    The model gets its ids, pattern and side data.
+    """
+    level_counts = np.zeros(scan.scale.n_ranks, np.int64)
+    item_counts = np.zeros(scan.n_items, np.int64)
+    counts = []
+    for block in blocks:
+        ratings = block.ratings("user")
+        level_counts += np.bincount(ratings.levels, minlength=level_counts.size)
+        item_counts += block.ratings("item").counts
+        counts.append(ratings.counts)
+    user_counts, n_ratings = np.concatenate(counts), int(item_counts.sum())
+    rank, pattern = usual_sizes(n_ratings, model.rank, model.pattern)
+    model._pattern, item_features = pattern_of_blocks(blocks, user_counts, item_counts, pattern)
+    users = side_table(user_table, ids[0].append(ids[1:]), "user", "user")
+    items = side_table(item_table, scan.item_ids, "item", "item")
+    model._side = side_encoders(users, items, model.side_kinds) if model.use_side else {}
+    item_side = model._side_rows("item", items, scan.item_ids)
+    least, sample = least_to_learn_from(user_counts), sample_of_ratings(n_ratings)
+    products, first = [], 0
+    for block, own_ids, own in zip(blocks, ids, counts, strict=True):
+        side = model._side_rows("user", users, own_ids)
+        features = np.hstack([block.load("features"), side])
+        block.save("features", features)
+        F = features[own >= least]
+        products.append(F.T @ F)
+        stop = first + int(own.sum())
+        block.save("sample", sample[(sample >= first) & (sample < stop)] - first)
+        first = stop
+    model.titles_ = item_titles(items)
+    model.scale_, model.item_ids_, model.user_ids_ = scan.scale, scan.item_ids, ids[0][:0]
+    model._user_side, model._item_side = np.zeros((0, side.shape[1])), item_side
+    item_features = np.hstack([item_features, item_side])
+    FF, n_sides = np.sum(products, axis=0), (side.shape[1], item_side.shape[1])
+    counts_of = level_counts, user_counts, item_counts
+    margins = Margins(*counts_of, FF, n_sides[0], item_features, n_sides[1])
+    return margins, rank
+
+
+class UsersOnDisk:
+    """The users of a fit in blocks on disk.
+
+    Blocks are visited in lanes, a fixed number of them, side by side on one machine or on
+    several: the digits do not depend on it.
+
+    Parameters
+    ----------
+    blocks : list of StoredBlock
+    n_side : int
+        Number of columns of side data of users.
+    threads : Executor
+        For visits in this process.
+    engine, n_jobs
+        See `fit_scan`.
+    """
+
+    def __init__(
+        self,
+        blocks: list[StoredBlock],
+        n_side: int,
+        threads: Executor,
+        engine: Engine | str | None,
+        n_jobs: int | None,
+    ):
+        self._blocks, self._n_side, self._threads = blocks, n_side, threads
+        self._engine, self._n_jobs = engine, n_jobs
+
+    def start(self, fit: Fit) -> None:
+        """Write the rows of the users before the first sweep."""
+        for block in self._blocks:
+            block.save_rows(fit.name, 0, fit.starting_users(block.n_users))
+
+    def visit(self, visits: list[Visit]) -> list[tuple[LinearSystems, UserSums]]:
+        """Visit all users for each direction."""
+        blocks, n_side = self._blocks, self._n_side
+        lanes = [blocks[k::LANES] for k in range(min(LANES, len(blocks)))]
+        if self._engine is None:
+            found = [visit_lane(lane, visits, n_side, self._threads) for lane in lanes]
+        else:
+            found = run_all(
+                visit_lane, lanes, shared=(visits, n_side), engine=self._engine,
+                n_jobs=self._n_jobs,
+            )  # fmt: skip
+        for visit in visits:
+            if visit.user_spans:  # there are newer rows
+                for block in blocks:
+                    block.remove_rows(visit.direction, visit.number)
+        return [_added(lanes_of_one) for lanes_of_one in zip(*found, strict=True)]
+
+    def result(self, fit: Fit, cold: ColdPrior) -> tuple[RowPosteriors, None]:
+        """Return the row of the unknown user; all others stay on disk."""
+        return cold.rows(np.zeros((1, self._n_side))), None
+
+
+def visit_lane(
+    blocks: list[StoredBlock], visits: list[Visit], n_side: int, threads: Executor | None = None
+) -> list[tuple[LinearSystems, UserSums]]:
+    """Visit some blocks for each direction; the new rows of their users are written to disk.
+
+    The task gives the same result if it is repeated. Without ``threads``, it runs in one thread.
+    """
+    if threads is None:
+        with loop_threads(1) as threads:
+            return visit_lane(blocks, visits, n_side, threads)
+    systems = [visit.empty_systems() for visit in visits]
+    sums: list[list[UserSums]] = [[] for _ in visits]
+    for block in blocks:
+        users = block.users(n_side)
+        for k, visit in enumerate(visits):
+            own = users
+            if visit.direction == "down":
+                own = users.reversed(visit.items.variances.shape[1])
+            rows = block.rows(visit.direction, visit.number)
+            found = visit_block(own, rows, None, visit, systems[k], threads)
+            if visit.user_spans:
+                block.save_rows(visit.direction, visit.number + 1, rows)
+            sums[k].append(found.without_rows())
+    return [(own, reduce(add, of_blocks)) for own, of_blocks in zip(systems, sums, strict=True)]
+
+
+def _added(
+    lanes: tuple[tuple[LinearSystems, UserSums], ...],
+) -> tuple[LinearSystems, UserSums]:
+    """Return the sums over all lanes."""
+    systems, *others = (systems for systems, _ in lanes)
+    for other in others:
+        for own, theirs in zip(systems, other, strict=True):
+            own += theirs
+    return systems, reduce(add, (sums for _, sums in lanes))

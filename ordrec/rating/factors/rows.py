@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ordrec.storage import take
+from ordrec.data.groups import Groups, group_starts
+from ordrec.errors import ModelFileError
+from ordrec.storage.schema import Array
 
-__all__ = ["PIECES", "GroupedRatings", "RowPosteriors", "packed_outer", "usual_sizes"]
+__all__ = [
+    "GroupedRatings",
+    "PriorArrays",
+    "RatingArrays",
+    "RowArrays",
+    "RowPosteriors",
+    "chosen_rows",
+    "packed_outer",
+    "row_pieces",
+    "usual_sizes",
+]
 
 SMALLER, LARGER = (32, 32), (64, 128)  # usual rank and pattern
 MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger ones pay
@@ -18,9 +29,33 @@ PIECES = 64  # into which the rows are cut for the threads
 PER_ROW = 60  # cost of solving a row's linear system, in ratings
 
 
+class RowArrays(NamedTuple):
+    """The arrays of `RowPosteriors`, as the compiled loops take them."""
+
+    mean: np.ndarray
+    moments: np.ndarray
+    variances: np.ndarray
+
+
 @dataclass(frozen=True)
 class RowPosteriors:
-    """Gaussian posteriors of all users or of all items; see `row_updates` for the layout."""
+    """Gaussian posteriors of all users or of all items.
+
+    Attributes
+    ----------
+    mean : ndarray of float32, shape (n_rows, rank + n_steps)
+        Posterior means of the factors, then of the steps.
+    moments : ndarray of float32, shape (n_rows, rank (rank + 1) / 2)
+        Second moments E[p p'] of the factors: the lower triangle, row by row.
+    variances : ndarray of float32, shape (n_rows, n_steps)
+        Posterior variances of the steps.
+    """
+
+    stored: ClassVar = {
+        "mean": Array("rows", "factors+thresholds", dtype=np.float32),
+        "moments": Array("rows", "moments", dtype=np.float32),
+        "variances": Array("rows", "thresholds", dtype=np.float32, low=0),
+    }
 
     mean: np.ndarray
     moments: np.ndarray
@@ -28,14 +63,14 @@ class RowPosteriors:
 
     @classmethod
     def of(cls, mean: np.ndarray, moments: np.ndarray, variances: np.ndarray) -> RowPosteriors:
-        """In single precision."""
+        """Convert the arrays to single precision."""
         parts = (np.ascontiguousarray(part, np.float32) for part in (mean, moments, variances))
         return cls(*parts)
 
     @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def arrays(self) -> RowArrays:
         """The three arrays, as the compiled loops take them."""
-        return self.mean, self.moments, self.variances
+        return RowArrays(self.mean, self.moments, self.variances)
 
     @property
     def rank(self) -> int:
@@ -43,7 +78,7 @@ class RowPosteriors:
         return self.mean.shape[1] - self.variances.shape[1]
 
     def covariance(self, row: int) -> np.ndarray:
-        """The covariance of the factors of a row."""
+        """Return the covariance of the factors of a row."""
         rank = self.rank
         lower = np.zeros((rank, rank))
         mean = self.mean[row, :rank].astype(np.float64)
@@ -51,15 +86,15 @@ class RowPosteriors:
         return lower + np.tril(lower, -1).T
 
     def copy(self) -> RowPosteriors:
-        """Another set of the same rows."""
+        """Return a copy that shares no memory with these rows."""
         return RowPosteriors(*(array.copy() for array in self.arrays))
 
     def take(self, rows: np.ndarray) -> RowPosteriors:
-        """Copies of some rows."""
+        """Return copies of some rows."""
         return RowPosteriors(*(array[rows] for array in self.arrays))
 
     def with_rows(self, rows: np.ndarray, others: RowPosteriors) -> RowPosteriors:
-        """A copy with some rows replaced; new ones stand before the last, that of the unknown."""
+        """Return a copy with some rows replaced or added; the row of the unknown stays the last."""
         n_known = len(self.mean) - 1
         n_rows = max(n_known, int(rows.max(initial=-1)) + 1)
         arrays = []
@@ -70,27 +105,43 @@ class RowPosteriors:
             arrays.append(array)
         return RowPosteriors(*arrays)
 
-    def to_arrays(self, name: str) -> dict[str, np.ndarray]:
-        """Return the posteriors as arrays of a model file."""
-        names = f"{name}.mean", f"{name}.moments", f"{name}.variances"
-        return dict(zip(names, self.arrays, strict=True))
-
-    @classmethod
-    def from_arrays(
-        cls, name: str, arrays: Mapping[str, Any], n_rows: int, rank: int, n_steps: int
-    ) -> RowPosteriors:
-        """Restore posteriors from the arrays of a model file."""
-        return cls(
-            take(arrays, f"{name}.mean", np.float32, (n_rows, rank + n_steps)),
-            take(arrays, f"{name}.moments", np.float32, (n_rows, rank * (rank + 1) // 2)),
-            take(arrays, f"{name}.variances", np.float32, (n_rows, n_steps), low=0),
-        )
+    def check_stored(self) -> None:
+        """Check that the second moments are those of the factors."""
+        if self.moments.shape[1] != self.rank * (self.rank + 1) // 2 or self.rank < 1:
+            raise ModelFileError(f"the moments of rows are not those of {self.rank} factors")
 
 
 def packed_outer(vectors: np.ndarray) -> np.ndarray:
-    """The lower triangles of x x', row by row, for each row x of a matrix."""
+    """Return the lower triangles of x x', row by row, for each row x of a matrix."""
     rows, columns = np.tril_indices(vectors.shape[1])
     return vectors[:, rows] * vectors[:, columns]
+
+
+class PriorArrays(NamedTuple):
+    """The prior of all rows, see `row_priors`.
+
+    Attributes
+    ----------
+    pulls : ndarray of shape (n_rows, rank + n_steps)
+        ``(1 - l) P`` times the prior means.
+    weights : ndarray of shape (n_rows,)
+        ``1 - l``, which the precision P is multiplied by.
+    P : ndarray of shape (rank + n_steps, rank + n_steps)
+        The precision.
+    """
+
+    pulls: np.ndarray
+    weights: np.ndarray
+    P: np.ndarray
+
+
+class RatingArrays(NamedTuple):
+    """The arrays of `GroupedRatings` that the compiled loops take."""
+
+    start: np.ndarray
+    others: np.ndarray
+    levels: np.ndarray
+    weights: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -124,37 +175,73 @@ class GroupedRatings:
         n_rows: int,
         weights: np.ndarray | None = None,
     ) -> GroupedRatings:
-        """Group ratings by row, in the order in which they stand."""
-        start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))])
-        order = np.argsort(rows, kind="stable").astype(np.int32 if rows.size < 2**31 else np.int64)
+        """Group ratings by row, in their own order within each row."""
+        return cls.of_groups(Groups.of(rows, n_rows), others, levels, weights)
+
+    @classmethod
+    def of_groups(
+        cls, groups: Groups, others: np.ndarray, levels: np.ndarray, weights: np.ndarray | None
+    ) -> GroupedRatings:
+        """Sort columns by these groups."""
+        order = groups.order.astype(np.int32 if groups.order.size < 2**31 else np.int64)
         weights = np.zeros(0) if weights is None else weights[order]
         return cls(
-            start, others[order].astype(np.int32), levels[order].astype(np.int16),
+            groups.start, others[order].astype(np.int32), levels[order].astype(np.int16),
             weights.astype(np.float32), order,
         )  # fmt: skip
 
     @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def arrays(self) -> RatingArrays:
         """What the compiled loops take."""
-        return self.start, self.others, self.levels, self.weights
+        return RatingArrays(self.start, self.others, self.levels, self.weights)
 
     @property
     def seen(self) -> np.ndarray:
         """Rows that have ratings."""
-        return np.diff(self.start) > 0
+        return self.counts > 0
 
-    def pieces(self) -> list[tuple[int, int]]:
-        """First row and end of pieces of about equal work."""
-        n_rows = self.start.size - 1
-        work = self.start + PER_ROW * np.arange(n_rows + 1)
-        cuts = np.unique(np.searchsorted(work, np.linspace(0, work[-1], PIECES + 1)))
-        return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+    @property
+    def counts(self) -> np.ndarray:
+        """The rows' numbers of ratings."""
+        return np.diff(self.start)
+
+    def reversed(self, n_steps: int) -> GroupedRatings:
+        """Return the same ratings on the reversed scale."""
+        return replace(self, levels=(n_steps - self.levels).astype(self.levels.dtype))
+
+
+def row_pieces(counts: np.ndarray) -> list[tuple[int, int]]:
+    """Cut rows with these numbers of ratings into pieces of about equal work: first row and end.
+
+    Examples
+    --------
+    >>> len(row_pieces(np.full(1000, 20))), row_pieces(np.array([5, 9]))
+    (64, [(0, 1), (1, 2)])
+    """
+    work = group_starts(counts) + PER_ROW * np.arange(counts.size + 1)
+    cuts = np.unique(np.searchsorted(work, np.linspace(0, work[-1], PIECES + 1)))
+    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+
+
+def chosen_rows(counts: np.ndarray, span: tuple[int, int]) -> list[np.ndarray]:
+    """Return, for each piece, the rows with ``span[0]`` to ``span[1]`` ratings.
+
+    Examples
+    --------
+    >>> chosen_rows(np.array([5, 9, 2]), (5, 9))
+    [array([0]), array([1]), array([], dtype=int64)]
+    """
+    least, most = span
+    return [
+        first + np.flatnonzero((counts[first:stop] >= least) & (counts[first:stop] <= most))
+        for first, stop in row_pieces(counts)
+    ]
 
 
 def usual_sizes(
     n_ratings: int, rank: int | None = None, pattern: int | None = None
 ) -> tuple[int, int]:
-    """Numbers of factors and of coordinates of the pattern: these, or the usual ones.
+    """Return the numbers of factors and of coordinates of the pattern, by default the usual ones.
 
     Examples
     --------

@@ -26,9 +26,9 @@ from ordrec.errors import ArgumentError, StorageError, callers_level
 from ordrec.models.base import codes_of
 from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.rating.on_disk.held_out import HeldOut
-from ordrec.runtime.files import replace_file, see_folder
+from ordrec.runtime.files import check_folder_visible, replace_file
 from ordrec.runtime.parallel import Engine, run
-from ordrec.storage.part_folder import PartFolder, checksum
+from ordrec.storage.parts import PartFolder, checksum
 
 __all__ = ["ScanPredictions", "predict_scan"]
 
@@ -124,7 +124,7 @@ def predict_scan(
     _warn_of_unknown_items(model, scan)
     if hasattr(model, "without_users"):
         model = model.without_users()  # less to send, and quicker id lookups
-    waiting = folder.waiting(len(scan.parts))
+    waiting = folder.waiting(range(len(scan.parts)))
     shared = model, scan, targets, folder, rows
     for _ in run(
         _predict_part, waiting, shared=shared, engine=engine, n_jobs=n_jobs, progress=progress,
@@ -168,7 +168,7 @@ def _predict_part(
     rows: int,
 ) -> None:
     """Write the predictions of one part."""
-    see_folder(folder.path)
+    check_folder_visible(folder.path)
     pyarrow, parquet = parquet_engine(folder.path)
     try:
         with replace_file(folder.file(number)) as file:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -13,10 +13,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.errors import ArgumentError
 from ordrec.kernels import Kernel
 from ordrec.kernels.items.pearson import Pearson
-from ordrec.models.base import IdMappedModel, fits
+from ordrec.models.base import IDENTITY, IdMappedModel, fits
 from ordrec.rating.baselines.bias import BiasModel
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.per_user.items import (
@@ -27,19 +27,21 @@ from ordrec.rating.per_user.items import (
     takes_kernels,
 )
 from ordrec.rating.per_user.pooled import PARTS, SMOOTH, PooledSource
-from ordrec.rating.per_user.shared_settings import absolute_errors
-from ordrec.rating.per_user.state import (
-    restore_per_user,
-    restored_solver,
-    state_of_per_user,
+from ordrec.rating.per_user.stored import (
+    StoredModels,
+    StoredRatings,
+    StoredSolver,
+    StoredSource,
+    storable_solver,
 )
 from ordrec.runtime.parallel import one_blas_thread, run_all
 from ordrec.runtime.progress import report
+from ordrec.storage.schema import As, Member, Writer
 
 __all__ = ["PerUserPredictor", "per_user_logistic"]
 
-MOST_JOBS = 4096  # largest n_jobs accepted from a model file
 USERS_PER_TASK = 16
+GRID_FOLDS = 5  # of a user's ratings, by which a setting of the grid is chosen
 POOLED_RATINGS = 5.0  # pooled ratings added to those of a user without a model
 
 
@@ -123,6 +125,15 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
     (3,)
     """
 
+    stored: ClassVar = IDENTITY | {
+        "_chosen_solver": StoredSolver(),
+        "_ratings": As(StoredRatings),
+        "_bias": Member(BiasModel, *IDENTITY),
+        "source_": As(StoredSource),
+        "models_": As(StoredModels),
+    }
+    _unstored_parameters = ("solver", "engine", "grid", "verbose")
+
     solver: Any = None
     features: Any = "mean"
     kernel: Any = "pearson"
@@ -130,6 +141,10 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
     n_jobs: int | None = None
     engine: Any = None
     grid: Any = None
+    search_space: ClassVar[dict[str, Any]] = {
+        "min_ratings": [5, 10, 20, 40],
+        "kernel": ["pearson", "pooled"],
+    }
     _counts_weights = True
 
     @fits
@@ -203,27 +218,20 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
 
     # ---- files ---------------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`; see the notes on what can be saved."""
-        arrays, metadata = self._identity()
-        metadata["parameters"]["engine"] = None
-        return state_of_per_user(self, arrays, metadata)
+    @property
+    def _chosen_solver(self) -> Any:
+        """The solver with the setting that was chosen from the grid."""
+        return storable_solver(self)
 
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        model = cls._from_identity(arrays, metadata)
-        restore_per_user(model, arrays, metadata)
-        return model
+    @_chosen_solver.setter
+    def _chosen_solver(self, solver: Any) -> None:
+        self.solver = solver
 
-    @classmethod
-    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        n_jobs = parameters["n_jobs"]
-        if n_jobs is not None and (type(n_jobs) is not int or not 1 <= abs(n_jobs) <= MOST_JOBS):
-            raise ModelFileError(f"parameter n_jobs is {str(n_jobs)[:50]!r}")
-        # files of version 0.1 have no grid
-        plain = super()._checked({"grid": None} | parameters | {"solver": None, "n_jobs": None})
-        return plain | {"solver": restored_solver(parameters["solver"]), "n_jobs": n_jobs}
+    def write_to(self, file: Writer) -> None:
+        """Write the model; see the notes on what can be saved."""
+        self._check_fitted()
+        storable_solver(self)  # raises an error that says what can be saved
+        super().write_to(file)
 
     # ---- users one by one ----------------------------------------------------------------------
 
@@ -261,7 +269,7 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
         """Set the parameters of the solver to those of the grid with the smallest error."""
         settings = list(ParameterGrid(self.grid))
         solvers = [clone(solver).set_params(**setting) for setting in settings]
-        totals, tested = zip(*self._over_users(absolute_errors, samples, solvers), strict=True)
+        totals, tested = zip(*self._over_users(_absolute_errors, samples, solvers), strict=True)
         errors = np.sum(totals, axis=0) / (sum(tested) or 1.0)
         self.grid_errors_ = list(zip(settings, errors.tolist(), strict=True))
         self.setting_ = settings[int(errors.argmin())]
@@ -324,6 +332,45 @@ def _predict_users(
         X = source.gram(user, items, rated) if takes else source.rows(user, items)
         predicted.append(getattr(model, method)(X))
     return predicted
+
+
+def _absolute_errors(
+    users: Sequence[UserSample], source: ItemSource, solvers: Sequence[Any]
+) -> list[tuple[np.ndarray, float]]:
+    """For each user: the error of each solver, and the weight of the ratings tested.
+
+    The error is the sum of ``|predicted - true|``, in ranks, over five folds of the user's ratings
+    with equal shares of every level. A fold with one level in its training part is left out.
+    Weights count in both.
+    """
+    errors = []
+    for user, items, levels, weights in users:
+        takes = takes_kernels(solvers[0])
+        X = source.gram(user, items) if takes else source.rows(user, items)
+        fold = _folds(levels, seed=user)
+        counts = np.ones(levels.size) if weights is None else weights
+        total, tested = np.zeros(len(solvers)), 0.0
+        for k in range(GRID_FOLDS):
+            train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            if test.size == 0 or np.unique(levels[train[counts[train] > 0]]).size < 2:
+                continue
+            tested += counts[test].sum()
+            block = X[np.ix_(train, train)] if takes else X[train]
+            new = X[np.ix_(test, train)] if takes else X[test]
+            own = None if weights is None else weights[train]
+            for s, solver in enumerate(solvers):
+                predicted = fitted(clone(solver), block, levels[train], own).predict(new)
+                total[s] += counts[test] @ np.abs(predicted - levels[test])
+        errors.append((total, tested))
+    return errors
+
+
+def _folds(levels: np.ndarray, seed: int) -> np.ndarray:
+    """The fold of each rating: in turn, level by level, in random order within a level."""
+    order = np.lexsort((np.random.default_rng(seed).random(levels.size), levels))
+    fold = np.empty(levels.size, dtype=np.int64)
+    fold[order] = np.arange(levels.size) % GRID_FOLDS
+    return fold
 
 
 def per_user_logistic(

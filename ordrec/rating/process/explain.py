@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordrec.lists.explanation import largest_contributions
-from ordrec.rating.process.fitted import FittedPredictor
+from ordrec.lists.explanation import Explanation, largest_contributions
+from ordrec.rating.process.fit import FittedPredictor
 from ordrec.rating.process.fold_in import FoldedUser
 from ordrec.rating.process.solve.fitting import Process
 from ordrec.rating.process.solve.owner_blocks import parts_of_query
@@ -24,13 +24,13 @@ from ordrec.rating.process.solve.posterior_mean import NewPairs, new_pairs
 __all__ = ["ScoreExplanation", "explain_pair"]
 
 
-@dataclass(frozen=True)
-class ScoreExplanation:
-    """Contributions to a score, in units of the rating scale.
+@dataclass(frozen=True, eq=False)
+class ScoreExplanation(Explanation):
+    """An `Explanation` of the process's score, in units of the rating scale.
 
     Attributes
     ----------
-    score : float
+    expected, score : float
         The latent score, on the scale of the ratings (before the user's thresholds).
     table : DataFrame
         One row per term: ``source`` ("mean", "own rating", "other user", "shared"), ``id`` (of
@@ -40,12 +40,16 @@ class ScoreExplanation:
         The same sum by kernel component.
     """
 
-    score: float
-    table: pd.DataFrame
-    components: pd.Series
+    expected: float
+    components: pd.Series | None = None
 
-    def largest(self, n: int) -> pd.DataFrame:
-        """The n largest contributions, and one row with the sum of the others."""
+    @property
+    def score(self) -> float:
+        """The latent score."""
+        return self.expected
+
+    def largest(self, n: int = 10) -> pd.DataFrame:
+        """Return the n largest contributions, and one row with the sum of the others."""
         return largest_contributions(self.table, n)
 
     def __str__(self) -> str:
@@ -173,4 +177,4 @@ class _Terms:
     def explanation(self) -> ScoreExplanation:
         table = pd.concat(self.rows, ignore_index=True)
         components = pd.Series({k: v for k, v in self.components.items() if v != 0.0})
-        return ScoreExplanation(float(table["contribution"].sum()), table, components)
+        return ScoreExplanation(float(table["contribution"].sum()), table, components=components)

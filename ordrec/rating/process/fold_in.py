@@ -22,15 +22,15 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import DataError
+from ordrec.kernels.items.moments import PairMoments
 from ordrec.linalg.lapack import ADDRESSES, factorise, inverse_diagonal_factorised, solve_factorised
-from ordrec.rating.process.fitted import FittedPredictor
+from ordrec.rating.process.fit import FittedPredictor
 from ordrec.rating.process.kernel.components import N_SMOOTHED, Entries, entry_numbers
-from ordrec.rating.process.kernel.pair_sums import N_SUMS, add_pair
+from ordrec.rating.process.kernel.pair_sums import N_SUMS
 from ordrec.rating.process.kernel.shared_features import USER_SMOOTHING
 from ordrec.rating.process.solve.fitting import NEWTON_STEPS, Likelihood, Process
 from ordrec.rating.process.solve.owner_blocks import CROSS, Walk, numbers_of, training_entries
 from ordrec.rating.thresholds.ordered_probit import OrderedProbit, fit_one_user
-from ordrec.runtime.compiling import compiled
 
 __all__ = ["FoldedUser", "ResolvedPairs", "fold_in_user", "folded_among", "unsolved_user"]
 
@@ -50,7 +50,7 @@ class FoldedUser:
     x : float64 array
         Item-centred ratings, for the user side.
     row, diag : float64 arrays
-        The user's row of the user side's pair sums, and its diagonal entry.
+        The user's row of the user side's moments, and its diagonal entry.
     psi : float64 array
         The user's product features.
     a, undated : float64 arrays
@@ -137,7 +137,7 @@ class FoldedUser:
         columns = entries(self.items, self.trained_x, self.trained_seen, self.times)
         rows = entries(items, x, seen, times.astype(np.float64))
         activity = side.activity[[self.code]] if self.code >= 0 else np.zeros(1)
-        return Walk(side.gram, activity, w, rows, columns).parts(self.items.size)
+        return Walk(side.pairs, activity, w, rows, columns).parts(self.items.size)
 
     def user_part(
         self, process: Process, items: np.ndarray, x: np.ndarray, seen: np.ndarray
@@ -165,8 +165,8 @@ class FoldedUser:
         itself = np.zeros(items.size, dtype=np.int64)  # the only row of the sums below
         user = Entries(np.arange(items.size + 1), itself, numbers)
         raters, at = training_entries(side, w, items)
-        with_others = Walk(self.row[None], activity, w, user, raters)
-        return with_others, at, Walk(self.diag[None, None], activity, w, user, user)
+        with_others = Walk(_one_row(self.row), activity, w, user, raters)
+        return with_others, at, Walk(_one_row(self.diag[None]), activity, w, user, user)
 
     def probabilities(
         self, scores: np.ndarray, items: np.ndarray, probit: OrderedProbit
@@ -334,16 +334,21 @@ def _looked_up(
 def _gram_row(
     process: Process, code: int, items: np.ndarray, x: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The user's pair sums with every other user, and with themselves."""
+    """The user's moments with every other user, and with themselves."""
     side = process.data.user_side
-    row = np.zeros((side.gram.shape[0], side.gram.shape[2]))
-    diag = np.zeros((1, side.gram.shape[2]))
+    n_moments = side.pairs.table.shape[1]
+    row, diag = np.zeros((side.n_entries, n_moments)), np.zeros(n_moments)
     if process.data.two_sided:
-        if code >= 0:
-            row[:, N_SUMS:] = side.gram[code, :, N_SUMS:]
-            diag[0, N_SUMS:] = side.gram[code, code, N_SUMS:]
-        _sum_row(side, items, x, row, diag)
-    return row, diag[0]
+        row[:, :N_SUMS], diag[:N_SUMS] = side.new_entry(items, x)
+        if code >= 0:  # kernels of side information, which ratings do not change
+            row[:, N_SUMS:] = side.pairs.row(code, side.n_entries)[:, N_SUMS:]
+            diag[N_SUMS:] = row[code, N_SUMS:]
+    return row, diag
+
+
+def _one_row(row: np.ndarray) -> PairMoments:
+    """Moments of a single entry with all others, for a `Walk`."""
+    return PairMoments(row, 1, width=len(row))
 
 
 def _product_features(process: Process, code: int, items: np.ndarray) -> np.ndarray:
@@ -372,16 +377,3 @@ def _user_loadings(process: Process, code: int) -> np.ndarray:
     if code < 0 or loadings.shape[1] == 0:
         return np.zeros((loadings.shape[0], loadings.shape[2]))
     return np.ascontiguousarray(loadings[:, code])
-
-
-# ---- the loops -------------------------------------------------------------------------
-
-
-@compiled
-def _sum_row(side, items, x, row, diag):  # type: ignore[no-untyped-def]
-    """Add the pair sums of the user with every other user, and with themselves."""
-    for k in range(items.size):
-        j = items[k]
-        for at in range(side.start[j], side.start[j + 1]):
-            add_pair(row, side.entry[at], x[k], side.x[at], side.activity[j])
-        add_pair(diag, 0, x[k], x[k], side.activity[j])

@@ -4,42 +4,34 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.models.base import IdMappedModel, codes_of, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, IdMappedModel, codes_of, fits, folds_in, times_of
 from ordrec.models.further_ratings import paired_lists
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.intervals import DistributionModel
 from ordrec.rating.process.explain import ScoreExplanation, explain_pair
+from ordrec.rating.process.fit import Plan, fit_predictor, plan_predictor
 from ordrec.rating.process.fold_in import (
     FoldedUser,
     ResolvedPairs,
     fold_in_user,
     folded_among,
 )
-from ordrec.rating.process.learning import Plan, fit_predictor, plan_predictor
-from ordrec.rating.process.preparation import Preparation, within_memory
-from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.preparation import Preparation, SideFeatures, within_memory
 from ordrec.rating.process.solve.fitting import Process
-from ordrec.rating.process.state import (
-    checked_parameters,
-    fitted_from_arrays,
-    fitted_to_arrays,
-    folded_from_arrays,
-    folded_to_arrays,
-    side_columns_from,
-)
+from ordrec.rating.process.stored import StoredFit, StoredUsers
 from ordrec.rating.thresholds.ordered_probit import OrderedProbit
-from ordrec.rating.thresholds.state import checked_decision, number, plain_decision
 from ordrec.rating.units import Units
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import report, shows_progress
+from ordrec.storage.schema import As, ByName, Names, Numbers
 
 __all__ = ["ProcessPredictor"]
 
@@ -121,6 +113,13 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     1.0
     """
 
+    stored: ClassVar = IDENTITY | {
+        "fitted_": As(StoredFit, all_users="users+1", all_items="items+1"),
+        "folded_": As(StoredUsers),
+        "hold_out_rmse_": Numbers(low=0.0),
+        "side_columns_": ByName(Names(values=True), "user", "item"),
+    }
+
     preset: Literal["full", "fast"] = "full"
     components: Collection[str] | None = None
     use_time: bool | Literal["auto"] = "auto"
@@ -133,6 +132,11 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     n_jobs: int | None = None
     random_state: int = 0
     max_memory: float = 8.0
+    search_space: ClassVar[dict[str, Any]] = {
+        "preset": ["full", "fast"],
+        "learn": ["hold-out", "defaults"],
+        "refit": [True, False],
+    }
     takes_long = True
 
     @fits
@@ -241,7 +245,7 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
             return explain_pair(self.fitted_, u, i, time, folded)
 
     @folds_in
-    def fold_in(self, ratings: Ratings) -> ProcessPredictor:
+    def fold_in(self, ratings: Ratings, *, warn: bool = True) -> ProcessPredictor:
         """Return a model that also knows the users of these ratings; nothing else changes.
 
         The coefficients of all other users are kept; those of each user are solved for, with all
@@ -250,19 +254,20 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         user and the same weights by 0.15 stars on average and 0.5 at most ("full"), or by 0.02
         and 0.1 ("fast"), as tested on the bundled ratings.
 
-        Ratings of unknown items are left out, with a warning.
+        Parameters
+        ----------
+        ratings : Ratings
+            Those of unknown items are left out.
+        warn : bool
+            Whether to warn of ratings of unknown items.
         """
         self._check_fitted()
-        items = ratings.item_ids.take(ratings.items)
-        self._warn_of_unknown_items(items, codes_of(self.item_ids_, items))
-        return self._with_known_items(ratings)
-
-    def _with_known_items(self, ratings: Ratings) -> ProcessPredictor:
-        """`fold_in`, without a word on ratings of unknown items."""
-        model = copy.copy(self)
-        model.folded_ = dict(self.folded_)
         ratings = ratings.on_scale(self.scale_)
         items = codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
+        if warn:
+            self._warn_of_unknown_items(ratings.item_ids.take(ratings.items), items)
+        model = copy.copy(self)
+        model.folded_ = dict(self.folded_)
         user_codes = codes_of(self.user_ids_, ratings.user_ids)
         for code in np.unique(ratings.users):
             rows = ratings.rows_of_user(int(code))
@@ -274,23 +279,25 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
                 )
         return model
 
-    def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> ProcessPredictor:
+    def update(
+        self, user: Any, item: Any, rating: Any, timestamp: Any = None, *, warn: bool = True
+    ) -> ProcessPredictor:
         """Return a model with further ratings (or new ones for items already rated).
 
-        Parameters are single ones or sequences, as those of `RatingPredictor.update`. Ratings of
-        unknown items are left out, with a warning.
+        Parameters
+        ----------
+        user, item, rating, timestamp
+            Single ones or sequences, as those of `RatingPredictor.update`. Ratings of unknown
+            items are left out.
+        warn : bool
+            Whether to warn of ratings of unknown items.
         """
         self._check_fitted()
-        items = paired_lists(user, item, rating, timestamp)[1]
-        self._warn_of_unknown_items(items, codes_of(self.item_ids_, items))
-        return self._with_further_of_known(user, item, rating, timestamp)
-
-    def _with_further_of_known(
-        self, user: Any, item: Any, rating: Any, timestamp: Any
-    ) -> ProcessPredictor:
-        """`update`, without a word on ratings of unknown items."""
+        users, items, values, times = paired_lists(user, item, rating, timestamp)
+        if warn:
+            self._warn_of_unknown_items(items, codes_of(self.item_ids_, items))
         model = self
-        for row in zip(*paired_lists(user, item, rating, timestamp), strict=True):
+        for row in zip(users, items, values, times, strict=True):
             model = model._with_rating(*row)
         return model
 
@@ -312,43 +319,14 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
 
     # ---- files ---------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`."""
-        arrays, metadata = self._identity()
-        parameters = metadata["parameters"]
-        if self.side_kinds is not None:
-            parameters["side_kinds"] = dict(self.side_kinds)
-        parameters["decision"] = plain_decision(self.decision)
-        if self.components is not None:
-            parameters["components"] = sorted(self.components)
-        more, of_fitted = fitted_to_arrays(self.fitted_)
-        arrays |= more | folded_to_arrays(self.folded_)
-        return arrays, metadata | of_fitted | {
-            "hold_out_rmse": self.hold_out_rmse_,
-            "side_columns": self.side_columns_,
-        }  # fmt: skip
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        model = cls._from_identity(arrays, metadata)
-        model.decision = checked_decision(model.decision, model.scale_.n_ranks)
-        model._check_parameters()
-        model.fitted_ = fitted_from_arrays(
-            arrays, metadata, model.scale_, model.user_ids_, model.item_ids_,
-            worker_count(model.n_jobs),
-        )  # fmt: skip
+    def check_stored(self) -> None:
+        """Check the parameters against what was fitted."""
+        self._check_decision(self.decision)
+        self._check_parameters()
         # "full" is one-sided where memory was short; "fast" is never two-sided
-        if model.process_.data.two_sided and model.preset == "fast":
+        if self.process_.data.two_sided and self.preset == "fast":
             raise ModelFileError("preset 'fast' has a process over users")
-        model.hold_out_rmse_ = [number(error, low=0.0) for error in metadata["hold_out_rmse"]]
-        model.side_columns_ = side_columns_from(metadata)
-        model.folded_ = folded_from_arrays(model.fitted_, arrays)
-        return model
-
-    @classmethod
-    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        return checked_parameters(parameters, [field.name for field in fields(cls)])
+        self.hold_out_rmse_ = list(self.hold_out_rmse_)
 
     # ---- the steps -----------------------------------------------------------------------
 

@@ -1,11 +1,17 @@
-"""From ratings to the ingredients of the joint model: centring, pair sums, loadings, features."""
+"""From ratings to the ingredients of the joint model: centring, pair sums, loadings, features.
+
+The process has two side kernels for users and two for items: "labels" is a weighted mean of the
+kernels of all columns with words (categories, labels, text), "numbers" of those with numbers. The
+weights say how much a column has to do with the ratings, and a column that has nothing to do with
+them is ignored. A missing value becomes a row of zeros, for which the kernel is 0.
+"""
 
 from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +19,10 @@ from scipy import sparse
 
 from ordrec.data import Ratings
 from ordrec.errors import DataError, callers_level
-from ordrec.features.matrix import damped_biases
+from ordrec.features.matrix import Biases, damped_biases
+from ordrec.features.side.encoder import SideEncoder, side_encoders
+from ordrec.features.side.weights import block_weights
+from ordrec.kernels.items.moments import n_pairs
 from ordrec.rating.process.kernel.loadings import cross_fitted_loadings
 from ordrec.rating.process.kernel.pair_sums import N_SUMS, build_side, empty_side
 from ordrec.rating.process.kernel.shared_features import (
@@ -21,14 +30,79 @@ from ordrec.rating.process.kernel.shared_features import (
     SharedFeatures,
     implicit_features,
 )
-from ordrec.rating.process.side_features import SideFeatures
 from ordrec.rating.process.solve.covariance import JointData
 from ordrec.rating.units import Units
 
-__all__ = ["Preparation", "memory_needed", "memory_parts", "prepare", "within_memory"]
+__all__ = [
+    "Preparation",
+    "SideFeatures",
+    "memory_needed",
+    "memory_parts",
+    "prepare",
+    "within_memory",
+]
 
 BYTES = 4  # per number in pair sums and blocks
 ITEM_SMOOTHING = 0.05  # of the scale of an item's implicit features
+SIDE_DAMPING = 5.0  # pseudo-counts that pull the biases to 0 where side columns are weighed
+LEAST_WEIGHT = 0.002  # of side columns, in all, below which their kernel becomes smaller
+
+
+@dataclass(frozen=True)
+class SideFeatures:
+    """Features of all users and items, by the name of the kernel.
+
+    Attributes
+    ----------
+    item, user : dict of str to ndarray
+        One row per code.
+    columns : dict
+        For "item" and "user", where there is a table: what each column is used as, or why not.
+    """
+
+    item: dict[str, np.ndarray] = field(default_factory=dict)
+    user: dict[str, np.ndarray] = field(default_factory=dict)
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, ratings: Ratings, kinds: Mapping[str, str] | None = None) -> SideFeatures:
+        """The features of the side tables of ratings, with the declared kinds of some columns."""
+        encoders = side_encoders(ratings.user_table, ratings.item_table, kinds)
+        if not encoders:
+            return cls()
+        bias = damped_biases(
+            ratings.users, ratings.items, ratings.values, ratings.n_users, ratings.n_items,
+            user_shrinkage=SIDE_DAMPING, item_shrinkage=SIDE_DAMPING,
+        )  # fmt: skip
+        sides = {side: _weighed(ratings, bias, side, encoder) for side, encoder in encoders.items()}
+        features = {side: kernels for side, (kernels, _) in sides.items()}
+        columns = {side: said for side, (_, said) in sides.items()}
+        return cls(features.get("item", {}), features.get("user", {}), columns)
+
+
+def _weighed(
+    ratings: Ratings, bias: Biases, side: str, encoder: SideEncoder
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Kernels of one side as features, and what its columns are used as."""
+    table = ratings.item_table if side == "item" else ratings.user_table
+    blocks = {} if table is None else encoder.blocks(table)
+    if not blocks:
+        return {}, encoder.columns_
+    rest = ratings.values - bias.predict(ratings.users, ratings.items)
+    codes = (ratings.users, ratings.items) if side == "item" else (ratings.items, ratings.users)
+    own = bias.item if side == "item" else bias.user
+    weights = block_weights(*codes, rest, own, SIDE_DAMPING, list(blocks.values()))
+    by_name = dict(zip(blocks, weights.tolist(), strict=True))
+    kernels = {}
+    for kernel, of_numbers in (("labels", False), ("numbers", True)):
+        names = [name for name in blocks if (name in encoder.numeric) == of_numbers]
+        total = max(sum(by_name[name] for name in names), LEAST_WEIGHT)
+        rows = [np.sqrt(by_name[name] / total) * blocks[name] for name in names if by_name[name]]
+        if rows:
+            kernels[kernel] = np.hstack(rows)
+    idle = [column for name in blocks if not by_name[name] for column in encoder.columns_of(name)]
+    said = dict.fromkeys(idle, "ignored: nothing to do with the ratings")
+    return kernels, encoder.columns_ | said
 
 
 @dataclass(frozen=True)
@@ -72,14 +146,14 @@ def memory_needed(ratings: Ratings, side: SideFeatures, config: Preparation) -> 
 def memory_parts(ratings: Ratings, side: SideFeatures, config: Preparation) -> tuple[float, float]:
     """Estimate the gigabytes of the pair sums, which a model keeps, and of the blocks of a fit.
 
-    Pair sums have a row and a column for each item (and each user, with two sides), blocks for
-    each rating of one user (twice, with the inverses) or of one item.
+    Pair sums have half a square of items (and one of users, with two sides), blocks a row and a
+    column for each rating of one user (twice, with the inverses) or of one item.
     """
     users, items = ratings.user_counts.astype(np.float64), ratings.item_counts.astype(np.float64)
-    sums = (items.size + 1.0) ** 2 * (N_SUMS + len(side.item))
+    sums = float(n_pairs(items.size + 1)) * (N_SUMS + len(side.item))
     blocks = 2.0 * float(users @ users)
     if config.two_sided:
-        sums += (users.size + 1.0) ** 2 * (N_SUMS + len(side.user))
+        sums += float(n_pairs(users.size + 1)) * (N_SUMS + len(side.user))
         blocks += float(items @ items)
     return sums * BYTES / 1e9, blocks * BYTES / 1e9
 

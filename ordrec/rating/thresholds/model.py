@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.models.base import IdMappedModel, fits
+from ordrec.models.base import IDENTITY, IdMappedModel, fits
 from ordrec.ordinal.decisions import Decision, decide
 from ordrec.rating.intervals import DistributionModel
-from ordrec.rating.thresholds.ordered_probit import ProbitPriors, fit_ordered_probit
-from ordrec.rating.thresholds.state import (
-    checked_decision,
-    number,
-    plain_decision,
-    probit_from_arrays,
-    probit_to_arrays,
-    units_from,
-)
+from ordrec.rating.thresholds.ordered_probit import OrderedProbit, ProbitPriors, fit_ordered_probit
 from ordrec.rating.units import Units
 from ordrec.runtime.parallel import one_blas_thread
-from ordrec.storage import model_of, state_of
+from ordrec.storage.schema import Model, Numbers, Optional, Part, Writer
 
 __all__ = ["PersonalThresholds"]
+
+
+class _StoredScorer(Model):
+    """The fitted scorer, which must be storable, too."""
+
+    def write(self, file: Writer, name: str, value: Any) -> None:
+        """Write the scorer, or say what can be saved."""
+        try:
+            super().write(file, name, value)
+        except ArgumentError as error:
+            raise ArgumentError(
+                f"PersonalThresholds cannot be saved with its scorer ({error}): save a model that "
+                "was fitted to a column of scores, fit(ratings, scores)"
+            ) from None
 
 
 @dataclass(eq=False)
@@ -66,6 +72,14 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
     (1, 5)
     """
 
+    stored: ClassVar = IDENTITY | {
+        "scorer_": Optional(_StoredScorer(), unset=True),
+        "units_": Part(Units),
+        "line_": Numbers(2),
+        "layer_": Part(OrderedProbit, raters="users", rated="items"),
+    }
+    _unstored_parameters = ("scorer", "verbose")
+
     scorer: Any = None
     decision: Decision = "median"
     n_splits: int = 5
@@ -73,6 +87,11 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
     user_sd: float = 0.2
     item_sd: float = 0.15
     random_state: int = 0
+    search_space: ClassVar[dict[str, Any]] = {
+        "threshold_sd": (0.05, 1.0, "log"),
+        "user_sd": (0.05, 1.0, "log"),
+        "item_sd": (0.05, 1.0, "log"),
+    }
 
     @fits
     @one_blas_thread()
@@ -130,52 +149,12 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
 
     # ---- files ---------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and metadata for `ordrec.storage`; the scorer must be storable too."""
-        arrays, metadata = self._identity()
-        metadata["parameters"] |= {"scorer": None, "decision": plain_decision(self.decision)}
-        probit, numbers = probit_to_arrays("layer", self.layer_)
-        metadata |= {"layer": numbers, "units": asdict(self.units_),
-                     "line": list(self.line_), "scorer": None}  # fmt: skip
-        arrays |= probit
-        if self.scorer is not None:
-            try:
-                inner, metadata["scorer"] = state_of(self.scorer_)
-            except ArgumentError as error:
-                raise ArgumentError(
-                    f"PersonalThresholds cannot be saved with its scorer ({error}): save a model "
-                    "that was fitted to a column of scores, fit(ratings, scores)"
-                ) from None
-            arrays |= {f"scorer.{name}": array for name, array in inner.items()}
-        return arrays, metadata
-
-    @classmethod
-    def from_state(cls, arrays: Any, metadata: dict[str, Any]) -> Any:
-        """Restore a model from the arrays and the metadata of a file."""
-        model = cls._from_identity(arrays, metadata)
-        n_ranks, n_users, n_items = (
-            model.scale_.n_ranks,
-            len(model.user_ids_),
-            len(model.item_ids_),
-        )
-        model.decision = checked_decision(model.decision, n_ranks)
-        model.units_ = units_from(metadata["units"])
-        slope, intercept = metadata["line"]
-        model.line_ = number(slope), number(intercept)
-        sizes = n_ranks, n_users, n_items
-        model.layer_ = probit_from_arrays("layer", arrays, metadata["layer"], sizes)
-        if metadata["scorer"] is not None:
-            inner = {name.removeprefix("scorer."): array for name, array in arrays.items()
-                     if name.startswith("scorer.")}  # fmt: skip
-            model.scorer = model.scorer_ = model_of(inner, metadata["scorer"])
-            if not hasattr(model.scorer, "predict"):
-                raise ModelFileError("the stored scorer does not predict ratings")
-        return model
-
-    @classmethod
-    def _checked(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        plain = super()._checked(parameters | {"decision": "median"})
-        return plain | {"decision": parameters["decision"]}
+    def check_stored(self) -> None:
+        """Check the decision and the scorer."""
+        self._check_decision(self.decision)
+        self.scorer = getattr(self, "scorer_", None)
+        if self.scorer is not None and not hasattr(self.scorer, "predict"):
+            raise ModelFileError("the stored scorer does not predict ratings")
 
     # ---- the steps -----------------------------------------------------------------------
 

@@ -19,12 +19,12 @@ moments of (3) and (4) and the regressions on the counts in (2).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ordrec.data.groups import Groups
-from ordrec.errors import DataError
+from ordrec.errors import DataError, ModelFileError
 from ordrec.ordinal.thresholds.probabilities import log_interval
 from ordrec.rating.thresholds.newton import (
     UserRatings,
@@ -33,6 +33,7 @@ from ordrec.rating.thresholds.newton import (
     thresholds_from,
     user_steps,
 )
+from ordrec.storage.schema import Array, Covariance, Integer, Number
 
 __all__ = ["OrderedProbit", "ProbitPriors", "curvature", "fit_one_user", "fit_ordered_probit"]
 
@@ -86,6 +87,21 @@ class OrderedProbit:
         The threshold that (3) models directly; the others follow from the gaps.
     """
 
+    # within these bounds, the exponentials of log-scales neither overflow nor vanish
+    stored: ClassVar = {
+        "thresholds": Array("thresholds"),
+        "shifts": Array("raters", "thresholds"),
+        "scale": Array(3, low=-15.0, high=15.0),
+        "user_scale": Array("raters", low=-50.0, high=50.0),
+        "item_scale": Array("rated", low=-50.0, high=50.0),
+        "user_counts": Array("raters", low=0.0, high=1e7),
+        "item_counts": Array("rated", low=0.0, high=1e7),
+        "n_iter": Integer(),
+        "value": Number(),
+        "covariance": Covariance("ranks"),
+        "anchor": Integer(low=0),
+    }
+
     thresholds: np.ndarray
     shifts: np.ndarray
     scale: np.ndarray
@@ -97,6 +113,11 @@ class OrderedProbit:
     value: float
     covariance: np.ndarray
     anchor: int
+
+    def check_stored(self) -> None:
+        """Check that the anchor is a threshold."""
+        if self.anchor >= self.thresholds.size:
+            raise ModelFileError(f"the anchor {self.anchor} is not a threshold")
 
     def thresholds_of(self, users: np.ndarray) -> np.ndarray:
         """Return the ascending thresholds of each user code; for -1 the common ones."""

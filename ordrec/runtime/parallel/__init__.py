@@ -27,15 +27,25 @@ Every estimator and every rating model keeps to these rules.
 2. ``n_jobs=None`` on what runs whole experiments (`run`, ``evaluate``, ``Experiment``,
    ``predict_scan``, lists for all users) means one task after the other, each model with
    all cores. More jobs are worker processes.
-3. A worker has one core, and when fewer tasks are left than there are workers, an equal share of
-   all their cores. In a task, `loop_threads` starts no more threads than that; in one of these
-   threads it starts none. BLAS has one in both. (Workers of a Dask cluster have one.)
-4. While a model is fitted BLAS has one thread, and the threads are ours (`one_blas_thread`). The
-   threads of BLAS spin while they wait: beside other threads, its own from a second copy of the
-   library included, they take the cores from those that work, and small products take a hundred
-   times as long. The exception is a kernel matrix of `LARGE_MATRIX` rows that is factorised as
+3. Where code runs decides how many threads `loop_threads` starts; BLAS has one thread in all of
+   these cases:
+
+   ================================================== ==========================================
+   the code runs in                                   threads of `loop_threads`
+   ================================================== ==========================================
+   no task                                            as many as it is asked for (rules 1 and 2)
+   a task, while every worker has one                 1
+   one of t tasks left for w workers, t < w           w // t
+   a task on a Dask cluster                           1
+   a thread that `loop_threads` has started           1
+   ================================================== ==========================================
+4. While a model is fitted BLAS has one thread (`one_blas_thread`), and ordrec starts the others.
+   The threads of BLAS spin while they wait. They take the cores from threads that work, even from
+   those of a second copy of the library, and small products take a hundred times as long. The
+   exception is a kernel matrix of `LARGE_MATRIX` rows that is factorised as
    a whole (`blas_for`): GPOR and others without threads of their own.
-5. What threads share does not depend on how many there are, so neither do the numbers.
+5. How work is divided between threads does not depend on their number, so the results do not
+   depend on it either.
 """
 
 from __future__ import annotations

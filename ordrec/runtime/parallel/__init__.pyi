@@ -5,7 +5,7 @@ from .engine import Engine as Engine
 from .engine import default_engine as default_engine
 from .engine import worker_count as worker_count
 from .forks import forked as forked
-from .forks import openmp_that_returns as openmp_that_returns
+from .forks import one_openmp_thread_if_forked as one_openmp_thread_if_forked
 from .loops import loop_threads as loop_threads
 from .running import run as run
 from .running import run_all as run_all

@@ -102,8 +102,8 @@ def worker_count(n_jobs: int | None) -> int:
     """How many threads ``n_jobs`` means: -1 as many as there are cores, -2 one less.
 
     None means all cores, or as many as BLAS is allowed (``OMP_NUM_THREADS``, threadpoolctl,
-    joblib). Within a task it is how many there can be once other workers have nothing left to do;
-    `loop_threads` starts no more than there are cores for at the moment.
+    joblib). Within a task it is the number that the task can have once other workers have nothing
+    left to do; `loop_threads` starts no more than there are cores for at the moment.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def worker_count(n_jobs: int | None) -> int:
         return min(most, int(n_jobs)) if n_jobs is not None and n_jobs > 0 else most
     if n_jobs is not None and n_jobs > 0:
         return int(n_jobs)
-    from joblib import cpu_count
+    from loky import cpu_count  # type: ignore[import-untyped]
 
     if n_jobs is None:
         return allowed_threads(cpu_count())

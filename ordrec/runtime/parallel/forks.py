@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["after_fork", "forked", "openmp_that_returns"]
+__all__ = ["after_fork", "forked", "one_openmp_thread_if_forked"]
 
 _forked = False
 _actions: list[Callable[[], None]] = []
@@ -27,12 +27,12 @@ def after_fork(action: Callable[[], None]) -> None:
 
 
 @contextmanager
-def openmp_that_returns() -> Iterator[None]:
-    """Hold OpenMP to one thread in a forked process, where more may wait for ever.
+def one_openmp_thread_if_forked() -> Iterator[None]:
+    """Hold OpenMP to one thread if this process was forked: more of them may wait for ever.
 
     Examples
     --------
-    >>> with openmp_that_returns():
+    >>> with one_openmp_thread_if_forked():
     ...     pass
     """
     if not _forked:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["forget_interrupt", "interruptible"]
+__all__ = ["interruptible"]
 
 
 @contextmanager
@@ -34,27 +34,13 @@ def interruptible() -> Iterator[None]:
         yield
         if pressed:
             raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        forget_interrupt()
-        raise
     except Exception as error:
         if pressed or _comes_from_interrupt(error):
-            forget_interrupt()
             raise KeyboardInterrupt from error
         raise
     finally:
         if watching:
             signal.signal(signal.SIGINT, usual)
-
-
-def forget_interrupt() -> None:
-    """Let the program end with the exit code that it chooses.
-
-    Where a KeyboardInterrupt leaves text that is executed, as the compiler does, Python notes it
-    and would end the whole program by a signal, whatever becomes of the exception. Executing
-    another text clears the note.
-    """
-    exec("pass")
 
 
 def _comes_from_interrupt(error: BaseException | None) -> bool:

@@ -17,8 +17,8 @@ __all__ = ["loop_threads"]
 def loop_threads(n_threads: int) -> Iterator[Executor]:
     """Open a pool of threads for the block, and hold BLAS to one thread meanwhile.
 
-    The threads are workers: whatever they call runs in one thread. Where there is to be one, as
-    in a task whose worker has one core, the work is done at once where it is submitted.
+    The threads are workers: whatever they call runs in one thread. With one thread, as in a task
+    whose worker has one core, calls run synchronously.
 
     Parameters
     ----------

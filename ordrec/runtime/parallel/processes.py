@@ -1,4 +1,4 @@
-"""Tasks in processes of this machine, on joblib's loky.
+"""Tasks in processes of this machine, which loky starts.
 
 What is shared is written to a folder once: one pickle in which large arrays are references to
 files that the workers map. How many cores a worker may use is in a file of that folder, too.
@@ -114,7 +114,7 @@ after_fork(_forget_idle)
 
 
 def _new_executor(n_workers: int) -> Any:
-    from joblib.externals.loky import ProcessPoolExecutor
+    from loky import ProcessPoolExecutor  # type: ignore[import-untyped]
 
     return ProcessPoolExecutor(
         n_workers,
@@ -127,10 +127,7 @@ def _new_executor(n_workers: int) -> Any:
 
 def write_shared(folder: Path, content: Any) -> None:
     """Pickle the content; each large array is written to its own file, and only once."""
-    try:
-        from cloudpickle import CloudPickler  # type: ignore[import-untyped]
-    except ImportError:  # joblib before 1.6 has its own
-        from joblib.externals.cloudpickle import CloudPickler
+    from cloudpickle import CloudPickler  # type: ignore[import-untyped]
 
     kept: dict[int, tuple[str, np.ndarray]] = {}
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from ordrec.errors import WorkerLost
 from ordrec.runtime.parallel.blas import one_blas_thread
 from ordrec.runtime.parallel.engine import Engine
-from ordrec.runtime.parallel.forks import openmp_that_returns
+from ordrec.runtime.parallel.forks import one_openmp_thread_if_forked
 from ordrec.runtime.parallel.tasks import Outcome
 
 __all__ = ["run", "run_all"]
@@ -145,7 +145,7 @@ def _open_pool(
 
         return ThreadPool(n_workers, function, shared)
     if engine.name == "dask":
-        from ordrec.runtime.parallel.cluster import DaskPool
+        from ordrec.runtime.parallel.dask_cluster import DaskPool
 
         return DaskPool(engine.scheduler, n_workers, bounded, function, shared)
     from ordrec.runtime.parallel.processes import ProcessPool
@@ -164,7 +164,7 @@ def _in_order(
 ) -> Found:
     for number, task in enumerate(tasks):
         try:
-            with one_blas_thread(), openmp_that_returns():
+            with one_blas_thread(), one_openmp_thread_if_forked():
                 result = function(task, *shared)
         except Exception as error:
             error.add_note(_naming(number, task, label))

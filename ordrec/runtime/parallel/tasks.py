@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ordrec.runtime.parallel.blas import one_blas_thread
-from ordrec.runtime.parallel.forks import openmp_that_returns
+from ordrec.runtime.parallel.forks import one_openmp_thread_if_forked
 
 __all__ = [
     "Cores",
@@ -83,7 +83,7 @@ def attempt_here(
     """Run a task in a thread of this process."""
     _thread.busy, _thread.cores = True, cores
     try:
-        with one_blas_thread(), openmp_that_returns():
+        with one_blas_thread(), one_openmp_thread_if_forked():
             return Outcome(function(task, *shared))
     except Exception as error:
         return Outcome(error=error)

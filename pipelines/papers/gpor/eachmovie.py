@@ -17,9 +17,9 @@ import numpy as np
 
 from ordrec.datasets import load_dataset
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
-from ordrec.evaluation.experiment.user_table import observed_matrix, user_table
+from ordrec.experiments.cross_validated import CrossValidated
 from ordrec.experiments.runner import Reproduction, main
+from ordrec.experiments.user_table import observed_matrix, user_table
 from ordrec.ordinal import GPOR, SVORIM
 from ordrec.report.figures import box_plots
 from ordrec.report.html import FigureSection

@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import OrdinalTable, load_table
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
+from ordrec.experiments.cross_validated import CrossValidated
 from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import GPOR, SVORIM
 from ordrec.report.figures import curves

@@ -16,7 +16,7 @@ import numpy as np
 
 from ordrec.data.formats.tables import OrdinalTable
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
+from ordrec.experiments.cross_validated import CrossValidated
 from ordrec.experiments.runner import Reproduction, main
 from ordrec.ordinal import GPOR, SVORIM
 from ordrec.report.figures import INK, PALETTE, blank

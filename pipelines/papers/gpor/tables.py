@@ -24,9 +24,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import load_table
-from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
+from ordrec.evaluation import EvaluationResult, Experiment, TableProblem
 from ordrec.evaluation.significance import rank_sum
+from ordrec.experiments.cross_validated import CrossValidated
 from ordrec.experiments.published import beside_published, within
 from ordrec.experiments.runner import Reproduction, among, data_folder, main
 from ordrec.ordinal import GPOR, SVORIM
@@ -73,7 +73,7 @@ def run(*, data, trials, jobs, quick, out: Path, sets=(), published="") -> Repro
     if frequency:
         measure(GPR, frequency, ["mze", "mae"])
     measure(PROCESSES, length + frequency, ["mze", "mae", "log_loss"])
-    result = ExperimentResult.joined(results)
+    result = EvaluationResult.joined(results)
     comparison = beside_published(result.frame, published) if published else None
     findings = [] if comparison is None else [within(comparison)]
     findings += in_words(result)
@@ -115,7 +115,7 @@ def problems(data: Path | None, names: list[str]) -> tuple[list[TableProblem], l
     return length, frequency
 
 
-def in_words(result: ExperimentResult) -> list[str]:
+def in_words(result: EvaluationResult) -> list[str]:
     """Return the paper's conclusions about its tables, counted over the sets."""
     sentences = []
     for metric in ("mze", "mae"):
@@ -134,7 +134,7 @@ def in_words(result: ExperimentResult) -> list[str]:
     return sentences
 
 
-def significance(result: ExperimentResult, names: list[str]) -> pd.DataFrame:
+def significance(result: EvaluationResult, names: list[str]) -> pd.DataFrame:
     """Compare each GPOR with each rival over the partitions."""
     scores, rows = result.scores("mze"), {}
     for name in names:

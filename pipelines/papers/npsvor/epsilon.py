@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import load_table
-from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
+from ordrec.evaluation import EvaluationResult, Experiment, TableProblem
 from ordrec.experiments.runner import Reproduction, data_folder, main
 from ordrec.ordinal import NPSVOR
 from ordrec.ordinal.tuning import tune
@@ -55,7 +55,7 @@ def run(*, data, trials, jobs, quick, out: Path, rows: int = 1000) -> Reproducti
         }
         experiment = Experiment(models, [problem], store=out / "cells")
         results.append(experiment.run(n_jobs=jobs))
-    result = ExperimentResult.joined(results)
+    result = EvaluationResult.joined(results)
     frame = result.frame.assign(
         epsilon=result.frame["model"].str.partition("=")[2].astype(float),
         series=result.frame["metric"] + ", " + result.frame["data"],

@@ -18,9 +18,9 @@ import numpy as np
 
 from ordrec.datasets import load_dataset
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
-from ordrec.evaluation.experiment.user_table import observed_matrix, user_table
+from ordrec.experiments.cross_validated import CrossValidated
 from ordrec.experiments.runner import Reproduction, main
+from ordrec.experiments.user_table import observed_matrix, user_table
 from ordrec.ordinal import NPSVOR, SVOREX, SVORIM
 from ordrec.ordinal.baselines import CSSVC, OPBE, REDSVM, SVC1V1, SVC1VA, SVMOP, SVRanks
 from ordrec.report.figures import box_plots

@@ -25,10 +25,10 @@ import numpy as np
 import pandas as pd
 
 from ordrec.datasets import load_table
-from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
+from ordrec.evaluation import EvaluationResult, Experiment, TableProblem
 from ordrec.evaluation.significance import friedman, win_draw_loss
 from ordrec.experiments.benchmarks import LARGE, benchmark_problem
+from ordrec.experiments.cross_validated import CrossValidated
 from ordrec.experiments.published import beside_published, within
 from ordrec.experiments.runner import Reproduction, among, data_folder, main, published_csv
 from ordrec.ordinal import NPSVOR, SVOREX, SVORIM
@@ -83,7 +83,7 @@ def run(*, data, trials, jobs, quick, out: Path, sets=(), methods=()) -> Reprodu
     return Reproduction(result, [within(comparison), *findings], comparison, sections)
 
 
-def over_sets(result: ExperimentResult) -> tuple[list[str], list[TableSection]]:
+def over_sets(result: EvaluationResult) -> tuple[list[str], list[TableSection]]:
     """Return what the ranks of the methods say, and the significant wins and losses."""
     findings, sections = [], []
     for metric, claim in (("mze", "second best"), ("mae", "best")):
@@ -123,7 +123,7 @@ def grid(method, quick: bool):
     return {"C1" if isinstance(method, NPSVOR) else "C": QUICK_C, "gamma": QUICK_GAMMA}
 
 
-def counts(result: ExperimentResult, metric: str) -> pd.DataFrame:
+def counts(result: EvaluationResult, metric: str) -> pd.DataFrame:
     """Return wins, draws and losses of each method, sorted by wins minus losses."""
     scores = result.scores(metric)
     partitions = scores.groupby(level="data").size()

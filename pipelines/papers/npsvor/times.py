@@ -18,7 +18,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from ordrec.evaluation import Experiment
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
+from ordrec.experiments.cross_validated import CrossValidated
 from ordrec.experiments.runner import Reproduction, among, list_pipelines, main
 from ordrec.report.figures import MARKERS, PALETTE, blank
 from ordrec.report.html import FigureSection, TableSection

@@ -20,10 +20,9 @@ from ordrec.evaluation import TableProblem
 from ordrec.experiments.runner import Reproduction, data_folder, main
 from ordrec.kernels import Gaussian
 from ordrec.ordinal import NPSVOR
+from ordrec.ordinal.gram.matrix import DenseGram
 from ordrec.ordinal.npsvor.admm import ADMM, Residuals, balanced
-from ordrec.ordinal.npsvor.bias import bias
-from ordrec.ordinal.npsvor.gram import DenseGram
-from ordrec.ordinal.npsvor.problem import planes_for
+from ordrec.ordinal.npsvor.problem import bias, planes_for
 from ordrec.ordinal.scaling import Standardisation
 from ordrec.ordinal.tuning import tune
 from ordrec.report.figures import curves

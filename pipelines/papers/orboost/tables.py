@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ordrec.evaluation import Experiment, ExperimentResult
+from ordrec.evaluation import EvaluationResult, Experiment
 from ordrec.experiments.benchmarks import LARGE, SMALL, benchmark_problem
 from ordrec.experiments.published import beside_published, within
 from ordrec.experiments.runner import (
@@ -70,7 +70,7 @@ def ensembles(rounds: int) -> dict[str, ORBoost | RankBoostAE]:
     return models
 
 
-def conclusions(result: ExperimentResult) -> list[str]:
+def conclusions(result: EvaluationResult) -> list[str]:
     """Return the paper's claims about its tables, counted over sets and its two bases."""
     sentences = []
     for metric, better, other in (

@@ -20,7 +20,7 @@ from ordrec.data.formats.tables import OrdinalTable
 from ordrec.datasets import load_letor, load_ohsumed
 from ordrec.errors import DataError, DatasetMissing
 from ordrec.evaluation import Experiment, TableProblem
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
+from ordrec.experiments.cross_validated import CrossValidated
 from ordrec.experiments.runner import Reproduction, data_folder, main
 from ordrec.features.text import DocumentTfidf
 from ordrec.ordinal import SVOREX, SVORIM

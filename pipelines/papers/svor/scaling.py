@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ordrec.datasets import load_table
-from ordrec.evaluation import Experiment, ExperimentResult, TableProblem
+from ordrec.evaluation import EvaluationResult, Experiment, TableProblem
 from ordrec.experiments.runner import Reproduction, data_folder, main
 from ordrec.ordinal import SVOREX, SVORIM
 from ordrec.ordinal.baselines import SVRanks
@@ -68,7 +68,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
             model.fit(tables[0].X[few], tables[0].y[few])
         experiment = Experiment(timed, drawn, store=out / "cells")
         results.append(experiment.run(n_jobs=jobs))
-    result = ExperimentResult.joined(results)
+    result = EvaluationResult.joined(results)
     once = result.frame[result.frame["metric"] == "mze"].assign(
         series=lambda f: f["model"] + ", " + f["data"]
     )

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ordrec.evaluation import Experiment, ExperimentResult
-from ordrec.evaluation.experiment.cross_validated import CrossValidated
+from ordrec.evaluation import EvaluationResult, Experiment
 from ordrec.evaluation.significance import rank_sum
 from ordrec.experiments.benchmarks import LARGE, SMALL, benchmark_problem
+from ordrec.experiments.cross_validated import CrossValidated
 from ordrec.experiments.published import beside_published, within
 from ordrec.experiments.runner import (
     Reproduction,
@@ -76,7 +76,7 @@ def table(
     return Reproduction(result, findings, comparison)
 
 
-def significantly_worse(result: ExperimentResult, metric: str) -> list[str]:
+def significantly_worse(result: EvaluationResult, metric: str) -> list[str]:
     """Return what the paper marks with a star: rank-sum test at 1 % against a set's lowest mean."""
     scores, means = result.scores(metric), result.means(metric)
     found = []

@@ -44,6 +44,23 @@ def test_equal_to_plain_loops(name, options, seed, n):
     assert metric(relevance, scores, **options) == pytest.approx(pooled, nan_ok=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "theirs", "options"),
+    [
+        ("mean_average_precision", "AP", {}),
+        ("mean_reciprocal_rank", "RR", {}),
+        ("precision_at", "P@3", {"k": 3}),
+        ("recall_at", "R@3", {"k": 3}),
+    ],
+)
+@given(seed=seeds)
+def test_equal_to_ir_measures(name, theirs, options, seed):
+    relevance, scores, groups = draw(seed)
+    expected = naive.by_ir_measures(theirs, relevance >= 2, scores, groups)
+    ours = getattr(ev, name)(relevance, scores, groups=groups, relevant_from=2, **options)
+    assert ours == pytest.approx(expected, nan_ok=True, abs=1e-12)
+
+
 @given(seed=seeds, n=st.integers(2, 30), levels=st.integers(1, 6))
 def test_concordant_pairs_with_ties_equal_all_pairs(seed, n, levels):
     rng = np.random.default_rng(seed)

@@ -26,8 +26,9 @@ from ordrec.ordinal.uncertainty import spread
 from ordrec.recommend import BiasModel, OrdinalFactors
 
 NAMES = (
-    "unc_pearson", "unc_spearman", "unc_rpi", "unc_auc", "unc_rmse_surest", "unc_rmse_unsurest",
-    "unc_rmse_spread", "interval_coverage", "interval_size",
+    "uncertainty_pearson", "uncertainty_spearman", "uncertainty_rpi", "uncertainty_auc",
+    "uncertainty_rmse_most_certain", "uncertainty_rmse_least_certain",
+    "uncertainty_rmse_difference", "interval_coverage", "interval_size",
 )  # fmt: skip
 
 
@@ -88,20 +89,20 @@ def test_the_measures_by_name_are_these_functions() -> None:
     e, u = np.abs(test.values - p @ values), spread(p, values)
     large = (values[-1] - values[0]) / 4
     expected = {
-        "unc_pearson": pearson_of_errors(e, u),
-        "unc_spearman": spearman_of_errors(e, u),
-        "unc_rpi": reliability_index(e, u),
-        "unc_auc": large_error_auc(e, u, large),
-        "unc_rmse_surest": quantile_rmse(e, u)[0],
-        "unc_rmse_unsurest": quantile_rmse(e, u)[-1],
-        "unc_rmse_spread": rmse_spread(e, u),
+        "uncertainty_pearson": pearson_of_errors(e, u),
+        "uncertainty_spearman": spearman_of_errors(e, u),
+        "uncertainty_rpi": reliability_index(e, u),
+        "uncertainty_auc": large_error_auc(e, u, large),
+        "uncertainty_rmse_most_certain": quantile_rmse(e, u)[0],
+        "uncertainty_rmse_least_certain": quantile_rmse(e, u)[-1],
+        "uncertainty_rmse_difference": rmse_spread(e, u),
     }
     outcome = Outcome(test, probabilities=p)
     for name, number in expected.items():
         assert measure_from_name(name).value(outcome, "micro", "mean") == (number, 200)
     few = outcome.select(np.arange(5))
-    assert np.isnan(measure_from_name("unc_rmse_spread").value(few, "micro", "mean")[0])
-    assert not measure_from_name("unc_auc").applies_to(Outcome(test, ratings=p @ values))
+    assert np.isnan(measure_from_name("uncertainty_rmse_difference").value(few, "micro", "mean")[0])
+    assert not measure_from_name("uncertainty_auc").applies_to(Outcome(test, ratings=p @ values))
 
 
 @pytest.mark.parametrize("name", NAMES[:7])
@@ -120,7 +121,7 @@ def test_the_better_end_is_where_doubts_are_justified(name: str) -> None:
             measure_from_name(name).value(Outcome(test, probabilities=p), "micro", "mode")
         )
     (good, _), (bad, _) = values
-    if name == "unc_rmse_unsurest":
+    if name == "uncertainty_rmse_least_certain":
         assert good > bad  # its doubts are where the errors are; on its own, lower is better
     else:
         assert (good > bad) == measure_from_name(name).higher_is_better
@@ -141,5 +142,5 @@ def test_they_are_measured_where_asked_only() -> None:
     assert np.isfinite(table.loc["factors", list(NAMES)].astype(float)).all()
     assert table.loc["bias", list(NAMES)].isna().all()  # it has no distributions
     decisions = result.frame.groupby("metric")["decision"].unique()
-    assert decisions["unc_auc"].tolist() == ["mean"]
+    assert decisions["uncertainty_auc"].tolist() == ["mean"]
     assert decisions["interval_size"].tolist() == ["none"]

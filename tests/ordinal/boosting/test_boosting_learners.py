@@ -15,7 +15,7 @@ from ordrec.ordinal.boosting.perceptron import (
     SigmoidRCD,
     _line_search,
 )
-from ordrec.ordinal.boosting.sorting import ascending, sorting_room
+from ordrec.ordinal.boosting.sorting import ascending, sorting_workspace
 from ordrec.ordinal.boosting.stump import StumpSearch
 
 FINITE = st.floats(-1e12, 1e12) | st.sampled_from([0.0, 1.0, 1.0 + 1e-15, -1.0, 1e-300, np.inf])
@@ -32,14 +32,14 @@ def call_line_search(s, u, g, value, breaks, bits, keys, spare, places, order):
 
 
 def order_of(values):
-    own, *room = sorting_room(values.size)
+    own, *workspace = sorting_workspace(values.size)
     own[:] = values
-    call_ascending(*room)
-    return room[-1]
+    call_ascending(*workspace)
+    return workspace[-1]
 
 
 def line_search(s, u, g, value):
-    return call_line_search(s, u, g, value, *sorting_room(s.size))
+    return call_line_search(s, u, g, value, *sorting_workspace(s.size))
 
 
 def descent(X, start, directions, g):

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ordrec.ordinal.boosting import ORBoost, PerceptronRCD, RankBoostAE, SigmoidRCD
-from ordrec.ordinal.boosting.stopping import EarlyStopping, hold_out
+from ordrec.ordinal.boosting.ensemble import EarlyStopping, hold_out
 from ordrec.ordinal.boosting.stump import StumpSearch
 
 QUICK = SigmoidRCD(n_steps=20)

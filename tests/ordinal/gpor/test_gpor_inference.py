@@ -8,11 +8,11 @@ from naive.naive_gpor import elliptical_slice, mode_by_bfgs, posterior_by_grid, 
 
 from ordrec.kernels import ARDGaussian, ARDLinear, Gaussian, Linear, Polynomial
 from ordrec.ordinal.gpor import laplace as laplace_module
-from ordrec.ordinal.gpor.covariance import DenseCovariance
 from ordrec.ordinal.gpor.ep import expectation_propagation
 from ordrec.ordinal.gpor.evidence import Evidence
 from ordrec.ordinal.gpor.laplace import laplace
 from ordrec.ordinal.gpor.parameters import GapPrior, paper_start
+from ordrec.ordinal.gram.posterior import DenseCovariance
 
 INFERENCE = {"laplace": laplace, "ep": expectation_propagation}
 

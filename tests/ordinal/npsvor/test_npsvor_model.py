@@ -12,8 +12,7 @@ from sklearn.metrics import pairwise
 from ordrec.kernels import Gaussian
 from ordrec.ordinal.kernel_model import gram_in_blocks
 from ordrec.ordinal.npsvor import NPSVOR, model
-from ordrec.ordinal.npsvor.bias import violation
-from ordrec.ordinal.npsvor.problem import planes_for
+from ordrec.ordinal.npsvor.problem import planes_for, violation
 
 
 def test_the_nearest_plane_wins():

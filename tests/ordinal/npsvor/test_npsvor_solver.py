@@ -10,20 +10,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.naive_npsvor import admm_by_loops, kkt_by_loops, primal_by_qp
 
+from ordrec.errors import DataError
 from ordrec.kernels import Gaussian, Linear, Polynomial
+from ordrec.ordinal.gram.matrix import DenseGram, FactoredGram
+from ordrec.ordinal.gram.shifted import ShiftedGram
 from ordrec.ordinal.npsvor import active_set, admm, smo
-from ordrec.ordinal.npsvor.active_set import KINK, LOWER, NEGATIVE, POSITIVE, UPPER
-from ordrec.ordinal.npsvor.bias import bias, bias_bounds, violation
-from ordrec.ordinal.npsvor.gram import (
-    DenseGram,
-    FreeBlock,
-    NotPositiveDefiniteError,
-    cholesky,
-    ridge_for,
+from ordrec.ordinal.npsvor.active_set import (
+    KINK,
+    LOWER,
+    NEGATIVE,
+    POSITIVE,
+    UPPER,
+    free_step,
+    pivoting_ridge,
 )
-from ordrec.ordinal.npsvor.lowrank import FactoredGram
-from ordrec.ordinal.npsvor.parts import PartedADMM, alike
-from ordrec.ordinal.npsvor.problem import dual_objective, planes_for, primal_objective
+from ordrec.ordinal.npsvor.admm import ADMM, PartedADMM, similar_rows
+from ordrec.ordinal.npsvor.problem import (
+    bias,
+    bias_bounds,
+    dual_objective,
+    planes_for,
+    primal_objective,
+    violation,
+)
 
 KERNELS = [Gaussian(0.5), Gaussian(5.0), Linear(), Polynomial(2, 0.5, 1.0)]
 
@@ -70,7 +79,7 @@ def test_small_costs_are_solved_by_steps_of_two_multipliers(monkeypatch):
     easy = active_set.solve(gram, planes, **common)
     assert easy.converged
     assert easy.n_iter == 1
-    assert violation(planes, easy.coef, gram.K @ easy.coef).max() <= 1e-3
+    assert violation(planes, easy.coef, gram.values @ easy.coef).max() <= 1e-3
     monkeypatch.setattr(smo, "EASY", 0.0)
     by_admm = active_set.solve(gram, planes, **common)
     assert by_admm.n_iter >= 12
@@ -103,9 +112,11 @@ def test_a_ridge_lets_the_first_guesses_suffice():
     planes = planes_for(y, np.unique(y), cost, cost, 0.2)
     found = {}
     for largest in (np.inf, 100.0):
-        gram = DenseGram(K, largest)
+        gram = DenseGram(K)
         eta = admm.natural_penalty(gram, planes)
-        found[largest] = active_set.solve(gram, planes, eta=eta, tol=1e-3, max_iter=5000)
+        found[largest] = active_set.solve(
+            gram, planes, eta=eta, tol=1e-3, max_iter=5000, largest=largest
+        )
         assert found[largest].converged
     assert 4 * found[100.0].n_iter <= found[np.inf].n_iter
     assert found[100.0].objective == pytest.approx(found[np.inf].objective, rel=1e-4)
@@ -266,7 +277,10 @@ def test_bias_comes_from_the_bounds_when_no_multiplier_is_free():
 def test_a_bordered_block_solves_like_a_fresh_one(dtype):
     rng = np.random.default_rng(6)
     K = Gaussian(2.0)(rng.normal(size=(50, 3))).astype(dtype)
-    block = FreeBlock(K, np.arange(10, 40), ridge_for(K))
+    gram = DenseGram(K)
+    ridge = pivoting_ridge(gram)
+    block = ShiftedGram(gram, ridge, widest=active_set.WIDEST)
+    assert block.factorise(np.where((np.arange(50) >= 10) & (np.arange(50) < 40), 0.0, np.inf))
     for _ in range(4):
         free = np.zeros(50, dtype=bool)
         free[10:40] = True
@@ -274,12 +288,13 @@ def test_a_bordered_block_solves_like_a_fresh_one(dtype):
         free[flipped] ^= True
         g, total = rng.normal(size=50), rng.normal()
         fixed = np.where(free, 0.0, rng.normal(size=50))
-        x, db = block.solve(free, g, fixed, total)
-        exact = K.astype(np.float64) + block.ridge * np.eye(50)
+        x, db = free_step(block, free, g, fixed, total)
+        assert block.bordered
+        exact = K.astype(np.float64) + ridge * np.eye(50)
         rest = exact @ x + db - g
         np.testing.assert_array_equal(x[~free], fixed[~free])
         atol = 2e-2 if dtype == np.float32 else 1e-6
-        np.testing.assert_allclose(rest[free] - block.ridge * fixed[free], 0.0, atol=atol)
+        np.testing.assert_allclose(rest[free] - ridge * fixed[free], 0.0, atol=atol)
         assert x.sum() == pytest.approx(total, abs=atol)
 
 
@@ -302,12 +317,16 @@ def test_products_are_the_same_in_threads(dtype):
     with ThreadPoolExecutor(2) as threads:
         assert np.array_equal(gram.times(B), gram.times(B, threads.map))
         assert np.array_equal(gram.quick_times(B), gram.quick_times(B, threads.map))
-    assert gram.times(B) == pytest.approx(gram.K.astype(float) @ B, rel=1e-5, abs=1e-3)
+    assert gram.times(B) == pytest.approx(gram.values.astype(float) @ B, rel=1e-5, abs=1e-3)
 
 
 def test_a_block_that_is_not_positive_definite_is_reported():
-    with pytest.raises(NotPositiveDefiniteError):
-        cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]), 0.0)
+    gram = DenseGram(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    assert not ShiftedGram(gram, 0.0).factorise(np.zeros(2))
+    free = np.ones(2, dtype=bool)
+    assert free_step(ShiftedGram(gram, 0.0), free, np.ones(2), np.zeros(2), 0.0) is None
+    with pytest.raises(DataError, match="not positive semidefinite"):
+        ADMM(gram, _planes(np.array([0, 1])), 0.5)
 
 
 def test_factored_and_dense_kernels_have_the_same_solution():
@@ -323,7 +342,9 @@ def test_factored_and_dense_kernels_have_the_same_solution():
     assert factored.objective == pytest.approx(dense.objective, rel=1e-6)
     np.testing.assert_allclose(G.T @ factored.coef, G.T @ dense.coef, atol=1e-3)
     B = rng.normal(size=(80, 2))
-    shifted = FactoredGram(G).shifted(0.3)(B)
+    system = ShiftedGram(FactoredGram(G), 0.0)
+    assert system.factorise(np.full(80, 0.3))
+    shifted = system.solve(B.T).T
     np.testing.assert_allclose(G @ (G.T @ shifted) + 0.3 * shifted, B, atol=1e-9)
 
 
@@ -331,10 +352,10 @@ def test_parts_hold_alike_rows_and_every_row_once():
     rng = np.random.default_rng(10)
     side = rng.permutation(np.repeat([0, 1], 30))
     K = Gaussian(0.5)(rng.normal(size=(60, 2)) + 5.0 * side[:, None])
-    parts = alike(K, 30)
+    parts = similar_rows(K, 30)
     assert len(parts) == 2
     assert all(np.unique(side[rows]).size == 1 for rows in parts)
-    many = alike(K, 7)
+    many = similar_rows(K, 7)
     assert max(rows.size for rows in many) <= 7
     np.testing.assert_array_equal(np.sort(np.concatenate(many)), np.arange(60))
 
@@ -350,7 +371,11 @@ def test_parts_that_do_not_touch_iterate_as_each_alone():
             parted.step(1e-3)
     for rows in (np.arange(0, 40, 2), np.arange(1, 40, 2)):
         alone = admm.solve(
-            DenseGram(gram.K[np.ix_(rows, rows)]), _planes(y[rows]), eta=0.5, tol=1e-12, max_iter=7
+            gram.part(rows),
+            _planes(y[rows]),
+            eta=0.5,
+            tol=1e-12,
+            max_iter=7,
         )
         np.testing.assert_allclose(parted.z[rows], alone.state[0], atol=1e-12)
 
@@ -378,9 +403,9 @@ def test_after_a_guess_in_parts_that_fails_the_whole_is_iterated(monkeypatch):
     monkeypatch.setattr(active_set, "LARGE", 100)
     pivot, guesses = active_set._pivot, []
 
-    def failing_first(gram, planes, z, tol, threads):
+    def failing_first(gram, planes, z, *others):
         guesses.append(z)
-        return z if len(guesses) == 1 else pivot(gram, planes, z, tol, threads)
+        return z if len(guesses) == 1 else pivot(gram, planes, z, *others)
 
     monkeypatch.setattr(active_set, "_pivot", failing_first)
     solution = active_set.solve(DenseGram(K), _planes(y), eta=0.5, tol=1e-6, max_iter=5000)
@@ -420,7 +445,7 @@ def test_exchanges_by_hand():
     side, place, z, t, expected = (np.array(column) for column in zip(*cases, strict=True))
     cost = np.full(side.size, 2.0)
     planes = planes_for(side + 1, np.array([1]), cost, cost, 0.2)
-    rank = active_set._Rank(DenseGram(np.eye(side.size)), planes, 0, z)
+    rank = active_set._Rank(DenseGram(np.eye(side.size)), planes, 0, z, ridge=0.0)
     rank.restart(z, t)
     rank.place = place
     assert rank._exchanged(tol=0.1).tolist() == expected.tolist()

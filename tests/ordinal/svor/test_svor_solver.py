@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,9 +12,10 @@ from naive.naive_svor import oracle, primal, violation_by_loops
 
 from ordrec.linalg import threaded
 from ordrec.linalg.threaded import factorise_in_threads
-from ordrec.ordinal.svor import bordered, gram
-from ordrec.ordinal.svor.gram import ShiftedGram, as_gram, factored_gram
-from ordrec.ordinal.svor.interior import _survey
+from ordrec.ordinal.gram import shifted
+from ordrec.ordinal.gram.matrix import FactoredGram, as_gram
+from ordrec.ordinal.gram.shifted import BorderedFactor, ShiftedGram
+from ordrec.ordinal.svor.interior import _evaluate
 from ordrec.ordinal.svor.multipliers import bounds_of
 from ordrec.ordinal.svor.newton_system import Point
 from ordrec.ordinal.svor.pairs import adjacent_pairs, all_pairs, anchored_thresholds
@@ -292,8 +295,7 @@ def test_problems_in_threads_equal_those_one_by_one():
         targets.append(np.digitize(X[:, 0], [-0.5, 0.5]))
     for form in ("implicit", "explicit"):
         with loop_threads(2) as threads:
-            tasks = [threads.submit(_solve, form, *each, 3, 2.0) for each in zip(grams, targets)]
-            many = [task.result() for task in tasks]
+            many = list(threads.map(partial(_solve, form, n_ranks=3, C=2.0), grams, targets))
         for K, ranks, solution in zip(grams, targets, many, strict=True):
             alone = _solve(form, K, ranks, 3, 2.0)
             assert np.array_equal(solution.coef, alone.coef)
@@ -322,7 +324,7 @@ def test_the_interior_point_is_far_while_multipliers_are_out_of_balance(ordered)
     b, mu, v = np.array([0.0, 0.5]), np.array([0.0, 0.1]), np.ones(2)
     z, w = np.ones(4), np.ones(4)
     K = as_gram(np.diag([0.01, 0.01, 0.01]))
-    primal, far, _, balance, *_ = _survey(K, pairs, Point(alpha, z, w, b, mu, v), ordered)
+    primal, far, _, balance, *_ = _evaluate(K, pairs, Point(alpha, z, w, b, mu, v), ordered)
     beta = np.array([-1.9, 0.9, 2.0])
     by_hand = np.array([0.0, 1.0]) + ordered * np.array([0.1, -0.1])
     np.testing.assert_allclose(balance, by_hand)
@@ -378,7 +380,7 @@ def test_a_factor_gives_what_its_gram_matrix_gives(form, problem, width, method)
     rng = np.random.default_rng(ranks.size)
     Z = np.round(rng.normal(size=(ranks.size, width)), 1)  # some equal rows
     whole = _solve(form, Z @ Z.T, ranks, n_ranks, C, tol=TIGHT)
-    narrow = _solve(form, factored_gram(Z), ranks, n_ranks, C, tol=TIGHT, method=method)
+    narrow = _solve(form, FactoredGram(Z), ranks, n_ranks, C, tol=TIGHT, method=method)
     assert whole.converged
     assert narrow.converged
     assert narrow.objective == pytest.approx(whole.objective, rel=1e-6)
@@ -391,7 +393,7 @@ def test_systems_with_a_factor():
     shift, B = np.full(40, np.inf), np.ones((3, 40))
     shift[rows] = 10.0 ** rng.uniform(-9, 3, size=25)
     B[:, rows] = rng.normal(size=(3, 25))
-    system = ShiftedGram(factored_gram(Z), 0.0)
+    system = ShiftedGram(FactoredGram(Z), 0.0)
     assert system.factorise(shift)
     X = system.solve(B.copy())
     M = Z[rows] @ Z[rows].T + np.diag(shift[rows])
@@ -447,9 +449,9 @@ def test_factors_in_threads_give_the_same_solution(monkeypatch):
         called.append(M.shape[0])
         return factorise_in_threads(M)
 
-    monkeypatch.setattr(gram, "LARGE", 10)
+    monkeypatch.setattr(shifted, "LARGE", 10)
     monkeypatch.setattr(threaded, "SMALLEST", 10)
-    monkeypatch.setattr(gram, "factorise_in_threads", watched)
+    monkeypatch.setattr(shifted, "factorise_in_threads", watched)
     found = solve_implicit(K, ranks, 4, C=5.0, tol=TIGHT)
     assert max(called) == 80
     assert found.converged
@@ -461,16 +463,19 @@ def test_a_border_that_is_too_rough_is_given_up(monkeypatch):
     rng = np.random.default_rng(7)
     K, ranks = _gram("narrow", rng.normal(size=(120, 2))), rng.integers(0, 5, size=120)
     expected = solve_implicit(K, ranks, 5, C=100.0)
-    solve, rough = bordered.BorderedFactor.solve, []
+    serves, solve, rough = BorderedFactor.serves, BorderedFactor.solve, []
 
     def wrong(self, B):
-        if self.border.size == 0:
+        if self.width == 0:
             return solve(self, B)
-        rough.append(self.border.shape[0])
+        rough.append(self.width)
         return 3.0 * solve(self, B)
 
-    monkeypatch.setattr(bordered, "WIDEST", 0.5)
-    monkeypatch.setattr(bordered.BorderedFactor, "solve", wrong)
+    def wide(self, shift, widest):
+        return serves(self, shift, 0.5 * self.rows.size)
+
+    monkeypatch.setattr(BorderedFactor, "serves", wide)
+    monkeypatch.setattr(BorderedFactor, "solve", wrong)
     found = solve_implicit(K, ranks, 5, C=100.0)
     assert rough
     assert found.converged

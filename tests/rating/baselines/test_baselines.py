@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
 from ordrec.recommend import (
-    ALSRanking,
     BiasModel,
     FoldInModel,
     GlobalMean,
+    ImplicitALS,
     ItemKNN,
     ProbabilityModel,
     RankingModel,
@@ -110,8 +110,8 @@ def test_the_protocols_tell_models_apart():
     assert isinstance(BiasModel(), FoldInModel)
     assert not isinstance(BiasModel(), ProbabilityModel)
     assert isinstance(RatingHistogram(), ProbabilityModel)
-    assert isinstance(ALSRanking(), RankingModel)
-    assert not isinstance(ALSRanking(), RatingModel)
+    assert isinstance(ImplicitALS(), RankingModel)
+    assert not isinstance(ImplicitALS(), RatingModel)
 
 
 # ---- names -------------------------------------------------------------------------------
@@ -302,45 +302,3 @@ def test_item_neighbours_refuse_wrong_parameters():
         ItemKNN(similarity="jaccard").fit(invented(0))
     with pytest.raises(ArgumentError, match="need k >= 1"):
         ItemKNN(k=0).fit(invented(0))
-
-
-# ---- ALS ---------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def two_circles() -> Ratings:
-    """Users 0..9 rate items 0..9 and users 10..19 rate items 10..19, with gaps."""
-    users, items = np.divmod(np.arange(400), 20)
-    keep = (users // 10 == items // 10) & (np.random.default_rng(1).random(400) < 0.7)
-    frame = pd.DataFrame({"user": users, "item": items, "rating": 5})[keep]
-    return Ratings.from_frame(frame, scale=STARS)
-
-
-def test_als_recommends_from_the_users_own_circle_what_is_not_rated_yet(two_circles):
-    model = ALSRanking(factors=2).fit(two_circles)
-    rated = set(two_circles.of_user(3)["item"])
-    missing = set(range(10)) - rated
-    best = model.recommend(3, n=len(missing))
-    assert set(best["item"]) == missing
-    assert best["score"].is_monotonic_decreasing
-    assert len(model.recommend(3, n=1000)) == two_circles.n_items - len(rated)
-    with pytest.raises(ArgumentError, match="n must be a whole number of at least 1"):
-        model.recommend(3, n=0)
-
-
-def test_als_scores_are_those_of_its_recommendations_and_reproducible(two_circles):
-    model = ALSRanking(factors=2, random_state=3).fit(two_circles)
-    best = model.recommend(12, n=5)
-    scores = model.scores([12] * 5, best["item"])
-    np.testing.assert_allclose(scores, best["score"])
-    again = ALSRanking(factors=2, random_state=3).fit(two_circles)
-    np.testing.assert_allclose(again.scores([12] * 5, best["item"]), scores)
-
-
-def test_als_ranks_for_strangers_and_puts_unknown_items_last(two_circles):
-    model = ALSRanking(factors=2).fit(two_circles)
-    scores = model.scores([3, 3, 999, 999], [0, 777, 0, 777])
-    assert np.isfinite(scores).all()
-    assert scores[1] < scores[0]
-    assert scores[3] < scores[2]
-    assert len(model.recommend("nobody", n=5)) == 5

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from support.factor_worlds import everything
 
+from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.errors import ModelFileError
+from ordrec.files import contents_of, model_of
 from ordrec.rating.factors.model import OrdinalFactors
-from ordrec.storage import load, load_arrays, save, save_arrays, state_of
+from ordrec.storage import load_arrays, save_arrays
 
 WHEN = 1_000_000_100
 
@@ -96,11 +98,11 @@ def test_kinds_may_be_any_mapping(tmp_path, described):
 
 def refused(model, change) -> None:
     """What a file of the model says with other arrays or metadata is not taken for a model."""
-    arrays, metadata = model.to_state()
+    arrays, metadata = contents_of(model)
     metadata = json.loads(json.dumps(metadata))
-    change(arrays, metadata)
+    change(arrays, metadata["state"])
     with pytest.raises(ModelFileError):
-        OrdinalFactors.from_state(arrays, metadata)
+        model_of(arrays, metadata)
 
 
 def with_array(name, array):
@@ -109,7 +111,7 @@ def with_array(name, array):
 
 def test_every_array_is_needed_and_checked(case):
     model = case[0]
-    for name, array in model.to_state()[0].items():
+    for name, array in contents_of(model)[0].items():
         refused(model, lambda arrays, _, name=name: arrays.pop(name))
         refused(model, with_array(name, array[None]))
         longer = np.zeros((len(array) + 1, *array.shape[1:]), array.dtype)
@@ -125,9 +127,9 @@ def test_the_file_is_named(tmp_path, model):
     path = tmp_path / "factors.ordrec"
     save(model, path)
     arrays, metadata = load_arrays(path)
-    arrays["directions_0.users.mean"][0, 0] = np.nan
+    arrays["directions.0.users.mean"][0, 0] = np.nan
     save_arrays(path, arrays, metadata)
-    with pytest.raises(ModelFileError, match=r"factors\.ordrec: array 'directions_0.users.mean'"):
+    with pytest.raises(ModelFileError, match=r"factors\.ordrec: array 'directions.0.users.mean'"):
         load(path)
 
 
@@ -145,13 +147,12 @@ def set_to(*path, value):
 @pytest.mark.parametrize(
     "change",
     [
-        set_to("form", value="cumulative"),
         set_to("loss", value=["little"]),
-        set_to("directions_", value=0),
-        set_to("directions_", value=3),
-        set_to("directions_", value=True),
-        set_to("dated_", value=-1),
-        set_to("dated_", value=1),
+        set_to("directions", value=[]),
+        set_to("directions", value=3),
+        set_to("directions", value=True),
+        set_to("dated", value=-1),
+        set_to("dated", value=[{}]),
         set_to("side", value={"film": {}}),
         set_to("parameters", "rank", value=0),
         set_to("parameters", "rank", value=2.5),
@@ -164,7 +165,7 @@ def set_to(*path, value):
 )
 def test_metadata_are_checked(tmp_path, model, change):
     path = tmp_path / "factors.ordrec"
-    arrays, metadata = state_of(model)
+    arrays, metadata = contents_of(model)
     change(metadata["state"])
     save_arrays(path, arrays, metadata)
     with pytest.raises(ModelFileError, match=r"factors\.ordrec"):
@@ -172,9 +173,14 @@ def test_metadata_are_checked(tmp_path, model, change):
 
 
 def test_impossible_numbers_are_refused(dated_model):
-    arrays = dated_model.to_state()[0]
-    for name in ("directions_0.users.S", "dated_0.items.S", "directions_1.items.variances",
-                 "dated_0.drift.weights", "directions_0.cold_users.variances"):  # fmt: skip
+    arrays = contents_of(dated_model)[0]
+    for name in (
+        "directions.0.user_prior.S",
+        "dated.0.item_prior.S",
+        "directions.1.items.variances",
+        "dated.0.drift.weights",
+        "directions.0.cold_users.variances",
+    ):
         refused(dated_model, with_array(name, -arrays[name]))
     for name, wrong in (("history.items", 40), ("history.levels", 5), ("history.levels", -1)):
         bad = arrays[name].copy()
@@ -184,5 +190,5 @@ def test_impossible_numbers_are_refused(dated_model):
         weights = np.full(arrays["history.items"].shape, wrong, np.float32)
         refused(dated_model, with_array("history.weights", weights))
     refused(dated_model, with_array("history.weights", np.ones(3, np.float32)))
-    few = arrays["directions_0.users.mean"][:, :3]  # fewer columns than there are steps
-    refused(dated_model, with_array("directions_0.users.mean", few))
+    few = arrays["directions.0.users.mean"][:, :3]  # fewer columns than there are steps
+    refused(dated_model, with_array("directions.0.users.mean", few))

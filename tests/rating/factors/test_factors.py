@@ -12,6 +12,7 @@ from ordrec.data.synthetic import latent_model
 from ordrec.datasets import load_movielens, synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import evaluate
+from ordrec.files import contents_of
 from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.rating.factors import rows as rows_module
 from ordrec.rating.factors.model import OrdinalFactors
@@ -256,7 +257,7 @@ def test_there_must_be_ratings_and_a_fit(ratings):
         lambda: OrdinalFactors().fold_in(ratings),
         lambda: OrdinalFactors().update(1, 1, 1),
         lambda: OrdinalFactors().without_users(),
-        lambda: OrdinalFactors().to_state(),
+        lambda: contents_of(OrdinalFactors()),
     ):
         with pytest.raises(NotFittedError, match="OrdinalFactors is not fitted"):
             call()

@@ -1,23 +1,21 @@
-"""Priors of users and items: the best for given rows, regressions on side data, the pattern."""
+"""Priors of users and items: the best for given rows, and regressions on side data."""
 
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 
-from ordrec.data import Ratings, Scale
-from ordrec.datasets import synthetic_ratings
 from ordrec.rating.factors.row_priors import (
-    DAMPING,
     PATTERN_RIDGE,
     PRIOR_ROWS,
     PRIOR_VARIANCE,
     SIDE_RIDGE,
     ColdPrior,
-    RatingPattern,
+    LearntRows,
     RowPrior,
+    least_to_learn_from,
+    precision_of,
     starting_covariance,
 )
 from ordrec.rating.factors.rows import RowPosteriors, packed_outer
@@ -38,15 +36,27 @@ def rows():
     return features, np.arange(40) < 33, means, 0.1 * roots @ roots.swapaxes(1, 2)
 
 
-def learnt(features, seen, means, covariances):
+def starting_prior(features, n_side, counts, mean, S) -> RowPrior:
+    F = features[counts >= least_to_learn_from(counts)]
+    return RowPrior.start(F.T @ F, n_side, counts, mean, S)
+
+
+def learnt_and_of_rows(features, seen, means, covariances, sums=False):
+    """The prior that is learnt from these rows, and what it says of each of them."""
     few = seen & (np.arange(40) % 3 == 0)  # the sums of two groups are kept apart
     counts = np.where(few, 2, np.where(seen, 5, 0))
-    prior = RowPrior(features, 2, counts, np.zeros(WIDTH), np.eye(WIDTH))
-    prior.covariances = {
+    prior = starting_prior(features, 2, counts, np.zeros(WIDTH), np.eye(WIDTH))
+    by_span = {
         (1, 3): covariances[few].sum(axis=0), (4, 9): covariances[seen & ~few].sum(axis=0)
     }  # fmt: skip
-    prior.learn(means.astype(np.float32))
-    return prior
+    own = features, means.astype(np.float32), counts
+    rows = prior.rows_to_learn_from(*own)
+    prior = prior.learnt(rows.sums() if sums else rows, by_span)
+    return prior, prior.of_rows(*own)
+
+
+def learnt(*rows):
+    return learnt_and_of_rows(*rows)[0]
 
 
 def loss(B, S, features, seen, means, covariances):
@@ -85,17 +95,33 @@ def test_coefficients_solve_the_ridge_regression_of_seen_rows(rows):
 def test_a_row_has_the_prior_of_a_regression_without_it(rows):
     """(3): mean and covariance are those of the posterior of B given all other rows."""
     features, seen, means, _ = rows
-    prior = learnt(*rows)
-    np.testing.assert_allclose(prior.P @ prior.S, np.eye(WIDTH), atol=1e-9)
-    np.testing.assert_array_equal(prior.P, prior.P.T)
+    prior, of_rows = learnt_and_of_rows(*rows)
+    P = precision_of(prior.S)
+    np.testing.assert_allclose(P @ prior.S, np.eye(WIDTH), atol=1e-9)
+    np.testing.assert_array_equal(P, P.T)
+    np.testing.assert_array_equal(of_rows.P, P.astype(np.float32))
     for row in np.flatnonzero(seen):
         others = seen & (np.arange(40) != row)
         F, f = features[others], features[row]
         inverse = np.linalg.inv(F.T @ F + np.diag(RIDGE))
         mean, inflated = f @ inverse @ F.T @ means[others], 1 + f @ inverse @ f
-        assert prior.sureness[row] == pytest.approx(1 / inflated, rel=1e-5)
-        expected = mean @ prior.P / inflated
-        np.testing.assert_allclose(prior.pulls[row], expected, rtol=1e-4, atol=1e-4)
+        assert of_rows.weights[row] == pytest.approx(1 / inflated, rel=1e-5)
+        expected = mean @ P / inflated
+        np.testing.assert_allclose(of_rows.pulls[row], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_sums_are_enough_to_learn_from(rows):
+    whole, by_sums = learnt(*rows), learnt_and_of_rows(*rows, sums=True)[0]
+    np.testing.assert_array_equal(by_sums.B, whole.B)
+    np.testing.assert_allclose(by_sums.S, whole.S, rtol=1e-9)
+    features, seen, means, _ = rows
+    half = seen & (np.arange(40) % 2 == 0)
+    parts = [LearntRows(features[own], means[own]).sums() for own in (half, seen & ~half)]
+    added, of_all = parts[0] + parts[1], LearntRows(features[seen], means[seen])
+    np.testing.assert_allclose(added.FM, of_all.FM, rtol=1e-9)
+    np.testing.assert_allclose(
+        added.residual_squares(whole.B), of_all.residual_squares(whole.B), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_rows_with_few_ratings_are_not_learnt_from_where_there_are_others():
@@ -104,35 +130,42 @@ def test_rows_with_few_ratings_are_not_learnt_from_where_there_are_others():
     means, counts = rng.normal(size=(150, WIDTH)), np.where(np.arange(150) < 120, 4, 3)
 
     def prior_of(means, covariance_of_few, rows=slice(None)):
-        prior = RowPrior(features[rows], 0, counts[rows], np.zeros(WIDTH), np.eye(WIDTH))
-        prior.covariances = {(1, 3): covariance_of_few, (4, 9): 12 * np.eye(WIDTH)}
-        prior.learn(means[rows].astype(np.float32))
-        return prior
+        prior = starting_prior(features[rows], 0, counts[rows], np.zeros(WIDTH), np.eye(WIDTH))
+        by_span = {(1, 3): covariance_of_few, (4, 9): 12 * np.eye(WIDTH)}
+        own = features[rows], means[rows].astype(np.float32), counts[rows]
+        prior = prior.learnt(prior.rows_to_learn_from(*own), by_span)
+        return prior, prior.of_rows(*own)
 
-    prior = prior_of(means, np.eye(WIDTH))
-    others = prior_of(np.where(counts[:, None] > 3, means, 9.0), 100 * np.eye(WIDTH))
+    prior, of_rows = prior_of(means, np.eye(WIDTH))
+    others, _ = prior_of(np.where(counts[:, None] > 3, means, 9.0), 100 * np.eye(WIDTH))
     np.testing.assert_array_equal(prior.B, others.B)
     np.testing.assert_array_equal(prior.S, others.S)
-    np.testing.assert_array_equal(prior.sureness[120:], 1.0)  # B says nothing of its own to them
-    np.testing.assert_allclose(prior.pulls[120:], features[120:] @ prior.B @ prior.P, atol=1e-4)
+    np.testing.assert_array_equal(of_rows.weights[120:], 1.0)  # B says nothing of its own to them
+    expected = features[120:] @ prior.B @ precision_of(prior.S)
+    np.testing.assert_allclose(of_rows.pulls[120:], expected, atol=1e-4)
     few = slice(60, None)  # 60 rows with more ratings are not enough
-    assert (prior_of(means, np.eye(WIDTH), few).S < prior_of(means, np.ones((3, 3)), few).S).any()
-    assert (prior_of(means, np.eye(WIDTH), few).sureness < 1).all()
+    prior, of_rows = prior_of(means, np.eye(WIDTH), few)
+    assert (prior.S < prior_of(means, np.ones((3, 3)), few)[0].S).any()
+    assert (of_rows.weights < 1).all()
 
 
-def test_a_copy_of_a_prior_learns_by_itself(rows):
+def test_learning_leaves_the_prior_before_as_it_was(rows):
     prior = learnt(*rows)
-    pulls, sureness = prior.pulls.copy(), prior.sureness.copy()
-    prior.copy().learn(np.ones((40, WIDTH), np.float32))
-    np.testing.assert_array_equal(prior.pulls, pulls)
-    np.testing.assert_array_equal(prior.sureness, sureness)
+    B, S = prior.B.copy(), prior.S.copy()
+    ones = LearntRows(rows[0], np.ones((40, WIDTH)))
+    assert not np.allclose(prior.learnt(ones, {(4, 9): np.eye(WIDTH)}).B, B)
+    np.testing.assert_array_equal(prior.B, B)
+    np.testing.assert_array_equal(prior.S, S)
 
 
 def test_before_learning_all_rows_have_the_starting_mean(rows):
     features, seen = rows[:2]
     S = starting_covariance(1, 2, "user")
-    prior = RowPrior(features, 2, seen.astype(int), np.array([0.0, 1.0, -2.0]), S)
-    np.testing.assert_allclose(prior.pulls @ S, np.tile([0, 1, -2], (40, 1)), atol=1e-5)
+    counts = seen.astype(int)
+    prior = starting_prior(features, 2, counts, np.array([0.0, 1.0, -2.0]), S)
+    of_rows = prior.of_rows(features, np.ones((40, 3), np.float32), counts)
+    np.testing.assert_allclose(of_rows.pulls @ S, np.tile([0, 1, -2], (40, 1)), atol=1e-5)
+    np.testing.assert_array_equal(of_rows.weights, 1.0)
 
 
 # ---- rows without ratings ------------------------------------------------------------------------
@@ -205,80 +238,3 @@ def test_moments_in_blocks_are_the_same(cold_case, monkeypatch):
     whole = ColdPrior.of(rows, side, weights)
     monkeypatch.setattr("ordrec.rating.factors.row_priors.BLOCK", 4)
     np.testing.assert_allclose(ColdPrior.of(rows, side, weights).moments, whole.moments)
-
-
-# ---- the pattern of who rated what ---------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def ratings() -> Ratings:
-    return synthetic_ratings(30, 20, n_ratings=250, seed=2)
-
-
-def features_of(pattern: RatingPattern, ratings: Ratings) -> tuple[np.ndarray, np.ndarray]:
-    return (
-        pattern.user_features(ratings.users, ratings.items, ratings.n_users),
-        pattern.item_features(ratings.items, ratings.users, ratings.n_items),
-    )
-
-
-def test_features_are_scaled_singular_vectors(ratings):
-    pattern = RatingPattern.of(ratings, 4)
-    counts = ratings.user_counts, ratings.item_counts
-    table = ratings.matrix("one").toarray().T / np.sqrt(
-        np.outer(counts[0] + DAMPING, counts[1] + DAMPING)
-    )
-    left, values, right = np.linalg.svd(table, full_matrices=False)
-    found = features_of(pattern, ratings)
-    for features, vectors, n in zip(found, (left, right.T), counts, strict=True):
-        assert features.shape == (n.size, pattern.n_features) == (n.size, 6)
-        np.testing.assert_array_equal(features[:, 0], 1)
-        sizes = np.log1p(n)
-        np.testing.assert_allclose(features[:, 1], (sizes - sizes.mean()) / sizes.std())
-        expected = vectors[:, :4] * values[:4] / values[0] * np.sqrt((n > 0).sum())
-        signs = np.sign((features[:, 2:] * expected).sum(axis=0))
-        np.testing.assert_allclose(features[:, 2:], signs * expected, atol=1e-5)
-    # the same signs on both sides: the coordinates belong together
-    np.testing.assert_allclose(
-        np.linalg.norm(found[0][:, 2:].T @ table @ found[1][:, 2:]
-                       - np.diag(values[:4] ** 3 / values[0] ** 2) * np.sqrt(30 * 20)),
-        0, atol=1e-4,
-    )  # fmt: skip
-
-
-def test_features_depend_on_the_rows_own_ratings_alone(ratings):
-    pattern = RatingPattern.of(ratings, 4)
-    of_users, of_items = features_of(pattern, ratings)
-    own = ratings.rows_of_user(7)
-    alone = pattern.user_features(np.zeros(own.size, int), ratings.items[own], 1)
-    np.testing.assert_allclose(alone[0], of_users[7], rtol=1e-6)
-    own = ratings.rows_of_item(7)
-    alone = pattern.item_features(np.zeros(own.size, int), ratings.users[own], 1)
-    np.testing.assert_allclose(alone[0], of_items[7], rtol=1e-6)
-
-
-def test_further_users_and_items_add_nothing_but_to_the_count(ratings):
-    pattern = RatingPattern.of(ratings, 4)
-    longer = pattern.extended(2, 3)
-    assert longer.of_users.shape == (32, 4)
-    assert longer.of_items.shape == (23, 4)
-    known, new = np.array([3, 5]), np.array([3, 5, 21])
-    there = pattern.user_features(np.zeros(2, int), known, 1)[0]
-    here = longer.user_features(np.zeros(3, int), new, 1)[0]
-    np.testing.assert_allclose(here[2:] * np.sqrt(3 + DAMPING), there[2:] * np.sqrt(2 + DAMPING))
-    assert here[1] > there[1]
-    there = pattern.item_features(np.zeros(2, int), known, 1)[0]
-    here = longer.item_features(np.zeros(3, int), np.array([3, 5, 31]), 1)[0]
-    np.testing.assert_allclose(here[2:] * np.sqrt(3 + DAMPING), there[2:] * np.sqrt(2 + DAMPING))
-
-
-def test_there_are_no_more_coordinates_than_the_ratings_have(ratings):
-    assert RatingPattern.of(ratings, 0).n_features == 2
-    assert RatingPattern.of(ratings, 100).n_features == 2 + 19
-    everything = pd.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "rating": 3})
-    full = Ratings.from_frame(everything, scale=Scale.regular(1, 5))
-    of_users, _ = features_of(RatingPattern.of(full, 5), full)
-    np.testing.assert_array_equal(of_users[:, 1], 0)  # all have the same number of ratings
-    assert of_users.shape == (2, 3)
-    one = full.select(np.array([0])).compact()
-    assert features_of(RatingPattern.of(one, 5), one)[0].tolist() == [[1, 0]]

@@ -14,9 +14,20 @@ from naive.naive_factors import Rated, Row
 from scipy.optimize import approx_fprime
 from scipy.special import expit
 
-from ordrec.rating.factors.direction import ANY, NO_DRIFT
-from ordrec.rating.factors.row_updates import UNIFORM, drift_sites, probabilities, update_rows
-from ordrec.rating.factors.rows import GroupedRatings, RowPosteriors, packed_outer
+from ordrec.rating.factors.row_updates import (
+    NO_DRIFT,
+    UNIFORM,
+    LinearSystems,
+    add_ratings,
+    drift_sites,
+    exp_of_minus,
+    invert_and_negate,
+    probabilities,
+    solve_rows,
+    update_rows,
+)
+from ordrec.rating.factors.rows import GroupedRatings, PriorArrays, RowPosteriors, packed_outer
+from ordrec.runtime.compiling import compiled
 
 SINGLE = {"rtol": 2e-4, "atol": 2e-5}  # a few hundred roundings of single precision
 
@@ -39,7 +50,7 @@ class Problem(NamedTuple):
     ratings: GroupedRatings
     drift: np.ndarray
     prior: np.ndarray
-    sureness: np.ndarray
+    prior_weights: np.ndarray
     P: np.ndarray
     n_steps: int
 
@@ -52,21 +63,25 @@ class Problem(NamedTuple):
         ]
 
     @property
-    def of_prior(self) -> tuple[np.ndarray, ...]:
-        """Pulls, sureness and precision, as the compiled loop takes them."""
-        pulls = self.sureness[:, None] * (self.prior @ self.P)
-        return tuple(each.astype(np.float32) for each in (pulls, self.sureness, self.P))
+    def of_prior(self) -> PriorArrays:
+        """The prior as the compiled loop takes it."""
+        pulls = self.prior_weights[:, None] * (self.prior @ self.P)
+        arrays = pulls, self.prior_weights, self.P
+        return PriorArrays(*(each.astype(np.float32) for each in arrays))
+
+    @property
+    def rated(self) -> np.ndarray:
+        """The rows that have ratings."""
+        return np.flatnonzero(self.ratings.counts)
 
     def update(self, floor: float) -> tuple[RowPosteriors, np.ndarray]:
         """What the compiled loop makes of all rows, and the sum of their covariances."""
         width = self.prior.shape[1]
         rows, covariances = posteriors(self.rows, self.n_steps), np.zeros((width, width))
+        others = posteriors(self.others, self.n_steps)
         update_rows(
-            0, len(self.rows), 1, ANY, *self.ratings.arrays, self.drift,
-            *posteriors(self.others, self.n_steps).arrays,
-            *self.of_prior, floor,
-            *rows.arrays, covariances,
-        )  # fmt: skip
+            self.rated, self.ratings, self.drift, others, self.of_prior, floor, rows, covariances
+        )
         return rows, np.tril(covariances) + np.tril(covariances, -1).T
 
 
@@ -98,8 +113,8 @@ def problem(seed: int, rank: int, n_steps: int, spread: float, dated: bool) -> P
     if dated:
         drift = np.column_stack([rng.normal(size=here.size), rng.uniform(0, 1, here.size)])
     P = np.linalg.inv(covariance_of(rng, width, 1.0))
-    prior, sureness = rng.normal(size=(4, width)), rng.uniform(0.3, 1.0, 4)
-    return Problem(rows, others, ratings, drift.astype(np.float32), prior, sureness, P, n_steps)
+    prior, weights = rng.normal(size=(4, width)), rng.uniform(0.3, 1.0, 4)
+    return Problem(rows, others, ratings, drift.astype(np.float32), prior, weights, P, n_steps)
 
 
 # ---- updates of rows -----------------------------------------------------------------------------
@@ -115,9 +130,14 @@ def test_rows_are_those_of_the_dense_twin(kind, floor):
         if not ratings:
             continue
         wanted = naive_factors.updated(
-            row, ratings, case.prior[number], case.sureness[number] * case.P, floor, case.n_steps
+            row,
+            ratings,
+            case.prior[number],
+            case.prior_weights[number] * case.P,
+            floor,
+            case.n_steps,
         )
-        total += case.sureness[number] * wanted.covariance
+        total += case.prior_weights[number] * wanted.covariance
         expected = posteriors([wanted], case.n_steps)
         for found, want in zip(rows.arrays, expected.arrays, strict=True):
             np.testing.assert_allclose(found[number], want[0], **SINGLE)
@@ -146,24 +166,41 @@ def test_a_rating_of_weight_one_counts_and_one_of_weight_zero_does_not(kind):
 
 
 @given(kind=problems)
-def test_rows_without_ratings_and_outside_the_range_are_left_alone(kind):
+def test_rows_without_ratings_and_those_not_chosen_are_left_alone(kind):
     case = problem(**kind)
     before = posteriors(case.rows, case.n_steps)
     after, _ = case.update(0.5)
     width = case.prior.shape[1]
     part = before.copy()
     covariances = np.ones((width, width))
-    update_rows(
-        1, 2, 1, ANY, *case.ratings.arrays, case.drift,
-        *posteriors(case.others, case.n_steps).arrays,
-        *case.of_prior, 0.5,
-        *part.arrays, covariances,
-    )  # fmt: skip
+    chosen = case.rated[case.rated == 1]
+    others = posteriors(case.others, case.n_steps)
+    update_rows(chosen, case.ratings, case.drift, others, case.of_prior, 0.5, part, covariances)
     for old, new, one in zip(before.arrays, after.arrays, part.arrays, strict=True):
         np.testing.assert_array_equal(new[3], old[3])
         np.testing.assert_array_equal(one[[0, 2, 3]], old[[0, 2, 3]])
         np.testing.assert_array_equal(one[1], new[1])  # the same, whatever else is updated
     assert (covariances - 1).trace() > 0 or not case.of_row(1)  # added, not overwritten
+
+
+@given(kind=problems)
+def test_ratings_may_be_added_in_parts(kind):
+    """As blocks of users add theirs to the systems of the items."""
+    case = problem(**kind)
+    rows, _ = case.update(0.5)
+    one, other = posteriors(case.rows, case.n_steps), posteriors(case.others, case.n_steps)
+    systems = LinearSystems.zeros(case.rated.size, one.rank, case.n_steps)
+    here = np.repeat(np.arange(4), case.ratings.counts)
+    first = np.arange(here.size) % 2 == 0
+    for part in (first, ~first):
+        drift = case.drift[part] if len(case.drift) else case.drift
+        theirs = case.ratings.others[part], case.ratings.levels[part]
+        ratings = GroupedRatings.of(here[part], *theirs, 4)
+        add_ratings(case.rated, ratings, drift, other, 0.5, one, systems)
+    width = case.prior.shape[1]
+    solve_rows(case.rated, systems, case.of_prior, one, np.zeros((width, width)))
+    for found, want in zip(one.arrays, rows.arrays, strict=True):
+        np.testing.assert_allclose(found, want, **SINGLE)
 
 
 @pytest.mark.parametrize("floor", [0.5, 1.0])
@@ -173,16 +210,16 @@ def test_without_variance_updates_end_at_the_mode_of_the_posterior(floor):
     width = case.prior.shape[1]
     others, rows = posteriors(case.others, 4), posteriors(case.rows, 4)
     for _ in range(60):
+        covariances = np.zeros((width, width))
         update_rows(
-            0, 4, 1, ANY, *case.ratings.arrays, NO_DRIFT, *others.arrays, *case.of_prior, floor,
-            *rows.arrays, np.zeros((width, width)),
-        )  # fmt: skip
+            case.rated, case.ratings, NO_DRIFT, others, case.of_prior, floor, rows, covariances
+        )
         # the row is known exactly too: its second moments are those of its mean
         rows.moments[:], rows.variances[:] = packed_outer(rows.mean[:, :3]), 0.0
     for number in range(3):
         ratings = case.of_row(number)
 
-        P = case.sureness[number] * case.P
+        P = case.prior_weights[number] * case.P
 
         def log_posterior(x, ratings=ratings, prior=case.prior[number], P_of_row=P):
             rest = x - prior
@@ -210,11 +247,9 @@ def test_one_rating_on_two_ranks_weighs_what_the_quadratic_says(m, v, onward, fl
     )
     rows, covariances = posteriors([step], 1), np.zeros((2, 2))
     nobody = posteriors([Row(np.zeros(2), np.zeros((2, 2)))], 1)
-    update_rows(
-        0, 1, 1, ANY, *ratings.arrays, NO_DRIFT, *nobody.arrays, np.zeros((1, 2), np.float32),
-        np.ones(1, np.float32), np.eye(2, dtype=np.float32), floor, *rows.arrays,
-        covariances,
-    )  # fmt: skip
+    arrays = np.zeros((1, 2)), np.ones(1), np.eye(2)
+    prior = PriorArrays(*(each.astype(np.float32) for each in arrays))
+    update_rows(np.array([0]), ratings, NO_DRIFT, nobody, prior, floor, rows, covariances)
     w, h = naive_factors.quadratic(m, v, onward, floor)
     assert 1 / covariances[1, 1] - 1 == pytest.approx(w, rel=1e-4, abs=1e-6)
     assert rows.mean[0, 1] == pytest.approx(h / (1 + w), rel=1e-4, abs=1e-5)
@@ -231,9 +266,7 @@ def test_sites_of_the_drift_are_those_of_the_dense_twin(kind):
     n_ratings = case.ratings.levels.size
     weights, pulls = np.full((2, n_ratings), np.nan, np.float32)
     rows, others = posteriors(case.rows, case.n_steps), posteriors(case.others, case.n_steps)
-    drift_sites(
-        0, 4, *case.ratings.arrays, case.drift, *rows.arrays, *others.arrays, weights, pulls
-    )
+    drift_sites((0, 4), case.ratings, case.drift, rows, others, weights, pulls)
     expected = [
         naive_factors.site(row, rated, case.n_steps, 0.5)
         for number, row in enumerate(case.rows)
@@ -247,10 +280,9 @@ def test_sites_of_the_drift_are_those_of_the_dense_twin(kind):
 
 
 def probability(user: Row, item: Row, n_steps: int, drift: np.ndarray = NO_DRIFT) -> np.ndarray:
-    zero, out = np.zeros(1, np.int64), np.empty((1, n_steps + 1))
+    zero = np.zeros(1, np.int64)
     rows = posteriors([user], n_steps), posteriors([item], n_steps)
-    probabilities(zero, zero, drift, *rows[0].arrays, *rows[1].arrays, out)
-    return out[0]
+    return probabilities((zero, zero), drift, *rows)[0]
 
 
 @given(kind=problems)
@@ -301,11 +333,50 @@ def test_pairs_do_not_depend_on_those_beside_them():
     case = problem(seed=1, rank=3, n_steps=4, spread=1.0, dated=False)
     rows, others = posteriors(case.rows, 4), posteriors(case.others, 4)
     users, items = np.array([0, 0, 2, 0, -1, 3]), np.array([1, 3, 3, 1, 0, -1])
-    together = np.empty((6, 5))
-    probabilities(users, items, NO_DRIFT, *rows.arrays, *others.arrays, together)
+    together = probabilities((users, items), NO_DRIFT, rows, others)
     for a in range(6):
-        alone = np.empty((1, 5))
         own = users[a : a + 1], items[a : a + 1]
-        probabilities(*own, NO_DRIFT, *rows.arrays, *others.arrays, alone)
+        alone = probabilities(own, NO_DRIFT, rows, others)
         np.testing.assert_array_equal(alone[0], together[a])
     np.testing.assert_array_equal(together[0], together[3])
+
+
+# ---- single-precision mathematics ---------------------------------------------------------------
+
+
+@compiled
+def all_falling(x, out):
+    for k in range(x.size):
+        out[k] = exp_of_minus(x[k])
+
+
+@compiled
+def inverted(A, column):
+    invert_and_negate(A, column)
+
+
+def test_the_exponential_falls_as_numpys_does():
+    x = np.concatenate([[0.0, 1e-30, 1e-6], np.linspace(0.0, 80.0, 20_001)]).astype(np.float32)
+    found = np.empty_like(x)
+    all_falling(x, found)
+    np.testing.assert_allclose(found, np.exp(-x.astype(np.float64)), rtol=5e-7)
+    assert found[0] == 1.0
+
+
+def test_far_out_the_exponential_is_nothing():
+    found = np.empty(3, np.float32)
+    all_falling(np.array([81.0, 1e4, 1e30], np.float32), found)
+    assert (found >= 0).all()
+    assert (found < 1e-30).all()
+
+
+@given(n=st.integers(1, 45), seed=st.integers(0, 1000), least=st.sampled_from([1.0, 0.1, 0.01]))
+def test_the_inverse_is_that_of_double_precision(n, seed, least):
+    root = np.random.default_rng(seed).normal(size=(n, n))
+    whole = root @ root.T / n + least * np.eye(n)
+    A = whole.astype(np.float32)
+    A[np.triu_indices(n, 1)] = np.nan  # is not read
+    inverted(A, np.empty(n, np.float32))
+    wanted = np.linalg.inv(whole)
+    lower = np.tril_indices(n)
+    assert np.abs(A[lower] + wanted[lower]).max() < 1e-5 / least * np.abs(wanted).max()

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from support.factor_worlds import everything, pairs_of
 
+from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.rating.factors.fold_in import Newcomers
 from ordrec.rating.factors.model import OrdinalFactors
-from ordrec.storage import load, save
 
 
 def weighted(ratings: Ratings, seed: int = 0) -> Ratings:

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from ordrec import load, save
 from ordrec.data import Ratings, Scale
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.features.low_rank.model import LowRankEM
 from ordrec.features.matrix import RatingMatrix
+from ordrec.files import contents_of, model_of
 from ordrec.ordinal import GPOR, SVORIM, ORBoost, OrdinalLogistic
 from ordrec.rating.per_user.pooled import ITEM_DAMPING, PARTS, ItemMeans
 from ordrec.recommend import BiasModel, PerUserPredictor, make_model
-from ordrec.storage import load, save
 
 STARS = Scale.regular(1, 5)
 LOGISTIC = OrdinalLogistic("all", kernel="precomputed")
@@ -171,9 +172,9 @@ def test_files_keep_weights_and_the_chosen_setting(ratings, fitted, tmp_path: Pa
         ArgumentError, match='features=PooledSource cannot be saved: use features="'
     ):
         save(PerUserPredictor(SVORIM(), fitted.source_).fit(ratings), tmp_path / "n.ordrec")
-    arrays, metadata = fitted.to_state()
-    with pytest.raises(ModelFileError, match=r"kernel\.weights"):
-        PerUserPredictor.from_state(arrays | {"kernel.weights": -np.ones(5)}, metadata)
+    arrays, metadata = contents_of(fitted)
+    with pytest.raises(ModelFileError, match=r"source\.weights"):
+        model_of(arrays | {"source.weights": -np.ones(5)}, metadata)
 
 
 def test_the_logistic_model_by_name_takes_the_pooled_kernel():

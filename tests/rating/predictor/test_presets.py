@@ -10,14 +10,13 @@ import pandas as pd
 import pytest
 from support.tasteful_ratings import entropy, ids, log_loss, parts, tasteful
 
+from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.rating import presets as sizes
 from ordrec.rating.presets import chosen_preset, gigabytes
-from ordrec.rating.process.preparation import Preparation, memory_parts
-from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.preparation import Preparation, SideFeatures, memory_parts
 from ordrec.recommend import HeldOut, RatingPredictor, make_model, predict_scan
-from ordrec.storage import load, save
 
 RATINGS = tasteful(n_users=30, n_items=20)
 

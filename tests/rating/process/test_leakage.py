@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from support.tasteful_ratings import tasteful
 
+from ordrec.rating.process.fit import HELD_OUT, learnt_weights, weighted_data
 from ordrec.rating.process.kernel.loadings import cross_fitted_loadings
 from ordrec.rating.process.kernel.weights import DEFAULTS, FAST_DEFAULTS
-from ordrec.rating.process.learning import HELD_OUT, learnt_weights, weighted_data
-from ordrec.rating.process.preparation import Preparation
-from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.preparation import Preparation, SideFeatures
 from ordrec.rating.process.solve.covariance import Covariance
 from ordrec.rating.process.solve.fitting import Likelihood, cross_fitted_likelihood, fit_process
 from ordrec.rating.thresholds.ordered_probit import curvature
@@ -64,7 +63,7 @@ def test_an_owners_loadings_are_fitted_without_the_owner() -> None:
 
     def loadings(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return cross_fitted_loadings(
-            side.start, side.entry, x, side.gram.shape[0], rank=2, n_folds=3, n_rounds=3,
+            side.start, side.entry, x, side.n_entries, rank=2, n_folds=3, n_rounds=3,
             ridge=1.0, rng=np.random.default_rng(0),
         )  # fmt: skip
 

@@ -12,8 +12,7 @@ from support.tasteful_ratings import entropy, ids, log_loss, parts, tasteful
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
 from ordrec.rating.process.model import ProcessPredictor
-from ordrec.rating.process.preparation import Preparation, memory_needed, prepare
-from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.preparation import Preparation, SideFeatures, memory_needed, prepare
 from ordrec.rating.units import Units
 
 
@@ -264,7 +263,7 @@ def test_memory_is_estimated_and_held_to_its_limit() -> None:
     one = memory_needed(train, SideFeatures.of(train), Preparation(two_sided=False))
     assert 0 < one < both
     data = prepare(train, SideFeatures.of(train), Units(0.0, 1.0), Preparation(), 0)
-    bytes_of = data.item_side.gram.nbytes + data.user_side.gram.nbytes
+    bytes_of = data.item_side.pairs.table.nbytes + data.user_side.pairs.table.nbytes
     bytes_of += 8 * (data.item_side.sizes**2).sum() + 4 * (data.user_side.sizes**2).sum()
     assert both == pytest.approx(bytes_of / 1e9, rel=1e-6)
     with pytest.warns(UserWarning, match='fitted as preset="fast"'):

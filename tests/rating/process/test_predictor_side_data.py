@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.rating.process import side_features
+from ordrec.rating.process import preparation
 from ordrec.rating.process.model import ProcessPredictor
-from ordrec.rating.process.side_features import SideFeatures
-from ordrec.storage import load, load_arrays, save, save_arrays
+from ordrec.rating.process.preparation import SideFeatures
 
 N_USERS, N_ITEMS = 60, 40
 
@@ -109,35 +109,8 @@ def test_columns_count_by_what_they_have_to_do_with_the_ratings() -> None:
 
 
 def test_a_column_without_weight_is_left_out_and_said(monkeypatch) -> None:
-    monkeypatch.setattr(side_features, "block_weights", lambda *given: np.eye(len(given[-1]))[0])
+    monkeypatch.setattr(preparation, "block_weights", lambda *given: np.eye(len(given[-1]))[0])
     side = SideFeatures.of(shop())
     assert set(side.item) == {"labels"}  # maker comes first, price second
     assert side.columns["item"]["maker"] == "categorical"
     assert side.columns["item"]["price"] == "ignored: nothing to do with the ratings"
-
-
-def test_former_names_in_files_are_understood(tmp_path) -> None:
-    model = ProcessPredictor(learn="defaults", components=["item.labels", "user.labels"])
-    model.fit(shop())
-    save(model, tmp_path / "now")
-    arrays, metadata = load_arrays(tmp_path / "now")
-    state = metadata["state"]
-    process = state["process"]
-    item = {"labels": "genres", "numbers": "year"}
-    process["item_kernels"] = [item[name] for name in process["item_kernels"]]
-    process["user_kernels"] = ["group"]
-    process["item_groups"] = [[item.get(name, name), n] for name, n in process["item_groups"]]
-    process["user_groups"] = [
-        ["group" if name == "labels" else name, n] for name, n in process["user_groups"]
-    ]
-    process["chosen"] = ["item.genres", "user.group"]
-    state["parameters"]["components"] = ["item.genres", "user.group"]
-    del state["parameters"]["side_kinds"], state["side_columns"]
-    save_arrays(tmp_path / "then", arrays, metadata)
-    again = load(tmp_path / "then")
-    assert again.weights_ == model.weights_
-    assert again.components == ["item.labels", "user.labels"]
-    assert again.side_columns_ == {}
-    np.testing.assert_array_equal(
-        again.predict_proba([0, 1], [2, 3]), model.predict_proba([0, 1], [2, 3])
-    )

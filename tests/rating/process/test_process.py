@@ -12,8 +12,7 @@ from naive.naive_joint import naive_covariance, naive_left_out
 from ordrec.data import Ratings, Scale
 from ordrec.rating.process.kernel.pair_sums import build_side
 from ordrec.rating.process.kernel.weights import TIME_SCALES, Layout, Weights
-from ordrec.rating.process.preparation import Preparation, prepare
-from ordrec.rating.process.side_features import SideFeatures
+from ordrec.rating.process.preparation import Preparation, SideFeatures, prepare
 from ordrec.rating.process.solve.conjugate_gradients import inverse_diagonal, solve
 from ordrec.rating.process.solve.covariance import Covariance, JointData
 from ordrec.rating.process.solve.fitting import fit_process
@@ -189,7 +188,7 @@ def test_own_rating_is_not_in_the_item_side_of_its_own_user() -> None:
 
     def blocks(x: np.ndarray) -> np.ndarray:
         rebuilt = build_side(
-            side.start, side.entry, x, side.time, side.gram.shape[0], [], side.fold, side.loadings
+            side.start, side.entry, x, side.time, side.n_entries, [], side.fold, side.loadings
         )
         layout = replace(weights.layout, item_side=())
         w = weights.side("item", data.popularity[0])

@@ -4,7 +4,7 @@ For owner o and entries e, f of their block (sums of `ordrec.rating.process.kern
 with o's own term taken off; ``n_e``, ``S_ee`` are the diagonal ones):
 
 (1) ``c_e = sum x_e / (n_e + 1)``, the damped mean of the other owners' ratings
-(2) ``S_ef = P_ef - c_f Q_ef - c_e Q_fe + c_e c_f N_ef``
+(2) ``S_ef = P_ef - c_f Q_ef - c_e Q_fe + c_e c_f N_ef``, by (1) of `ordrec.kernels.items.moments`
 (3) residual   ``S_ef / sqrt((S_ee + s_0)(S_ff + s_0))``
 (4) implicit   ``N_ef / sqrt((n_e + s_1)(n_f + s_1))``
 (5) squared    the square of (4) with ``s = 5``
@@ -22,13 +22,7 @@ explanations hold them. A new component is a line there, a default weight in
 `ordrec.rating.process.kernel.weights`, and the line that computes it in `row_components` (with what
 it needs of one entry in `entry_numbers`).
 
-`ordrec.kernels.items.moments` leaves one user out of the same sums, for any sum of products of item
-kernels. The loops are not shared, for speed and for the last digits. Medians of nine interleaved
-runs on one thread of a busy machine, 65 000 ratings of 672 users and 3000 items: the five sums of
-the full square take 0.21 s here, four of them 0.46 s with its `row_moments` (which writes double
-precision), and four of half the pairs 0.27 s with its `table_rows`. Its rank-one downdate of (2)
-has another order of operations: 2 % of the residual kernel's single-precision numbers change, by
-at most 4e-9. Fold-in (`ordrec.rating.process.fold_in`) uses the functions here.
+Fold-in (`ordrec.rating.process.fold_in`) uses the functions here.
 """
 
 from __future__ import annotations
@@ -38,6 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordrec.kernels.items.moments import centred_product
 from ordrec.rating.process.kernel.pair_sums import (
     ACTIVITY_SUM,
     COMMON_SUM,
@@ -244,38 +239,36 @@ def _kernel_of_times(time, other, scale):  # type: ignore[no-untyped-def]
 
 
 @inner
-def row_components(sums, rows, q, view, entry, activity, scales, n, out):  # type: ignore[no-untyped-def]
+def row_components(sums, rows, q, view, activity, scales, n, out):  # type: ignore[no-untyped-def]
     """Fill ``out[c, b]`` with components (3) to (12) of row q and an owner's first n entries.
 
-    ``sums`` is the row's part of the pair sums; ``entry`` and ``view`` are the codes and the
-    numbers of the owner's entries.
+    ``sums`` are the moments of these pairs, as `gather_row` writes them; ``view`` has the numbers
+    of the owner's entries.
     """
     x, seen, mean, time = rows[X, q], rows[SEEN, q], rows[MEAN, q], rows[TIME, q]
     by_residual, by_implicit = rows[BY_RESIDUAL, q], rows[BY_IMPLICIT, q]
     by_squared, by_activity = rows[BY_SQUARED, q], rows[BY_ACTIVITY, q]
     popularity = rows[BY_POPULARITY, q]
     for b in range(n):
-        f = entry[b]
-        x_f, both, mean_f = view[X, b], seen * view[SEEN, b], view[MEAN, b]
-        common = sums[f, COMMON_SUM] - both
-        residual = (
-            (sums[f, CROSS_SUM] - x * x_f)
-            - mean_f * (sums[f, OWN_SUM] - x * view[SEEN, b])
-            - mean * (sums[f, OTHER_SUM] - seen * x_f)
-            + mean * mean_f * common
-        )  # (2)
+        seen_f, mean_f = view[SEEN, b], view[MEAN, b]
+        both = seen * seen_f
+        common = sums[COMMON_SUM, b] - both
+        residual = centred_product(
+            sums[CROSS_SUM, b], sums[OWN_SUM, b], sums[OTHER_SUM, b], common,
+            mean, mean_f, x, view[X, b], seen, seen_f,
+        )  # fmt: skip
         cosine = common * by_squared * view[BY_SQUARED, b]
         out[RESIDUAL, b] = residual * by_residual * view[BY_RESIDUAL, b]  # (3)
         out[IMPLICIT, b] = common * by_implicit * view[BY_IMPLICIT, b]  # (4)
         out[SQUARED, b] = cosine * cosine  # (5)
-        active = sums[f, ACTIVITY_SUM] - activity * both
+        active = sums[ACTIVITY_SUM, b] - activity * both
         out[ACTIVITY, b] = active * by_activity * view[BY_ACTIVITY, b]  # (6)
         out[CONSTANT, b] = 1.0  # (7)
         out[SLOPE, b] = mean * mean_f  # (8)
         out[POPULARITY, b] = popularity * view[BY_POPULARITY, b]  # (9)
         out[LOW_RANK, b] = 0.0
-        for k in range(sums.shape[1] - N_SUMS):
-            out[N_FIXED + k, b] = sums[f, N_SUMS + k]  # (11)
+        for k in range(sums.shape[0] - N_SUMS):
+            out[N_FIXED + k, b] = sums[N_SUMS + k, b]  # (11)
     means = view.shape[0] - scales.size
     for k in range(N_NUMBERS, means):
         for b in range(n):

@@ -86,8 +86,8 @@ class JointData:
         """(3) without the user's own centred rating ``x``, given where ``seen``; else 0."""
         if self.two_sided:
             return np.zeros(items.size)
-        gram = self.item_side.gram
-        total, count = gram[items, items, OWN_SUM] - x, gram[items, items, COMMON_SUM] - seen
+        moments = self.item_side.pairs.diagonal(items)
+        total, count = moments[:, OWN_SUM] - x, moments[:, COMMON_SUM] - seen
         return total / (count + ITEM_DAMPING)  # (3)
 
     @cached_property

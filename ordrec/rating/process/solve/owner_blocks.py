@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordrec.kernels.items.moments import PairMoments, gather_row
 from ordrec.linalg import lapack
 from ordrec.rating.process.kernel.components import (
     N_SMOOTHED,
@@ -80,7 +81,7 @@ def group_queries(
     side: OwnerSide, owners: np.ndarray, entries: np.ndarray, time: np.ndarray
 ) -> Queries:
     """Group pairs by owner, and look up which of them are training ratings."""
-    n_owners, n_entries = side.start.size - 1, side.gram.shape[0]
+    n_owners, n_entries = side.start.size - 1, side.n_entries
     order = np.argsort(owners, kind="stable").astype(np.int64)
     start = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n_owners))])
     wanted = owners[order].astype(np.int64) * n_entries + entries[order]
@@ -132,7 +133,7 @@ def numbers_of(
     old = owner >= 0
     activity = np.where(old, side.activity[owner], 0.0)
     loadings = side.loadings[np.where(old, side.fold[owner], 0), code]
-    return entry_numbers(side.gram[code, code], x, seen, activity, time, loadings, w)
+    return entry_numbers(side.pairs.diagonal(code), x, seen, activity, time, loadings, w)
 
 
 def assemble(side: OwnerSide, w: SideWeights, n_jobs: int = 1) -> np.ndarray:
@@ -141,7 +142,7 @@ def assemble(side: OwnerSide, w: SideWeights, n_jobs: int = 1) -> np.ndarray:
     base = np.concatenate([[0], np.cumsum(sizes * sizes)])
     blocks = np.empty(base[-1], dtype=np.float32)
     own, _ = training_entries(side, w)
-    walk = Walk(side.gram, side.activity, w, own, own)
+    walk = Walk(side.pairs, side.activity, w, own, own)
     walk.run(BLOCKS, sizes * sizes, n_jobs, place=base, blocks=blocks)
     return blocks
 
@@ -226,7 +227,7 @@ def quadratic_forms(
     result = np.zeros((n_owners, w.weights.size + N_SMOOTHED))
     own, _ = training_entries(side, w)
     place = np.repeat(np.arange(n_owners), side.sizes)
-    walk = Walk(side.gram, side.activity, w, own, own)
+    walk = Walk(side.pairs, side.activity, w, own, own)
     walk.run(FORMS, side.sizes**2, n_jobs, place=place, left=left, right=right, out=result)
     return result.sum(axis=0)
 
@@ -273,7 +274,7 @@ def _query_walk(
     numbers = numbers_of(side, w, queries.entry, queries.x, queries.seen, queries.time, owner)
     rows = Entries(np.append(queries.start[owners], queries.order.size), queries.entry, numbers)
     cost = np.diff(rows.start) * np.diff(columns.start)
-    return Walk(side.gram, side.activity[owners], w, rows, columns), at, cost
+    return Walk(side.pairs, side.activity[owners], w, rows, columns), at, cost
 
 
 class Walk:
@@ -281,8 +282,8 @@ class Walk:
 
     Parameters
     ----------
-    gram : array
-        Pair sums of entries, from the codes of rows to those of columns.
+    pairs : PairMoments
+        Moments of pairs, from the codes of rows to those of columns.
     activity : array
         One per owner.
     w : SideWeights
@@ -292,7 +293,7 @@ class Walk:
 
     def __init__(
         self,
-        gram: np.ndarray,
+        pairs: PairMoments,
         activity: np.ndarray,
         w: SideWeights,
         rows: Entries,
@@ -300,7 +301,8 @@ class Walk:
     ):
         add_mean_times(rows, columns, w)
         self.n_rows, self.n_components, self.columns = rows.code.size, w.weights.size, columns
-        self.arguments = (*columns, *rows, gram, activity, w.weights, w.scales)
+        self.n_moments = pairs.table.shape[1]
+        self.arguments = (*columns, *rows, pairs, activity, w.weights, w.scales)
 
     def run(
         self,
@@ -321,7 +323,8 @@ class Walk:
             most = int(np.diff(start[first : stop + 1]).max(initial=0))
             room = (
                 np.empty(most, dtype=np.int64), np.empty((numbers.shape[0], most)),
-                np.empty((self.n_components, most)), np.empty(most),
+                np.empty((self.n_moments, most)), np.empty((self.n_components, most)),
+                np.empty(most),
             )  # fmt: skip
             outputs = purpose, place, left, right, blocks, out
             _walk(first, stop, *self.arguments, *outputs, *room)
@@ -340,12 +343,12 @@ class Walk:
 
 @compiled
 def _walk(  # type: ignore[no-untyped-def]
-    first, stop, start, code, columns, row_start, row_code, rows, gram, activity, weights, scales,
-    purpose, place, left, right, blocks, out, entry, view, part, total,
+    first, stop, start, code, columns, row_start, row_code, rows, pairs, activity, weights, scales,
+    purpose, place, left, right, blocks, out, entry, view, sums, part, total,
 ):  # fmt: skip
     """The one loop over pairs of entries: compiled once, where five would be compiled each.
 
-    The last four arguments are room for one owner: memory of its own would take longer to compile.
+    The last five arguments are room for one owner: memory of its own would take longer to compile.
     """
     n_components, own = weights.size, purpose <= FORMS
     for o in range(first, stop):
@@ -358,9 +361,8 @@ def _walk(  # type: ignore[no-untyped-def]
         for q in range(row_start[o], row_start[o + 1]):
             a = q - row_start[o]
             width = a + 1 if own else n
-            row_components(
-                gram[row_code[q]], rows, q, view, entry, activity[o], scales, width, part
-            )
+            gather_row(pairs, row_code[q], entry, width, sums)
+            row_components(sums, rows, q, view, activity[o], scales, width, part)
             if own and not rows[TIME, q] > 0.0:  # an unknown time has a variance of its own
                 for c in range(n_components - scales.size, n_components):
                     part[c, a] += 1.0

@@ -1,0 +1,91 @@
+"""``ordrec fit-all``: fit factors to more ratings than fit in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ordrec.cli.chosen_models import made_model
+from ordrec.cli.options import (
+    EngineOption,
+    FolderArgument,
+    JobsOption,
+    NoBarOption,
+    SchedulerOption,
+    engine_of,
+    progress_bar,
+)
+from ordrec.cli.outputs import OverwriteOption, check_output
+from ordrec.cli.reading import USUAL
+from ordrec.cli.side_data import ItemsOption, UsersOption, read_side_table
+
+
+def fit_all(
+    folder: FolderArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="File for the model.")
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter of the factors, such as rank=16. Can be repeated.",
+        ),
+    ] = None,
+    items: ItemsOption = None,
+    users: UsersOption = None,
+    blocks: Annotated[
+        Path | None,
+        typer.Option(
+            "--blocks",
+            metavar="FOLDER",
+            help="Where to keep blocks of users meanwhile; workers on other machines need access "
+            "to it. By default the system's folder for temporary files.",
+        ),
+    ] = None,
+    hold_out: Annotated[
+        float,
+        typer.Option(
+            "--hold-out",
+            metavar="SHARE",
+            help="Leave out the share of the ratings that 'ordrec predict-all' predicts.",
+        ),
+    ] = 0.0,
+    overwrite: OverwriteOption = False,
+    jobs: JobsOption = None,
+    engine: EngineOption = "auto",
+    scheduler: SchedulerOption = None,
+    quiet: NoBarOption = False,
+) -> None:
+    """Fit factors to all users of a folder of ratings, here or on a cluster.
+
+    The ratings are read block by block and never are in memory together. The model knows all
+    items; 'ordrec predict-all' brings in the users.
+    """
+    from ordrec.data import Ratings
+    from ordrec.files import save
+    from ordrec.recommend import HeldOut, fit_scan
+
+    check_output(output, "model", [folder], overwrite=overwrite)
+    model = made_model("factors", settings or [])
+    tables: dict[str, Any] = {
+        f"{kind}_table": read_side_table(path, kind, USUAL)
+        for kind, path in (("user", users), ("item", items))
+        if path is not None
+    }
+    on_workers = None if (engine, scheduler) == ("auto", None) else engine_of(engine, scheduler)
+    with progress_bar(quiet) as progress:
+        fitted = fit_scan(
+            model,
+            Ratings.scan(folder),
+            held_out=HeldOut(hold_out) if hold_out else None,
+            folder=blocks,
+            engine=on_workers,
+            n_jobs=jobs,
+            progress=progress,
+            **tables,
+        )
+    save(fitted, output)

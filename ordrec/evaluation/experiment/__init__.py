@@ -1,1 +1,0 @@
-"""Experiments: models measured on the folds of problems, with resumable runs."""

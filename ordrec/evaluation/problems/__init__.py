@@ -1,0 +1,1 @@
+"""Data sets with folds on which an experiment measures models."""

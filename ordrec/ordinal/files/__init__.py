@@ -1,1 +1,0 @@
-"""Estimators as arrays and plain values, for `ordrec.storage`."""

@@ -1,0 +1,687 @@
+"""The fit of one direction of `OrdinalFactors`, whether the ratings are in memory or on disk.
+
+A sweep visits the users in blocks; in memory, one block holds all of them. The users of a block are
+solved for with the items as they are; then the block's ratings are added to the linear systems of
+the items, (6) of `ordrec.rating.factors.model`. When all blocks have been visited, the prior of
+the users is learnt, the items are solved for and their prior is learnt.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from ordrec.rating.factors.direction import Direction
+from ordrec.rating.factors.drift import UserDrift
+from ordrec.rating.factors.row_priors import (
+    FEW,
+    ColdPrior,
+    ColdSums,
+    LearntRows,
+    LearntSums,
+    RowPrior,
+    least_to_learn_from,
+    starting_covariance,
+)
+from ordrec.rating.factors.row_updates import (
+    NO_DRIFT,
+    LinearSystems,
+    add_ratings,
+    probabilities,
+    solve_rows,
+    update_rows,
+    weight_floor,
+)
+from ordrec.rating.factors.rows import (
+    GroupedRatings,
+    RowPosteriors,
+    chosen_rows,
+    packed_outer,
+)
+from ordrec.runtime.progress import progress, report, tracked
+
+__all__ = [
+    "DIRECTIONS",
+    "Fit",
+    "Margins",
+    "UserBlock",
+    "UserSums",
+    "Visit",
+    "fit_in_memory",
+    "sample_of_ratings",
+    "solve_items",
+    "solve_users",
+    "sweep",
+    "visit_block",
+]
+
+DIRECTIONS = "up", "down"
+START_SD = 0.6  # standard deviation of the random item factors at the start
+START_STEP_VARIANCE = 0.1
+USUAL_SWEEPS = 12  # until a fit has converged
+SAMPLE = 20_000  # ratings by which convergence is judged
+TOLERANCE = 3e-3  # mean change of a rating's log-likelihood in a sweep that is small enough
+DATED_SWEEPS = 8
+DATED_SHARE = 0.5  # about which share of the time the dated sweeps take
+
+# Rows with few ratings move little by themselves: they take part in every third sweep.
+EVERY = 3
+MANY, LITTLE = (FEW + 1, 2**62), (1, FEW)
+Span = tuple[int, int]  # least and largest number of ratings of rows that are solved together
+
+
+# ---- what a fit is given -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class UserBlock:
+    """Some users and all their ratings.
+
+    Attributes
+    ----------
+    by_user, by_item : GroupedRatings
+        Users are numbered within the block; items are all items.
+    features : ndarray of shape (n_users, n_features)
+        Features of the users: the pattern and then the side data.
+    n_side : int
+        Number of columns of side data.
+    sample : ndarray of int
+        The ratings, by their places in ``by_user``, by which convergence is judged.
+    times : ndarray or None
+        When each rating of ``by_user`` was given, in seconds; 0 where unknown.
+    """
+
+    by_user: GroupedRatings
+    by_item: GroupedRatings
+    features: np.ndarray
+    n_side: int
+    sample: np.ndarray
+    times: np.ndarray | None = None
+
+    @property
+    def side(self) -> np.ndarray:
+        """The side data of the users."""
+        return self.features[:, self.features.shape[1] - self.n_side :]
+
+    @property
+    def item_order(self) -> np.ndarray:
+        """The place in ``by_user`` of each rating of ``by_item``."""
+        place = np.empty_like(self.by_user.order)
+        place[self.by_user.order] = np.arange(place.size)
+        return place[self.by_item.order]
+
+    def reversed(self, n_steps: int) -> UserBlock:
+        """Return the same ratings on the reversed scale."""
+        return replace(
+            self, by_user=self.by_user.reversed(n_steps), by_item=self.by_item.reversed(n_steps)
+        )
+
+
+@dataclass(frozen=True)
+class Margins:
+    """What a fit knows of the ratings beside the blocks.
+
+    Attributes
+    ----------
+    level_counts, user_counts, item_counts : ndarray
+        Numbers of ratings of each rank, user and item.
+    FF : ndarray
+        F'F of the features of the users that the prior is learnt from, see `row_priors`.
+    n_user_side : int
+        Number of columns of side data of users.
+    item_features : ndarray
+        Features of the items: the pattern and then the side data.
+    n_item_side : int
+    """
+
+    level_counts: np.ndarray
+    user_counts: np.ndarray
+    item_counts: np.ndarray
+    FF: np.ndarray
+    n_user_side: int
+    item_features: np.ndarray
+    n_item_side: int
+
+    @classmethod
+    def of_block(
+        cls, block: UserBlock, item_features: np.ndarray, n_item_side: int, n_ranks: int
+    ) -> Margins:
+        """Return the margins of a block that holds all users."""
+        counts = block.by_user.counts
+        F = block.features[counts >= least_to_learn_from(counts)]
+        levels = np.bincount(block.by_user.levels, minlength=n_ranks)
+        return cls(
+            levels, counts, block.by_item.counts, F.T @ F, block.n_side, item_features, n_item_side
+        )
+
+
+def sample_of_ratings(n_ratings: int) -> np.ndarray:
+    """Draw the ratings by which convergence is judged; their numbers, ascending."""
+    chosen = np.random.default_rng(0).choice(n_ratings, min(n_ratings, SAMPLE), replace=False)
+    return np.sort(chosen)
+
+
+# ---- visits of users -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What is done with each block of users, for one direction.
+
+    Attributes
+    ----------
+    direction : {"up", "down"}
+    number : int
+        Number of visits before this one.
+    items : RowPosteriors
+    prior : RowPrior
+        Of the users.
+    floor : float
+        Of the weights, (4) of `ordrec.rating.factors.model`.
+    user_spans : tuple of Span
+        The users who are solved for, by their numbers of ratings.
+    item_pieces : list of ndarray
+        The items whose linear systems are wanted, in the order of the systems.
+    sampled : bool
+        Whether the sample of ratings is collected, to judge convergence.
+    cold : bool
+        Whether the sums for users without ratings are collected.
+    """
+
+    direction: str
+    number: int
+    items: RowPosteriors
+    prior: RowPrior
+    floor: float
+    user_spans: tuple[Span, ...]
+    item_pieces: list[np.ndarray]
+    sampled: bool = False
+    cold: bool = False
+
+    def empty_systems(self) -> LinearSystems:
+        """Return the systems of the wanted items before any rating is added."""
+        n_items = sum(piece.size for piece in self.item_pieces)
+        return LinearSystems.zeros(n_items, self.items.rank, self.items.variances.shape[1])
+
+
+@dataclass(frozen=True)
+class SampledRatings:
+    """Some ratings, with the rows of their users."""
+
+    rows: RowPosteriors
+    users: np.ndarray
+    items: np.ndarray
+    levels: np.ndarray
+
+    def losses(self, items: RowPosteriors) -> np.ndarray:
+        """Return the negative log-likelihoods of the ratings."""
+        p = probabilities((self.users, self.items), NO_DRIFT, self.rows, items)
+        return -np.log(p[np.arange(self.levels.size), self.levels])
+
+    def alone(self) -> SampledRatings:
+        """Drop the rows of users who have no rating in the sample."""
+        there, users = np.unique(self.users, return_inverse=True)
+        return replace(self, rows=self.rows.take(there), users=users)
+
+
+@dataclass(frozen=True)
+class UserSums:
+    """What a fit needs of the users whom it has visited.
+
+    Attributes
+    ----------
+    covariances : dict
+        Sums of the users' covariances, (4) of `row_priors`, by their numbers of ratings.
+    learnt : LearntRows or LearntSums
+    samples : list of SampledRatings
+    cold : ColdSums or None
+    """
+
+    covariances: dict[Span, np.ndarray]
+    learnt: LearntRows | LearntSums
+    samples: list[SampledRatings]
+    cold: ColdSums | None
+
+    def without_rows(self) -> UserSums:
+        """Replace the rows of users by sums, except for the users of the sample."""
+        learnt = self.learnt.sums() if isinstance(self.learnt, LearntRows) else self.learnt
+        return replace(self, learnt=learnt, samples=[each.alone() for each in self.samples])
+
+    def __add__(self, other: UserSums) -> UserSums:
+        assert isinstance(self.learnt, LearntSums)
+        assert isinstance(other.learnt, LearntSums)
+        return UserSums(
+            {span: own + other.covariances[span] for span, own in self.covariances.items()},
+            self.learnt + other.learnt,
+            self.samples + other.samples,
+            None if self.cold is None or other.cold is None else self.cold + other.cold,
+        )
+
+
+def visit_block(
+    block: UserBlock,
+    rows: RowPosteriors,
+    drift: UserDrift | None,
+    visit: Visit,
+    systems: LinearSystems,
+    threads: Executor,
+) -> UserSums:
+    """Solve for the users of a block and add their ratings to the systems of the items.
+
+    Parameters
+    ----------
+    block : UserBlock
+    rows : RowPosteriors
+        Of the users; they change.
+    drift : UserDrift or None
+    visit : Visit
+    systems : LinearSystems
+        Of the items; the ratings are added to them.
+    threads : Executor
+    """
+    counts = block.by_user.counts
+    prior = visit.prior.of_rows(block.features, rows.mean, counts)
+    known = NO_DRIFT if drift is None else drift.smoothed
+    covariances = {}
+    for span in visit.user_spans:
+        pieces = chosen_rows(counts, span)
+        found = np.zeros((len(pieces), *prior.P.shape))
+
+        def update(k: int, pieces: list[np.ndarray] = pieces, found: np.ndarray = found) -> None:
+            update_rows(
+                pieces[k], block.by_user, known, visit.items, prior, visit.floor, rows, found[k]
+            )
+
+        list(threads.map(update, range(len(pieces))))  # raises what the threads raise
+        covariances[span] = found.sum(axis=0)
+    if visit.item_pieces:
+        by_item = NO_DRIFT if drift is None else drift.smoothed[block.item_order]
+
+        def add(own: tuple[np.ndarray, slice]) -> None:
+            items, place = own
+            add_ratings(
+                items, block.by_item, by_item, rows, visit.floor, visit.items, systems.part(place)
+            )
+
+        list(threads.map(add, _placed(visit.item_pieces)))
+    learnt = visit.prior.rows_to_learn_from(block.features, rows.mean, counts)
+    samples = [_sampled(block, rows)] if visit.sampled else []
+    cold = None
+    if visit.cold:
+        seen = np.flatnonzero(counts)
+        cold = ColdSums.of(rows.take(seen), block.side[seen], np.ones(seen.size))
+    return UserSums(covariances, learnt, samples, cold)
+
+
+def _placed(pieces: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, slice]]:
+    """Yield each piece of items with the place of its systems."""
+    first = 0
+    for piece in pieces:
+        yield piece, slice(first, first + piece.size)
+        first += piece.size
+
+
+def _sampled(block: UserBlock, rows: RowPosteriors) -> SampledRatings:
+    ratings, sample = block.by_user, block.sample
+    users = np.searchsorted(ratings.start, sample, side="right") - 1
+    items = ratings.others[sample].astype(np.int64)
+    return SampledRatings(rows, users, items, ratings.levels[sample])
+
+
+# ---- the fit -------------------------------------------------------------------------------------
+
+
+class Fit:
+    """The state of the fit of one direction, without the rows of the users.
+
+    Parameters
+    ----------
+    margins : Margins
+    rank : int
+    seed : int
+        Of the starting factors.
+    direction : {"up", "down"}
+        Whether this is the model of the ranks upwards or downwards.
+
+    Attributes
+    ----------
+    name : {"up", "down"}
+        The direction.
+    items : RowPosteriors
+    losses : list of float
+        Mean negative log-likelihood of the sample after each sweep.
+    changes : list of float
+        Mean change of a rating's log-likelihood in each sweep.
+    """
+
+    def __init__(self, margins: Margins, rank: int, seed: int, direction: str = "up"):
+        self.name, self._margins = direction, margins
+        self._n_sweeps = self._n_visits = 0
+        self._judged = True
+        levels = margins.level_counts if direction == "up" else margins.level_counts[::-1]
+        n_items, n_steps = margins.item_counts.size, levels.size - 1
+        factors = np.random.default_rng(seed).normal(0.0, START_SD, (n_items, rank))
+        self.items = _starting_rows(factors, np.zeros((n_items, n_steps)))
+        self._steps = _starting_steps(levels)
+        self._user_prior = RowPrior.start(
+            margins.FF, margins.n_user_side, margins.user_counts,
+            self.starting_users(1).mean[0], starting_covariance(rank, n_steps, "user"),
+        )  # fmt: skip
+        F = margins.item_features[margins.item_counts >= least_to_learn_from(margins.item_counts)]
+        self._item_prior = RowPrior.start(
+            F.T @ F, margins.n_item_side, margins.item_counts,
+            np.zeros(rank + n_steps), starting_covariance(rank, n_steps, "item"),
+        )  # fmt: skip
+        self._user_covariances: dict[Span, np.ndarray] = {}
+        self._item_covariances: dict[Span, np.ndarray] = {}
+        self.losses: list[float] = []
+        self.changes: list[float] = []
+        self._before: np.ndarray | None = None
+
+    def starting_users(self, n_users: int) -> RowPosteriors:
+        """Return the rows of users before the first sweep."""
+        steps = np.tile(self._steps, (n_users, 1))
+        return _starting_rows(np.zeros((n_users, self.items.rank)), steps)
+
+    def copy_for_drift(self) -> Fit:
+        """Return a copy to go on with dated ratings; its convergence is not judged."""
+        fit = copy.copy(self)
+        fit.items, fit._judged = self.items.copy(), False
+        fit._user_covariances = dict(self._user_covariances)
+        fit._item_covariances = dict(self._item_covariances)
+        return fit
+
+    # ---- visits ----------------------------------------------------------------------------
+
+    def visit(self) -> Visit:
+        """Return the visit of the next sweep."""
+        floor = weight_floor(self._n_sweeps)
+        return Visit(
+            self.name, self._n_visits, self.items, self._user_prior, floor, self._spans,
+            self._item_pieces(self._spans), sampled=self._judged,
+        )  # fmt: skip
+
+    def visit_for_items(self) -> Visit:
+        """Return the visit before the items' last solution, in which no user changes."""
+        pieces = self._item_pieces((MANY, LITTLE))
+        return replace(self.visit(), user_spans=(), item_pieces=pieces, sampled=False)
+
+    def last_visit(self) -> Visit:
+        """Return the visit in which all users are solved for the last time."""
+        spans = MANY, LITTLE
+        return replace(self.visit(), user_spans=spans, item_pieces=[], sampled=False, cold=True)
+
+    @property
+    def _learns(self) -> bool:
+        return self._n_sweeps > 0  # the first factors are too small to learn a prior from
+
+    @property
+    def _spans(self) -> tuple[Span, ...]:
+        """The rows that the next sweep solves for."""
+        return (MANY, LITTLE) if not self._learns or self._n_sweeps % EVERY == 1 else (MANY,)
+
+    def _item_pieces(self, spans: tuple[Span, ...]) -> list[np.ndarray]:
+        return [piece for span in spans for piece in chosen_rows(self._margins.item_counts, span)]
+
+    # ---- after the visits ------------------------------------------------------------------
+
+    def finish_sweep(self, systems: LinearSystems, users: UserSums, threads: Executor) -> None:
+        """Learn the users' prior, solve for the items, learn their prior and judge the sweep."""
+        self._user_covariances |= users.covariances
+        if self._learns:
+            self._user_prior = self._user_prior.learnt(users.learnt, self._user_covariances)
+        self._solve_items(systems, self._spans, threads)
+        if self._learns:
+            margins, mean = self._margins, self.items.mean
+            learnt = self._item_prior.rows_to_learn_from(
+                margins.item_features, mean, margins.item_counts
+            )
+            self._item_prior = self._item_prior.learnt(learnt, self._item_covariances)
+        self._n_sweeps += 1
+        self._n_visits += 1
+        if users.samples:
+            self._judge(np.concatenate([each.losses(self.items) for each in users.samples]))
+
+    def finish_items(self, systems: LinearSystems, threads: Executor) -> None:
+        """Solve for the items for the last time."""
+        self._solve_items(systems, (MANY, LITTLE), threads)
+
+    def _solve_items(
+        self, systems: LinearSystems, spans: tuple[Span, ...], threads: Executor
+    ) -> None:
+        margins = self._margins
+        prior = self._item_prior.of_rows(
+            margins.item_features, self.items.mean, margins.item_counts
+        )
+        placed = list(_placed(self._item_pieces(spans)))
+        found = np.zeros((len(placed), *prior.P.shape))
+
+        def solve(k: int) -> None:
+            rows, place = placed[k]
+            solve_rows(rows, systems.part(place), prior, self.items, found[k])
+
+        list(threads.map(solve, range(len(placed))))
+        for span, own in zip(spans, np.split(found, len(spans)), strict=True):
+            self._item_covariances[span] = own.sum(axis=0)
+
+    # ---- convergence -----------------------------------------------------------------------
+
+    def _judge(self, now: np.ndarray) -> None:
+        """Note the losses of the sample after a sweep."""
+        before = np.full(now.size, np.inf) if self._before is None else self._before
+        self.losses.append(float(now.mean()))
+        # not the change of the mean, which is small wherever the loss turns
+        self.changes.append(float(np.abs(now - before).mean()))
+        self._before = now
+
+    @property
+    def converged(self) -> bool:
+        """Whether the last sweep changed the predictions little."""
+        return bool(self.changes) and self.changes[-1] < TOLERANCE
+
+    # ---- the result ------------------------------------------------------------------------
+
+    def direction(
+        self, users: RowPosteriors, cold_users: ColdPrior, drift: UserDrift | None
+    ) -> Direction:
+        """Return the result with these users, the last of them the unknown one."""
+        margins = self._margins
+        side = margins.item_features[:, margins.item_features.shape[1] - margins.n_item_side :]
+        # Ratings to come are mostly of items with many ratings.
+        cold_items = ColdPrior.of(self.items, side, margins.item_counts.astype(np.float64))
+        return Direction(
+            users,
+            completed_rows(self.items, margins.item_counts > 0, cold_items, side),
+            (self._user_prior.B, self._user_prior.S), (self._item_prior.B, self._item_prior.S),
+            cold_users, cold_items, drift,
+        )  # fmt: skip
+
+
+def expected_sweeps(changes: list[float], most: int) -> float:
+    """Extrapolate the number of sweeps from how the changes fell in the last ones.
+
+    Parameters
+    ----------
+    changes : list of float
+        See `Fit.changes`.
+    most : int
+        The largest number of sweeps.
+
+    Examples
+    --------
+    >>> round(float(expected_sweeps([np.inf, 0.3, 0.03], most=30)), 6)
+    4.0
+    """
+    usual = min(USUAL_SWEEPS, most)
+    if len(changes) < 3 or not changes[-1] < changes[-2]:
+        return max(usual, len(changes) + 1)
+    falls = np.log(changes[-2] / changes[-1])
+    return min(len(changes) + max(np.log(changes[-1] / TOLERANCE) / falls, 0.0), most)
+
+
+class Users(Protocol):
+    """All users of a fit, wherever their rows are."""
+
+    def visit(self, visits: list[Visit]) -> list[tuple[LinearSystems, UserSums]]:
+        """Visit all users for each direction, and return what the visits collect."""
+
+    def result(self, fit: Fit, cold: ColdPrior) -> tuple[RowPosteriors, UserDrift | None]:
+        """Return the rows of all users at the end, the unknown one last, and the drift."""
+
+
+def sweep(fits: list[Fit], users: Users, threads: Executor) -> None:
+    """Update the users and the items of each direction, and their priors."""
+    found = users.visit([fit.visit() for fit in fits])
+    for fit, (systems, sums) in zip(fits, found, strict=True):
+        fit.finish_sweep(systems, sums, threads)
+
+
+def solve_items(fits: list[Fit], users: Users, threads: Executor) -> None:
+    """Solve for all items of each direction for the last time."""
+    found = users.visit([fit.visit_for_items() for fit in fits])
+    for fit, (systems, _) in zip(fits, found, strict=True):
+        fit.finish_items(systems, threads)
+
+
+def solve_users(fits: list[Fit], users: Users) -> list[Direction]:
+    """Solve for all users of each direction for the last time, and return the results."""
+    found = users.visit([fit.last_visit() for fit in fits])
+    directions = []
+    for fit, (_, sums) in zip(fits, found, strict=True):
+        assert sums.cold is not None
+        cold = ColdPrior.from_sums(sums.cold)
+        rows, drift = users.result(fit, cold)
+        directions.append(fit.direction(rows, cold, drift))
+    return directions
+
+
+# ---- in memory -----------------------------------------------------------------------------------
+
+
+class UsersInMemory:
+    """All users of one direction as a single block.
+
+    Parameters
+    ----------
+    block : UserBlock
+    rows : RowPosteriors
+    threads : Executor
+    drift : UserDrift, optional
+    """
+
+    def __init__(
+        self,
+        block: UserBlock,
+        rows: RowPosteriors,
+        threads: Executor,
+        drift: UserDrift | None = None,
+    ):
+        self._block, self._rows, self._threads, self._drift = block, rows, threads, drift
+
+    def copy_for_drift(self) -> UsersInMemory:
+        """Return a copy to go on with drift, (7) of `ordrec.rating.factors.model`."""
+        assert self._block.times is not None
+        drift = UserDrift.of(self._block.by_user.start, self._block.times)
+        return UsersInMemory(self._block, self._rows.copy(), self._threads, drift)
+
+    def visit(self, visits: list[Visit]) -> list[tuple[LinearSystems, UserSums]]:
+        """Visit all users; there is one direction."""
+        (visit,) = visits
+        systems = visit.empty_systems()
+        sums = visit_block(self._block, self._rows, self._drift, visit, systems, self._threads)
+        return [(systems, sums)]
+
+    def update_drift(self, items: RowPosteriors) -> None:
+        """Update the drift, if there is one, given the rows of users and items."""
+        if self._drift is not None:
+            ratings = self._block.by_user
+            self._drift = self._drift.updated(ratings, self._rows, items, self._threads)
+
+    def result(self, fit: Fit, cold: ColdPrior) -> tuple[RowPosteriors, UserDrift | None]:
+        """Return the rows of the users, the unknown one last, and the drift."""
+        self.update_drift(fit.items)
+        block = self._block
+        return completed_rows(self._rows, block.by_user.seen, cold, block.side), self._drift
+
+
+def fit_in_memory(
+    block: UserBlock,
+    margins: Margins,
+    directions: Sequence[str],
+    rank: int,
+    seed: int,
+    n_iter: int,
+    threads: Executor,
+) -> tuple[list[Direction], list[Direction], list[float]]:
+    """Fit each direction to a block that holds all users.
+
+    Returns
+    -------
+    fitted, dated : list of Direction
+        Without and with the drift of the users; the second is empty if the ratings have no times.
+    losses : list of float
+        Mean negative log-likelihood of a sample of the ratings after each sweep of the first fit.
+    """
+    fitted, dated, losses = [], [], []
+    for number, name in enumerate(directions):
+        own = block if name == "up" else block.reversed(margins.level_counts.size - 1)
+        fit = Fit(margins, rank, seed, name)
+        users = UsersInMemory(own, fit.starting_users(margins.user_counts.size), threads)
+        report(number, len(directions), span=1.0 if own.times is None else 1.0 - DATED_SHARE)
+        with progress(""):
+            for done in range(n_iter):
+                report(done, expected_sweeps(fit.changes, n_iter), f"sweep {done + 1}")
+                sweep([fit], users, threads)
+                if fit.converged:
+                    break
+        losses.append(fit.losses)
+        if own.times is not None:
+            later, dated_users = fit.copy_for_drift(), users.copy_for_drift()
+            report(number + 1.0 - DATED_SHARE, len(directions), span=DATED_SHARE)
+            for _ in tracked(range(DATED_SWEEPS), "dated sweep"):
+                dated_users.update_drift(later.items)
+                sweep([later], dated_users, threads)
+            solve_items([later], dated_users, threads)
+            dated += solve_users([later], dated_users)
+        solve_items([fit], users, threads)
+        fitted += solve_users([fit], users)
+    return fitted, dated, losses[0]
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+def _starting_steps(level_counts: np.ndarray) -> np.ndarray:
+    """Return the log-odds of going on from each rank, given the ranks' numbers of ratings, (1)."""
+    counts = level_counts + 1.0
+    at_least = counts[::-1].cumsum()[::-1]
+    onward = at_least[1:] / at_least[:-1]
+    return np.log(onward / (1.0 - onward))
+
+
+def _starting_rows(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
+    """Return rows of these means and of the starting variance."""
+    rank = factors.shape[1]
+    own = START_SD**2 * np.eye(rank)[np.tril_indices(rank)]
+    variances = np.full(steps.shape, START_STEP_VARIANCE)
+    return RowPosteriors.of(np.hstack([factors, steps]), own + packed_outer(factors), variances)
+
+
+def completed_rows(
+    rows: RowPosteriors, seen: np.ndarray, cold: ColdPrior, side: np.ndarray
+) -> RowPosteriors:
+    """Fill in rows without ratings from their side data; append the row of the unknown."""
+    unseen = np.append(np.flatnonzero(~seen), seen.size)
+    their_side = np.vstack([side[~seen], np.zeros(side.shape[1])])
+    arrays = []
+    for known, new in zip(rows.arrays, cold.rows(their_side).arrays, strict=True):
+        array = np.empty((seen.size + 1, known.shape[1]), np.float32)
+        array[:-1] = known
+        array[unseen] = new
+        arrays.append(array)
+    return RowPosteriors(*arrays)

@@ -1,0 +1,211 @@
+"""Fit a predictor: learn the weights of the joint process, prepare and solve it, fit thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from ordrec.data import Ratings, Scale
+from ordrec.rating.process.kernel.weights import (
+    DEFAULTS,
+    FAST_DEFAULTS,
+    TIME_SCALES,
+    Layout,
+    Weights,
+)
+from ordrec.rating.process.preparation import Preparation, SideFeatures, prepare
+from ordrec.rating.process.solve.covariance import JointData
+from ordrec.rating.process.solve.fitting import (
+    TOLERANCE,
+    Process,
+    cross_fitted_likelihood,
+    fit_probit,
+    fit_process,
+    refit_process,
+)
+from ordrec.rating.process.solve.hold_out import learn_weights
+from ordrec.rating.process.solve.posterior_mean import new_pairs
+from ordrec.rating.thresholds.ordered_probit import OrderedProbit
+from ordrec.rating.units import Units
+from ordrec.runtime.progress import report
+
+__all__ = ["FittedPredictor", "Plan", "fit_predictor", "plan_predictor"]
+
+HELD_OUT = 0.15
+
+# about how long the solution and the steps by likelihood take
+SOLVING, NEWTON = 1.0, 1.5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is decided before the scores are solved for.
+
+    Attributes
+    ----------
+    config : Preparation
+    side : SideFeatures
+    weights : mapping of str to float
+        Weights of the components by name.
+    errors : list of float
+        RMSE on the inner hold-out at each evaluation of learning.
+    """
+
+    config: Preparation
+    side: SideFeatures
+    weights: Mapping[str, float]
+    errors: list[float]
+
+
+@dataclass(frozen=True)
+class FittedPredictor:
+    """The fitted parts of a `ProcessPredictor`, all of its users from training.
+
+    Attributes
+    ----------
+    process : Process
+        The Gaussian process, with the training ratings.
+    probit : OrderedProbit
+        Turns the process's scores into distributions.
+    likelihood : (OrderedProbit, float) or None
+        The probit before the refit and its typical scale, if there was a refit.
+    units : Units
+        Of the process's scores.
+    scale : Scale
+        Of the ratings.
+    user_ids, item_ids : Index
+        Original ids, by code.
+    """
+
+    process: Process
+    probit: OrderedProbit
+    likelihood: tuple[OrderedProbit, float] | None
+    units: Units
+    scale: Scale
+    user_ids: pd.Index
+    item_ids: pd.Index
+
+    @cached_property
+    def known_users(self) -> np.ndarray:
+        """Which user codes have training ratings."""
+        return self.process.data.item_side.sizes[:-1] > 0
+
+    @cached_property
+    def known_items(self) -> np.ndarray:
+        """Which item codes have training ratings."""
+        return np.bincount(self.process.data.items, minlength=len(self.item_ids)) > 0
+
+    def history(self, code: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Item codes, levels and times of a user's training ratings; none for the code -1."""
+        side = self.process.data.item_side
+        own = slice(side.start[code], side.start[code + 1]) if code >= 0 else slice(0, 0)
+        return side.entry[own], self.process.data.levels[own], side.time[own]
+
+    def training_ratings(self) -> Ratings:
+        """The ratings that the model was fitted to, by user, with the times that it used."""
+        data = self.process.data
+        times = data.item_side.time.astype(np.int64)
+        return Ratings(
+            data.users, data.items, data.levels,
+            scale=self.scale, user_ids=self.user_ids, item_ids=self.item_ids,
+            timestamps=times if times.any() else None,
+        )  # fmt: skip
+
+
+def plan_predictor(
+    ratings: Ratings,
+    side: SideFeatures,
+    config: Preparation,
+    learn_iter: int,
+    *,
+    seed: int,
+    n_jobs: int,
+) -> Plan:
+    """Learn the weights of the components in ``learn_iter`` iterations; with 0, the defaults."""
+    weights: Mapping[str, float] = DEFAULTS if config.two_sided else FAST_DEFAULTS
+    errors: list[float] = []
+    if learn_iter:
+        weights, errors = learnt_weights(
+            ratings, side, units_of(ratings), config, weights,
+            max_iter=learn_iter, seed=seed, n_jobs=n_jobs,
+        )  # fmt: skip
+    return Plan(config, side, weights, errors)
+
+
+def fit_predictor(
+    ratings: Ratings, plan: Plan, *, refit: bool, seed: int, n_jobs: int
+) -> FittedPredictor:
+    """Everything that is learnt from ratings, with the weights of a plan."""
+    config, units = plan.config, units_of(ratings)
+    data, start = weighted_data(
+        ratings, plan.side, units, config, plan.weights, seed=seed, n_jobs=n_jobs
+    )
+    refits = refit and config.two_sided
+    whole = SOLVING + SOLVING * NEWTON * refits
+    report(0.0, whole, "scores")
+    process = fit_process(data, start, seed, n_jobs)
+    probit = fit_probit(process, ratings.scale.n_ranks)
+    likelihood = None
+    if refits:
+        report(SOLVING, whole, "scores by the ordinal likelihood")
+        cross_fitted = cross_fitted_likelihood(process, ratings.scale.n_ranks, seed)
+        likelihood = probit, cross_fitted.typical
+        process = refit_process(process, cross_fitted, seed + 1)
+        probit = fit_probit(process, ratings.scale.n_ranks)
+    return FittedPredictor(
+        process, probit, likelihood, units, ratings.scale, ratings.user_ids, ratings.item_ids
+    )
+
+
+def units_of(ratings: Ratings) -> Units:
+    """The units in which the process sees ratings."""
+    return Units.of(ratings.values, float(np.diff(ratings.scale.values).min()))
+
+
+def weighted_data(
+    ratings: Ratings,
+    side: SideFeatures,
+    units: Units,
+    config: Preparation,
+    weights: Mapping[str, float],
+    *,
+    seed: int,
+    n_jobs: int,
+) -> tuple[JointData, Weights]:
+    """Prepare ratings, and choose the weights of the components that these ratings allow."""
+    data = prepare(ratings, side, units, config, seed, n_jobs)
+    scales = TIME_SCALES if config.use_time else ()
+    return data, Layout.choose(data, scales, config.components, weights).start(weights)
+
+
+def learnt_weights(
+    ratings: Ratings,
+    side: SideFeatures,
+    units: Units,
+    config: Preparation,
+    defaults: Mapping[str, float],
+    *,
+    max_iter: int,
+    seed: int,
+    n_jobs: int,
+) -> tuple[dict[str, float], list[float]]:
+    """Weights by name from an inner hold-out of the ratings, and the RMSE of each evaluation."""
+    rng = np.random.default_rng(seed)
+    held = rng.random(ratings.n_ratings) < HELD_OUT
+    inner, outer = ratings.select(~held), ratings.select(held)
+    if min(inner.n_ratings, outer.n_ratings) < 2:
+        return dict(defaults), []
+    data, start = weighted_data(inner, side, units, config, defaults, seed=seed, n_jobs=n_jobs)
+    time = None
+    if config.use_time and outer.timestamps is not None:
+        time = outer.timestamps.astype(np.float64)
+    pairs = new_pairs(data, outer.users, outer.items, time)
+    learned = learn_weights(
+        data, pairs, units.inward(outer.values), start,
+        max_iter=max_iter, tol=TOLERANCE, n_jobs=n_jobs,
+    )  # fmt: skip
+    return learned.weights.as_dict(), [error / units.scale for error in learned.errors]
