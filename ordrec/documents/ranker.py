@@ -27,7 +27,7 @@ from ordrec.evaluation.metrics.ranking import mean_average_precision
 from ordrec.ordinal import OrdinalLogistic
 from ordrec.ordinal.base import OrdinalClassifier
 from ordrec.runtime.parallel.interrupts import interruptible
-from ordrec.storage.schema import Flag, Integer, Optional, Storable, Text, Texts, Writer
+from ordrec.storage.schema import Flag, Integer, Optional, Size, Storable, Text, Texts, Writer
 
 __all__ = ["RelevanceRanker"]
 
@@ -92,6 +92,9 @@ class RelevanceRanker(Storable, BaseEstimator):
         The fitted solver of each topic; of features and texts the only one, for the key None.
     grades_ : ndarray
         The grades seen in training, in ascending order.
+    n_features_in_ : int
+    feature_names_ : list of str or None
+        The columns of features that came as a DataFrame.
     choice_ : DataFrame or None
         The mean average precision of each setting that was tried, best first.
 
@@ -117,11 +120,12 @@ class RelevanceRanker(Storable, BaseEstimator):
         "random_state": Integer(low=0),
         "solvers_": Solvers(),
         "grades_": Grades("grades"),
+        "n_features_in_": Size("features"),
         "feature_names_": Optional(Texts("features")),
         "text_": Optional(Transformer()),
-        "_rows": JudgedRows("judged", "features"),
-        "_grades": Grades("judged"),
-        "_queries": Queries(),
+        "_judged_rows": JudgedRows("judged", "features"),
+        "_judged_grades": Grades("judged"),
+        "_judged_queries": Queries(),
     }
 
     def __init__(
@@ -186,16 +190,16 @@ class RelevanceRanker(Storable, BaseEstimator):
         features = self._features(X, queries)
         stack = sparse.vstack if sparse.issparse(features) else np.vstack
         new._learn(
-            stack([self._rows, features]),
-            np.concatenate([self._grades, y]),
-            np.concatenate([self._queries, queries]),
+            stack([self._judged_rows, features]),
+            np.concatenate([self._judged_grades, y]),
+            np.concatenate([self._judged_queries, queries]),
         )
         new.solver = self.solver
         return new
 
     def _learn(self, rows: Any, y: np.ndarray, queries: np.ndarray) -> RelevanceRanker:
-        self._rows, self._grades, self._queries = rows, y, queries
-        self.grades_ = np.unique(y)
+        self._judged_rows, self._judged_grades, self._judged_queries = rows, y, queries
+        self.grades_, self.n_features_in_ = np.unique(y), rows.shape[1]
         if self.grades_.size < 2:
             raise DataError(f"all documents have grade {self.grades_[0]}: nothing can be learnt")
         features = self._scaled(rows, queries)
@@ -229,6 +233,12 @@ class RelevanceRanker(Storable, BaseEstimator):
         return fitted
 
     def _fitted(self, solver: Any, features: Any, y: np.ndarray, queries: np.ndarray) -> Any:
+        with warnings.catch_warnings():
+            # Documents are ranked by their scores: labels need not differ.
+            warnings.filterwarnings("ignore", message=".*predicts one label for all")
+            return self._fitted_copy(solver, features, y, queries)
+
+    def _fitted_copy(self, solver: Any, features: Any, y: np.ndarray, queries: np.ndarray) -> Any:
         own = clone(solver)
         takes = inspect.signature(own.fit).parameters
         if "group" in takes:
@@ -410,7 +420,10 @@ class RelevanceRanker(Storable, BaseEstimator):
                 f"topic {next(iter(unknown))!r} was not in the fit, or could not be learnt: topics "
                 "are ranked by what was judged for them. Pass queries as texts to rank for new ones"
             )
-        return self._scaled(self._features(X, queries), queries), queries
+        rows = self._features(X, queries)
+        if rows.shape[1] != self.n_features_in_:
+            raise DataError(f"fitted to {self.n_features_in_} features but given {rows.shape[1]}")
+        return self._scaled(rows, queries), queries
 
     def _check_input(self, X: Any) -> None:
         if _length(X) and (self.kind_ == "features") == _has_texts(X):
@@ -432,14 +445,11 @@ class RelevanceRanker(Storable, BaseEstimator):
             raise DataError(
                 f"features must be a table, one row for each document, got {rows.ndim}D"
             )
-        fitted = getattr(self, "_rows", None)
-        if hasattr(self, "solvers_") and fitted is not None and fitted.shape[1] != rows.shape[1]:
-            raise DataError(f"fitted to {fitted.shape[1]} features but given {rows.shape[1]}")
         return rows
 
     def _scores(self, features: Any, queries: np.ndarray) -> np.ndarray:
         out = np.empty(queries.size)
-        for solver, rows in self._solvers_of(queries):
+        for solver, rows in self._solvers_of(queries) if queries.size else []:
             out[rows] = self._scored_by(solver, features[rows])
         return out
 
@@ -567,6 +577,8 @@ def _rows_of(queries: np.ndarray) -> Iterator[tuple[Hashable, np.ndarray]]:
 def _checked(X: Any, y: Any, queries: Any) -> tuple[np.ndarray, np.ndarray]:
     """Grades and queries as arrays, one for each document."""
     y, queries = np.asarray(y), _one_dimensional(queries)
+    if not _length(X):
+        raise DataError("there are no documents: pass some that were judged")
     if y.shape != queries.shape or y.shape != (_length(X),):
         raise DataError(
             f"{_length(X)} documents, {y.size} grades and {queries.size} queries: "
@@ -579,6 +591,9 @@ def _checked(X: Any, y: Any, queries: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _one_dimensional(queries: Any) -> np.ndarray:
     values = list(queries) if not hasattr(queries, "tolist") else queries.tolist()
+    for row, value in enumerate(values):
+        if value is None or value != value:
+            raise DataError(f"the query of row {row} is missing: name one for each document")
     texts = any(isinstance(value, str) for value in values)
     return np.array(values, dtype=object) if texts else np.asarray(values)
 

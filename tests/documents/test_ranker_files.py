@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 
 from ordrec import load, save
 from ordrec.documents import QueryDocumentFeatures, RelevanceRanker
-from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.ordinal import SVORIM, OrdinalLogistic
 from ordrec.storage import load_arrays, save_arrays
 
@@ -101,10 +101,10 @@ def test_altered_files_are_refused_or_rank(case: str, tmp_path: Path) -> None:
         for altered in (array[:-1], np.concatenate([array, array]), np.full_like(array, 2)):
             save_arrays(path, {**arrays, name: altered}, metadata)
             try:
-                again = load(path)
-            except ModelFileError:
+                scores = load(path).scores(X, queries)
+            except (ModelFileError, DataError):  # another name of a field, or of a topic
                 continue
-            assert np.isfinite(again.scores(X, queries)).all()
+            assert np.isfinite(scores).all()
 
 
 @pytest.mark.parametrize(
