@@ -66,8 +66,8 @@ def fit_all(
     items; 'ordrec predict-all' brings in the users.
     """
     from ordrec.data import Ratings
+    from ordrec.files import save
     from ordrec.recommend import HeldOut, fit_scan
-    from ordrec.recommend.files import save
 
     check_output(output, "model", [folder], overwrite=overwrite)
     model = made_model("factors", settings or [])

@@ -108,7 +108,7 @@ def tune(
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import tune_model
     from ordrec.evaluation.run import Interrupted
-    from ordrec.recommend.files import save
+    from ordrec.files import save
 
     unfitted = made_model(model, settings or [])
     if output is not None:

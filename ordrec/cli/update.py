@@ -45,7 +45,7 @@ def update(
     as it is: fit again when much has changed.
     """
     from ordrec.errors import ArgumentError
-    from ordrec.recommend.files import save
+    from ordrec.files import save
 
     check_output(output, "model", [model, data], overwrite=overwrite)
     fitted = loaded(model, max_memory, own_class)

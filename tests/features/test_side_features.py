@@ -13,7 +13,7 @@ from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.features.side.blocks import WIDTH, NumberBlock
 from ordrec.features.side.columns import as_numbers, infer_kind
 from ordrec.features.side.encoder import SideEncoder
-from ordrec.recommend.files import KINDS
+from ordrec.files import KINDS
 from ordrec.storage.schema import Reader, Writer
 
 N = 60

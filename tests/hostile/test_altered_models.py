@@ -14,8 +14,8 @@ from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.files import model_of
 from ordrec.recommend import BiasModel, PersonalThresholds, ProcessPredictor, make_model
-from ordrec.recommend.files import model_of
 from ordrec.recommend.registry import storable_model_names
 from ordrec.storage import claim_memory, load_arrays, save_arrays
 from ordrec.storage.limits import TooLarge, memory_limit

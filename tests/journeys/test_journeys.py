@@ -20,14 +20,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ordrec import load
+from ordrec import files, load
 from ordrec.cli import main
 from ordrec.cli.parameters import in_options
 from ordrec.data import Ratings
 from ordrec.datasets import load_ratings
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.evaluation import Candidates, evaluate, tune_model
-from ordrec.recommend import OrdinalFactors, Recommender, files, make_model
+from ordrec.recommend import OrdinalFactors, Recommender, make_model
 from ordrec.storage import claim_memory
 from ordrec.storage.limits import memory_limit
 

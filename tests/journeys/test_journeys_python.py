@@ -13,10 +13,11 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec import load, save
 from ordrec.datasets import load_letor, synthetic_ratings
+from ordrec.documents import RelevanceRanker
 from ordrec.evaluation import evaluate
 from ordrec.ordinal import GPOR, SVORIM, ConformalOrdinal, OrdinalLogistic
 from ordrec.ordinal.tuning import tune
-from ordrec.recommend import OrdinalFactors, RelevanceRanker
+from ordrec.recommend import OrdinalFactors
 
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"
 GRADES = ["poor", "fair", "good"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -226,6 +227,29 @@ def test_a_folder_of_another_call_is_refused(scan, model, tmp_path):
     synthetic_ratings(20, 40, n_ratings=200).to_partitions(tmp_path / "few")
     with pytest.raises(ArgumentError, match="predictions of other ratings"):
         predict_scan(model, Ratings.scan(tmp_path / "few"), HELD, out)
+
+
+def test_predictions_of_changed_ratings_are_not_kept(ratings, model, tmp_path):
+    """One rating changes, and neither the numbers of ratings nor the sizes of the files do."""
+    changed = ratings.levels.copy()
+    at = int(np.argmax(changed == 1))
+    changed[at], changed[at + 1] = changed[at + 1], changed[at]
+    for name, levels in (("one", ratings.levels), ("two", changed)):
+        ratings._replaced(levels=levels).to_partitions(tmp_path / name, rows_per_part=700)
+    one, two = Ratings.scan(tmp_path / "one"), Ratings.scan(tmp_path / "two")
+    assert [part.n_ratings for part in one.parts] == [part.n_ratings for part in two.parts]
+    predict_scan(model, one, HELD, tmp_path / "out")
+    with pytest.raises(ArgumentError, match="predictions of other ratings"):
+        predict_scan(model, replace(two, parts=one.parts), HELD, tmp_path / "out")
+
+
+def test_predictions_of_a_model_with_other_users_are_not_kept(scan, ratings, tmp_path):
+    """What a model says of a user without ratings does not identify it."""
+    model = BiasModel().fit(ratings)
+    predict_scan(model, scan, HELD, tmp_path / "out")
+    model.item_damping += 1.0
+    with pytest.raises(ArgumentError, match="predictions of other model"):
+        predict_scan(model, scan, HELD, tmp_path / "out")
 
 
 def test_folders_that_are_not_ours(scan, model, tmp_path):

@@ -265,6 +265,43 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     assert list(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.parametrize(
+    "fitted",
+    [
+        Recommender(rating=FACTORS, n_candidates=25),
+        OrdinalFactors(rank=3, pattern=3, n_iter=3),
+        Recommender(choice=Popularity(), rating=None),
+    ],
+    ids=["recommender", "factors", "popularity"],
+)
+def test_a_run_is_not_resumed_by_a_model_that_knows_more(fitted, monkeypatch, tmp_path) -> None:
+    """The first user's list is the same in both models: only other users have rated more."""
+    monkeypatch.setattr("ordrec.lists.listing.CELLS_AT_ONCE", 120 * 5 * 7)
+    model = fitted.fit(RATINGS)
+    last = RATINGS.user_ids[-1]
+    later = model.update(last, model.recommend(last, 1)["item"].item(), 5)
+    out, real, calls = tmp_path / "top.csv", _Lists.frame, []
+
+    def dying(self, codes):
+        calls.append(codes)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(self, codes)
+
+    monkeypatch.setattr(_Lists, "frame", dying)
+    with pytest.raises(KeyboardInterrupt):
+        model.recommend_all(4, RATINGS.user_ids[::-1], out=out, engine="serial")
+    with pytest.raises(ArgumentError, match="holds lists of other model"):
+        later.recommend_all(4, RATINGS.user_ids[::-1], out=out, engine="serial")
+    save(model, tmp_path / "model.ordrec")
+    again = load(tmp_path / "model.ordrec")
+    again.recommend_all(4, RATINGS.user_ids[::-1], out=out, engine="serial")
+    table = pd.read_csv(out)
+    expected = model.recommend_all(4, RATINGS.user_ids[::-1], engine="serial")
+    pd.testing.assert_frame_equal(table, expected, rtol=1e-6, check_dtype=False)
+    assert sum(map(len, calls)) < 3 * 60
+
+
 def test_bad_requests_are_answered(model, tmp_path) -> None:
     with pytest.raises(ArgumentError, match="1 of 2 users are not in the model, such as 'x'"):
         model.recommend_all(3, users=[1, "x"])

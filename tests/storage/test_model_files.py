@@ -19,8 +19,8 @@ from ordrec import load, save
 from ordrec import storage as persistence
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.files import register
 from ordrec.recommend import EASE, OrdinalFactors, make_model
-from ordrec.recommend.files import register
 from ordrec.storage import (
     ids_from_arrays,
     ids_to_arrays,

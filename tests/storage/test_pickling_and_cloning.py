@@ -29,6 +29,7 @@ from ordrec.datasets import (
     load_table,
     synthetic_ratings,
 )
+from ordrec.documents import QueryDocumentFeatures, RelevanceRanker
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import (
     Between,
@@ -66,7 +67,6 @@ from ordrec.recommend import (
     PersonalThresholds,
     ProcessPredictor,
     Recommender,
-    RelevanceRanker,
     SklearnModel,
     make_model,
     predict_scan,
@@ -248,7 +248,8 @@ def public_objects(samples, folder) -> list[Any]:
         damped_biases(RATINGS.users, RATINGS.items, RATINGS.values, 30, 25),
         *ranked, *(model.fit(X, y) for model in map(clone, ranked)),
         ordinal.tune(ordinal.PRank(), X, y, {"n_iter": [1, 2]}, cv=2),
-        RelevanceRanker(ordinal.PRank()), ordinal.PerceptronRCD(), ordinal.SigmoidRCD(),
+        RelevanceRanker(ordinal.PRank()), QueryDocumentFeatures().fit(["a word"]),
+        ordinal.PerceptronRCD(), ordinal.SigmoidRCD(),
         ordinal.fit_many([(X @ X.T, y - 1)]), conformal.fit(X, y),
         ConformalRatings(make_model("histogram"), coverage=0.5).fit(RATINGS),
         make_model("predictor-fast").fit(RATINGS).explain(0, 1),
@@ -274,7 +275,8 @@ def test_every_public_object_can_be_copied(samples, tmp_path) -> None:
 def public_classes() -> set[type]:
     """All public classes that can be instantiated."""
     found = set()
-    for room in ("data", "datasets", "features", "kernels", "ordinal", "recommend", "evaluation"):
+    for room in ("data", "datasets", "features", "kernels", "ordinal", "recommend",
+                 "evaluation", "documents"):  # fmt: skip
         module = import_module(f"ordrec.{room}")
         for name in module.__all__:
             value = getattr(module, name)

@@ -270,6 +270,7 @@ _MEASURES: dict[str, Measure] = {
         _of_lists("pick_calibration@k", "pick calibration", ideal=1.0),
     )
 }
+_OF_QUERIES = ("err",)  # measured on judged documents only, see QueryProblem
 _RELEVANT_IF_LIKED = ("map", "mrr", "precision@k", "recall@k", "hit_rate@k")
 
 
@@ -287,7 +288,9 @@ def higher_is_better(metric: str) -> bool:
     (True, False)
     """
     measure = _known(metric)
-    return measure is not None and measure.higher_is_better
+    if measure is None:
+        return metric.partition("@")[0] in _OF_QUERIES
+    return measure.higher_is_better
 
 
 def direction(metric: str) -> str:

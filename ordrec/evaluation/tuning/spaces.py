@@ -58,25 +58,6 @@ class Between:
 
 Space = Mapping[str, Between | Sequence[Any]]
 
-_DAMPINGS = {"user_damping": Between(1, 60, log=True), "item_damping": Between(1, 60, log=True)}
-
-# By class. Parameters that cost time or memory and change nothing else are left out, as are those
-# that the models choose well themselves.
-SPACES: dict[str, Space] = {
-    "BiasModel": _DAMPINGS,
-    "ItemKNN": _DAMPINGS
-    | {"k": Between(5, 200, log=True, whole=True), "damping": Between(1, 1000, log=True),
-       "similarity": ["pearson", "cosine"]},
-    "RatingPredictor": {"preset": ["full", "fast", "large"], "learn": ["hold-out", "defaults"],
-                        "refit": [True, False]},
-    "ProcessPredictor": {"preset": ["full", "fast"], "learn": ["hold-out", "defaults"],
-                         "refit": [True, False]},
-    "PersonalThresholds": {"threshold_sd": Between(0.05, 1, log=True),
-                           "user_sd": Between(0.05, 1, log=True),
-                           "item_sd": Between(0.05, 1, log=True)},
-    "PerUserPredictor": {"min_ratings": [5, 10, 20, 40], "kernel": ["pearson", "pooled"]},
-}  # fmt: skip
-
 
 def default_space(model: Any) -> Space:
     """Return the values to try for a model; parameters that differ from their defaults stay.
@@ -92,7 +73,7 @@ def default_space(model: Any) -> Space:
     """
     name = type(model).__name__
     defaults = inspect.signature(type(model)).parameters
-    declared = getattr(type(model), "search_space", SPACES.get(name, {}))
+    declared = getattr(type(model), "search_space", {})
     space = {
         key: _as_range(values, defaults[key].default)
         for key, values in declared.items()

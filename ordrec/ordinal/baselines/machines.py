@@ -45,7 +45,8 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
-        of them occur in training.
+        of them occur in training. Scorers of scikit-learn
+        assume alphabetical order: for other orders, see `ordrec.ordinal.scorers`.
     """
 
     dual_coef_: Any

@@ -212,7 +212,8 @@ class ORBoost(_Boosted):
         Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
-        of them occur in training.
+        of them occur in training. Scorers of scikit-learn
+        assume alphabetical order: for other orders, see `ordrec.ordinal.scorers`.
     random_state : int, RandomState or None
     verbose : bool, optional
         Whether progress is shown, see `ordrec.runtime.progress`; by default on a terminal.

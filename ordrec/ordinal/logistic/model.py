@@ -65,7 +65,8 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
-        of them occur in training.
+        of them occur in training. Scorers of scikit-learn
+        assume alphabetical order: for other orders, see `ordrec.ordinal.scorers`.
     tol : float
         Relative decrease of the objective below which Newton's method stops.
     max_iter : int

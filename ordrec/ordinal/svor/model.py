@@ -216,6 +216,8 @@ class SVORIM(_SVOR):
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training. An ordered pandas Categorical brings its own order.
+        Scorers of scikit-learn assume alphabetical order: for other orders, see
+        `ordrec.ordinal.scorers`.
     solver : {"interior", "smo"}
         The fast interior-point method, or the paper's sequential minimal optimisation.
     max_iter : int, optional

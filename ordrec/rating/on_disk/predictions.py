@@ -7,6 +7,7 @@ are one file, written atomically. Parts finished before an interruption are not 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,14 +29,13 @@ from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.rating.on_disk.held_out import HeldOut
 from ordrec.runtime.files import check_folder_visible, replace_file
 from ordrec.runtime.parallel import Engine, run
-from ordrec.storage.parts import PartFolder, checksum
+from ordrec.storage.parts import PartFolder, checksum, model_checksum
 
 __all__ = ["ScanPredictions", "predict_scan"]
 
 FORMAT = "ordrec predictions"
 VERSION = 1
 MANIFEST = "_predictions.json"
-N_PROBES = 1000  # number of predictions that identify a model
 
 
 @dataclass(frozen=True)
@@ -242,27 +242,28 @@ class _Pairs:
 
 
 def _identity(model: Any, scan: RatingsScan, targets: HeldOut | _Pairs) -> dict[str, Any]:
-    """What predictions depend on: ratings, pairs and model, each by a checksum."""
-    parts = [(part.file, part.n_ratings, part.n_users, part.n_bytes) for part in scan.parts]
+    """What predictions depend on: ratings, pairs and model, each by a checksum of its content."""
     if isinstance(targets, HeldOut):
         pairs = repr(targets)
     else:
         hashes = [pd.util.hash_array(np.asarray(ids)) for ids in (targets.users, targets.items)]
         pairs = checksum(hashes[0].tobytes(), hashes[1].tobytes(), targets.start.tobytes())
-    # A model is identified by its predictions for a user without ratings.
-    items = scan.item_ids[:N_PROBES]
-    predicted = model.predict(np.repeat(_stranger(scan), len(items)), items)
-    if isinstance(model, ProbabilityModel):
-        predicted = model.predict_proba(np.repeat(_stranger(scan), len(items)), items)
-    scale = [each.tobytes() for each in (scan.scale.values, scan.scale.edges) if each is not None]
     return {
-        "ratings": checksum(json.dumps(parts).encode(), *scale),
+        "ratings": _checksum_of_ratings(scan),
         "pairs": pairs,
-        "model": f"{type(model).__name__} {checksum(np.round(predicted, 6).tobytes())}",
+        "model": model_checksum(model),
     }
 
 
-def _stranger(scan: RatingsScan) -> Any:
-    """An id that no user has."""
-    first = next(scan.chunks(rows=1)).user_ids
-    return -(2**62) - 1 if pd.api.types.is_integer_dtype(first.dtype) else "\0nobody"
+def _checksum_of_ratings(scan: RatingsScan) -> str:
+    """Checksum of the files of a scan, and of how they are read."""
+    about = [scan.columns, scan.dated, scan.weight, [part.file for part in scan.parts]]
+    pieces = [json.dumps(about).encode()]
+    pieces += [each.tobytes() for each in (scan.scale.values, scan.scale.edges) if each is not None]
+    for part in scan.parts:
+        try:
+            with open(scan.path / part.file, "rb") as file:
+                pieces.append(hashlib.file_digest(file, "sha256").digest())
+        except OSError as error:
+            raise StorageError(f"{scan.path / part.file}: cannot be read: {error}") from None
+    return checksum(*pieces)

@@ -11,6 +11,7 @@ from ordrec.choice.ease import EASE
 from ordrec.choice.mixture import ChoiceMixture
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
+from ordrec.documents.trec import measure_run
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import evaluate, measure_from_name, split_from_name
 from ordrec.evaluation.problems.catalogue import (
@@ -19,7 +20,6 @@ from ordrec.evaluation.problems.catalogue import (
     ranked_users,
 )
 from ordrec.evaluation.splits.base import part_ratings
-from ordrec.experiments.trec import measure_run
 from ordrec.recommend import make_model
 from ordrec.recommend.recommender import Recommender
 

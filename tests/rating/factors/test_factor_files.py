@@ -12,8 +12,8 @@ from support.factor_ratings import everything
 from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.errors import ModelFileError
+from ordrec.files import contents_of, model_of
 from ordrec.rating.factors.model import OrdinalFactors
-from ordrec.recommend.files import contents_of, model_of
 from ordrec.storage import load_arrays, save_arrays
 
 WHEN = 1_000_000_100

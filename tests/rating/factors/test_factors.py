@@ -12,11 +12,11 @@ from ordrec.data.synthetic import latent_model
 from ordrec.datasets import load_movielens, synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import evaluate
+from ordrec.files import contents_of
 from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.rating.factors import rows as rows_module
 from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.recommend import make_model
-from ordrec.recommend.files import contents_of
 
 # ---- accuracy ------------------------------------------------------------------------------------
 

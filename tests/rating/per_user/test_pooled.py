@@ -14,10 +14,10 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.features.low_rank.model import LowRankEM
 from ordrec.features.matrix import RatingMatrix
+from ordrec.files import contents_of, model_of
 from ordrec.ordinal import GPOR, SVORIM, ORBoost, OrdinalLogistic
 from ordrec.rating.per_user.pooled import ITEM_DAMPING, PARTS, ItemMeans
 from ordrec.recommend import BiasModel, PerUserPredictor, make_model
-from ordrec.recommend.files import contents_of, model_of
 
 STARS = Scale.regular(1, 5)
 LOGISTIC = OrdinalLogistic("all", kernel="precomputed")

@@ -24,7 +24,7 @@ def write_run(ranking: pd.DataFrame, path: str | Path, *, tag: str = "ordrec") -
     Parameters
     ----------
     ranking : DataFrame
-        ``query document score rank``, as from `ordrec.ordinal.relevance.RelevanceRanker.rank`.
+        ``query document score rank``, as from `RelevanceRanker.rank`.
     path : path
     tag : str
         The name of the run, one word.

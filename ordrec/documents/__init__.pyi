@@ -1,0 +1,2 @@
+from .features import QueryDocumentFeatures as QueryDocumentFeatures
+from .ranker import RelevanceRanker as RelevanceRanker
