@@ -269,7 +269,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     "fitted",
     [
         Recommender(rating=FACTORS, n_candidates=25),
-        OrdinalFactors(rank=3, pattern=3, n_iter=3),
+        OrdinalFactors(n_factors=3, pattern=3, max_iter=3),
         Recommender(choice=Popularity(), rating=None),
     ],
     ids=["recommender", "factors", "popularity"],
