@@ -67,6 +67,7 @@ from ordrec.rating.factors.pattern import RatingPattern
 from ordrec.rating.factors.rows import GroupedRatings, usual_sizes
 from ordrec.rating.factors.visits import UserBlock
 from ordrec.rating.intervals import DistributionModel
+from ordrec.rating.on_disk.held_out import HeldOut
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.storage.schema import Array, ByName, Member, Numbers, Optional, Part, Parts, Texts
 
@@ -125,6 +126,8 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         For "user" and "item": what each side column is used as, or why it is ignored.
     titles_ : list of str or None
         Titles of the items, if the ratings' item table has them.
+    held_out_ : HeldOut or None
+        Ratings that `fit_scan` left out.
 
     Notes
     -----
@@ -150,6 +153,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         "dated_": Parts(Direction, 0, 1, 2),
         "loss_": Numbers(),
         "titles_": Optional(Texts("items")),
+        "held_out_": Optional(Part(HeldOut)),
     }
 
     rank: int | None = None
@@ -189,6 +193,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         self.directions_, self.dated_ = tuple(fitted), tuple(dated)
         self.loss_ = np.array(losses)
         self.titles_ = item_titles(ratings.item_table)
+        self.held_out_: HeldOut | None = None
         return self
 
     def _times(self, ratings: Ratings) -> np.ndarray | None:
