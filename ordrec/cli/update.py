@@ -45,6 +45,7 @@ def update(
     as it is: fit again when much has changed.
     """
     from ordrec.errors import ArgumentError
+    from ordrec.models.base import replacing_ratings
     from ordrec.recommend.files import save
 
     check_output(output, "model", [model, data], overwrite=overwrite)
@@ -63,7 +64,8 @@ def update(
         )
     if more:
         merged = _with_known_ratings(fitted, new)
-        updated = fitted.fold_in(with_side_data(merged, reading, users, items))
+        with replacing_ratings():
+            updated = fitted.fold_in(with_side_data(merged, reading, users, items))
     else:
         updated = fitted.update(*(column.tolist() for _, column in new.items()))
     save(updated, output)

@@ -51,7 +51,7 @@ from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
 from ordrec.lists.titles import item_titles, with_new_titles
-from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, replacing_ratings, times_of
 from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.rating.factors.direction import Direction
@@ -403,7 +403,8 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         ids = {"user_ids": self.user_ids_, "item_ids": self.item_ids_}
         known_of = partial(self._history.frame_of, **ids, scale=self.scale_)
         more = with_further_ratings(known_of, user, item, rating, timestamp, self.scale_)
-        return self.fold_in(more)
+        with replacing_ratings():
+            return self.fold_in(more)
 
     def without_users(self) -> OrdinalFactors:
         """Return a model without its training users, small and quick, to fold others in."""

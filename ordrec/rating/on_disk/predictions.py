@@ -26,7 +26,7 @@ from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.data.on_disk.scan import ROWS, RatingsScan
 from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, StorageError, callers_level
-from ordrec.models.base import codes_of
+from ordrec.models.base import codes_of, replacing_ratings
 from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.rating.on_disk.held_out import HeldOut
 from ordrec.runtime.files import check_folder_visible, replace_file
@@ -232,7 +232,8 @@ def _predictions(model: Any, chunk: Ratings, targets: HeldOut | _Pairs) -> pd.Da
     if hasattr(model, "item_ids_"):  # a new item would be learnt from the users of its chunk alone
         is_known = codes_of(model.item_ids_, history.item_ids) >= 0
         history = history.select(is_known[history.items])
-    known = model.fold_in(history)
+    with replacing_ratings():
+        known = model.fold_in(history)
     when = {}
     if times is not None and "timestamps" in inspect.signature(known.predict).parameters:
         when = {"timestamps": times}
