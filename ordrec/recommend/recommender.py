@@ -267,7 +267,7 @@ class Recommender(RatingListingModel, DistributionModel):
         """Scores (1) of listed items, and what the rating model says of them."""
         listed = np.take_along_axis(choice_scores, np.maximum(best, 0), axis=1)
         if self.rating_ is None:
-            return listed, None
+            return np.where(best >= 0, listed, -np.inf), None
         rows, places = np.nonzero(best >= 0)
         users = ids_of_codes(self.user_ids_, codes[rows])
         items = self.item_ids_.take(best[rows, places])
