@@ -13,7 +13,7 @@ from ordrec.choice.base import ChoiceModel
 from ordrec.choice.ease_solver import EaseProblem
 from ordrec.choice.inner_splits import FEW_USERS, climb_by_doubling, left_out_quality
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
+from ordrec.errors import ArgumentError, ModelFileError, callers_level
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.storage.schema import Array, Number
 
@@ -114,6 +114,12 @@ class EASE(ChoiceModel):
         """Learn the weights from histories alone; ``rng`` draws users to choose the ridge by."""
         self._check_parameters()
         inputs, n_jobs = self.inputs(history), worker_count(self.n_jobs)
+        if not inputs.items.size:
+            warnings.warn(
+                f"no item has {self.min_ratings} ratings or more, too few for EASE to learn what "
+                "goes with what: popularity takes its place",
+                stacklevel=callers_level(),
+            )
         problem = inputs.problem(n_jobs)
         self.tried_: dict[float, float] = {}
         if self.regularization is None:
@@ -138,12 +144,7 @@ class EASE(ChoiceModel):
     def inputs(self, history: sparse.csr_array) -> EaseInputs:
         """Return what the regressions on these histories are made of."""
         counts = self.item_counts_
-        items = np.flatnonzero(counts >= self.min_ratings)
-        if items.size == 0:
-            raise DataError(
-                f"EASE: no item has {self.min_ratings} ratings or more: lower min_ratings"
-            )
-        items = self._within_memory(items)
+        items = self._within_memory(np.flatnonzero(counts >= self.min_ratings))
         return EaseInputs.of(history, items, counts[items], self.user_power, self.item_power)
 
     def _within_memory(self, items: np.ndarray) -> np.ndarray:
@@ -224,7 +225,8 @@ class EaseInputs:
         factors = row_factors(sizes, mean_count, user_power)
         own = sparse.csr_array(history[:, items])
         own.sort_indices()
-        return cls(items, own, factors, mean_count, counts, float(counts.mean()), item_power)
+        mean_item_count = float(counts.mean()) if counts.size else 1.0
+        return cls(items, own, factors, mean_count, counts, mean_item_count, item_power)
 
     def most_rated(self, n_items: int) -> EaseInputs:
         """The same regressions, with the same ridges, among the items with the most ratings."""

@@ -46,6 +46,7 @@ def update(
     """
     from ordrec.errors import ArgumentError
     from ordrec.files import save
+    from ordrec.models.base import replacing_ratings
 
     check_output(output, "model", [model, data], overwrite=overwrite)
     fitted = loaded(model, max_memory, own_class)
@@ -63,7 +64,8 @@ def update(
         )
     if more:
         merged = _with_known_ratings(fitted, new)
-        updated = fitted.fold_in(with_side_data(merged, reading, users, items))
+        with replacing_ratings():
+            updated = fitted.fold_in(with_side_data(merged, reading, users, items))
     else:
         updated = fitted.update(*(column.tolist() for _, column in new.items()))
     save(updated, output)

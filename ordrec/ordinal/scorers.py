@@ -1,11 +1,11 @@
 """Scorers for scikit-learn's tools that know the order of the labels.
 
 scikit-learn's own scorers assume that the columns of ``predict_proba`` are the labels in
-alphabetical order. Those of ordinal estimators are the labels in the order of their ranks, which
-is another one for labels such as "poor" < "fair" < "good"; the estimators refuse to be scored like
+alphabetical order. Those of ordinal estimators are the labels in the order of their ranks, which is
+another one for labels such as "poor" < "fair" < "good"; the estimators refuse to be scored like
 that. Functions of this module take the order from the estimator. They are given as ``scoring`` to
-`sklearn.model_selection.cross_val_score`, `sklearn.model_selection.GridSearchCV` and others;
-larger is better, so that errors and losses are negated.
+`sklearn.model_selection.cross_val_score`, `sklearn.model_selection.GridSearchCV` and others; larger
+is better, so that errors and losses are negated.
 
 Examples
 --------

@@ -38,6 +38,7 @@ from ordrec.evaluation.problems.catalogue import (
 from ordrec.evaluation.problems.example_users import example_users
 from ordrec.evaluation.splits.base import Split, Splitter
 from ordrec.evaluation.splits.ratings import KFold, PublishedFolds, split_from_name
+from ordrec.models.base import replacing_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.recommend.registry import make_model
 from ordrec.runtime.parallel import one_blas_thread
@@ -309,7 +310,8 @@ class _FoldRun:
         folds_in = split.given is not None and hasattr(model, "fold_in")
         model.fit(split.train if folds_in else split.train_and_given())
         if folds_in:
-            self.model = model.fold_in(split.given)
+            with replacing_ratings():
+                self.model = model.fold_in(split.given)
             return "folded in"
         return "" if split.given is None else "in training"
 

@@ -51,7 +51,7 @@ from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
 from ordrec.lists.titles import item_titles, with_new_titles
-from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, replacing_ratings, times_of
 from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.rating.factors.direction import Direction
@@ -67,6 +67,7 @@ from ordrec.rating.factors.pattern import RatingPattern
 from ordrec.rating.factors.rows import GroupedRatings, usual_sizes
 from ordrec.rating.factors.visits import UserBlock
 from ordrec.rating.intervals import DistributionModel
+from ordrec.rating.on_disk.held_out import HeldOut
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.storage.schema import Array, ByName, Member, Numbers, Optional, Part, Parts, Texts
 
@@ -125,6 +126,8 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         For "user" and "item": what each side column is used as, or why it is ignored.
     titles_ : list of str or None
         Titles of the items, if the ratings' item table has them.
+    held_out_ : HeldOut or None
+        Ratings that `fit_scan` left out.
 
     Notes
     -----
@@ -150,6 +153,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         "dated_": Parts(Direction, 0, 1, 2),
         "loss_": Numbers(),
         "titles_": Optional(Texts("items")),
+        "held_out_": Optional(Part(HeldOut)),
     }
 
     n_factors: int | None = None
@@ -189,6 +193,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         self.directions_, self.dated_ = tuple(fitted), tuple(dated)
         self.loss_ = np.array(losses)
         self.titles_ = item_titles(ratings.item_table)
+        self.held_out_: HeldOut | None = None
         return self
 
     def _times(self, ratings: Ratings) -> np.ndarray | None:
@@ -398,7 +403,8 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         ids = {"user_ids": self.user_ids_, "item_ids": self.item_ids_}
         known_of = partial(self._history.frame_of, **ids, scale=self.scale_)
         more = with_further_ratings(known_of, user, item, rating, timestamp, self.scale_)
-        return self.fold_in(more)
+        with replacing_ratings():
+            return self.fold_in(more)
 
     def without_users(self) -> OrdinalFactors:
         """Return a model without its training users, small and quick, to fold others in."""

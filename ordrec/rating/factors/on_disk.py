@@ -78,7 +78,7 @@ def fit_scan(
     user_table, item_table : DataFrame, optional
         Side data, as `Ratings.from_frame` takes it.
     held_out : HeldOut, optional
-        Ratings that are left out, for `predict_scan` to predict.
+        Ratings that are left out, for `predict_scan` to predict. The model remembers them.
     folder : str or Path, optional
         Where the blocks are kept while this runs, in a folder that is removed afterwards: about
         12 bytes per rating (20 where ratings have weights, which count as in memory) and 9.2 kB
@@ -147,7 +147,7 @@ def fit_scan(
         steps.report(steps.total - 1, "items")
         model.directions_ = tuple(solve_users(fits, users))
         model.dated_, model.loss_ = (), np.array(fits[0].losses)
-        model._history = RatingHistory.empty(0)
+        model._history, model.held_out_ = RatingHistory.empty(0), held_out
         steps.report(steps.total, "users")
     return model
 

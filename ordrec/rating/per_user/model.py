@@ -108,7 +108,8 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
     -----
     Users without a model: for an unknown user, or one with fewer than ``min_ratings``, the
     prediction is that of the damped biases, rounded to the scale; for one who always gave the
-    same rating, it is that rating. Their distribution is that of their own ratings plus five
+    same rating, it is that rating; for one of whose ratings only equal ones have a weight above 0,
+    it is the most frequent of all theirs. Their distribution is that of their own ratings plus five
     more, distributed as the ratings of all users. An item without ratings is similar to no other.
 
     The model can be saved if ``features="mean"``, the kernel has a name and the estimator is one of
@@ -162,7 +163,10 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
             raise ArgumentError(f"min_ratings must be at least 2, got {self.min_ratings}")
         self._remember(ratings)
         self._describe(ratings, BiasModel().fit(ratings.without_weights()))
-        wanted = np.count_nonzero(self._counts, axis=1) > 1
+        counted = self._counts
+        if ratings.weights is not None:
+            counted = _level_counts(ratings.select(ratings.weights > 0))
+        wanted = np.count_nonzero(counted, axis=1) > 1
         wanted &= ratings.user_counts >= self.min_ratings
         if users is not None:
             wanted &= np.isin(np.arange(ratings.n_users), ratings.user_codes(users))
@@ -239,9 +243,7 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
 
     def _describe(self, ratings: Ratings, bias: BiasModel) -> None:
         """Set up what all users share, and the predictions for users without a model."""
-        n_ranks = ratings.scale.n_ranks
-        cells = ratings.users.astype(np.int64) * n_ranks + ratings.levels
-        self._counts = np.bincount(cells, minlength=ratings.n_users * n_ranks).reshape(-1, n_ranks)
+        self._counts = _level_counts(ratings)
         self._bias, self._ratings = bias, ratings
         self.source_ = self._item_source(ratings)
 
@@ -313,6 +315,13 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
             label=lambda chunk: f"users {chunk[0][0]} to {chunk[-1][0]}",
         )
         return [each for chunk in found for each in chunk]
+
+
+def _level_counts(ratings: Ratings) -> np.ndarray:
+    """How often each user gave each rating, shape (n_users, n_ranks)."""
+    n_ranks = ratings.scale.n_ranks
+    cells = ratings.users.astype(np.int64) * n_ranks + ratings.levels
+    return np.bincount(cells, minlength=ratings.n_users * n_ranks).reshape(-1, n_ranks)
 
 
 def _fit_users(users: list[UserSample], source: ItemSource, estimator: Any) -> list[Any]:

@@ -236,6 +236,24 @@ def test_exactly_min_ratings_are_enough():
     assert model.predict(users, items).tolist() == [5, bias[1]]
 
 
+@pytest.mark.parametrize("grid", [None, {"alpha": [0.1, 1.0]}], ids=["one", "grid"])
+@pytest.mark.parametrize("kernel", ["pearson", "pooled"])
+def test_a_user_whose_weights_leave_nothing_to_learn_has_no_model(ratings, grid, kernel):
+    """One user counts for nothing, and one has a single class left."""
+    weights = np.where(ratings.users == 3, 0.0, 1.0)
+    weights[(ratings.users == 5) & (ratings.levels != ratings.levels[ratings.users == 5][0])] = 0.0
+    solver = OrdinalLogistic(kernel="linear")
+    model = PerUserPredictor(solver, kernel=kernel, grid=grid).fit(
+        ratings._replaced(weights=weights)
+    )
+    plain = PerUserPredictor(solver, kernel=kernel).fit(ratings)
+    assert set(plain.models_) - set(model.models_) == {3, 5}
+    for user in (3, 5):
+        users, items = pairs(ratings, user)
+        assert set(model.predict(users, items)) <= set(STARS.values)
+        np.testing.assert_allclose(model.predict_proba(users, items).sum(axis=1), 1.0)
+
+
 def test_probabilities_are_there_only_where_the_solver_has_them():
     assert not hasattr(PerUserPredictor(), "predict_proba")
     assert not hasattr(PerUserPredictor(SVORIM()), "predict_proba")
