@@ -86,15 +86,14 @@ class Reading:
     def ratings(self, data: str, model: Any = None) -> Ratings:
         """Load ratings by the name of a data set or by path.
 
-        Those of a table for a model have its scale, and ids as text if its users' are.
+        Those of a table for a model have its scale, and ids of the types of its own.
         """
         from ordrec.data.read import is_own_table, read_ratings
 
         options = self._table_options()
         if model is not None and is_own_table(data):
             options["scale"] = model.scale_
-            if model.user_ids_.dtype.kind not in "iu":
-                options["ids"] = "text"
+            options["ids"] = (model.user_ids_, model.item_ids_)
         return self._in_chosen_bins(read_ratings(data, offline=self.offline, **options))
 
     def scan(self, data: str) -> RatingsScan:

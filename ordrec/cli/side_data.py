@@ -60,8 +60,8 @@ def read_side_table(path: Path, kind: str, reading: Reading) -> pd.DataFrame:
     """The table of users or items in a file, its column of ids called by the kind."""
     from ordrec.datasets import load_side_table
 
-    table = load_side_table(path)
     column = reading.user_col if kind == "user" else reading.item_col
+    table = load_side_table(path, id_column=column)
     if column in table and kind not in table:
         table = table.rename(columns={column: kind})
     return table

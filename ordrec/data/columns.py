@@ -278,6 +278,8 @@ def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
                 return offsets.astype(np.int32), pd.Index(distinct + low)
             code_at = np.cumsum(seen, dtype=np.int32) - np.int32(1)
             return code_at[offsets], pd.Index(distinct + low)
+        if in_range:  # all ids that are numbers have one type, unless they do not fit into it
+            column = pd.Series(ids.astype(np.int64), name=column.name)
     missing = np.flatnonzero(column.isna())
     if missing.size:
         raise DataError(f"row {missing[0]}: no {name} id ({missing.size} such rows): drop them")

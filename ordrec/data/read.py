@@ -18,12 +18,13 @@ import pandas as pd
 
 from ordrec.data import Duplicates, Ratings, Scale
 from ordrec.data.catalogue import describe_dataset, list_datasets, load_dataset
-from ordrec.data.columns import find_columns
+from ordrec.data.columns import find_columns, is_usual_name
 from ordrec.data.formats.archives import Source, open_source, prefix_errors
 from ordrec.data.formats.eachmovie import load_eachmovie
 from ordrec.data.formats.jester import load_jester
 from ordrec.data.formats.movielens import load_movielens
 from ordrec.data.formats.movietweetings import load_movietweetings
+from ordrec.data.ids import ids_of_texts
 from ordrec.data.on_disk.partitions import MANIFEST, parquet_engine
 from ordrec.errors import ArgumentError, DataError, DatasetMissing
 
@@ -39,6 +40,10 @@ __all__ = [
 SEPARATORS = (",", ";", "\t", "|")
 LONGEST_HEADER = 1 << 16  # bytes
 PARQUET_ERRORS = (OSError, ValueError, KeyError, NotImplementedError)
+
+# What stands for a missing value in a csv, as pandas has it; but in a column of ids it is an id.
+MISSING = ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
+           "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]  # fmt: skip
 
 # Files of which a folder or archive of the format has at least one set.
 MOVIELENS = ({"u.data"}, {"ratings.dat", "movies.dat"}, {"ratings.csv", "movies.csv"})
@@ -157,7 +162,7 @@ def load_ratings(
     scale: Scale | Iterable[float] | None = None,
     separator: str | None = None,
     duplicates: Duplicates = "error",
-    ids: Literal["auto", "text"] = "auto",
+    ids: Literal["auto", "text"] | tuple[pd.Index, pd.Index] = "auto",
     name: str | None = None,
 ) -> Ratings:
     """Load ratings from a csv (possibly gzipped) or parquet file with a header.
@@ -180,9 +185,10 @@ def load_ratings(
         whichever cuts the header into most fields.
     duplicates : {"error", "last", "mean"}
         See `Ratings.from_frame`.
-    ids : {"auto", "text"}
-        Whether ids in a csv that are all digits become numbers, or stay texts with their leading
-        zeros.
+    ids : {"auto", "text"} or pair of Index
+        Whether ids in a csv become numbers if all ids of the column are written as whole numbers,
+        without leading zeros, or always stay texts. Or the known ids of users and of items: those
+        of the table are read in their types.
 
     Examples
     --------
@@ -193,18 +199,21 @@ def load_ratings(
     <Ratings mine: 2 users x 2 items, 3 ratings (75.00%), Scale(1..5 by 1) | █ ██|>
     """
     _check_separator(separator)
-    if ids not in ("auto", "text"):
+    if isinstance(ids, str) and ids not in ("auto", "text"):
         raise ArgumentError(f'ids must be "auto" or "text", got {ids!r}')
     with open_source(path) as source:
         file = _only_table(source)
         with prefix_errors(source.place(file)):
             names, separator = _names(source, file, separator)
             columns = find_columns(names, user, item, rating, timestamp, weight)
-        wanted = list(dict.fromkeys(column for column in columns if column is not None))
+            wanted = list(dict.fromkeys(column for column in columns if column is not None))
+            _refuse_twins(names, wanted)
         id_columns = (columns.user, columns.item)
-        texts = id_columns if ids == "text" else ()
-        frame = _without_blanks(_read_table(source, file, separator, wanted, texts), id_columns)
+        frame = _read_table(source, file, separator, wanted, id_columns)
         with _naming_lines(source, file, len(frame)):
+            for position, column in enumerate(id_columns):
+                known = None if isinstance(ids, str) else ids[position]
+                frame = _with_ids(frame, column, known, as_texts=ids == "text")
             if separator != ",":
                 frame = _with_decimal_points(frame, [columns.rating, columns.weight])
             return Ratings.from_columns(
@@ -212,7 +221,9 @@ def load_ratings(
             )
 
 
-def load_side_table(path: str | Path, *, separator: str | None = None) -> pd.DataFrame:
+def load_side_table(
+    path: str | Path, *, separator: str | None = None, id_column: str | None = None
+) -> pd.DataFrame:
     """Load a table that describes users or items, one per row, with a column of ids.
 
     It can be given to `Ratings.from_frame` or `Ratings.with_side_tables`.
@@ -224,6 +235,8 @@ def load_side_table(path: str | Path, *, separator: str | None = None) -> pd.Dat
         contains one such file.
     separator : str, optional
         The character between the fields of a csv; found by itself if omitted.
+    id_column : str, optional
+        The column of ids, if it is not called as ids usually are. Ids keep their leading zeros.
 
     Examples
     --------
@@ -237,8 +250,12 @@ def load_side_table(path: str | Path, *, separator: str | None = None) -> pd.Dat
     with open_source(path) as source:
         file = _only_table(source)
         with prefix_errors(source.place(file)):
-            _, separator = _names(source, file, separator)
-        table = _read_table(source, file, separator)
+            names, separator = _names(source, file, separator)
+            _refuse_twins(names, names)
+        id_columns = [name for name in names if name == id_column or _is_id_name(name)]
+        table = _read_table(source, file, separator, texts=id_columns)
+        for column in id_columns:
+            table = _with_ids(table, column)
         if not len(table):
             raise DataError(f"{source.path}: the table has no rows")
         return table
@@ -250,7 +267,8 @@ def load_texts(path: str | Path, *, separator: str | None = None) -> pd.DataFram
     with open_source(path) as source:
         file = _only_table(source)
         with prefix_errors(source.place(file)):
-            _, separator = _names(source, file, separator)
+            names, separator = _names(source, file, separator)
+            _refuse_twins(names, names)
         return _read_csv(source, file, separator, dtype=str, keep_default_na=False)
 
 
@@ -300,6 +318,13 @@ def _naming_lines(source: Source, member: str, n_rows: int) -> Iterator[None]:
         raise error.prefixed(place) from None
 
 
+def _refuse_twins(names: list[str], wanted: Iterable[str]) -> None:
+    """Raise an error if one of these columns occurs twice: pandas would take the first."""
+    for name in wanted:
+        if name and names.count(name) > 1:
+            raise DataError(f"two columns are called {name!r}: rename or remove one of them")
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -308,14 +333,30 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _without_blanks(frame: pd.DataFrame, ids: Iterable[str]) -> pd.DataFrame:
-    """The table without blanks around ids, which would make two of "tea" and "tea "."""
-    for name in ids:
-        column = frame[name]
-        if isinstance(column, pd.Series) and not pd.api.types.is_numeric_dtype(column):
-            texts = column.map(lambda key: key.strip() if isinstance(key, str) else key)
-            frame = frame.assign(**{name: texts.mask(texts == "")})
-    return frame
+def _is_id_name(name: str) -> bool:
+    return name.lower() == "id" or is_usual_name(name, "user") or is_usual_name(name, "item")
+
+
+def _with_ids(
+    frame: pd.DataFrame, name: str, known: pd.Index | None = None, *, as_texts: bool = False
+) -> pd.DataFrame:
+    """The table with ids in this column; those of parquet files have a type already.
+
+    Blanks around ids would make two of "tea" and "tea ".
+    """
+    column = frame[name]
+    if not isinstance(column, pd.Series):  # two columns of one name
+        return frame
+    if pd.api.types.is_numeric_dtype(column):
+        if known is None or column.hasnans or not pd.api.types.is_integer_dtype(column):
+            return frame
+        column = column.astype(str)
+    if not column.map(lambda key: isinstance(key, str)).where(column.notna(), True).all():
+        return frame  # parquet files may hold other objects
+    if as_texts:
+        texts = column.str.strip()
+        return frame.assign(**{name: texts.mask(texts == "")})
+    return frame.assign(**{name: ids_of_texts(column, known, name).set_axis(frame.index)})
 
 
 def _with_decimal_points(frame: pd.DataFrame, names: Iterable[str | None]) -> pd.DataFrame:
@@ -337,10 +378,22 @@ def _read_table(
     columns: list[str] | None = None,
     texts: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """These columns of a csv or parquet file, all by default; ``texts`` are not made numbers."""
+    """These columns of a csv or parquet file, all by default.
+
+    Columns of ``texts`` in a csv are not made numbers, and only what is empty there is missing.
+    """
     if member.lower().endswith(".parquet"):
         return _read_parquet(source, member, columns)
-    frame = _read_csv(source, member, separator, dtype=dict.fromkeys(texts, str))
+    texts = list(texts)
+    names = _names(source, member, separator)[0]
+    frame = _read_csv(
+        source,
+        member,
+        separator,
+        dtype=dict.fromkeys(texts, str),
+        keep_default_na=False,  # a user may be called "NA" or "null"
+        na_values={name: [""] if name in texts else MISSING for name in names},
+    )
     return frame if columns is None else frame[columns]
 
 
