@@ -28,7 +28,7 @@ START = 4096  # bytes from which an earlier output is recognised
 
 
 def check_output(
-    path: Path, kind: str, inputs: Iterable[str | Path] = (), *, overwrite: bool = False
+    path: Path, kind: str, inputs: Iterable[str | Path | None] = (), *, overwrite: bool = False
 ) -> None:
     """Raise before the work starts if its result could not, or should not, be written.
 
@@ -37,9 +37,9 @@ def check_output(
     path : Path
     kind : {"model", "predictions", "lists", "reasons", "similar items", "results", "report"}
         An existing file of this kind is replaced; any other only with ``overwrite``.
-    inputs : iterable of paths
-        What the command reads; names that are no files or folders are ignored. They are never
-        replaced.
+    inputs : iterable of paths or None
+        What the command reads; None and names that are no files or folders are ignored. They are
+        never replaced, also not through links.
     overwrite : bool
     """
     folder = path.absolute().parent
@@ -52,7 +52,7 @@ def check_output(
     if not path.exists():
         return
     ours = path.stat().st_size == 0 or _is_earlier_output(path, kind)
-    for source in map(Path, inputs):
+    for source in (Path(each) for each in inputs if each is not None):
         if source.is_file() and source.samefile(path):
             raise ArgumentError(f"{path}: is also the input {source}: choose another name")
         inside = source.is_dir() and path.resolve().is_relative_to(source.resolve())

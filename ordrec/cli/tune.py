@@ -112,7 +112,7 @@ def tune(
 
     unfitted = made_model(model, settings or [])
     if output is not None:
-        check_output(output, "model", [place_of(data)], overwrite=overwrite)
+        check_output(output, "model", [place_of(data), users, items], overwrite=overwrite)
         if not hasattr(unfitted, "stored"):
             raise ArgumentError(f"-o: model {model!r} cannot be saved")
         if ":" in model:

@@ -47,7 +47,7 @@ def update(
     from ordrec.errors import ArgumentError
     from ordrec.recommend.files import save
 
-    check_output(output, "model", [model, data], overwrite=overwrite)
+    check_output(output, "model", [model, data, users, items], overwrite=overwrite)
     fitted = loaded(model, max_memory, own_class)
     if not hasattr(fitted, "update"):
         raise ArgumentError(
