@@ -140,7 +140,7 @@ ColdOption = Annotated[
     ),
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", help="Seed of splits, models and draws of users.")
+    int, typer.Option("--seed", min=0, help="Seed of splits, models and draws of users.")
 ]
 OutputOption = Annotated[
     list[Path] | None,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, visible
 
 __all__ = ["OverwriteOption", "check_output", "report_writer", "result_writer", "table_writer"]
 
@@ -105,10 +105,22 @@ def table_writer(path: Path | None, kind: str, **about: Any) -> Callable[[Any], 
 def _print_csv(table: Any) -> None:
     """Print a table as csv, with as many digits as one can read if somebody does."""
     if sys.stdout.isatty():
-        table = table.round(DIGITS_TO_READ)
+        table = _visible_in(table.round(DIGITS_TO_READ))
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
     table.to_csv(sys.stdout, index=False, lineterminator="\n")
+
+
+def _visible_in(table: Any) -> Any:
+    """The table with control characters in its texts and names written out; line ends too."""
+
+    def written_out(value: Any) -> Any:
+        return " ".join(visible(value).splitlines()) if isinstance(value, str) else value
+
+    texts = table.select_dtypes(exclude="number").columns
+    return table.assign(**{name: table[name].map(written_out) for name in texts}).rename(
+        columns=written_out
+    )
 
 
 # ---- what earlier runs wrote -------------------------------------------------------------------

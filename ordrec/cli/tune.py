@@ -91,7 +91,9 @@ def tune(
             "grid if it is small, else optuna if it is installed.",
         ),
     ] = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Seed of splits, models and draws.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Seed of splits, models and draws.")
+    ] = 0,
     reading: Reading = USUAL,
     items: ItemsOption = None,
     users: UsersOption = None,

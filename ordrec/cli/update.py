@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
 
 @options_of_reading(
-    "user_col", "item_col", "rating_col", "time_col", "weight_col", "sep", "duplicates"
+    "user_col",
+    "item_col",
+    "rating_col",
+    "time_col",
+    "weight_col",
+    "sep",
+    "duplicates",
+    "encoding",
+    "missing",
 )
 def update(
     model: ModelArgument,

@@ -91,6 +91,7 @@ def read_pairs(
     item: str = "item",
     timestamp: str | None = "timestamp",
     separator: str | None = None,
+    encoding: str | None = None,
 ) -> pd.DataFrame:
     """Read pairs from a csv file with columns user, item and optionally timestamp and score.
 
@@ -104,6 +105,8 @@ def read_pairs(
         Column names, as in `ordrec.datasets.load_ratings`; times may be unknown.
     separator : str, optional
         The character between the fields; found by itself if omitted.
+    encoding : str, optional
+        How the characters are written, such as "latin-1"; UTF-8 by default.
 
     Raises
     ------
@@ -112,7 +115,7 @@ def read_pairs(
     """
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")
-    table = load_texts(path, separator=separator)
+    table = load_texts(path, separator=separator, encoding=encoding)
     with prefix_errors(str(path)):
         user, item, timestamp = find_pair_columns(table, user, item, timestamp)
         pairs = {
