@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Self
@@ -17,9 +18,11 @@ __all__ = [
     "WorkerLost",
     "callers_level",
     "shortened",
+    "visible",
 ]
 
 PACKAGE = str(Path(__file__).parent)
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 LONGEST = 1000  # characters in a message, which may quote arbitrary input
 
 
@@ -29,6 +32,20 @@ def callers_level() -> int:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def visible(text: str) -> str:
+    """Return a text in which characters that control a terminal are written out.
+
+    Titles and ids come from strangers: an escape sequence could clear the screen or hide what is
+    printed, and marks of direction could turn a line around.
+
+    Examples
+    --------
+    >>> visible("red \\x1b[31m")
+    'red \\\\x1b[31m'
+    """
+    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def shortened(text: str) -> str:

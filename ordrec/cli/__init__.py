@@ -25,7 +25,7 @@ from ordrec.cli.serve import serve
 from ordrec.cli.similar import similar
 from ordrec.cli.tune import tune
 from ordrec.cli.update import update
-from ordrec.errors import OrdrecError, shortened
+from ordrec.errors import OrdrecError, shortened, visible
 
 __all__ = ["app", "main"]
 
@@ -139,9 +139,9 @@ def _interrupt(number: int, frame: object) -> None:
 def _say(message: Warning | str, *_: Any) -> None:
     """Show a warning as one line, without the place in the source."""
     words = in_options(message) if isinstance(message, Warning) else message
-    print(f"ordrec: {words}", file=sys.stderr)
+    print(f"ordrec: {visible(words)}", file=sys.stderr)
 
 
 def _refuse(message: str, code: int) -> None:
-    print(f"ordrec: {shortened(' '.join(message.split()))}", file=sys.stderr)
+    print(f"ordrec: {visible(shortened(' '.join(message.split())))}", file=sys.stderr)
     sys.exit(code)

@@ -35,12 +35,13 @@ def describe_data(data: DataArgument, reading: Reading) -> None:
     """
     from ordrec.data.catalogue import find_dataset
     from ordrec.datasets import describe_dataset, list_datasets
+    from ordrec.errors import visible
 
     if data in list_datasets():
         print(describe_dataset(data))
         if find_dataset(data) is None:
             return
-    print(f"  contents     {_contents(data, reading)}")
+    print(f"  contents     {visible(_contents(data, reading))}")
 
 
 def _contents(data: str, reading: Reading) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -139,7 +140,7 @@ ColdOption = Annotated[
     ),
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", help="Seed of splits, models and draws of users.")
+    int, typer.Option("--seed", min=0, help="Seed of splits, models and draws of users.")
 ]
 OutputOption = Annotated[
     list[Path] | None,
@@ -202,14 +203,14 @@ def evaluate(
     code is then 1. Ctrl-C or a signal to terminate stops the work, prints and writes what was
     finished, and makes the exit code 130; the same command with --resume does the rest.
     """
-    from ordrec.errors import ArgumentError
+    from ordrec.errors import ArgumentError, StorageError
     from ordrec.evaluation import DEFAULT_METRICS
     from ordrec.evaluation import evaluate as compare
     from ordrec.evaluation.run import Interrupted
 
     if average not in ("micro", "macro", "both"):
         raise ArgumentError(f"--average must be micro, macro or both, got {average!r}")
-    about: dict[str, Any] = {"inputs": [place_of(data)], "overwrite": overwrite}
+    about: dict[str, Any] = {"inputs": [place_of(data), users, items], "overwrite": overwrite}
     writers = [result_writer(path, **about) for path in output or []]
     at_the_end = [*writers] if report is None else [*writers, report_writer(report, **about)]
     parts = _finished_parts(output, resume, overwrite)
@@ -219,14 +220,18 @@ def evaluate(
     compared = made_models(named, settings or [], seed)
     ratings = with_side_data(reading.ratings(data), reading, users, items)
     interrupted = False
+    latest: EvaluationResult | None = None
     try:
         with live_table(quiet) as live:
 
             def show_and_write(so_far: EvaluationResult) -> None:
                 from ordrec.report.tables import summary_tables
 
-                for write in writers:
-                    write(so_far)
+                nonlocal latest
+                latest = so_far
+                with suppress(StorageError):  # there may be room again at the end
+                    for write in writers:
+                        write(so_far)
                 if live.shown:
                     live.show(
                         *summary_tables(so_far, averages[0], plain=live.plain, width=live.width)
@@ -253,8 +258,16 @@ def evaluate(
     except Interrupted as interruption:
         result, interrupted = interruption.result, True
         print("ordrec: interrupted: this is what was finished", file=sys.stderr)
-    for write in at_the_end:
-        write(result)
+    except StorageError:  # of the finished parts
+        if latest is not None:
+            _print_tables(latest, averages)
+        raise
+    try:
+        for write in at_the_end:
+            write(result)
+    except StorageError:
+        _print_tables(result, averages)
+        raise
     if not quiet:
         _print_tables(result, averages)
     _print_failures(result)

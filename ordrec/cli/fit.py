@@ -62,7 +62,7 @@ def fit(
     from ordrec.errors import ArgumentError, OrdrecError
     from ordrec.files import save
 
-    check_output(output, "model", [place_of(data)], overwrite=overwrite)
+    check_output(output, "model", [place_of(data), users, items], overwrite=overwrite)
     unfitted = made_model(model, settings or [])
     if not hasattr(unfitted, "stored"):
         raise ArgumentError(

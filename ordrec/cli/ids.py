@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ordrec.errors import visible
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -14,8 +16,8 @@ __all__ = ["id_of", "ids_of_file", "note_if_unknown"]
 
 def id_of(known: pd.Index, text: str, option: str) -> Any:
     """Return an id in the type of the model's ids, a number or a string."""
+    from ordrec.data.ids import ids_like
     from ordrec.errors import ArgumentError, DataError
-    from ordrec.lists.frames import ids_like
 
     try:
         return ids_like(known, [text], option).tolist()[0]
@@ -25,24 +27,84 @@ def id_of(known: pd.Index, text: str, option: str) -> Any:
         ) from None
 
 
-def ids_of_file(known: pd.Index, path: Path, column: str, option: str) -> Any:
-    """Return the ids in a file, in the type of the model's ids."""
-    import pandas as pd
+def ids_of_file(known: pd.Index, path: Path, kind: str, option: str) -> list[Any]:
+    """Return those ids in a file that a model knows, and say on standard error which it does not.
 
-    from ordrec.errors import ArgumentError
-    from ordrec.lists.frames import ids_like
+    Parameters
+    ----------
+    known : Index
+        The ids of the model.
+    path : Path
+        One id per line, or a csv with a header that names the column of ids.
+    kind : {"user", "item"}
+    option : str
+        The option that names the file, for messages.
+    """
+    from ordrec.data.ids import ids_like
+    from ordrec.errors import ArgumentError, DataError
+
+    texts = list(dict.fromkeys(_ids_in(path, kind, option)))
+    found: list[Any] = []
+    unknown: list[str] = []
+    for text in texts:
+        try:
+            key = ids_like(known, [text], kind).tolist()[0]
+        except DataError:  # no number, as all ids of the model are
+            unknown.append(text)
+            continue
+        (found if key in known else unknown).append(key)
+    if unknown:
+        shown = ", ".join(visible(str(key)) for key in unknown[:5])
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        said = f"{option} {path}: {len(unknown)} of {len(texts)} {kind}s are not in the model"
+        if not found and option != "--exclude":
+            raise ArgumentError(f"{said} ({shown}{more}): its ids look like {known[0]}")
+        print(f"ordrec: {said} and are left out: {shown}{more}", file=sys.stderr)
+    return found
+
+
+def _ids_in(path: Path, kind: str, option: str) -> list[str]:
+    """The ids in a file as they are written."""
+    import csv
+
+    from ordrec.data.columns import is_usual_name
+    from ordrec.data.formats.archives import open_source
+    from ordrec.errors import ArgumentError, DataError
 
     if not path.is_file():
         raise ArgumentError(f"{option}: there is no file {path}")
-    table = pd.read_csv(path, dtype=str, header=None, keep_default_na=False)
-    first = table.iloc[0].tolist() if len(table) else []
-    if column in first:
-        texts = table[first.index(column)].iloc[1:]
-    elif table.shape[1] == 1:
-        texts = table[0]
+    with open_source(path) as source:
+        member = next(iter(source.members)) if len(source.members) == 1 else ""
+        if not member:
+            raise ArgumentError(f"{option}: {path} holds {len(source.members)} files: name one")
+        text = source.text(member, ("utf-8", "latin-1"))
+    try:
+        sample = text.partition("\n")[0]
+        separator = max(",;\t", key=sample.count)
+        rows = list(csv.reader(text.splitlines(), delimiter=separator, strict=True))
+    except csv.Error as error:
+        raise DataError(f"{path}: not a csv table ({error}): correct the line") from None
+    lines = [(line, row) for line, row in enumerate(rows, start=1) if any(map(str.strip, row))]
+    if not lines:
+        raise ArgumentError(f"{option}: {path} is empty: write one {kind} id per line")
+    header = [name.strip() for name in lines[0][1]]
+    named = [kind] if kind in header else [n for n in header if is_usual_name(n, kind)]
+    if len(named) == 1:
+        at = header.index(named[0])
+        lines = lines[1:]
+    elif all(len(row) == 1 for _, row in lines):
+        at = 0
     else:
-        raise ArgumentError(f"{path}: no column {column!r}, and more than one id per line")
-    return ids_like(known, texts.tolist(), str(path))
+        raise ArgumentError(
+            f"{option}: {path} has no column {kind!r}, and more than one id per line: put a line "
+            f"with the names of its columns first, one of which is {kind!r}"
+        )
+    short = next((line for line, row in lines if len(row) <= at or not row[at].strip()), None)
+    if short is not None:
+        raise DataError(f"{path}, line {short}: no {kind} id: fill it in, or remove the line")
+    if not lines:
+        raise ArgumentError(f"{option}: {path} has a header and no ids: write one per line")
+    return [row[at].strip() for _, row in lines]
 
 
 def note_if_unknown(fitted: Any, user: Any, item: Any = None) -> None:

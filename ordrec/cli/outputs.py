@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, visible
 
 __all__ = ["OverwriteOption", "check_output", "report_writer", "result_writer", "table_writer"]
 
@@ -28,7 +28,7 @@ START = 4096  # bytes from which an earlier output is recognised
 
 
 def check_output(
-    path: Path, kind: str, inputs: Iterable[str | Path] = (), *, overwrite: bool = False
+    path: Path, kind: str, inputs: Iterable[str | Path | None] = (), *, overwrite: bool = False
 ) -> None:
     """Raise before the work starts if its result could not, or should not, be written.
 
@@ -37,9 +37,9 @@ def check_output(
     path : Path
     kind : {"model", "predictions", "lists", "reasons", "similar items", "results", "report"}
         An existing file of this kind is replaced; any other only with ``overwrite``.
-    inputs : iterable of paths
-        What the command reads; names that are no files or folders are ignored. They are never
-        replaced.
+    inputs : iterable of paths or None
+        What the command reads; None and names that are no files or folders are ignored. They are
+        never replaced, also not through links.
     overwrite : bool
     """
     folder = path.absolute().parent
@@ -52,7 +52,7 @@ def check_output(
     if not path.exists():
         return
     ours = path.stat().st_size == 0 or _is_earlier_output(path, kind)
-    for source in map(Path, inputs):
+    for source in (Path(each) for each in inputs if each is not None):
         if source.is_file() and source.samefile(path):
             raise ArgumentError(f"{path}: is also the input {source}: choose another name")
         inside = source.is_dir() and path.resolve().is_relative_to(source.resolve())
@@ -105,10 +105,22 @@ def table_writer(path: Path | None, kind: str, **about: Any) -> Callable[[Any], 
 def _print_csv(table: Any) -> None:
     """Print a table as csv, with as many digits as one can read if somebody does."""
     if sys.stdout.isatty():
-        table = table.round(DIGITS_TO_READ)
+        table = _visible_in(table.round(DIGITS_TO_READ))
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
     table.to_csv(sys.stdout, index=False, lineterminator="\n")
+
+
+def _visible_in(table: Any) -> Any:
+    """The table with control characters in its texts and names written out; line ends too."""
+
+    def written_out(value: Any) -> Any:
+        return " ".join(visible(value).splitlines()) if isinstance(value, str) else value
+
+    texts = table.select_dtypes(exclude="number").columns
+    return table.assign(**{name: table[name].map(written_out) for name in texts}).rename(
+        columns=written_out
+    )
 
 
 # ---- what earlier runs wrote -------------------------------------------------------------------

@@ -20,6 +20,8 @@ OPTION_OF = {
     "separator": "--sep",
     "duplicates": "--duplicates",
     "scale": "--scale",
+    "encoding": "--encoding",
+    "missing": "--missing",
     "user_table": "--users",
     "item_table": "--items",
     "max_memory": "--max-memory",

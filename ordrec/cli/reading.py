@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["PAIRS", "USUAL", "Reading", "options_of_reading"]
 
-PAIRS = ("user_col", "item_col", "time_col", "sep")  # the options of tables without ratings
+PAIRS = (
+    "user_col",
+    "item_col",
+    "time_col",
+    "sep",
+    "encoding",
+)  # the options of tables without ratings
 NO_COLUMN = "none"
 
 
@@ -77,8 +83,22 @@ class Reading:
         str | None,
         typer.Option(
             metavar="VALUES",
-            help="The possible ratings: 1..5, 0.5..5:0.5 (in steps of 0.5), 1,2,4 or, for fine "
-            "scales, bins:20. Found in the ratings unless given.",
+            help="The possible ratings: 1..5, 0.5..5:0.5 (in steps of 0.5), 1,2,4; words "
+            "from the worst to the best, poor,fair,good; or, for fine scales, bins:20. Found in "
+            "the ratings unless given.",
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="How the characters of a csv are written, such as latin-1; UTF-8 by default.",
+        ),
+    ] = None
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT", help="What to do with rows without a rating: error, or drop them."
         ),
     ] = None
     offline: Annotated[bool, typer.Option("--offline", help="Never use the network.")] = False
@@ -86,15 +106,14 @@ class Reading:
     def ratings(self, data: str, model: Any = None) -> Ratings:
         """Load ratings by the name of a data set or by path.
 
-        Those of a table for a model have its scale, and ids as text if its users' are.
+        Those of a table for a model have its scale, and ids of the types of its own.
         """
         from ordrec.data.read import is_own_table, read_ratings
 
         options = self._table_options()
         if model is not None and is_own_table(data):
             options["scale"] = model.scale_
-            if model.user_ids_.dtype.kind not in "iu":
-                options["ids"] = "text"
+            options["ids"] = (model.user_ids_, model.item_ids_)
         return self._in_chosen_bins(read_ratings(data, offline=self.offline, **options))
 
     def scan(self, data: str) -> RatingsScan:
@@ -103,7 +122,7 @@ class Reading:
         from ordrec.errors import ArgumentError
 
         options = self._table_options()
-        for name in ("separator", "duplicates"):
+        for name in ("separator", "duplicates", "encoding", "missing"):
             if name in options:
                 raise ArgumentError(
                     f"{name}= is for csv tables: partitions are parquet files without any",
@@ -137,6 +156,8 @@ class Reading:
             "separator": "\t" if self.sep in ("tab", "\\t") else self.sep,
             "duplicates": self.duplicates,
             "scale": _scale_of(self.scale),
+            "encoding": self.encoding,
+            "missing": self.missing,
         }
         return {
             name: None if value == NO_COLUMN and name in ("timestamp", "weight") else value
@@ -169,7 +190,7 @@ def _bins_of(text: str | None) -> int | None:
 
 
 def _scale_of(text: str | None) -> Any:
-    """The scale in "1..5", "0.5..5:0.5" or "1,2,4"; None for none, and for bins."""
+    """The scale in "1..5", "0.5..5:0.5", "1,2,4" or "poor,good"; None for none, and for bins."""
     from ordrec.data import Scale
     from ordrec.errors import ArgumentError
 
@@ -177,7 +198,10 @@ def _scale_of(text: str | None) -> Any:
         return None
     try:
         if ".." not in text:
-            return Scale([float(value) for value in text.split(",")])
+            values = [value.strip() for value in text.split(",")]
+            if len(values) > 1 and not any(_is_number(value) for value in values):
+                return values  # words, from the worst to the best
+            return Scale([float(value) for value in values])
         low, _, rest = text.partition("..")
         high, _, step = rest.partition(":")
         return Scale.regular(float(low), float(high), float(step or 1))
@@ -185,8 +209,16 @@ def _scale_of(text: str | None) -> Any:
         raise
     except ValueError:
         raise ArgumentError(
-            f"--scale {text}: write it as 1..5, 0.5..5:0.5, 1,2,4 or bins:20"
+            f"--scale {text}: write it as 1..5, 0.5..5:0.5, 1,2,4, poor,fair,good or bins:20"
         ) from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def options_of_reading(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -116,7 +116,11 @@ def recommend(
     with progress_bar(quiet) as progress:
         if many:
             _check_order(fitted, by, candidates, batch=True)
-            ids = None if many == "all" else ids_of_file(fitted.user_ids_, Path(many), "user", many)
+            ids = (
+                None
+                if many == "all"
+                else ids_of_file(fitted.user_ids_, Path(many), "user", "--for")
+            )
             fitted.recommend_all(
                 n, ids, out=output, engine=where, n_jobs=jobs, progress=progress, **options
             )

@@ -38,6 +38,7 @@ def with_side_data(
     A column of ids may be called as in the table of ratings.
     """
     from ordrec.data.formats.archives import prefix_errors
+    from ordrec.errors import visible
     from ordrec.features import SideEncoder
 
     for kind, path in (("user", users), ("item", items)):
@@ -50,7 +51,8 @@ def with_side_data(
         columns = SideEncoder().fit(added).columns_
         said = [f"{name} ({use})" for name, use in columns.items()]
         print(
-            f"ordrec: {path}: {len(table)} rows for {len(added)} {kind}s; {', '.join(said)}",
+            f"ordrec: {path}: {len(table)} rows for {len(added)} {kind}s; "
+            f"{visible(', '.join(said))}",
             file=sys.stderr,
         )
     return ratings
@@ -60,8 +62,8 @@ def read_side_table(path: Path, kind: str, reading: Reading) -> pd.DataFrame:
     """The table of users or items in a file, its column of ids called by the kind."""
     from ordrec.datasets import load_side_table
 
-    table = load_side_table(path)
     column = reading.user_col if kind == "user" else reading.item_col
+    table = load_side_table(path, id_column=column, encoding=reading.encoding)
     if column in table and kind not in table:
         table = table.rename(columns={column: kind})
     return table

@@ -91,7 +91,9 @@ def tune(
             "grid if it is small, else optuna if it is installed.",
         ),
     ] = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Seed of splits, models and draws.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Seed of splits, models and draws.")
+    ] = 0,
     reading: Reading = USUAL,
     items: ItemsOption = None,
     users: UsersOption = None,
@@ -112,7 +114,7 @@ def tune(
 
     unfitted = made_model(model, settings or [])
     if output is not None:
-        check_output(output, "model", [place_of(data)], overwrite=overwrite)
+        check_output(output, "model", [place_of(data), users, items], overwrite=overwrite)
         if not hasattr(unfitted, "stored"):
             raise ArgumentError(f"-o: model {model!r} cannot be saved")
         if ":" in model:

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
 
 @options_of_reading(
-    "user_col", "item_col", "rating_col", "time_col", "weight_col", "sep", "duplicates"
+    "user_col",
+    "item_col",
+    "rating_col",
+    "time_col",
+    "weight_col",
+    "sep",
+    "duplicates",
+    "encoding",
+    "missing",
 )
 def update(
     model: ModelArgument,
@@ -48,7 +56,7 @@ def update(
     from ordrec.files import save
     from ordrec.models.base import replacing_ratings
 
-    check_output(output, "model", [model, data], overwrite=overwrite)
+    check_output(output, "model", [model, data, users, items], overwrite=overwrite)
     fitted = loaded(model, max_memory, own_class)
     if not hasattr(fitted, "update"):
         raise ArgumentError(

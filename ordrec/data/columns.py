@@ -30,6 +30,7 @@ __all__ = [
     "is_usual_name",
     "on_scale",
     "plain",
+    "ranks_of_words",
     "resolve_duplicates",
     "scale_for",
     "shown",
@@ -41,10 +42,13 @@ TIMESTAMP = "timestamp"  # name of the column of times unless another one is giv
 
 # What columns are usually called, in lower case and without "_", "-" and blanks.
 USUAL_NAMES = {
-    "user": {"user", "userid", "customer", "customerid", "reader", "readerid"},
+    "user": {"user", "userid", "customer", "customerid", "reader", "readerid",
+             "reviewer", "reviewerid", "member", "memberid", "client", "clientid", "uid"},
     "item": {"item", "itemid", "movie", "movieid", "product", "productid", "book", "bookid",
-             "song", "songid", "track", "trackid", "asin", "isbn"},
-    "rating": {"rating", "ratings", "stars", "score"},
+             "song", "songid", "track", "trackid", "asin", "isbn", "sku",
+             "article", "articleid", "film", "filmid", "game", "gameid", "iid"},
+    "rating": {"rating", "ratings", "stars", "score", "bookrating", "starrating",
+               "movierating", "reviewrating", "userrating", "itemrating", "productrating"},
 }  # fmt: skip
 
 
@@ -242,6 +246,29 @@ def _first_non_number(column: pd.Series) -> tuple[int, Any]:
     return 0, column.iloc[0]
 
 
+def ranks_of_words(column: pd.Series, words: list[str], name: str) -> np.ndarray:
+    """Return 1, 2, ... for ratings that are words, which are given from the worst to the best.
+
+    Examples
+    --------
+    >>> ranks_of_words(pd.Series(["good", "poor"]), ["poor", "fair", "good"], "rating")
+    array([3., 1.])
+    """
+    if len(set(words)) < max(len(words), 2):
+        raise ArgumentError(f"scale must name at least two different words, got {words}")
+    texts = column.map(lambda word: word.strip() if isinstance(word, str) else word)
+    ranks = texts.map({word: float(rank) for rank, word in enumerate(words, start=1)})
+    values = ranks.to_numpy(dtype=np.float64, na_value=np.nan)
+    wrong = np.flatnonzero(np.isnan(values))
+    if wrong.size:
+        raise DataError(
+            f"row {wrong[0]}: {name} {shown(column.iloc[wrong[0]])} is none of {', '.join(words)} "
+            f"({wrong.size} such rows): add it to scale=, or drop them",
+            parameter="scale",
+        )
+    return values
+
+
 def as_weights(column: pd.Series, name: str) -> np.ndarray:
     """Return a column of numbers from 0 to 1, which say how much each rating counts.
 
@@ -278,6 +305,8 @@ def encode_ids(column: pd.Series, name: str) -> tuple[np.ndarray, pd.Index]:
                 return offsets.astype(np.int32), pd.Index(distinct + low)
             code_at = np.cumsum(seen, dtype=np.int32) - np.int32(1)
             return code_at[offsets], pd.Index(distinct + low)
+        if in_range:  # all ids that are numbers have one type, unless they do not fit into it
+            column = pd.Series(ids.astype(np.int64), name=column.name)
     missing = np.flatnonzero(column.isna())
     if missing.size:
         raise DataError(f"row {missing[0]}: no {name} id ({missing.size} such rows): drop them")

@@ -1,4 +1,4 @@
-"""Look up original ids, which may be of the wrong type or no ids at all."""
+"""Read ids that are written as texts, and look up ids, which may be of the wrong type."""
 
 from __future__ import annotations
 
@@ -8,9 +8,92 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordrec.errors import ArgumentError, callers_level
+from ordrec.errors import ArgumentError, DataError, callers_level
 
-__all__ = ["codes_of", "warn_of_other_type", "warn_of_twins"]
+__all__ = ["codes_of", "ids_like", "ids_of_texts", "warn_of_other_type", "warn_of_twins"]
+
+WHOLE_NUMBER = r"[+-]?[0-9]{1,20}(\.0*)?"
+AS_NUMBERS_ARE_WRITTEN = r"-?(0|[1-9][0-9]{0,18})(\.0*)?"  # "007" and "1e2" are texts
+LARGEST = 2**63  # of ids that are numbers
+
+
+def ids_of_texts(texts: pd.Series, known: pd.Index | None = None, name: str = "id") -> pd.Series:
+    """Return the ids of a column of texts, in which an empty one is missing.
+
+    Parameters
+    ----------
+    texts : Series of str
+        Blanks around them are ignored.
+    known : Index, optional
+        Ids whose type the new ones get. Without them, ids become numbers if all are written as
+        numbers are: with leading zeros, exponents or more than 19 digits they stay texts.
+    name : str
+        For errors.
+
+    Examples
+    --------
+    >>> ids_of_texts(pd.Series(["7", "10"])).tolist()
+    [7, 10]
+    >>> ids_of_texts(pd.Series(["07", "10"])).tolist()
+    ['07', '10']
+    """
+    codes, distinct = pd.factorize(texts)
+    stripped = pd.Series(distinct, dtype=object).map(str.strip)
+    missing = (stripped == "").to_numpy(bool)
+    codes = np.where((codes >= 0) & ~np.append(missing, True)[codes], codes, -1)
+    own: Any = stripped.to_numpy(object)
+    if (codes < 0).any():
+        own = np.append(own, None)  # the last one, which the code -1 names
+    elif known is not None:
+        return pd.Series(_at_rows(ids_like, known, own, codes, name)[codes], name=texts.name)
+    elif stripped.str.fullmatch(AS_NUMBERS_ARE_WRITTEN).all():
+        numbers = [int(text.partition(".")[0]) for text in own]
+        if all(-LARGEST <= number < LARGEST for number in numbers):
+            own = np.array(numbers, dtype=np.int64)
+    return pd.Series(own[codes], name=texts.name)
+
+
+def _at_rows(convert: Any, known: pd.Index, distinct: Any, codes: np.ndarray, name: str) -> Any:
+    """Convert distinct ids; an error names rows, so that it is raised for all of them."""
+    try:
+        return convert(known, distinct, name)
+    except DataError:
+        convert(known, distinct[codes], name)
+        raise
+
+
+def ids_like(known: pd.Index, written: Any, name: str) -> np.ndarray:
+    """Convert ids given as texts to the type of a model's own ids.
+
+    Examples
+    --------
+    >>> ids_like(pd.Index([1, 2]), ["2", "17"], "user").tolist()
+    [2, 17]
+    >>> ids_like(pd.Index(["1", "b"]), ["2", "17"], "user").tolist()
+    ['2', '17']
+    """
+    texts = pd.Series(written, dtype=object).map(str.strip)
+    if known.dtype.kind not in "iu":
+        _refuse(texts, (texts == "").to_numpy(), name, "an id")
+        return texts.to_numpy()
+    are_whole = texts.str.fullmatch(WHOLE_NUMBER).to_numpy(bool)
+    _refuse(texts, ~are_whole, name, "a whole number, as the ids of this model are")
+    numbers = [int(text.partition(".")[0]) for text in texts]
+    kind = np.uint64 if known.dtype == np.uint64 else np.int64
+    least, most = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+    beyond = np.array([not least <= number <= most for number in numbers], dtype=np.bool_)
+    _refuse(
+        texts, beyond, name, f"a whole number from {least} to {most}, as the ids of this model are"
+    )
+    return np.array(numbers, dtype=kind)
+
+
+def _refuse(texts: pd.Series, bad: np.ndarray, name: str, wanted: str) -> None:
+    rows = np.flatnonzero(bad)
+    if rows.size:
+        shown = ", ".join(f"row {row} ({texts.iloc[row][:30]!r})" for row in rows[:5])
+        more = f" and {rows.size - 5} more" if rows.size > 5 else ""
+        raise DataError(f"{shown}{more}: {name} is not {wanted}")
 
 
 def codes_of(index: pd.Index, ids: Any) -> np.ndarray:

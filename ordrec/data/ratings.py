@@ -22,6 +22,7 @@ from ordrec.data.columns import (
     find_columns,
     on_scale,
     plain,
+    ranks_of_words,
     resolve_duplicates,
     scale_for,
     single_column,
@@ -135,7 +136,7 @@ class Ratings:
         item: str = "item",
         rating: str = "rating",
         timestamp: str | None = "timestamp",
-        scale: Scale | Iterable[float] | None = None,
+        scale: Scale | Iterable[float] | Iterable[str] | None = None,
         duplicates: Duplicates = "error",
         user_table: pd.DataFrame | None = None,
         item_table: pd.DataFrame | None = None,
@@ -152,9 +153,10 @@ class Ratings:
         user, item, rating, timestamp : str
             Column names. "timestamp" may be absent; the others are also found under usual names
             such as "user_id" and "stars". Times are seconds since 1970 or (texts of) dates.
-        scale : Scale or iterable of float, optional
+        scale : Scale or iterable of float or str, optional
             The declared rating values; inferred from the data when omitted. More than 60 of them
-            (0..100, real numbers) are put into bins, with a warning; see `Scale.binned`.
+            (0..100, real numbers) are put into bins, with a warning; see `Scale.binned`. Words from
+            the worst to the best, such as ["poor", "fair", "good"], are read as 1, 2, 3.
         duplicates : {"error", "last", "mean"}
             What to do if a user rated an item twice: raise an error, keep the last rating
             (by time, then by row), or take the scale value nearest to the mean.
@@ -191,7 +193,7 @@ class Ratings:
         table: pd.DataFrame,
         columns: Columns,
         *,
-        scale: Scale | Iterable[float] | None = None,
+        scale: Scale | Iterable[float] | Iterable[str] | None = None,
         duplicates: Duplicates = "error",
         user_table: pd.DataFrame | None = None,
         item_table: pd.DataFrame | None = None,
@@ -203,7 +205,14 @@ class Ratings:
             raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
         if len(table) == 0:
             raise DataError("the table has no ratings")
-        values = as_numbers(single_column(table, columns.rating), columns.rating)
+        given = single_column(table, columns.rating)
+        if scale is not None and not isinstance(scale, Scale):
+            scale = list(scale)
+            if all(isinstance(value, str) for value in scale):
+                words = [str(word) for word in scale]
+                given = pd.Series(ranks_of_words(given, words, columns.rating))
+                scale = range(1, len(words) + 1)
+        values = as_numbers(given, columns.rating)
         users, user_ids = encode_ids(single_column(table, columns.user), columns.user)
         items, item_ids = encode_ids(single_column(table, columns.item), columns.item)
         times = weights = None

@@ -9,23 +9,26 @@ from __future__ import annotations
 import csv
 import io
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from ordrec.data import Duplicates, Ratings, Scale
 from ordrec.data.catalogue import describe_dataset, list_datasets, load_dataset
-from ordrec.data.columns import find_columns
+from ordrec.data.columns import find_columns, is_usual_name, single_column
 from ordrec.data.formats.archives import Source, open_source, prefix_errors
 from ordrec.data.formats.eachmovie import load_eachmovie
 from ordrec.data.formats.jester import load_jester
 from ordrec.data.formats.movielens import load_movielens
 from ordrec.data.formats.movietweetings import load_movietweetings
+from ordrec.data.ids import ids_of_texts
 from ordrec.data.on_disk.partitions import MANIFEST, parquet_engine
-from ordrec.errors import ArgumentError, DataError, DatasetMissing
+from ordrec.errors import ArgumentError, DataError, DatasetMissing, callers_level
 
 __all__ = [
     "is_own_table",
@@ -37,8 +40,13 @@ __all__ = [
 ]
 
 SEPARATORS = (",", ";", "\t", "|")
+BLANK = " "  # any number of blanks
 LONGEST_HEADER = 1 << 16  # bytes
 PARQUET_ERRORS = (OSError, ValueError, KeyError, NotImplementedError)
+
+# What stands for a missing value in a csv, as pandas has it; but in a column of ids it is an id.
+MISSING = ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
+           "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]  # fmt: skip
 
 # Files of which a folder or archive of the format has at least one set.
 MOVIELENS = ({"u.data"}, {"ratings.dat", "movies.dat"}, {"ratings.csv", "movies.csv"})
@@ -154,11 +162,13 @@ def load_ratings(
     rating: str = "rating",
     timestamp: str | None = "timestamp",
     weight: str | None = None,
-    scale: Scale | Iterable[float] | None = None,
+    scale: Scale | Iterable[float] | Iterable[str] | None = None,
     separator: str | None = None,
     duplicates: Duplicates = "error",
-    ids: Literal["auto", "text"] = "auto",
+    ids: Literal["auto", "text"] | tuple[pd.Index, pd.Index] = "auto",
     name: str | None = None,
+    encoding: str | None = None,
+    missing: Literal["error", "drop"] = "error",
 ) -> Ratings:
     """Load ratings from a csv (possibly gzipped) or parquet file with a header.
 
@@ -173,16 +183,22 @@ def load_ratings(
         ids.
     weight : str, optional
         The column that says how much each rating counts, in 0..1; see `Ratings`.
-    scale : Scale or iterable of float, optional
-        The declared rating values; inferred from the data when omitted.
+    scale : Scale or iterable of float or str, optional
+        The declared rating values; inferred from the data when omitted. Words from the worst to the
+        best, such as ["poor", "fair", "good"], are read as 1, 2, 3.
     separator : str, optional
         The character between the fields of a csv; by default a comma, a semicolon, a tab or "|",
-        whichever cuts the header into most fields.
+        whichever cuts the header into most fields, or blanks if none of them does.
     duplicates : {"error", "last", "mean"}
         See `Ratings.from_frame`.
-    ids : {"auto", "text"}
-        Whether ids in a csv that are all digits become numbers, or stay texts with their leading
-        zeros.
+    ids : {"auto", "text"} or pair of Index
+        Whether ids in a csv become numbers if all ids of the column are written as whole numbers,
+        without leading zeros, or always stay texts. Or the known ids of users and of items: those
+        of the table are read in their types.
+    encoding : str, optional
+        How the characters of a csv are written, such as "latin-1"; UTF-8 by default.
+    missing : {"error", "drop"}
+        What to do with rows without a rating; a warning says how many are dropped.
 
     Examples
     --------
@@ -193,18 +209,24 @@ def load_ratings(
     <Ratings mine: 2 users x 2 items, 3 ratings (75.00%), Scale(1..5 by 1) | █ ██|>
     """
     _check_separator(separator)
-    if ids not in ("auto", "text"):
+    if isinstance(ids, str) and ids not in ("auto", "text"):
         raise ArgumentError(f'ids must be "auto" or "text", got {ids!r}')
-    with open_source(path) as source:
+    if missing not in ("error", "drop"):
+        raise ArgumentError(f'missing must be "error" or "drop", got {missing!r}')
+    with _in_utf8(path, encoding) as source:
         file = _only_table(source)
         with prefix_errors(source.place(file)):
             names, separator = _names(source, file, separator)
             columns = find_columns(names, user, item, rating, timestamp, weight)
-        wanted = list(dict.fromkeys(column for column in columns if column is not None))
+            wanted = list(dict.fromkeys(column for column in columns if column is not None))
+            _refuse_twins(names, wanted)
         id_columns = (columns.user, columns.item)
-        texts = id_columns if ids == "text" else ()
-        frame = _without_blanks(_read_table(source, file, separator, wanted, texts), id_columns)
+        frame = _read_table(source, file, separator, wanted, id_columns)
         with _naming_lines(source, file, len(frame)):
+            frame = _with_ratings(frame, columns.rating, missing)
+            for position, column in enumerate(id_columns):
+                known = None if isinstance(ids, str) else ids[position]
+                frame = _with_ids(frame, column, known, as_texts=ids == "text")
             if separator != ",":
                 frame = _with_decimal_points(frame, [columns.rating, columns.weight])
             return Ratings.from_columns(
@@ -212,7 +234,13 @@ def load_ratings(
             )
 
 
-def load_side_table(path: str | Path, *, separator: str | None = None) -> pd.DataFrame:
+def load_side_table(
+    path: str | Path,
+    *,
+    separator: str | None = None,
+    id_column: str | None = None,
+    encoding: str | None = None,
+) -> pd.DataFrame:
     """Load a table that describes users or items, one per row, with a column of ids.
 
     It can be given to `Ratings.from_frame` or `Ratings.with_side_tables`.
@@ -224,6 +252,10 @@ def load_side_table(path: str | Path, *, separator: str | None = None) -> pd.Dat
         contains one such file.
     separator : str, optional
         The character between the fields of a csv; found by itself if omitted.
+    id_column : str, optional
+        The column of ids, if it is not called as ids usually are. Ids keep their leading zeros.
+    encoding : str, optional
+        How the characters of a csv are written, such as "latin-1"; UTF-8 by default.
 
     Examples
     --------
@@ -234,24 +266,76 @@ def load_side_table(path: str | Path, *, separator: str | None = None) -> pd.Dat
     [2.5, nan]
     """
     _check_separator(separator)
-    with open_source(path) as source:
+    with _in_utf8(path, encoding) as source:
         file = _only_table(source)
         with prefix_errors(source.place(file)):
-            _, separator = _names(source, file, separator)
-        table = _read_table(source, file, separator)
+            names, separator = _names(source, file, separator)
+            _refuse_twins(names, names)
+        id_columns = [name for name in names if name == id_column or _is_id_name(name)]
+        table = _read_table(source, file, separator, texts=id_columns)
+        for column in id_columns:
+            table = _with_ids(table, column)
         if not len(table):
             raise DataError(f"{source.path}: the table has no rows")
         return table
 
 
-def load_texts(path: str | Path, *, separator: str | None = None) -> pd.DataFrame:
+def load_texts(
+    path: str | Path, *, separator: str | None = None, encoding: str | None = None
+) -> pd.DataFrame:
     """Load all columns of a csv file with a header as texts, empty ones as ""."""
     _check_separator(separator)
-    with open_source(path) as source:
+    with _in_utf8(path, encoding) as source:
         file = _only_table(source)
         with prefix_errors(source.place(file)):
-            _, separator = _names(source, file, separator)
+            names, separator = _names(source, file, separator)
+            _refuse_twins(names, names)
         return _read_csv(source, file, separator, dtype=str, keep_default_na=False)
+
+
+def _in_utf8(path: str | Path | Source, encoding: str | None) -> Source:
+    """Open a source; with another encoding, its only table is turned into UTF-8 in memory."""
+    source = open_source(path)
+    if encoding is None:
+        return source
+    with source:
+        member = _only_table(source)
+        try:
+            text = source.read(member).decode(encoding)
+        except LookupError:
+            raise ArgumentError(
+                f"encoding must be one that Python knows, such as latin-1, got {encoding!r}"
+            ) from None
+        except UnicodeError as error:
+            raise DataError(
+                f"{source.place(member)}: its characters are not {encoding} "
+                f"({getattr(error, 'reason', error)}): pass another encoding=",
+                parameter="encoding",
+            ) from None
+    data = text.removeprefix("\ufeff").encode("utf-8", "replace")
+    member = re.sub(r"\.(gz|bz2|xz)$", "", member, flags=re.IGNORECASE)
+    return Source(source.path, {member: lambda: io.BytesIO(data)}, source.single)
+
+
+def _with_ratings(frame: pd.DataFrame, rating: str, missing: str) -> pd.DataFrame:
+    """The rows that have a rating; a warning counts the others if they may be dropped."""
+    column = single_column(frame, rating)
+    absent = column.isna().to_numpy()
+    if not pd.api.types.is_numeric_dtype(column):
+        absent = absent | (column.astype(str).str.strip() == "").to_numpy()
+    if not absent.any():
+        return frame
+    if missing == "error":
+        raise DataError(
+            f"row {int(np.argmax(absent))}: {rating} is nan ({int(absent.sum())} such rows): drop "
+            'them first, or pass missing="drop"',
+            parameter="missing",
+        )
+    warnings.warn(
+        f"{int(absent.sum())} of {len(frame)} rows have no rating and are dropped",
+        stacklevel=callers_level(),
+    )
+    return frame[~absent].reset_index(drop=True)
 
 
 def _only_table(source: Source) -> str:
@@ -300,6 +384,13 @@ def _naming_lines(source: Source, member: str, n_rows: int) -> Iterator[None]:
         raise error.prefixed(place) from None
 
 
+def _refuse_twins(names: list[str], wanted: Iterable[str]) -> None:
+    """Raise an error if one of these columns occurs twice: pandas would take the first."""
+    for name in wanted:
+        if name and names.count(name) > 1:
+            raise DataError(f"two columns are called {name!r}: rename or remove one of them")
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -308,14 +399,30 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _without_blanks(frame: pd.DataFrame, ids: Iterable[str]) -> pd.DataFrame:
-    """The table without blanks around ids, which would make two of "tea" and "tea "."""
-    for name in ids:
-        column = frame[name]
-        if isinstance(column, pd.Series) and not pd.api.types.is_numeric_dtype(column):
-            texts = column.map(lambda key: key.strip() if isinstance(key, str) else key)
-            frame = frame.assign(**{name: texts.mask(texts == "")})
-    return frame
+def _is_id_name(name: str) -> bool:
+    return name.lower() == "id" or is_usual_name(name, "user") or is_usual_name(name, "item")
+
+
+def _with_ids(
+    frame: pd.DataFrame, name: str, known: pd.Index | None = None, *, as_texts: bool = False
+) -> pd.DataFrame:
+    """The table with ids in this column; those of parquet files have a type already.
+
+    Blanks around ids would make two of "tea" and "tea ".
+    """
+    column = frame[name]
+    if not isinstance(column, pd.Series):  # two columns of one name
+        return frame
+    if pd.api.types.is_numeric_dtype(column):
+        if known is None or column.hasnans or not pd.api.types.is_integer_dtype(column):
+            return frame
+        column = column.astype(str)
+    if not column.map(lambda key: isinstance(key, str)).where(column.notna(), True).all():
+        return frame  # parquet files may hold other objects
+    if as_texts:
+        texts = column.str.strip()
+        return frame.assign(**{name: texts.mask(texts == "")})
+    return frame.assign(**{name: ids_of_texts(column, known, name).set_axis(frame.index)})
 
 
 def _with_decimal_points(frame: pd.DataFrame, names: Iterable[str | None]) -> pd.DataFrame:
@@ -337,10 +444,22 @@ def _read_table(
     columns: list[str] | None = None,
     texts: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """These columns of a csv or parquet file, all by default; ``texts`` are not made numbers."""
+    """These columns of a csv or parquet file, all by default.
+
+    Columns of ``texts`` in a csv are not made numbers, and only what is empty there is missing.
+    """
     if member.lower().endswith(".parquet"):
         return _read_parquet(source, member, columns)
-    frame = _read_csv(source, member, separator, dtype=dict.fromkeys(texts, str))
+    texts = list(texts)
+    names = _names(source, member, separator)[0]
+    frame = _read_csv(
+        source,
+        member,
+        separator,
+        dtype=dict.fromkeys(texts, str),
+        keep_default_na=False,  # a user may be called "NA" or "null"
+        na_values={name: [""] if name in texts else MISSING for name in names},
+    )
     return frame if columns is None else frame[columns]
 
 
@@ -349,10 +468,14 @@ def _read_csv(source: Source, member: str, separator: str, **options: Any) -> pd
     try:
         with source.open(member) as stream:
             frame = pd.read_csv(
-                stream, sep=separator, encoding="utf-8-sig", low_memory=False, **options
+                stream,
+                sep=r"\s+" if separator == BLANK else separator,
+                encoding="utf-8-sig",
+                low_memory=False,
+                **options,
             )
-    except UnicodeDecodeError as error:
-        raise DataError(f"{place}: not UTF-8 ({error.reason}): convert the file") from None
+    except UnicodeDecodeError:
+        raise _not_utf8(source, member) from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):
             raise
@@ -362,6 +485,20 @@ def _read_csv(source: Source, member: str, separator: str, **options: Any) -> pd
     return frame
 
 
+def _not_utf8(source: Source, member: str) -> DataError:
+    data = source.read(member)
+    try:
+        data.decode()
+        line = 1
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+    return DataError(
+        f'{source.place(member)}, line {line}: not UTF-8: pass encoding="latin-1", or whatever '
+        "the file was written in",
+        parameter="encoding",
+    )
+
+
 def _parquet_names(source: Source, member: str) -> list[str]:
     return _parquet_file(source, member).schema_arrow.names
 
@@ -369,7 +506,9 @@ def _parquet_names(source: Source, member: str) -> list[str]:
 def _read_parquet(source: Source, member: str, columns: list[str] | None) -> pd.DataFrame:
     file = _parquet_file(source, member)
     try:
-        return file.read(columns=columns).to_pandas()
+        frame = file.read(columns=columns).to_pandas()
+        in_index = [name for name in frame.index.names if name is not None]
+        return frame.reset_index(level=in_index) if in_index else frame
     except PARQUET_ERRORS as error:
         raise _not_parquet(source, member, error) from None
 
@@ -394,16 +533,21 @@ def _not_parquet(source: Source, member: str, error: Exception) -> DataError:
 def _separator_of(header: str) -> str:
     """Return the separator that cuts a first line into most fields; a comma if none does.
 
+    Blanks are taken for separators only where there are no others, since names may hold them.
+
     Examples
     --------
     >>> _separator_of("user;item;rating"), _separator_of('"a, b"\\tc\\td')
     (';', '\\t')
     """
-    return max(SEPARATORS, key=lambda separator: len(_fields(header, separator)))
+    best = max(SEPARATORS, key=lambda separator: len(_fields(header, separator)))
+    return BLANK if len(_fields(header, best)) < 2 and len(header.split()) > 2 else best
 
 
 def _fields(line: str, separator: str) -> list[str]:
     """Return the fields of a line."""
+    if separator == BLANK:
+        return line.split()
     try:
         return next(csv.reader([line], delimiter=separator), [])
     except csv.Error:

@@ -8,7 +8,7 @@ that is given often (0, 50, 100) has a bin of its own, since every neighbour tha
 numbers less equal. No bin has fewer than `LEAST_SHARE` of the ratings of an average bin, so that a
 stray value is no bin.
 
-Stray values. An inferred scale would stretch to hold a typing error such as a 55 among 1..5. Two
+Stray values. An inferred scale would stretch to hold a typing error such as a 55 among 1..5. Three
 kinds are found, if they are few:
 
 * far away: beyond the other values, seen from zero, by more than four times their range; by more
@@ -16,7 +16,9 @@ kinds are found, if they are few:
   rare 10 among 1..9, or a 1 among 7..10, is not far away;
 * between: off the short regular grid of all others, so that a fine scale, or none that is regular,
   would hold it too (a 4.55 among half stars; a rare 4.5 among 1..5 makes half stars). Steps of
-  more than 1 are taken for habits on a fine scale: 37 among 10, 20, ..., 100 is right.
+  more than 1 are taken for habits on a fine scale: 37 among 10, 20, ..., 100 is right;
+* beyond a usual scale: a handful of 0, 6 or -1 among thousands of ratings which have all values of
+  1..5 (or 1..7, 1..10, half stars) and no others.
 """
 
 from __future__ import annotations
@@ -45,6 +47,15 @@ FEWEST_OTHERS = 10  # ratings, of at least FEWEST_VALUES values, that can show w
 FEWEST_VALUES = 3
 MANY_RATINGS = 1000
 STRAYS_PER_RATING = 1 / 1000
+HANDFUL = 5
+HANDFUL_PER_RATING = 1 / 10_000
+USUAL_SCALES = (
+    np.arange(1.0, 6),
+    np.arange(0.5, 5.5, 0.5),
+    np.arange(1.0, 5.5, 0.5),
+    np.arange(1.0, 8),
+    np.arange(1.0, 11),
+)
 LONGEST_USUAL_SCALE = 21  # 0..100 in steps of five
 
 
@@ -144,7 +155,10 @@ def stray_value(distinct: np.ndarray, counts: np.ndarray) -> float | None:
     if distinct.size < FEWEST_VALUES + 1 or not (np.abs(distinct) < np.inf).all():
         return None
     far = _far_away(distinct, counts, n, at_most)
-    return _between(distinct, counts, at_most) if far is None else far
+    if far is not None:
+        return far
+    between = _between(distinct, counts, at_most)
+    return _beyond_usual(distinct, counts, n) if between is None else between
 
 
 def _far_away(distinct: np.ndarray, counts: np.ndarray, n: int, at_most: int) -> float | None:
@@ -178,3 +192,14 @@ def _between(distinct: np.ndarray, counts: np.ndarray, at_most: int) -> float | 
     steps = (distinct - usual[0]) / np.diff(usual).min()
     off = np.abs(steps - np.round(steps)) > 1e-6
     return float(distinct[off][0]) if off.any() and counts[off].sum() <= at_most else None
+
+
+def _beyond_usual(distinct: np.ndarray, counts: np.ndarray, n: int) -> float | None:
+    at_most = max(HANDFUL, int(n * HANDFUL_PER_RATING))
+    if n < MANY_RATINGS:
+        return None
+    for scale in USUAL_SCALES:
+        outside = (distinct < scale[0]) | (distinct > scale[-1])
+        if 0 < counts[outside].sum() <= at_most and np.array_equal(distinct[~outside], scale):
+            return float(distinct[outside][0])
+    return None

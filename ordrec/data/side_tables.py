@@ -93,6 +93,8 @@ def _same_type(table: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
         return table
     by_text = {str(plain(key)): key for key in ids}
     texts = [str(plain(key)) for key in table.index]
+    if ids.dtype.kind in "iu":  # "007" describes item 7
+        texts = [text.lstrip("0") or "0" if text.isdecimal() else text for text in texts]
     if not any(text in by_text for text in texts):
         return table
     return table.set_axis(pd.Index([by_text.get(text, text) for text in texts], dtype=object))

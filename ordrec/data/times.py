@@ -15,6 +15,9 @@ __all__ = ["as_seconds", "in_seconds", "seconds_of"]
 
 UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
 UNIT_LIMITS = (1e11, 1e14, 1e17, 1e20)  # in every unit about the year 5138
+DIGITS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # ways to write a date as a number
+YEARS = (1900, 2100)
+SPREADSHEET_DAYS = (30_000, 60_000)  # since 1900: the years 1982 to 2064
 
 
 def as_seconds(column: pd.Series, name: str) -> np.ndarray:
@@ -107,12 +110,14 @@ def in_seconds(times: np.ndarray, name: str = "timestamp") -> np.ndarray:
     """Return times since 1970 in seconds, whether they count seconds or parts of a second.
 
     Taken for seconds, times in milliseconds would lie in the year 5138 and later. They are
-    recognised by that, as are micro- and nanoseconds, and converted with a warning.
+    recognised by that, as are micro- and nanoseconds, and converted with a warning. So are numbers
+    all of which write a date, such as 20201231 or 20201231235959.
 
     Raises
     ------
     DataError
-        If some of the times are in one unit and some in another, or in none.
+        If some of the times are in one unit and some in another, or in none; if all are years, or
+        days as spreadsheets count them.
 
     Examples
     --------
@@ -120,6 +125,9 @@ def in_seconds(times: np.ndarray, name: str = "timestamp") -> np.ndarray:
     [978300760, 0]
     """
     size = np.abs(times.astype(np.float64))
+    written = _dates_in_digits(times, size > 0, name)
+    if written is not None:
+        return written
     powers = np.searchsorted(UNIT_LIMITS, size, side="right")
     counts = np.bincount(powers[size > 0], minlength=len(UNITS) + 1)
     if not counts[1:].any():
@@ -137,3 +145,41 @@ def in_seconds(times: np.ndarray, name: str = "timestamp") -> np.ndarray:
         stacklevel=callers_level(),
     )
     return times // 1000**usual
+
+
+def _dates_in_digits(times: np.ndarray, known: np.ndarray, name: str) -> np.ndarray | None:
+    """The seconds of times all of which write a date in digits, such as 20201231; else None."""
+    if not known.any():
+        return None
+    distinct = np.unique(times[known])
+    low, high = float(distinct[0]), float(distinct[-1])
+    first = f"row {int(np.argmax(known))}: {name} {times[np.argmax(known)]:g}"
+    remedy = "write dates like 2020-12-31, or pass timestamp=None to leave times out"
+    if YEARS[0] <= low and high <= YEARS[1]:
+        raise DataError(
+            f"{first}: all times are between {low:g} and {high:g}, which are years rather than "
+            f"seconds since 1970: {remedy}",
+            parameter="timestamp",
+        )
+    if SPREADSHEET_DAYS[0] <= low and high <= SPREADSHEET_DAYS[1]:
+        raise DataError(
+            f"{first}: all times are between {low:g} and {high:g}, which are days of a spreadsheet "
+            f"rather than seconds since 1970: {remedy}",
+            parameter="timestamp",
+        )
+    n_digits = len(f"{low:.0f}")
+    scale = 10.0 ** (n_digits - 4)
+    if n_digits not in DIGITS or not YEARS[0] <= low / scale <= high / scale < YEARS[1] + 1:
+        return None
+    texts = [f"{time:.0f}" for time in distinct.tolist()]
+    dates = pd.to_datetime(pd.Series(texts), format=DIGITS[n_digits], errors="coerce")
+    if dates.isna().any():
+        return None
+    warnings.warn(
+        f"{name}: read as dates that are written in digits, such as {texts[0]} for {dates[0]}",
+        stacklevel=callers_level(),
+    )
+    seconds = np.zeros(times.size, dtype=np.int64)
+    at = np.searchsorted(distinct, times[known])
+    seconds[known] = dates.to_numpy("datetime64[s]").astype(np.int64)[at]
+    return seconds

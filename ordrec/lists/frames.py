@@ -11,6 +11,7 @@ import pandas as pd
 
 from ordrec.data.columns import find_pair_columns
 from ordrec.data.formats.archives import prefix_errors
+from ordrec.data.ids import ids_like
 from ordrec.data.read import load_texts
 from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, DataError
@@ -93,6 +94,7 @@ def read_pairs(
     item: str = "item",
     timestamp: str | None = "timestamp",
     separator: str | None = None,
+    encoding: str | None = None,
 ) -> pd.DataFrame:
     """Read pairs from a csv file with columns user, item and optionally timestamp and score.
 
@@ -106,6 +108,8 @@ def read_pairs(
         Column names, as in `ordrec.datasets.load_ratings`; times may be unknown.
     separator : str, optional
         The character between the fields; found by itself if omitted.
+    encoding : str, optional
+        How the characters are written, such as "latin-1"; UTF-8 by default.
 
     Raises
     ------
@@ -114,7 +118,7 @@ def read_pairs(
     """
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")
-    table = load_texts(path, separator=separator)
+    table = load_texts(path, separator=separator, encoding=encoding)
     with prefix_errors(str(path)):
         user, item, timestamp = find_pair_columns(table, user, item, timestamp)
         pairs = {
@@ -125,33 +129,11 @@ def read_pairs(
             pairs["timestamp"] = seconds_of(table[timestamp], timestamp)
         if "score" in table:
             numbers = pd.to_numeric(table["score"], errors="coerce").to_numpy(np.float64)
-            _refuse(table["score"], ~np.isfinite(numbers), "score", "a number")
+            wrong = np.flatnonzero(~np.isfinite(numbers))
+            if wrong.size:
+                raise DataError(
+                    f"row {wrong[0]} ({table['score'].iloc[wrong[0]][:30]!r}): score is not a "
+                    f"number ({wrong.size} such rows): correct or drop them"
+                )
             pairs["score"] = numbers
     return pd.DataFrame(pairs)
-
-
-def ids_like(known: pd.Index, written: Any, name: str) -> np.ndarray:
-    """Convert ids given as texts to the type of a model's own ids.
-
-    Examples
-    --------
-    >>> ids_like(pd.Index([1, 2]), ["2", "17"], "user").tolist()
-    [2, 17]
-    >>> ids_like(pd.Index(["1", "b"]), ["2", "17"], "user").tolist()
-    ['2', '17']
-    """
-    texts = pd.Series(written, dtype=object).map(str.strip)
-    if known.dtype.kind not in "iu":
-        _refuse(texts, (texts == "").to_numpy(), name, "an id")
-        return texts.to_numpy()
-    are_whole = texts.str.fullmatch(r"[+-]?[0-9]{1,18}(\.0*)?").to_numpy(bool)
-    _refuse(texts, ~are_whole, name, "a whole number, as the ids of this model are")
-    return np.array([int(text.partition(".")[0]) for text in texts], dtype=np.int64)
-
-
-def _refuse(texts: pd.Series, bad: np.ndarray, name: str, wanted: str) -> None:
-    rows = np.flatnonzero(bad)
-    if rows.size:
-        shown = ", ".join(f"row {row} ({texts.iloc[row][:30]!r})" for row in rows[:5])
-        more = f" and {rows.size - 5} more" if rows.size > 5 else ""
-        raise DataError(f"{shown}{more}: {name} is not {wanted}")

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 
 __all__ = ["item_titles", "with_new_titles"]
 
+# What a column of titles is usually called, in lower case and without "_", "-" and blanks.
+USUAL_NAMES = (
+    *("title", "name", "itemtitle", "itemname", "producttitle", "productname"),
+    *("movietitle", "moviename", "booktitle", "bookname", "songtitle", "songname"),
+)
+
 
 def item_titles(table: pd.DataFrame | None) -> list[str] | None:
-    """Titles of the items, "" where one is missing; None if the table has no titles."""
-    if table is None or "title" not in table:
+    """Titles of the items, "" where one is missing; None if the table has no titles.
+
+    They are in a column called title, or name, product_name and the like.
+
+    Examples
+    --------
+    >>> item_titles(pd.DataFrame({"Product Name": ["tea", None]}))
+    ['tea', '']
+    """
+    if table is None:
         return None
-    return [title if isinstance(title, str) else "" for title in table["title"]]
+    plain = {re.sub(r"[_\- ]", "", str(name).lower()): name for name in reversed(table.columns)}
+    for usual in USUAL_NAMES:
+        if usual in plain:
+            column = table[plain[usual]]
+            if usual == "title" or column.map(lambda title: isinstance(title, str)).any():
+                return [title if isinstance(title, str) else "" for title in column]
+    return None
 
 
 def with_new_titles(

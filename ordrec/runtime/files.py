@@ -10,8 +10,9 @@ import errno
 import os
 import secrets
 import socket
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ordrec.errors import ArgumentError, DataError, OrdrecError, StorageError
@@ -70,7 +71,8 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     Path
         An empty file in the same folder with the same suffix, to be written and closed within
         the block. When the block succeeds, its content is flushed to disk and the file replaces
-        the destination. On any exception it is removed, and the old file stays as it was.
+        the destination, whose permissions it gets. On any exception it is removed, and the old
+        file stays as it was.
 
     Raises
     ------
@@ -100,9 +102,16 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     with storage_errors(path, outcome):
         try:
             part.touch(exist_ok=False)
+            mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+            if mode is not None:
+                with suppress(PermissionError):  # before there is anything to be read in the file
+                    part.chmod(mode | stat.S_IWUSR)
             yield part
             with open(part, "rb+") as stream:
                 os.fsync(stream.fileno())
+            if mode is not None:
+                with suppress(PermissionError):
+                    part.chmod(mode)
             os.replace(part, target)
         except BaseException:
             part.unlink(missing_ok=True)

@@ -135,3 +135,75 @@ def test_a_reproduction_does_not_write_over_other_peoples_results(tmp_path: Path
     with pytest.raises(ArgumentError, match=r"results\.csv that no experiment wrote"):
         reproduce("gpor-synthetic", quick=True, out=tmp_path)
     assert (tmp_path / "results.csv").read_text() == "mine"
+
+
+def left_with(*words: str | Path) -> int:
+    from ordrec.cli import main
+
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    return int(left.value.code or 0)
+
+
+@pytest.mark.parametrize("option", ["--items", "--users"])
+@pytest.mark.parametrize("link", [False, True])
+def test_side_tables_are_never_replaced(
+    option: str, link: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ratings = tmp_path / "r.csv"
+    ratings.write_text("user,item,rating\n1,1,5\n1,2,3\n2,1,4\n")
+    side = tmp_path / "side.csv"
+    side.write_text("user,item,x\n1,1,2\n2,2,4\n")
+    output = side
+    if link:
+        output = tmp_path / "link.csv"
+        output.symlink_to(side)
+    before = side.read_bytes()
+    assert left_with("fit", ratings, "-m", "bias", option, side, "-o", output, "--overwrite") == 2
+    assert "is also the input" in capsys.readouterr().err
+    assert left_with("evaluate", ratings, option, side, "-o", output, "--overwrite") == 2
+    assert left_with("tune", ratings, "-m", "bias", option, side, "-o", output, "--overwrite") == 2
+    assert side.read_bytes() == before
+
+
+def test_a_replaced_model_keeps_its_permissions(tmp_path: Path) -> None:
+    ratings = tmp_path / "r.csv"
+    ratings.write_text("user,item,rating\n1,1,5\n1,2,3\n2,1,4\n")
+    model = tmp_path / "m.ordrec"
+    assert left_with("fit", ratings, "-m", "bias", "-o", model, "-q") == 0
+    model.chmod(0o600)
+    assert left_with("fit", ratings, "-m", "bias", "-o", model, "-q") == 0
+    assert model.stat().st_mode & 0o777 == 0o600
+    model.chmod(0o664)
+    assert left_with("fit", ratings, "-m", "bias", "-o", model, "-q") == 0
+    assert model.stat().st_mode & 0o777 == 0o664
+
+
+@pytest.mark.parametrize("only_results", [False, True])
+def test_a_full_disk_does_not_lose_what_was_measured(
+    only_results: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import errno
+
+    ratings = tmp_path / "r.csv"
+    rows = "".join(f"{u},{i},{1 + (u + i) % 5}\n" for u in range(8) for i in range(8))
+    ratings.write_text("user,item,rating\n" + rows)
+    replace, n_written = os.replace, 0
+
+    def full(source: Path, target: Path) -> None:
+        nonlocal n_written
+        n_written += 1
+        if Path(target).suffix == ".csv" or (n_written > 4 and not only_results):
+            raise OSError(errno.ENOSPC, "No space left on device", str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    code = left_with("evaluate", ratings, "-m", "mean,bias", "-o", tmp_path / "out.csv")
+    said = capsys.readouterr()
+    assert code == 2
+    assert "make room on that disk" in said.err
+    assert "mean" in said.out
+    assert "int_mae" in said.out

@@ -87,3 +87,31 @@ def test_a_typing_error_in_a_folder_is_named_with_its_place(tmp_path):
     other.to_parquet(tmp_path / "b.parquet", index=False, row_group_size=10)
     with pytest.raises(DataError, match=r"b\.parquet, row group 1, row 7: rating 55 is unlike"):
         Ratings.scan(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("values", "stray"),
+    [
+        (np.tile(STARS, 50), 0), (np.tile(STARS, 50), 6), (np.tile(STARS, 50), -1),
+        (np.tile(STARS, 50), 0.5), (np.tile(HALVES, 30), 0), (np.tile(HALVES, 30), 5.5),
+        (np.tile(np.arange(1.0, 11), 200), 0), (np.tile(np.arange(1.0, 11), 200), 11),
+    ],
+)  # fmt: skip
+def test_a_handful_beyond_a_usual_scale_is_asked_about(values, stray):
+    values = np.insert(values, [17, 40, 99], stray)
+    with pytest.raises(DataError, match=rf"row 17: rating {stray:g} is unlike .*scale="):
+        Ratings.from_frame(table(values))
+    declared = np.unique(values)
+    assert Ratings.from_frame(table(values), scale=declared).scale.n_ranks == declared.size
+
+
+@pytest.mark.parametrize(
+    ("values", "n_ranks"),
+    [
+        (np.append(np.tile([2.0, 3, 4, 5], 500), 1), 5),  # the end of the usual scale is rare
+        (np.append(np.tile(TENS, 50), 10), 10),
+        (np.append(np.tile(STARS, 50), np.zeros(40)), 6),  # no handful
+    ],
+)
+def test_rare_ends_of_a_usual_scale_are_right(values, n_ranks):
+    assert Scale.infer(values).n_ranks == n_ranks

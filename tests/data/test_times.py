@@ -68,3 +68,38 @@ def test_predictions_take_the_same_units() -> None:
         expected = ask(1_480_000_000)
         with pytest.warns(UserWarning, match="read as milliseconds"):
             np.testing.assert_array_equal(ask(1_480_000_000_000), expected)
+
+
+@pytest.mark.parametrize(
+    ("texts", "date"),
+    [
+        (["20201231", "19991231", "0"], "2020-12-31"),
+        (["20201231235959", "20010101000000", "0"], "2020-12-31 23:59:59"),
+        (["202012312359", "200101010000", "0"], "2020-12-31 23:59"),
+    ],
+)
+@pytest.mark.parametrize("kind", [str, int, float])
+def test_dates_in_digits_are_dates(texts: list[str], date: str, kind: type) -> None:
+    times = [*texts, *texts] if kind is str else [kind(text) for text in [*texts, *texts]]
+    with pytest.warns(UserWarning, match="dates that are written in digits, such as"):
+        stamps = ratings_at(np.array(times, dtype=object if kind is str else kind)).timestamps
+    assert stamps is not None
+    assert stamps[0] == pd.Timestamp(date).timestamp()
+    assert stamps[2] == 0
+
+
+@pytest.mark.parametrize(
+    ("times", "says"),
+    [([2020, 2019, 0] * 2, "years"), ([44196, 44000.5, 0] * 2, "days of a spreadsheet")],
+)
+def test_years_and_days_of_spreadsheets_are_refused(times: list[float], says: str) -> None:
+    with pytest.raises(DataError, match=rf"row 0: timestamp .*{says}.*2020-12-31.*timestamp=None"):
+        ratings_at(np.array(times))
+
+
+def test_counters_are_no_dates() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ratings_at(np.array([1, 2, 3, 2000, 45_000, 20_201_231])).timestamps is not None
+        impossible = np.array([20_201_399, 20_201_231, 0, 0, 0, 0])
+        assert ratings_at(impossible).timestamps is not None

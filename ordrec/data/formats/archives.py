@@ -7,6 +7,7 @@ paths, ``..``, links, devices, and members that expand beyond all bounds.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
@@ -95,9 +96,10 @@ class Source:
         return None if self.single else self.find(*names)
 
     def matching(self, pattern: str) -> list[str]:
-        """Return the members whose base name (without ``.gz``) fits a regular expression."""
+        """Return the members whose base name (without ``.gz`` etc.) fits a regular expression."""
         fits = re.compile(pattern, re.IGNORECASE)
-        names = {m: re.sub(r"\.gz$", "", PurePosixPath(m).name, flags=re.I) for m in self.members}
+        packed = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
+        names = {m: packed.sub("", PurePosixPath(m).name) for m in self.members}
         return sorted(member for member, name in names.items() if fits.fullmatch(name))
 
     def place(self, member: str) -> str:
@@ -105,12 +107,13 @@ class Source:
         return str(self.path) if self.single else f"{self.path}: {member}"
 
     def open(self, member: str) -> BinaryIO:
-        """Open a member for reading bytes; ``.gz`` is decompressed."""
+        """Open a member for reading bytes; gzip, bzip2 and xz are decompressed."""
         place = self.place(member)
         try:
             raw = self.members[member]()
-            if member.lower().endswith(".gz"):
-                guarded = _Guarded(cast(BinaryIO, gzip.GzipFile(fileobj=raw)), place, _length(raw))
+            unpacking = _unpacking_of(raw, member)
+            if unpacking is not None:
+                guarded = _Guarded(cast(BinaryIO, unpacking(raw)), place, _length(raw))
             else:
                 guarded = _Guarded(raw, place, None)
         except _DAMAGE as error:
@@ -357,6 +360,32 @@ def _tar_source(path: Path) -> Source:
         archive.close()
         raise
     return Source(path, members, _closers=[archive.close])
+
+
+def _unpacking_of(raw: BinaryIO, member: str) -> Callable[[BinaryIO], object] | None:
+    """What decompresses a file, which is recognised by its first bytes; None if it is not packed.
+
+    A file called ``.gz`` must be one.
+    """
+    if not raw.seekable():
+        return _gunzip if member.lower().endswith(".gz") else None
+    start = raw.read(6)
+    raw.seek(-len(start), io.SEEK_CUR)
+    for mark, unpacking in _PACKED.items():
+        if start.startswith(mark):
+            return unpacking
+    return _gunzip if member.lower().endswith(".gz") else None
+
+
+def _gunzip(raw: BinaryIO) -> gzip.GzipFile:
+    return gzip.GzipFile(fileobj=raw)
+
+
+_PACKED: dict[bytes, Callable[[BinaryIO], object]] = {
+    b"\x1f\x8b": _gunzip,
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+}
 
 
 def _length(stream: BinaryIO) -> int | None:
