@@ -12,6 +12,7 @@ In the formulas ``rel_t`` is the relevance of the row at rank ``t = 1, 2, ...``
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -194,7 +195,7 @@ def expected_reciprocal_rank(
     order = placed.best_first(scores, start)
     ranks = placed.ranks_in(start)
     out = np.empty(start.size - 1)
-    for segment, (first, last) in enumerate(zip(start, start[1:], strict=False)):
+    for segment, (first, last) in enumerate(pairwise(start)):
         here = satisfied[order[first:last]]
         reached = np.concatenate([[1.0], np.cumprod(1.0 - here)[:-1]])
         places = ranks[first:last]
