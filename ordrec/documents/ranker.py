@@ -310,13 +310,22 @@ class RelevanceRanker(Storable, BaseEstimator):
         of_query = scores.groupby(pd.factorize(queries[known])[0])
         spread = of_query.max() - of_query.min()
         compared = of_query.size() > 1
-        if compared.any() and spread[compared].max() <= ROUNDING * (1 + scores.abs().max()):
+        # Scores of ordinal estimators are in units of margins, and as exact as their tolerance.
+        exact = (
+            getattr(self.chosen_, "tol", 0) if isinstance(self.chosen_, OrdinalClassifier) else 0
+        )
+        noise = max(exact, ROUNDING * (1 + scores.abs().max()))
+        if compared.any() and spread[compared].max() <= noise:
             raise DataError(
                 f"{type(self.chosen_).__name__} gives all documents of a query the same score, so "
                 "that nothing can be ranked: the grades overlap too much for this kernel and "
                 "penalty, or the features tell queries apart but not documents. Take "
                 "OrdinalLogistic, another kernel, or scaling='centre'"
             )
+
+    def recognised(self, judged: Any) -> str:
+        """Return the kind that judgements (``X`` and ``queries``) would be taken for."""
+        return self._kind_of(judged.X, _one_dimensional(judged.queries))
 
     # ---- use -----------------------------------------------------------------------------------
 

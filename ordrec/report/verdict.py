@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ordrec.evaluation.metrics.measures import as_losses, measure_from_name
+from ordrec.evaluation.metrics.measures import as_losses, kind_of
 from ordrec.evaluation.result import EvaluationResult
 
 __all__ = ["leading_model", "main_metrics", "verdict"]
@@ -21,7 +21,7 @@ WORDS = {
 def main_metrics(result: EvaluationResult) -> list[str]:
     """Return up to four metrics to be shown first: one of each kind, then others in order."""
     measured = [metric for metric in result.averages() if _n_models(result, metric)]
-    first = {_kind(metric): metric for metric in reversed(measured)}
+    first = {kind_of(metric): metric for metric in reversed(measured)}
     wanted = [first[kind] for kind in WORDS if kind in first]
     rest = [metric for metric in measured if metric not in wanted]
     chosen = [*wanted, *rest][:N_MAIN]
@@ -49,7 +49,7 @@ def verdict(result: EvaluationResult) -> list[str]:
     metrics = main_metrics(result)
     if not metrics:
         return ["Nothing could be measured."]
-    kinds = {_kind(metric): metric for metric in reversed(metrics)}
+    kinds = {kind_of(metric): metric for metric in reversed(metrics)}
     described = [kinds[kind] for kind in ("error", "ranking", "probability") if kind in kinds]
     sentences = [_sentence(result, metric) for metric in described[:2]]
     if len(sentences) == 1 and len(result.models) > 1:
@@ -66,7 +66,7 @@ def _sentence(result: EvaluationResult, metric: str) -> str:
     others = values.drop(best)
     following = str(as_losses(metric, others).idxmin())
     apart = values[following] - values[best]
-    text = f"{best} {WORDS[_kind(metric)]}: its {metric} of {values[best]:.4f} is "
+    text = f"{best} {WORDS[kind_of(metric)]}: its {metric} of {values[best]:.4f} is "
     if round(abs(apart), 4) == 0:
         return f"{text}also that of {following}."
     text += f"{abs(apart):.4f} {'below' if apart > 0 else 'above'} that of {following}, the next "
@@ -114,7 +114,3 @@ def _comparison(result: EvaluationResult, metric: str) -> pd.DataFrame:
 
 def _n_models(result: EvaluationResult, metric: str) -> int:
     return int(np.isfinite(result.summary()[metric]).sum())
-
-
-def _kind(metric: str) -> str:
-    return measure_from_name(metric).kind

@@ -124,6 +124,7 @@ __all__ = [
     "as_losses",
     "direction",
     "higher_is_better",
+    "kind_of",
     "measure_from_name",
     "metric_names",
 ]
@@ -270,7 +271,7 @@ _MEASURES: dict[str, Measure] = {
         _of_lists("pick_calibration@k", "pick calibration", ideal=1.0),
     )
 }
-_OF_QUERIES = ("err",)  # measured on judged documents only, see QueryProblem
+_OF_QUERIES = ("err", "p")  # measured on judged documents only, see QueryProblem
 _RELEVANT_IF_LIKED = ("map", "mrr", "precision@k", "recall@k", "hit_rate@k")
 
 
@@ -291,6 +292,19 @@ def higher_is_better(metric: str) -> bool:
     if measure is None:
         return metric.partition("@")[0] in _OF_QUERIES
     return measure.higher_is_better
+
+
+def kind_of(metric: str) -> str:
+    """Return what a metric looks at: "error", "probability", "ranking" or another kind.
+
+    Examples
+    --------
+    >>> kind_of("rmse"), kind_of("err@20")
+    ('error', 'ranking')
+    """
+    if metric.partition("@")[0] in _OF_QUERIES:
+        return "ranking"
+    return measure_from_name(metric).kind
 
 
 def direction(metric: str) -> str:
