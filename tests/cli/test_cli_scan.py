@@ -97,7 +97,7 @@ def test_pairs_are_predicted_for_their_times(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "dated.csv", index=False)
     ordrec("data", "partition", tmp_path / "dated.csv", tmp_path / "parts", "--rows", "300")
     model = tmp_path / "model.ordrec"
-    done = ordrec("fit", tmp_path / "parts", "-o", model, "-m", "factors", "--set", "rank=2")
+    done = ordrec("fit", tmp_path / "parts", "-o", model, "-m", "factors", "--set", "n_factors=2")
     assert done.exit_code == 0, done.output
     lines = ["user,item,when"]
     for user in range(60):
@@ -123,7 +123,7 @@ def test_pairs_are_predicted_for_their_times(tmp_path: Path) -> None:
 
 
 def test_what_a_model_of_all_users_was_not_fitted_to_is_predicted(folder, tmp_path) -> None:
-    words = ["fit-all", folder / "parts", "--set", "rank=2", "--set", "n_iter=2", "-o"]
+    words = ["fit-all", folder / "parts", "--set", "n_factors=2", "--set", "max_iter=2", "-o"]
     for share in ("0", "0.3"):
         done = ordrec(*words, tmp_path / f"{share}.ordrec", "--hold-out", share)
         assert done.exit_code == 0, done.output
@@ -150,7 +150,7 @@ def test_ratings_that_a_model_was_fitted_to_are_not_held_out(folder, tmp_path) -
     with pytest.warns(UserWarning, match=r"the model was fitted to \d+ of the ratings that"):
         ordrec("predict-all", folder / "model.ordrec", folder / "parts", "-o", tmp_path / "out")
     scan, held = Ratings.scan(folder / "parts"), HeldOut(0.1)
-    honest = OrdinalFactors(rank=2, n_iter=2).fit(held.parted(scan.sample_users(40))[0])
+    honest = OrdinalFactors(n_factors=2, max_iter=2).fit(held.parted(scan.sample_users(40))[0])
     save(honest, tmp_path / "honest.ordrec")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from ordrec.recommend.files import load, save
+from ordrec import load, save
 
 from ordrec.cli import main
 from ordrec.data import Ratings

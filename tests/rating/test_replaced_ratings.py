@@ -13,7 +13,7 @@ from ordrec.evaluation import StrongGeneralisation, evaluate
 from ordrec.recommend import EASE, BiasModel, ItemKNN, OrdinalFactors, RatingPredictor, Recommender
 
 RATINGS = synthetic_ratings(30, 20, n_ratings=300, seed=1)
-FACTORS = OrdinalFactors(rank=2, pattern=2, n_iter=3)
+FACTORS = OrdinalFactors(n_factors=2, pattern=2, max_iter=3)
 MODELS = {
     "factors": FACTORS,
     "predictor": RatingPredictor(preset="fast"),

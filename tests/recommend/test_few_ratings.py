@@ -38,7 +38,7 @@ def test_the_command_line_fits_a_table_in_which_no_item_has_three_ratings(tmp_pa
 @pytest.mark.filterwarnings("ignore:no item has 3 ratings")
 @pytest.mark.parametrize(
     "model",
-    [EASE(), ChoiceMixture(), Recommender(), Recommender(rating=None), OrdinalFactors(rank=2)],
+    [EASE(), ChoiceMixture(), Recommender(), Recommender(rating=None), OrdinalFactors(n_factors=2)],
     ids=lambda model: type(model).__name__,
 )
 @pytest.mark.parametrize("times", [1, 2], ids=["no item", "items that a part does not have"])
