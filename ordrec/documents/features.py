@@ -32,6 +32,7 @@ pairs at a time, and no feature looks at any other word.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -237,14 +238,20 @@ class QueryDocumentFeatures(BaseEstimator):
         counter = self._counter()
         texts = [text for field in self.fields_ for text in _texts(frame[field])]
         try:
-            counter.fit(texts)
+            counted = sparse.csr_array(counter.fit_transform(texts), dtype=np.float64)
         except ValueError:
             raise DataError(
                 f"no word is left of {len(frame)} documents in {', '.join(self.fields_)}: look at "
                 "stop_words, or name the columns of texts with fields="
             ) from None
-        self.vocabulary_ = self._frequent(counter.vocabulary_, frame)
-        counts = self._counts_of_fields(frame)
+        fields = {
+            str(field): counted[place * len(frame) : (place + 1) * len(frame)]
+            for place, field in enumerate(self.fields_)
+        }
+        words = np.array(sorted(counter.vocabulary_, key=counter.vocabulary_.get), dtype=object)
+        kept = self._frequent(fields)
+        self.vocabulary_ = {word: number for number, word in enumerate(words[kept])}
+        counts = _with_union({field: matrix[:, kept] for field, matrix in fields.items()})
         self.collections_ = {field: Collection.of(matrix) for field, matrix in counts.items()}
         return self
 
@@ -307,13 +314,20 @@ class QueryDocumentFeatures(BaseEstimator):
 
     def _counter(self, vocabulary: dict[str, int] | None = None) -> CountVectorizer:
         plain = CountVectorizer(token_pattern=WORD).build_analyzer()
-        stem = {"plural": without_plural, None: str}.get(self.stem, self.stem)  # type: ignore[arg-type]
         skipped = {part for word in self.stop_list() for part in plain(word)}
-
-        def analyse(text: str) -> list[str]:
-            return [stem(word) for word in plain(text) if word not in skipped]  # type: ignore[operator]
-
-        return CountVectorizer(analyzer=analyse, vocabulary=vocabulary)
+        if self.stem is None:
+            if not skipped:
+                return CountVectorizer(analyzer=plain, vocabulary=vocabulary)
+            return CountVectorizer(
+                analyzer=lambda text: [word for word in plain(text) if word not in skipped],
+                vocabulary=vocabulary,
+            )
+        # Few words make up most of a text: each is stemmed once.
+        stem = functools.cache(without_plural if self.stem == "plural" else self.stem)  # type: ignore[arg-type]
+        return CountVectorizer(
+            analyzer=lambda text: [stem(word) for word in plain(text) if word not in skipped],
+            vocabulary=vocabulary,
+        )
 
     def stop_list(self) -> Sequence[str]:
         """Return the words that are skipped."""
@@ -325,20 +339,20 @@ class QueryDocumentFeatures(BaseEstimator):
             return read_stop_list(self.stop_words)
         return list(self.stop_words)
 
-    def _frequent(self, vocabulary: dict[str, int], frame: pd.DataFrame) -> dict[str, int]:
-        """The words in at least ``min_documents`` documents, numbered in alphabetical order."""
-        words = np.array(sorted(vocabulary, key=vocabulary.__getitem__), dtype=object)
-        self.vocabulary_ = {word: number for number, word in enumerate(words)}
-        if self.min_documents > 1:
-            together = sum(self._counts(_texts(frame[field])) for field in self.fields_)
-            kept = np.bincount(together.indices, minlength=words.size) >= self.min_documents
-            words = words[kept]
-            if not words.size:
-                raise DataError(
-                    f"no word occurs in {self.min_documents} of the {len(frame)} documents: lower "
-                    "min_documents"
-                )
-        return {word: number for number, word in enumerate(words)}
+    def _frequent(self, fields: dict[str, sparse.csr_array]) -> np.ndarray:
+        """The numbers of the words in at least ``min_documents`` documents."""
+        first = next(iter(fields.values()))
+        if self.min_documents <= 1:
+            return np.arange(first.shape[1])
+        together = sparse.csr_array(sum(fields.values()))
+        containing = np.bincount(together.indices, minlength=first.shape[1])
+        kept = np.flatnonzero(containing >= self.min_documents)
+        if not kept.size:
+            raise DataError(
+                f"no word occurs in {self.min_documents} of the {first.shape[0]} documents: lower "
+                "min_documents"
+            )
+        return kept
 
     def _counts(self, texts: list[str]) -> sparse.csr_array:
         matrix = sparse.csr_array(
@@ -349,10 +363,9 @@ class QueryDocumentFeatures(BaseEstimator):
 
     def _counts_of_fields(self, frame: pd.DataFrame) -> dict[str, sparse.csr_array]:
         """The words of each field, and of all fields together if there are several."""
-        counts = {str(field): self._counts(_texts(frame[field])) for field in self.fields_}
-        if len(counts) > 1:
-            counts[UNION] = sparse.csr_array(sum(counts.values()))
-        return counts
+        return _with_union(
+            {str(field): self._counts(_texts(frame[field])) for field in self.fields_}
+        )
 
     def _numbers(self, frame: pd.DataFrame, column: str) -> np.ndarray:
         numbers = _numbers_in(frame[column])
@@ -398,6 +411,13 @@ def _shared_words(
     found = at < numbers.size
     found[found] = numbers[at[found]] == wanted[found]
     return pair[found], word[found], part.data[at[found]], times[found]
+
+
+def _with_union(counts: dict[str, sparse.csr_array]) -> dict[str, sparse.csr_array]:
+    """The words of each field, and of all fields together if there are several."""
+    if len(counts) == 1:
+        return counts
+    return counts | {UNION: sparse.csr_array(sum(counts.values()))}
 
 
 def _norms(counts: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
