@@ -35,7 +35,9 @@ def with_popularity(
     scores: np.ndarray, counts: np.ndarray, sizes: np.ndarray, cold: float
 ) -> np.ndarray:
     """Return (1) for scores of users with these numbers of ratings; the scores are overwritten."""
-    share = (cold / (cold + sizes**2)).astype(scores.dtype)[:, None]
+    share = np.ones(sizes.shape)  # of a user without ratings, also where the constant is 0
+    np.divide(cold, cold + sizes**2, out=share, where=sizes > 0)
+    share = share.astype(scores.dtype)[:, None]
     scores *= 1.0 - share
     scores += share * np.log(popularity_of(counts) + FLOOR).astype(scores.dtype)
     return scores

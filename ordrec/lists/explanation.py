@@ -104,7 +104,9 @@ class Explanation:
             return "\n".join([f"expected rating {self.expected:.2f}", *self._terms()])
         lines = [f"{self.title or self.item} for user {self.user}", *self._picks()]
         if self.expected is not None:
-            likely = "" if self.p_like is None else f", liked with probability {self.p_like:.0%}"
+            likely = ""
+            if self.p_like is not None:
+                likely = f", liked with probability {_percent(self.p_like)}"
             lines.append(f"expected rating {self.expected:.2f}{likely}")
             lines += [f"  {line}" for line in self._terms()]
         return "\n".join(lines)
@@ -136,7 +138,7 @@ class Explanation:
         if math.isnan(self.p_pick):
             return ["too new for a probability that it is picked"]
         reasons = ", because of their ratings of" if len(self.pick) else ""
-        lines = [f"picked next with probability {self.p_pick:.0%}{reasons}"]
+        lines = [f"picked next with probability {_percent(self.p_pick)}{reasons}"]
         for row in self.pick.iloc[:MOST_REASONS].to_dict("records"):
             lines.append(f"  {row.get('title') or row['item']} ({row['rating']:g})")
         return lines
@@ -155,6 +157,19 @@ def largest_contributions(table: pd.DataFrame, n: int) -> pd.DataFrame:
                 "contribution": others["contribution"].sum()}  # fmt: skip
         best = pd.concat([best, pd.DataFrame([rest])])
     return best.reset_index(drop=True)
+
+
+def _percent(p: float) -> str:
+    """A probability in percent; one that is not 0 or 1 is never written as if it were.
+
+    Examples
+    --------
+    >>> _percent(0.25), _percent(0.9999), _percent(0.0004)
+    ('25%', 'over 99%', 'under 1%')
+    """
+    if p > 0.99:
+        return "over 99%"
+    return "under 1%" if 0 < p < 0.01 else f"{p:.0%}"
 
 
 def _rating_in_words(row: Any) -> str:

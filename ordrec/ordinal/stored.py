@@ -17,7 +17,7 @@ from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.kernels import Kernel
 from ordrec.ordinal.scaling import Standardisation
 from ordrec.ordinal.thresholds.link import OrdinalLink
-from ordrec.storage import take
+from ordrec.storage import LARGEST, take
 from ordrec.storage.parameters import plain_of, value_of
 from ordrec.storage.schema import (
     Array,
@@ -70,10 +70,22 @@ class StoredKernel(Field):
 
     def read(self, file: Reader, name: str) -> Kernel:
         """Return the kernel, which checks its parameters itself."""
+        _check_sizes(file.value(name), file.prefix + name)
         kernel = value_of(file.value(name), KERNELS)
         if not isinstance(kernel, Kernel):
             raise ModelFileError(f"{file.prefix}{name} is no kernel")
         return kernel
+
+
+def _check_sizes(plain: Any, place: str) -> None:
+    """Check that no parameter of a kernel is too large to compute with."""
+    if isinstance(plain, dict):
+        plain = list(plain.values())
+    if isinstance(plain, list):
+        for each in plain:
+            _check_sizes(each, place)
+    elif isinstance(plain, (int, float)) and not abs(plain) <= LARGEST:
+        raise ModelFileError(f"{place} has the parameter {plain:g}, which is too large")
 
 
 class StoredLabels(Field):

@@ -532,6 +532,8 @@ class Recommender(RatingListingModel, DistributionModel):
         if self.rating_ is not None:
             if not hasattr(self.rating_, "predict"):
                 raise ModelFileError("its rating model does not predict ratings")
+            if self.rating_.scale_ != self.choice_.scale_:
+                raise ModelFileError("its two models have different scales")
             if not self.choice_.item_ids_.isin(self.rating_.item_ids_).all():  # it may know more
                 raise ModelFileError("its two models know different items")
         self._check_parameters()

@@ -61,7 +61,9 @@ function make(tag, attributes = {}, ...children) {
 }
 
 const number = (value) => String(Math.round(value * 100) / 100);
-const percent = (p) => p > 0 && p < 0.01 ? "under 1 %" : `${Math.round(100 * p)} %`;
+// A probability that is not 0 or 1 is never written as if it were.
+const percent = (p) => p > 0 && p < 0.01 ? "under 1 %" : p > 0.99 ? "over 99 %"
+  : `${Math.round(100 * p)} %`;
 
 // A rating as steps to click, with a slider inside for the keyboard and for screen readers.
 function rateControl(item, title) {
@@ -235,6 +237,11 @@ function fill(element, row) {
 
 function shortReason(reasons) {
   if (!reasons) return ""; // they are on their way, or the model has none
+  const taste = reasons.filter(({ why, source }) =>
+    why === "like" && ["own rating", "taste", "others"].includes(source));
+  if (taste.length && taste.reduce((sum, { contribution }) => sum + contribution, 0) <= 0) {
+    return "why"; // their ratings speak against it: it is listed for other reasons
+  }
   const own = reasons.filter((each) => each.source === "own rating" && each.contribution > 0);
   const [pick, like] = ["pick", "like"].map((kind) => own.filter(({ why }) => why === kind));
   const telling = pick.length ? pick : like;

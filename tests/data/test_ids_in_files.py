@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from ordrec import load, save
 
+from ordrec import load, save
 from ordrec.cli import main
 from ordrec.data import Ratings
 from ordrec.datasets import load_ratings, load_side_table

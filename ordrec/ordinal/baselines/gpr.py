@@ -15,8 +15,8 @@ from ordrec.kernels import Kernel, Precomputed, Scaled, kernel_for
 from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.baselines.svr import half_way_thresholds
 from ordrec.ordinal.kernel_model import KernelMixin, check_gram
-from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
-from ordrec.storage.schema import Number
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR
+from ordrec.storage.schema import Array, Number
 
 __all__ = ["GPRanks"]
 
@@ -62,9 +62,9 @@ class GPRanks(KernelMixin, ThresholdModel):
     """
 
     stored: ClassVar = KERNEL_ESTIMATOR | {
-        "dual_coef_": fitted("rows"),
-        "intercept_": Number(gap=True),
-        "thresholds_": fitted("thresholds"),
+        "dual_coef_": Array("rows"),
+        "intercept_": Number(),
+        "thresholds_": Array("thresholds"),
         "log_marginal_likelihood_": Number(gap=True),
     }
     remedy_of_constants: ClassVar[str] = "try another kernel"

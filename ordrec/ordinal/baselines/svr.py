@@ -9,8 +9,8 @@ from sklearn.svm import SVR
 
 from ordrec.ordinal.base import ThresholdModel
 from ordrec.ordinal.baselines.machines import MAX_STEPS, KernelBaseline
-from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
-from ordrec.storage.schema import Integer, Number
+from ordrec.ordinal.stored import KERNEL_ESTIMATOR
+from ordrec.storage.schema import Array, Integer, Number
 
 __all__ = ["SVRanks", "half_way_thresholds"]
 
@@ -71,9 +71,9 @@ class SVRanks(KernelBaseline, ThresholdModel):
         self.epsilon = epsilon
 
     stored: ClassVar = KERNEL_ESTIMATOR | {
-        "dual_coef_": fitted("rows"),
-        "intercept_": Number(gap=True),
-        "thresholds_": fitted("thresholds"),
+        "dual_coef_": Array("rows"),
+        "intercept_": Number(),
+        "thresholds_": Array("thresholds"),
         "n_iter_": Integer(),
     }
 

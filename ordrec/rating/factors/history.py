@@ -150,7 +150,11 @@ class RatingHistory:
         return pd.DataFrame(columns)
 
     def check_stored(self) -> None:
-        """Check that all ratings have a time or none has, and the same of weights."""
+        """Check that all ratings have a time or none has, the same of weights, and no pair two."""
+        order = np.lexsort((self.items, self.users))
+        users, items = self.users[order], self.items[order]
+        if ((users[1:] == users[:-1]) & (items[1:] == items[:-1])).any():
+            raise ModelFileError("the history has two ratings of one item by one user")
         for name in ("times", "weights"):
             if getattr(self, name).size not in (0, self.items.size):
                 raise ModelFileError(f"not all ratings of the history have {name}")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from ordrec import load, save
 from ordrec.errors import ArgumentError
 from ordrec.ordinal import OrdinalLogistic
 from ordrec.ordinal.logistic.covariance import sandwich
@@ -119,6 +123,24 @@ def test_thresholds_that_no_sample_places_have_no_error() -> None:
     missing = table["std_err"].isna()
     assert missing.tolist() == [False] * 6 + [True, True]  # ranks 4 and 5 have no samples
     assert table["std_err"].iloc[3] == table["std_err"].iloc[4]  # rank 1 has no room
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1.0])
+def test_separated_labels_are_told(alpha: float, tmp_path: Path) -> None:
+    """Sixty rows whose labels the first feature gives away, and one feature of noise."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-3, 3, 60), rng.normal(size=60)])
+    gap = np.abs(np.abs(X[:, 0]) - 1.0) < 0.2
+    X, y = X[~gap], np.digitize(X[~gap, 0], [-1.0, 1.0])
+    model = OrdinalLogistic(alpha=alpha).fit(X, y)
+    save(model, tmp_path / "model.ordrec")
+    for each in (model, load(tmp_path / "model.ordrec")):
+        with pytest.warns(UserWarning, match="separate the labels.*p mean nothing"):
+            each.summary()
+    y[np.argmin(X[:, 0])] = 2  # one exception
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert OrdinalLogistic(alpha=alpha).fit(X, y).summary()["p"].iloc[1] > 1e-3
 
 
 def test_what_has_no_summary_says_so() -> None:
