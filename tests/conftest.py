@@ -23,10 +23,12 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("explore", settings.get_profile("ordrec"), derandomize=False,
-                          max_examples=500, print_blob=True)  # fmt: skip
-settings.register_profile("first failure", settings.get_profile("ordrec"),
-                          phases=[Phase.explicit, Phase.generate])  # fmt: skip
+settings.register_profile(
+    "explore", settings.get_profile("ordrec"), derandomize=False, max_examples=500, print_blob=True
+)
+settings.register_profile(
+    "first failure", settings.get_profile("ordrec"), phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile(os.environ.get("ORDREC_HYPOTHESIS", "ordrec"))
 
 

@@ -17,10 +17,12 @@ import pytest
 
 TESTS = Path(__file__).parent
 CAMPAIGNS = {
-    "model files": ["fuzz/test_fuzz_models.py", "test_altered_models.py", "test_persistence.py"],
+    "model files": [
+        "fuzz/test_fuzz_models.py", "hostile/test_altered_models.py", "storage/test_model_files.py",
+    ],
     "tables": ["fuzz/test_fuzz_frames.py", "fuzz/test_fuzz_loaders.py"],
-    "rating models": ["recommend/test_rating_contract.py", "recommend/test_ranking_contract.py"],
-    "processes": ["recommend/process", "recommend/process_model/test_predictor.py"],
+    "rating models": ["rating/test_rating_contract.py", "choice/test_ranking_contract.py"],
+    "processes": ["rating/process"],
     "factors": ["rating/factors/test_row_updates.py", "rating/factors/test_drift.py"],
     "kernels": ["kernels", "linalg", "features"],
     "ordinal": [
@@ -30,6 +32,12 @@ CAMPAIGNS = {
         "ordinal/test_thresholds_fitted.py", "ordinal/baselines/test_baselines.py",
     ],
 }  # fmt: skip
+
+
+def test_the_campaigns_name_tests_that_exist() -> None:
+    for names in CAMPAIGNS.values():
+        for name in names:
+            assert (TESTS / name).exists(), name
 
 
 @pytest.mark.boundscheck

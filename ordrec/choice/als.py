@@ -54,12 +54,12 @@ class ImplicitALS(ChoiceModel):
 
     Parameters
     ----------
-    factors : int
+    n_factors : int
     regularization : float
         ``c`` of (1).
     unseen_weight : float
         ``a`` of (1): how much it costs to score an item that was not rated.
-    iterations : int
+    n_iter : int
         Sweeps over items and users.
     n_jobs : int, optional
         Threads; all cores by default. The result is the same for any number.
@@ -68,13 +68,14 @@ class ImplicitALS(ChoiceModel):
 
     Attributes
     ----------
-    user_factors_, item_factors_ : float32 arrays of shape (n_users, factors), (n_items, factors)
+    user_factors_ : ndarray of float32, shape (n_users, n_factors)
+    item_factors_ : ndarray of float32, shape (n_items, n_factors)
 
     Examples
     --------
     >>> from ordrec.datasets import synthetic_ratings
     >>> ratings = synthetic_ratings(60, 120, n_ratings=1200, seed=0)
-    >>> model = ImplicitALS(factors=4).fit(ratings)
+    >>> model = ImplicitALS(n_factors=4).fit(ratings)
     >>> len(model.recommend(0, n=5))
     5
     """
@@ -85,14 +86,14 @@ class ImplicitALS(ChoiceModel):
         "_average_user": Array("factors", dtype=np.float32),
     }
 
-    factors: int = 64
+    n_factors: int = 64
     regularization: float = 0.01
     unseen_weight: float = 0.3
-    iterations: int = 10
+    n_iter: int = 10
     n_jobs: int | None = None
     random_state: int = 0
     search_space: ClassVar[dict[str, Any]] = {
-        "factors": [16, 32, 64, 128],
+        "n_factors": [16, 32, 64, 128],
         "regularization": (0.001, 0.1, "log"),
         "unseen_weight": (0.05, 1, "log"),
     }
@@ -104,7 +105,7 @@ class ImplicitALS(ChoiceModel):
 
     def learn_histories(self, history: sparse.csr_array) -> None:
         """Learn the factors of users and items from histories alone."""
-        for name, least in (("factors", 1), ("iterations", 1)):
+        for name, least in (("n_factors", 1), ("n_iter", 1)):
             if getattr(self, name) < least:
                 raise ArgumentError(f"{name} must be at least {least}, got {getattr(self, name)}")
         for name in ("regularization", "unseen_weight"):
@@ -114,12 +115,12 @@ class ImplicitALS(ChoiceModel):
         by_item = sparse.csr_array(history.T)
         self.item_counts_, present = np.diff(by_item.indptr), np.diff(history.indptr) > 0
         seen = self.item_counts_ > 0
-        Q = rng.standard_normal((history.shape[1], self.factors)) * seen[:, None]
-        Q = (Q * (START_SPREAD / np.sqrt(self.factors))).astype(np.float32)
+        Q = rng.standard_normal((history.shape[1], self.n_factors)) * seen[:, None]
+        Q = (Q * (START_SPREAD / np.sqrt(self.n_factors))).astype(np.float32)
         n_jobs = worker_count(self.n_jobs)
         ridge = self.regularization * (self.item_counts_ + self.unseen_weight * int(present.sum()))
         with one_blas_thread():  # the rows are shared by threads instead
-            for _ in tracked(range(self.iterations), "iteration"):
+            for _ in tracked(range(self.n_iter), "iteration"):
                 P = self._rows(history, Q, n_jobs)
                 Q = _solve_rows(by_item, P, self.unseen_weight, ridge, n_jobs)
             self.item_factors_ = Q
@@ -179,55 +180,54 @@ def _solve_rows(
     ----------
     entries : csr_array
         The weights ``v``.
-    Q : array of shape (n_columns, rank)
+    Q : array of shape (n_columns, n_factors)
         Factors of the other side; their precision is that of the result.
     unseen_weight : float
     ridge : array of shape (n_rows,)
     n_jobs : int
         Threads.
     """
-    rank, start = Q.shape[1], entries.indptr.astype(np.int64)
-    X = np.zeros((entries.shape[0], rank), dtype=Q.dtype)
+    n_factors, start = Q.shape[1], entries.indptr.astype(np.int64)
+    X = np.zeros((entries.shape[0], n_factors), dtype=Q.dtype)
     base = (unseen_weight * (Q.T @ Q)).astype(Q.dtype)
-    cost = np.diff(start) * rank**2 + rank**3
+    cost = np.diff(start) * n_factors**2 + n_factors**3
     arrays = (
         start, entries.indices.astype(np.int64), entries.data.astype(Q.dtype), Q, base,
         ridge.astype(Q.dtype), ADDRESSES, X,
     )  # fmt: skip
 
     def solve_span(first: int, stop: int) -> None:
-        rows = np.empty((2, int(np.diff(start[first : stop + 1]).max()), rank), Q.dtype)
-        scratch = np.empty((1, rank), Q.dtype), *rows, np.ones(1, Q.dtype)
+        rows = np.empty((2, int(np.diff(start[first : stop + 1]).max()), n_factors), Q.dtype)
+        scratch = np.empty((1, n_factors), Q.dtype), *rows, np.ones(1, Q.dtype)
         _solve_span(first, stop, *arrays, np.empty_like(base), *scratch)
 
     over_spans(solve_span, cost, n_jobs)
     for row in np.flatnonzero(np.isnan(X[:, :1]).any(axis=1)):  # not positive definite
         own = slice(start[row], start[row + 1])
         rows = Q[entries.indices[own]]
-        A = base + (rows.T * entries.data[own]) @ rows + ridge[row] * np.eye(rank)
+        A = base + (rows.T * entries.data[own]) @ rows + ridge[row] * np.eye(n_factors)
         X[row] = np.linalg.lstsq(A, rows.T @ entries.data[own])[0]
     return X
 
 
 @compiled
 def _solve_span(  # type: ignore[no-untyped-def]
-    first, stop, start, index, weight, Q, base, ridge, addresses, X,
-    A, right, rows, weighted, one,
-):  # fmt: skip
+    first, stop, start, index, weight, Q, base, ridge, addresses, X, A, right, rows, weighted, one
+):
     """Solve (2) for the rows ``first..stop``; the arrays after X are scratch memory."""
-    rank = Q.shape[1]
+    n_factors = Q.shape[1]
     for row in range(first, stop):
         begin, n = start[row], start[row + 1] - start[row]
         if n == 0:
             continue
-        for f in range(rank):
+        for f in range(n_factors):
             right[0, f] = 0.0
-            for g in range(rank):
+            for g in range(n_factors):
                 A[f, g] = base[f, g]
             A[f, f] += ridge[row]
         for j in range(n):
             q, w = index[begin + j], weight[begin + j]
-            for f in range(rank):
+            for f in range(n_factors):
                 rows[j, f] = Q[q, f]
                 weighted[j, f] = w * Q[q, f]
                 right[0, f] += weighted[j, f]
@@ -235,5 +235,5 @@ def _solve_span(  # type: ignore[no-untyped-def]
         positive = factorise(A, addresses) == 0
         if positive:
             solve_factorised(A, right, addresses)
-        for f in range(rank):  # a row as a whole would take a second to compile
+        for f in range(n_factors):  # a row as a whole would take a second to compile
             X[row, f] = right[0, f] if positive else np.nan

@@ -20,7 +20,7 @@ from ordrec.data import Ratings
 from ordrec.lists.best import best_columns, pair_scores
 from ordrec.lists.filters import ItemFilter
 from ordrec.lists.listing import ListingModel
-from ordrec.models.base import IDENTITY, codes_of, fits, folds_in
+from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, replacing_ratings
 from ordrec.models.further_ratings import paired_lists, with_further_ratings
 from ordrec.storage.schema import Array, Table
 
@@ -192,7 +192,8 @@ class ChoiceModel(ListingModel):
             Checked and ignored: choice models do not use times.
         """
         paired_lists(user, item, rating, timestamp)  # refuses what does not pair up
-        return self.fold_in(self.ratings_with(user, item, rating))
+        with replacing_ratings():
+            return self.fold_in(self.ratings_with(user, item, rating))
 
     def ratings_with(self, user: Any, item: Any, rating: Any) -> Ratings:
         """Return all ratings of these users, with further ones."""

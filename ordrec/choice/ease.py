@@ -13,7 +13,7 @@ from ordrec.choice.base import ChoiceModel
 from ordrec.choice.ease_solver import EaseProblem
 from ordrec.choice.inner_splits import FEW_USERS, climb_by_doubling, left_out_quality
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError, DataError, ModelFileError, callers_level
+from ordrec.errors import ArgumentError, ModelFileError, callers_level
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.storage.schema import Array, Number
 
@@ -61,9 +61,9 @@ class EASE(ChoiceModel):
 
     Attributes
     ----------
-    weights_ : float32 array of shape (n_kept, n_kept)
+    weights_ : float32 array of shape (n_weighted_items, n_weighted_items)
         Row: the item rated; column: the item scored.
-    kept_items_ : int64 array
+    weighted_items_ : int64 array
         Codes of the items that have weights.
     regularization_ : float
         The ridge, as given or chosen.
@@ -87,8 +87,8 @@ class EASE(ChoiceModel):
     """
 
     stored: ClassVar = ChoiceModel.stored | {
-        "kept_items_": Array("kept", dtype=np.int64, codes="items"),
-        "weights_": Array("kept", "kept", dtype=np.float32),
+        "weighted_items_": Array("weighted", dtype=np.int64, codes="items"),
+        "weights_": Array("weighted", "weighted", dtype=np.float32),
         "mean_count_": Number(1e-300, "items"),
         "regularization_": Number(),
     }
@@ -114,6 +114,12 @@ class EASE(ChoiceModel):
         """Learn the weights from histories alone; ``rng`` draws users to choose the ridge by."""
         self._check_parameters()
         inputs, n_jobs = self.inputs(history), worker_count(self.n_jobs)
+        if not inputs.items.size:
+            warnings.warn(
+                f"no item has {self.min_ratings} ratings or more, too few for EASE to learn what "
+                "goes with what: popularity takes its place",
+                stacklevel=callers_level(),
+            )
         problem = inputs.problem(n_jobs)
         self.tried_: dict[float, float] = {}
         if self.regularization is None:
@@ -121,7 +127,7 @@ class EASE(ChoiceModel):
         else:
             ridge = float(self.regularization)
         self.regularization_ = ridge
-        self.kept_items_, self.mean_count_ = inputs.items, inputs.mean_count
+        self.weighted_items_, self.mean_count_ = inputs.items, inputs.mean_count
         B = problem.solve(inputs.ridges(ridge)).weights()
         self.weights_ = np.ascontiguousarray(B, dtype=np.float32)
 
@@ -138,12 +144,7 @@ class EASE(ChoiceModel):
     def inputs(self, history: sparse.csr_array) -> EaseInputs:
         """Return what the regressions on these histories are made of."""
         counts = self.item_counts_
-        items = np.flatnonzero(counts >= self.min_ratings)
-        if items.size == 0:
-            raise DataError(
-                f"EASE: no item has {self.min_ratings} ratings or more: lower min_ratings"
-            )
-        items = self._within_memory(items)
+        items = self._within_memory(np.flatnonzero(counts >= self.min_ratings))
         return EaseInputs.of(history, items, counts[items], self.user_power, self.item_power)
 
     def _within_memory(self, items: np.ndarray) -> np.ndarray:
@@ -168,12 +169,12 @@ class EASE(ChoiceModel):
 
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
-        rows = sparse.csr_array(history[:, self.kept_items_])
+        rows = sparse.csr_array(history[:, self.weighted_items_])
         sizes = np.diff(history.indptr)
         scale = row_factors(sizes, self.mean_count_, self.user_power)
         inputs = sparse.csr_array(sparse.diags_array(scale) @ rows).astype(np.float32)
         scores = np.zeros(history.shape)
-        scores[:, self.kept_items_] = inputs @ self.weights_
+        scores[:, self.weighted_items_] = inputs @ self.weights_
         empty = np.diff(rows.indptr) == 0
         scores[empty] = self.item_counts_ / max(int(self.item_counts_.max(initial=0)), 1)
         return scores
@@ -183,17 +184,17 @@ class EASE(ChoiceModel):
         row = self.history_rows(np.array([code]))
         scale = row_factors(np.diff(row.indptr), self.mean_count_, self.user_power)[0]
         place = np.full(len(self.item_ids_), -1)
-        place[self.kept_items_] = np.arange(self.kept_items_.size)
+        place[self.weighted_items_] = np.arange(self.weighted_items_.size)
         parts, own = np.zeros(row.nnz), place[row.indices]
         if place[item] >= 0:
             parts[own >= 0] = self.weights_[own[own >= 0], place[item]]
         return scale * row.data * parts
 
     def check_stored(self) -> None:
-        """Check that no item is kept twice."""
+        """Check that no item has weights twice."""
         self._check_parameters()
-        if np.unique(self.kept_items_).size < self.kept_items_.size:
-            raise ModelFileError("array 'kept_items' names an item twice")
+        if np.unique(self.weighted_items_).size < self.weighted_items_.size:
+            raise ModelFileError("array 'weighted_items' names an item twice")
         self.tried_ = {}
 
 
@@ -224,7 +225,8 @@ class EaseInputs:
         factors = row_factors(sizes, mean_count, user_power)
         own = sparse.csr_array(history[:, items])
         own.sort_indices()
-        return cls(items, own, factors, mean_count, counts, float(counts.mean()), item_power)
+        mean_item_count = float(counts.mean()) if counts.size else 1.0
+        return cls(items, own, factors, mean_count, counts, mean_item_count, item_power)
 
     def most_rated(self, n_items: int) -> EaseInputs:
         """The same regressions, with the same ridges, among the items with the most ratings."""

@@ -147,6 +147,8 @@ def _left_out(
 
 def _inverse(A: np.ndarray) -> np.ndarray:
     """Inverse of a symmetric positive definite matrix, which is overwritten."""
+    if not A.size:
+        return A  # LAPACK takes no empty matrix
     potrf, potri = linalg.get_lapack_funcs(("potrf", "potri"), (A,))
     factor, info = potrf(A.T, lower=True, overwrite_a=True, clean=False)
     if info == 0:

@@ -59,7 +59,7 @@ class ChoiceMixture(ChoiceModel):
     ----------
     regularization : float, optional
         Of `EASE`; chosen by leave-one-out if omitted.
-    factors : int, optional
+    n_factors : int, optional
         Of `ImplicitALS`; 32, or 64 from 300,000 ratings on, if omitted.
     als_regularization, mix : float
         Ridge of `ImplicitALS`, and its share ``t`` in (1).
@@ -88,7 +88,7 @@ class ChoiceMixture(ChoiceModel):
     --------
     >>> from ordrec.datasets import synthetic_ratings
     >>> ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=0)
-    >>> model = ChoiceMixture(factors=4).fit(ratings)
+    >>> model = ChoiceMixture(n_factors=4).fit(ratings)
     >>> listed = model.recommend(0, n=5)
     >>> list(listed.columns)
     ['item', 'score', 'p_pick']
@@ -102,7 +102,7 @@ class ChoiceMixture(ChoiceModel):
     }
 
     regularization: float | None = None
-    factors: int | None = None
+    n_factors: int | None = None
     als_regularization: float = 0.006
     mix: float = 0.35
     cold: float | None = None
@@ -114,7 +114,7 @@ class ChoiceMixture(ChoiceModel):
     search_space: ClassVar[dict[str, Any]] = {
         "mix": (0.0, 1.0),
         "als_regularization": (0.001, 0.1, "log"),
-        "factors": [16, 32, 64, 128],
+        "n_factors": [16, 32, 64, 128],
     }
 
     # ---- learning -------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class ChoiceMixture(ChoiceModel):
 
     def _new_als(self) -> ImplicitALS:
         return ImplicitALS(
-            factors=self.factors or (64 if self._history.nnz > MANY else 32),
+            n_factors=self.n_factors or (64 if self._history.nnz > MANY else 32),
             regularization=self.als_regularization,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
@@ -178,7 +178,7 @@ class ChoiceMixture(ChoiceModel):
 
         def score(given: sparse.csr_array) -> np.ndarray:
             E, A = ease.score_histories(given), als.score_histories(given)
-            left_to_als = without_weights(counts, ease.min_ratings, ease.kept_items_)
+            left_to_als = without_weights(counts, ease.min_ratings, ease.weighted_items_)
             E[:, left_to_als] = A[:, left_to_als]
             return mixed_scores(E, A, counts, self.mix)
 
@@ -241,7 +241,7 @@ class ChoiceMixture(ChoiceModel):
 
     def _mixed(self, E: np.ndarray, A: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         ease = self.ease_
-        left_to_als = without_weights(self.item_counts_, ease.min_ratings, ease.kept_items_)
+        left_to_als = without_weights(self.item_counts_, ease.min_ratings, ease.weighted_items_)
         E[:, left_to_als] = A[:, left_to_als]
         scores = mixed_scores(E, A, self.item_counts_, self.mix)
         return with_popularity(scores, self.item_counts_, sizes, self.cold_)
@@ -251,7 +251,7 @@ class ChoiceMixture(ChoiceModel):
 
         Of an item without weights in EASE, to the score of ALS.
         """
-        model = self.ease_ if item in self.ease_.kept_items_ else self.als_
+        model = self.ease_ if item in self.ease_.weighted_items_ else self.als_
         return model.contributions(code, item)
 
     def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:

@@ -19,6 +19,7 @@ from ordrec.cli.fit_all import fit_all
 from ordrec.cli.parameters import in_options
 from ordrec.cli.predict import predict
 from ordrec.cli.predict_all import predict_all
+from ordrec.cli.rank import rank_evaluate, rank_fit, rank_predict
 from ordrec.cli.recommend import recommend
 from ordrec.cli.reproduce import reproduce
 from ordrec.cli.serve import serve
@@ -39,6 +40,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_help=True)
 
+rank_app = typer.Typer(help="Rank documents by graded relevance.", no_args_is_help=True)
+
 app.command()(fit)
 app.command()(predict)
 app.command("fit-all")(fit_all)
@@ -55,6 +58,10 @@ data_app.command("list")(list_data)
 data_app.command("describe")(describe_data)
 data_app.command("fetch")(fetch_data)
 data_app.command("partition")(partition)
+rank_app.command("fit")(rank_fit)
+rank_app.command("evaluate")(rank_evaluate)
+rank_app.command("predict")(rank_predict)
+app.add_typer(rank_app, name="rank")
 app.add_typer(data_app, name="data")
 
 

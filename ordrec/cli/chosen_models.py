@@ -81,24 +81,30 @@ def made_models(names: list[str], settings: list[str], seed: int) -> dict[str, A
         model, _, parameter = place.strip().rpartition(".")
         if not (model and equals):
             raise ArgumentError(
-                f"--set {setting!r}: write it as model.name=value, such as factors.rank=8"
+                f"--set {setting!r}: write it as model.name=value, such as factors.n_factors=8"
             )
         if model not in own:
             raise ArgumentError(
                 f"--set {setting!r}: {model!r} is not one of the models {', '.join(names)}"
             )
         own[model].append(f"{parameter}={value}")
-    return {_short(name, names): _seeded(made_model(name, own[name]), own[name], seed)
-            for name in names}  # fmt: skip
+    return {
+        _short(name, names): _seeded(made_model(name, own[name]), own[name], seed) for name in names
+    }
 
 
 def loaded(model: Path, max_memory: float | None, own_class: str | None = None) -> Any:
     """Load the file of a rating model within a limit on memory, the usual one if None."""
-    from ordrec.recommend.files import ESTIMATORS, load
+    from ordrec.files import ESTIMATORS, RANKERS, load
 
     if own_class is not None:
         remember_class(_imported(own_class), own_class)
     found = load(model) if max_memory is None else load(model, max_memory=max_memory)
+    if type(found).__name__ in RANKERS:
+        raise ArgumentError(
+            f"{model}: a {type(found).__name__} ranks documents, not items for users: use "
+            "'ordrec rank predict'"
+        )
     if type(found).__name__ in ESTIMATORS:
         raise ArgumentError(
             f"{model}: a {type(found).__name__} predicts from features, not for users and items: "
@@ -125,7 +131,7 @@ def must_have(fitted: Any, method: str) -> None:
 
 def remember_class(kind: Any, name: str) -> None:
     """Let model files hold a class of your own, in this process."""
-    from ordrec.recommend.files import register
+    from ordrec.files import register
 
     if not isinstance(kind, type) or not hasattr(kind, "stored"):
         raise ArgumentError(f"{name}: is no storable class: a file cannot hold it")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -49,8 +49,27 @@ def _contents(data: str, reading: Reading) -> str:
     from ordrec.datasets import describe_dataset, list_datasets, load_dataset
 
     if data in list_datasets() and "ratings" not in describe_dataset(data).counts:
-        return repr(load_dataset(data, offline=True))
+        return _described(load_dataset(data, offline=True))
     return repr(reading.ratings(data))
+
+
+def _described(found: Any) -> str:
+    """What a data set that holds no ratings is, in a line or a few."""
+    from ordrec.data.formats.letor import Letor
+    from ordrec.data.formats.ohsumed import Ohsumed
+    from ordrec.documents import Judgements
+
+    if isinstance(found, Letor):
+        return repr(Judgements.from_letor(found)).strip("<>")
+    if isinstance(found, Ohsumed):
+        judged = found.judgements
+        grades = ", ".join(f"{g} ({n:,})" for g, n in judged["grade"].value_counts().items())
+        known = int(judged["ui"].isin(found.documents["ui"]).sum())
+        return (
+            f"{len(found.documents):,} documents, {len(found.topics):,} topics, {len(judged):,} "
+            f"judgements with grades {grades}; {known:,} of the judged documents are there"
+        )
+    return repr(found)
 
 
 def fetch_data(

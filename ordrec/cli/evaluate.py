@@ -59,7 +59,7 @@ SettingsOption = Annotated[
     typer.Option(
         "--set",
         metavar="MODEL.NAME=VALUE",
-        help="A parameter of one of the models, such as factors.rank=8. Can be repeated.",
+        help="A parameter of one of the models, such as factors.n_factors=8. Can be repeated.",
     ),
 ]
 SplitOption = Annotated[

@@ -60,7 +60,7 @@ def fit(
     'ordrec explain' those that can recommend or explain.
     """
     from ordrec.errors import ArgumentError, OrdrecError
-    from ordrec.recommend.files import save
+    from ordrec.files import save
 
     check_output(output, "model", [place_of(data), users, items], overwrite=overwrite)
     unfitted = made_model(model, settings or [])

@@ -32,7 +32,7 @@ def fit_all(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A parameter of the factors, such as rank=16. Can be repeated.",
+            help="A parameter of the factors, such as n_factors=16. Can be repeated.",
         ),
     ] = None,
     items: ItemsOption = None,
@@ -66,8 +66,8 @@ def fit_all(
     items; 'ordrec predict-all' brings in the users.
     """
     from ordrec.data import Ratings
+    from ordrec.files import save
     from ordrec.recommend import HeldOut, fit_scan
-    from ordrec.recommend.files import save
 
     check_output(output, "model", [folder, users, items], overwrite=overwrite)
     model = made_model("factors", settings or [])

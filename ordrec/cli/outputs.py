@@ -1,4 +1,4 @@
-"""Where a command may write: never over its inputs, over a stranger's file only when told to."""
+"""Where a command may write: never over its inputs, over others' files only with --overwrite."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_output(
     Parameters
     ----------
     path : Path
-    kind : {"model", "predictions", "lists", "reasons", "similar items", "results", "report"}
+    kind : {"model", "predictions", "lists", "rankings", "reasons", "results", ...}
         An existing file of this kind is replaced; any other only with ``overwrite``.
     inputs : iterable of paths or None
         What the command reads; None and names that are no files or folders are ignored. They are
@@ -142,7 +142,9 @@ def _is_earlier_output(path: Path, kind: str) -> bool:
     if kind == "results":
         from ordrec.evaluation.result import COLUMNS
 
-        return columns == COLUMNS
+        return columns[:4] == COLUMNS[:4]
+    if kind == "rankings":
+        return columns[:4] == ["query", "document", "score", "rank"]
     if kind == "predictions":
         return columns[-2:] == ["known_user", "known_item"]
     if kind == "lists":

@@ -34,13 +34,14 @@ def predict_all(
         typer.Option("--pairs", metavar="FILE", help="A csv file with columns user and item."),
     ] = None,
     hold_out: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--hold-out",
             metavar="SHARE",
-            help="Without --pairs: leave out and predict this share of the ratings.",
+            help="Without --pairs: leave out and predict this share of the ratings. By default "
+            "what 'ordrec fit-all' held out, or 0.1.",
         ),
-    ] = 0.1,
+    ] = None,
     reading: Reading = USUAL,
     own_class: ClassOption = None,
     max_memory: MemoryOption = None,
@@ -64,7 +65,12 @@ def predict_all(
             f"a {type(fitted).__name__} cannot take in new users: fit one that can, "
             "such as --model factors"
         )
-    wanted = HeldOut(hold_out) if pairs is None else reading.pairs(pairs, fitted)
+    if pairs is not None:
+        wanted = reading.pairs(pairs, fitted)
+    elif hold_out is not None:
+        wanted = HeldOut(hold_out)
+    else:
+        wanted = getattr(fitted, "held_out_", None) or HeldOut()
     with progress_bar(quiet) as progress:
         found = predict_scan(
             fitted,

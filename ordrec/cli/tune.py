@@ -47,7 +47,7 @@ def tune(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A parameter that stays, such as rank=8. Can be repeated.",
+            help="A parameter that stays, such as n_factors=8. Can be repeated.",
         ),
     ] = None,
     search: Annotated[
@@ -55,7 +55,7 @@ def tune(
         typer.Option(
             "--search",
             metavar="NAME=VALUES",
-            help="Values to try: rank=4,8,16, or mix=0..1, or shrinkage=1..1000:log. Can be "
+            help="Values to try: n_factors=4,8,16, or mix=0..1, or damping=1..1000:log. Can be "
             "repeated; by default a few parameters that matter are searched.",
         ),
     ] = None,
@@ -110,7 +110,7 @@ def tune(
     from ordrec.errors import ArgumentError
     from ordrec.evaluation import tune_model
     from ordrec.evaluation.run import Interrupted
-    from ordrec.recommend.files import save
+    from ordrec.files import save
 
     unfitted = made_model(model, settings or [])
     if output is not None:
@@ -154,14 +154,14 @@ def tune(
 
 
 def _space_of(search: list[str], model: Any) -> dict[str, Any]:
-    """The space in "rank=4,8", "mix=0..1" and "shrinkage=1..1000:log"."""
+    """The space in "n_factors=4,8", "mix=0..1" and "damping=1..1000:log"."""
     from ordrec.errors import ArgumentError
 
     space: dict[str, Any] = {}
     for text in search:
         name, equals, values = text.partition("=")
         if not (name.strip().isidentifier() and equals and values):
-            raise ArgumentError(f"--search {text!r}: write it as rank=4,8,16 or mix=0..1")
+            raise ArgumentError(f"--search {text!r}: write it as n_factors=4,8,16 or mix=0..1")
         try:
             space[name.strip()] = _values_of(values, getattr(model, name.strip(), None))
         except ValueError as error:

@@ -53,7 +53,8 @@ def update(
     as it is: fit again when much has changed.
     """
     from ordrec.errors import ArgumentError
-    from ordrec.recommend.files import save
+    from ordrec.files import save
+    from ordrec.models.base import replacing_ratings
 
     check_output(output, "model", [model, data, users, items], overwrite=overwrite)
     fitted = loaded(model, max_memory, own_class)
@@ -71,7 +72,8 @@ def update(
         )
     if more:
         merged = _with_known_ratings(fitted, new)
-        updated = fitted.fold_in(with_side_data(merged, reading, users, items))
+        with replacing_ratings():
+            updated = fitted.fold_in(with_side_data(merged, reading, users, items))
     else:
         updated = fitted.update(*(column.tolist() for _, column in new.items()))
     save(updated, output)

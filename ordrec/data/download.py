@@ -46,7 +46,7 @@ def fetch_file(download: Download, folder: Path, *, progress: bool = False) -> N
     """
     make_folder(folder.parent)
     with (
-        storage_errors(folder, kept="Nothing of it was kept"),
+        storage_errors(folder, outcome="Nothing of it was kept"),
         tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as temporary,
     ):
         got = _from_first_mirror(download, Path(temporary), _expected(download, folder), progress)
@@ -73,7 +73,7 @@ def _from_first_mirror(
             progressbar=_Bar(download.file) if progress else False, timeout=TIMEOUT_SECONDS
         )
         try:
-            with storage_errors(folder.parent, kept="Nothing of it was kept"):
+            with storage_errors(folder.parent, outcome="Nothing of it was kept"):
                 got = pooch.retrieve(url, checksum, download.file, folder, downloader=downloader)
             return Path(got)
         except StorageError:

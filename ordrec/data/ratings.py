@@ -554,10 +554,10 @@ def core_rows(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
     rows = np.arange(users.size)
     while True:
         n_of_user, n_of_item = np.bincount(users[rows]), np.bincount(items[rows])
-        kept = (n_of_user[users[rows]] >= k) & (n_of_item[items[rows]] >= k)
-        if kept.all():
+        enough = (n_of_user[users[rows]] >= k) & (n_of_item[items[rows]] >= k)
+        if enough.all():
             return rows
-        rows = rows[kept]
+        rows = rows[enough]
 
 
 def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:

@@ -68,8 +68,8 @@ def side_table(
     )  # fmt: skip
     table = table.reindex(ids)
     if present is not None:
-        kept = [name for name in present.columns if name not in table.columns]
-        table = pd.concat([present[kept], table], axis=1)
+        other_columns = [name for name in present.columns if name not in table.columns]
+        table = pd.concat([present[other_columns], table], axis=1)
     return table
 
 

@@ -39,7 +39,7 @@ class LatentModel:
 
     Attributes
     ----------
-    user_factors, item_factors : ndarray of shape (n_users, rank), (n_items, rank)
+    user_factors, item_factors : ndarray of shape (n_users, n_factors), (n_items, n_factors)
     item_effects : ndarray of shape (n_items,)
     thresholds : ndarray of shape (n_users, n_ranks - 1)
         Ascending in each row.
@@ -71,7 +71,7 @@ def synthetic_ratings(
     n_items: int,
     *,
     n_ratings: int | None = None,
-    rank: int = 4,
+    n_factors: int = 4,
     n_ranks: int = 5,
     noise: float = 0.5,
     popularity: float = 0.8,
@@ -87,7 +87,7 @@ def synthetic_ratings(
     n_users, n_items : int
     n_ratings : int, optional
         By default a tenth of all pairs. Every user gets at least one if possible.
-    rank : int
+    n_factors : int
         Rank of the interaction of users and items; with 0 there are only item effects.
     n_ranks : int
         Number of ranks; the ranks 1..n_ranks are also the rating values.
@@ -119,7 +119,7 @@ def synthetic_ratings(
         n_items,
         rows=sys.maxsize,
         n_ratings=n_ratings,
-        rank=rank,
+        n_factors=n_factors,
         n_ranks=n_ranks,
         noise=noise,
         popularity=popularity,
@@ -137,7 +137,7 @@ def synthetic_chunks(
     *,
     rows: int = 1_000_000,
     n_ratings: int | None = None,
-    rank: int = 4,
+    n_factors: int = 4,
     n_ranks: int = 5,
     noise: float = 0.5,
     popularity: float = 0.8,
@@ -153,7 +153,7 @@ def synthetic_chunks(
     n_users, n_items : int
     rows : int
         A chunk ends with the user who brings it to this many ratings.
-    n_ratings, rank, n_ranks, noise, popularity, activity, dated, seed, name
+    n_ratings, n_factors, n_ranks, noise, popularity, activity, dated, seed, name
         As in `synthetic_ratings`; the ratings do not depend on ``rows``.
 
     Yields
@@ -173,7 +173,7 @@ def synthetic_chunks(
     if n_ratings is None:
         n_ratings = max(1, n_users * n_items // 10)
     pieces = _pieces(
-        n_users, n_items, n_ratings, rank, n_ranks, noise, popularity, activity, dated, seed
+        n_users, n_items, n_ratings, n_factors, n_ranks, noise, popularity, activity, dated, seed
     )
     waiting: list[_Piece] = []
     first, n_waiting = 0, 0
@@ -196,7 +196,7 @@ def latent_model(
     n_users: int,
     n_items: int,
     *,
-    rank: int = 4,
+    n_factors: int = 4,
     n_ranks: int = 5,
     noise: float = 0.5,
     seed: int = 0,
@@ -209,19 +209,21 @@ def latent_model(
     >>> model.probabilities(np.array([0, 1]), np.array([3, 3])).shape
     (2, 5)
     """
-    if n_users < 1 or n_items < 1 or rank < 0 or n_ranks < 2 or not noise > 0:
+    if n_users < 1 or n_items < 1 or n_factors < 0 or n_ranks < 2 or not noise > 0:
         raise ArgumentError(
-            "need at least one user and one item, rank >= 0, n_ranks >= 2 and noise > 0"
+            "need at least one user and one item, n_factors >= 0, n_ranks >= 2 and noise > 0"
         )
     rng = _streams(seed)[0]
     base = np.sqrt(1 + noise**2) * ndtri(np.arange(1, n_ranks) / n_ranks)
     shift = 0.3 * rng.standard_normal((n_users, 1))
     stretch = np.exp(0.2 * rng.standard_normal((n_users, 1)))
-    scale = (0.5 / rank) ** 0.25 if rank else 0.0  # items and interaction: half the variance each
+    scale = (
+        (0.5 / n_factors) ** 0.25 if n_factors else 0.0
+    )  # items and interaction: half the variance each
     return LatentModel(
-        user_factors=scale * rng.standard_normal((n_users, rank)),
-        item_factors=scale * rng.standard_normal((n_items, rank)),
-        item_effects=np.sqrt(0.5 if rank else 1.0) * rng.standard_normal(n_items),
+        user_factors=scale * rng.standard_normal((n_users, n_factors)),
+        item_factors=scale * rng.standard_normal((n_items, n_factors)),
+        item_effects=np.sqrt(0.5 if n_factors else 1.0) * rng.standard_normal(n_items),
         thresholds=shift + stretch * base,
         noise=noise,
     )
@@ -249,7 +251,7 @@ def _pieces(
     n_users: int,
     n_items: int,
     n_ratings: int,
-    rank: int,
+    n_factors: int,
     n_ranks: int,
     noise: float,
     popularity: float,
@@ -258,7 +260,9 @@ def _pieces(
     seed: int,
 ) -> Iterator[_Piece]:
     """Yield the ratings of some users at a time; pieces end where the arguments alone say."""
-    model = latent_model(n_users, n_items, rank=rank, n_ranks=n_ranks, noise=noise, seed=seed)
+    model = latent_model(
+        n_users, n_items, n_factors=n_factors, n_ranks=n_ranks, noise=noise, seed=seed
+    )
     if not 1 <= n_ratings <= n_users * n_items:
         raise ArgumentError(
             f"n_ratings must lie in 1..{n_users * n_items} (all pairs), got {n_ratings}"

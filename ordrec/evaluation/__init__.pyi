@@ -7,6 +7,7 @@ from .metrics.probability import brier_score as brier_score
 from .metrics.probability import expected_calibration_error as expected_calibration_error
 from .metrics.probability import log_loss as log_loss
 from .metrics.probability import ranked_probability_score as ranked_probability_score
+from .metrics.ranking import expected_reciprocal_rank as expected_reciprocal_rank
 from .metrics.ranking import fcp as fcp
 from .metrics.ranking import mean_average_precision as mean_average_precision
 from .metrics.ranking import mean_reciprocal_rank as mean_reciprocal_rank

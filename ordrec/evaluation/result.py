@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -63,6 +63,9 @@ class EvaluationResult:
     examples : dict of str
         Five users as each model sees them, in its first fold (`ExampleUser`), likewise.
     """
+
+    unit: ClassVar[str] = "users"  # what is averaged over and drawn
+    subject: ClassVar[str] = "Rating models"
 
     frame: pd.DataFrame
     failures: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -236,9 +239,9 @@ class EvaluationResult:
         if self.comparison.empty:
             return ""
         return (
-            "±: half the 95 % interval, from draws of whole users with replacement. Best in bold; "
-            "~: not significantly worse than the best (difference over the same draws of users, "
-            "two-sided, 5 %, Holm's steps over the models)."
+            f"±: half the 95 % interval, from draws of whole {self.unit} with replacement. Best in "
+            "bold; ~: not significantly worse than the best (difference over the same draws of "
+            f"{self.unit}, two-sided, 5 %, Holm's steps over the models)."
         )
 
     def table(self, average: str = "micro", users: str = "all") -> ResultTable:

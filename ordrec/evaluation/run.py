@@ -208,7 +208,7 @@ def evaluate(
     named = _named_models(models, seed)
     problem = RatingsProblem(
         ratings,
-        split_from_name(split, seed=seed) if isinstance(split, str) else split,
+        split_from_name(split, random_state=seed) if isinstance(split, str) else split,
         decision=decision,
         candidates=candidates,
         times=times,
@@ -612,11 +612,11 @@ def _joined_distributions(
     found: list[tuple[Cell, Measurement]],
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return the levels and distributions of each model over all folds."""
-    kept: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    of_models: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for cell, each in found:
         if each.distributions is not None:
-            kept.setdefault(cell.model, []).append(each.distributions)
+            of_models.setdefault(cell.model, []).append(each.distributions)
     return {
         name: (np.concatenate([y for y, _ in parts]), np.vstack([p for _, p in parts]))
-        for name, parts in kept.items()
+        for name, parts in of_models.items()
     }

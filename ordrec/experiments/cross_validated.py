@@ -34,7 +34,7 @@ class CrossValidated(ClassifierMixin, BaseEstimator):
         At most the number of rows; a label with fewer rows than folds is in only some of them.
     standardise : bool
         Whether features are scaled to mean 0 and variance 1 on the training part. The estimator
-        itself does not scale them (``scale=None``).
+        itself does not scale them (``scaling=None``).
     classes : sequence, optional
         The labels in ascending order, passed to the estimator.
 
@@ -79,8 +79,8 @@ class CrossValidated(ClassifierMixin, BaseEstimator):
         y = np.asarray(y)
         self.scaler_ = StandardScaler(with_mean=self.standardise, with_std=self.standardise).fit(X)
         estimator = clone(self.estimator)
-        if "scale" in estimator.get_params():
-            estimator.set_params(scale=None)  # whether to scale is said here
+        if "scaling" in estimator.get_params():
+            estimator.set_params(scaling=None)  # whether to scale is said here
         if self.classes is not None and "classes" in estimator.get_params():
             estimator.set_params(classes=self.classes)
         # Rows sorted by label go to the folds in turn: every fold has its share of every label,

@@ -91,10 +91,10 @@ def benchmark(
     max_folds: int | None = None,
     jobs: int | None = None,
 ) -> EvaluationResult:
-    """Measure models with all inputs on the folds of a split, over all test ratings alike.
+    """Measure models with all inputs on the folds of a split, over all test ratings equally.
 
     The models of the result are named ``full, ids``, ``full, side`` and so on, and ``bias`` and
-    the like where they know ids only. Only those with the input ``time`` are told when a test
+    the like where they know ids only. Only those with the input ``time`` know when a test
     rating was given.
     """
     results = []
@@ -121,7 +121,7 @@ def warm_up(ratings: Ratings, models: Sequence[str], jobs: int | None = None) ->
     for name in models:
         if name not in OWN:
             continue
-        short: dict[str, Any] = {} if name == "factors" else {"learn_iter": 1, "refit": True}
+        short: dict[str, Any] = {} if name == "factors" else {"max_iter": 1, "refit": True}
         model = rating_model(name, n_jobs=jobs, **short).fit(few)
         model.predict_proba(few.user_ids[:1], few.item_ids[:1])
 

@@ -57,7 +57,7 @@ def user_table(
     *,
     imputation: Literal["mean", "low-rank"] = "mean",
     features: Literal["z-scores", "ratings"] = "z-scores",
-    rank: int = 20,
+    n_factors: int = 20,
     seed: int = 0,
 ) -> OrdinalTable:
     """Return a user's items as a table with other users' ratings as features.
@@ -84,7 +84,7 @@ def user_table(
         if ratings.weights is not None:
             items, most = _items_and_others(ratings, user, n_users)
             weights = ratings.matrix("weight")[items][:, most]
-        fill = LowRankEM(min(rank, *matrix.shape), weights=weights, random_state=seed)
+        fill = LowRankEM(min(n_factors, *matrix.shape), weights=weights, random_state=seed)
         matrix = fill.fit(matrix).transform(matrix)
     elif imputation != "mean":
         raise ArgumentError(f'imputation must be "mean" or "low-rank", got {imputation!r}')

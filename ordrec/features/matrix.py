@@ -71,16 +71,16 @@ def damped_biases(
     n_users: int,
     n_items: int,
     *,
-    user_shrinkage: float = 5.0,
-    item_shrinkage: float = 5.0,
+    user_damping: float = 5.0,
+    item_damping: float = 5.0,
     tol: float = 1e-8,
     max_iter: int = 500,
 ) -> Biases:
     """Return damped user and item biases: the fixed point of alternating damped means.
 
-    Minimises ``sum (r - mean - b_u - b_i)^2 + user_shrinkage |b_u|^2 + item_shrinkage |b_i|^2``
+    Minimises ``sum (r - mean - b_u - b_i)^2 + user_damping |b_u|^2 + item_damping |b_i|^2``
     with the mean of all ratings held fixed: each offset is the mean of the residuals of the
-    other offsets, with as many zero residuals added as the shrinkage says. Plain alternation
+    other offsets, with as many zero residuals added as the damping says. Plain alternation
     takes hundreds of rounds on real data; conjugate gradients find the same fixed point in a
     few dozen.
 
@@ -90,7 +90,7 @@ def damped_biases(
         Codes and values, one entry per rating.
     n_users, n_items : int
         Lengths of the two offset vectors.
-    user_shrinkage, item_shrinkage : float
+    user_damping, item_damping : float
         Number of zero residuals added to each mean; 0 gives undamped means.
     tol : float
         Stop when a further round would change no offset by more than this.
@@ -100,13 +100,13 @@ def damped_biases(
     Examples
     --------
     >>> fitted = damped_biases(np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([5., 3., 4.]),
-    ...                        2, 2, user_shrinkage=1, item_shrinkage=1)
+    ...                        2, 2, user_damping=1, item_damping=1)
     >>> fitted.mean
     4.0
     >>> fitted.item.round(3)
     array([ 0.381, -0.524])
     """
-    for name, count in (("user_shrinkage", user_shrinkage), ("item_shrinkage", item_shrinkage)):
+    for name, count in (("user_damping", user_damping), ("item_damping", item_damping)):
         if not (np.isfinite(count) and count >= 0):
             raise ArgumentError(f"{name} must be a count of at least 0, got {count}")
     values = np.asarray(values, dtype=np.float64)
@@ -114,8 +114,8 @@ def damped_biases(
         raise DataError("biases need at least one rating")
     mean = float(values.mean())
     centred = values - mean
-    of_users = np.bincount(users, minlength=n_users) + float(user_shrinkage)
-    of_items = np.bincount(items, minlength=n_items) + float(item_shrinkage)
+    of_users = np.bincount(users, minlength=n_users) + float(user_damping)
+    of_items = np.bincount(items, minlength=n_items) + float(item_damping)
     of_users[of_users == 0] = of_items[of_items == 0] = 1.0  # no ratings: the sum is 0 anyway
 
     def items_given(user: np.ndarray, ratings: np.ndarray | float) -> np.ndarray:
@@ -168,7 +168,7 @@ class RatingMatrix:
     >>> matrix.z_scores().toarray()
     array([[ 1., -1.],
            [ 0.,  0.]])
-    >>> matrix.user_means(shrinkage=0)
+    >>> matrix.user_means(damping=0)
     array([4.5, 3.5])
     """
 
@@ -255,7 +255,7 @@ class RatingMatrix:
 
     # ---- derived matrices ---------------------------------------------------------
 
-    def biases(self, *, user_shrinkage: float = 5.0, item_shrinkage: float = 5.0) -> Biases:
+    def biases(self, *, user_damping: float = 5.0, item_damping: float = 5.0) -> Biases:
         """Return the damped biases of these ratings, see `damped_biases`."""
         return damped_biases(
             self.users,
@@ -263,8 +263,8 @@ class RatingMatrix:
             self.values.data,
             self.n_users,
             self.n_items,
-            user_shrinkage=user_shrinkage,
-            item_shrinkage=item_shrinkage,
+            user_damping=user_damping,
+            item_damping=item_damping,
         )
 
     def residuals(self, biases: Biases) -> sparse.csr_array:
@@ -277,14 +277,14 @@ class RatingMatrix:
         inverse = np.divide(1.0, std, out=np.zeros_like(std), where=std > 0)
         return self._same_pattern(deviations.data * inverse[self.items])
 
-    def user_means(self, shrinkage: float = 5.0) -> np.ndarray:
-        """Return each user's mean, with ``shrinkage`` further ratings of ``centre`` added to it."""
+    def user_means(self, damping: float = 5.0) -> np.ndarray:
+        """Return each user's mean, with ``damping`` further ratings of ``centre`` added to it."""
         sums = np.bincount(self.users, self.values.data - self.centre, self.n_users)
-        return self.centre + _ratio(sums, self.user_counts + shrinkage)
+        return self.centre + _ratio(sums, self.user_counts + damping)
 
-    def user_centred(self, shrinkage: float = 5.0) -> sparse.csr_array:
+    def user_centred(self, damping: float = 5.0) -> sparse.csr_array:
         """Return the ratings minus `user_means`. A column depends on its own user alone."""
-        return self._same_pattern(self.values.data - self.user_means(shrinkage)[self.users])
+        return self._same_pattern(self.values.data - self.user_means(damping)[self.users])
 
     def indicator(self) -> sparse.csr_array:
         """Return ones where there is a rating."""

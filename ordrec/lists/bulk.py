@@ -17,7 +17,7 @@ from ordrec.lists.filters import ItemFilter, check_list_length
 from ordrec.models.base import codes_of
 from ordrec.runtime.files import check_folder_visible, replace_file
 from ordrec.runtime.parallel import Engine, run
-from ordrec.storage.parts import PartFolder, checksum
+from ordrec.storage.parts import PartFolder, checksum, model_checksum
 
 if TYPE_CHECKING:
     from ordrec.lists.listing import ListingModel
@@ -63,15 +63,12 @@ class _Lists:
         return self.frame(np.zeros(0, dtype=np.int64))
 
     def identity(self, codes: np.ndarray) -> dict[str, Any]:
-        """What the lists depend on. A model is identified by its list for its first user."""
-        everything = ItemFilter(np.ones_like(self.listable.allowed))
-        first, columns = self.model.lists(np.zeros(1, dtype=np.int64), 10, everything)
-        values = [np.round(column, 6).tobytes() for column in columns.values()]
+        """What the lists depend on."""
         users = pd.util.hash_array(np.asarray(self.model.user_ids_.take(codes), dtype=object))
         allowed = checksum(self.listable.allowed.tobytes())
         when = "" if self.timestamp is None else f" at {self.timestamp}"
         return {
-            "model": f"{type(self.model).__name__} {checksum(first.tobytes(), *values)}",
+            "model": model_checksum(self.model),
             "users": checksum(users.tobytes()),
             "options": f"{self.n} {self.listable.include_rated} {allowed}{when}",
         }

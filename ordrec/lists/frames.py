@@ -31,7 +31,7 @@ def predict_pairs(model: Any, pairs: pd.DataFrame, *, proba: bool = True) -> pd.
         A fitted rating or ranking model.
     pairs : DataFrame
         A column ``timestamp`` is passed to models that use times, a column ``score`` to
-        `PersonalThresholds` without a scorer.
+        `PersonalThresholds` without a wrapped model.
     proba : bool
         Whether the expected rating and the probability of each scale value are added, for
         models that have them.
@@ -60,10 +60,13 @@ def predict_pairs(model: Any, pairs: pd.DataFrame, *, proba: bool = True) -> pd.
         frame["score"] = model.scores(users, items)
     else:
         taken = set(inspect.signature(model.predict).parameters)
-        if getattr(model, "scorer", None) is not None:
-            taken.discard("scores")  # the model computes them itself
-        more = {name: pairs[column].to_numpy() for name, column in OPTIONAL.items()
-                if name in taken and column in pairs}  # fmt: skip
+        if getattr(model, "model", None) is not None:
+            taken.discard("scores")  # the wrapped model computes them
+        more = {
+            name: pairs[column].to_numpy()
+            for name, column in OPTIONAL.items()
+            if name in taken and column in pairs
+        }
         decision = getattr(model, "decision", None)
         p = None
         if hasattr(model, "predict_proba") and (proba or decision is not None):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -31,6 +33,7 @@ __all__ = [
     "drop_weights",
     "fits",
     "folds_in",
+    "replacing_ratings",
     "times_of",
 ]
 
@@ -91,13 +94,49 @@ def fits(fit: Method) -> Method:
     return cast(Method, fit_ratings)
 
 
+_replaces_knowingly: ContextVar[bool] = ContextVar("replaces_knowingly", default=False)
+
+
+@contextmanager
+def replacing_ratings() -> Iterator[None]:
+    """Let ``fold_in`` replace the ratings of known users without a warning."""
+    before = _replaces_knowingly.set(True)
+    try:
+        yield
+    finally:
+        _replaces_knowingly.reset(before)
+
+
+def _warn_of_replaced_ratings(model: Any, ratings: Ratings) -> None:
+    present = ratings.user_ids.take(np.unique(ratings.users))
+    known = codes_of(model.user_ids_, present) >= 0
+    if known.any() and hasattr(model, "known_ratings"):
+        before = model.known_ratings()
+        codes = codes_of(before.user_ids, present)
+        known[known] = (codes[known] >= 0) & (before.user_counts[codes[known]] > 0)
+    if known.any():
+        example = present[known][:1].tolist()[0]
+        remedy = "call update" if hasattr(model, "update") else "pass all of them"
+        warnings.warn(
+            f"{type(model).__name__}.fold_in replaces all ratings of {int(known.sum())} of "
+            f"{known.size} users, whom the model knows already, such as {example!r}: to add "
+            f"ratings to theirs, {remedy}",
+            stacklevel=callers_level(),
+        )
+
+
 def folds_in(fold_in: Method) -> Method:
-    """Let a model's ``fold_in`` take data frames, read on the model's scale, and end by Ctrl-C."""
+    """Let a model's ``fold_in`` take data frames, read on the model's scale, and end by Ctrl-C.
+
+    It warns if it replaces the ratings of known users, unless `replacing_ratings` says so.
+    """
 
     @functools.wraps(fold_in)
     def fold_in_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
         ratings = self._counted(as_ratings(ratings, getattr(self, "scale_", None)))
-        with interruptible():
+        if hasattr(self, "user_ids_") and not _replaces_knowingly.get():
+            _warn_of_replaced_ratings(self, ratings)
+        with interruptible(), replacing_ratings():  # a model inside need not warn again
             return fold_in(self, ratings, *args, **options)
 
     return cast(Method, fold_in_ratings)
@@ -148,7 +187,7 @@ class IdMappedModel(Storable):
     --------
     >>> from ordrec.recommend import BiasModel, PersonalThresholds
     >>> model = PersonalThresholds(BiasModel())
-    >>> model.set_params(scorer__user_damping=3.0, n_splits=4).scorer.user_damping
+    >>> model.set_params(model__user_damping=3.0, n_splits=4).model.user_damping
     3.0
     >>> model.get_params(deep=False)["n_splits"]
     4

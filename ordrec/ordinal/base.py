@@ -22,7 +22,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ordrec.errors import DataError, ModelFileError, callers_level
-from ordrec.ordinal.labels import categories_of, class_weighted, ordered_classes
+from ordrec.ordinal.labels import (
+    categories_of,
+    class_weighted,
+    ordered_classes,
+    refuse_encoded,
+    refuse_unordered_scorer,
+)
 from ordrec.ordinal.solution import Solution
 from ordrec.ordinal.stored import ESTIMATOR, KERNELS
 from ordrec.ordinal.thresholds.link import fit_link
@@ -48,8 +54,26 @@ ONE_LABEL = 0.95  # share of the samples from which on a constant prediction is 
 PROBES = 500  # samples that are predicted to see whether a fit is constant
 
 
+def _by_rank(predict: Fit) -> Fit:
+    """Let a method whose columns are in the order of ranks refuse scorers that assume another."""
+
+    @wraps(predict)
+    def predict_by_rank(self: Any, *args: Any, **options: Any) -> Any:
+        if hasattr(self, "classes_"):
+            refuse_unordered_scorer(self.classes_)
+        return predict(self, *args, **options)
+
+    return cast(Fit, predict_by_rank)
+
+
 class OrdinalClassifier(Storable, ClassifierMixin, BaseEstimator):
     """Base of all ordinal estimators: validates the input and maps ranks to labels.
+
+    Columns of ``predict_proba`` are in the order of ``classes_``, which is that of the ranks.
+    Scorers of scikit-learn assume alphabetical order and are refused where that is another one;
+    those of `ordrec.ordinal.scorers` are right for any labels. Tools that number labels before
+    they fit, such as ``cross_val_predict`` with probabilities, lose the order of a Categorical:
+    give them numbers.
 
     Subclasses have a parameter ``classes``; those that take weights also ``class_weight``, and
     those whose fit may take long ``verbose``. A fit is a stage of `ordrec.runtime.progress`.
@@ -61,10 +85,13 @@ class OrdinalClassifier(Storable, ClassifierMixin, BaseEstimator):
     stored: ClassVar[Mapping[str, Field]] = ESTIMATOR
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make ``fit`` a stage of progress."""
+        """Make ``fit`` a stage of progress, and let nobody mistake the order of columns."""
         super().__init_subclass__(**options)
         if "fit" in cls.__dict__:
             cls.fit = shows_progress(cls.__dict__["fit"])  # type: ignore[attr-defined]
+        for name in ("predict_proba", "decision_function", "_linked_probabilities"):
+            if callable(cls.__dict__.get(name)):
+                setattr(cls, name, _by_rank(cls.__dict__[name]))
 
     def _validate_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, dtype: Any = np.float64
@@ -73,6 +100,8 @@ class OrdinalClassifier(Storable, ClassifierMixin, BaseEstimator):
         declared = categories_of(y) if self.classes is None else self.classes
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=dtype, order="C")
         check_classification_targets(y)
+        if declared is None:
+            refuse_encoded(y)
         self.classes_, ranks = ordered_classes(y, declared)
         weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         weight = class_weighted(self.class_weight, ranks, weight, self.classes_)
@@ -242,7 +271,7 @@ def out_of_fold_latent(
     blank = clone(model).set_params(classes=model.classes_)
     if "probability" in blank.get_params():
         blank.set_params(probability=False)
-    done = {"scale": None, "class_weight": None}  # X and the weights contain it already
+    done = {"scaling": None, "class_weight": None}  # X and the weights contain it already
     blank.set_params(**{name: done[name] for name in blank.get_params() if name in done})
     pairwise = model.__sklearn_tags__().input_tags.pairwise
     scores = np.empty(ranks.size)
@@ -277,7 +306,7 @@ def warn_if_constant(fit: Fit) -> Fit:
         if constant:
             advice = self.remedy_of_constants
             if self.scaling_ is None:
-                advice = f'standardise the features (scale="standard"), or {advice}'
+                advice = f'standardise the features (scaling="standard"), or {advice}'
             warnings.warn(
                 f"{type(self).__name__} predicts one label for all {len(np.asarray(y))} training "
                 f"samples, so it has learnt nothing from the features: {advice}",

@@ -154,8 +154,8 @@ class ConformalOrdinal(ClassifierMixin, BaseEstimator):
         labels = np.asarray(y)
         self.classes_, ranks = ordered_classes(labels, declared)
         order = check_random_state(self.random_state).permutation(ranks.size)
-        kept = max(1, round(self.calibration * ranks.size))
-        apart, train = order[:kept], order[kept:]
+        n_apart = max(1, round(self.calibration * ranks.size))
+        apart, train = order[:n_apart], order[n_apart:]
         self.estimator_ = clone(self.estimator)
         if "classes" in self.estimator_.get_params():  # all of them, whichever are in this part
             self.estimator_.set_params(classes=self.classes_)

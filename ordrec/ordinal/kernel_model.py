@@ -37,11 +37,11 @@ CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.l
 class KernelMixin:
     """Computes Gram matrices in fit and cross-Gram matrices in predict, for any kernel.
 
-    Subclasses have the parameters ``kernel``, ``gamma``, ``degree``, ``coef0`` and ``scale``;
+    Subclasses have the parameters ``kernel``, ``gamma``, ``degree``, ``coef0`` and ``scaling``;
     those that can do with an approximate kernel also ``n_landmarks`` and ``random_state``.
     """
 
-    scale: Any
+    scaling: Any
     scaling_: Standardisation | None
     kernel: Any
     gamma: Any
@@ -58,7 +58,7 @@ class KernelMixin:
         """As of `OrdinalClassifier`, with the features scaled; sets ``scaling_``."""
         X, ranks, weight = super()._validate_fit(X, y, sample_weight, dtype=dtype)  # type: ignore[misc]
         counted = X if (weight > 0).all() else X[weight > 0]
-        self.scaling_ = scaling_for(self.scale, counted, kernel=self.kernel, gamma=self.gamma)
+        self.scaling_ = scaling_for(self.scaling, counted, kernel=self.kernel, gamma=self.gamma)
         return X if self.scaling_ is None else self.scaling_(X), ranks, weight
 
     def _validate_predict(self, X: Any, *, dtype: Any = np.float64) -> Any:
@@ -95,8 +95,8 @@ class KernelMixin:
             landmarks = Landmarks.chosen(self.kernel_, part, self.n_landmarks, random)
             Z = landmarks.features(part)
         trace = float(self.kernel_.diag(part).sum())
-        kept = float(np.einsum("ij,ij->", Z, Z))
-        self.left_out_ = max(0.0, 1.0 - kept / trace) if trace > 0 else 0.0
+        approximated = float(np.einsum("ij,ij->", Z, Z))
+        self.left_out_ = max(0.0, 1.0 - approximated / trace) if trace > 0 else 0.0
         return Z, landmarks
 
     def _solve_rows(

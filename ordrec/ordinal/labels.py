@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import LabelEncoder
 
 from ordrec.errors import ArgumentError, DataError
 
-__all__ = ["categories_of", "class_weighted", "ordered_classes"]
+__all__ = [
+    "categories_of",
+    "class_weighted",
+    "ordered_classes",
+    "refuse_encoded",
+    "refuse_unordered_scorer",
+]
 
 
 def categories_of(y: Any) -> list[Any] | None:
@@ -34,8 +44,65 @@ def ordered_classes(y: np.ndarray, declared: Any) -> tuple[np.ndarray, np.ndarra
     position = {label: rank for rank, label in enumerate(classes.tolist())}
     unknown = [label for label in np.unique(y).tolist() if label not in position]
     if unknown:
-        raise DataError(f"y contains {unknown[:5]}, not among the declared classes {declared!r}")
+        raise DataError(
+            f"y contains {unknown[:5]}, not among the declared classes {declared!r}{_encoded(y)}"
+        )
     return classes, np.array([position[label] for label in y.tolist()], dtype=np.int64)
+
+
+def _encoded(y: np.ndarray) -> str:
+    """What may have happened to labels that are not the declared ones."""
+    if y.dtype.kind not in "iu":
+        return ""
+    return (
+        ". If scikit-learn has numbered them, as cross_val_predict does with predict_proba, pass "
+        "y as numbers in the order of the ranks, without classes"
+    )
+
+
+def refuse_encoded(y: np.ndarray) -> None:
+    """Raise an error if scikit-learn has numbered labels in alphabetical order before a fit.
+
+    ``cross_val_predict`` with probabilities does so, as do stacking and voting. The order that an
+    ordered Categorical declares is lost there.
+    """
+    if y.dtype.kind not in "iu":
+        return
+    for frame in _frames_of("sklearn."):
+        known = frame.f_locals
+        own = getattr(known.get("self"), "__dict__", {})
+        for value in (*known.values(), *own.values()):
+            labels = getattr(value, "classes_", None) if isinstance(value, LabelEncoder) else None
+            if labels is not None and len(labels) > 2 and labels.dtype.kind not in "biuf":
+                raise ArgumentError(
+                    f"{frame.f_code.co_name} of scikit-learn numbered the labels "
+                    f"{labels[:5].tolist()} in alphabetical order, which need not be theirs: pass "
+                    "y as numbers in the order of the ranks, such as the codes of an ordered "
+                    "Categorical"
+                )
+
+
+def refuse_unordered_scorer(classes: np.ndarray) -> None:
+    """Raise an error if a scorer of scikit-learn asks for columns that it would take for others."""
+    labels = classes.tolist()
+    if labels == sorted(labels):
+        return
+    for frame in _frames_of("sklearn.metrics."):
+        if frame.f_code.co_name == "_score":
+            raise ArgumentError(
+                f"scikit-learn's scorers take the columns for {sorted(labels)[:5]}, but they are "
+                f"{labels[:5]}, in the order of the ranks: take scoring from "
+                "ordrec.ordinal.scorers, such as scorers.neg_log_loss, or pass y as numbers"
+            )
+
+
+def _frames_of(package: str) -> Iterator[FrameType]:
+    """The calls by which one got here, those that are made in a package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith(package):
+            yield frame
+        frame = frame.f_back
 
 
 def class_weighted(

@@ -13,7 +13,7 @@ positive when the latent score f lies on the right side of it. A model sums phi(
 the thresholds within its *reach*: the (at most two) ends of the rank's own interval, or all.
 
 =============  ==========================================  ===================  =============
-loss           phi(m)                                      adjacent             all
+loss           phi(m)                                      immediate            all
 =============  ==========================================  ===================  =============
 hinge          max(0, 1 - m)                               SVOREX, SVORSLA      SVORIM
 logistic       ln(1 + exp(-m))                             immediate-threshold  all-threshold
@@ -56,17 +56,20 @@ from scipy.special import expit
 
 from ordrec.errors import ArgumentError
 
-__all__ = ["LOSSES", "Loss", "Reach", "active_pairs", "gradient", "objective", "reach_of", "signs"]
+__all__ = [
+    "LOSSES",
+    "Loss",
+    "Reach",
+    "active_pairs",
+    "checked_reach",
+    "gradient",
+    "objective",
+    "signs",
+]
 
-Reach = Literal["adjacent", "all"]
+Reach = Literal["immediate", "all"]
 
 LOSSES = ("hinge", "logistic", "shifted", "generalised", "exponential")
-REACHES: dict[str, Reach] = {
-    "adjacent": "adjacent",
-    "immediate": "adjacent",
-    "left-right": "adjacent",
-    "all": "all",
-}
 
 
 @dataclass(frozen=True)
@@ -146,11 +149,11 @@ class Loss:
         return np.logaddexp(0.0, ahead) - np.logaddexp(0.0, behind)
 
 
-def reach_of(name: str) -> Reach:
-    """Return the reach for a name used in the papers: immediate and left-right are adjacent."""
-    if name not in REACHES:
-        raise ArgumentError(f"reach must be one of {', '.join(REACHES)}, got {name!r}")
-    return REACHES[name]
+def checked_reach(threshold: str) -> Reach:
+    """Check the parameter ``threshold`` of an estimator: which thresholds the loss reaches."""
+    if threshold not in ("all", "immediate"):
+        raise ArgumentError(f'threshold must be "all" or "immediate", got {threshold!r}')
+    return "all" if threshold == "all" else "immediate"
 
 
 def signs(ranks: np.ndarray, n_ranks: int) -> np.ndarray:
@@ -170,13 +173,13 @@ def active_pairs(
 
     Examples
     --------
-    >>> sample, threshold, sign = active_pairs(np.array([0, 1, 3]), 4, "adjacent")
+    >>> sample, threshold, sign = active_pairs(np.array([0, 1, 3]), 4, "immediate")
     >>> list(zip(sample.tolist(), threshold.tolist(), sign.tolist()))
     [(0, 0, -1.0), (1, 0, 1.0), (1, 1, -1.0), (2, 2, 1.0)]
     """
     k = np.arange(n_ranks - 1)
     counts = np.ones((ranks.size, n_ranks - 1), dtype=bool)
-    if reach == "adjacent":
+    if reach == "immediate":
         counts = (k == ranks[:, None]) | (k == ranks[:, None] - 1)
     sample, threshold = np.nonzero(counts)
     return sample, threshold, np.where(ranks[sample] > threshold, 1.0, -1.0)

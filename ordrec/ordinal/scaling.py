@@ -19,7 +19,7 @@ from ordrec.storage.schema import Array
 
 __all__ = ["Standardisation", "hidden_features", "scaling_for"]
 
-SCALES = ("auto", "standard", None)
+SCALINGS = ("auto", "standard", None)
 # By how much a quarter of the features may be smaller than the largest one: beyond it, each of
 # them is less than a hundredth of what that one adds to a squared distance.
 LARGEST_RATIO = 10.0
@@ -75,29 +75,29 @@ class Standardisation:
         return coef, thresholds + self.mean @ coef
 
 
-def scaling_for(scale: Any, X: Any, *, kernel: Any, gamma: Any) -> Standardisation | None:
-    """What ``scale`` does to the features, None if they stay as they are.
+def scaling_for(scaling: Any, X: Any, *, kernel: Any, gamma: Any) -> Standardisation | None:
+    """What ``scaling`` does to the features, None if they stay as they are.
 
     Parameters
     ----------
-    scale : {"auto", "standard", None}
+    scaling : {"auto", "standard", None}
     X : array or CSR matrix of shape (n_samples, n_features)
     kernel, gamma :
         The parameters of the estimator. "auto" leaves features alone that a kernel object or a
         precomputed matrix was chosen for.
     """
-    if scale not in SCALES:
-        raise ArgumentError(f'scale must be "auto", "standard" or None, got {scale!r}')
-    if scale is None:
+    if scaling not in SCALINGS:
+        raise ArgumentError(f'scaling must be "auto", "standard" or None, got {scaling!r}')
+    if scaling is None:
         return None
     if kernel == "precomputed" or isinstance(kernel, Precomputed):
-        if scale == "standard":
+        if scaling == "standard":
             raise ArgumentError(
-                'scale="standard" needs features, but the kernel is precomputed: standardise the '
-                'features that it is computed from, and use scale="auto" or None'
+                'scaling="standard" needs features, but the kernel is precomputed: standardise the '
+                'features that it is computed from, and use scaling="auto" or None'
             )
         return None
-    if scale == "auto":
+    if scaling == "auto":
         named = kernel is None or (isinstance(kernel, str) and kernel in BY_NAME)
         if not (named and hidden_features(X, kernel, gamma)):
             return None

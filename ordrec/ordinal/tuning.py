@@ -117,7 +117,7 @@ def tune(
 
     The choice is that of scikit-learn's GridSearchCV on the same folds: the setting with the
     lowest mean error over the folds and, among equals, the first in the order of the grid. Where
-    the estimator standardises features (``scale``), this is done once for all folds.
+    the estimator standardises features (``scaling``), this is done once for all folds.
 
     Parameters
     ----------
@@ -170,9 +170,9 @@ def tune(
     model, prefix = _last_step(estimator)
     if isinstance(grid, Mapping):
         grid = _without_prefix(grid, prefix)
-        if "scale" in grid:
+        if "scaling" in grid:
             raise ArgumentError(
-                "scale cannot be searched, as features are standardised once for all folds: set "
+                "scaling cannot be searched, as features are standardised once for all folds: set "
                 "it in the estimator"
             )
     search: _Search | _PipelineSearch
@@ -331,7 +331,7 @@ class _Search:
         # where the estimator scales features, by all rows: the labels play no part in it
         self.X, self.ranks, _ = blank._validate_fit(self.X, y)
         self.classes, self.n_ranks = blank.classes_, blank.n_ranks_
-        self.blank = clone(estimator).set_params(scale=None, classes=self.classes)
+        self.blank = clone(estimator).set_params(scaling=None, classes=self.classes)
         splitter = check_cv(cv, np.asarray(y), classifier=True)
         self.folds = list(splitter.split(self.X, np.asarray(y)))
         self.metrics = metrics

@@ -90,9 +90,11 @@ class ImplicitModel(ListingModel):
         scores = np.full((codes.size, len(self.item_ids_) + 1), -np.inf)
         if known.size:
             ids, values = self._peer().recommend(
-                codes[known], self._rated[codes[known]], N=len(self.item_ids_),
+                codes[known],
+                self._rated[codes[known]],
+                N=len(self.item_ids_),
                 filter_already_liked_items=False,
-            )  # fmt: skip
+            )
             rows, places = np.nonzero(ids >= 0)
             scores[known[rows], ids[rows, places]] = values[rows, places]
         scores[scores < LEAST_SCORE] = -np.inf
@@ -130,10 +132,10 @@ class ImplicitModel(ListingModel):
 
 
 def implicit_als(
-    factors: int = 64,
+    n_factors: int = 64,
     regularization: float = 0.05,
     alpha: float = 10.0,
-    iterations: int = 15,
+    n_iter: int = 15,
     random_state: int = 0,
 ) -> ImplicitModel:
     """Return implicit's alternating least squares.
@@ -144,10 +146,10 @@ def implicit_als(
     """
     with one_blas_thread():  # implicit warns of threads of BLAS when it is made
         als = import_extra("implicit.cpu.als", "implicit", "peers").AlternatingLeastSquares(
-            factors=factors,
+            factors=n_factors,
             regularization=regularization,
             alpha=alpha,
-            iterations=iterations,
+            iterations=n_iter,
             random_state=random_state,
             num_threads=free_cores(worker_count(None)),
             dtype=np.float64,
@@ -155,9 +157,9 @@ def implicit_als(
     return ImplicitModel(als, "interest")
 
 
-def implicit_bpr(factors: int = 64, iterations: int = 100, random_state: int = 0) -> ImplicitModel:
+def implicit_bpr(n_factors: int = 64, n_iter: int = 100, random_state: int = 0) -> ImplicitModel:
     """Return implicit's Bayesian personalised ranking, to be fitted to a matrix of ones."""
     bpr = import_extra("implicit.bpr", "implicit", "peers").BayesianPersonalizedRanking(
-        factors=factors, iterations=iterations, random_state=random_state, num_threads=1
+        factors=n_factors, iterations=n_iter, random_state=random_state, num_threads=1
     )
     return ImplicitModel(bpr)

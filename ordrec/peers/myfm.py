@@ -23,7 +23,7 @@ class MyFMModel(IdMappedModel, DistributionModel):
 
     Parameters
     ----------
-    rank : int
+    n_factors : int
     n_iter : int
         Number of Gibbs sweeps; the first tenth is discarded.
     implicit : bool
@@ -31,7 +31,7 @@ class MyFMModel(IdMappedModel, DistributionModel):
     random_state : int
     """
 
-    rank: int = 10
+    n_factors: int = 10
     n_iter: int = 512
     implicit: bool = False
     random_state: int = 0
@@ -50,7 +50,7 @@ class MyFMModel(IdMappedModel, DistributionModel):
         self._present, levels = np.unique(ratings.levels, return_inverse=True)
         if self._present.size < 2:
             raise ArgumentError("myFM's ordered probit needs ratings of at least two values")
-        self.model_ = myfm.MyFMOrderedProbit(self.rank, random_seed=self.random_state)
+        self.model_ = myfm.MyFMOrderedProbit(self.n_factors, random_seed=self.random_state)
         self.model_.fit(
             sparse.csr_matrix((ratings.n_ratings, 0)),
             levels,

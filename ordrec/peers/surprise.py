@@ -66,7 +66,7 @@ class SurpriseModel(IdMappedModel):
         return np.array([self.model_.predict(u, i).est for u, i in pairs], dtype=np.float64)
 
 
-def surprise_knn(k: int = 40, shrinkage: float = 100.0) -> SurpriseModel:
+def surprise_knn(k: int = 40, damping: float = 100.0) -> SurpriseModel:
     """Return Surprise's most accurate neighbourhood model: item neighbours around baselines."""
-    similarity = {"name": "pearson_baseline", "user_based": False, "shrinkage": shrinkage}
+    similarity = {"name": "pearson_baseline", "user_based": False, "shrinkage": damping}
     return SurpriseModel("KNNBaseline", {"k": k, "sim_options": similarity})

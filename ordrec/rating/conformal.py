@@ -68,8 +68,11 @@ class ConformalRatings:
         if not 0 < self.calibration < 1:
             raise ArgumentError(f"calibration must lie between 0 and 1, got {self.calibration!r}")
         order = np.random.default_rng(self.random_state).permutation(ratings.n_ratings)
-        kept = max(1, round(self.calibration * ratings.n_ratings))
-        apart, rest = ratings.select(np.sort(order[:kept])), ratings.select(np.sort(order[kept:]))
+        n_apart = max(1, round(self.calibration * ratings.n_ratings))
+        apart, rest = (
+            ratings.select(np.sort(order[:n_apart])),
+            ratings.select(np.sort(order[n_apart:])),
+        )
         blank = clone(self.model) if hasattr(self.model, "get_params") else copy.copy(self.model)
         self.model_ = blank.fit(rest)
         users, items = apart.user_ids[apart.users], apart.item_ids[apart.items]

@@ -74,8 +74,8 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     learn : {"auto", "hold-out", "defaults"}
         Whether the weights of the process's components are learnt on an inner hold-out of the
         ratings, or the default weights are used. "auto" learns for "full" and not for "fast".
-    learn_iter : int
-        Largest number of iterations of learning.
+    max_iter : int
+        Largest number of iterations of learning these weights.
     refit : bool
         Whether "full" is solved once more under the ordinal likelihood (Laplace's method):
         somewhat more accurate, for a few seconds more on 100 000 ratings.
@@ -134,7 +134,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     side_kinds: Mapping[str, str] | None = None
     decision: Decision = "median"
     learn: Literal["auto", "hold-out", "defaults"] = "auto"
-    learn_iter: int = 5
+    max_iter: int = 5
     refit: bool = True
     n_jobs: int | None = None
     random_state: int = 0
@@ -188,9 +188,12 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     def _factors(self) -> OrdinalFactors:
         """The factors, unfitted."""
         return OrdinalFactors(
-            use_time=self.use_time, use_side=self.use_side, side_kinds=self.side_kinds,
-            n_jobs=self.n_jobs, random_state=self.random_state,
-        )  # fmt: skip
+            use_time=self.use_time,
+            use_side=self.use_side,
+            side_kinds=self.side_kinds,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
 
     def _report(self, step: int, text: str = "") -> None:
         """Say that a step of `SHARES` begins."""

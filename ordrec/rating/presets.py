@@ -69,8 +69,10 @@ def gigabytes(preset: str, ratings: Ratings) -> float:
 
 
 def _gigabytes_of_factors(ratings: Ratings) -> float:
-    (rank, pattern), n_steps = usual_sizes(ratings.n_ratings), ratings.scale.n_ranks - 1
-    posterior = 4.0 * (rank * (rank + 1) / 2 + rank + 2 * n_steps)  # as `RowPosteriors` has it
+    (n_factors, pattern), n_steps = usual_sizes(ratings.n_ratings), ratings.scale.n_ranks - 1
+    posterior = 4.0 * (
+        n_factors * (n_factors + 1) / 2 + n_factors + 2 * n_steps
+    )  # as `RowPosteriors` has it
     rows = (ratings.n_users + ratings.n_items) * (
         POSTERIORS * posterior + ROW_BYTES + FEATURE_BYTES * pattern
     )

@@ -9,7 +9,6 @@ from ordrec.models.protocols import FoldInModel as FoldInModel
 from ordrec.models.protocols import ProbabilityModel as ProbabilityModel
 from ordrec.models.protocols import RankingModel as RankingModel
 from ordrec.models.protocols import RatingModel as RatingModel
-from ordrec.ordinal.relevance import RelevanceRanker as RelevanceRanker
 from ordrec.peers.implicit import ImplicitModel as ImplicitModel
 from ordrec.peers.myfm import MyFMModel as MyFMModel
 from ordrec.peers.sklearn import SklearnModel as SklearnModel

@@ -30,7 +30,7 @@ from ordrec.lists.explanation import Explanation, explain_rating
 from ordrec.lists.filters import ItemFilter, check_list_length
 from ordrec.lists.listing import RatingListingModel, ids_of_codes
 from ordrec.lists.titles import item_titles
-from ordrec.models.base import codes_of, fits, folds_in
+from ordrec.models.base import codes_of, fits, folds_in, replacing_ratings
 from ordrec.rating.intervals import DistributionModel
 from ordrec.recommend.registry import make_model
 from ordrec.recommend.taste import Taste, taste_of, times_for
@@ -267,7 +267,7 @@ class Recommender(RatingListingModel, DistributionModel):
         """Scores (1) of listed items, and what the rating model says of them."""
         listed = np.take_along_axis(choice_scores, np.maximum(best, 0), axis=1)
         if self.rating_ is None:
-            return listed, None
+            return np.where(best >= 0, listed, -np.inf), None
         rows, places = np.nonzero(best >= 0)
         users = ids_of_codes(self.user_ids_, codes[rows])
         items = self.item_ids_.take(best[rows, places])
@@ -517,9 +517,10 @@ class Recommender(RatingListingModel, DistributionModel):
             if hasattr(self.rating_, "update"):
                 model.rating_ = self.rating_.update(user, item, rating, timestamp)
             else:
-                model.rating_ = self._folding_rating_model().fold_in(
-                    self.choice_.ratings_with(user, item, rating)
-                )
+                with replacing_ratings():
+                    model.rating_ = self._folding_rating_model().fold_in(
+                        self.choice_.ratings_with(user, item, rating)
+                    )
         return model
 
     # ---- files ----------------------------------------------------------------------------

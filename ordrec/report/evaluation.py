@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.evaluation.drawing import interval_chart
-from ordrec.evaluation.metrics.measures import direction, measure_from_name
+from ordrec.evaluation.metrics.measures import direction, kind_of
 from ordrec.evaluation.problems.example_users import ExampleUser
 from ordrec.evaluation.result import EvaluationResult
 from ordrec.report.figures import reliability_diagram, time_against_accuracy
@@ -19,7 +19,6 @@ __all__ = ["evaluation_report"]
 
 FEWEST = 50  # test ratings of cold users that make a table
 MOST_ACROSS = 12  # columns; with more, the models are side by side
-GROUPS = {"all": "All users", "warm": "Warm users", "cold": "Cold users"}
 
 
 def evaluation_report(result: EvaluationResult, title: str = "") -> Report:
@@ -48,7 +47,7 @@ def evaluation_report(result: EvaluationResult, title: str = "") -> Report:
             *_users(result),
         ]
     return Report(
-        title or f"Rating models on {names}",
+        title or f"{result.subject} on {names}",
         verdict(result),
         sections,
         result.manifest,
@@ -86,7 +85,12 @@ def _tables(result: EvaluationResult) -> list[TableSection]:
         _table(result, average, users, said if few and average == "micro" else "")
         for users in (["all"] if few else result.user_groups)
         for average in ("micro", "macro")
+        if _is_measured(result, average)
     ]
+
+
+def _is_measured(result: EvaluationResult, average: str) -> bool:
+    return bool((result.frame["average"] == average).any())
 
 
 def _n_ratings(result: EvaluationResult, users: str) -> int:
@@ -105,7 +109,7 @@ def _table(result: EvaluationResult, average: str, users: str, more: str = "") -
         model, heading = (column, row) if turned else (row, column)
         return "best" if table.is_best(model, heading) else ""
 
-    pooled = "all ratings together" if average == "micro" else "the mean over users"
+    pooled = "all ratings together" if average == "micro" else f"the mean over {result.unit}"
     caption = f"{pooled.capitalize()}, where a metric has both. Best in bold."
     if table.tested:
         caption += " ± half the 95 % interval; ~ not significantly worse than the best."
@@ -114,11 +118,11 @@ def _table(result: EvaluationResult, average: str, users: str, more: str = "") -
     if users != "all":
         caption += f" Cold: {result.manifest['cold users']}."
     return TableSection(
-        f"{GROUPS[users]}, {average} average",
+        f"{users.capitalize()} {result.unit}, {average} average",
         frame.T.rename_axis("metric") if turned else frame,
         caption + more,
         mark=mark,
-        folded=average == "macro",
+        folded=average == "macro" and _is_measured(result, "micro"),
     )
 
 
@@ -193,7 +197,7 @@ def _users(result: EvaluationResult) -> list[TableSection]:
 def _of_kind(result: EvaluationResult, kind: str) -> str | None:
     """The best model by the first metric of a kind."""
     for metric in main_metrics(result):
-        if measure_from_name(metric).kind == kind:
+        if kind_of(metric) == kind:
             return leading_model(result, metric)
     return None
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ordrec.evaluation.metrics.measures import as_losses, measure_from_name
+from ordrec.evaluation.metrics.measures import as_losses, kind_of
 from ordrec.evaluation.result import EvaluationResult
 
 __all__ = ["leading_model", "main_metrics", "verdict"]
 
 N_MAIN = 4
-WORDS = {"error": "predicts ratings best", "probability": "knows best how sure it is",
-         "ranking": "makes the best lists"}  # fmt: skip
+WORDS = {
+    "error": "predicts ratings best",
+    "probability": "knows best how sure it is",
+    "ranking": "makes the best lists",
+}
 
 
 def main_metrics(result: EvaluationResult) -> list[str]:
     """Return up to four metrics to be shown first: one of each kind, then others in order."""
     measured = [metric for metric in result.averages() if _n_models(result, metric)]
-    first = {_kind(metric): metric for metric in reversed(measured)}
+    first = {kind_of(metric): metric for metric in reversed(measured)}
     wanted = [first[kind] for kind in WORDS if kind in first]
     rest = [metric for metric in measured if metric not in wanted]
     chosen = [*wanted, *rest][:N_MAIN]
@@ -46,11 +49,11 @@ def verdict(result: EvaluationResult) -> list[str]:
     metrics = main_metrics(result)
     if not metrics:
         return ["Nothing could be measured."]
-    kinds = {_kind(metric): metric for metric in reversed(metrics)}
-    told = [kinds[kind] for kind in ("error", "ranking", "probability") if kind in kinds]
-    sentences = [_sentence(result, metric) for metric in told[:2]]
+    kinds = {kind_of(metric): metric for metric in reversed(metrics)}
+    described = [kinds[kind] for kind in ("error", "ranking", "probability") if kind in kinds]
+    sentences = [_sentence(result, metric) for metric in described[:2]]
     if len(sentences) == 1 and len(result.models) > 1:
-        sentences.append(_sweep(result, told[0]))
+        sentences.append(_sweep(result, described[0]))
     return [sentence for sentence in sentences if sentence]
 
 
@@ -63,7 +66,7 @@ def _sentence(result: EvaluationResult, metric: str) -> str:
     others = values.drop(best)
     following = str(as_losses(metric, others).idxmin())
     apart = values[following] - values[best]
-    text = f"{best} {WORDS[_kind(metric)]}: its {metric} of {values[best]:.4f} is "
+    text = f"{best} {WORDS[kind_of(metric)]}: its {metric} of {values[best]:.4f} is "
     if round(abs(apart), 4) == 0:
         return f"{text}also that of {following}."
     text += f"{abs(apart):.4f} {'below' if apart > 0 else 'above'} that of {following}, the next "
@@ -111,7 +114,3 @@ def _comparison(result: EvaluationResult, metric: str) -> pd.DataFrame:
 
 def _n_models(result: EvaluationResult, metric: str) -> int:
     return int(np.isfinite(result.summary()[metric]).sum())
-
-
-def _kind(metric: str) -> str:
-    return measure_from_name(metric).kind

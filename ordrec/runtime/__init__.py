@@ -1,1 +1,1 @@
-"""What every other room runs on: compiled loops, progress, files and parallel work."""
+"""What every other package runs on: compiled loops, progress, files and parallel work."""

@@ -33,7 +33,7 @@ from numba.core.caching import FunctionCache
 
 from ordrec.runtime.progress import compiling_began, compiling_ended
 
-__all__ = ["called", "compiled", "inner", "kept"]
+__all__ = ["compiled", "compiled_with", "inlined_with", "inner"]
 
 
 def _use_a_writable_cache() -> None:
@@ -108,7 +108,7 @@ class _ForgivingCache(FunctionCache):
             return None
 
 
-def kept(**options: Any) -> Callable[[Any], Any]:
+def compiled_with(**options: Any) -> Callable[[Any], Any]:
     """A decorator that compiles a function and keeps the code on disk.
 
     The function is free of the interpreter lock, so that threads work side by side, and has numpy's
@@ -125,7 +125,7 @@ def kept(**options: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-def called(**options: Any) -> Callable[[Any], Any]:
+def inlined_with(**options: Any) -> Callable[[Any], Any]:
     """A decorator for functions that only compiled functions call, which keep their code.
 
     They become a part of these functions. As functions of their own they would be compiled twice,
@@ -137,5 +137,5 @@ def called(**options: Any) -> Callable[[Any], Any]:
     return njit(nogil=True, error_model="numpy", inline="always", **options)
 
 
-compiled = kept()
-inner = called()
+compiled = compiled_with()
+inner = inlined_with()

@@ -34,14 +34,14 @@ REMEDIES = {
 
 
 @contextmanager
-def storage_errors(path: str | os.PathLike[str], kept: str = "") -> Iterator[None]:
+def storage_errors(path: str | os.PathLike[str], outcome: str = "") -> Iterator[None]:
     """Turn the operating system's errors about unwritable places into `StorageError`.
 
     Parameters
     ----------
     path : path
         The file or folder being written.
-    kept : str
+    outcome : str
         A sentence that says what is on the disk now; it ends the error message.
     """
     try:
@@ -53,7 +53,7 @@ def storage_errors(path: str | os.PathLike[str], kept: str = "") -> Iterator[Non
             raise
         raise StorageError(
             f"{path}: cannot be written ({error.strerror}): {REMEDIES[error.errno]}"
-            + (f". {kept}" if kept else "")
+            + (f". {outcome}" if outcome else "")
         ) from error
 
 
@@ -95,9 +95,11 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise ArgumentError(f"{path}: there is no folder {target.parent}: make it first")
         if target.exists() and not target.is_file():
             raise ArgumentError(f"{path}: is not a file: choose another name")
-        kept = "The file that was there is unchanged" if target.exists() else "Nothing was written"
+        outcome = (
+            "The file that was there is unchanged" if target.exists() else "Nothing was written"
+        )
     part = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
-    with storage_errors(path, kept):
+    with storage_errors(path, outcome):
         try:
             part.touch(exist_ok=False)
             mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None

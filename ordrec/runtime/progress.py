@@ -42,7 +42,7 @@ __all__ = [
 DELAY = 2.0  # seconds before anything is shown
 DRAWN_PER_SECOND = 4
 PRINTED = 10.0  # seconds between two lines where nothing is drawn
-LEAST_SHARE = 0.01  # of the work, from which on the time left is told
+LEAST_SHARE = 0.01  # of the work, from which on the time left is shown
 INNERMOST = 3  # stages that are named, beside the outermost
 
 FIRST_PROCESS = os.getpid()

@@ -21,13 +21,16 @@ LARGEST_BODY = 256 * 1024  # bytes
 TOO_LARGE = f"a body has at most {LARGEST_BODY} bytes: ask in parts"
 HEADERS = [
     (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self'; "
-     b"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-     b"frame-ancestors 'none'"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; "
+        b"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+        b"frame-ancestors 'none'",
+    ),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
-]  # fmt: skip
+]
 
 
 class _PlainJSON(JSONResponse):

@@ -11,6 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
+import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,13 +22,78 @@ import numpy as np
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.runtime.files import make_folder, write_text
 from ordrec.storage.archive import load_arrays, save_arrays
+from ordrec.storage.schema import contents_of
 
-__all__ = ["PartFolder", "PartStore", "checksum"]
+__all__ = ["PartFolder", "PartStore", "checksum", "model_checksum"]
 
 
 def checksum(*pieces: bytes) -> str:
     """Return a short checksum of bytes."""
     return hashlib.sha256(b"".join(pieces)).hexdigest()[:32]
+
+
+def model_checksum(model: Any) -> str:
+    """Return a short checksum of everything that a fitted model has learnt.
+
+    Models of ordrec are identified by what their files would hold, others by what pickle keeps of
+    them. What can be neither stored nor pickled is equal to nothing, itself included: parts that
+    it made are not used again.
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> from ordrec.recommend import Popularity
+    >>> one, two = (synthetic_ratings(20, 12, n_ratings=100, seed=seed) for seed in (0, 1))
+    >>> model = Popularity().fit(one)
+    >>> same = model_checksum(Popularity().fit(one)), model_checksum(Popularity().fit(two))
+    >>> [each == model_checksum(model) for each in same]
+    [True, False]
+    """
+    found = _Digest()
+    try:
+        arrays, metadata = contents_of(model, _AnyKind())
+        found.write(json.dumps(metadata, sort_keys=True).encode())
+        for name, array in sorted(arrays.items()):
+            array = np.ascontiguousarray(array)
+            found.write(f"{name} {array.dtype.str} {array.shape}".encode())
+            found.write(array.reshape(-1).view(np.uint8).data)
+    except (ArgumentError, AttributeError, TypeError, ValueError):
+        found = _Digest()
+        try:
+            pickle.Pickler(found, pickle.HIGHEST_PROTOCOL).dump(model)
+        except Exception:  # whatever the methods of a stranger's class raise
+            return f"{type(model).__name__} {uuid.uuid4().hex}"
+    return f"{type(model).__name__} {found.text()}"
+
+
+class _AnyKind:
+    """The classes whose declarations say all that they have learnt: those of ordrec itself."""
+
+    def name_of(self, model: Any) -> str:
+        """Return the name of the model's class."""
+        kind = type(model)
+        if not kind.__module__.startswith("ordrec."):
+            raise ArgumentError(f"a {kind.__name__} may hold more than it declares")
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+    def class_of(self, name: Any) -> type:
+        """Nothing is read here."""
+        raise NotImplementedError
+
+
+class _Digest:
+    """A file that keeps nothing but a checksum of what is written to it."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def write(self, data: Any) -> None:
+        """Add bytes."""
+        self._hash.update(data)
+
+    def text(self) -> str:
+        """Return the checksum."""
+        return self._hash.hexdigest()[:32]
 
 
 class PartStore:

@@ -29,13 +29,13 @@ from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVR
 
 from ordrec.datasets import load_letor
+from ordrec.documents import RelevanceRanker
+from ordrec.documents.trec import measure_run, write_qrels, write_run
 from ordrec.evaluation import Candidates, Experiment, QueryProblem, ndcg
 from ordrec.evaluation.metrics.ranking import mean_average_precision
 from ordrec.evaluation.significance import bootstrap_interval, holm_against
 from ordrec.experiments.runner import Reproduction, data_folder, main, published_csv
-from ordrec.experiments.trec import measure_run, write_qrels, write_run
 from ordrec.ordinal import OrdinalLogistic
-from ordrec.ordinal.relevance import RelevanceRanker
 from ordrec.report.html import TableSection
 
 NAME = "letor-ohsumed"

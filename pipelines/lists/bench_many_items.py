@@ -58,8 +58,10 @@ def main() -> None:
     if chosen.quick:
         chosen.items, chosen.loss, chosen.max_memory = [300], [50], 0.001
     if chosen.items:
-        print(f"{'items':>7s} {'model':8s} {'ratings':>9s} {'kept':>6s} {'fit':>8s} {'CPU':>8s} "
-              f"{'list ms':>8s} {'before':>7s} {'peak GB':>8s}")  # fmt: skip
+        print(
+            f"{'items':>7s} {'model':8s} {'ratings':>9s} {'kept':>6s} {'fit':>8s} {'CPU':>8s} "
+            f"{'list ms':>8s} {'before':>7s} {'peak GB':>8s}"
+        )
     for n_items in chosen.items:
         for model in chosen.models:
             alone(model, n_items, chosen)
@@ -94,7 +96,7 @@ def measure(name: str, n_items: int, chosen: argparse.Namespace) -> None:
     n_listed = min(200, ratings.n_users)
     ten_best(model, np.arange(n_listed))
     spent = 1e3 * (time.perf_counter() - started) / n_listed
-    kept = getattr(model, "ease_", model).kept_items_.size
+    kept = getattr(model, "ease_", model).weighted_items_.size
     print(
         f"{n_items:7d} {name:8s} {ratings.n_ratings:9d} {kept:6d} {wall:8.1f} {cpu:8.1f} "
         f"{spent:8.2f} {before:7.2f} {peak_memory():8.2f}"
@@ -111,9 +113,12 @@ def invented(n_items: int) -> Ratings:
     """Return ratings of so many items by twice as many users as items, up to 20,000 users."""
     n_users = min(2 * n_items, 20_000)
     return synthetic_ratings(
-        n_users, n_items, n_ratings=min(RATINGS_PER_USER, n_items // 4) * n_users,
-        popularity=POPULARITY, seed=0,
-    )  # fmt: skip
+        n_users,
+        n_items,
+        n_ratings=min(RATINGS_PER_USER, n_items // 4) * n_users,
+        popularity=POPULARITY,
+        seed=0,
+    )
 
 
 def loss(chosen: argparse.Namespace) -> None:
@@ -123,7 +128,7 @@ def loss(chosen: argparse.Namespace) -> None:
         if chosen.quick
         else load_dataset("ml-1m", folder=chosen.data, offline=True).without_timestamps()
     )
-    split = next(iter(UserHoldOut(0.2, seed=chosen.seed).split(ratings)))
+    split = next(iter(UserHoldOut(0.2, random_state=chosen.seed).split(ratings)))
     truth = Truth.of(split.test)
     n_enough = int((split.train.item_counts >= EASE().min_ratings).sum())
     print(f"\n{ratings.name}, user-holdout:0.2, seed {chosen.seed}: {n_enough} items in EASE")
@@ -137,7 +142,7 @@ def loss(chosen: argparse.Namespace) -> None:
         full = full if full.size else values
         low, mean, high = bootstrap_interval(values - full)
         print(
-            f"{model.ease_.kept_items_.size:5d} items with weights, ridge "
+            f"{model.ease_.weighted_items_.size:5d} items with weights, ridge "
             f"{model.ease_.regularization_:g}: graded NDCG@10 {values.mean():.4f}, minus all "
             f"{mean:+.4f} [{low:+.4f} {high:+.4f}]",
             flush=True,

@@ -98,7 +98,7 @@ def warm_up(n_jobs: int | None) -> None:
     """Compile the loops, or load them from disk."""
     few = synthetic_ratings(60, 50, n_ratings=900, seed=0)
     choice = ChoiceMixture(n_jobs=n_jobs).fit(few)
-    for rating in (OrdinalFactors(rank=4, n_jobs=n_jobs), RatingPredictor(preset="fast")):
+    for rating in (OrdinalFactors(n_factors=4, n_jobs=n_jobs), RatingPredictor(preset="fast")):
         Recommender.of_fitted(choice, rating.fit(few), choice.calibration_).recommend(0)
 
 
@@ -154,7 +154,7 @@ def compare(name: str, chosen: argparse.Namespace) -> None:
     ratings = loaded(dataset, chosen)
     table: dict[str, Row] = {}
     for seed in chosen.seeds:
-        split = next(iter(split_from_name(protocol, seed=seed).split(ratings)))
+        split = next(iter(split_from_name(protocol, random_state=seed).split(ratings)))
         truth = Truth.of(split.test)
         for model, fitted in fitted_models(split.train, protocol, seed, chosen):
             table.setdefault(model, Row()).add(truth, fitted)
@@ -189,7 +189,7 @@ def cold(name: str, chosen: argparse.Namespace) -> None:
     ratings = loaded(dataset, chosen).without_timestamps()
     rows: dict[tuple[str, str], Row] = {}
     for seed in chosen.seeds:
-        split = next(iter(StrongGeneralisation(0.2, seed=seed).split(ratings)))
+        split = next(iter(StrongGeneralisation(0.2, random_state=seed).split(ratings)))
         popularity = Popularity().fit(split.train)
         choice = ChoiceMixture(n_jobs=chosen.jobs).fit(split.train)
         rating = OrdinalFactors(n_jobs=chosen.jobs).fit(split.train)

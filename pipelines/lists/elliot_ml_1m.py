@@ -114,7 +114,7 @@ def declared_models() -> dict[str, object]:
         "EASE, lambda 238.56": EASE(238.56, **PLAIN),
         "EASE, lambda 800": EASE(800.0, **PLAIN),
         "EASE, left out": EASE(**PLAIN),
-        "implicit ALS": ImplicitALS(factors=64, regularization=0.006),
+        "implicit ALS": ImplicitALS(n_factors=64, regularization=0.006),
         "ChoiceMixture": ChoiceMixture(future="random"),
     }
 

@@ -62,8 +62,8 @@ def chosen_neighbours(inner: InnerPart) -> Neighbours:
 
 def chosen_als(inner: InnerPart) -> ImplicitModel:
     """Climb over confidence, ridge and factors on the inner hold-out, one at a time."""
-    steps = {"alpha": 3.0, "regularization": 3.0, "factors": 2}
-    now: dict[str, Any] = {"alpha": 3.0, "regularization": 3.0, "factors": 32}
+    steps = {"alpha": 3.0, "regularization": 3.0, "n_factors": 2}
+    now: dict[str, Any] = {"alpha": 3.0, "regularization": 3.0, "n_factors": 32}
     tried: dict[tuple, float] = {}
 
     def quality(**changes: Any) -> float:
@@ -88,7 +88,7 @@ class InnerPart:
     """A split of the training part, of the same kind as the split outside."""
 
     def __init__(self, train: Ratings, protocol: str, seed: int):
-        self.split = next(iter(split_from_name(protocol, seed=1000 + seed).split(train)))
+        self.split = next(iter(split_from_name(protocol, random_state=1000 + seed).split(train)))
         self.truth = Truth.of(self.split.test)
 
     def quality(self, model: Any) -> float:

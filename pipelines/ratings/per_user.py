@@ -1,8 +1,9 @@
 """Train a rating predictor for each user from the ratings of other users, and report MAE and MZE.
 
-    ordrec reproduce per-user [--set ratings=DATA] [--set solvers=svorim,gpor] ...
-    python pipelines/ratings/per_user.py [DATA] [--solvers svorim,gpor] [--features mean,low-rank]
-                                 [--sizes 20,40,80] [--users 40] [--trials 3]
+    ordrec reproduce per-user [--set ratings=DATA] [--set estimators=svorim,gpor] ...
+    python pipelines/ratings/per_user.py [DATA] [--estimators svorim,gpor]
+                                 [--features mean,low-rank] [--sizes 20,40,80]
+                                 [--users 40] [--trials 3]
 
 1. Load the ratings: DATA is a name of 'ordrec data list', a folder or a file.
 2. Keep a given number of ratings of each of the most active users, and all ratings of the others.
@@ -12,8 +13,8 @@
    the user departs from them. Their weights, equal for all users, maximise the pooled evidence.
 5. Train an ordinal model for each user. C and alpha, equal for all users, are chosen by five-fold
    cross-validation; GPOR has the noise and the thresholds of the pooled evidence.
-6. Predict the users' other ratings; report MAE and MZE beside what needs no solver: damped biases,
-   rounded, and the median of the user's own ratings.
+6. Predict the users' other ratings; report MAE and MZE beside what needs no estimator: damped
+   biases, rounded, and the median of the user's own ratings.
 
 Every choice is made within the training ratings. The setting is that of Chu and Ghahramani (2005,
 section 6.3) and Wang et al. (2017, section V-E), for many users in place of one.
@@ -44,7 +45,7 @@ SOURCE = "after Chu and Ghahramani 2005, section 6.3, and Wang et al. 2017, sect
 TIME = "about twenty minutes"
 
 STEPS = [0.1, 0.3, 1.0, 3.0, 10.0]
-SOLVERS = {  # each with the grid that its setting is chosen from
+ESTIMATORS = {  # each with the grid that its setting is chosen from
     "svorim": (SVORIM(), {"C": STEPS}),
     "svorex": (SVOREX(), {"C": STEPS}),
     "npsvor": (NPSVOR(), {"C1": STEPS}),
@@ -52,7 +53,7 @@ SOLVERS = {  # each with the grid that its setting is chosen from
     "logistic": (OrdinalLogistic("all", kernel="precomputed"), {"alpha": STEPS}),
     "orboost": (ORBoost(base="stump", random_state=0), {"n_estimators": [10, 30, 100]}),
 }
-FEATURES = {"mean": "mean", "low-rank": LowRankEM(rank=20, tol=1e-3, random_state=0)}
+FEATURES = {"mean": "mean", "low-rank": LowRankEM(n_factors=20, tol=1e-3, random_state=0)}
 
 
 def run(
@@ -63,7 +64,7 @@ def run(
     quick,
     out: Path,
     ratings: str = "ml-latest-small-2016",
-    solvers=("svorim", "npsvor", "gpor", "logistic"),
+    estimators=("svorim", "npsvor", "gpor", "logistic"),
     features=("mean", "low-rank"),
     sizes=("20", "40", "80"),
     users: int = 40,
@@ -75,9 +76,9 @@ def run(
         features, sizes, users, trials = ("mean",), ("20",), min(users, 10), trials or 1
     runs = [(size, trial) for size in whole(sizes) for trial in range(trials or 3)]
     models = [
-        (filled, solver)
+        (filled, kind)
         for filled in among(features, list(FEATURES), "imputation")
-        for solver in among(solvers, list(SOLVERS), "solver")
+        for kind in among(estimators, list(ESTIMATORS), "estimator")
     ]
     rows, choices = [], []
     for done, (size, trial) in enumerate(runs):
@@ -86,15 +87,15 @@ def run(
         cell = {"data": loaded.name, "n_train": size, "trial": trial + 1}
         for name, predicted in baselines(train, test).items():
             rows.append(user_errors(predicted, test).assign(**cell, model=name))
-        sources: dict = {}  # of kernels and features, shared by the solvers
-        for filled, solver in models:
-            estimator, grid = SOLVERS[solver]
+        sources: dict = {}  # of kernels and features, shared by the estimators
+        for filled, kind in models:
+            estimator, grid = ESTIMATORS[kind]
             model = PerUserPredictor(
                 estimator, sources.get(filled, FEATURES[filled]), "pooled",
                 min_ratings=2, n_jobs=jobs, grid=grid,
             ).fit(train, users=test.user_ids.take(np.unique(test.users)))  # fmt: skip
             sources[filled] = model.source_
-            name = f"{solver}, {filled}"
+            name = f"{kind}, {filled}"
             predicted = model.predict(*pairs(test))
             rows.append(user_errors(predicted, test).assign(**cell, model=name))
             choices.append(cell | {"model": name} | chosen(model))
@@ -150,7 +151,7 @@ def pairs(test: Ratings):
 
 
 def baselines(train: Ratings, test: Ratings) -> dict[str, np.ndarray]:
-    """Return predictions that need no solver."""
+    """Return predictions that need no estimator."""
     users, items = pairs(test)
     own = train.to_frame().groupby("user")["rating"].quantile(0.5, interpolation="lower")
     return {
@@ -170,7 +171,7 @@ def user_errors(predicted: np.ndarray, test: Ratings) -> pd.DataFrame:
 
 
 def chosen(model: PerUserPredictor) -> dict:
-    """Return what was chosen for all users: the solver's setting and the kernel's weights."""
+    """Return what was chosen for all users: the estimator's setting and the kernel's weights."""
     return getattr(model, "setting_", {}) | {
         f"weight of {part}": f"{weight:.2g}" for part, weight in model.kernel_weights_.items()
     }

@@ -52,7 +52,7 @@ METRICS = {
     "unc_auc": lambda errors, unsure: uncertainty.large_error_auc(errors, unsure, LARGE),
     "unc_rmse_spread": uncertainty.rmse_spread,
 }
-QUICK = {"rank": 4, "pattern": 4, "n_iter": 2}
+QUICK = {"n_factors": 4, "pattern": 4, "max_iter": 2}
 
 
 def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:

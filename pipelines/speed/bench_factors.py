@@ -1,14 +1,14 @@
 """Time, memory and accuracy of OrdinalFactors against the number of ratings.
 
-    python pipelines/speed/bench_factors.py [--ratings 1000000 5000000] [--rank 32] [--sweeps 30]
+    python pipelines/speed/bench_factors.py [--ratings 1000000 5000000] [--factors 32] [--sweeps 30]
                                       [--side] [--threads 2] [--data FOLDER]
 
 Synthetic ratings on ten ranks, in the proportions of MovieLens 25M (160 ratings per user, 60,000
 items at most). One line per size: wall-clock seconds, CPU seconds and peak memory of a fit, up and
 down the scale, and an extrapolation to 25 million ratings and twenty sweeps, as time and memory are
 proportional to the ratings (a fit of one sweep separates the work done once from that of every
-sweep). The rank is the one that the model takes for 25 million ratings, unless given. With --side,
-users and items have side tables: a number, a category of ten, and labels.
+sweep). The number of factors is the one that the model takes for 25 million ratings, unless given.
+With --side, users and items have side tables: a number, a category of ten, and labels.
 
 With --data, MovieLens 100K in that folder: the published fold u1 compared with the baselines, and,
 within its training part, means over five draws of
@@ -49,15 +49,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--ratings", type=int, nargs="*", default=[1_000_000])
-    options.add_argument("--rank", type=int, default=SMALLER[0])
-    options.add_argument("--sweeps", type=int, default=OrdinalFactors.n_iter, help="at most")
+    options.add_argument("--factors", type=int, default=SMALLER[0])
+    options.add_argument("--sweeps", type=int, default=OrdinalFactors.max_iter, help="at most")
     options.add_argument("--side", action="store_true", help="with side tables")
     options.add_argument("--threads", type=int, help="all cores by default")
     options.add_argument("--data", type=Path, help="folder with ml-100k")
     chosen = options.parse_args()
     if chosen.sweeps < 2:
         options.error("--sweeps must be at least 2 to extrapolate")
-    model = OrdinalFactors(rank=chosen.rank, n_iter=chosen.sweeps, n_jobs=chosen.threads)
+    model = OrdinalFactors(n_factors=chosen.factors, max_iter=chosen.sweeps, n_jobs=chosen.threads)
     first_run(model.fit, synthetic_ratings(50, 40, n_ratings=500))
     for n_ratings in chosen.ratings:
         print(size_line(model, n_ratings, chosen.side), flush=True)
@@ -164,7 +164,7 @@ def size_line(model: OrdinalFactors, n_ratings: int, side: bool) -> str:
         ratings = with_side(ratings)
     wall, cpu = seconds_of(model, ratings)
     n_sweeps = model.loss_.size
-    _, first = seconds_of(replace(model, n_iter=1), ratings)
+    _, first = seconds_of(replace(model, max_iter=1), ratings)
     after = peak_memory()
     each = (cpu - first) / (n_sweeps - 1)
     expected = WANTED / n_ratings * (first + 19 * each) / 60
@@ -173,10 +173,10 @@ def size_line(model: OrdinalFactors, n_ratings: int, side: bool) -> str:
     model.predict_proba(part.user_ids.take(part.users), part.item_ids.take(part.items))
     seconds = time.perf_counter() - started
     return (
-        f"{n_ratings:,} ratings, {ratings.n_users:,} users, {ratings.n_items:,} items, rank "
-        f"{model.rank}, {n_sweeps} sweeps: fit {wall:.1f} s, {cpu:.1f} CPU seconds, peak "
-        f"memory {after:.2f} GB, {len(part) / seconds:,.0f} predictions per second; 25 million and "
-        f"20 sweeps would take {expected:.1f} CPU minutes and "
+        f"{n_ratings:,} ratings, {ratings.n_users:,} users, {ratings.n_items:,} items, "
+        f"{model.n_factors} factors, {n_sweeps} sweeps: fit {wall:.1f} s, {cpu:.1f} CPU seconds, "
+        f"peak memory {after:.2f} GB, {len(part) / seconds:,.0f} predictions per second; 25 "
+        f"million and 20 sweeps would take {expected:.1f} CPU minutes and "
         f"{before + WANTED / n_ratings * (after - before):.1f} GB"
     )
 

@@ -72,7 +72,7 @@ def compile_loops(components: list, matrix: RatingMatrix, genres: np.ndarray, dt
 def low_rank_steps(matrix: RatingMatrix) -> None:
     """Time one EM step at rank 20, which compiles or loads the loops, then ten."""
     for steps in (1, 10):
-        em = LowRankEM(rank=20, anneal=False, max_iter=steps, random_state=0)
+        em = LowRankEM(n_factors=20, anneal=False, max_iter=steps, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             taken = seconds(lambda em=em: em.fit(matrix.values))

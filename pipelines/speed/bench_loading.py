@@ -80,7 +80,7 @@ def measure_memory(folder: Path, n_rows: int) -> None:
 def _write_large(file: Path, n_rows: int) -> None:
     n_users, n_items = max(n_rows // 154, 1), max(n_rows // 423, 200)  # the shape of ML-25M
     ratings = synthetic_ratings(
-        n_users, n_items, n_ratings=n_rows, n_ranks=10, rank=2, dated=True, seed=2
+        n_users, n_items, n_ratings=n_rows, n_ranks=10, n_factors=2, dated=True, seed=2
     )
     times = ratings.timestamps
     assert times is not None

@@ -103,13 +103,13 @@ def stumps_against_skordinal(chosen: argparse.Namespace) -> None:
     X, y = smooth_ranks(6000, 10, 10)
     train, test = slice(0, 2000), slice(2000, None)
     first_run(ORBoost(base="stump", n_estimators=2).fit, X[:100], y[:100])
-    for margins, form in (("left-right", "lr"), ("all", "full")):
-        ours, theirs = ORBoost(margins, "stump", 200), Peer(n_estimators=200, loss_form=form)
+    for threshold, form in (("immediate", "lr"), ("all", "full")):
+        ours, theirs = ORBoost(threshold, "stump", 200), Peer(n_estimators=200, loss_form=form)
         seconds = fit_seconds(ours, X[train], y[train], chosen.repeats)
         peer_seconds = fit_seconds(theirs, X[train], y[train], chosen.repeats)
         mze, mae = mean_errors(ours, X[test], y[test])
         peer_mze, peer_mae = mean_errors(theirs, X[test], y[test])
-        print(f"  {margins}: ordrec {seconds:.3f} s, skordinal {peer_seconds:.3f} s")
+        print(f"  {threshold}: ordrec {seconds:.3f} s, skordinal {peer_seconds:.3f} s")
         print(f"  MZE {mze:.4f} and {peer_mze:.4f}, MAE {mae:.4f} and {peer_mae:.4f}")
         verdict("time relative to skordinal", seconds / peer_seconds, 1 / 2)
 

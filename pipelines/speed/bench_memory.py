@@ -60,13 +60,13 @@ def main() -> None:
 
 def measured(preset: Any, size: str, jobs: int | None) -> dict[str, float]:
     """Return the promise and the measured peak of one fit, in gigabytes."""
-    warm_up = RatingPredictor(preset=preset, learn_iter=1, n_jobs=jobs)
+    warm_up = RatingPredictor(preset=preset, max_iter=1, n_jobs=jobs)
     warm_up.fit(ratings_of(60, 50, 900))
     ratings = ratings_of(*map(int, size.split("x")))
     _ = ratings.user_counts, ratings.item_counts
     gc.collect()
     before = resident()
-    model = RatingPredictor(preset=preset, learn_iter=1, n_jobs=jobs, max_memory=1e6)
+    model = RatingPredictor(preset=preset, max_iter=1, n_jobs=jobs, max_memory=1e6)
     model.fit(ratings)
     peak = peak_memory()
     return {"promised": gigabytes(preset, ratings), "measured": peak - before}

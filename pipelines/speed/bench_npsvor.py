@@ -88,8 +88,10 @@ def main() -> None:
             print(f"{model.objective_ / best - 1:9.1e} {model.n_iter_:10d}", flush=True)
         reference = timed(SVC(), X, y)
         for name, model in {
-            "SVC()": SVC(), "NPSVOR()": NPSVOR(), "NPSVOR(n_jobs=1)": NPSVOR(n_jobs=1),
-        }.items():  # fmt: skip
+            "SVC()": SVC(),
+            "NPSVOR()": NPSVOR(),
+            "NPSVOR(n_jobs=1)": NPSVOR(n_jobs=1),
+        }.items():
             wall, cpu = reference if name == "SVC()" else timed(model, X, y)
             print(f"{rows:6d} {name:<22} {wall:8.2f} {wall / reference[0]:6.2f} ", end="")
             print(f"{cpu:8.2f} {cpu / reference[1]:6.2f}", flush=True)

@@ -123,8 +123,11 @@ def shortest(name: str, columns: list[str], chosen: argparse.Namespace) -> dict[
         limit = {"OMP_NUM_THREADS": "1"} if column == COLUMNS[-1] else {}
         workers[column] = subprocess.Popen(
             [sys.executable, __file__, "--serve", name, column, *options],
-            env=os.environ | limit, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            env=os.environ | limit,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         workers[column].stdout.readline()  # type: ignore[union-attr]
     found = dict.fromkeys(columns, float("inf"))
     for _ in range(chosen.repeats):

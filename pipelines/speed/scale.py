@@ -1,6 +1,6 @@
 """Ratings larger than memory: time, memory and accuracy against the number of ratings.
 
-    python pipelines/speed/scale.py [--millions 1 5 25 50] [--jobs 2] [--sample N] [--rank 32]
+    python pipelines/speed/scale.py [--millions 1 5 25 50] [--jobs 2] [--sample N] [--factors 32]
                               [--one-way] [--folder FOLDER]
 
 For each size, in processes of its own: synthetic ratings of 20,000 items and one user for every
@@ -52,7 +52,7 @@ def main() -> None:
     options.add_argument("--items", type=int, default=20_000)
     options.add_argument("--sample", type=int, help="users to fit on, in memory")
     options.add_argument("--one-way", action="store_true", help="fit up the scale only")
-    options.add_argument("--rank", type=int, default=OrdinalFactors.rank)
+    options.add_argument("--factors", type=int, default=OrdinalFactors.n_factors)
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--folder", type=Path, help="where to put the temporary folder")
     options.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
@@ -64,7 +64,7 @@ def main() -> None:
     rows = []
     for millions in chosen.millions:
         own = [sys.executable, __file__, "--alone", "--millions", str(millions)]
-        for name in ("items", "sample", "rank", "jobs", "folder"):
+        for name in ("items", "sample", "factors", "jobs", "folder"):
             if getattr(chosen, name) is not None:
                 own += [f"--{name}", str(getattr(chosen, name))]
         own += ["--one-way"] * chosen.one_way
@@ -92,7 +92,10 @@ def measure(n_ratings: int, chosen: argparse.Namespace) -> dict[str, Any]:
         scan = Ratings.scan(f"{folder}/ratings")
         held_out = HeldOut(0.1)
         model = OrdinalFactors(
-            rank=chosen.rank, n_jobs=chosen.jobs, symmetric=not chosen.one_way, use_time=False
+            n_factors=chosen.factors,
+            n_jobs=chosen.jobs,
+            symmetric=not chosen.one_way,
+            use_time=False,
         )
         with watch.step("fit"):
             if chosen.sample is None:
@@ -127,7 +130,7 @@ def compile_everything() -> None:
     with tempfile.TemporaryDirectory() as folder:
         synthetic_ratings(50, 40, n_ratings=500).to_partitions(f"{folder}/ratings")
         scan = Ratings.scan(f"{folder}/ratings")
-        model = fit_scan(OrdinalFactors(n_iter=2), scan)
+        model = fit_scan(OrdinalFactors(max_iter=2), scan)
         predict_scan(model, scan, HeldOut(0.1), f"{folder}/found")
 
 

@@ -29,7 +29,7 @@ def circles() -> Ratings:
 
 @pytest.fixture(scope="module")
 def model(circles) -> ImplicitALS:
-    return ImplicitALS(factors=3, iterations=60).fit(circles)
+    return ImplicitALS(n_factors=3, n_iter=60).fit(circles)
 
 
 def test_folded_in_factors_solve_the_weighted_least_squares_problem(circles, model):
@@ -70,7 +70,7 @@ def test_a_user_folded_in_again_is_known_by_the_new_ratings_alone(circles, model
 def test_fitting_says_nothing_about_threads(circles, name: str):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make_model(name, factors=2, iterations=1).fit(circles)
+        make_model(name, n_factors=2, n_iter=1).fit(circles)
 
 
 def test_rows_solve_their_dense_systems():
@@ -92,8 +92,8 @@ def test_sweeps_do_not_raise_the_loss_of_the_documentation(circles):
     V = circles.matrix("rank").T.toarray() / 5
     seen, n_u, n_i = V > 0, (V > 0).sum(axis=1), (V > 0).sum(axis=0)
     losses = []
-    for iterations in (1, 2, 5, 20):
-        model = ImplicitALS(3, 0.02, 0.3, iterations).fit(circles)
+    for n_iter in (1, 2, 5, 20):
+        model = ImplicitALS(3, 0.02, 0.3, n_iter).fit(circles)
         P, Q = model.user_factors_.astype(float), model.item_factors_.astype(float)
         S = P @ Q.T
         ridge = 0.02 * ((n_u + 0.3 * 30) @ (P**2).sum(1) + (n_i + 0.3 * 30) @ (Q**2).sum(1))
@@ -118,7 +118,7 @@ def two_circles() -> Ratings:
 
 @both
 def test_als_recommends_from_the_users_own_circle_what_is_not_rated_yet(two_circles, name: str):
-    model = make_model(name, factors=2).fit(two_circles)
+    model = make_model(name, n_factors=2).fit(two_circles)
     rated = set(two_circles.of_user(3)["item"])
     missing = set(range(10)) - rated
     best = model.recommend(3, n=len(missing))
@@ -131,17 +131,17 @@ def test_als_recommends_from_the_users_own_circle_what_is_not_rated_yet(two_circ
 
 @both
 def test_als_scores_are_those_of_its_recommendations_and_reproducible(two_circles, name: str):
-    model = make_model(name, factors=2, random_state=3).fit(two_circles)
+    model = make_model(name, n_factors=2, random_state=3).fit(two_circles)
     best = model.recommend(12, n=5)
     scores = model.scores([12] * 5, best["item"])
     np.testing.assert_allclose(scores, best["score"])
-    again = make_model(name, factors=2, random_state=3).fit(two_circles)
+    again = make_model(name, n_factors=2, random_state=3).fit(two_circles)
     np.testing.assert_allclose(again.scores([12] * 5, best["item"]), scores)
 
 
 @both
 def test_als_ranks_for_strangers_and_puts_unknown_items_last(two_circles, name: str):
-    model = make_model(name, factors=2).fit(two_circles)
+    model = make_model(name, n_factors=2).fit(two_circles)
     scores = model.scores([3, 3, 999, 999], [0, 777, 0, 777])
     assert np.isfinite(scores).all()
     assert scores[1] < scores[0]
@@ -150,7 +150,7 @@ def test_als_ranks_for_strangers_and_puts_unknown_items_last(two_circles, name: 
 
 
 def test_the_adapter_scores_as_implicit_does(two_circles):
-    model = make_model("implicit-als", factors=2).fit(two_circles)
+    model = make_model("implicit-als", n_factors=2).fit(two_circles)
     theirs = model.model_.user_factors @ model.model_.item_factors.T
     np.testing.assert_allclose(model.scores_block(two_circles.user_ids), theirs, rtol=1e-5)
     assert model.model_.alpha == 10.0

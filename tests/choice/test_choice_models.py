@@ -23,7 +23,7 @@ MODELS = {
     "popularity": Popularity(),
     "ease": EASE(regularization=20.0, user_power=0.5, item_power=0.25),
     "plain ease": EASE(regularization=20.0, min_ratings=1),
-    "als": ImplicitALS(factors=4),
+    "als": ImplicitALS(n_factors=4),
 }
 FITTED = {name: model.fit(RATINGS) for name, model in MODELS.items()}
 every_model = pytest.mark.parametrize("model", FITTED.values(), ids=FITTED)
@@ -188,11 +188,11 @@ def test_users_without_taste_get_popularity() -> None:
     frame = pd.DataFrame({"user": users, "item": items, "rating": rng.integers(1, 6, users.size)})
     ratings = Ratings.from_frame(frame, scale=Scale.regular(1, 5))
     popular = Popularity().fit(ratings).scores_block([0])[0]
-    for model in (EASE(regularization=5000.0), ImplicitALS(factors=1)):
+    for model in (EASE(regularization=5000.0), ImplicitALS(n_factors=1)):
         scores = model.fit(ratings).scores_block(ratings.user_ids[:50])
-        alike = [np.corrcoef(row, popular)[0, 1] for row in scores]
-        assert min(alike) > 0.9
-        assert np.mean(alike) > 0.95
+        correlations = [np.corrcoef(row, popular)[0, 1] for row in scores]
+        assert min(correlations) > 0.9
+        assert np.mean(correlations) > 0.95
 
 
 def test_popularity_counts_raters() -> None:

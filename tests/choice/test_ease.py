@@ -93,7 +93,7 @@ def test_an_item_does_not_score_itself() -> None:
 def test_rare_items_have_no_weights() -> None:
     ratings = synthetic_ratings(60, 40, n_ratings=300, seed=2)
     model = EASE(min_ratings=6).fit(ratings)
-    assert (ratings.item_counts[model.kept_items_] >= 6).all()
+    assert (ratings.item_counts[model.weighted_items_] >= 6).all()
     rare = (ratings.item_counts > 0) & (ratings.item_counts < 6)
     assert rare.any()
     known = ratings.user_ids.take(np.unique(ratings.users[~rare[ratings.items]]))
@@ -107,9 +107,9 @@ def test_memory_keeps_the_items_with_the_most_ratings() -> None:
     with pytest.warns(UserWarning, match="only the 17 items with the most ratings get weights"):
         model = EASE(max_memory=1e-5).fit(ratings)
     counts = ratings.item_counts
-    dropped = np.setdiff1d(np.flatnonzero(counts >= 3), model.kept_items_)
-    assert model.kept_items_.size == 17
-    assert counts[model.kept_items_].min() >= counts[dropped].max()
+    dropped = np.setdiff1d(np.flatnonzero(counts >= 3), model.weighted_items_)
+    assert model.weighted_items_.size == 17
+    assert counts[model.weighted_items_].min() >= counts[dropped].max()
 
 
 @pytest.mark.parametrize("n_users", [1000, 2000])  # by users, and by items
@@ -132,7 +132,7 @@ def test_the_estimate_of_memory_knows_the_precision(monkeypatch) -> None:
     for gigabytes, n_kept in ((1e-5, 25), (5e-6, 12)):  # single precision, double precision
         with pytest.warns(UserWarning, match=f"only the {n_kept} items"):
             model = EASE(max_memory=gigabytes).fit(ratings)
-        assert model.kept_items_.size == n_kept
+        assert model.weighted_items_.size == n_kept
 
 
 def test_the_most_rated_items_keep_their_ridges() -> None:

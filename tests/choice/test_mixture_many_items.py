@@ -19,7 +19,7 @@ RATINGS = synthetic_ratings(80, 60, n_ratings=1500, seed=2)
 def truncated() -> ChoiceMixture:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model = ChoiceMixture(factors=4, max_memory=1e-5).fit(RATINGS)
+        model = ChoiceMixture(n_factors=4, max_memory=1e-5).fit(RATINGS)
     assert [str(w.message) for w in said if "get weights" in str(w.message)] == [
         "EASE: 60 items take 0.00012 GB, and max_memory is 1e-05: only the 17 items with the most "
         "ratings get weights"
@@ -28,8 +28,8 @@ def truncated() -> ChoiceMixture:
 
 
 def test_items_without_weights_are_scored_by_als(truncated) -> None:
-    rare = np.setdiff1d(np.arange(60), truncated.ease_.kept_items_)
-    other = ChoiceMixture(factors=4, mix=1.0, max_memory=1e-5)
+    rare = np.setdiff1d(np.arange(60), truncated.ease_.weighted_items_)
+    other = ChoiceMixture(n_factors=4, mix=1.0, max_memory=1e-5)
     with pytest.warns(UserWarning, match="get weights"):
         other.fit(RATINGS)
     ours, by_als = (m.scores_block(RATINGS.user_ids)[:, rare] for m in (truncated, other))
@@ -60,9 +60,9 @@ def test_lists_in_blocks_are_those_at_once(truncated, monkeypatch) -> None:
 
 
 def test_the_ridge_is_chosen_among_the_most_rated_items(monkeypatch) -> None:
-    everything = ChoiceMixture(factors=4).fit(RATINGS)
+    everything = ChoiceMixture(n_factors=4).fit(RATINGS)
     monkeypatch.setattr(ease, "CHOOSING_ITEMS", 30)
-    some = ChoiceMixture(factors=4).fit(RATINGS)
+    some = ChoiceMixture(n_factors=4).fit(RATINGS)
     assert some.ease_.tried_[200.0] != everything.ease_.tried_[200.0]
-    assert some.ease_.kept_items_.size == everything.ease_.kept_items_.size == 60
+    assert some.ease_.weighted_items_.size == everything.ease_.weighted_items_.size == 60
     assert some.ease_.regularization_ == max(some.ease_.tried_, key=some.ease_.tried_.get)

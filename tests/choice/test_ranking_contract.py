@@ -12,10 +12,10 @@ from ordrec.recommend import make_model
 RANKING_MODELS = {
     "popularity": partial(make_model, "popularity"),
     "ease": partial(make_model, "ease"),
-    "als": partial(make_model, "als", factors=3),
-    "implicit-als": partial(make_model, "implicit-als", factors=3),
-    "choice": partial(make_model, "choice", factors=3),
-    "implicit-bpr": partial(make_model, "implicit-bpr", factors=3, iterations=5),
+    "als": partial(make_model, "als", n_factors=3),
+    "implicit-als": partial(make_model, "implicit-als", n_factors=3),
+    "choice": partial(make_model, "choice", n_factors=3),
+    "implicit-bpr": partial(make_model, "implicit-bpr", n_factors=3, n_iter=5),
 }
 
 

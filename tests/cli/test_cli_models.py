@@ -62,7 +62,7 @@ def folder(tmp_path_factory, ratings) -> Path:
     pairs.to_csv(folder / "pairs.csv", index=False)
     save(RatingPredictor(preset="fast").fit(ratings), folder / "fast.ordrec")
     save(make_model("bias").fit(ratings), folder / "bias.ordrec")
-    save(make_model("als", factors=2).fit(ratings), folder / "als.ordrec")
+    save(make_model("als", n_factors=2).fit(ratings), folder / "als.ordrec")
     return folder
 
 
@@ -118,8 +118,8 @@ def test_every_model_that_can_be_saved_can_be_fitted_and_predicts(
 ) -> None:
     small = {
         "recommender": ["--set", "rating=factors"],
-        "factors": ["--set", "n_iter=2"],
-        "als": ["--set", "factors=2"],
+        "factors": ["--set", "max_iter=2"],
+        "als": ["--set", "n_factors=2"],
         "predictor": ["--set", "learn=defaults"],
         "per-user-svor": ["--set", "min_ratings=4"],
     }
@@ -262,7 +262,7 @@ def test_ids_of_text(folder: Path, tmp_path: Path) -> None:
         (["explain", "fast.ordrec", "-u", "1", "-i", "52", "-n", "0"], "-n must be"),
     ],
 )
-def test_mistakes_are_told_in_one_line(folder: Path, monkeypatch, words, says: str) -> None:
+def test_mistakes_are_reported_in_one_line(folder: Path, monkeypatch, words, says: str) -> None:
     monkeypatch.chdir(folder)
     assert says in mistake(*words)
     assert not (folder / "m").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from ordrec import load
+from ordrec import load, save
 from ordrec.cli import app
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
-from ordrec.recommend import HeldOut
+from ordrec.recommend import HeldOut, OrdinalFactors
 
 
 def ordrec(*words: str | Path):
@@ -38,7 +39,7 @@ def folder(tmp_path_factory) -> Path:
     assert done.exit_code == 0, done.output
     done = ordrec(
         "fit", place / "parts", "-o", place / "model.ordrec", "-m", "factors",
-        "--set", "rank=4", "--sample-users", "40",
+        "--set", "n_factors=4", "--sample-users", "40",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     return place
@@ -86,6 +87,79 @@ def test_a_model_without_fold_in_is_refused(folder: Path) -> None:
     assert not (folder / "no").exists()
 
 
+def test_pairs_are_predicted_for_their_times(tmp_path: Path) -> None:
+    ratings = synthetic_ratings(60, 20, n_ratings=900, seed=2)
+    days = np.random.default_rng(0).integers(0, 700, ratings.n_ratings)
+    # users think better of everything as time goes by
+    levels = np.clip(ratings.levels + days // 250 - 1, 0, 4)
+    frame = ratings._replaced(levels=levels).to_frame()
+    frame["timestamp"] = 1_500_000_000 + 86_400 * days
+    frame.to_csv(tmp_path / "dated.csv", index=False)
+    ordrec("data", "partition", tmp_path / "dated.csv", tmp_path / "parts", "--rows", "300")
+    model = tmp_path / "model.ordrec"
+    done = ordrec("fit", tmp_path / "parts", "-o", model, "-m", "factors", "--set", "rank=2")
+    assert done.exit_code == 0, done.output
+    lines = ["user,item,when"]
+    for user in range(60):
+        lines += [f"{user},{user % 20},1500000000", f"{user},{user % 20},1560000000"]
+    (tmp_path / "pairs.csv").write_text("\n".join(lines))
+    words = ["--pairs", tmp_path / "pairs.csv", "--time-col", "when"]
+    done = ordrec("predict-all", model, tmp_path / "parts", "-o", tmp_path / "out", *words)
+    assert done.exit_code == 0, done.output
+    found = predictions(tmp_path / "out")
+    early, late = found["expected"][::2].to_numpy(), found["expected"][1::2].to_numpy()
+    assert np.abs(early - late).max() > 0.1
+    asked = ordrec(
+        "predict", model, tmp_path / "pairs.csv", *words[2:], "--proba", "-o", tmp_path / "p.csv"
+    )
+    assert asked.exit_code == 0, asked.output
+    expected = pd.read_csv(tmp_path / "p.csv").set_index("user")["expected"]
+    own = found.set_index("user")["expected"].loc[expected.index.unique()]
+    np.testing.assert_allclose(own, expected, atol=0.05)  # folded in, rather than fitted
+    other = (tmp_path / "pairs.csv").read_text().replace("1560000000", "1550000000")
+    (tmp_path / "pairs.csv").write_text(other)
+    done = ordrec("predict-all", model, tmp_path / "parts", "-o", tmp_path / "out", *words)
+    assert "predictions of other pairs" in str(done.exception)
+
+
+def test_what_a_model_of_all_users_was_not_fitted_to_is_predicted(folder, tmp_path) -> None:
+    words = ["fit-all", folder / "parts", "--set", "rank=2", "--set", "n_iter=2", "-o"]
+    for share in ("0", "0.3"):
+        done = ordrec(*words, tmp_path / f"{share}.ordrec", "--hold-out", share)
+        assert done.exit_code == 0, done.output
+    held = HeldOut(0.3)
+    assert load(tmp_path / "0.3.ordrec").held_out_ == held
+    assert load(tmp_path / "0.ordrec").held_out_ is None
+    ask = ["predict-all", tmp_path / "0.3.ordrec", folder / "parts", "-o"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ordrec(*ask, tmp_path / "honest").exit_code == 0
+        assert ordrec(*ask, tmp_path / "fewer", "--hold-out", "0.2").exit_code == 0
+    assert (
+        len(predictions(tmp_path / "honest"))
+        == held.mask(Ratings.scan(folder / "parts").collect()).sum()
+    )
+    with pytest.warns(UserWarning, match=r"held out 0\.3 of the ratings.*--hold-out"):
+        ordrec(*ask, tmp_path / "more", "--hold-out", "0.5")
+    ask[1] = tmp_path / "0.ordrec"
+    with pytest.warns(UserWarning, match=r"nothing was held out.*too small.*--hold-out"):
+        ordrec(*ask, tmp_path / "leak")
+
+
+def test_ratings_that_a_model_was_fitted_to_are_not_held_out(folder, tmp_path) -> None:
+    with pytest.warns(UserWarning, match=r"the model was fitted to \d+ of the ratings that"):
+        ordrec("predict-all", folder / "model.ordrec", folder / "parts", "-o", tmp_path / "out")
+    scan, held = Ratings.scan(folder / "parts"), HeldOut(0.1)
+    honest = OrdinalFactors(rank=2, n_iter=2).fit(held.parted(scan.sample_users(40))[0])
+    save(honest, tmp_path / "honest.ordrec")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = ordrec(
+            "predict-all", tmp_path / "honest.ordrec", folder / "parts", "-o", tmp_path / "two"
+        )
+    assert done.exit_code == 0, done.output
+
+
 @pytest.mark.parametrize("share", [0.3, 0.7])
 def test_the_share_of_predicted_ratings_is_that_asked_for(folder: Path, share: float) -> None:
     out = folder / f"held {share}"
@@ -112,7 +186,7 @@ def test_a_model_of_all_users_is_fitted_on_disk(folder, tmp_path):
     pd.DataFrame({"item": range(30), "kind": list("abc") * 10}).to_csv(items, index=False)
     model = tmp_path / "all.ordrec"
     found = ordrec(
-        "fit-all", folder / "parts", "-o", model, "--set", "rank=2", "--set", "n_iter=2",
+        "fit-all", folder / "parts", "-o", model, "--set", "n_factors=2", "--set", "max_iter=2",
         "--items", items, "--blocks", tmp_path / "blocks", "--engine", "threads", "--jobs", "2",
     )  # fmt: skip
     assert found.exit_code == 0, found.output
@@ -121,6 +195,11 @@ def test_a_model_of_all_users_is_fitted_on_disk(folder, tmp_path):
     assert len(fitted.user_ids_) == 0
     predicted = ordrec("predict-all", model, folder / "parts", "-o", tmp_path / "out")
     assert predicted.exit_code == 0, predicted.output
-    again = ordrec("fit-all", folder / "parts", "-o", model, "--set", "rank=0")
+    for more in ([], ["--by", "expected"]):  # for somebody of whom nothing is known
+        listed = ordrec("recommend", model, "-u", "3", "-n", "4", *more, "-o", tmp_path / "l.csv",
+                        "--overwrite")  # fmt: skip
+        assert listed.exit_code == 0, listed.output
+        assert len(pd.read_csv(tmp_path / "l.csv")) == 4
+    again = ordrec("fit-all", folder / "parts", "-o", model, "--set", "n_factors=0")
     assert isinstance(again.exception, ArgumentError)
-    assert "rank must be at least 1" in str(again.exception)
+    assert "n_factors must be at least 1" in str(again.exception)

@@ -33,15 +33,15 @@ def table(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize(
     "environment",
-    [{"PYTHONIOENCODING": "ascii"},
-     {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
+    [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
     ids=["PYTHONIOENCODING", "LC_ALL"],
-)  # fmt: skip
+)
 def test_an_ascii_terminal_gets_ascii(table: Path, environment: dict[str, str]) -> None:
     done = subprocess.run(
         [*COMMAND, "evaluate", str(table), "-m", "mean,bias", "--metrics", "mae"],
-        capture_output=True, env=os.environ | environment,
-    )  # fmt: skip
+        capture_output=True,
+        env=os.environ | environment,
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     shown = done.stdout.decode("ascii")
     assert "+-0." in shown
@@ -65,8 +65,9 @@ def test_output_that_nobody_can_read_is_an_error(table: Path) -> None:
     done = subprocess.run(words, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(1))
     assert done.returncode == 2
     assert done.stderr == "ordrec: standard output: is closed: name another place\n"
-    quiet = subprocess.run([*words, "--quiet"], stderr=subprocess.PIPE,
-                           preexec_fn=lambda: os.close(1))  # fmt: skip
+    quiet = subprocess.run(
+        [*words, "--quiet"], stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1)
+    )
     assert (quiet.returncode, quiet.stderr) == (0, b"")  # nothing to print, nothing lost
     if os.path.exists("/dev/full"):
         with open("/dev/full", "w") as full:

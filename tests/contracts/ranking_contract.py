@@ -59,7 +59,9 @@ class RankingContract:
         back = model.scores(BLOCK[0][::-1], BLOCK[1][::-1])[::-1]
         np.testing.assert_allclose(back.reshape(whole.shape), whole, **CLOSE)
 
-    def test_unknown_items_come_last_and_all_strangers_are_alike(self, model: Any) -> None:
+    def test_unknown_items_come_last_and_all_unknown_users_are_treated_the_same(
+        self, model: Any
+    ) -> None:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="none of the")
             user, items = RATINGS.user_ids[0], [*RATINGS.item_ids, -1]

@@ -21,14 +21,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from sklearn.base import clone
-from support.tasteful_ratings import ids, parts, tasteful
+from support.two_taste_ratings import ids, parts, two_taste_ratings
 
 from ordrec import load, save
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError
 from ordrec.recommend import FoldInModel, RatingModel
 
-TRAIN, TEST = parts(tasteful(n_users=36, n_items=24, share=0.6, dated=True))
+TRAIN, TEST = parts(two_taste_ratings(n_users=36, n_items=24, share=0.6, dated=True))
 WHEN = np.asarray(TEST.timestamps)
 STRANGE = [[100, 9999, 100, 9999, 101], [500, 500, -7, -7, 501]]  # users and items, known or not
 MISSING = "cannot be imported"
@@ -108,7 +108,7 @@ class RatingContract:
         back = answers(model, users[::-1], items[::-1])[::-1]
         np.testing.assert_allclose(whole, back, rtol=1e-6, atol=1e-7)
 
-    def test_unknown_ids_are_answered_alike(self, model: Any) -> None:
+    def test_unknown_ids_get_the_same_answer(self, model: Any) -> None:
         known = answers(model, *STRANGE)
         assert np.isfinite(known).all()
         others = answers(model, [100, -5, 100, -5, 101], [500, 500, 12345, 12345, 501])
@@ -157,7 +157,7 @@ class RatingContract:
 
     def test_a_second_fit_forgets_the_first(self, model: Any) -> None:
         before = answers(model, *ids(TEST))
-        other = clone(model).fit(tasteful(5, n_users=14, n_items=12, scale=Scale([0, 1])))
+        other = clone(model).fit(two_taste_ratings(5, n_users=14, n_items=12, scale=Scale([0, 1])))
         said = answers(other, *ids(TEST))
         assert 0 <= said[:, 0].min() <= said[:, 0].max() <= 1  # another scale
         np.testing.assert_array_equal(answers(other.fit(TRAIN), *ids(TEST)), before)

@@ -36,7 +36,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     ):
         expected["check_sample_weight_equivalence_on_dense_data"] = SCALE_SEES_ROWS
         expected["check_sample_weight_equivalence_on_sparse_data"] = SCALE_SEES_ROWS
-    if weighted and parameters.get("scale") == "standard":
+    if weighted and parameters.get("scaling") == "standard":
         expected["check_sample_weight_equivalence_on_dense_data"] = UNITS_SEE_ROWS
         expected["check_sample_weight_equivalence_on_sparse_data"] = UNITS_SEE_ROWS
     return expected

@@ -36,7 +36,7 @@ def test_a_number_and_its_digits_are_two_users_with_a_warning() -> None:
         ratings_of([1, "2", "x"])  # of two types, but no two are alike
 
 
-def test_unknown_ids_of_another_type_are_told(numbered: Ratings) -> None:
+def test_unknown_ids_of_another_type_are_reported(numbered: Ratings) -> None:
     model = BiasModel().fit(numbered)
     says = "none of the 2 ids is known: they are strings such as '1', the known ones are integers"
     with pytest.warns(UserWarning, match=says):

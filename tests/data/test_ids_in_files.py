@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from ordrec.recommend.files import load, save
 
 from ordrec.cli import main
 from ordrec.data import Ratings
@@ -14,7 +15,6 @@ from ordrec.datasets import load_ratings, load_side_table
 from ordrec.errors import DataError
 from ordrec.lists.frames import ids_like
 from ordrec.recommend import BiasModel
-from ordrec.recommend.files import load, save
 
 
 def written(path: Path, text: str) -> Path:

@@ -106,8 +106,10 @@ def test_letor_pairs_and_folds(real_data):
     null = load("ohsumed-letor", real_data, features="Feature-null")
     missing = np.isnan(null.X)
     assert sorted(np.flatnonzero(missing.any(axis=0)) + 1) == [
-        *range(11, 16), *range(26, 31), *range(41, 46),
-    ]  # fmt: skip
+        *range(11, 16),
+        *range(26, 31),
+        *range(41, 46),
+    ]
     assert [int(missing[:, at].sum()) for at in (10, 25, 40)] == [5_344, 3_378, 1_576]
     np.testing.assert_array_equal(null.y, letor.y)
     judged = pd.read_csv(real_data / "ohsumed-letor" / "judgments.csv")

@@ -34,10 +34,12 @@ def frames(draw, keys=ids, unique=True):
     users, items = zip(*pairs, strict=True)
     return pd.DataFrame(
         {
-            "user": pd.Series(users), "item": pd.Series(items),
-            "rating": np.array(values, dtype=np.float64), "timestamp": times,
+            "user": pd.Series(users),
+            "item": pd.Series(items),
+            "rating": np.array(values, dtype=np.float64),
+            "timestamp": times,
         }
-    )  # fmt: skip
+    )
 
 
 # ---- round trips -----------------------------------------------------------------------
@@ -211,8 +213,10 @@ def test_changing_the_frame_later_changes_nothing():
 def test_prints_itself():
     frame = pd.DataFrame({"user": [1, 2], "item": [1, 1], "rating": [1, 5], "timestamp": 3})
     text = repr(Ratings.from_frame(frame, scale=STARS, name="mine"))
-    assert text == "<Ratings mine: 2 users x 1 items, 2 ratings (100.00%), " \
-                   "Scale(1..5 by 1) |█   █|, dated>"  # fmt: skip
+    assert (
+        text == "<Ratings mine: 2 users x 1 items, 2 ratings (100.00%), "
+        "Scale(1..5 by 1) |█   █|, dated>"
+    )
 
 
 @pytest.mark.parametrize(
@@ -384,8 +388,10 @@ def test_folds_must_have_a_flag_a_row():
         Ratings.from_frame(pd.DataFrame(GOOD), scale=STARS, folds={"a": np.array([True])})
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, unique=True),
-       st.integers(1, 5))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, unique=True),
+    st.integers(1, 5),
+)
 def test_the_core_is_the_largest_part_in_which_everything_has_k_ratings(pairs, k) -> None:
     frame = pd.DataFrame(pairs, columns=["user", "item"]).assign(rating=3.0)
     ratings = Ratings.from_frame(frame, scale=Scale.regular(1, 5))
@@ -397,9 +403,10 @@ def test_the_core_is_the_largest_part_in_which_everything_has_k_ratings(pairs, k
     left = set(pairs)
     while True:  # one at a time
         few = [
-            pair for pair in left
+            pair
+            for pair in left
             if sum(u == pair[0] for u, _ in left) < k or sum(i == pair[1] for _, i in left) < k
-        ]  # fmt: skip
+        ]
         if not few:
             break
         left.remove(few[0])
@@ -466,10 +473,13 @@ def test_grouping_by_user_and_by_item(ratings_with_everything: Ratings) -> None:
             np.testing.assert_array_equal(groups.rows(code), rows)
             own = groups.slice(code)
             for name, column in (
-                ("users", ratings.users), ("items", ratings.items), ("levels", ratings.levels),
-                ("values", ratings.values), ("times", ratings.timestamps),
+                ("users", ratings.users),
+                ("items", ratings.items),
+                ("levels", ratings.levels),
+                ("values", ratings.values),
+                ("times", ratings.timestamps),
                 ("weights", ratings.weights),
-            ):  # fmt: skip
+            ):
                 np.testing.assert_array_equal(getattr(groups, name)[own], column[rows])
     bare = ratings.without_timestamps().without_weights().by_user()
     assert bare.times is None
@@ -482,9 +492,12 @@ def ratings_with_everything() -> Ratings:
     pairs = rng.permutation(30)[:17]
     frame = pd.DataFrame(
         {
-            "user": pairs // 5, "item": pairs % 5, "rating": rng.integers(1, 6, 17),
-            "timestamp": rng.integers(1, 100, 17), "weight": rng.random(17),
+            "user": pairs // 5,
+            "item": pairs % 5,
+            "rating": rng.integers(1, 6, 17),
+            "timestamp": rng.integers(1, 100, 17),
+            "weight": rng.random(17),
         }
-    )  # fmt: skip
+    )
     ratings = Ratings.from_frame(frame, weight="weight", scale=Scale.regular(1, 5))
     return ratings.select(ratings.users != 2)  # a user without ratings

@@ -12,8 +12,10 @@ from ordrec.errors import ArgumentError, DataError
 
 grids = st.builds(
     lambda low, step, n: Scale.regular(low / 4, low / 4 + step / 4 * n, step / 4),
-    st.integers(-40, 40), st.integers(1, 8), st.integers(1, 40),
-)  # fmt: skip
+    st.integers(-40, 40),
+    st.integers(1, 8),
+    st.integers(1, 40),
+)
 scales = st.one_of(
     grids, st.lists(st.integers(-50, 50), min_size=2, max_size=12, unique=True).map(Scale)
 )

@@ -356,14 +356,14 @@ def test_changed_bytes_are_refused_or_harmless(tmp_path_factory, data):
     if data.draw(st.booleans()):
         (folder / MANIFEST).unlink()
         (folder / ITEMS).unlink()
-    told = ""
+    message = ""
     try:
         scan = Ratings.scan(folder)
         scan.check()
         assert scan.n_ratings == 40
     except DataError as error:
-        told = str(error)
-    assert told == "" or str(folder) in told
+        message = str(error)
+    assert message == "" or str(folder) in message
 
 
 def test_check_finds_users_split_behind_the_manifest(written):
@@ -376,9 +376,11 @@ def test_check_finds_users_split_behind_the_manifest(written):
     items.loc[0, "n_ratings"] += gained
     items.to_parquet(written / ITEMS, index=False)
     changed(
-        written, parts=header["parts"], n_ratings=90 + gained,
+        written,
+        parts=header["parts"],
+        n_ratings=90 + gained,
         n_users=20 + first["n_users"] - second["n_users"],
-    )  # fmt: skip
+    )
     scan = Ratings.scan(written)
     with pytest.raises(DataError, match=r"part-00001\.parquet: user 0 is also in .*00000"):
         scan.check()

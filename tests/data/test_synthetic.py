@@ -18,14 +18,14 @@ from ordrec.errors import ArgumentError
     share=st.floats(0, 1),
     popularity=st.sampled_from([0.0, 0.8, 3.0]),
     n_ranks=st.integers(2, 7),
-    rank=st.integers(0, 3),
+    n_factors=st.integers(0, 3),
     seed=st.integers(0, 5),
 )
-def test_exactly_n_distinct_pairs(n_users, n_items, share, popularity, n_ranks, rank, seed):
+def test_exactly_n_distinct_pairs(n_users, n_items, share, popularity, n_ranks, n_factors, seed):
     n_ratings = max(1, round(share * n_users * n_items))
     ratings = synthetic_ratings(
-        n_users, n_items, n_ratings=n_ratings, popularity=popularity, n_ranks=n_ranks, rank=rank,
-        seed=seed,
+        n_users, n_items, n_ratings=n_ratings, popularity=popularity, n_ranks=n_ranks,
+        n_factors=n_factors, seed=seed,
     )  # fmt: skip
     assert ratings.n_ratings == n_ratings
     pairs = set(zip(ratings.users.tolist(), ratings.items.tolist(), strict=True))
@@ -74,7 +74,7 @@ def test_the_seed_decides():
 
 
 def test_ratings_follow_the_model():
-    options = {"rank": 3, "n_ranks": 5, "noise": 0.6, "seed": 5}
+    options = {"n_factors": 3, "n_ranks": 5, "noise": 0.6, "seed": 5}
     ratings = synthetic_ratings(400, 300, n_ratings=60_000, **options)
     model = latent_model(400, 300, **options)
     assert (np.diff(model.thresholds, axis=1) > 0).all()
@@ -109,7 +109,7 @@ def test_draw_without_replacement_has_the_right_chances():
 @pytest.mark.parametrize(
     "wrong",
     [{"n_users": 0}, {"n_items": 0}, {"n_ratings": 0}, {"n_ratings": 101}, {"n_ranks": 1},
-     {"noise": 0}, {"rank": -1}],
+     {"noise": 0}, {"n_factors": -1}],
 )  # fmt: skip
 def test_senseless_arguments(wrong):
     with pytest.raises(ArgumentError):

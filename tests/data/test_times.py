@@ -1,4 +1,4 @@
-"""Times in milli-, micro- and nanoseconds are converted and told; mixed ones are refused."""
+"""Times in milli-, micro- and nanoseconds are converted with a warning; mixed ones are refused."""
 
 from __future__ import annotations
 

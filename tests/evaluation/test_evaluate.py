@@ -86,7 +86,7 @@ def value(result, model, metric, average="micro"):
 
 def test_numbers_are_those_of_fitting_and_measuring_by_hand(ratings):
     result = evaluate(ratings, ["bias"], "holdout:0.25", metrics=["rmse", "int_mae", "mze"], seed=3)
-    [fold] = split_from_name("holdout:0.25", seed=3).split(ratings)
+    [fold] = split_from_name("holdout:0.25", random_state=3).split(ratings)
     test = fold.test
     said = (
         BiasModel()
@@ -174,7 +174,7 @@ def test_held_out_users_are_folded_in_or_trained_on_and_the_table_says_which(rat
 
 
 @pytest.mark.parametrize("times", ["unknown", "known"])
-def test_the_times_of_test_ratings_are_told_only_if_asked(ratings, times, tmp_path):
+def test_the_times_of_test_ratings_are_given_to_models_only_if_asked(ratings, times, tmp_path):
     class Clock(Oracle):
         def predict_proba(self, users, items, timestamps=None):
             assert (timestamps is None) == (times == "unknown")
@@ -216,17 +216,17 @@ def test_distributions_are_kept_on_request(ratings):
 
 def test_seed_reaches_split_and_model(ratings):
     result = evaluate(ratings, ["als"], metrics=["fcp"], seed=5)
-    assert "seed=5" in result.split
+    assert "random_state=5" in result.split
     assert "random_state=5" in result.models["als"]
 
 
-def test_progress_is_told_before_each_fit_and_at_the_end(ratings):
-    told: list[tuple[int, int, str]] = []
+def test_progress_is_reported_before_each_fit_and_at_the_end(ratings):
+    calls: list[tuple[int, int, str]] = []
     evaluate(
-        ratings, ["mean", "bias"], "kfold:2", metrics=["mae"], progress=lambda *a: told.append(a)
+        ratings, ["mean", "bias"], "kfold:2", metrics=["mae"], progress=lambda *a: calls.append(a)
     )
-    assert [(done, total) for done, total, _ in told] == [(i, 4) for i in range(5)]
-    assert told[1][2] == "bias, fold 1"
+    assert [(done, total) for done, total, _ in calls] == [(i, 4) for i in range(5)]
+    assert calls[1][2] == "bias, fold 1"
 
 
 def test_summary_is_the_mean_over_folds(ratings):
@@ -262,7 +262,7 @@ def test_json_and_csv_hold_the_whole_frame(ratings, tmp_path):
     result = evaluate(ratings, ["mean", "bias"], metrics=["mae", "tau"])
     content = json.loads(result.to_json(tmp_path / "result.json").read_text())
     assert content["models"]["mean"] == "GlobalMean()"
-    assert content["split"] == "HoldOut(test_size=0.2, repeats=1, seed=0)"
+    assert content["split"] == "HoldOut(test_size=0.2, repeats=1, random_state=0)"
     assert len(content["results"]) == len(result.frame)
     assert content["results"][2]["metric"] == "tau"
     assert content["results"][2]["value"] is None  # a constant has no tau: null, not NaN
@@ -374,13 +374,13 @@ def test_side_by_side_long_fits_start_first_and_tables_keep_their_order(ratings,
     class Long(BiasModel):
         takes_long = True
 
-    told = []
+    calls = []
     result = evaluate(
         ratings, {"quick": BiasModel(), "long": Long()}, metrics=["mae"], n_jobs=n_jobs,
         engine="threads" if n_jobs > 1 else None,
-        progress=lambda done, total, text: told.append(text),
+        progress=lambda done, total, text: calls.append(text),
     )  # fmt: skip
-    assert told[0] == ("quick, fold 1" if n_jobs == 1 else "long, fold 1")
+    assert calls[0] == ("quick, fold 1" if n_jobs == 1 else "long, fold 1")
     assert list(dict.fromkeys(result.frame["model"])) == ["quick", "long"]
 
 

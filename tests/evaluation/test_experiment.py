@@ -297,8 +297,8 @@ def test_queries_are_ranked_on_test_queries() -> None:
 
 def test_rankings_are_what_was_measured(tmp_path: Path) -> None:
     """Written as a run and read by ir-measures, ties and all."""
-    from ordrec.experiments.trec import measure_run, write_qrels, write_run
-    from ordrec.ordinal.relevance import RelevanceRanker
+    from ordrec.documents import RelevanceRanker
+    from ordrec.documents.trec import measure_run, write_qrels, write_run
 
     rng = np.random.default_rng(3)
     X = np.round(rng.normal(size=(120, 2)))  # whole numbers: many equal scores

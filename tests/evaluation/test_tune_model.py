@@ -33,8 +33,8 @@ def ratings():
 
 
 def test_a_grid_finds_the_best_on_the_inner_splits(ratings):
-    told = []
-    found = tune_model(ratings, "bias", DAMPINGS, progress=lambda *news: told.append(news))
+    calls = []
+    found = tune_model(ratings, "bias", DAMPINGS, progress=lambda *news: calls.append(news))
     assert found.method == "grid"
     assert len(found.table) == 6  # the defaults are one of them, and tried once
     assert tuple(found.table.loc[0, ["user_damping", "item_damping"]]) == (15.0, 10.0)
@@ -45,9 +45,9 @@ def test_a_grid_finds_the_best_on_the_inner_splits(ratings):
     assert same.loc["default", "rmse"] == pytest.approx(found.default_score)
     expected = BiasModel(**found.best_params).fit(ratings).predict([1, 2], [3, 4])
     np.testing.assert_array_equal(found.model.predict([1, 2], [3, 4]), expected)
-    assert told[0] == (0, 20, "the defaults")
-    assert told[1][2].startswith("best rmse")
-    assert told[-1][:2] == (20, 20)
+    assert calls[0] == (0, 20, "the defaults")
+    assert calls[1][2].startswith("best rmse")
+    assert calls[-1][:2] == (20, 20)
 
 
 def test_the_defaults_win_if_nothing_is_better(ratings):
@@ -138,7 +138,7 @@ class Bare:
     ("model", "options", "says"),
     [
         ("mean", {}, "no parameters of GlobalMean are searched by default"),
-        ("bias", {"space": {"rank": [1, 2]}}, "BiasModel has no parameter 'rank'"),
+        ("bias", {"space": {"n_factors": [1, 2]}}, "BiasModel has no parameter 'n_factors'"),
         ("bias", {"space": {"tol": "small"}}, "tol must be a Between or a list"),
         ("bias", {"method": "luck"}, "method must be one of"),
         ("bias", {"method": "grid"}, "a grid needs lists of values: user_damping is a range"),
@@ -177,7 +177,7 @@ def test_default_spaces_hold_real_parameters():
     }  # fmt: skip
     for home in (ProcessPredictor, PersonalThresholds):
         assert default_space(home())
-    assert set(default_space(OrdinalFactors(pattern=0))) == {"rank", "symmetric"}
+    assert set(default_space(OrdinalFactors(pattern=0))) == {"n_factors", "symmetric"}
     assert "preset" not in default_space(make_model("predictor-fast"))  # it is fast by name
 
 

@@ -1,4 +1,4 @@
-"""Rating models on benchmarks: who knows what, and how it is told."""
+"""Rating models on benchmarks: which model gets which inputs, and how results are named."""
 
 from __future__ import annotations
 
@@ -42,20 +42,23 @@ def test_inputs_say_what_a_model_knows() -> None:
         rating_model("full", "dates")
 
 
-def test_only_models_with_times_are_told_the_time_of_a_test_rating(monkeypatch) -> None:
-    told = []
+def test_only_models_with_times_are_given_the_time_of_a_test_rating(monkeypatch) -> None:
+    calls = []
     predict = OrdinalFactors.predict_proba
 
     def listening(self, users, items, timestamps=None):
-        told.append((self.use_time, timestamps is not None))
+        calls.append((self.use_time, timestamps is not None))
         return predict(self, users, items, timestamps)
 
     monkeypatch.setattr(OrdinalFactors, "predict_proba", listening)
     result = benchmark(dated_ratings(), HoldOut(0.2, repeats=2), ["bias", "factors"])
-    assert set(told) == {(False, False), ("auto", True)}
+    assert set(calls) == {(False, False), ("auto", True)}
     assert list(result.frame["model"].unique()) == [
-        "bias", "factors, ids", "factors, side", "factors, time",
-    ]  # fmt: skip
+        "bias",
+        "factors, ids",
+        "factors, side",
+        "factors, time",
+    ]
     assert set(result.frame["average"]) == {"micro"}
     assert result.complete
     words = rmse_in_words(result.frame)

@@ -84,8 +84,11 @@ def test_circumstances_of_a_run_are_written(invented: Path, tmp_path: Path) -> N
     reproduce("invented", trials=2, out=out, echo=lambda line: None, sets="a,b")
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["experiment"] == {
-        "name": "invented", "trials": 2, "quick": False, "options": {"sets": ["a", "b"]},
-    }  # fmt: skip
+        "name": "invented",
+        "trials": 2,
+        "quick": False,
+        "options": {"sets": ["a", "b"]},
+    }
     assert manifest["data"] == {"toy": "hash"}
     assert manifest["commits"] == [manifest["commit"]]
     assert pd.read_csv(out / "cells.csv")["value"].tolist() == [7]

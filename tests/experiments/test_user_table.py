@@ -45,8 +45,8 @@ def test_his_ratings_do_not_move_the_features(imputation: str) -> None:
         user_ids=ratings.user_ids,
         item_ids=ratings.item_ids,
     )
-    before = user_table(ratings, 3, 25, imputation=imputation, rank=4)
-    after = user_table(turned, 3, 25, imputation=imputation, rank=4)
+    before = user_table(ratings, 3, 25, imputation=imputation, n_factors=4)
+    after = user_table(turned, 3, 25, imputation=imputation, n_factors=4)
     assert (6 - before.y).tolist() == after.y.tolist()
     assert np.array_equal(before.X, after.X)
 

@@ -31,7 +31,7 @@ def matrix() -> RatingMatrix:
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_ten_steps_of_low_rank_em(benchmark, matrix: RatingMatrix) -> None:  # type: ignore[no-untyped-def]
-    em = LowRankEM(rank=20, anneal=False, max_iter=10, tol=0.0, random_state=0)
+    em = LowRankEM(n_factors=20, anneal=False, max_iter=10, tol=0.0, random_state=0)
     benchmark(em.fit, matrix.values)
     assert em.n_iter_ == 10
 

@@ -18,15 +18,17 @@ from ordrec.features.mean import MeanImputer
 
 
 # The blobs of these checks have no missing entry: out-of-fold or not, each is returned as it is.
-@parametrize_with_checks([MeanImputer(), LowRankEM(rank=1, max_iter=2000)])
+@parametrize_with_checks([MeanImputer(), LowRankEM(n_factors=1, max_iter=2000)])
 def test_scikit_learn_contract(estimator, check) -> None:  # type: ignore[no-untyped-def]
     check(estimator)
 
 
-def ratings(seed: int = 0, shape: tuple[int, int] = (40, 25), rank: int = 3) -> np.ndarray:
+def ratings(seed: int = 0, shape: tuple[int, int] = (40, 25), n_factors: int = 3) -> np.ndarray:
     """A noisy low-rank matrix, a third of it missing."""
     random = np.random.default_rng(seed)
-    dense = random.standard_normal((shape[0], rank)) @ random.standard_normal((rank, shape[1]))
+    dense = random.standard_normal((shape[0], n_factors)) @ random.standard_normal(
+        (n_factors, shape[1])
+    )
     dense += 3 + 0.1 * random.standard_normal(shape)
     dense[random.random(shape) < 0.35] = np.nan
     return dense
@@ -75,7 +77,7 @@ def test_target_column_never_enters_a_mean() -> None:
 def test_transform_of_the_fitted_matrix_counts_the_weights_of_the_fit() -> None:
     X = ratings()
     W = np.random.default_rng(1).choice([0.5, 1.0], X.shape)
-    em = LowRankEM(rank=3, weights=W, random_state=0).fit(X)
+    em = LowRankEM(n_factors=3, weights=W, random_state=0).fit(X)
     filled = em.transform(X)
     assert not np.allclose(filled, em.transform(X, weights=np.ones(X.shape)))
     np.testing.assert_array_equal(filled, em.transform(X, weights=sparse.csr_array(W)))
@@ -97,7 +99,7 @@ def test_reaches_a_fixed_point_of_the_dense_em(init: str, weighted: bool) -> Non
     X = ratings()
     seen = ~np.isnan(X)
     W = np.where(seen, np.random.default_rng(5).random(X.shape) if weighted else 1.0, 0.0)
-    em = LowRankEM(rank=3, weights=W, init=init, tol=1e-15, max_iter=20_000, random_state=0)
+    em = LowRankEM(n_factors=3, weights=W, init=init, tol=1e-15, max_iter=20_000, random_state=0)
     em.fit(X)
     entries = stored(X)
     rows = np.repeat(np.arange(40), np.diff(entries.indptr))
@@ -127,22 +129,22 @@ def test_reaches_a_fixed_point_of_the_dense_em(init: str, weighted: bool) -> Non
 @given(
     seed=st.integers(0, 1000),
     shape=st.tuples(st.integers(2, 12), st.integers(2, 12)),
-    rank=st.integers(1, 4),
+    n_factors=st.integers(1, 4),
     anneal=st.booleans(),
     init=st.sampled_from(["mean", "zero"]),
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_weighted_error_never_rises(seed, shape, rank, anneal, init) -> None:  # type: ignore[no-untyped-def]
+def test_weighted_error_never_rises(seed, shape, n_factors, anneal, init) -> None:  # type: ignore[no-untyped-def]
     random = np.random.default_rng(seed)
     X = random.integers(1, 6, shape).astype(float)
     X[random.random(shape) < 0.4] = np.nan
     X[0, 0] = 3.0
-    em = LowRankEM(rank=min(rank, *shape), weights=0.05 + 0.95 * random.random(shape), init=init,
-                   anneal=anneal, tol=0.0, max_iter=60, random_state=seed)  # fmt: skip
+    em = LowRankEM(n_factors=min(n_factors, *shape), weights=0.05 + 0.95 * random.random(shape),
+                   init=init, anneal=anneal, tol=0.0, max_iter=60, random_state=seed)  # fmt: skip
     em.fit(X)
     assert len(em.errors_) == len(em.ranks_) == em.n_iter_ + 1
     assert (np.diff(em.ranks_) <= 0).all()
-    assert em.ranks_[-1] == em.rank
+    assert em.ranks_[-1] == em.n_factors
     same_rank = np.diff(em.ranks_) == 0
     rise = np.diff(em.errors_)[same_rank]
     assert (rise <= 1e-12 * np.nansum(X**2)).all()
@@ -150,10 +152,10 @@ def test_weighted_error_never_rises(seed, shape, rank, anneal, init) -> None:  #
 
 def test_full_rank_and_no_missing_entry_is_the_svd_of_scipy() -> None:
     X = np.random.default_rng(0).standard_normal((12, 7))
-    em = LowRankEM(rank=7, random_state=0).fit(X)
+    em = LowRankEM(n_factors=7, random_state=0).fit(X)
     np.testing.assert_allclose(em.singular_values_, scipy.linalg.svdvals(X), atol=1e-10)
     np.testing.assert_allclose(em.errors_[-1], 0, atol=1e-20)
-    cut = LowRankEM(rank=3, tol=1e-15, max_iter=5000, random_state=0).fit(X)
+    cut = LowRankEM(n_factors=3, tol=1e-15, max_iter=5000, random_state=0).fit(X)
     np.testing.assert_allclose(cut.singular_values_, scipy.linalg.svdvals(X)[:3], rtol=1e-6)
 
 
@@ -168,7 +170,7 @@ def test_recovers_a_low_rank_matrix() -> None:
     truth = random.standard_normal((60, 2)) @ random.standard_normal((2, 40))
     X = truth.copy()
     X[random.random(X.shape) < 0.4] = np.nan
-    em = LowRankEM(rank=2, tol=1e-12, max_iter=5000, random_state=0).fit(X)
+    em = LowRankEM(n_factors=2, tol=1e-12, max_iter=5000, random_state=0).fit(X)
     np.testing.assert_allclose(em.transform(X), truth, atol=1e-3)
 
 
@@ -177,7 +179,7 @@ def test_sparse_and_dense_input_agree_and_zeros_are_ratings() -> None:
     X[0, :3] = 0.0
     assert (stored(X).data == 0).any()
     for output in ("filled", "factors"):
-        em = LowRankEM(rank=2, target=[1, 5], output=output, random_state=0, max_iter=2000)
+        em = LowRankEM(n_factors=2, target=[1, 5], output=output, random_state=0, max_iter=2000)
         np.testing.assert_allclose(em.fit_transform(stored(X)), em.fit_transform(X))
         np.testing.assert_allclose(em.transform(stored(X)), em.transform(X))
 
@@ -196,7 +198,7 @@ def test_new_rows_get_the_em_steps_of_the_fit() -> None:
 
 def test_inner_products_of_factors_are_those_of_the_estimate() -> None:
     X = ratings()
-    common = {"rank": 3, "random_state": 0, "max_iter": 2000}
+    common = {"n_factors": 3, "random_state": 0, "max_iter": 2000}
     factors = LowRankEM(output="factors", **common).fit(X)
     filled = LowRankEM(**common).fit(X)
     Q = factors.transform(X)
@@ -252,7 +254,7 @@ def test_shuffled_targets_cannot_be_predicted() -> None:
 
 def test_a_row_is_not_in_the_fit_that_makes_its_features() -> None:
     X = ratings()
-    em = LowRankEM(rank=2, n_splits=4, random_state=0, max_iter=3000)
+    em = LowRankEM(n_factors=2, n_splits=4, random_state=0, max_iter=3000)
     before = em.fit_transform(X)
     changed = X.copy()
     changed[11] = 50.0
@@ -269,19 +271,19 @@ def test_a_row_is_not_in_the_fit_that_makes_its_features() -> None:
 def test_all_missing_rows_and_columns_are_neutral() -> None:
     X = ratings()
     X[3], X[:, 4] = np.nan, np.nan
-    filled = LowRankEM(rank=2, random_state=0, max_iter=3000).fit(X).transform(X)
+    filled = LowRankEM(n_factors=2, random_state=0, max_iter=3000).fit(X).transform(X)
     assert np.isfinite(filled).all()
     assert abs(filled[3].mean() - np.nanmean(X)) < 1
-    zero = LowRankEM(rank=2, init="zero", random_state=0, max_iter=3000).fit(X).transform(X)
+    zero = LowRankEM(n_factors=2, init="zero", random_state=0, max_iter=3000).fit(X).transform(X)
     np.testing.assert_array_equal(zero[3], 0)
     np.testing.assert_allclose(zero[:, 4], 0, atol=1e-9)
 
 
 def test_one_user_or_one_item() -> None:
     column = np.array([[1.0], [2.0], [np.nan]])
-    assert np.isfinite(LowRankEM(rank=1, random_state=0).fit_transform(column)).all()
+    assert np.isfinite(LowRankEM(n_factors=1, random_state=0).fit_transform(column)).all()
     row = np.array([[1.0, np.nan, 3.0]])
-    em = LowRankEM(rank=1, random_state=0, max_iter=5000)
+    em = LowRankEM(n_factors=1, random_state=0, max_iter=5000)
     assert np.isfinite(em.fit(row).transform(row)).all()
     with pytest.raises(ValueError, match="got 1 sample"):
         em.fit_transform(row)
@@ -290,9 +292,9 @@ def test_one_user_or_one_item() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rank": 26}, r"rank must be a whole number in 1\.\.25"),
-        ({"rank": 0}, "rank must be"),
-        ({"rank": 2.5}, "rank must be"),
+        ({"n_factors": 26}, r"n_factors must be a whole number in 1\.\.25"),
+        ({"n_factors": 0}, "n_factors must be"),
+        ({"n_factors": 2.5}, "n_factors must be"),
         ({"weights": np.full((40, 25), 1.5)}, r"weights must lie in \[0, 1\], got 1\.5"),
         ({"weights": np.full((40, 25), np.nan)}, r"weights must lie in \[0, 1\]"),
         ({"weights": np.ones((3, 3))}, r"weights have the shape \(3, 3\)"),
@@ -307,13 +309,13 @@ def test_one_user_or_one_item() -> None:
 )
 def test_bad_parameters_are_named(change: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        LowRankEM(**{"rank": 2, "random_state": 0, **change}).fit(ratings())
+        LowRankEM(**{"n_factors": 2, "random_state": 0, **change}).fit(ratings())
 
 
 def test_bad_matrices_are_named() -> None:
     X = ratings()
     X[0, 0] = np.inf
-    for estimator in (MeanImputer(), LowRankEM(rank=2)):
+    for estimator in (MeanImputer(), LowRankEM(n_factors=2)):
         with pytest.raises(ValueError, match="infinity"):
             estimator.fit(X)
         with pytest.raises(NotFittedError):
@@ -328,4 +330,4 @@ def test_bad_matrices_are_named() -> None:
 
 def test_stopping_early_warns_with_the_numbers() -> None:
     with pytest.warns(ConvergenceWarning, match=r"by the fraction \S+ in step 3 \(tol=1e-09\)"):
-        LowRankEM(rank=2, max_iter=3, tol=1e-9, anneal=False, random_state=0).fit(ratings())
+        LowRankEM(n_factors=2, max_iter=3, tol=1e-9, anneal=False, random_state=0).fit(ratings())

@@ -34,7 +34,7 @@ def stored(dense: np.ndarray) -> sparse.csr_array:
 @pytest.mark.parametrize(("user", "item"), [(5, 5), (0, 3), (2, 0), (0, 0)])
 def test_biases_are_the_fixed_point_of_alternating_means(user: float, item: float) -> None:
     dense = dense_sample()
-    found = RatingMatrix(stored(dense)).biases(user_shrinkage=user, item_shrinkage=item)
+    found = RatingMatrix(stored(dense)).biases(user_damping=user, item_damping=item)
     mean, of_user, of_item = alternating_means(dense, user, item)
     assert found.converged
     assert found.mean == pytest.approx(mean)
@@ -51,7 +51,7 @@ def test_biases_are_the_fixed_point_of_alternating_means(user: float, item: floa
 
 def test_biases_minimise_their_objective() -> None:
     matrix = RatingMatrix(stored(dense_sample(1)))
-    fitted = matrix.biases(user_shrinkage=2, item_shrinkage=7)
+    fitted = matrix.biases(user_damping=2, item_damping=7)
 
     def objective(user: np.ndarray, item: np.ndarray) -> float:
         left = matrix.values.data - fitted.mean - user[matrix.users] - item[matrix.items]
@@ -145,7 +145,7 @@ def test_bad_input_is_named() -> None:
     entries = sparse.csr_array(([1.0, np.inf], ([0, 2], [1, 1])), shape=(3, 3))
     with pytest.raises(DataError, match="item 2 has an infinite"):
         RatingMatrix(entries)
-    with pytest.raises(ArgumentError, match="item_shrinkage"):
-        RatingMatrix(sparse.csr_array([[4.0]])).biases(item_shrinkage=-1)
+    with pytest.raises(ArgumentError, match="item_damping"):
+        RatingMatrix(sparse.csr_array([[4.0]])).biases(item_damping=-1)
     with pytest.raises(DataError, match="at least one rating"):
         damped_biases(np.empty(0, int), np.empty(0, int), np.empty(0), 1, 1)

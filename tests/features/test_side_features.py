@@ -13,7 +13,7 @@ from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.features.side.blocks import WIDTH, NumberBlock
 from ordrec.features.side.columns import as_numbers, infer_kind
 from ordrec.features.side.encoder import SideEncoder
-from ordrec.recommend.files import KINDS
+from ordrec.files import KINDS
 from ordrec.storage.schema import Reader, Writer
 
 N = 60
@@ -59,10 +59,13 @@ def test_kinds_are_inferred_and_said():
         "sale": "categorical",
     }  # fmt: skip
     assert encoder.ignored_ == {
-        "name": "nearly every value is different", "link": "nearly every value is different",
-        "row": "an id", "tmdbId": "an id", "country": "the same value everywhere",
+        "name": "nearly every value is different",
+        "link": "nearly every value is different",
+        "row": "an id",
+        "tmdbId": "an id",
+        "country": "the same value everywhere",
         "empty": "no values",
-    }  # fmt: skip
+    }
     assert encoder.numeric == ["price", "weight", "released"]
 
 
@@ -83,8 +86,10 @@ def test_rows_are_kernels_of_length_one_and_zero_where_unknown():
     assert tags["red|small"] @ tags["red"] == pytest.approx(np.sqrt(0.5))
     assert tags["blue|large"] @ tags["red"] == 0.0
     about = blocks["about"] @ blocks["about"].T
-    alike = table["about"].to_numpy()[:, None] == table["about"].to_numpy()
-    np.testing.assert_allclose(about[np.ix_(known, known)], alike[np.ix_(known, known)], atol=0.05)
+    same_group = table["about"].to_numpy()[:, None] == table["about"].to_numpy()
+    np.testing.assert_allclose(
+        about[np.ix_(known, known)], same_group[np.ix_(known, known)], atol=0.05
+    )
 
 
 def test_numbers_have_a_gaussian_kernel_and_bounded_tails():
@@ -154,8 +159,8 @@ def test_many_labels_are_projected():
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0)
     group = np.arange(500) % 5
     kernel = rows @ rows.T
-    alike = group[:, None] == group
-    assert kernel[alike].mean() > 0.1 > 0.01 > np.abs(kernel[~alike].mean())
+    same_group = group[:, None] == group
+    assert kernel[same_group].mean() > 0.1 > 0.01 > np.abs(kernel[~same_group].mean())
 
 
 def test_declarations_win():
@@ -175,14 +180,16 @@ def test_declarations_win():
     ("values", "kind"),
     [
         (["3", "4.5", "8", "1", "7", "2"], "numeric"),
-        (["2001-02-03", "2011-12-31", "1990-01-01", "2000-05-05", "2003-01-01", "2004-02-02"],
-         "numeric"),
+        (
+            ["2001-02-03", "2011-12-31", "1990-01-01", "2000-05-05", "2003-01-01", "2004-02-02"],
+            "numeric",
+        ),
         ([True, False, None], "flag"),
         ([["a"], ["b", "a"], None], "labels"),
         (["a", None, "a"], "categorical"),
         (["Turku, Finland", "Oslo, Norway", "Lund, Sweden", "Bonn, Germany"], "ignore"),
     ],
-)  # fmt: skip
+)
 def test_kind_of_a_column(values, kind):
     assert infer_kind(pd.Series(values, name="x", dtype=object))[0] == kind
 

@@ -47,8 +47,9 @@ def test_weights_equal_a_regression_over_all_pairs():
 def test_with_few_ratings_all_blocks_count_the_same():
     rng = np.random.default_rng(1)
     blocks = [features(rng), features(rng)]
-    got = block_weights(*(column[:8] for column in residuals_of(rng, blocks)),
-                        np.zeros(N_ENTRIES), 5.0, blocks)  # fmt: skip
+    got = block_weights(
+        *(column[:8] for column in residuals_of(rng, blocks)), np.zeros(N_ENTRIES), 5.0, blocks
+    )
     np.testing.assert_allclose(got, PRIOR, rtol=0.2)
 
 

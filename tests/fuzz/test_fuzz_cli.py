@@ -46,7 +46,7 @@ def places(tmp_path_factory):
         archive.write(folder / "good.csv", "good.csv")
     (folder / "broken.zip").write_bytes((folder / "good.zip").read_bytes()[:80])
     ratings = load_ratings(folder / "good.csv")
-    for name, options in (("bias", {}), ("mean", {}), ("als", {"factors": 2, "iterations": 2})):
+    for name, options in (("bias", {}), ("mean", {}), ("als", {"n_factors": 2, "n_iter": 2})):
         save(make_model(name, **options).fit(ratings), folder / f"{name}.ordrec")
     (folder / "cut.ordrec").write_bytes((folder / "bias.ordrec").read_bytes()[:500])
     (folder / "folder").mkdir()

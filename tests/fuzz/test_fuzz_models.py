@@ -36,8 +36,8 @@ from ordrec.recommend.registry import storable_kinds
 from ordrec.storage import load_arrays
 
 SMALL = {
-    "als": {"factors": 2, "iterations": 2},
-    "factors": {"rank": 2, "pattern": 2, "n_iter": 2},
+    "als": {"n_factors": 2, "n_iter": 2},
+    "factors": {"n_factors": 2, "pattern": 2, "max_iter": 2},
 }
 RATINGS = synthetic_ratings(9, 8, n_ratings=45, seed=1)
 USERS, ITEMS = [0, 1, 5, -7, 8], [0, 3, -7, 2, 7]
@@ -73,7 +73,7 @@ def test_every_kind_of_model_file_takes_part():
 def use(model):
     """Call all methods of a loaded model; the results must be valid."""
     given = {}
-    if isinstance(model, PersonalThresholds) and model.scorer is None:  # fitted to scores
+    if isinstance(model, PersonalThresholds) and model.model is None:  # fitted to scores
         given = {"scores": [0.0, 1.0, 2.0, 3.0, 4.0]}
     if hasattr(model, "predict"):
         predicted = model.predict(USERS, ITEMS, **given)
@@ -105,8 +105,11 @@ def damaged(draw):
     directory = data.rindex(b"PK\x01\x02", 0, data.rindex(b"PK\x05\x06"))
     for _ in range(int(rng.integers(1, 4))):
         ends = rng.random() < 0.4  # where the archive describes itself, a few flips do most
-        at = int(rng.integers(min(directory, len(out) - 1), len(out)) if ends and len(out) > 1
-                 else rng.integers(max(len(out), 1)))  # fmt: skip
+        at = int(
+            rng.integers(min(directory, len(out) - 1), len(out))
+            if ends and len(out) > 1
+            else rng.integers(max(len(out), 1))
+        )
         n = int(rng.integers(1, 40))
         how = rng.integers(6)
         if how == 0 and out:

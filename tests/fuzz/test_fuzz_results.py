@@ -13,11 +13,11 @@ from fuzz.mutation import mutated
 from hypothesis import strategies as st
 
 from ordrec.datasets import synthetic_ratings
+from ordrec.documents.trec import measure_run, read_qrels
 from ordrec.evaluation import EvaluationResult
 from ordrec.evaluation.problems.base import Measurement
 from ordrec.evaluation.run import Cell, stored_measurement
 from ordrec.experiments.published import beside_published
-from ordrec.experiments.trec import measure_run, read_qrels
 from ordrec.features.text import read_stop_list
 from ordrec.lists.frames import predict_pairs, read_pairs
 from ordrec.recommend import BiasModel

@@ -14,16 +14,16 @@ from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.files import model_of
 from ordrec.recommend import BiasModel, PersonalThresholds, ProcessPredictor, make_model
-from ordrec.recommend.files import model_of
 from ordrec.recommend.registry import storable_model_names
 from ordrec.storage import claim_memory, load_arrays, save_arrays
 from ordrec.storage.limits import TooLarge, memory_limit
 
 SMALL: dict[str, dict[str, Any]] = {
-    "factors": {"rank": 2, "pattern": 2, "n_iter": 2},
-    "choice": {"factors": 2},
-    "als": {"factors": 2, "iterations": 2},
+    "factors": {"n_factors": 2, "pattern": 2, "max_iter": 2},
+    "choice": {"n_factors": 2},
+    "als": {"n_factors": 2, "n_iter": 2},
     "predictor": {"learn": "defaults"},
     "recommender": {"rating": "factors"},
     "per-user-svor": {"min_ratings": 6},

@@ -138,7 +138,7 @@ def test_a_worker_killed_from_outside_costs_an_experiment_nothing(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_dies_is_told(tmp_path: Path) -> None:
+def test_a_scheduler_that_dies_is_reported(tmp_path: Path) -> None:
     """The error comes in bounded time, after the finished results were handed over."""
     pytest.importorskip("distributed")
     file = tmp_path / "scheduler.json"
@@ -225,11 +225,11 @@ def test_an_experiment_on_a_full_disk_keeps_its_cells_and_goes_on(small_disk: Pa
     ballast = fill(small_disk, leave=5 * os.statvfs(small_disk).f_frsize)
     with pytest.raises(
         StorageError, match=r"make room .* finished cells are kept in .*cells"
-    ) as told:
+    ) as caught:
         experiment(store).run()
     kept = len(PartStore(store))
     assert 0 < kept < 24
-    assert f"{kept} finished cells" in str(told.value)
+    assert f"{kept} finished cells" in str(caught.value)
     assert not [name for name in os.listdir(store) if name.startswith(".")]
     ballast.unlink()
     continued = experiment(store).run()

@@ -134,12 +134,12 @@ def interrupted(
     else:
         os.kill(run.pid, number)
     try:
-        _, told = run.communicate(timeout=90)
+        _, printed = run.communicate(timeout=90)
     except subprocess.TimeoutExpired:
         os.killpg(run.pid, signal.SIGKILL)
         raise
     _, alive = psutil.wait_procs(family, timeout=20)
-    return run.returncode, told, alive
+    return run.returncode, printed, alive
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_an_experiment_keeps_its_cells_and_leaves_no_process(tmp_path: Path, eng
     wait_until(lambda: n_finished(store) >= 5, run)
     if engine in ("processes", "dask"):
         assert len(psutil.Process(run.pid).children(recursive=True)) >= 2
-    code, told, alive = interrupted(run)
-    assert (code, alive) == (FINISHED, []), told
+    code, printed, alive = interrupted(run)
+    assert (code, alive) == (FINISHED, []), printed
     assert 5 <= n_finished(store) < 600
     assert not list(store.glob(".*"))
 
@@ -172,8 +172,8 @@ def test_a_fit_stops_and_leaves_no_process(tmp_path: Path, model: str, options: 
     assert run.stdout.readline() == "fitting\n", run.communicate()
     before = seconds_used(run)
     wait_until(lambda: seconds_used(run) > before + 1.5, run)  # in the middle of the work
-    code, told, alive = interrupted(run)
-    assert (code, alive) == (FINISHED, []), told
+    code, printed, alive = interrupted(run)
+    assert (code, alive) == (FINISHED, []), printed
 
 
 @pytest.mark.parametrize("engine", ["serial", "processes"])
@@ -192,15 +192,15 @@ def test_evaluate_prints_and_writes_what_was_finished(
     run = started(tmp_path / "command.py", code, *words)
     wait_until(sign.exists, run)
     wait_until(lambda: results.exists() and set(written(results)) == {"mean", "bias"}, run)
-    exit_code, told, alive = interrupted(run, number)
-    assert (exit_code, alive) == (FINISHED, []), told
-    assert "this is what was finished" in told
+    exit_code, printed, alive = interrupted(run, number)
+    assert (exit_code, alive) == (FINISHED, []), printed
+    assert "this is what was finished" in printed
     assert set(written(results)) == {"mean", "bias"}
     seconds = written(results)["mean"]
     again = started(tmp_path / "quick.py", code.replace("300", "0"), *words)
-    _, told = again.communicate(timeout=90)
+    _, printed = again.communicate(timeout=90)
     assert again.returncode == 2
-    assert "left 2 finished parts" in told
+    assert "left 2 finished parts" in printed
     again = started(tmp_path / "quick.py", code.replace("300", "0"), *words, "--resume")
     assert again.wait(timeout=90) == 0, again.communicate()
     again.communicate()

@@ -70,12 +70,15 @@ PROBLEMS = {
     "one of many": (X, (np.arange(30) == 17).astype(int), None),
     "separable": (np.linspace(-1, 1, 30)[:, None], np.arange(30) // 10, None),
     "against the order": (np.array([1.0, 0, 2, 0, 1] * 6)[:, None], np.arange(30) % 5, None),
-    "more features than rows": (np.random.default_rng(3).normal(size=(8, 40)), np.arange(8) // 2,
-                                None),
+    "more features than rows": (
+        np.random.default_rng(3).normal(size=(8, 40)),
+        np.arange(8) // 2,
+        None,
+    ),
     "weights 1e-12": (X, y, np.full(30, 1e-12)),
     "weights 1e12": (X, y, np.full(30, 1e12)),
     "weights of all sizes": (X, y, 10.0 ** np.linspace(-12, 12, 30)),
-}  # fmt: skip
+}
 grid = np.linspace(0, 1, 30)[:, None]
 GRAMS = {
     "zero": np.zeros((30, 30)),
@@ -130,9 +133,9 @@ ESTIMATORS = {
     "OrdinalLogistic rbf": (OrdinalLogistic, {"kernel": "rbf"}),
     "OrdinalLogistic unpenalised": (OrdinalLogistic, {"alpha": 0.0}),
     "OrdinalLogistic held": (OrdinalLogistic, {"alpha": 1e9}),
-    **{f"ORBoost {margins} {base}": (ORBoost, {"margins": margins, "base": base,
+    **{f"ORBoost {threshold} {base}": (ORBoost, {"threshold": threshold, "base": base,
                                               "n_estimators": 20, "random_state": 0})
-       for margins in ("all", "left-right") for base in ("sigmoid", "perceptron", "stump")},
+       for threshold in ("all", "immediate") for base in ("sigmoid", "perceptron", "stump")},
     "ORBoost with probabilities": (ORBoost, {"n_estimators": 20, "probability": True,
                                              "random_state": 0}),
     **{f"RankBoostAE {base}": (RankBoostAE, {"base": base, "n_estimators": 20, "random_state": 0})
@@ -215,7 +218,7 @@ def test_every_estimator_takes_part():
 def test_the_number_of_iterations_has_a_bound(name):
     """By one of these names; the machines of scikit-learn have theirs, which ends in a warning."""
     parameters = set(inspect.signature(ESTIMATORS[name][0]).parameters)
-    assert parameters & {"max_iter", "n_estimators", "n_epochs"} or name.startswith("GPRanks")
+    assert parameters & {"max_iter", "n_estimators", "n_iter"} or name.startswith("GPRanks")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +231,7 @@ def test_the_number_of_iterations_has_a_bound(name):
         ("GPOR rbf", {"max_iter": 1}),
     ],
 )
-def test_stopping_early_is_told_with_numbers(name, options):
+def test_stopping_early_is_reported_with_numbers(name, options):
     X, y, _ = PROBLEMS["twins with other ranks"]
     cls, given = ESTIMATORS[name]
     with pytest.warns(ConvergenceWarning, match=r"\d"):

@@ -20,14 +20,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ordrec import load
+from ordrec import files, load
 from ordrec.cli import main
 from ordrec.cli.parameters import in_options
 from ordrec.data import Ratings
 from ordrec.datasets import load_ratings
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.evaluation import Candidates, evaluate, tune_model
-from ordrec.recommend import OrdinalFactors, Recommender, files, make_model
+from ordrec.recommend import OrdinalFactors, Recommender, make_model
 from ordrec.storage import claim_memory
 from ordrec.storage.limits import memory_limit
 
@@ -209,17 +209,17 @@ def test_weights_by_an_option_from_a_table_to_a_fit_from_disk(ordrec, shop: Path
     parts = ["sure.csv", "sure_parts", *COLUMNS, *weights]
     assert ordrec("data", "partition", *parts).code == 0
     assert Ratings.scan("sure_parts").collect().weights.sum() == table["sure"].sum()
-    small = ["--set", "rank=2", "--set", "n_iter=3", "--set", "use_time=false"]
+    small = ["--set", "n_factors=2", "--set", "max_iter=3", "--set", "use_time=false"]
     fit = ["fit", "sure.csv", *COLUMNS, "-m", "factors", *small]
     assert ordrec("fit-all", "sure_parts", "-o", "all.ordrec", *small).code == 0
     said = ordrec(*fit, *weights, "-o", "w.ordrec")
     assert (said.code, said.err) == (0, "")
     assert ordrec(*fit, "-o", "one.ordrec").code == 0
     pairs = ["nobody"] * 20, sorted(set(table["article"]))
-    alike, weighted, from_disk = (
+    unweighted, weighted, from_disk = (
         load(f"{name}.ordrec").predict_proba(*pairs) for name in ("one", "w", "all")
     )
-    assert np.abs(weighted - from_disk).max() < 0.02 < np.abs(weighted - alike).max()
+    assert np.abs(weighted - from_disk).max() < 0.02 < np.abs(weighted - unweighted).max()
     said = ordrec("fit", "sure.csv", *COLUMNS, *weights, "-m", "bias", "-o", "b.ordrec")
     assert said.err == (
         "ordrec: BiasModel ignores the weights of the ratings, all of which count as 1: pass "
@@ -231,7 +231,7 @@ def test_weights_by_an_option_from_a_table_to_a_fit_from_disk(ordrec, shop: Path
 def test_an_update_with_weights(ordrec, shop: Path) -> None:
     write(shop / "sure_new.csv", ["user,item,rating,sure", "000-X,A-77,5,0.5", "000-X,A-78,4,1"])
     fit = ["fit", "shop.csv", *COLUMNS, "-m", "factors", "-o", "before.ordrec"]
-    assert ordrec(*fit, "--set", "rank=2", "--set", "use_time=false").code == 0
+    assert ordrec(*fit, "--set", "n_factors=2", "--set", "use_time=false").code == 0
     update = ["update", "before.ordrec", "sure_new.csv", "-o", "after.ordrec"]
     assert ordrec(*update, "--weight-col", "sure").code == 0
     known = load("after.ordrec").known_ratings().of_user("000-X").set_index("item")["weight"]
@@ -242,7 +242,7 @@ def test_an_update_with_weights(ordrec, shop: Path) -> None:
 
 def test_an_update_is_read_on_the_scale_of_the_model(ordrec, shop: Path) -> None:
     fit = ["fit", "shop.csv", *COLUMNS, "-m", "factors", "-o", "before.ordrec"]
-    assert ordrec(*fit, "--set", "rank=2", "--set", "n_iter=2").code == 0
+    assert ordrec(*fit, "--set", "n_factors=2", "--set", "max_iter=2").code == 0
     write(shop / "equal.csv", ["user,item,rating", "somebody,A-01,5", "somebody,A-02,5"])
     assert ordrec("update", "before.ordrec", "equal.csv", "-o", "after.ordrec").code == 0
     assert load("after.ordrec").known_ratings().of_user("somebody")["rating"].tolist() == [5, 5]
@@ -317,7 +317,7 @@ def test_fit_predict_recommend_explain_update(ordrec, model: list[str]) -> None:
 def test_new_items_come_with_what_is_known_of_them(ordrec, shop: Path) -> None:
     write(shop / "new_articles.csv", ["article,price", "A-77,1e3", "A-01,1.5"])
     fit = ["fit", "shop.csv", *COLUMNS, "--items", "articles.csv", "-o", "side.ordrec"]
-    assert ordrec(*fit, "-m", "factors", "--set", "rank=2").code == 0
+    assert ordrec(*fit, "-m", "factors", "--set", "n_factors=2").code == 0
     update = ["update", "side.ordrec", "new.csv", *NEW]
     assert ordrec(*update, "-o", "without.ordrec").code == 0
     said = ordrec(*update, "-o", "with.ordrec", "--items", "new_articles.csv")
@@ -390,9 +390,9 @@ def test_evaluate_with_settings_and_a_model_of_ones_own(ordrec) -> None:
     assert "Flat(level=4)" in written
     assert "user_damping=2" in written
     for setting, says in {
-        "factors.rank=4": "'factors' is not one of the models bias, my_models:Flat",
-        "rank=4": "write it as model.name=value, such as factors.rank=8",
-        "bias.rank=4": "model 'bias' has no parameter 'rank'",
+        "factors.n_factors=4": "'factors' is not one of the models bias, my_models:Flat",
+        "n_factors=4": "write it as model.name=value, such as factors.n_factors=8",
+        "bias.n_factors=4": "model 'bias' has no parameter 'n_factors'",
         "bias.user_damping=big": "user_damping is a number",
     }.items():
         said = ordrec(*words, "--set", setting)
@@ -420,7 +420,7 @@ def test_tune_saves_the_winner_and_says_how_to_fit_it(ordrec) -> None:
     ("options", "says"),
     [
         (["-m", "mean"], "give the values to try with --search"),
-        (["-m", "bias", "--search", "rank"], "write it as rank=4,8,16 or mix=0..1"),
+        (["-m", "bias", "--search", "n_factors"], "write it as n_factors=4,8,16 or mix=0..1"),
         (["-m", "bias", "--search", "user_damping=9..1"], "from a number to a higher one"),
         (
             ["-m", "bias", "--search", "user_damping=few..1"],
@@ -432,7 +432,7 @@ def test_tune_saves_the_winner_and_says_how_to_fit_it(ordrec) -> None:
         (["-m", "my_models:Flat"], "Flat has no get_params and set_params"),
     ],
 )
-def test_tune_answers_mistakes(ordrec, options: list[str], says: str) -> None:
+def test_tune_explains_mistakes(ordrec, options: list[str], says: str) -> None:
     said = ordrec("tune", "shop.csv", *COLUMNS, *options)
     assert (said.code, says in said.err) == (2, True), said.err
 
@@ -462,7 +462,7 @@ def test_fit_takes_a_data_frame(frame: pd.DataFrame, name: str) -> None:
 
 
 def test_fold_in_takes_a_data_frame_on_the_scale_of_the_model(frame: pd.DataFrame) -> None:
-    model = make_model("factors", rank=2).fit(frame)
+    model = make_model("factors", n_factors=2).fit(frame)
     mine = pd.DataFrame({"user": "me", "item": ["A-01", "A-02"], "rating": 4})  # one value alone
     assert "me" in model.fold_in(mine).user_ids_
 
@@ -500,9 +500,9 @@ def test_lists_are_for_one_user(frame: pd.DataFrame, name: str) -> None:
 
 def test_candidates_of_a_rating_model(frame: pd.DataFrame) -> None:
     """Once a TypeError of scikit-learn's clone."""
-    grid = Candidates.grid(OrdinalFactors(), {"rank": [1, 2]}, "mae", n_folds=2)
-    assert [model.rank for model in grid.models.values()] == [1, 2]
-    with pytest.raises(ArgumentError, match="has no parameter 'ranks'"):
+    grid = Candidates.grid(OrdinalFactors(), {"n_factors": [1, 2]}, "mae", n_folds=2)
+    assert [model.n_factors for model in grid.models.values()] == [1, 2]
+    with pytest.raises(ArgumentError, match="has no parameter 'n_factors''"):
         Candidates.grid(OrdinalFactors(), {"ranks": [1, 2]}, "mae")
 
 

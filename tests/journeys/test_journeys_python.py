@@ -13,10 +13,11 @@ from sklearn.preprocessing import StandardScaler
 
 from ordrec import load, save
 from ordrec.datasets import load_letor, synthetic_ratings
+from ordrec.documents import RelevanceRanker
 from ordrec.evaluation import evaluate
 from ordrec.ordinal import GPOR, SVORIM, ConformalOrdinal, OrdinalLogistic
 from ordrec.ordinal.tuning import tune
-from ordrec.recommend import OrdinalFactors, RelevanceRanker
+from ordrec.recommend import OrdinalFactors
 
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"
 GRADES = ["poor", "fair", "good"]
@@ -43,7 +44,7 @@ def test_the_comparison_of_a_paper(tmp_path) -> None:
     ratings = synthetic_ratings(120, 50, n_ratings=4000, seed=1)
     models = {
         "ours": Shrunk(),
-        "factors": OrdinalFactors(rank=3, pattern=2, n_iter=8),
+        "factors": OrdinalFactors(n_factors=3, pattern=2, max_iter=8),
         "mean": "mean",
     }
     result = evaluate(ratings, models, split="user-holdout:0.2", seed=3)

@@ -20,7 +20,7 @@ from ordrec.kernels.items.kernel import ItemKernel
 from ordrec.kernels.items.low_rank import LowRank
 from ordrec.kernels.items.pearson import Pearson, Residual
 
-CENTRE, SHRINKAGE = 3.0, 5.0
+CENTRE, USER_DAMPING = 3.0, 5.0
 
 
 def sample(seed: int = 0, n_items: int = 30, n_users: int = 40, density: float = 0.35):
@@ -54,10 +54,10 @@ COMPONENTS = {
         lambda d: naive.normalised(naive.pearson(d), 4.0),
     ),
     "pearson cosine": (Pearson().normalised(), lambda d: naive.normalised(naive.pearson(d), 0.0)),
-    "residual": (Residual(1.0), lambda d: naive.residual(d, CENTRE, SHRINKAGE, 1.0)),
+    "residual": (Residual(1.0), lambda d: naive.residual(d, CENTRE, USER_DAMPING, 1.0)),
     "residual smoothed": (
         Residual(2.0).normalised(10.0),
-        lambda d: naive.normalised(naive.residual(d, CENTRE, SHRINKAGE, 2.0), 10.0),
+        lambda d: naive.normalised(naive.residual(d, CENTRE, USER_DAMPING, 2.0), 10.0),
     ),
     "co-rating": (CoRating(), naive.corating),
     "co-rating cosine": (
@@ -82,7 +82,7 @@ COMPONENTS = {
         0.5 * Residual() * Content().normalised() + Constant(0.3),
         lambda d: (
             0.5
-            * naive.residual(d, CENTRE, SHRINKAGE, 1.0)
+            * naive.residual(d, CENTRE, USER_DAMPING, 1.0)
             * naive.normalised(FEATURES @ FEATURES.T, 0.0)
             + 0.3
         ),
@@ -95,15 +95,16 @@ COMPONENTS = {
 def test_equals_rebuilding_without_the_user(name: str, bound: int) -> None:
     dense = sample()
     component, reference = COMPONENTS[name]
-    kernel = ItemKernel(component, memory_bound=bound, user_shrinkage=SHRINKAGE)
+    kernel = ItemKernel(component, memory_bound=bound, user_damping=USER_DAMPING)
     kernel.fit(matrix_of(dense), {"content": FEATURES})
     assert kernel.stored_ == (bound > 0)
     everything = np.arange(len(dense))
     for user in [None, *range(0, dense.shape[1], 3), 7]:
         expected = reference(naive.ratings_without(dense, user))
         np.testing.assert_allclose(kernel.for_user(user, everything), expected, atol=1e-10)
-        np.testing.assert_allclose(kernel.diag_for_user(user, everything), np.diag(expected),
-                                   atol=1e-10)  # fmt: skip
+        np.testing.assert_allclose(
+            kernel.diag_for_user(user, everything), np.diag(expected), atol=1e-10
+        )
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
@@ -113,7 +114,7 @@ def test_blocks_are_summed_over_either_side(name: str, items: list[int]) -> None
     others = [11, 6, 6, 20, 1]
     found = []
     for bound in (1 << 30, 0):
-        kernel = ItemKernel(COMPONENTS[name][0], memory_bound=bound, user_shrinkage=SHRINKAGE)
+        kernel = ItemKernel(COMPONENTS[name][0], memory_bound=bound, user_damping=USER_DAMPING)
         kernel.fit(matrix_of(dense), {"content": FEATURES})
         found.append(kernel.for_user(4, items, others))
     np.testing.assert_allclose(found[1], found[0], atol=1e-10)

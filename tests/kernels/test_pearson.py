@@ -98,7 +98,7 @@ def test_als_factors_find_who_goes_with_whom() -> None:
     """Two groups of users who never touch each other's items."""
     taste = np.kron(np.eye(2), np.ones((10, 15)))
     taste[np.random.default_rng(0).random(taste.shape) < 0.3] = 0
-    factors = als_item_factors(RatingMatrix(sparse.csr_array(taste)), rank=2)
+    factors = als_item_factors(RatingMatrix(sparse.csr_array(taste)), n_factors=2)
     K = LowRank().normalised()(factors)
     assert K[:10, :10].min() > 0.8
     assert K[10:, 10:].min() > 0.8
@@ -109,7 +109,7 @@ def test_als_factors_are_those_of_who_rated_what() -> None:
     rng = np.random.default_rng(0)
     seen = rng.random((12, 9)) < 0.4
     one, other = (sparse.csr_array(seen * rng.uniform(1, 5, seen.shape)) for _ in range(2))
-    factors = [als_item_factors(RatingMatrix(values), rank=3) for values in (one, other)]
+    factors = [als_item_factors(RatingMatrix(values), n_factors=3) for values in (one, other)]
     assert np.array_equal(*factors)
 
 
@@ -133,7 +133,7 @@ def test_bad_parameters_are_named() -> None:
         LowRank(source="titles")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="n_folds at least 2"):
         LowRank(n_folds=1)
-    with pytest.raises(ValueError, match="rank 8 is larger"):
+    with pytest.raises(ValueError, match="n_factors=8 is larger"):
         LowRank(8).factors(RatingMatrix(sparse.csr_array(np.ones((3, 3)))))
     with pytest.raises(ValueError, match="NaN"):
         Pearson()(sparse.csr_array([[np.nan]]))

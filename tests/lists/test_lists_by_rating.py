@@ -33,7 +33,7 @@ from ordrec.recommend import (
 EVERYTHING = synthetic_ratings(25, 18, n_ratings=200, seed=6)
 RATINGS = EVERYTHING.select(EVERYTHING.items != 5)  # an item of which only the id is known
 IDS = RATINGS.item_ids.tolist()
-FACTORS = OrdinalFactors(rank=2, pattern=2, n_iter=3)
+FACTORS = OrdinalFactors(n_factors=2, pattern=2, max_iter=3)
 MODELS: dict[str, Any] = {
     "factors": FACTORS,
     "predictor": RatingPredictor("fast", learn="defaults"),
@@ -79,8 +79,11 @@ def test_lists_for_all_are_those_of_each(model, monkeypatch) -> None:
     "name", ["ease", "als", "choice", "implicit-als", "factors", "recommender"]
 )
 def test_a_history_is_item_codes_and_levels_by_the_id_of_a_user(name: str) -> None:
-    small = {"recommender": {"choice": EASE(20.0), "rating": BiasModel()}, "factors": {"rank": 2}}
-    model = make_model(name, **small.get(name, {"factors": 2} if name != "ease" else {}))
+    small = {
+        "recommender": {"choice": EASE(20.0), "rating": BiasModel()},
+        "factors": {"n_factors": 2},
+    }
+    model = make_model(name, **small.get(name, {"n_factors": 2} if name != "ease" else {}))
     model.fit(RATINGS)
     for user in RATINGS.user_ids[:4]:
         codes, levels = model.history_of(user)
@@ -93,7 +96,10 @@ def test_a_history_is_item_codes_and_levels_by_the_id_of_a_user(name: str) -> No
 def test_a_model_without_its_training_ratings_lists_what_was_rated(tmp_path) -> None:
     RATINGS.to_partitions(tmp_path / "parts", rows_per_part=60)
     scan = Ratings.scan(tmp_path / "parts")
-    models = [fit_scan(OrdinalFactors(rank=2, n_iter=3), scan), FITTED["factors"].without_users()]
+    models = [
+        fit_scan(OrdinalFactors(n_factors=2, max_iter=3), scan),
+        FITTED["factors"].without_users(),
+    ]
     rated = set(RATINGS.item_ids[RATINGS.item_counts > 0])
     for model in models:
         assert set(model.recommend(-1, 100)["item"]) == rated
@@ -144,7 +150,7 @@ def test_the_preset_of_a_recommender_is_that_of_its_rating_predictor() -> None:
 
 
 def test_the_mixture_scales_users_and_ridges_which_published_ease_does_not() -> None:
-    published, mixed = EASE(), ChoiceMixture(factors=2).fit(RATINGS).ease_
+    published, mixed = EASE(), ChoiceMixture(n_factors=2).fit(RATINGS).ease_
     assert (published.user_power, published.item_power) == (0.0, 0.0)
     assert (mixed.user_power, mixed.item_power) == (0.5, 0.25)
 

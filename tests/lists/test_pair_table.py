@@ -49,7 +49,7 @@ def test_tables_hold_what_the_model_says(name: str) -> None:
 
 
 def test_scores_and_times_go_where_they_are_taken() -> None:
-    ranking = ImplicitALS(factors=2, iterations=2).fit(RATINGS)
+    ranking = ImplicitALS(n_factors=2, n_iter=2).fit(RATINGS)
     assert np.array_equal(
         predict_pairs(ranking, PAIRS)["score"], ranking.scores(PAIRS["user"], PAIRS["item"])
     )
@@ -74,8 +74,9 @@ def test_scores_and_times_go_where_they_are_taken() -> None:
 def test_pairs_are_read_by_the_type_of_the_models_ids(biases, tmp_path) -> None:
     text = "\ufeffitem,user,note\n 3 ,7,x\n-2,+4,y\n5.0,6,\n"
     assert read_pairs(written(tmp_path, text), biases).to_dict("list") == {
-        "user": [7, 4, 6], "item": [3, -2, 5],
-    }  # fmt: skip
+        "user": [7, 4, 6],
+        "item": [3, -2, 5],
+    }
     frame = RATINGS.to_frame().assign(user=lambda f: "0" + f["user"].astype(str))
     texts = BiasModel().fit(type(RATINGS).from_frame(frame))
     found = read_pairs(written(tmp_path, "user,item\n007,3\nNA,4\n"), texts)

@@ -94,7 +94,7 @@ def test_lists_for_all_are_those_of_each_in_any_block(model, monkeypatch) -> Non
 
 def test_items_without_ratings_are_listed_only_when_they_are_candidates() -> None:
     unrated = RATINGS.select(RATINGS.items != 11)
-    model = OrdinalFactors(rank=2, pattern=2).fit(unrated)
+    model = OrdinalFactors(n_factors=2, pattern=2).fit(unrated)
     eleven = RATINGS.item_ids[11]
     assert eleven not in set(model.recommend(-1, 100)["item"])
     assert len(model.recommend(-1, 100, only=[eleven])) == 0
@@ -132,8 +132,9 @@ def test_a_rating_model_fits_nothing_to_make_lists(monkeypatch, tmp_path) -> Non
     usual = ChoiceMixture.fit
     monkeypatch.setattr(ChoiceMixture, "fit", lambda self, r: fits.append(1) or usual(self, r))
     newer = fresh.update(-1, RATINGS.item_ids[2], 5.0)
-    lists = [m.recommend(-1, 5)
-             for m in (newer, fresh, newer.update(0, RATINGS.item_ids[3], 1.0), newer)]  # fmt: skip
+    lists = [
+        m.recommend(-1, 5) for m in (newer, fresh, newer.update(0, RATINGS.item_ids[3], 1.0), newer)
+    ]
     assert lists[0].equals(lists[3])
     assert not lists[0].equals(lists[1])  # without a rating: what is popular
     assert RATINGS.item_ids[2] not in set(lists[0]["item"])

@@ -26,17 +26,17 @@ class Rated(NamedTuple):
     drift: tuple[float, float] = (0.0, 0.0)
 
 
-def second_moment(row: Row, rank: int) -> np.ndarray:
+def second_moment(row: Row, n_factors: int) -> np.ndarray:
     """E[pp'] of the factors."""
-    p = row.mean[:rank]
-    return np.outer(p, p) + row.covariance[:rank, :rank]
+    p = row.mean[:n_factors]
+    return np.outer(p, p) + row.covariance[:n_factors, :n_factors]
 
 
-def score(row: Row, rated: Rated, k: int, rank: int) -> tuple[float, float]:
+def score(row: Row, rated: Rated, k: int, n_factors: int) -> tuple[float, float]:
     """Mean and variance of eta_k, (1), (5) and (7)."""
-    other, t = rated.other, rank + k
-    product = row.mean[:rank] @ other.mean[:rank]
-    spread = np.trace(second_moment(row, rank) @ second_moment(other, rank)) - product**2
+    other, t = rated.other, n_factors + k
+    product = row.mean[:n_factors] @ other.mean[:n_factors]
+    spread = np.trace(second_moment(row, n_factors) @ second_moment(other, n_factors)) - product**2
     mean = product + row.mean[t] + other.mean[t] + rated.drift[0]
     return mean, spread + row.covariance[t, t] + other.covariance[t, t] + rated.drift[1]
 
@@ -60,28 +60,28 @@ def updated(
     row: Row, ratings: list[Rated], prior: np.ndarray, P: np.ndarray, floor: float, n_steps: int
 ) -> Row:
     """The row's new posterior, (6)."""
-    rank = row.mean.size - n_steps
+    n_factors = row.mean.size - n_steps
     A, g = P.copy(), P @ prior
     for rated in ratings:
-        q = rated.other.mean[:rank]
+        q = rated.other.mean[:n_factors]
         for k, onward in terms(rated.level, n_steps):
-            w, h = quadratic(*score(row, rated, k, rank), onward, floor)
+            w, h = quadratic(*score(row, rated, k, n_factors), onward, floor)
             unit = np.eye(n_steps)[k]
             x = np.concatenate([q, unit])
             square = np.outer(x, x)
-            square[:rank, :rank] = second_moment(rated.other, rank)
+            square[:n_factors, :n_factors] = second_moment(rated.other, n_factors)
             A += w * square
-            g += (h - w * (rated.other.mean[rank + k] + rated.drift[0])) * x
+            g += (h - w * (rated.other.mean[n_factors + k] + rated.drift[0])) * x
     covariance = np.linalg.inv(A)
     return Row(covariance @ g, covariance)
 
 
 def site(row: Row, rated: Rated, n_steps: int, floor: float) -> tuple[float, float]:
     """Weight and pull of the drift at a rating, (8)."""
-    rank = row.mean.size - n_steps
+    n_factors = row.mean.size - n_steps
     weight, pull = 0.0, 0.0
     for k, onward in terms(rated.level, n_steps):
-        m, v = score(row, rated, k, rank)
+        m, v = score(row, rated, k, n_factors)
         w, h = quadratic(m, v, onward, floor)
         weight += w
         pull += h - w * (m - rated.drift[0])
@@ -90,10 +90,14 @@ def site(row: Row, rated: Rated, n_steps: int, floor: float) -> tuple[float, flo
 
 def log_likelihood(row: np.ndarray, ratings: list[Rated], n_steps: int) -> float:
     """ln P(ratings | the row), (1), all other rows being known exactly."""
-    rank = row.size - n_steps
+    n_factors = row.size - n_steps
     total = 0.0
     for rated in ratings:
-        eta = row[:rank] @ rated.other.mean[:rank] + row[rank:] + rated.other.mean[rank:]
+        eta = (
+            row[:n_factors] @ rated.other.mean[:n_factors]
+            + row[n_factors:]
+            + rated.other.mean[n_factors:]
+        )
         for k, onward in terms(rated.level, n_steps):
             total += np.log(expit(eta[k] if onward else -eta[k]))
     return total
@@ -101,10 +105,10 @@ def log_likelihood(row: np.ndarray, ratings: list[Rated], n_steps: int) -> float
 
 def rank_probabilities(row: Row, rated: Rated, n_steps: int) -> np.ndarray:
     """P(level) for each level, (9)."""
-    rank = row.mean.size - n_steps
+    n_factors = row.mean.size - n_steps
     p, left = [], 1.0
     for k in range(n_steps):
-        m, v = score(row, rated, k, rank)
+        m, v = score(row, rated, k, n_factors)
         onward = expit(m / np.sqrt(1 + np.pi * v / 8))
         p.append(left * (1 - onward))
         left *= onward

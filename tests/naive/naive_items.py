@@ -24,11 +24,11 @@ def pearson(dense: np.ndarray) -> np.ndarray:
     return np.array([[np.sum(a * b) for b in z] for a in z])
 
 
-def residual(dense: np.ndarray, centre: float, user_shrinkage: float, damping: float) -> np.ndarray:
+def residual(dense: np.ndarray, centre: float, user_damping: float, damping: float) -> np.ndarray:
     x = np.zeros_like(dense)
     for u in range(dense.shape[1]):
         seen = ~np.isnan(dense[:, u])
-        level = centre + np.sum(dense[seen, u] - centre) / (seen.sum() + user_shrinkage)
+        level = centre + np.sum(dense[seen, u] - centre) / (seen.sum() + user_damping)
         x[seen, u] = dense[seen, u] - level
     for i in range(len(x)):
         seen = ~np.isnan(dense[i])

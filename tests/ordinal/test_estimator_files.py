@@ -16,17 +16,15 @@ import pytest
 from contracts.ordinal_contract import ordered_sample
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeClassifier
 
 from ordrec import load, ordinal, save
 from ordrec.cli.chosen_models import loaded
 from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.files import ESTIMATORS
 from ordrec.kernels import ARDGaussian, Gaussian, Linear, Polynomial
 from ordrec.ordinal import GPOR, NPSVOR, OPBE, SVORIM, SVORSLA, ORBoost, OrdinalLogistic
 from ordrec.ordinal.base import OrdinalClassifier
-from ordrec.recommend import RelevanceRanker
-from ordrec.recommend.files import ESTIMATORS
 from ordrec.storage import load_arrays, save_arrays
 
 SMALL: dict[str, Any] = {
@@ -35,8 +33,7 @@ SMALL: dict[str, Any] = {
     "PRank": {"random_state": 0},
     "GPOR": {"max_iter": 20},
 }
-KINDS = [name for name in ESTIMATORS if name != "RelevanceRanker"]
-DEFAULTS = [getattr(ordinal, name)(**SMALL.get(name, {})) for name in KINDS]
+DEFAULTS = [getattr(ordinal, name)(**SMALL.get(name, {})) for name in ESTIMATORS]
 SPECIAL = [
     SVORIM(probability=True, class_weight={2: 2.0}),
     SVORIM(costs=np.array([[0, 1, 3], [1, 0, 1], [3, 1, 0]])),
@@ -45,7 +42,7 @@ SPECIAL = [
     NPSVOR(classes=[0, 1, 2, 3]),
     GPOR("ard", max_iter=10, inference="ep", decision="median"),
     GPOR(n_landmarks=10, random_state=0, max_iter=10),
-    OrdinalLogistic(kernel="rbf", scale="standard"),
+    OrdinalLogistic(kernel="rbf", scaling="standard"),
     OrdinalLogistic(threshold="immediate", classes=[-1, 0, 1, 2, 3]),
     ORBoost(base="perceptron", n_estimators=10, probability=True, random_state=0),
 ]
@@ -65,7 +62,7 @@ def through_a_file(model: Any, folder: Path) -> Any:
 def test_every_estimator_can_be_saved() -> None:
     found = [getattr(ordinal, name) for name in ordinal.__all__]
     kinds = [c for c in found if inspect.isclass(c) and issubclass(c, OrdinalClassifier)]
-    assert sorted(kind.__name__ for kind in kinds) == sorted(KINDS)
+    assert sorted(kind.__name__ for kind in kinds) == sorted(ESTIMATORS)
 
 
 @pytest.mark.parametrize("estimator", [*DEFAULTS, *SPECIAL], ids=repr)
@@ -104,8 +101,9 @@ def test_sparse_rows_and_matrices_are_kept(estimator: Any, tmp_path: Path) -> No
 def test_labels_names_and_summaries_are_kept(tmp_path: Path) -> None:
     X, y = ordered_sample()
     frame = pd.DataFrame(X, columns=["size", "colour"])
-    labels = pd.Categorical(np.array(["poor", "fair", "good"])[y], ["poor", "fair", "good", "top"],
-                            ordered=True)  # fmt: skip
+    labels = pd.Categorical(
+        np.array(["poor", "fair", "good"])[y], ["poor", "fair", "good", "top"], ordered=True
+    )
     model = OrdinalLogistic().fit(frame, labels)
     again = through_a_file(model, tmp_path)
     assert again.classes_.tolist() == ["poor", "fair", "good", "top"]
@@ -229,33 +227,3 @@ def test_the_command_line_says_where_it_can_be_used(tmp_path: Path) -> None:
     save(SVORIM().fit(*ordered_sample()), tmp_path / "model.ordrec")
     with pytest.raises(ArgumentError, match=r"a SVORIM predicts from features.*from Python"):
         loaded(tmp_path / "model.ordrec", None)
-
-
-# ---- rankers -----------------------------------------------------------------------------------
-
-TEXTS = ["red apple pie", "green apple", "blue car", "red car", "apple pie crust", "car wash"]
-GRADES, QUERIES = [2, 1, 0, 0, 2, 1], [1, 1, 1, 2, 2, 2]
-
-
-@pytest.mark.parametrize("scaling", ["none", "centre"])
-def test_a_ranker_ranks_the_same(scaling: Any, tmp_path: Path) -> None:
-    X = np.random.default_rng(0).normal(size=(6, 3))
-    ranker = RelevanceRanker(SVORIM(), scaling=scaling).fit(X, GRADES, QUERIES)
-    again = through_a_file(ranker, tmp_path)
-    np.testing.assert_array_equal(again.scores(X, QUERIES), ranker.scores(X, QUERIES))
-    assert again.scaling == scaling
-    assert again.grades_.tolist() == [0, 1, 2]
-
-
-def test_a_ranker_of_texts_keeps_its_words(tmp_path: Path) -> None:
-    ranker = RelevanceRanker(OrdinalLogistic(alpha=0.1)).fit(TEXTS, GRADES, QUERIES)
-    again = through_a_file(ranker, tmp_path)
-    new = ["apple wash", "car pie"]
-    np.testing.assert_allclose(again.scores(new, [1, 1]), ranker.scores(new, [1, 1]))
-
-
-def test_a_ranker_with_another_solver_says_what_can_be_saved(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).normal(size=(6, 3))
-    ranker = RelevanceRanker(Ridge()).fit(X, GRADES, QUERIES)
-    with pytest.raises(ArgumentError, match="a Ridge cannot be saved: only"):
-        save(ranker, tmp_path / "model.ordrec")

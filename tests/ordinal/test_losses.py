@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordrec.ordinal.losses import Loss, active_pairs, gradient, objective, reach_of, signs
+from ordrec.ordinal.losses import Loss, active_pairs, checked_reach, gradient, objective, signs
 
 SMOOTH = [
     Loss("logistic"),
@@ -22,7 +22,7 @@ def by_loops(f, b, y, loss, reach, weight):
     total = 0.0
     for i in range(f.size):
         for k in range(b.size):
-            if reach == "adjacent" and k not in (y[i], y[i] - 1):
+            if reach == "immediate" and k not in (y[i], y[i] - 1):
                 continue
             m = f[i] - b[k] if y[i] > k else b[k] - f[i]
             total += weight[i, k] * float(loss.value(np.array(m)))
@@ -102,7 +102,7 @@ def test_the_printed_signs_of_the_note_are_the_unshifted_loss_with_renamed_thres
     assert objective(f, b, y, Loss("shifted", margin=margin), "all") > printed
 
 
-@pytest.mark.parametrize("reach", ["adjacent", "all"])
+@pytest.mark.parametrize("reach", ["immediate", "all"])
 @pytest.mark.parametrize("loss", ALL, ids=lambda loss: loss.name)
 def test_objective_against_loops_for_every_cell_of_the_table(loss, reach):
     rng = np.random.default_rng(1)
@@ -115,7 +115,7 @@ def test_objective_against_loops_for_every_cell_of_the_table(loss, reach):
     assert objective(f, b, y, loss, reach, weight[:, 0]) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("reach", ["adjacent", "all"])
+@pytest.mark.parametrize("reach", ["immediate", "all"])
 @pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: loss.name)
 def test_gradient_by_central_differences(loss, reach):
     rng = np.random.default_rng(2)
@@ -139,25 +139,25 @@ def test_gradient_by_central_differences(loss, reach):
 def test_both_reaches_agree_where_they_overlap(ranks):
     y = np.array(ranks)
     everywhere = signs(y, 5)
-    for reach in ("adjacent", "all"):
+    for reach in ("immediate", "all"):
         sample, threshold, sign = active_pairs(y, 5, reach)
         assert (sign == everywhere[sample, threshold]).all()
-    sample, threshold, _ = active_pairs(y, 5, "adjacent")
+    sample, threshold, _ = active_pairs(y, 5, "immediate")
     assert np.bincount(sample, minlength=y.size).tolist() == [1 + (0 < r < 4) for r in ranks]
     assert active_pairs(y, 5, "all")[0].size == 4 * y.size
 
 
 def test_two_ranks_make_the_reaches_the_same():
     y = np.array([0, 1, 1, 0])
-    near, far = active_pairs(y, 2, "adjacent"), active_pairs(y, 2, "all")
+    near, far = active_pairs(y, 2, "immediate"), active_pairs(y, 2, "all")
     assert all((a == b).all() for a, b in zip(near, far, strict=True))
 
 
-def test_names_of_the_papers():
-    assert reach_of("immediate") == reach_of("left-right") == reach_of("adjacent") == "adjacent"
-    assert reach_of("all") == "all"
-    with pytest.raises(ValueError, match="reach must be one of"):
-        reach_of("both")
+def test_a_loss_reaches_all_or_the_immediate_thresholds():
+    assert [checked_reach(name) for name in ("immediate", "all")] == ["immediate", "all"]
+    for wrong in ("both", "left-right", "adjacent"):
+        with pytest.raises(ValueError, match='threshold must be "all" or "immediate"'):
+            checked_reach(wrong)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def error(model: Any, X: Any, y: np.ndarray) -> float:
 
 
 @parametrize_with_checks(
-    [SVORIM(scale="standard"), NPSVOR(scale="standard")],
+    [SVORIM(scaling="standard"), NPSVOR(scaling="standard")],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_accepts_standardised_features(estimator: Any, check: Any) -> None:
@@ -80,7 +80,7 @@ def test_scaled_features_are_left_as_they_are(estimator: Any, scaler: Any) -> No
     X, y = sample()
     X = scaler.fit_transform(X)[:70]  # as in a fold of cross-validation
     auto = quiet(clone(estimator), X, y[:70])
-    plain = quiet(clone(estimator).set_params(scale=None), X, y[:70])
+    plain = quiet(clone(estimator).set_params(scaling=None), X, y[:70])
     assert auto.scaling_ is None
     assert np.array_equal(auto.predict(X), plain.predict(X))
 
@@ -100,7 +100,7 @@ def test_kernel_objects_keep_the_features_they_were_chosen_for() -> None:
     X, y = sample()
     for kernel in (Linear(), Gaussian(1e-10), Pearson()):
         assert quiet(SVORIM(kernel=kernel), X * UNITS, y).scaling_ is None
-    assert quiet(SVORIM(kernel=Linear(), scale="standard"), X * UNITS, y).scaling_ is not None
+    assert quiet(SVORIM(kernel=Linear(), scaling="standard"), X * UNITS, y).scaling_ is not None
 
 
 def test_a_precomputed_kernel_is_untouched() -> None:
@@ -108,7 +108,7 @@ def test_a_precomputed_kernel_is_untouched() -> None:
     K = Linear()(X * UNITS)
     assert quiet(SVORIM(kernel="precomputed"), K, y).scaling_ is None
     with pytest.raises(ArgumentError, match="precomputed"):
-        SVORIM(kernel="precomputed", scale="standard").fit(K, y)
+        SVORIM(kernel="precomputed", scaling="standard").fit(K, y)
 
 
 def test_the_default_width_must_fit_the_features() -> None:
@@ -124,7 +124,7 @@ def test_the_default_width_must_fit_the_features() -> None:
 def test_coefficients_are_in_the_units_of_the_user() -> None:
     X, y = sample()
     mean, deviation = X.mean(axis=0), X.std(axis=0)
-    standard = OrdinalLogistic(scale=None).fit((X - mean) / deviation, y)
+    standard = OrdinalLogistic(scaling=None).fit((X - mean) / deviation, y)
     model = OrdinalLogistic().fit(X * UNITS + 7.0, y)
     np.testing.assert_allclose(model.coef_ * UNITS * deviation, standard.coef_, rtol=1e-6)
     latent = (X * UNITS + 7.0) @ model.coef_
@@ -155,7 +155,7 @@ def test_samples_of_weight_zero_have_no_units() -> None:
     X[20:] *= UNITS
     weight = np.repeat([1.0, 0.0], 20)
     assert quiet(SVORIM(), X, y, sample_weight=weight).scaling_ is None
-    standard = quiet(SVORIM(scale="standard"), X, y, sample_weight=weight).scaling_
+    standard = quiet(SVORIM(scaling="standard"), X, y, sample_weight=weight).scaling_
     np.testing.assert_array_equal(standard.deviation, X[:20].std(axis=0))
 
 
@@ -176,19 +176,21 @@ def test_tune_scales_as_the_estimator_does() -> None:
     assert own_units.estimator.scaling_ is not None
 
 
-def test_an_unknown_scale_is_refused() -> None:
+def test_an_unknown_scaling_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r'"auto", "standard" or None'):
-        SVORIM(scale="minmax").fit(*sample())
+        SVORIM(scaling="minmax").fit(*sample())
 
 
 def test_a_constant_prediction_is_said_with_the_remedy() -> None:
     X, y = sample(700)  # more than are looked at first
     y = np.digitize(X[:, 0], [1.0, 1.3])
-    with pytest.warns(UserWarning, match=r'for all 700 .*scale="standard".* or raise C$') as caught:
-        SVORIM(kernel="linear", C=1e-3, scale=None).fit(1e-3 * X, y)
+    with pytest.warns(
+        UserWarning, match=r'for all 700 .*scaling="standard".* or raise C$'
+    ) as caught:
+        SVORIM(kernel="linear", C=1e-3, scaling=None).fit(1e-3 * X, y)
     assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match=r"features: lower alpha$"):
-        OrdinalLogistic(alpha=1e6, scale="standard").fit(X, y)
+        OrdinalLogistic(alpha=1e6, scaling="standard").fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SVORIM(kernel="linear").fit(X, y)

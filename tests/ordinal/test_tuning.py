@@ -185,8 +185,8 @@ def test_mistakes(data):
             tune(SVORIM(), X, y, metric=metric)
     with pytest.raises(ValueError, match="metric must be"):
         tune(SVORIM(), X, y, metric="rmse")
-    with pytest.raises(ValueError, match="scale cannot be searched"):
-        tune(SVORIM(), X, y, {"C": [1.0], "scale": ["auto", None]})
+    with pytest.raises(ValueError, match="scaling cannot be searched"):
+        tune(SVORIM(), X, y, {"C": [1.0], "scaling": ["auto", None]})
     with pytest.raises(ValueError, match="grid must be"):
         tune(SVORIM(), X, y, "paper")
     with pytest.raises(ValueError, match="C must be"):

@@ -149,7 +149,7 @@ def test_surprise_estimates_come_through(ratings):
 def test_myfm_gives_distributions(ratings, implicit):
     pytest.importorskip("myfm", reason="myfm is not installed")
     never_two = ratings.select(ratings.levels != 1)
-    model = MyFMModel(rank=2, n_iter=30, implicit=implicit).fit(never_two)
+    model = MyFMModel(n_factors=2, n_iter=30, implicit=implicit).fit(never_two)
     users, items = by_code(ratings, 300)
     p = model.predict_proba([*users, "nobody"], [*items, "nothing"])
     assert p.shape == (301, 5)

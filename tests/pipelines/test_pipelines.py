@@ -142,7 +142,9 @@ def test_one_run_has_the_errors_at_all_tolerances() -> None:
     assert len(frame) == 9 * 2
     chosen = frame[frame["metric"] == "mae"].set_index(["absolute", "relative"])
     for tol in (1e-9, 1e-2, 1.0):
-        model = NPSVOR(3.0, gamma=0.4, scale="standard", solver="algorithm-2", tol=tol, max_iter=40)
+        model = NPSVOR(
+            3.0, gamma=0.4, scaling="standard", solver="algorithm-2", tol=tol, max_iter=40
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X[:60], y[:60])

@@ -24,7 +24,7 @@ def scale():
 @pytest.mark.parametrize("sample", [100, None])
 def test_a_line_of_the_table(scale, tmp_path, sample):
     chosen = argparse.Namespace(
-        items=400, sample=sample, rank=4, jobs=1, folder=tmp_path, one_way=sample is None,
+        items=400, sample=sample, factors=4, jobs=1, folder=tmp_path, one_way=sample is None,
         skip_statistics=sample is None,
     )  # fmt: skip
     line = scale.measure(20_000, chosen)

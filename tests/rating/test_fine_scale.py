@@ -104,7 +104,7 @@ def test_values_of_bins_are_means_of_the_training_ratings(ratings, parts):
     assert np.array_equal(train.scale.edges, ratings.scale.edges)
     for level, mean in enumerate(train.scale.values):
         assert mean == pytest.approx(train.values[train.levels == level].mean())
-    split = next(StrongGeneralisation(0.3, seed=1).split(ratings))
+    split = next(StrongGeneralisation(0.3, random_state=1).split(ratings))
     both = split.train_and_given()
     assert both.n_ratings == both.values.size == split.train.n_ratings + split.given.n_ratings
     assert set(both.values) <= set(ratings.values)

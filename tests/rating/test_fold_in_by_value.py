@@ -16,12 +16,12 @@ RATINGS = synthetic_ratings(25, 20, n_ratings=260, seed=1)
 MODELS = {
     "bias": make_model("bias"),
     "item-knn": make_model("item-knn"),
-    "factors": OrdinalFactors(rank=2, pattern=2, n_iter=2),
+    "factors": OrdinalFactors(n_factors=2, pattern=2, max_iter=2),
     "ease": make_model("ease"),
-    "als": make_model("als", factors=2),
-    "choice": make_model("choice", factors=2),
+    "als": make_model("als", n_factors=2),
+    "choice": make_model("choice", n_factors=2),
     "recommender": make_model(
-        "recommender", choice=make_model("ease"), rating=OrdinalFactors(rank=2, n_iter=2)
+        "recommender", choice=make_model("ease"), rating=OrdinalFactors(n_factors=2, max_iter=2)
     ),
 }
 

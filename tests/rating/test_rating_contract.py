@@ -20,7 +20,7 @@ from ordrec.recommend import (
 )
 from ordrec.recommend.registry import MODELS
 
-small_factors = partial(OrdinalFactors, rank=3, pattern=4, n_iter=8)
+small_factors = partial(OrdinalFactors, n_factors=3, pattern=4, max_iter=8)
 RATING_MODELS = {
     "mean": partial(make_model, "mean"),
     "histogram": partial(make_model, "histogram"),
@@ -35,7 +35,7 @@ RATING_MODELS = {
     "predictor-fast": partial(make_model, "predictor-fast"),
     "surprise-svd": partial(make_model, "surprise-svd"),
     "surprise-knn": partial(make_model, "surprise-knn"),
-    "myfm": partial(make_model, "myfm", rank=2, n_iter=20),
+    "myfm": partial(make_model, "myfm", n_factors=2, n_iter=20),
     "ridge": partial(make_model, "ridge"),
 }
 UNNAMED = {

@@ -26,7 +26,7 @@ USERS, ITEMS = [0, 1, 5, -7, 8], [0, 3, -7, 2, 7]
     "model",
     [
         RatingHistogram(),
-        OrdinalFactors(rank=2, pattern=2, n_iter=3),
+        OrdinalFactors(n_factors=2, pattern=2, max_iter=3),
         RatingPredictor("large"),
         PersonalThresholds(BiasModel(), n_splits=2),
     ],
@@ -53,7 +53,7 @@ def test_times_are_passed_on() -> None:
         RATINGS.users, RATINGS.items, RATINGS.levels,
         scale=RATINGS.scale, user_ids=RATINGS.user_ids, item_ids=RATINGS.item_ids, timestamps=times,
     )  # fmt: skip
-    model = OrdinalFactors(rank=2, pattern=2, n_iter=3).fit(dated)
+    model = OrdinalFactors(n_factors=2, pattern=2, max_iter=3).fit(dated)
     ends = model.predict_interval(USERS, ITEMS, timestamps=[1_000_900_000] * 5)
     assert ends.shape == (5, 2)
 
@@ -80,7 +80,7 @@ def test_conformal_intervals_keep_the_promise() -> None:
 
 
 def test_the_model_given_is_not_changed() -> None:
-    blank = OrdinalFactors(rank=2, pattern=2, n_iter=2)
+    blank = OrdinalFactors(n_factors=2, pattern=2, max_iter=2)
     model = ConformalRatings(blank, calibration=0.2).fit(RATINGS)
     assert not hasattr(blank, "scale_")
     np.testing.assert_array_equal(model.predict(USERS, ITEMS), model.model_.predict(USERS, ITEMS))

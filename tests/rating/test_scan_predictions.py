@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from ordrec.recommend import (
     predict_scan,
 )
 
-HELD = HeldOut(0.2, seed=1)
+HELD = HeldOut(0.2, random_state=1)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def scan(ratings, tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(scan) -> OrdinalFactors:
     sample, _ = HELD.parted(scan.sample_users(60, seed=2))
-    return OrdinalFactors(rank=3, pattern=3, n_iter=6).fit(sample)
+    return OrdinalFactors(n_factors=3, pattern=3, max_iter=6).fit(sample)
 
 
 def frame_of(found) -> pd.DataFrame:
@@ -106,7 +107,7 @@ def test_chunks_do_not_matter(scan, model, tmp_path_factory, rows):
 
 def test_items_that_the_model_does_not_know_are_strangers_in_every_chunk(scan, ratings, tmp_path):
     trained = ratings.select((ratings.users < 60) & (ratings.items > 3)).compact()
-    model = OrdinalFactors(rank=3, pattern=3, n_iter=3).fit(trained)
+    model = OrdinalFactors(n_factors=3, pattern=3, max_iter=3).fit(trained)
     one = frame_of(predict_scan(model, scan, HELD, tmp_path / "a", rows=150))
     two = frame_of(predict_scan(model, scan, HELD, tmp_path / "b"))
     pd.testing.assert_frame_equal(one, two, rtol=1e-6, atol=1e-6)
@@ -141,7 +142,7 @@ def test_pairs_of_a_table(scan, ratings, model, tmp_path):
     np.testing.assert_allclose(frame["expected"], expected @ np.arange(1, 6), rtol=1e-9)
 
 
-def test_users_the_scan_does_not_have_are_told(scan, model, tmp_path):
+def test_users_the_scan_does_not_have_are_reported(scan, model, tmp_path):
     pairs = pd.DataFrame({"user": [5, 1000, 1000], "item": [3, 3, 4]})
     with pytest.warns(UserWarning, match="2 of 3 pairs belong to users who are not in"):
         found = predict_scan(model, scan, pairs, tmp_path / "out")
@@ -164,12 +165,12 @@ def test_other_models_that_fold_in(scan, tmp_path, other):
 
 def test_a_sample_of_users_is_enough(tmp_path):
     """Predictions are near the model that drew the ratings, also for users not in the sample."""
-    options = {"rank": 2, "seed": 7, "noise": 0.4}
+    options = {"n_factors": 2, "seed": 7, "noise": 0.4}
     synthetic_ratings(2000, 60, n_ratings=60_000, **options).to_partitions(tmp_path / "x")
     scan = Ratings.scan(tmp_path / "x")
     held = HeldOut(0.1)
     sample, _ = held.parted(scan.sample_users(400))
-    model = OrdinalFactors(rank=4, pattern=0, n_iter=12).fit(sample)
+    model = OrdinalFactors(n_factors=4, pattern=0, max_iter=12).fit(sample)
     frame = frame_of(predict_scan(model, scan, held, tmp_path / "out"))
     truth = latent_model(2000, 60, **options)
     best = truth.probabilities(frame["user"].to_numpy(), frame["item"].to_numpy())
@@ -220,12 +221,35 @@ def test_a_folder_of_another_call_is_refused(scan, model, tmp_path):
         predict_scan(model, scan, HeldOut(0.3), out)
     with pytest.raises(ArgumentError, match="predictions of other pairs"):
         predict_scan(model, scan, pd.DataFrame({"user": [1], "item": [2]}), out)
-    another = OrdinalFactors(rank=2, pattern=0, n_iter=2).fit(scan.collect())
+    another = OrdinalFactors(n_factors=2, pattern=0, max_iter=2).fit(scan.collect())
     with pytest.raises(ArgumentError, match="predictions of other model"):
         predict_scan(another, scan, HELD, out)
     synthetic_ratings(20, 40, n_ratings=200).to_partitions(tmp_path / "few")
     with pytest.raises(ArgumentError, match="predictions of other ratings"):
         predict_scan(model, Ratings.scan(tmp_path / "few"), HELD, out)
+
+
+def test_predictions_of_changed_ratings_are_not_kept(ratings, model, tmp_path):
+    """One rating changes, and neither the numbers of ratings nor the sizes of the files do."""
+    changed = ratings.levels.copy()
+    at = int(np.argmax(changed == 1))
+    changed[at], changed[at + 1] = changed[at + 1], changed[at]
+    for name, levels in (("one", ratings.levels), ("two", changed)):
+        ratings._replaced(levels=levels).to_partitions(tmp_path / name, rows_per_part=700)
+    one, two = Ratings.scan(tmp_path / "one"), Ratings.scan(tmp_path / "two")
+    assert [part.n_ratings for part in one.parts] == [part.n_ratings for part in two.parts]
+    predict_scan(model, one, HELD, tmp_path / "out")
+    with pytest.raises(ArgumentError, match="predictions of other ratings"):
+        predict_scan(model, replace(two, parts=one.parts), HELD, tmp_path / "out")
+
+
+def test_predictions_of_a_model_with_other_users_are_not_kept(scan, ratings, tmp_path):
+    """What a model says of a user without ratings does not identify it."""
+    model = BiasModel().fit(ratings)
+    predict_scan(model, scan, HELD, tmp_path / "out")
+    model.item_damping += 1.0
+    with pytest.raises(ArgumentError, match="predictions of other model"):
+        predict_scan(model, scan, HELD, tmp_path / "out")
 
 
 def test_folders_that_are_not_ours(scan, model, tmp_path):

@@ -26,13 +26,15 @@ from ordrec.recommend import (
 PLAIN = synthetic_ratings(25, 20, n_ratings=260, seed=1)
 RATINGS = Ratings.from_frame(
     PLAIN.to_frame().assign(w=np.random.default_rng(0).integers(1, 5, 260) / 4),
-    scale=PLAIN.scale, weight="w",
-)  # fmt: skip
+    scale=PLAIN.scale,
+    weight="w",
+)
 NEW = Ratings.from_frame(
     pd.DataFrame({"user": 777, "item": PLAIN.item_ids[:3], "rating": [5, 4, 1], "w": [1, 0.1, 1]}),
-    scale=PLAIN.scale, weight="w",
-)  # fmt: skip
-SMALL = {"rank": 2, "pattern": 2, "n_iter": 3}
+    scale=PLAIN.scale,
+    weight="w",
+)
+SMALL = {"n_factors": 2, "pattern": 2, "max_iter": 3}
 REMEDY = (
     " ignores the weights of the ratings, all of which count as 1: pass ratings.without_weights(), "
     "or take OrdinalFactors or PerUserPredictor, which count them"
@@ -43,8 +45,8 @@ IGNORING = {
     "BiasModel": make_model("bias"),
     "ItemKNN": make_model("item-knn"),
     "EASE": make_model("ease"),
-    "ImplicitALS": make_model("als", factors=2),
-    "ChoiceMixture": make_model("choice", factors=2),
+    "ImplicitALS": make_model("als", n_factors=2),
+    "ChoiceMixture": make_model("choice", n_factors=2),
     "Popularity": make_model("popularity"),
     "ProcessPredictor": ProcessPredictor("fast"),
     "PersonalThresholds": PersonalThresholds(BiasModel()),
@@ -67,11 +69,11 @@ def test_who_ignores_weights_says_so_once_and_does(name: str) -> None:
     ask = "predict" if hasattr(model, "predict") else "scores"
     pairs = [3] * 20, PLAIN.item_ids
     answer = getattr(fitted, ask)(*pairs)
-    alike, said = said_by(lambda: model.fit(PLAIN))
+    unweighted, said = said_by(lambda: model.fit(PLAIN))
     assert said == []
-    np.testing.assert_array_equal(answer, getattr(alike, ask)(*pairs))
+    np.testing.assert_array_equal(answer, getattr(unweighted, ask)(*pairs))
     if hasattr(model, "fold_in"):
-        assert said_by(lambda: alike.fold_in(NEW))[1] == [name + REMEDY]
+        assert said_by(lambda: unweighted.fold_in(NEW))[1] == [name + REMEDY]
 
 
 def test_factors_and_models_per_user_count_them() -> None:

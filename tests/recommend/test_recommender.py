@@ -29,7 +29,7 @@ from ordrec.recommend import (
 )
 
 RATINGS = synthetic_ratings(60, 120, n_ratings=1500, seed=4)
-FACTORS = OrdinalFactors(rank=3, pattern=3, n_iter=3)
+FACTORS = OrdinalFactors(n_factors=3, pattern=3, max_iter=3)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,7 @@ def test_titles_and_reasons() -> None:
         model.explain(3, "no item")
 
 
-@pytest.mark.parametrize("choice", [ChoiceMixture(factors=3), EASE(regularization=20.0)])
+@pytest.mark.parametrize("choice", [ChoiceMixture(n_factors=3), EASE(regularization=20.0)])
 def test_contributions_of_als_and_ease_add_up_to_their_scores(choice) -> None:
     model = choice.fit(RATINGS)
     members = [model.ease_, model.als_] if isinstance(model, ChoiceMixture) else [model]
@@ -265,6 +265,43 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     assert list(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.parametrize(
+    "fitted",
+    [
+        Recommender(rating=FACTORS, n_candidates=25),
+        OrdinalFactors(n_factors=3, pattern=3, max_iter=3),
+        Recommender(choice=Popularity(), rating=None),
+    ],
+    ids=["recommender", "factors", "popularity"],
+)
+def test_a_run_is_not_resumed_by_a_model_that_knows_more(fitted, monkeypatch, tmp_path) -> None:
+    """The first user's list is the same in both models: only other users have rated more."""
+    monkeypatch.setattr("ordrec.lists.listing.CELLS_AT_ONCE", 120 * 5 * 7)
+    model = fitted.fit(RATINGS)
+    last = RATINGS.user_ids[-1]
+    later = model.update(last, model.recommend(last, 1)["item"].item(), 5)
+    out, real, calls = tmp_path / "top.csv", _Lists.frame, []
+
+    def dying(self, codes):
+        calls.append(codes)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(self, codes)
+
+    monkeypatch.setattr(_Lists, "frame", dying)
+    with pytest.raises(KeyboardInterrupt):
+        model.recommend_all(4, RATINGS.user_ids[::-1], out=out, engine="serial")
+    with pytest.raises(ArgumentError, match="holds lists of other model"):
+        later.recommend_all(4, RATINGS.user_ids[::-1], out=out, engine="serial")
+    save(model, tmp_path / "model.ordrec")
+    again = load(tmp_path / "model.ordrec")
+    again.recommend_all(4, RATINGS.user_ids[::-1], out=out, engine="serial")
+    table = pd.read_csv(out)
+    expected = model.recommend_all(4, RATINGS.user_ids[::-1], engine="serial")
+    pd.testing.assert_frame_equal(table, expected, rtol=1e-6, check_dtype=False)
+    assert sum(map(len, calls)) < 3 * 60
+
+
 def test_bad_requests_are_answered(model, tmp_path) -> None:
     with pytest.raises(ArgumentError, match="1 of 2 users are not in the model, such as 'x'"):
         model.recommend_all(3, users=[1, "x"])
@@ -297,7 +334,7 @@ def test_wrong_parameters_are_refused(parameters, says: str) -> None:
 
 
 def test_cold_users_get_what_is_popular() -> None:
-    model = ChoiceMixture(factors=4).fit(RATINGS)
+    model = ChoiceMixture(n_factors=4).fit(RATINGS)
     popular = Popularity().fit(RATINGS).recommend("nobody", 5)["item"].tolist()
     assert model.recommend("nobody", 5)["item"].tolist() == popular
 
@@ -311,5 +348,5 @@ def test_popularity_counts_more_where_it_is_harder_to_beat(steep: bool) -> None:
     hits = np.tile(0.9 / np.arange(1, 81) ** 0.7, (400, 1))
     users, items = np.nonzero(rng.random((400, 80)) < (hits if steep else tastes))
     frame = pd.DataFrame({"user": users, "item": items, "rating": rng.integers(1, 6, users.size)})
-    model = ChoiceMixture(factors=4).fit(Ratings.from_frame(frame, scale=range(1, 6)))
+    model = ChoiceMixture(n_factors=4).fit(Ratings.from_frame(frame, scale=range(1, 6)))
     assert (model.cold_ >= 16) if steep else (model.cold_ < 4)

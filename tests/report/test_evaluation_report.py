@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.evaluation_results import distributions, made_result
-from support.tasteful_ratings import tasteful
+from support.two_taste_ratings import two_taste_ratings
 
 from ordrec.evaluation import EvaluationResult, evaluate
 from ordrec.evaluation.problems.example_users import ExampleUser, chosen_users
@@ -145,7 +145,10 @@ def test_tables_fit_the_window(tmp_path: Path, width: int) -> None:
 @pytest.fixture(scope="module")
 def measured() -> EvaluationResult:
     return evaluate(
-        tasteful(0), ["bias", "popularity"], metrics=["mae", "ndcg@5"], keep_distributions=True
+        two_taste_ratings(0),
+        ["bias", "popularity"],
+        metrics=["mae", "ndcg@5"],
+        keep_distributions=True,
     )
 
 
@@ -155,9 +158,10 @@ def test_five_users_show_what_the_numbers_mean(measured: EvaluationResult) -> No
     assert [user.user for user in users] == [user.user for user in measured.examples["popularity"]]
     known = [user.n_known for user in users]
     assert known == sorted(known)
-    split = next(iter(split_from_name("holdout:0.2", seed=0).split(tasteful(0))))
-    train, test = (part.to_frame().set_index(["user", "item"])["rating"]
-                   for part in (split.train, split.test))  # fmt: skip
+    split = next(iter(split_from_name("holdout:0.2", random_state=0).split(two_taste_ratings(0))))
+    train, test = (
+        part.to_frame().set_index(["user", "item"])["rating"] for part in (split.train, split.test)
+    )
     for user in users:
         for title, rating in user.rated:
             assert train[int(user.user), int(title)] == rating
@@ -184,14 +188,14 @@ def test_the_table_of_users_takes_each_column_from_the_best_model(
 
 
 def test_users_are_chosen_where_there_are_few() -> None:
-    split = next(iter(split_from_name("holdout:0.2").split(tasteful(0, n_users=3))))
+    split = next(iter(split_from_name("holdout:0.2").split(two_taste_ratings(0, n_users=3))))
     assert 1 <= len(chosen_users(split)) <= 3
 
 
 def test_users_survive_an_interrupted_run(tmp_path, measured: EvaluationResult) -> None:
     options = {"metrics": ["mae"], "keep_distributions": True, "store": tmp_path / "parts"}
-    first = evaluate(tasteful(0), ["bias"], **options)
-    again = evaluate(tasteful(0), ["bias"], **options)
+    first = evaluate(two_taste_ratings(0), ["bias"], **options)
+    again = evaluate(two_taste_ratings(0), ["bias"], **options)
     assert again.examples == first.examples
     assert again.examples["bias"]
     user = first.examples["bias"][0]

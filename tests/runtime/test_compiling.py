@@ -92,7 +92,7 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.recommend import OrdinalFactors
 
 ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=3)
-model = OrdinalFactors(rank=3, pattern=3, n_iter=8).fit(ratings)
+model = OrdinalFactors(n_factors=3, pattern=3, max_iter=8).fit(ratings)
 p = model.predict_proba(ratings.user_ids.take(ratings.users), ratings.item_ids.take(ratings.items))
 print(hashlib.sha256(p.tobytes()).hexdigest())
 """

@@ -106,9 +106,9 @@ def test_a_file_that_may_not_grow_keeps_the_old_one(tmp_path: Path, existing: bo
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
-def test_errors_of_the_disk_are_told(code: int) -> None:
+def test_errors_of_the_disk_are_reported(code: int) -> None:
     with pytest.raises(StorageError, match=r"here: cannot be written .*\. All is kept"):  # noqa: SIM117
-        with storage_errors("here", kept="All is kept"):
+        with storage_errors("here", outcome="All is kept"):
             raise OSError(code, os.strerror(code))
 
 

@@ -62,6 +62,9 @@ def test_no_model_hangs_or_differs_in_a_forked_process(tmp_path: Path) -> None:
     environment = os.environ | {"OMP_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, str(tmp_path / "forks.py"), *names],
-        capture_output=True, text=True, env=environment, timeout=900,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=900,
+    )
     assert done.stdout.split("\n")[:-1] == [f"{name} 0" for name in names], done.stderr

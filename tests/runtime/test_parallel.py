@@ -171,8 +171,8 @@ def test_warnings_are_heard_here(engine_of: Any, name: str) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         run_all(parallel_tasks.warn, range(3), engine=engine_of(name), n_jobs=2)
-    told = sorted(str(w.message) for w in caught if w.category is RuntimeWarning)
-    assert told == [f"task {k} did not converge: 0.25 left" for k in range(3)]
+    messages = sorted(str(w.message) for w in caught if w.category is RuntimeWarning)
+    assert messages == [f"task {k} did not converge: 0.25 left" for k in range(3)]
 
 
 @pytest.mark.parametrize("name", ["serial", *OTHERS])
@@ -199,7 +199,7 @@ def test_an_error_names_its_task_and_ends_the_others(
 
 
 @pytest.mark.parametrize("name", ["processes", "dask"])
-def test_an_error_that_cannot_travel_is_told_in_words(engine_of: Any, name: str) -> None:
+def test_an_error_that_cannot_be_pickled_is_reported_in_words(engine_of: Any, name: str) -> None:
     with pytest.raises(RuntimeError, match="NotToBePickled: this and that") as caught:
         run_all(parallel_tasks.fail_oddly, [0], engine=engine_of(name), n_jobs=2)
     assert any("in fail_oddly" in note for note in caught.value.__notes__)

@@ -42,7 +42,7 @@ def test_relative_paths_mean_the_callers_folder(
     monkeypatch.chdir(tmp_path)
     RATINGS.to_partitions("parts", rows_per_part=200)
     scan = Ratings.scan("parts")
-    model = make_model("factors", rank=2, n_iter=2).fit(scan.sample_users(40))
+    model = make_model("factors", n_factors=2, max_iter=2).fit(scan.sample_users(40))
     found = predict_scan(model, scan, HeldOut(0.2), "out", engine=engine, n_jobs=2)
     alone = predict_scan(model, scan, HeldOut(0.2), "alone")
     pd.testing.assert_frame_equal(pd.concat(found.frames()), pd.concat(alone.frames()))

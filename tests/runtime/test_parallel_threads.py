@@ -51,12 +51,12 @@ ORDINAL = {
 RATING = {
     "bias": {},
     "item-knn": {},
-    "factors": {"n_jobs": 2, "rank": 4},
+    "factors": {"n_jobs": 2, "n_factors": 4},
     "als": {},
     "per-user-svor": {"n_jobs": 2},
     "per-user-logistic": {},
     "predictor-fast": {"n_jobs": 2},
-    "predictor": {"n_jobs": 2, "learn_iter": 1},
+    "predictor": {"n_jobs": 2, "max_iter": 1},
 }
 
 
@@ -118,7 +118,7 @@ def test_the_threads_of_blas_are_what_they_were() -> None:
     ratings = synthetic_ratings(30, 20, n_ratings=300, seed=0)
     with threadpool_limits(2, "blas"):
         before = threads()
-        at_once(lambda number: make_model("factors", rank=2 + number).fit(ratings))
+        at_once(lambda number: make_model("factors", n_factors=2 + number).fit(ratings))
         assert threads() == before
 
 

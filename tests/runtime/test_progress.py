@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.base import clone
-from support.tasteful_ratings import tasteful
+from support.two_taste_ratings import two_taste_ratings
 from typer.testing import CliRunner
 
 from ordrec.cli import app
@@ -215,7 +215,7 @@ def test_stages_share_the_line_and_the_estimate(clock, terminal, shown) -> None:
     assert "outer: 62 %, 6 s left (second: inner: step 2)" in shown
 
 
-def test_without_a_total_the_time_so_far_is_told(clock, terminal, shown) -> None:
+def test_without_a_total_the_time_so_far_is_shown(clock, terminal, shown) -> None:
     with progress("searching"):
         clock.now += 5.0
         report(3, None, "try 3")
@@ -317,14 +317,14 @@ def test_a_stream_that_is_gone_is_no_error(clock, monkeypatch, state: str, verbo
 
 # ---- what reports --------------------------------------------------------------------------
 
-RATINGS = tasteful(n_users=25, n_items=15, dated=True)
+RATINGS = two_taste_ratings(n_users=25, n_items=15, dated=True)
 GRID = {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}
 X = np.random.default_rng(0).normal(size=(30, 2))
 Y = np.digitize(X[:, 0], [-0.5, 0.5])
-FACTORS = OrdinalFactors(rank=2, pattern=2, n_iter=4)
+FACTORS = OrdinalFactors(n_factors=2, pattern=2, max_iter=4)
 WORK = {
     "OrdinalFactors": lambda: FACTORS.fit(RATINGS),
-    "RatingPredictor": lambda: RatingPredictor("full", learn_iter=1).fit(RATINGS),
+    "RatingPredictor": lambda: RatingPredictor("full", max_iter=1).fit(RATINGS),
     "Recommender": lambda: Recommender(rating=FACTORS).fit(RATINGS),
     "evaluate": lambda: evaluate(RATINGS, ["mean", "bias", "factors"], metrics=["rmse"]),
     "tune": lambda: tune(SVORIM(), X, Y, GRID, cv=2, n_jobs=1, engine="serial"),
@@ -401,7 +401,10 @@ def test_warnings_of_a_fit_point_to_who_called_it(estimator) -> None:
 def test_verbose_is_a_parameter_that_files_do_not_keep(clock, no_terminal, tmp_path) -> None:
     from ordrec import load, save
 
-    for kind, parameters in ((OrdinalFactors, {"rank": 2, "pattern": 2}), (RatingPredictor, {})):
+    for kind, parameters in (
+        (OrdinalFactors, {"n_factors": 2, "pattern": 2}),
+        (RatingPredictor, {}),
+    ):
         model = kind(verbose=True, **parameters).fit(RATINGS)
         assert lines(no_terminal)[-1].startswith(f"{kind.__name__}: ")
         save(model, tmp_path / "model")
@@ -436,7 +439,7 @@ def test_the_command_line_shows_it_and_quiet_does_not(clock, shown, monkeypatch,
     RATINGS.to_frame().to_csv(tmp_path / "r.csv", index=False)
     monkeypatch.setattr(module, "clock", Hasty())
     monkeypatch.setattr(module, "_can_draw", lambda stream: True)
-    words = ["fit", str(tmp_path / "r.csv"), "-m", "factors", "--set", "rank=2"]
+    words = ["fit", str(tmp_path / "r.csv"), "-m", "factors", "--set", "n_factors=2"]
     for more, is_shown in (([], True), (["--quiet"], False)):
         shown.clear()
         path = str(tmp_path / f"m{is_shown}")
@@ -445,8 +448,8 @@ def test_the_command_line_shows_it_and_quiet_does_not(clock, shown, monkeypatch,
         assert bool(shown) == is_shown
         assert all(line.startswith("fitting factors to ") for line in shown)
         if is_shown:
-            told = re.compile(r"ratings: \d+ %, .* left \(OrdinalFactors: sweep \d+\)")
-            assert any(told.search(line) for line in shown)
+            expected_line = re.compile(r"ratings: \d+ %, .* left \(OrdinalFactors: sweep \d+\)")
+            assert any(expected_line.search(line) for line in shown)
 
 
 def test_the_caller_may_draw_the_line(clock, terminal) -> None:

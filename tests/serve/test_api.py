@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 
-from support.served_films import TITLES, client_of, titled_ratings
+from support.serving import TITLES, client_of, titled_ratings
 
 from ordrec.data import Ratings, Scale
 from ordrec.recommend import (
@@ -133,7 +133,7 @@ def test_somebody_new_may_ask_about_items(client: Any) -> None:
 
 
 def test_every_serious_model_can_be_served(ratings: Ratings) -> None:
-    for fitted in (RatingPredictor("fast").fit(ratings), OrdinalFactors(n_iter=3).fit(ratings)):
+    for fitted in (RatingPredictor("fast").fit(ratings), OrdinalFactors(max_iter=3).fit(ratings)):
         client = client_of(fitted)
         answer = client.post("/api/fold-in", json={"ratings": RATED, "n": 3, "reasons": 2})
         rows = answer.json()["items"]
@@ -146,16 +146,20 @@ def test_every_serious_model_can_be_served(ratings: Ratings) -> None:
 def test_a_choice_model_has_lists_but_no_ratings(ratings: Ratings) -> None:
     client = client_of(Popularity().fit(ratings))
     assert client.get("/api/model").json()["can"] == {
-        "distributions": False, "recommend": True, "explain": False, "fold_in": True,
-    }  # fmt: skip
+        "distributions": False,
+        "recommend": True,
+        "explain": False,
+        "fold_in": True,
+    }
     rows = client.post("/api/fold-in", json={"ratings": RATED, "n": 3}).json()["items"]
     assert [row["distribution"] for row in rows] == [None] * 3
     pairs = {"pairs": [{"user": 100, "item": 500}]}
     assert client.post("/api/predict", json=pairs).json()["pairs"][0]["score"] is not None
     refused = client.post("/api/explain", json={"user": 100, "item": 500})
     assert (refused.status_code, refused.json()) == (
-        422, {"error": "a Popularity cannot explain its predictions"},
-    )  # fmt: skip
+        422,
+        {"error": "a Popularity cannot explain its predictions"},
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,8 +260,9 @@ def test_bodies_are_limited_and_must_be_json(client: Any) -> None:
     assert refused.status_code == 422
     form = client.post("/api/predict", content=b"pairs=1", headers={"content-type": "text/plain"})
     assert (form.status_code, form.json()["error"]) == (
-        415, "the body must be json: send Content-Type: application/json",
-    )  # fmt: skip
+        415,
+        "the body must be json: send Content-Type: application/json",
+    )
 
 
 def test_what_is_not_there_is_said(client: Any) -> None:

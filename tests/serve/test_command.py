@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from support.served_films import titled_ratings
+from support.serving import titled_ratings
 from typer.testing import CliRunner
 
 from ordrec import save

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.fuzz
 @pytest.fixture(scope="module")
 def operations() -> dict[str, Any]:
     """What can be asked, by path."""
-    from support.served_films import titled_ratings
+    from support.serving import titled_ratings
 
     from ordrec.recommend import RatingPredictor, Recommender
     from ordrec.serve.app import make_app

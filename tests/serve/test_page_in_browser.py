@@ -20,7 +20,7 @@ from selenium.webdriver import Chrome, ChromeOptions, ChromeService  # noqa: E40
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
-from support.served_films import TITLES, titled_ratings  # noqa: E402
+from support.serving import TITLES, titled_ratings  # noqa: E402
 
 pytestmark = pytest.mark.browser
 

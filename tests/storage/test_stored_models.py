@@ -29,7 +29,9 @@ DISTANCE = np.abs(np.subtract.outer(np.arange(5), np.arange(5))).astype(float)
 THRESHOLDS = {
     "biases": PersonalThresholds(BiasModel()),
     "neighbours": PersonalThresholds(ItemKNN(k=3), decision="mode", n_splits=3),
-    "factors": PersonalThresholds(OrdinalFactors(rank=2, n_iter=2), decision=DISTANCE, n_splits=2),
+    "factors": PersonalThresholds(
+        OrdinalFactors(n_factors=2, max_iter=2), decision=DISTANCE, n_splits=2
+    ),
     "predictor": PersonalThresholds(RatingPredictor(preset="fast"), n_splits=2),
     "twice": PersonalThresholds(PersonalThresholds(BiasModel(), decision="mean"), n_splits=2),
 }
@@ -42,8 +44,9 @@ PER_USER = {
 }
 
 
-@pytest.mark.parametrize("model", [*THRESHOLDS.values(), *PER_USER.values()],
-                         ids=[*THRESHOLDS, *PER_USER])  # fmt: skip
+@pytest.mark.parametrize(
+    "model", [*THRESHOLDS.values(), *PER_USER.values()], ids=[*THRESHOLDS, *PER_USER]
+)
 def test_there_and_back(model, tmp_path) -> None:
     model.fit(RATINGS)
     save(model, tmp_path / "one")
@@ -72,7 +75,7 @@ def test_thresholds_over_a_column_of_scores(tmp_path) -> None:
 
 
 class Foreign:
-    """A scorer that ordrec does not know."""
+    """A model that ordrec does not know."""
 
     def fit(self, ratings):
         self.mean = ratings.values.mean()
@@ -111,7 +114,7 @@ ARRAYS = [
     ("per-user", "ratings.levels", lambda a: a + 1),
     ("per-user", "models.link_scale", lambda a: -a),
     ("thresholds", "layer.shifts", lambda a: a[1:]),
-    ("thresholds", "scorer.user_bias", lambda a: a[1:]),
+    ("thresholds", "model.user_bias", lambda a: a[1:]),
 ]
 
 
@@ -134,13 +137,13 @@ def test_arrays_that_do_not_fit_are_refused(files, tmp_path, file, name, change)
 @pytest.mark.parametrize(
     ("file", "place", "value"),
     [
-        ("per-user", ("chosen_solver", "name"), "SVC"),
-        ("per-user", ("chosen_solver", "parameters", "C"), -1.0),
-        ("per-user", ("chosen_solver", "parameters", "extra"), 1),
+        ("per-user", ("chosen_estimator", "name"), "SVC"),
+        ("per-user", ("chosen_estimator", "parameters", "C"), -1.0),
+        ("per-user", ("chosen_estimator", "parameters", "extra"), 1),
         ("per-user", ("parameters", "n_jobs"), 10**9),
         ("per-user", ("parameters", "kernel"), "magic"),
-        ("thresholds", ("scorer", "kind"), "os.system"),
-        ("thresholds", ("scorer", "kind"), "ImplicitALS"),
+        ("thresholds", ("model", "kind"), "os.system"),
+        ("thresholds", ("model", "kind"), "ImplicitALS"),
         ("thresholds", ("parameters", "decision"), "coin"),
         ("thresholds", ("line",), [1.0]),
         ("thresholds", ("units", "scale"), -1.0),
@@ -157,12 +160,12 @@ def test_metadata_that_do_not_fit_are_refused(files, tmp_path, file, place, valu
         load(tmp_path / "forged")
 
 
-def test_scorers_nested_without_end_are_refused(files, tmp_path) -> None:
+def test_models_nested_without_end_are_refused(files, tmp_path) -> None:
     arrays, metadata = load_arrays(files / "thresholds")
     inner = {"kind": "PersonalThresholds", "state": metadata["state"]}
     for _ in range(300):
-        inner = {"kind": "PersonalThresholds", "state": metadata["state"] | {"scorer": inner}}
-    prefixed = {f"{'scorer.' * 8}{name}": array for name, array in arrays.items()}
+        inner = {"kind": "PersonalThresholds", "state": metadata["state"] | {"model": inner}}
+    prefixed = {f"{'model.' * 8}{name}": array for name, array in arrays.items()}
     save_arrays(tmp_path / "deep", arrays | prefixed, inner)
     with pytest.raises(ModelFileError):
         load(tmp_path / "deep")

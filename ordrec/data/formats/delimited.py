@@ -95,10 +95,10 @@ def _check_header(stream: BinaryIO, place: str, header: Sequence[str], separator
 def _whole_lines(stream: BinaryIO, place: str) -> Iterator[np.ndarray]:
     """Yield pieces of the file, each ending at a line end, as arrays of bytes."""
     buffer = np.empty(PIECE_BYTES, dtype=np.uint8)
-    kept = 0
+    carried_over = 0
     while True:
-        got = _fill(stream, memoryview(buffer)[kept:])  # type: ignore[arg-type]
-        filled = kept + got
+        got = _fill(stream, memoryview(buffer)[carried_over:])  # type: ignore[arg-type]
+        filled = carried_over + got
         if filled == 0:
             return
         if filled < buffer.size:  # the end of the file: its last line may lack "\n"
@@ -109,8 +109,8 @@ def _whole_lines(stream: BinaryIO, place: str) -> Iterator[np.ndarray]:
             raise DataError(f"{place}: a line is longer than 65536 bytes: not a rating file")
         end += buffer.size - (1 << 16) + 1
         yield buffer[:end]
-        kept = buffer.size - end
-        buffer[:kept] = buffer[end:].copy()
+        carried_over = buffer.size - end
+        buffer[:carried_over] = buffer[end:].copy()
 
 
 def _fill(stream: BinaryIO, view: memoryview) -> int:

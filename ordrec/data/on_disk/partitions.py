@@ -148,8 +148,8 @@ class _Writer:
         table = self._table(chunk)
         first = at = 0
         while first < present.size:
-            room = at + self._rows_per_part - self._n_rows
-            fits = int(np.searchsorted(stop, room, side="right"))
+            last_row = at + self._rows_per_part - self._n_rows
+            fits = int(np.searchsorted(stop, last_row, side="right"))
             if fits <= first and self._n_rows:
                 self._write_part()
                 continue

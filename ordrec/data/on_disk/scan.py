@@ -481,6 +481,6 @@ def _refuse_split_users(users: list[pd.Index], places: list[str]) -> None:
 
 def _only_users(chunk: Ratings, chosen: np.ndarray) -> Ratings:
     """Ratings of the chosen users, who are renumbered; item codes stay the same."""
-    kept = chunk.select(chosen[chunk.users])
-    users = (np.cumsum(chosen, dtype=np.int32) - np.int32(1))[kept.users]
-    return kept._replaced(users=users, user_ids=chunk.user_ids[chosen])
+    selected = chunk.select(chosen[chunk.users])
+    users = (np.cumsum(chosen, dtype=np.int32) - np.int32(1))[selected.users]
+    return selected._replaced(users=users, user_ids=chunk.user_ids[chosen])

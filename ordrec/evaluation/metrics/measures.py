@@ -74,8 +74,9 @@ and ``hit_rate``.
 
 The metrics of uncertainty (see `ordrec.evaluation.metrics.uncertainty`) compare the absolute
 errors with the standard deviations of the distributions: their correlations, the reliability
-prediction index, how well large errors are told (AUC; more than a quarter of the scale's range:
-one star of five), and the RMSE of the surest and of the least sure twentieth, and its difference.
+prediction index, how well large errors are recognised (AUC; more than a quarter of the scale's
+range: one star of five), and the RMSE of the surest and of the least sure twentieth, and its
+difference.
 ``interval_coverage`` is how often the shortest interval of probability 0.9 contains the rating, at
 best 0.9 or a little more; ``interval_size`` its mean number of ranks.
 
@@ -123,6 +124,7 @@ __all__ = [
     "as_losses",
     "direction",
     "higher_is_better",
+    "kind_of",
     "measure_from_name",
     "metric_names",
 ]
@@ -269,6 +271,7 @@ _MEASURES: dict[str, Measure] = {
         _of_lists("pick_calibration@k", "pick calibration", ideal=1.0),
     )
 }
+_OF_QUERIES = ("err", "p")  # measured on judged documents only, see QueryProblem
 _RELEVANT_IF_LIKED = ("map", "mrr", "precision@k", "recall@k", "hit_rate@k")
 
 
@@ -286,7 +289,22 @@ def higher_is_better(metric: str) -> bool:
     (True, False)
     """
     measure = _known(metric)
-    return measure is not None and measure.higher_is_better
+    if measure is None:
+        return metric.partition("@")[0] in _OF_QUERIES
+    return measure.higher_is_better
+
+
+def kind_of(metric: str) -> str:
+    """Return what a metric looks at: "error", "probability", "ranking" or another kind.
+
+    Examples
+    --------
+    >>> kind_of("rmse"), kind_of("err@20")
+    ('error', 'ranking')
+    """
+    if metric.partition("@")[0] in _OF_QUERIES:
+        return "ranking"
+    return measure_from_name(metric).kind
 
 
 def direction(metric: str) -> str:

@@ -12,6 +12,7 @@ In the formulas ``rel_t`` is the relevance of the row at rank ``t = 1, 2, ...``
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from ordrec.evaluation.metrics import placed
 from ordrec.evaluation.metrics.averaging import by_group
 
 __all__ = [
+    "expected_reciprocal_rank",
     "fcp",
     "mean_average_precision",
     "mean_reciprocal_rank",
@@ -155,6 +157,51 @@ def mean_reciprocal_rank(
     return placed.placed_reciprocal_rank.of_segments(
         relevance, places, start, relevant_from=relevant_from
     )
+
+
+@by_group
+def expected_reciprocal_rank(
+    relevance: np.ndarray,
+    scores: np.ndarray,
+    start: np.ndarray,
+    *,
+    k: int | None = 20,
+    highest: float | None = None,
+) -> np.ndarray:
+    """Return the expected reciprocal rank of the first ``k`` rows (Chapelle et al., 2009).
+
+    A reader goes down the list and is satisfied by a row with probability
+    ``R = (2^rel - 1) / 2^highest``; the value is the mean of one over the rank where that
+    happens, ``sum_{t <= k} R_t / t * prod_{s < t} (1 - R_s)``.
+
+    Parameters
+    ----------
+    relevance : array of non-negative float
+    scores : array of float
+    groups : array, optional
+    k : int or None
+        None for all rows.
+    highest : float, optional
+        The highest possible relevance; by default the highest that occurs.
+
+    Examples
+    --------
+    >>> expected_reciprocal_rank([0, 1], [2, 1]), expected_reciprocal_rank([1, 0], [2, 1])
+    (0.25, 0.5)
+    """
+    placed.check_k(k)
+    top = float(relevance.max()) if highest is None else highest
+    satisfied = (2.0**relevance - 1.0) / 2.0**top
+    order = placed.best_first(scores, start)
+    ranks = placed.ranks_in(start)
+    out = np.empty(start.size - 1)
+    for segment, (first, last) in enumerate(pairwise(start)):
+        here = satisfied[order[first:last]]
+        reached = np.concatenate([[1.0], np.cumprod(1.0 - here)[:-1]])
+        places = ranks[first:last]
+        shown = places <= (np.inf if k is None else k)
+        out[segment] = np.sum((reached * here / places)[shown])
+    return out
 
 
 @by_group

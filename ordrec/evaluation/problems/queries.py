@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +13,21 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.metrics import placed, ranking
-from ordrec.evaluation.metrics.averaging import segments
+from ordrec.evaluation.metrics.averaging import Metric, segments
 from ordrec.evaluation.problems.base import Problem, Row, result_row, seeded, timed
 
-__all__ = ["QueryProblem"]
+__all__ = ["QueryProblem", "query_measure"]
+
+MEASURES: Mapping[str, Metric] = {
+    "ndcg": ranking.ndcg,
+    "map": ranking.mean_average_precision,
+    "mrr": ranking.mean_reciprocal_rank,
+    "err": ranking.expected_reciprocal_rank,
+    "p": ranking.precision_at,
+    "precision": ranking.precision_at,
+    "recall": ranking.recall_at,
+}
+CUT = ("ndcg", "err", "p", "precision", "recall")  # those that look at the first k documents
 
 
 @dataclass(frozen=True)
@@ -82,13 +94,19 @@ class QueryProblem(Problem):
 
     def measure(self, model: Any, fold: str, metrics: Sequence[str], seed: int) -> list[Row]:
         """Fit a copy of the model and return means of ranking metrics over the test queries."""
-        measures = {metric: self._measure(metric) for metric in metrics}
+        measures = {metric: query_measure(metric, discount=self.discount) for metric in metrics}
         train, _, test = self.parts[self._position(fold)]
         y, queries = np.asarray(self.y), np.asarray(self.queries)
         scores, fit_seconds, predict_seconds = self._scores(model, train, test, seed)
         n_queries = int(np.unique(queries[test]).size)
         return [
-            result_row(metric, "macro", "score", value(y[test], scores, queries[test]), n_queries)
+            result_row(
+                metric,
+                "macro",
+                "score",
+                value(y[test], scores, queries[test]).mean(),
+                n_queries,
+            )
             | {"n_test": int(test.size)}
             | {"fit_seconds": fit_seconds, "predict_seconds": predict_seconds}
             for metric, value in measures.items()
@@ -100,7 +118,7 @@ class QueryProblem(Problem):
         Returns
         -------
         DataFrame
-            ``query document score rank grade``, as `ordrec.experiments.trec` takes it, in
+            ``query document score rank grade``, as `ordrec.documents.trec` takes it, in
             the order that `measure` uses: ties are broken in the same random order.
         """
         train, _, test = self.parts[self._position(fold)]
@@ -149,29 +167,40 @@ class QueryProblem(Problem):
             self.X, self.y, self.queries, parts, self.name, f"queries:{n_folds}", self.discount
         )
 
-    def _measure(self, metric: str) -> Callable[[np.ndarray, np.ndarray, np.ndarray], float]:
-        stem, _, number = metric.partition("@")
-        options: dict[str, Any] = {}
-        known: Mapping[str, Any] = {
-            "ndcg": ranking.ndcg,
-            "map": ranking.mean_average_precision,
-            "mrr": ranking.mean_reciprocal_rank,
-            "precision": ranking.precision_at,
-            "recall": ranking.recall_at,
-        }
-        cut = stem in ("ndcg", "precision", "recall")
-        if stem not in known or cut != (number.isdecimal() and int(number or 0) > 0):
-            raise ArgumentError(
-                f"unknown metric {metric!r} for queries: choose ndcg@k, map, mrr, precision@k, "
-                "recall@k (k: a number, as in ndcg@10)"
-            )
-        if cut:
-            options["k"] = int(number)
-        if stem == "ndcg":
-            options["discount"] = self.discount
-        return lambda y, scores, queries: known[stem](
-            y, scores, groups=queries, undefined=0.0, **options
+
+def query_measure(metric: str, **options: Any) -> Callable[..., np.ndarray]:
+    """Return the function ``(grades, scores, queries)`` of a metric by name: a value per query.
+
+    Parameters
+    ----------
+    metric : str
+        ``ndcg@k``, ``map``, ``mrr``, ``err@k``, ``p@k`` (or ``precision@k``), ``recall@k``. Without
+        a relevant document a query counts 0.
+    **options : Any
+        Of the metrics, for those that have them: ``discount``, ``gain``, ``highest``.
+
+    Examples
+    --------
+    >>> query_measure("p@1")([2, 0, 0], [0.9, 0.1, 0.3], ["a", "a", "b"]).tolist()
+    [1.0, 0.0]
+    """
+    stem, _, number = metric.partition("@")
+    cut = stem in CUT
+    if stem not in MEASURES or cut != (number.isdecimal() and int(number or 0) > 0):
+        raise ArgumentError(
+            f"unknown metric {metric!r} for queries: choose ndcg@k, map, mrr, err@k, p@k, "
+            "precision@k, recall@k (k: a number, as in ndcg@10)"
         )
+    measure = MEASURES[stem]
+    taken = set(inspect.signature(measure).parameters)
+    chosen = {name: value for name, value in options.items() if name in taken}
+    if cut:
+        chosen["k"] = int(number)
+
+    def values(grades: Any, scores: Any, queries: Any) -> np.ndarray:
+        return np.nan_to_num(measure.per_group(grades, scores, queries, **chosen))
+
+    return values
 
 
 def _rows_of(X: Any, rows: np.ndarray) -> Any:

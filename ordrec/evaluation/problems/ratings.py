@@ -38,6 +38,7 @@ from ordrec.evaluation.problems.catalogue import (
 from ordrec.evaluation.problems.example_users import example_users
 from ordrec.evaluation.splits.base import Split, Splitter
 from ordrec.evaluation.splits.ratings import KFold, PublishedFolds, split_from_name
+from ordrec.models.base import replacing_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.recommend.registry import make_model
 from ordrec.runtime.parallel import one_blas_thread
@@ -105,7 +106,7 @@ class RatingsProblem(Problem):
 
     @property
     def split(self) -> str:
-        """The name of the split, without the seed."""
+        """The name of the split, without ``random_state``."""
         return self._splitter.name
 
     @property
@@ -177,7 +178,7 @@ class RatingsProblem(Problem):
         return replace(
             self,
             ratings=self._fold(fold).train_and_given(),
-            splitter=KFold(n_folds, seed=seed),
+            splitter=KFold(n_folds, random_state=seed),
             cold_users=None,
             keep_distributions=False,
         )
@@ -201,16 +202,16 @@ class RatingsProblem(Problem):
 
     def _fold(self, fold: str) -> Split:
         position = self._position(fold)
-        # The models of one fold come one after the other, so that the last fold is kept.
-        kept = self.__dict__.get("_kept_fold")
-        if kept is None or kept[0] != position:
+        # The models of one fold come one after the other, so only the last fold is remembered.
+        last = self.__dict__.get("_last_fold")
+        if last is None or last[0] != position:
             folds = self._splitter.split(self.ratings)
-            kept = position, next(islice(folds, position, None))
-            self.__dict__["_kept_fold"] = kept
-        return kept[1]
+            last = position, next(islice(folds, position, None))
+            self.__dict__["_last_fold"] = last
+        return last[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_kept_fold"}
+        return {name: value for name, value in self.__dict__.items() if name != "_last_fold"}
 
 
 def measurable_model(name: str, model: Any, seed: int) -> Any:
@@ -300,8 +301,8 @@ class _FoldRun:
         if p is not None:
             expected = p @ split.test.scale.values
         examples = example_users(split, expected, self._catalogue_scores())
-        kept = None if p is None else (split.test.levels, p)
-        return Measurement(rows, sums, kept, examples)
+        distributions = None if p is None else (split.test.levels, p)
+        return Measurement(rows, sums, distributions, examples)
 
     def _fit(self) -> str:
         """Fit the model; return how the ratings given for fold-in reached it."""
@@ -309,7 +310,8 @@ class _FoldRun:
         folds_in = split.given is not None and hasattr(model, "fold_in")
         model.fit(split.train if folds_in else split.train_and_given())
         if folds_in:
-            self.model = model.fold_in(split.given)
+            with replacing_ratings():
+                self.model = model.fold_in(split.given)
             return "folded in"
         return "" if split.given is None else "in training"
 

@@ -120,7 +120,7 @@ class Splitter(Protocol):
 
     @property
     def name(self) -> str:
-        """The name from which `split_from_name` makes it again, except for the seed."""
+        """The name from which `split_from_name` makes it again, except for ``random_state``."""
         ...
 
     @property
@@ -154,8 +154,8 @@ class SplitParameters:
 
     @property
     def name(self) -> str:
-        """The name on the command line, such as ``holdout:0.2``, without the seed."""
-        first, *others = (field for field in fields(self) if field.name != "seed")
+        """The name on the command line, such as ``holdout:0.2``, without ``random_state``."""
+        first, *others = (field for field in fields(self) if field.name != "random_state")
         shown = [first] + [f for f in others if getattr(self, f.name) != f.default]
         values = (getattr(self, field.name) for field in shown)
         return f"{self.kind}:{','.join(map(str, values))}"

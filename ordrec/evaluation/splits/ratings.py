@@ -1,7 +1,7 @@
 """Splits of ratings into training and test.
 
 Every split is a small frozen object that prints its parameters; ``split(ratings)`` yields
-one `Split` per fold. All randomness comes from ``seed`` and is drawn in one thread, so a
+one `Split` per fold. All randomness comes from ``random_state`` and is drawn in one thread, so a
 split is the same wherever it is made.
 """
 
@@ -43,7 +43,7 @@ class HoldOut(SplitParameters):
         Share of the ratings, between 0 and 1.
     repeats : int
         Number of independent draws.
-    seed : int
+    random_state : int
 
     Examples
     --------
@@ -58,13 +58,15 @@ class HoldOut(SplitParameters):
 
     test_size: float = 0.2
     repeats: int = 1
-    seed: int = 0
+    random_state: int = 0
 
     def split(self, ratings: Ratings) -> Iterator[Split]:
         """Yield ``repeats`` folds."""
         n_test = round(self.test_size * ratings.n_ratings)
         for repeat in range(self.repeats):
-            place = np.random.default_rng([self.seed, repeat]).permutation(ratings.n_ratings)
+            place = np.random.default_rng([self.random_state, repeat]).permutation(
+                ratings.n_ratings
+            )
             yield part_ratings(ratings, place < n_test, self.name, str(repeat + 1))
 
 
@@ -75,18 +77,18 @@ class KFold(SplitParameters):
     Parameters
     ----------
     n_folds : int
-    seed : int
+    random_state : int
     """
 
     kind: ClassVar[str] = "kfold"
 
     n_folds: int = 5
-    seed: int = 0
+    random_state: int = 0
 
     def split(self, ratings: Ratings) -> Iterator[Split]:
         """Yield ``n_folds`` folds whose test parts are disjoint and cover everything."""
         fold_of_rating = (
-            np.random.default_rng(self.seed).permutation(ratings.n_ratings) % self.n_folds
+            np.random.default_rng(self.random_state).permutation(ratings.n_ratings) % self.n_folds
         )
         for fold in range(self.n_folds):
             yield part_ratings(ratings, fold_of_rating == fold, self.name, str(fold + 1))
@@ -102,17 +104,17 @@ class UserHoldOut(SplitParameters):
     Parameters
     ----------
     test_size : float
-    seed : int
+    random_state : int
     """
 
     kind: ClassVar[str] = "user-holdout"
 
     test_size: float = 0.2
-    seed: int = 0
+    random_state: int = 0
 
     def split(self, ratings: Ratings) -> Iterator[Split]:
         """Yield one fold."""
-        place = _place_within_user(ratings, np.random.default_rng(self.seed))
+        place = _place_within_user(ratings, np.random.default_rng(self.random_state))
         yield part_ratings(ratings, place < _share_of_each(ratings, self.test_size), self.name)
 
 
@@ -125,17 +127,17 @@ class LeaveOut(SplitParameters):
     Parameters
     ----------
     n : int
-    seed : int
+    random_state : int
     """
 
     kind: ClassVar[str] = "leave-out"
 
     n: int = 1
-    seed: int = 0
+    random_state: int = 0
 
     def split(self, ratings: Ratings) -> Iterator[Split]:
         """Yield one fold."""
-        place = _place_within_user(ratings, np.random.default_rng(self.seed))
+        place = _place_within_user(ratings, np.random.default_rng(self.random_state))
         enough = ratings.user_counts[ratings.users] > self.n
         yield part_ratings(ratings, enough & (place < self.n), self.name)
 
@@ -154,18 +156,18 @@ class StrongGeneralisation(SplitParameters):
         Share of the users that are held out.
     given : float
         Share of a held-out user's ratings that may be seen.
-    seed : int
+    random_state : int
     """
 
     kind: ClassVar[str] = "strong"
 
     test_size: float = 0.2
     given: float = 0.5
-    seed: int = 0
+    random_state: int = 0
 
     def split(self, ratings: Ratings) -> Iterator[Split]:
         """Yield one fold."""
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         eligible = np.flatnonzero(ratings.user_counts >= 2)
         n_out = min(round(self.test_size * np.count_nonzero(ratings.user_counts)), eligible.size)
         held_out = np.zeros(ratings.n_users, dtype=bool)
@@ -221,18 +223,20 @@ class UserTime(SplitParameters):
     Parameters
     ----------
     test_size : float
-    seed : int
+    random_state : int
     """
 
     kind: ClassVar[str] = "user-time"
 
     test_size: float = 0.2
-    seed: int = 0
+    random_state: int = 0
 
     def split(self, ratings: Ratings) -> Iterator[Split]:
         """Yield one fold."""
         times = _known_times(ratings, self.name)
-        place = _place_within_user(ratings, np.random.default_rng(self.seed), latest_first=times)
+        place = _place_within_user(
+            ratings, np.random.default_rng(self.random_state), latest_first=times
+        )
         yield part_ratings(ratings, place < _share_of_each(ratings, self.test_size), self.name)
 
 
@@ -295,7 +299,7 @@ _CHOICES: dict[str, tuple[str, Callable[..., Splitter], tuple[type, ...]]] = {
 }
 
 
-def split_from_name(name: str, *, seed: int = 0) -> Splitter:
+def split_from_name(name: str, *, random_state: int = 0) -> Splitter:
     """Make a split from its name on the command line.
 
     Parameters
@@ -304,7 +308,7 @@ def split_from_name(name: str, *, seed: int = 0) -> Splitter:
         ``holdout:0.2``, ``kfold:5``, ``fold:u1`` (or ``fold:u1,u2``), ``user-holdout:0.2``,
         ``leave-out:5``, ``strong:0.2``, ``time:0.2`` or ``user-time:0.2``. The part after
         the colon may be omitted, except for ``fold``.
-    seed : int
+    random_state : int
         For the splits that draw at random.
 
     Raises
@@ -314,8 +318,8 @@ def split_from_name(name: str, *, seed: int = 0) -> Splitter:
 
     Examples
     --------
-    >>> split_from_name("kfold:10", seed=3)
-    KFold(n_folds=10, seed=3)
+    >>> split_from_name("kfold:10", random_state=3)
+    KFold(n_folds=10, random_state=3)
     """
     kind, _, text = name.partition(":")
     choices = ", ".join(example for example, *_ in _CHOICES.values())
@@ -335,7 +339,7 @@ def split_from_name(name: str, *, seed: int = 0) -> Splitter:
             f"(all choices: {choices})"
         ) from None
     try:
-        return make(*values) if make is GlobalTime else make(*values, seed=seed)
+        return make(*values) if make is GlobalTime else make(*values, random_state=random_state)
     except ArgumentError as error:
         raise ArgumentError(f"split {name!r}: {error}") from None
 

@@ -25,7 +25,7 @@ class StratifiedHoldOut(SplitParameters):
     test_size : float
     repeats : int
         Number of independent draws.
-    seed : int
+    random_state : int
 
     Examples
     --------
@@ -38,12 +38,12 @@ class StratifiedHoldOut(SplitParameters):
 
     test_size: float = 0.25
     repeats: int = 1
-    seed: int = 0
+    random_state: int = 0
 
     def split(self, labels: np.ndarray) -> Iterator[RowSplit]:
         """Yield ``repeats`` folds."""
         for repeat in range(self.repeats):
-            rng = np.random.default_rng([self.seed, repeat])
+            rng = np.random.default_rng([self.random_state, repeat])
             order = _by_label(labels, rng)
             # A systematic sample of the rows in label order: the running number of test
             # rows follows test_size * position, so each label gets its share up to one row.
@@ -62,17 +62,17 @@ class StratifiedKFold(SplitParameters):
     Parameters
     ----------
     n_folds : int
-    seed : int
+    random_state : int
     """
 
     kind: ClassVar[str] = "stratified-kfold"
 
     n_folds: int = 5
-    seed: int = 0
+    random_state: int = 0
 
     def split(self, labels: np.ndarray) -> Iterator[RowSplit]:
         """Yield ``n_folds`` folds whose test parts are disjoint and cover everything."""
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         order = _by_label(labels, rng)
         fold_of_row = np.empty(order.size, dtype=np.int64)
         fold_of_row[order] = rng.permutation(self.n_folds)[np.arange(order.size) % self.n_folds]

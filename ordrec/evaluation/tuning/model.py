@@ -147,7 +147,7 @@ def tune_model(
     metric = metric or ("graded_ndcg@10" if hasattr(blank, "scores_block") else "rmse")
     proposals = proposals_for(space, method, n_trials, seed)
     measure_from_name(metric)
-    splitter = split_from_name(split, seed=seed) if isinstance(split, str) else split
+    splitter = split_from_name(split, random_state=seed) if isinstance(split, str) else split
     problem = RatingsProblem(ratings, splitter, reseed=False).for_models([blank])
     search = _Search(blank, problem, metric, seconds, seed)
     try:

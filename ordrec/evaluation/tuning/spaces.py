@@ -68,7 +68,7 @@ def default_space(model: Any) -> Space:
     Examples
     --------
     >>> from ordrec.recommend import OrdinalFactors
-    >>> sorted(default_space(OrdinalFactors(rank=8)))
+    >>> sorted(default_space(OrdinalFactors(n_factors=8)))
     ['pattern', 'symmetric']
     """
     name = type(model).__name__

@@ -43,7 +43,7 @@ class LowRankEM(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    rank : int
+    n_factors : int
         Rank k of the approximation, at most the smaller side of the matrix.
     weights : array or sparse matrix of the shape of X, optional
         Weights in [0, 1] of the training entries; 1 for every observed entry when omitted.
@@ -51,13 +51,13 @@ class LowRankEM(TransformerMixin, BaseEstimator):
     init : {"mean", "zero"}
         Start from the row means, or from zero.
     anneal : bool
-        Whether to begin with a larger rank and reduce it to ``rank`` in steps, which avoids
+        Whether to begin with a larger rank and reduce it to ``n_factors`` in steps, which avoids
         poor local optima.
     target : int or sequence of int, optional
         Columns that hold targets.
     output : {"filled", "factors"}
         Either the matrix with its missing entries filled (dense; an observed entry of weight w
-        becomes ``w a + (1-w) x``), or each row's ``rank`` coordinates in ``components_``.
+        becomes ``w a + (1-w) x``), or each row's ``n_factors`` coordinates in ``components_``.
     n_splits : int
         Number of folds of `fit_transform`.
     tol : float
@@ -69,9 +69,9 @@ class LowRankEM(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    components_ : ndarray (rank, n_columns)
+    components_ : ndarray (n_factors, n_columns)
         Orthonormal rows that span the estimate.
-    singular_values_ : ndarray (rank,)
+    singular_values_ : ndarray (n_factors,)
         Singular values of the estimate of the training matrix.
     errors_, ranks_ : ndarray
         Weighted error before the first and after each EM step, and the rank at that step.
@@ -94,14 +94,14 @@ class LowRankEM(TransformerMixin, BaseEstimator):
     >>> import numpy as np
     >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 1.0])
     >>> X[0, 1] = np.nan
-    >>> em = LowRankEM(rank=1, tol=1e-12, max_iter=500, random_state=0).fit(X)
+    >>> em = LowRankEM(n_factors=1, tol=1e-12, max_iter=500, random_state=0).fit(X)
     >>> em.transform(X)[0].round(3)
     array([1., 2., 1.])
     """
 
     def __init__(
         self,
-        rank: int = 20,
+        n_factors: int = 20,
         *,
         weights: Any = None,
         init: Literal["mean", "zero"] = "mean",
@@ -113,7 +113,7 @@ class LowRankEM(TransformerMixin, BaseEstimator):
         max_iter: int = 200,
         random_state: Any = None,
     ):
-        self.rank = rank
+        self.n_factors = n_factors
         self.weights = weights
         self.init = init
         self.anneal = anneal
@@ -171,7 +171,7 @@ class LowRankEM(TransformerMixin, BaseEstimator):
         """Return the names of the filled columns, or lowrankem0, lowrankem1, ... for factors."""
         check_is_fitted(self)
         if self.output == "factors":
-            return np.array([f"lowrankem{k}" for k in range(self.rank)], dtype=object)
+            return np.array([f"lowrankem{k}" for k in range(self.n_factors)], dtype=object)
         return output_names(self, input_features, self.columns_, self.n_features_in_)
 
     # ---- the steps of a fit --------------------------------------------------------------
@@ -208,10 +208,11 @@ class LowRankEM(TransformerMixin, BaseEstimator):
     ) -> tuple[LowRankFit, float]:
         """The approximation of some rows, and the mean of their entries."""
         limit = min(entries.shape)
-        if not (isinstance(self.rank, int | np.integer) and 1 <= self.rank <= limit):
+        if not (isinstance(self.n_factors, int | np.integer) and 1 <= self.n_factors <= limit):
             raise ValueError(
-                f"rank must be a whole number in 1..{limit} for a matrix of "
-                f"{entries.shape[0]} rows and {entries.shape[1]} feature columns, got {self.rank!r}"
+                f"n_factors must be a whole number in 1..{limit} for a matrix of "
+                f"{entries.shape[0]} rows and {entries.shape[1]} feature columns, got "
+                f"{self.n_factors!r}"
             )
         if not (weights > 0).any():
             raise ValueError("no observed entry has a positive weight: there is nothing to fit")
@@ -219,7 +220,7 @@ class LowRankEM(TransformerMixin, BaseEstimator):
         fitted = weighted_low_rank(
             entries,
             weights,
-            annealing_ranks(self.rank, limit) if self.anneal else [self.rank],
+            annealing_ranks(self.n_factors, limit) if self.anneal else [self.n_factors],
             start=mean_of_rows(entries, weights, mean) if self.init == "mean" else None,
             tol=self.tol,
             max_iter=self.max_iter,

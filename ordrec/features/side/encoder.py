@@ -79,13 +79,16 @@ class _StoredBlocks:
         return cls(
             tuple(
                 _StoredBlock(
-                    name, reader.kind, tuple(reader.columns), reader.separator,
+                    name,
+                    reader.kind,
+                    tuple(reader.columns),
+                    reader.separator,
                     block if isinstance(block, NumberBlock) else None,
                     block if isinstance(block, WordBlock) else None,
                 )
                 for name, (reader, block) in blocks.items()
             )
-        )  # fmt: skip
+        )
 
     def restored(self, encoder: SideEncoder) -> dict[str, tuple[_Reader, Block]]:
         """The readers and blocks by name."""

@@ -35,7 +35,7 @@ class CoRating(RowProducts):
 
 
 def als_item_factors(
-    matrix: RatingMatrix, rank: int = 32, *, n_iter: int = 15, random_state: int = 0
+    matrix: RatingMatrix, n_factors: int = 32, *, n_iter: int = 15, random_state: int = 0
 ) -> np.ndarray:
     """Item factors of who rated what, by the alternating least squares of `implicit`.
 
@@ -44,12 +44,12 @@ def als_item_factors(
 
     Returns
     -------
-    ndarray of shape (n_items, rank)
+    ndarray of shape (n_items, n_factors)
     """
     from implicit.cpu.als import AlternatingLeastSquares
 
     model = AlternatingLeastSquares(
-        factors=rank,
+        factors=n_factors,
         iterations=n_iter,
         dtype=np.float64,
         random_state=random_state,

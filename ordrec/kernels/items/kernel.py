@@ -56,7 +56,7 @@ class ItemKernel:
         `LowRank` makes its own factors.
     weights : sequence of float, optional
         One per component; 1 when omitted.
-    user_shrinkage : float
+    user_damping : float
         Damping of the user means of `Residual`, see `RatingMatrix.user_means`.
     dtype : {"float64", "float32"}
         Of the moments and of the result. Sums are always taken in double precision.
@@ -84,7 +84,7 @@ class ItemKernel:
         components: Kernel | Sequence[Kernel],
         weights: Sequence[float] | None = None,
         *,
-        user_shrinkage: float = 5.0,
+        user_damping: float = 5.0,
         dtype: Any = "float64",
         memory_bound: int = 1 << 30,
         n_jobs: int | None = None,
@@ -92,7 +92,7 @@ class ItemKernel:
         parts = [components] if isinstance(components, Kernel) else list(components)
         self.components = parts
         self.weights = weights
-        self.user_shrinkage = user_shrinkage
+        self.user_damping = user_damping
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.dtype("float64"), np.dtype("float32")):
             raise ArgumentError(f'dtype must be "float64" or "float32", got {dtype!r}')
@@ -186,7 +186,7 @@ class ItemKernel:
         # z-scores do not notice that the item means are off, but rounding errors do.
         makers = {
             Pearson: lambda: item_deviations(matrix.values)[0],
-            Residual: lambda: matrix.user_centred(self.user_shrinkage),
+            Residual: lambda: matrix.user_centred(self.user_damping),
         }
         self._sources = [kind for kind in makers if kind in kinds]
         ratings = matrix.values[by_popularity]
@@ -235,8 +235,8 @@ class ItemKernel:
                 leaf_layout[row] = leaf_loops.FIXED, first, 0, 0
             elif isinstance(kernel, LowRank):
                 self._factors.append(kernel.factors(matrix)[:, by_popularity])
-                leaf_layout[row] = leaf_loops.FACTORS, n_factors, n_factors + kernel.rank, 0
-                n_factors += kernel.rank
+                leaf_layout[row] = leaf_loops.FACTORS, n_factors, n_factors + kernel.n_factors, 0
+                n_factors += kernel.n_factors
         self._leaf_layout, self._leaf_numbers = leaf_layout, leaf_numbers
         factors = leaf_layout[:, leaf_loops.KIND] == leaf_loops.FACTORS
         self._slots = np.where(

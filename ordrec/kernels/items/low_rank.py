@@ -24,7 +24,7 @@ class LowRank(Linear):
 
     Parameters
     ----------
-    rank : int
+    n_factors : int
         Number of factors.
     source : {"ratings", "corating"}
         Factors of the ratings' residuals from the damped biases, by EM from zero, or of who
@@ -47,7 +47,7 @@ class LowRank(Linear):
 
     def __init__(
         self,
-        rank: int = 8,
+        n_factors: int = 8,
         *,
         source: Literal["ratings", "corating"] = "ratings",
         n_folds: int = 4,
@@ -56,12 +56,12 @@ class LowRank(Linear):
     ):
         if source not in ("ratings", "corating"):
             raise ValueError(f'source must be "ratings" or "corating", got {source!r}')
-        if rank < 1 or n_folds < 2 or n_iter < 1:
+        if n_factors < 1 or n_folds < 2 or n_iter < 1:
             raise ValueError(
-                "rank and n_iter must be at least 1 and n_folds at least 2, "
-                f"got {rank}, {n_iter} and {n_folds}"
+                "n_factors and n_iter must be at least 1 and n_folds at least 2, "
+                f"got {n_factors}, {n_iter} and {n_folds}"
             )
-        self.rank = rank
+        self.n_factors = n_factors
         self.source = source
         self.n_folds = n_folds
         self.n_iter = n_iter
@@ -72,12 +72,14 @@ class LowRank(Linear):
 
         Returns
         -------
-        ndarray of shape (n_folds + 1, n_items, rank)
+        ndarray of shape (n_folds + 1, n_items, n_factors)
         """
         limit = min(matrix.shape)
-        if self.rank > limit:
-            raise ValueError(f"rank {self.rank} is larger than the rating matrix allows ({limit})")
-        sets = np.zeros((self.n_folds + 1, matrix.n_items, self.rank))
+        if self.n_factors > limit:
+            raise ValueError(
+                f"n_factors={self.n_factors} is larger than the rating matrix allows ({limit})"
+            )
+        sets = np.zeros((self.n_folds + 1, matrix.n_items, self.n_factors))
         fold = np.arange(matrix.n_users) % self.n_folds
         for f in range(self.n_folds):
             inside = np.flatnonzero(fold == f)
@@ -89,12 +91,12 @@ class LowRank(Linear):
     def _factors(self, matrix: RatingMatrix) -> np.ndarray:
         if self.source == "corating":
             return als_item_factors(
-                matrix, self.rank, n_iter=self.n_iter, random_state=self.random_state
+                matrix, self.n_factors, n_iter=self.n_iter, random_state=self.random_state
             )
         fitted = weighted_low_rank(
             matrix.residuals(matrix.biases()),
             np.ones(matrix.values.nnz),
-            [self.rank],
+            [self.n_factors],
             start=None,
             tol=0.0,
             max_iter=self.n_iter,
@@ -105,6 +107,6 @@ class LowRank(Linear):
 
     def __repr__(self) -> str:
         return (
-            f"LowRank({self.rank}, source={self.source!r}, n_folds={self.n_folds}, "
+            f"LowRank({self.n_factors}, source={self.source!r}, n_folds={self.n_folds}, "
             f"n_iter={self.n_iter}, random_state={self.random_state})"
         )

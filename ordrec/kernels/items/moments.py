@@ -116,10 +116,13 @@ class GroupedEntries(NamedTuple):
         ends = np.cumsum(counts)
         at = np.repeat(self.entry_start[chosen] - ends + counts, counts) + np.arange(counts.sum())
         return _by_owner_too(
-            self.owner[at], np.repeat(np.arange(len(chosen)), counts),
-            np.ascontiguousarray(self.entry_x[:, at]), self.start.size - 1, len(chosen),
+            self.owner[at],
+            np.repeat(np.arange(len(chosen)), counts),
+            np.ascontiguousarray(self.entry_x[:, at]),
+            self.start.size - 1,
+            len(chosen),
             self.weight,
-        )  # fmt: skip
+        )
 
 
 def group_entries(
@@ -133,10 +136,13 @@ def group_entries(
     """Group ratings, given in any order, by owner and by entry."""
     by_entry = np.lexsort((owner, entry))
     return _by_owner_too(
-        owner[by_entry].astype(np.int64), entry[by_entry].astype(np.int64),
-        np.ascontiguousarray(x[:, by_entry]), n_owners, n_entries,
+        owner[by_entry].astype(np.int64),
+        entry[by_entry].astype(np.int64),
+        np.ascontiguousarray(x[:, by_entry]),
+        n_owners,
+        n_entries,
         np.zeros(0) if weight is None else weight,
-    )  # fmt: skip
+    )
 
 
 def _by_owner_too(
@@ -232,8 +238,8 @@ def pair_moments(
     table = _aligned_zeros(n_pairs(n_entries), n_sums + len(features), np.dtype(dtype))
 
     def sum_span(first: int, stop: int) -> None:
-        room = np.zeros((n_entries, n_sums)), np.empty(n_entries + 1, np.int64)
-        _sum_triangle(first, stop, ratings, table, *room)
+        workspace = np.zeros((n_entries, n_sums)), np.empty(n_entries + 1, np.int64)
+        _sum_triangle(first, stop, ratings, table, *workspace)
 
     over_spans(sum_span, ratings.cost, n_jobs)
     for first in range(0, n_entries if len(features) else 0, FEATURE_ROWS):
@@ -260,9 +266,9 @@ def block_moments(
     n_sources = ratings.x.shape[0]
     n_sums = n_moments(n_sources, ratings.weight.size > 0)
     table = np.empty((len(rows) * len(columns), n_sums + len(features)), dtype)
-    room = np.zeros((ratings.n_entries, n_sums)), np.empty(ratings.n_entries + 1, np.int64)
+    workspace = np.zeros((ratings.n_entries, n_sums)), np.empty(ratings.n_entries + 1, np.int64)
     last = int(columns.max(initial=-1))
-    _sum_block(rows, columns, last, ratings, table, *room)
+    _sum_block(rows, columns, last, ratings, table, *workspace)
     for k, each in enumerate(features, start=n_sums):
         table[:, k] = products(each[rows], each[columns]).ravel()
     return PairMoments(table, n_sources, len(columns))

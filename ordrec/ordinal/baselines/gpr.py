@@ -33,7 +33,7 @@ class GPRanks(KernelMixin, ThresholdModel):
         Its parameters are where the search starts.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
-    scale : {"auto", "standard", None}
+    scaling : {"auto", "standard", None}
         Whether features are standardised first, as in `SVORIM`.
     noise : float
         Noise variance at the start of the search, in units of the variance of the ranks.
@@ -76,7 +76,7 @@ class GPRanks(KernelMixin, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
+        scaling: str | None = "auto",
         noise: float = 0.1,
         n_restarts: int = 0,
         random_state: Any = None,
@@ -86,7 +86,7 @@ class GPRanks(KernelMixin, ThresholdModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.scale = scale
+        self.scaling = scaling
         self.noise = noise
         self.n_restarts = n_restarts
         self.random_state = random_state

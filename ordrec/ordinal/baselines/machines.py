@@ -34,7 +34,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         "rbf", "linear", "poly", "precomputed", ... or an object, as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
-    scale : {"auto", "standard", None}
+    scaling : {"auto", "standard", None}
         Whether features are standardised first, as in `SVORIM`.
     tol : float
         Stopping tolerance of LIBSVM.
@@ -45,7 +45,8 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
-        of them occur in training.
+        of them occur in training. Scorers of scikit-learn
+        assume alphabetical order: for other orders, see `ordrec.ordinal.scorers`.
     """
 
     dual_coef_: Any
@@ -59,7 +60,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
+        scaling: str | None = "auto",
         tol: float = 1e-3,
         max_iter: int = MAX_STEPS,
         class_weight: Any = None,
@@ -70,7 +71,7 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.scale = scale
+        self.scaling = scaling
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight

@@ -26,9 +26,9 @@ class PRank(KernelMixin, ThresholdModel):
         "linear", "rbf", ... or an object, as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
-    scale : {"auto", "standard", None}
+    scaling : {"auto", "standard", None}
         Whether features are standardised first, as in `SVORIM`.
-    n_epochs : int
+    n_iter : int
         Passes over the data, each in a new random order; the paper makes one.
     random_state : int, RandomState or None
     classes : sequence, optional
@@ -46,7 +46,7 @@ class PRank(KernelMixin, ThresholdModel):
     --------
     >>> import numpy as np
     >>> X = np.arange(12.0).reshape(-1, 1) - 5.5
-    >>> model = PRank(random_state=0, n_epochs=50).fit(X, np.repeat([1, 2, 3], 4))
+    >>> model = PRank(random_state=0, n_iter=50).fit(X, np.repeat([1, 2, 3], 4))
     >>> model.predict([[-5.5], [0.0], [5.5]])
     array([1, 2, 3])
     """
@@ -56,7 +56,7 @@ class PRank(KernelMixin, ThresholdModel):
         "thresholds_": fitted("thresholds"),
         "n_mistakes_": Integer(),
     }
-    remedy_of_constants: ClassVar[str] = "raise n_epochs"
+    remedy_of_constants: ClassVar[str] = "raise n_iter"
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class PRank(KernelMixin, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
-        n_epochs: int = 20,
+        scaling: str | None = "auto",
+        n_iter: int = 20,
         random_state: Any = None,
         classes: Any = None,
     ):
@@ -74,21 +74,21 @@ class PRank(KernelMixin, ThresholdModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.scale = scale
-        self.n_epochs = n_epochs
+        self.scaling = scaling
+        self.n_iter = n_iter
         self.random_state = random_state
         self.classes = classes
 
     @warn_if_constant
     @limit_blas
     def fit(self, X: Any, y: Any) -> PRank:
-        """Pass over the samples ``n_epochs`` times."""
-        if self.n_epochs < 1:
-            raise ArgumentError(f"n_epochs must be at least 1, got {self.n_epochs!r}")
+        """Pass over the samples ``n_iter`` times."""
+        if self.n_iter < 1:
+            raise ArgumentError(f"n_iter must be at least 1, got {self.n_iter!r}")
         X, ranks, _ = self._validate_fit(X, y)
         K = np.ascontiguousarray(self._fit_gram(X))
         random = check_random_state(self.random_state)
-        order = np.concatenate([random.permutation(ranks.size) for _ in range(self.n_epochs)])
+        order = np.concatenate([random.permutation(ranks.size) for _ in range(self.n_iter)])
         coef, self.thresholds_, self.n_mistakes_ = _passes(
             K, ranks, self.n_ranks_, order.astype(np.int64)
         )

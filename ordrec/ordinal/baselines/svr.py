@@ -23,7 +23,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
     C : float
     epsilon : float
         Half width of the insensitive band; the papers use 0.1.
-    kernel, gamma, degree, coef0, scale, tol, max_iter, class_weight, classes :
+    kernel, gamma, degree, coef0, scaling, tol, max_iter, class_weight, classes :
         See `ordrec.ordinal.baselines.machines.KernelBaseline`.
 
     Attributes
@@ -50,7 +50,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
+        scaling: str | None = "auto",
         tol: float = 1e-3,
         max_iter: int = MAX_STEPS,
         class_weight: Any = None,
@@ -62,7 +62,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
             gamma=gamma,
             degree=degree,
             coef0=coef0,
-            scale=scale,
+            scaling=scaling,
             tol=tol,
             max_iter=max_iter,
             class_weight=class_weight,

@@ -152,7 +152,7 @@ class EarlyStopping:
         self.round += 1
         self.H += alpha * member(self.X)
         off = np.abs(self.part.scale[ranks_between(self.H, theta)] - self.ranks)
-        error = self.weight @ (np.minimum(off, 1) if self.reach == "adjacent" else off)
+        error = self.weight @ (np.minimum(off, 1) if self.reach == "immediate" else off)
         if error < self.best_error:
             self.best_round, self.best_error = self.round, error
         return self.round - self.best_round < self.patience

@@ -82,6 +82,6 @@ class Margins:
 
     def _adjacent(self, delta: float) -> np.ndarray:
         """How many of its own thresholds each sample fails to clear."""
-        sample, threshold, _ = active_pairs(self.ranks, self.values.shape[1] + 1, "adjacent")
+        sample, threshold, _ = active_pairs(self.ranks, self.values.shape[1] + 1, "immediate")
         short = self.values[sample, threshold] <= delta
         return np.bincount(sample, short, minlength=self.ranks.size)

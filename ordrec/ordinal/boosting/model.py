@@ -31,7 +31,7 @@ from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
 from ordrec.ordinal.boosting.rankboost import PairLoss
 from ordrec.ordinal.boosting.stored import StoredEnsemble
 from ordrec.ordinal.boosting.stump import StumpSearch
-from ordrec.ordinal.losses import Reach, reach_of
+from ordrec.ordinal.losses import Reach, checked_reach
 from ordrec.ordinal.stored import ESTIMATOR, fitted
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.probabilities import ranks_between
@@ -59,7 +59,7 @@ class _Boosted(CalibratedModel):
 
     @abstractmethod
     def _reach(self) -> Reach:
-        """The error of early stopping: "adjacent" counts mistakes, "all" adds up their sizes."""
+        """The error of early stopping: "immediate" counts mistakes, "all" adds up their sizes."""
 
     @abstractmethod
     def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:
@@ -85,7 +85,7 @@ class _Boosted(CalibratedModel):
         held = train[:0]
         if self.n_iter_no_change is not None:
             train, held = hold_out(train, ranks, self.validation_fraction, rng)
-        part = PresentRanks(ranks[train], self.n_ranks_, inner=reach == "adjacent")
+        part = PresentRanks(ranks[train], self.n_ranks_, inner=reach == "immediate")
         stopping = None
         if held.size:
             stopping = EarlyStopping(
@@ -186,9 +186,10 @@ class ORBoost(_Boosted):
 
     Parameters
     ----------
-    margins : {"all", "left-right"}
-        Whether the loss counts a sample's margins at all thresholds, which aims at small
-        absolute errors, or at the two ends of its rank, which aims at few errors.
+    threshold : {"all", "immediate"}
+        Whether the loss of a sample counts all thresholds (the paper's ORBoost-All), which aims at
+        small absolute errors, or only the two ends of its rank (ORBoost-LR, for left and right),
+        which aims at few errors.
     base : {"sigmoid", "perceptron", "stump"}, learner or classifier
         The members of the ensemble. Sigmoids and perceptrons are trained by random coordinate
         descent and need features of comparable scale; the search is not quite that of the
@@ -211,7 +212,8 @@ class ORBoost(_Boosted):
         Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
-        of them occur in training.
+        of them occur in training. Scorers of scikit-learn
+        assume alphabetical order: for other orders, see `ordrec.ordinal.scorers`.
     random_state : int, RandomState or None
     verbose : bool, optional
         Whether progress is shown, see `ordrec.runtime.progress`; by default on a terminal.
@@ -237,7 +239,7 @@ class ORBoost(_Boosted):
 
     def __init__(
         self,
-        margins: str = "all",
+        threshold: str = "all",
         base: Any = "sigmoid",
         n_estimators: int = 2000,
         gamma: float = 4.0,
@@ -250,7 +252,7 @@ class ORBoost(_Boosted):
         random_state: Any = None,
         verbose: bool | None = None,
     ):
-        self.margins = margins
+        self.threshold = threshold
         self.base = base
         self.n_estimators = n_estimators
         self.gamma = gamma
@@ -263,9 +265,7 @@ class ORBoost(_Boosted):
         self.verbose = verbose
 
     def _reach(self) -> Reach:
-        if self.margins not in ("all", "left-right"):
-            raise ArgumentError(f'margins must be "all" or "left-right", got {self.margins!r}')
-        return reach_of(self.margins)
+        return checked_reach(self.threshold)
 
     def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:
         return MarginLoss(part.ranks, part.n_ranks, weight, self._reach())
@@ -336,7 +336,7 @@ class RankBoostAE(_Boosted):
             raise ArgumentError(
                 f'criterion must be "absolute" or "mistakes", got {self.criterion!r}'
             )
-        return "all" if self.criterion == "absolute" else "adjacent"
+        return "all" if self.criterion == "absolute" else "immediate"
 
     def _loss(self, part: PresentRanks, weight: np.ndarray) -> OrdinalLoss:
         mistakes = self.criterion == "mistakes"

@@ -2,7 +2,7 @@
 
 With c the sample weights, the loss is
 
-    left-right (5)   sum_n c_n [exp(-rho_L) + exp(-rho_R)]
+    immediate (5)    sum_n c_n [exp(-rho_L) + exp(-rho_R)]
     all (8)          sum_n c_n sum_k exp(-rho_k)
 
 and, as a function of one sample's score, p exp(d) + q exp(-d) when its score moves by d:
@@ -41,7 +41,7 @@ class MarginLoss:
     def thresholds(self, H: np.ndarray) -> np.ndarray:
         """Return the thresholds that minimise the loss for given scores, (7)."""
         up, down = log_sums(H, self.ranks, self.n_ranks, self.log_weight)
-        if self.reach == "adjacent":
+        if self.reach == "immediate":
             return pooled_thresholds(up[:-1], down[1:])
         below = np.logaddexp.accumulate(up)[:-1]
         above = np.logaddexp.accumulate(down[::-1])[::-1][1:]
@@ -50,7 +50,7 @@ class MarginLoss:
     def pulls(self, H: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Return p and q over a common factor, and the logarithm of the loss."""
         end = np.array([-np.inf])
-        if self.reach == "adjacent":
+        if self.reach == "immediate":
             above, below = np.concatenate([-theta, end]), np.concatenate([end, theta])
         else:
             above = np.concatenate([np.logaddexp.accumulate(-theta[::-1])[::-1], end])

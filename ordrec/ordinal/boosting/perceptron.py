@@ -6,7 +6,7 @@ in [-1, 1] and a small sum_n g_n h(x_n): a classification with labels -sign(g) a
 where a sample crosses the plane, at a_n = -(w.x_n + b) / (d.x_n). Sorting these breakpoints
 gives the best a exactly.
 
-The authors' program starts from zero and searches along ``n_steps`` lines: the bias, then d random
+The authors' program starts from zero and searches along ``n_iter`` lines: the bias, then d random
 directions of w, uniform in a cube, then the bias again, and so on (``published=True``). The default
 departs from it: it starts from the weighted mean direction, the directions are normal in units of
 the features' deviations, and after every step that helped the bias is searched, too, in all along
@@ -55,8 +55,8 @@ class PerceptronRCD:
 
     Parameters
     ----------
-    n_steps : int
-        Number of random directions per round.
+    n_iter : int
+        Number of random directions to search per round.
     published : bool
         Whether to search as the authors' program does, see above.
     """
@@ -66,8 +66,8 @@ class PerceptronRCD:
     _unit: np.ndarray  # one over the standard deviation of each feature
     _workspace: tuple[np.ndarray, ...]  # of `_descend`
 
-    def __init__(self, n_steps: int = 200, published: bool = False):
-        self.n_steps = n_steps
+    def __init__(self, n_iter: int = 200, published: bool = False):
+        self.n_iter = n_iter
         self.published = published
 
     def prepare(self, X: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> PerceptronRCD:
@@ -82,10 +82,10 @@ class PerceptronRCD:
 
     def train(self, g: np.ndarray) -> Perceptron | Sigmoid:
         """Return a member with a small ``sum g h``."""
-        X, shape = self._X, (self.n_steps, self._X.shape[1])
+        X, shape = self._X, (self.n_iter, self._X.shape[1])
         if self.published:
             directions = self._rng.uniform(-1.0, 1.0, size=shape)
-            biases = np.arange(self.n_steps) % (X.shape[1] + 1) == 0
+            biases = np.arange(self.n_iter) % (X.shape[1] + 1) == 0
             directions[biases] = 0.0
             lines = directions @ X.T + biases[:, None]
             steps, _ = self._descended(np.zeros(len(X)), lines, g, with_bias=False)
@@ -106,14 +106,14 @@ class PerceptronRCD:
         return Perceptron(weights, bias)
 
     def __repr__(self) -> str:
-        return f"PerceptronRCD(n_steps={self.n_steps}, published={self.published})"
+        return f"PerceptronRCD(n_iter={self.n_iter}, published={self.published})"
 
 
 class SigmoidRCD(PerceptronRCD):
     """Trains a perceptron and smoothes it: tanh of the same plane, with |(w, b)| = gamma."""
 
-    def __init__(self, gamma: float = 4.0, n_steps: int = 200, published: bool = False):
-        super().__init__(n_steps, published)
+    def __init__(self, gamma: float = 4.0, n_iter: int = 200, published: bool = False):
+        super().__init__(n_iter, published)
         self.gamma = gamma
 
     def _member(self, weights: np.ndarray, bias: float) -> Sigmoid:
@@ -122,9 +122,7 @@ class SigmoidRCD(PerceptronRCD):
         return Sigmoid(scale * weights, scale * bias)
 
     def __repr__(self) -> str:
-        return (
-            f"SigmoidRCD(gamma={self.gamma:g}, n_steps={self.n_steps}, published={self.published})"
-        )
+        return f"SigmoidRCD(gamma={self.gamma:g}, n_iter={self.n_iter}, published={self.published})"
 
 
 @compiled

@@ -61,7 +61,7 @@ class GPOR(KernelMixin, ThresholdModel):
         Start of the Gaussian width for kernels given by name; None is the paper's
         1 / (2 n_features), which it writes kappa = 1 / d.
     degree, coef0 : of "poly", as in scikit-learn
-    scale : {"auto", "standard", None}
+    scaling : {"auto", "standard", None}
         Whether features are standardised first, as in `SVORIM`.
     inference : {"auto", "laplace", "ep"}, default="auto"
         EP takes two to three times as long and is the safer choice for few samples in many
@@ -173,7 +173,7 @@ class GPOR(KernelMixin, ThresholdModel):
         gamma: Any = None,
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
+        scaling: str | None = "auto",
         inference: Inference | Literal["auto"] = "auto",
         optimizer: str | None = "l-bfgs-b",
         n_restarts: int = 0,
@@ -194,7 +194,7 @@ class GPOR(KernelMixin, ThresholdModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.scale = scale
+        self.scaling = scaling
         self.inference = inference
         self.optimizer = optimizer
         self.n_restarts = n_restarts

@@ -79,7 +79,7 @@ def _derivatives(
     side = signs(ranks, thresholds.size + 1)
     m = side * (latent[:, None] - thresholds)
     pull, curve = side * loss.slope(m), loss.curvature(m)
-    if reach == "adjacent":
+    if reach == "immediate":
         k = np.arange(thresholds.size)
         near = (k == ranks[:, None]) | (k == ranks[:, None] - 1)
         pull, curve = pull * near, curve * near

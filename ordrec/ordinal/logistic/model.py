@@ -18,7 +18,7 @@ from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
 from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.logistic.covariance import sandwich
 from ordrec.ordinal.logistic.newton import solve
-from ordrec.ordinal.losses import Loss, Reach, reach_of
+from ordrec.ordinal.losses import Loss, Reach, checked_reach
 from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.probabilities import log_interval
@@ -56,7 +56,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         None for the linear form; else a name or object as in `ordrec.kernels`.
     gamma, degree, coef0 :
         Parameters of a kernel given by name, as in scikit-learn.
-    scale : {"auto", "standard", None}
+    scaling : {"auto", "standard", None}
         Whether features are standardised first, as in `SVORIM`.
     ordered : bool
         Whether the thresholds of "immediate" are constrained to be in order. Those of "all"
@@ -65,7 +65,8 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         Weights of the classes, as in `SVORIM`.
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
-        of them occur in training.
+        of them occur in training. Scorers of scikit-learn
+        assume alphabetical order: for other orders, see `ordrec.ordinal.scorers`.
     tol : float
         Relative decrease of the objective below which Newton's method stops.
     max_iter : int
@@ -138,7 +139,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
+        scaling: str | None = "auto",
         ordered: bool = True,
         class_weight: Any = None,
         classes: Any = None,
@@ -156,7 +157,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.scale = scale
+        self.scaling = scaling
         self.ordered = ordered
         self.class_weight = class_weight
         self.classes = classes
@@ -184,7 +185,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         features = X if counted.size == X.shape[0] else X[counted]
         if self.kernel is not None:
             features, pivots, expand = self._kernel_features(X, counted)
-        part = PresentRanks(ranks, self.n_ranks_, inner=reach == "adjacent")
+        part = PresentRanks(ranks, self.n_ranks_, inner=reach == "immediate")
         solution = solve(
             features,
             part.ranks,
@@ -310,7 +311,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
         loss, reach = self._check_parameters()
         odds = loss.logit(self.predict_latent(X)[:, None] - self.thresholds_)
         end = np.full((odds.shape[0], 1), np.inf)
-        if reach == "adjacent":
+        if reach == "immediate":
             steps = np.hstack([np.zeros_like(end), np.cumsum(odds, axis=1)])
             return np.exp(log_softmax(steps, axis=1))
         edges = np.hstack([-end, -odds, end])
@@ -331,8 +332,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
             raise ModelFileError("the covariance is not that of the coefficients")
 
     def _check_parameters(self) -> tuple[Loss, Reach]:
-        if self.threshold not in ("all", "immediate"):
-            raise ArgumentError(f'threshold must be "all" or "immediate", got {self.threshold!r}')
+        reach = checked_reach(self.threshold)
         if self.loss not in FAMILY:
             raise ArgumentError(f"loss must be one of {', '.join(FAMILY)}, got {self.loss!r}")
         if not 0 <= self.alpha < np.inf:
@@ -345,4 +345,4 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
                 'given, such as kernel="rbf"'
             )
         loss = Loss(self.loss, margin=self.margin, sharpness=self.sharpness)
-        return loss, reach_of(self.threshold)
+        return loss, reach

@@ -56,7 +56,7 @@ def solve(
     loss : Loss
         Logistic, shifted or generalised.
     ordered : bool
-        Whether the thresholds of the adjacent reach are held in order.
+        Whether the thresholds of the immediate reach are held in order.
     tol : float
         Relative decrease of the objective below which the iteration ends.
     start : (w, b), optional
@@ -72,7 +72,7 @@ def solve(
     if start is None:
         start = np.zeros(d), _quantile_thresholds(ranks, n_ranks, weight)
     J = Objective(X, ranks, weight, loss, reach, alpha, np.eye(n_ranks - 1))
-    minimise = _minimise_ordered if reach == "adjacent" and ordered else _minimise
+    minimise = _minimise_ordered if reach == "immediate" and ordered else _minimise
     x, used = _approach(J, np.concatenate(start), minimise, max_iter)
     x, value, violation, n_iter = minimise(J, x, tol, max_iter - used)
     w, b = x[:d], x[d:]

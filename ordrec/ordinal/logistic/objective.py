@@ -121,7 +121,7 @@ class Objective:
                 b,
                 self.ranks[rows],
                 self.weight[rows],
-                self.reach == "adjacent",
+                self.reach == "immediate",
                 float(self.loss.sharpness),
                 float(self.loss.target),
                 pull,
@@ -215,7 +215,7 @@ def _pair_pass(
     b: np.ndarray,
     ranks: np.ndarray,
     weight: np.ndarray,
-    adjacent: bool,
+    immediate: bool,
     sharpness: float,
     target: float,
     pull: np.ndarray,
@@ -238,7 +238,7 @@ def _pair_pass(
     for i in range(f.size):
         y, c = ranks[i], weight[i]
         first, last = 0, b.size
-        if adjacent:
+        if immediate:
             first, last = max(y - 1, 0), min(y + 1, b.size)
             C[i, :first] = 0.0
             C[i, last:] = 0.0

@@ -47,7 +47,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         as many as the features.
     gamma, degree, coef0 :
         Of a kernel given by name, as in scikit-learn.
-    scale : {"auto", "standard", None}
+    scaling : {"auto", "standard", None}
         Whether features are standardised first, as in `SVORIM`.
     solver : {"active-set", "admm", "algorithm-2"}
         "active-set" finishes what ADMM or, where costs are small, SMO starts, and is exact.
@@ -124,7 +124,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
+        scaling: str | None = "auto",
         solver: str = "active-set",
         tol: float = 1e-3,
         max_iter: int = 5000,
@@ -143,7 +143,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.scale = scale
+        self.scaling = scaling
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter

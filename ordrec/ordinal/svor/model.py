@@ -149,9 +149,9 @@ class _SVOR(KernelMixin, CalibratedModel):
         """The latent score f(x), (13), on the scale of ``thresholds_``."""
         X = self._validate_predict(X)
         if not (sparse.issparse(X) or sparse.issparse(self._inputs)):
-            Z, kept = self.kernel_.factor(X), self.kernel_.factor(self._inputs)
-            if Z is not None and kept is not None:
-                return Z @ (kept.T @ self.dual_coef_)
+            Z, training = self.kernel_.factor(X), self.kernel_.factor(self._inputs)
+            if Z is not None and training is not None:
+                return Z @ (training.T @ self.dual_coef_)
         return self._expanded(X, self.dual_coef_)
 
     def check_stored(self) -> None:
@@ -193,7 +193,7 @@ class SVORIM(_SVOR):
         Of "rbf" and "poly", as in scikit-learn. The paper's kappa is 2 gamma.
     degree, coef0 :
         Of "poly".
-    scale : {"auto", "standard", None}
+    scaling : {"auto", "standard", None}
         Whether features are standardised first. "auto" does so where their units hide most of
         them: where a quarter of the features is ten times smaller than the largest one, or the
         default width does not fit them. Features that were scaled before are left as they are,
@@ -216,6 +216,8 @@ class SVORIM(_SVOR):
     classes : sequence, optional
         The labels in ascending order; needed where labels have no numeric order or not all
         of them occur in training. An ordered pandas Categorical brings its own order.
+        Scorers of scikit-learn assume alphabetical order: for other orders, see
+        `ordrec.ordinal.scorers`.
     solver : {"interior", "smo"}
         The fast interior-point method, or the paper's sequential minimal optimisation.
     max_iter : int, optional
@@ -274,7 +276,7 @@ class SVORIM(_SVOR):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
+        scaling: str | None = "auto",
         tol: float = 1e-3,
         costs: Any = None,
         probability: bool = False,
@@ -291,7 +293,7 @@ class SVORIM(_SVOR):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.scale = scale
+        self.scaling = scaling
         self.tol = tol
         self.costs = costs
         self.probability = probability
@@ -334,7 +336,7 @@ class SVOREX(_SVOR):
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        scale: str | None = "auto",
+        scaling: str | None = "auto",
         tol: float = 1e-3,
         probability: bool = False,
         class_weight: Any = None,
@@ -350,7 +352,7 @@ class SVOREX(_SVOR):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.scale = scale
+        self.scaling = scaling
         self.tol = tol
         self.probability = probability
         self.class_weight = class_weight

@@ -82,11 +82,11 @@ def anchored_thresholds(pairs: Pairs, n_thresholds: int, ordered: bool) -> np.nd
     return below & above
 
 
-def only_thresholds(pairs: Pairs, kept: np.ndarray) -> Pairs:
-    """The pairs of the kept thresholds, which are renumbered."""
-    if kept.all():
+def only_thresholds(pairs: Pairs, chosen: np.ndarray) -> Pairs:
+    """The pairs of the chosen thresholds, which are renumbered."""
+    if chosen.all():
         return pairs
-    stays = kept[pairs.threshold]
-    number = np.cumsum(kept) - 1
+    stays = chosen[pairs.threshold]
+    number = np.cumsum(chosen) - 1
     sample, threshold, sign, cap = (each[stays] for each in pairs)
     return Pairs(sample, number[threshold], sign, cap)

@@ -93,20 +93,20 @@ def solve_pairs(
         The ``state`` of a solution for the same K and samples and nearby caps.
     """
     gram = as_gram(K)
-    kept = anchored_thresholds(pairs, n_thresholds, ordered)
-    inner = only_thresholds(pairs, kept)
+    anchored = anchored_thresholds(pairs, n_thresholds, ordered)
+    inner = only_thresholds(pairs, anchored)
     thresholds = np.zeros(n_thresholds)
-    if not kept.any():
+    if not anchored.any():
         n = gram.n
         beta, f = np.zeros(n), np.zeros(n)
-        thresholds = _with_loose(thresholds, kept, pairs, f, ordered)
+        thresholds = _with_loose(thresholds, anchored, pairs, f, ordered)
         return Solution(beta, thresholds, 0.0, 0.0, 0.0, 0, True)
-    T = int(kept.sum())
+    T = int(anchored.sum())
     outcome, early, early_total = _run(gram, inner, T, ordered, tol, max_iter, method, start)
     gap = outcome.primal - outcome.dual
     converged = bool(_good(outcome, tol, inner.cap.sum()))
-    thresholds[kept] = outcome.b
-    thresholds = _with_loose(thresholds, kept, pairs, outcome.f, ordered)
+    thresholds[anchored] = outcome.b
+    thresholds = _with_loose(thresholds, anchored, pairs, outcome.f, ordered)
     return Solution(
         outcome.beta,
         thresholds,
@@ -311,18 +311,18 @@ def _good(outcome: _Outcome, tol: float, total_cap: float) -> bool:
 
 
 def _with_loose(
-    thresholds: np.ndarray, kept: np.ndarray, pairs: Pairs, f: np.ndarray, ordered: bool
+    thresholds: np.ndarray, anchored: np.ndarray, pairs: Pairs, f: np.ndarray, ordered: bool
 ) -> np.ndarray:
     """Give each threshold that the problem leaves undetermined the nearest value without loss.
 
     With samples on one side only, that is just beyond the margin of the outermost of them; with
     no samples at all, the value of the neighbour, so that the ranks between are never predicted.
     """
-    if kept.all():
+    if anchored.all():
         return thresholds
     F = f[pairs.sample] - pairs.sign
-    known = kept.copy()
-    for j in np.flatnonzero(~kept):
+    known = anchored.copy()
+    for j in np.flatnonzero(~anchored):
         mine = pairs.threshold == j
         if mine.any():
             above = pairs.sign[mine][0] > 0
@@ -331,8 +331,8 @@ def _with_loose(
     for j in np.flatnonzero(~known):
         nearest = np.flatnonzero(known)
         thresholds[j] = thresholds[nearest[np.abs(nearest - j).argmin()]] if nearest.size else 0.0
-    if ordered and kept.any():
-        first, last = np.flatnonzero(kept)[[0, -1]]
+    if ordered and anchored.any():
+        first, last = np.flatnonzero(anchored)[[0, -1]]
         thresholds[:first] = np.minimum.accumulate(thresholds[: first + 1][::-1])[::-1][:-1]
         thresholds[last:] = np.maximum.accumulate(thresholds[last:])
     return thresholds

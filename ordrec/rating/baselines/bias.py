@@ -75,8 +75,8 @@ class BiasModel(IdMappedModel):
             ratings.values,
             ratings.n_users,
             ratings.n_items,
-            user_shrinkage=self.user_damping,
-            item_shrinkage=self.item_damping,
+            user_damping=self.user_damping,
+            item_damping=self.item_damping,
             tol=tol,
             max_iter=self.max_iter,
         )
@@ -107,8 +107,8 @@ class BiasModel(IdMappedModel):
         rest = ratings.values - self.mean_ - _or_zero(self.item_bias_, items)
         counts = np.bincount(users, minlength=len(user_ids))
         bias = np.bincount(users, rest, len(user_ids)) / np.maximum(counts + self.user_damping, 1)
-        kept = np.concatenate([self.user_bias_, np.zeros(len(user_ids) - self.user_bias_.size)])
-        model.user_bias_ = np.where(counts > 0, bias, kept)
+        before = np.concatenate([self.user_bias_, np.zeros(len(user_ids) - self.user_bias_.size)])
+        model.user_bias_ = np.where(counts > 0, bias, before)
         return model
 
     def predict(self, users: Any, items: Any) -> np.ndarray:

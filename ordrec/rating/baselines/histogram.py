@@ -25,19 +25,19 @@ class RatingHistogram(GlobalMean, DistributionModel):
 
     Parameters
     ----------
-    smoothing : float
+    damping : float
         Added to the count of each scale value, so that none has probability 0.
     """
 
     stored: ClassVar = GlobalMean.stored | {"distribution_": Array("ranks", low=0, high=1)}
 
-    smoothing: float = 1.0
+    damping: float = 1.0
 
     @fits
     def fit(self, ratings: Ratings) -> RatingHistogram:
         """Count the ratings of each scale value."""
         super().fit(ratings)
-        counts = np.bincount(ratings.levels, minlength=ratings.scale.n_ranks) + self.smoothing
+        counts = np.bincount(ratings.levels, minlength=ratings.scale.n_ranks) + self.damping
         self.distribution_ = counts / counts.sum()
         return self
 

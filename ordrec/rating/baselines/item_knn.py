@@ -4,7 +4,7 @@ Equations here, with ``r_ui`` the rating of user u for item i and ``mu + b_u + b
 biases of `BiasModel`:
 
 (1) ``e_ui = r_ui - mu - b_u - b_i``
-(2) ``s_ij = (n_ij - 1) / (n_ij - 1 + shrinkage) * sum_u e_ui e_uj / (|e_i| |e_j|)``, over the
+(2) ``s_ij = (n_ij - 1) / (n_ij - 1 + damping) * sum_u e_ui e_uj / (|e_i| |e_j|)``, over the
     ``n_ij`` users who rated both
 (3) ``r^_ui = mu + b_u + b_i + sum_{j in N} s_ij e_uj / sum_{j in N} s_ij``, with ``N`` the items of
     u most similar to i
@@ -51,8 +51,9 @@ class ItemKNN(IdMappedModel):
     similarity : {"pearson", "cosine"}
         Whether the norms in (2) are over the users who rated both items, or over all
         users who rated one of them.
-    shrinkage : float
-        Shrinks similarities that are based on few common users towards 0, (2).
+    damping : float
+        Count added to that of the common users in (2): similarities that are based on few of them
+        shrink towards 0.
     user_damping, item_damping : float
         Damping of the biases, as in `BiasModel`.
     """
@@ -65,12 +66,12 @@ class ItemKNN(IdMappedModel):
 
     k: int = 40
     similarity: Literal["pearson", "cosine"] = "pearson"
-    shrinkage: float = 100.0
+    damping: float = 100.0
     user_damping: float = 15.0
     item_damping: float = 10.0
     search_space: ClassVar[dict[str, Any]] = BiasModel.search_space | {
         "k": (5, 200, "log"),
-        "shrinkage": (1.0, 1000.0, "log"),
+        "damping": (1.0, 1000.0, "log"),
         "similarity": ["pearson", "cosine"],
     }
 
@@ -91,9 +92,9 @@ class ItemKNN(IdMappedModel):
             raise ArgumentError(
                 f'similarity must be "pearson" or "cosine", got {self.similarity!r}'
             )
-        if self.k < 1 or self.shrinkage < 0:
+        if self.k < 1 or self.damping < 0:
             raise ArgumentError(
-                f"need k >= 1 and shrinkage >= 0, got k={self.k}, shrinkage={self.shrinkage}"
+                f"need k >= 1 and damping >= 0, got k={self.k}, damping={self.damping}"
             )
 
     def _index_items(self) -> None:
@@ -146,7 +147,7 @@ class ItemKNN(IdMappedModel):
         asked = distinct, np.append(first, queries.size), user_codes[queries]
         over_spans(
             _add_neighbour_means, self._trained.cost[distinct], worker_count(None), asked,
-            self._trained, self._profiles, self._norms, float(self.shrinkage),
+            self._trained, self._profiles, self._norms, float(self.damping),
             min(self.k, len(self.item_ids_)), means,
         )  # fmt: skip
         values[queries] += means
@@ -172,7 +173,7 @@ def _compressed(
 
 
 @compiled
-def _add_neighbour_means(first, stop, queries, ratings, profiles, norms, shrinkage, k, means):  # type: ignore[no-untyped-def]
+def _add_neighbour_means(first, stop, queries, ratings, profiles, norms, damping, k, means):  # type: ignore[no-untyped-def]
     """The second term of (3) for the users who ask for each of some items.
 
     ``queries`` are distinct items, where the users of each begin, and these users; ``ratings`` are
@@ -197,7 +198,7 @@ def _add_neighbour_means(first, stop, queries, ratings, profiles, norms, shrinka
                 norm = math.sqrt(sums[j, OWN + 3] * sums[j, OTHER + 3])
             common = sums[j, COUNT] - 1.0
             if norm > 0.0 and common > 0.0 and j != i:
-                similarity[j] = common / (common + shrinkage) * sums[j, PRODUCT] / norm  # (2)
+                similarity[j] = common / (common + damping) * sums[j, PRODUCT] / norm  # (2)
             for m in range(sums.shape[1]):
                 sums[j, m] = 0.0
 

@@ -68,7 +68,7 @@ class Direction:
 
     def influence(self, user: int, item: int, others: np.ndarray) -> np.ndarray:
         """Return ``q_i' Cov[p_u] q_a`` for other items a, by codes; see `lists.explanation`."""
-        factors = self.items.mean[:, : self.items.rank].astype(np.float64)
+        factors = self.items.mean[:, : self.items.n_factors].astype(np.float64)
         return factors[others] @ self.users.covariance(user) @ factors[item]
 
     def correlations(self, item: int) -> np.ndarray:
@@ -78,12 +78,12 @@ class Direction:
         that of an unknown user. The variances are expected ones, ``tr(S E[q q'])``, so items with
         uncertain factors correlate with nothing.
         """
-        rank = self.items.rank
+        n_factors = self.items.n_factors
         S = self.users.covariance(-1)
-        lower = np.tril_indices(rank)
+        lower = np.tril_indices(n_factors)
         weights = np.where(lower[0] == lower[1], 1.0, 2.0) * S[lower]
         sizes = np.sqrt(np.maximum(self.items.moments[:-1] @ weights, TINY))
-        factors = self.items.mean[:-1, :rank].astype(np.float64)
+        factors = self.items.mean[:-1, :n_factors].astype(np.float64)
         return factors @ (S @ factors[item]) / (sizes * sizes[item])
 
     def without_users(self) -> Direction:

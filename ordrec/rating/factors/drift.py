@@ -136,9 +136,9 @@ class UserDrift:
 
     def with_users(self, codes: np.ndarray, other: UserDrift) -> UserDrift:
         """Return a copy in which some users are those of another drift."""
-        kept = ~np.isin(self.users, codes)
-        rows = [(self, np.flatnonzero(kept)), (other, np.arange(other.times.size))]
-        users = np.concatenate([self.users[kept], codes[other.users]])
+        unchanged = ~np.isin(self.users, codes)
+        rows = [(self, np.flatnonzero(unchanged)), (other, np.arange(other.times.size))]
+        users = np.concatenate([self.users[unchanged], codes[other.users]])
         order = np.argsort(users, kind="stable")
 
         def joined(name: str) -> np.ndarray:
@@ -255,14 +255,14 @@ def smooth(
     longest = 0
     for u in range(first, stop):
         longest = max(longest, start[u + 1] - start[u])
-    kept = np.empty((longest, N + 3))
+    filtered = np.empty((longest, N + 3))
     for u in range(first, stop):
         begin, end, mean = start[u], start[u], 0.0
         while end < start[u + 1] and times[order[end]] > 0.0:
             end += 1
         if end > begin:
-            _forward(begin, end, order, times, weights, pulls, kept)
-            mean = _backward(begin, end, order, times, weights, pulls, kept, means, variances)
+            _forward(begin, end, order, times, weights, pulls, filtered)
+            mean = _backward(begin, end, order, times, weights, pulls, filtered, means, variances)
         for k in range(end, start[u + 1]):
             means[order[k]] = mean
             variances[order[k]] = STATIONARY_VARIANCE
@@ -276,7 +276,7 @@ def _forward(
     times: np.ndarray,
     weights: np.ndarray,
     pulls: np.ndarray,
-    kept: np.ndarray,
+    filtered: np.ndarray,
 ) -> None:
     """Filter the sites ``order[begin:end]``, (3) and (4), and keep the last c, f, e, r of each."""
     m, c, a, q = np.zeros(N), np.empty(N), np.empty(N), np.empty(N)
@@ -298,8 +298,8 @@ def _forward(
         shrink = 1.0 / (1.0 + w * s)
         e, r = (h - w * f) * shrink, w * shrink  # (4)
         for i in range(N):
-            kept[k, i] = c[i] * shrink
-        kept[k, N], kept[k, N + 1], kept[k, N + 2] = f + s * e, e, r
+            filtered[k, i] = c[i] * shrink
+        filtered[k, N], filtered[k, N + 1], filtered[k, N + 2] = f + s * e, e, r
         if w != 0.0 or h != 0.0:  # one that says nothing must not leave a rounding error either
             last = t
             for i in range(N):
@@ -317,7 +317,7 @@ def _backward(
     times: np.ndarray,
     weights: np.ndarray,
     pulls: np.ndarray,
-    kept: np.ndarray,
+    filtered: np.ndarray,
     means: np.ndarray,
     variances: np.ndarray,
 ) -> float:
@@ -329,7 +329,7 @@ def _backward(
         row = order[begin + k]
         t, w, h = times[row], weights[row], pulls[row]
         _decays(following - t, a, q)  # (5)
-        c, e, r = kept[k], kept[k, N + 1], kept[k, N + 2]
+        c, e, r = filtered[k], filtered[k, N + 1], filtered[k, N + 2]
         s, cb, cBc = 0.0, 0.0, 0.0
         for i in range(N):
             d[i] = 0.0
@@ -338,7 +338,7 @@ def _backward(
             s += c[i]
             cb += c[i] * a[i] * b[i]
             cBc += c[i] * d[i]
-        mean = kept[k, N] + cb  # (6)
+        mean = filtered[k, N] + cb  # (6)
         total += mean
         means[row] = mean
         variances[row] = max(s - cBc, 0.0)  # it rounds below 0 for weights beyond 1e9

@@ -115,7 +115,7 @@ class Fit:
     Parameters
     ----------
     margins : Margins
-    rank : int
+    n_factors : int
     seed : int
         Of the starting factors.
     direction : {"up", "down"}
@@ -132,24 +132,30 @@ class Fit:
         Mean change of a rating's log-likelihood in each sweep.
     """
 
-    def __init__(self, margins: Margins, rank: int, seed: int, direction: str = "up"):
+    def __init__(self, margins: Margins, n_factors: int, seed: int, direction: str = "up"):
         self.name, self._margins = direction, margins
         self._n_sweeps = self._n_visits = 0
         self._judged = True
         levels = margins.level_counts if direction == "up" else margins.level_counts[::-1]
         n_items, n_steps = margins.item_counts.size, levels.size - 1
-        factors = np.random.default_rng(seed).normal(0.0, START_SD, (n_items, rank))
+        factors = np.random.default_rng(seed).normal(0.0, START_SD, (n_items, n_factors))
         self.items = _starting_rows(factors, np.zeros((n_items, n_steps)))
         self._steps = _starting_steps(levels)
         self._user_prior = RowPrior.start(
-            margins.FF, margins.n_user_side, margins.user_counts,
-            self.starting_users(1).mean[0], starting_covariance(rank, n_steps, "user"),
-        )  # fmt: skip
+            margins.FF,
+            margins.n_user_side,
+            margins.user_counts,
+            self.starting_users(1).mean[0],
+            starting_covariance(n_factors, n_steps, "user"),
+        )
         F = margins.item_features[margins.item_counts >= least_to_learn_from(margins.item_counts)]
         self._item_prior = RowPrior.start(
-            F.T @ F, margins.n_item_side, margins.item_counts,
-            np.zeros(rank + n_steps), starting_covariance(rank, n_steps, "item"),
-        )  # fmt: skip
+            F.T @ F,
+            margins.n_item_side,
+            margins.item_counts,
+            np.zeros(n_factors + n_steps),
+            starting_covariance(n_factors, n_steps, "item"),
+        )
         self._user_covariances: dict[Span, np.ndarray] = {}
         self._item_covariances: dict[Span, np.ndarray] = {}
         self.losses: list[float] = []
@@ -159,7 +165,7 @@ class Fit:
     def starting_users(self, n_users: int) -> RowPosteriors:
         """Return the rows of users before the first sweep."""
         steps = np.tile(self._steps, (n_users, 1))
-        return _starting_rows(np.zeros((n_users, self.items.rank)), steps)
+        return _starting_rows(np.zeros((n_users, self.items.n_factors)), steps)
 
     def copy_for_drift(self) -> Fit:
         """Return a copy to go on with dated ratings; its convergence is not judged."""
@@ -270,9 +276,12 @@ class Fit:
         return Direction(
             users,
             completed_rows(self.items, margins.item_counts > 0, cold_items, side),
-            (self._user_prior.B, self._user_prior.S), (self._item_prior.B, self._item_prior.S),
-            cold_users, cold_items, drift,
-        )  # fmt: skip
+            (self._user_prior.B, self._user_prior.S),
+            (self._item_prior.B, self._item_prior.S),
+            cold_users,
+            cold_items,
+            drift,
+        )
 
 
 def expected_sweeps(changes: list[float], most: int) -> float:
@@ -386,9 +395,9 @@ def fit_in_memory(
     block: UserBlock,
     margins: Margins,
     directions: Sequence[str],
-    rank: int,
+    n_factors: int,
     seed: int,
-    n_iter: int,
+    max_iter: int,
     threads: Executor,
 ) -> tuple[list[Direction], list[Direction], list[float]]:
     """Fit each direction to a block that holds all users.
@@ -403,12 +412,12 @@ def fit_in_memory(
     fitted, dated, losses = [], [], []
     for number, name in enumerate(directions):
         own = block if name == "up" else block.reversed(margins.level_counts.size - 1)
-        fit = Fit(margins, rank, seed, name)
+        fit = Fit(margins, n_factors, seed, name)
         users = UsersInMemory(own, fit.starting_users(margins.user_counts.size), threads)
         report(number, len(directions), span=1.0 if own.times is None else 1.0 - DATED_SHARE)
         with progress(""):
-            for done in range(n_iter):
-                report(done, expected_sweeps(fit.changes, n_iter), f"sweep {done + 1}")
+            for done in range(max_iter):
+                report(done, expected_sweeps(fit.changes, max_iter), f"sweep {done + 1}")
                 sweep([fit], users, threads)
                 if fit.converged:
                     break
@@ -439,8 +448,8 @@ def _starting_steps(level_counts: np.ndarray) -> np.ndarray:
 
 def _starting_rows(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
     """Return rows of these means and of the starting variance."""
-    rank = factors.shape[1]
-    own = START_SD**2 * np.eye(rank)[np.tril_indices(rank)]
+    n_factors = factors.shape[1]
+    own = START_SD**2 * np.eye(n_factors)[np.tril_indices(n_factors)]
     variances = np.full(steps.shape, START_STEP_VARIANCE)
     return RowPosteriors.of(np.hstack([factors, steps]), own + packed_outer(factors), variances)
 

@@ -191,10 +191,10 @@ class _RowsToFoldIn:
     ) -> RowPosteriors:
         """Return the posteriors of the rows, starting from ``rows`` or else from the prior."""
         if rows is None:
-            rank = others.rank
-            own = self._S[:rank, :rank][np.tril_indices(rank)]
-            variances = np.tile(np.diag(self._S)[rank:], (len(self._mean), 1))
-            moments = own + packed_outer(self._mean[:, :rank])
+            n_factors = others.n_factors
+            own = self._S[:n_factors, :n_factors][np.tril_indices(n_factors)]
+            variances = np.tile(np.diag(self._S)[n_factors:], (len(self._mean), 1))
+            moments = own + packed_outer(self._mean[:, :n_factors])
             rows = RowPosteriors.of(self._mean, moments, variances)
         rated, covariances = np.flatnonzero(ratings.counts), np.zeros(self._S.shape)
         for step in range(ROW_STEPS):

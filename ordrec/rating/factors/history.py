@@ -70,9 +70,12 @@ class RatingHistory:
         times = np.zeros(0, np.int64) if times is None else times[order].astype(np.int64)
         weights = np.zeros(0) if weights is None else weights[order]
         return cls(
-            groups.start, items[order].astype(np.int32), levels[order].astype(np.int16), times,
+            groups.start,
+            items[order].astype(np.int32),
+            levels[order].astype(np.int16),
+            times,
             weights.astype(np.float32),
-        )  # fmt: skip
+        )
 
     @property
     def users(self) -> np.ndarray:
@@ -112,19 +115,22 @@ class RatingHistory:
         n_users: int,
     ) -> RatingHistory:
         """Return a history in which the given ratings replace all ratings of their users."""
-        kept = ~np.isin(self.users, users)
+        unchanged = ~np.isin(self.users, users)
         old_weights = self.known_weights
         if (old_weights is None) != (weights is None):  # weights of 1 beside others
             old_weights = np.ones(self.items.size) if old_weights is None else old_weights
             weights = np.ones(items.size) if weights is None else weights
 
         def both(old: np.ndarray | None, new: np.ndarray | None) -> Any:
-            return None if old is None or new is None else np.concatenate([old[kept], new])
+            return None if old is None or new is None else np.concatenate([old[unchanged], new])
 
         return self._of_groups(
-            Groups.of(both(self.users, users), n_users), both(self.items, items),
-            both(self.levels, levels), both(self.times, times), both(old_weights, weights),
-        )  # fmt: skip
+            Groups.of(both(self.users, users), n_users),
+            both(self.items, items),
+            both(self.levels, levels),
+            both(self.times, times),
+            both(old_weights, weights),
+        )
 
     def frame_of(
         self, users: pd.Index, user_ids: pd.Index, item_ids: pd.Index, scale: Scale

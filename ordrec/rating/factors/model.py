@@ -51,7 +51,7 @@ from ordrec.features.side.encoder import SideEncoder, side_encoders
 from ordrec.lists.explanation import Influence
 from ordrec.lists.listing import RatingListingModel
 from ordrec.lists.titles import item_titles, with_new_titles
-from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, times_of
+from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, replacing_ratings, times_of
 from ordrec.models.further_ratings import with_further_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.rating.factors.direction import Direction
@@ -67,6 +67,7 @@ from ordrec.rating.factors.pattern import RatingPattern
 from ordrec.rating.factors.rows import GroupedRatings, usual_sizes
 from ordrec.rating.factors.visits import UserBlock
 from ordrec.rating.intervals import DistributionModel
+from ordrec.rating.on_disk.held_out import HeldOut
 from ordrec.runtime.parallel import loop_threads, one_blas_thread, worker_count
 from ordrec.storage.schema import Array, ByName, Member, Numbers, Optional, Part, Parts, Texts
 
@@ -86,13 +87,13 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
 
     Parameters
     ----------
-    rank : int, optional
+    n_factors : int, optional
         Number of factors. More factors cost time but not accuracy: useless ones shrink to 0. By
         default 32, or 64 for 200 thousand to 5 million ratings, where they help and are affordable.
     pattern : int, optional
         Number of coordinates of the pattern of who rated what that the priors of users and
-        items depend on. By default 32, or 128 where the default rank is the larger one.
-    n_iter : int
+        items depend on. By default 32, or 128 where the number of factors is the larger one.
+    max_iter : int
         Largest number of sweeps over users and items; fewer are done when they change little.
     symmetric : bool
         Whether a second fit, down the scale, is pooled with the first: more accurate, at twice the
@@ -116,8 +117,8 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
 
     Attributes
     ----------
-    item_factors_ : ndarray of shape (n_items, rank)
-    user_factors_ : ndarray of shape (n_users, rank)
+    item_factors_ : ndarray of shape (n_items, n_factors)
+    user_factors_ : ndarray of shape (n_users, n_factors)
         Posterior means, of the fit up the scale.
     loss_ : ndarray
         Mean negative log-likelihood of training ratings after each sweep.
@@ -125,6 +126,8 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         For "user" and "item": what each side column is used as, or why it is ignored.
     titles_ : list of str or None
         Titles of the items, if the ratings' item table has them.
+    held_out_ : HeldOut or None
+        Ratings that `fit_scan` left out.
 
     Notes
     -----
@@ -135,7 +138,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     --------
     >>> from ordrec.datasets import synthetic_ratings
     >>> ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=0)
-    >>> model = OrdinalFactors(rank=4, pattern=4).fit(ratings)
+    >>> model = OrdinalFactors(n_factors=4, pattern=4).fit(ratings)
     >>> model.predict_proba([0, "stranger"], [3, 3]).shape
     (2, 5)
     """
@@ -150,11 +153,12 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         "dated_": Parts(Direction, 0, 1, 2),
         "loss_": Numbers(),
         "titles_": Optional(Texts("items")),
+        "held_out_": Optional(Part(HeldOut)),
     }
 
-    rank: int | None = None
+    n_factors: int | None = None
     pattern: int | None = None
-    n_iter: int = 30
+    max_iter: int = 30
     symmetric: bool = True
     use_time: bool | Literal["auto"] = "auto"
     use_side: bool | Literal["auto"] = "auto"
@@ -164,7 +168,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
     search_space: ClassVar[dict[str, Any]] = {
-        "rank": [4, 8, 12, 16, 24, 32],
+        "n_factors": [4, 8, 12, 16, 24, 32],
         "pattern": [0, 8, 16, 32, 64],
         "symmetric": [True, False],
     }
@@ -177,18 +181,19 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         times = self._times(ratings)
         self._remember(ratings)
         self._side = self._encoders(ratings)
-        rank, pattern = usual_sizes(ratings.n_ratings, self.rank, self.pattern)
+        n_factors, pattern = usual_sizes(ratings.n_ratings, self.n_factors, self.pattern)
         self._pattern = RatingPattern.of(ratings, pattern)
         self._history = RatingHistory.of(ratings, times)
         block, margins = self._block(ratings, times)
         directions = DIRECTIONS[: 1 + self.symmetric]
         with loop_threads(worker_count(self.n_jobs)) as threads:
             fitted, dated, losses = fit_in_memory(
-                block, margins, directions, rank, self.random_state, self.n_iter, threads
+                block, margins, directions, n_factors, self.random_state, self.max_iter, threads
             )
         self.directions_, self.dated_ = tuple(fitted), tuple(dated)
         self.loss_ = np.array(losses)
         self.titles_ = item_titles(ratings.item_table)
+        self.held_out_: HeldOut | None = None
         return self
 
     def _times(self, ratings: Ratings) -> np.ndarray | None:
@@ -234,7 +239,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         return encoder.matrix(pd.DataFrame(index=ids) if table is None else table.reindex(ids))
 
     def _check_parameters(self) -> None:
-        for name, least in (("rank", 1), ("pattern", 0), ("n_iter", 1)):
+        for name, least in (("n_factors", 1), ("pattern", 0), ("max_iter", 1)):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ArgumentError(f"{name} must be at least {least}, got {value}")
@@ -291,13 +296,13 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     def user_factors_(self) -> np.ndarray:
         """Posterior means of the users' factors."""
         users = self.directions_[0].users
-        return users.mean[:-1, : users.rank]
+        return users.mean[:-1, : users.n_factors]
 
     @property
     def item_factors_(self) -> np.ndarray:
         """Posterior means of the items' factors."""
         items = self.directions_[0].items
-        return items.mean[:-1, : items.rank]
+        return items.mean[:-1, : items.n_factors]
 
     def known_ratings(self) -> Ratings:
         """Return the ratings of training and those that were folded in, without side tables."""
@@ -342,7 +347,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         --------
         >>> from ordrec.datasets import synthetic_ratings
         >>> ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=0)
-        >>> model = OrdinalFactors(rank=4, pattern=4).fit(ratings)
+        >>> model = OrdinalFactors(n_factors=4, pattern=4).fit(ratings)
         >>> frame = pd.DataFrame({"user": ["you", "you"], "item": [3, "new"], "rating": [5, 1]})
         >>> model = model.fold_in(Ratings.from_frame(frame, scale=ratings.scale))
         >>> bool(model.predict_proba(["you"], [3]) @ ratings.scale.values > 3)
@@ -398,7 +403,8 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         ids = {"user_ids": self.user_ids_, "item_ids": self.item_ids_}
         known_of = partial(self._history.frame_of, **ids, scale=self.scale_)
         more = with_further_ratings(known_of, user, item, rating, timestamp, self.scale_)
-        return self.fold_in(more)
+        with replacing_ratings():
+            return self.fold_in(more)
 
     def without_users(self) -> OrdinalFactors:
         """Return a model without its training users, small and quick, to fold others in."""

@@ -78,12 +78,12 @@ def fit_scan(
     user_table, item_table : DataFrame, optional
         Side data, as `Ratings.from_frame` takes it, beside those that the folder has.
     held_out : HeldOut, optional
-        Ratings that are left out, for `predict_scan` to predict.
+        Ratings that are left out, for `predict_scan` to predict. The model remembers them.
     folder : str or Path, optional
         Where the blocks are kept while this runs, in a folder that is removed afterwards: about
         12 bytes per rating (20 where ratings have weights, which count as in memory) and 9.2 kB
-        per user (at rank 32): the rows before and after a sweep. On a cluster, all workers need
-        access to it. By default the system's folder for temporary files.
+        per user (with 32 factors): the rows before and after a sweep. On a cluster, all workers
+        need access to it. By default the system's folder for temporary files.
     rows : int
         Number of ratings of a block. More of them need more memory; results change in the last
         digits.
@@ -106,7 +106,7 @@ def fit_scan(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     synthetic_ratings(60, 40, n_ratings=1200).to_partitions(folder)
     ...     scan = Ratings.scan(folder)
-    ...     model = fit_scan(OrdinalFactors(rank=2, pattern=2), scan)
+    ...     model = fit_scan(OrdinalFactors(n_factors=2, pattern=2), scan)
     ...     model.fold_in(scan.sample_users(5)).predict_proba(["stranger"], [3]).shape
     (1, 5)
     """
@@ -121,7 +121,7 @@ def fit_scan(
         )
     if folder is not None:
         make_folder(Path(folder))
-    steps = _Steps(model.n_iter + STEPS_BESIDE_SWEEPS, progress)
+    steps = _Steps(model.max_iter + STEPS_BESIDE_SWEEPS, progress)
     with (
         tempfile.TemporaryDirectory(prefix="ordrec-blocks-", dir=folder) as place,
         showing("fit_scan", model.verbose),
@@ -129,16 +129,16 @@ def fit_scan(
     ):
         blocks, ids = _written(scan, Path(place).absolute(), rows, held_out)
         steps.report(1, "ratings read")
-        margins, rank = _prepare(model, scan, blocks, ids, user_table, item_table)
+        margins, n_factors = _prepare(model, scan, blocks, ids, user_table, item_table)
         steps.report(2, "pattern of who rated what")
         users = UsersOnDisk(blocks, margins.n_user_side, threads, engine, n_jobs)
         fits = [
-            Fit(margins, rank, model.random_state, name)
+            Fit(margins, n_factors, model.random_state, name)
             for name in DIRECTIONS[: 1 + model.symmetric]
         ]
         for fit in fits:
             users.start(fit)
-        for number in range(model.n_iter):
+        for number in range(model.max_iter):
             sweep([fit for fit in fits if not fit.converged], users, threads)
             steps.report(3 + number, f"sweep {number + 1}")
             if all(fit.converged for fit in fits):
@@ -147,7 +147,7 @@ def fit_scan(
         steps.report(steps.total - 1, "items")
         model.directions_ = tuple(solve_users(fits, users))
         model.dated_, model.loss_ = (), np.array(fits[0].losses)
-        model._history = RatingHistory.empty(0)
+        model._history, model.held_out_ = RatingHistory.empty(0), held_out
         steps.report(steps.total, "users")
     return model
 
@@ -197,7 +197,7 @@ def _prepare(
         item_counts += block.ratings("item").counts
         counts.append(ratings.counts)
     user_counts, n_ratings = np.concatenate(counts), int(item_counts.sum())
-    rank, pattern = usual_sizes(n_ratings, model.rank, model.pattern)
+    n_factors, pattern = usual_sizes(n_ratings, model.n_factors, model.pattern)
     model._pattern, item_features = pattern_of_blocks(blocks, user_counts, item_counts, pattern)
     all_ids = ids[0].append(ids[1:])
     own_users = None if scan.user_table is None else scan.user_table.reindex(all_ids)
@@ -223,7 +223,7 @@ def _prepare(
     FF, n_sides = np.sum(products, axis=0), (side.shape[1], item_side.shape[1])
     counts_of = level_counts, user_counts, item_counts
     margins = Margins(*counts_of, FF, n_sides[0], item_features, n_sides[1])
-    return margins, rank
+    return margins, n_factors
 
 
 class UsersOnDisk:
@@ -267,9 +267,8 @@ class UsersOnDisk:
             found = [visit_lane(lane, visits, n_side, self._threads) for lane in lanes]
         else:
             found = run_all(
-                visit_lane, lanes, shared=(visits, n_side), engine=self._engine,
-                n_jobs=self._n_jobs,
-            )  # fmt: skip
+                visit_lane, lanes, shared=(visits, n_side), engine=self._engine, n_jobs=self._n_jobs
+            )
         for visit in visits:
             if visit.user_spans:  # there are newer rows
                 for block in blocks:

@@ -80,10 +80,10 @@ class RatingPattern:
         )
         with one_blas_thread():  # the same digits on every machine
             left, values, right = leading_svd(table, size, POWER_STEPS)
-        kept = values > 1e-9 * values[0]
+        positive = values > 1e-9 * values[0]
         n_users, n_items = ((n > 0).sum() for n in counts)
-        by_items = of_item[:, None] * right[kept].T * np.sqrt(n_users) / values[0]
-        by_users = of_user[:, None] * left[:, kept] * np.sqrt(n_items) / values[0]
+        by_items = of_item[:, None] * right[positive].T * np.sqrt(n_users) / values[0]
+        by_users = of_user[:, None] * left[:, positive] * np.sqrt(n_items) / values[0]
         return cls(by_items.astype(np.float32), by_users.astype(np.float32), scales[0], scales[1])
 
     def user_features(self, users: np.ndarray, items: np.ndarray, n_users: int) -> np.ndarray:
@@ -225,8 +225,8 @@ def _right_vectors(
     squares, W = np.linalg.eigh(before.T @ product)  # (2)
     leading = np.argsort(squares)[::-1][:size]
     values = np.sqrt(np.maximum(squares[leading], 0.0))
-    kept = values > 1e-9 * values[0]
-    return before @ W[:, leading[kept]], values[kept]
+    positive = values > 1e-9 * values[0]
+    return before @ W[:, leading[positive]], values[positive]
 
 
 def _ones(block: StoredBlock, n_items: int) -> sparse.csr_array:

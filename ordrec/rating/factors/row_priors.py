@@ -226,11 +226,11 @@ def precision_of(S: np.ndarray) -> np.ndarray:
     return (P + P.T) / 2
 
 
-def starting_covariance(rank: int, n_steps: int, side: str) -> np.ndarray:
+def starting_covariance(n_factors: int, n_steps: int, side: str) -> np.ndarray:
     """Return the covariance before learning: wide for factors, correlated for steps."""
     common, own = START_STEPS[side]
-    S = np.diag(np.full(rank + n_steps, START_VARIANCE))
-    S[rank:, rank:] = common + own * np.eye(n_steps)
+    S = np.diag(np.full(n_factors + n_steps, START_VARIANCE))
+    S[n_factors:, n_factors:] = common + own * np.eye(n_steps)
     return S
 
 
@@ -264,13 +264,17 @@ class ColdSums:
         M = rows.mean.astype(np.float64)
         F = np.column_stack([np.ones(len(M)), side])
         return cls(
-            F.T @ (weights[:, None] * F), F.T @ (weights[:, None] * M), _gram(M, weights),
-            _weighted_sum(weights, rows.moments), _weighted_sum(weights, rows.variances),
-        )  # fmt: skip
+            F.T @ (weights[:, None] * F),
+            F.T @ (weights[:, None] * M),
+            _gram(M, weights),
+            _weighted_sum(weights, rows.moments),
+            _weighted_sum(weights, rows.variances),
+        )
 
     def __add__(self, other: ColdSums) -> ColdSums:
-        return ColdSums(*(getattr(self, each.name) + getattr(other, each.name)
-                          for each in fields(self)))  # fmt: skip
+        return ColdSums(
+            *(getattr(self, each.name) + getattr(other, each.name) for each in fields(self))
+        )
 
 
 @dataclass(frozen=True)
@@ -314,23 +318,25 @@ class ColdPrior:
         ridge = np.append(0.0, np.full(len(sums.FF) - 1, SIDE_RIDGE))
         B, n = np.linalg.solve(sums.FF + np.diag(ridge), sums.FM), sums.FF[0, 0]
         average = sums.FM[0] / n
-        rank = B.shape[1] - sums.variances.size
-        lower = np.tril_indices(rank)
-        own = sums.moments - sums.MM[:rank, :rank][lower]  # the sum of the rows' own covariances
+        n_factors = B.shape[1] - sums.variances.size
+        lower = np.tril_indices(n_factors)
+        own = (
+            sums.moments - sums.MM[:n_factors, :n_factors][lower]
+        )  # the sum of the rows' own covariances
         moments, variances = [], []
         for coefficients in (B, np.vstack([average, np.zeros_like(B[1:])])):
             rest = residual_squares(sums.FF, sums.FM, sums.MM, coefficients)
-            moments.append((own + rest[:rank, :rank][lower]) / n)
-            variances.append((sums.variances + np.diag(rest)[rank:]) / n)
+            moments.append((own + rest[:n_factors, :n_factors][lower]) / n)
+            variances.append((sums.variances + np.diag(rest)[n_factors:]) / n)
         return cls(B, average, np.stack(moments), np.stack(variances))
 
     def rows(self, side: np.ndarray) -> RowPosteriors:
         """Return the posteriors of rows without ratings, given their side data."""
         described = np.abs(side).sum(axis=1) > 0
         mean = np.where(described[:, None], self.B[0] + side @ self.B[1:], self.average)
-        rank = mean.shape[1] - self.variances.shape[1]
+        n_factors = mean.shape[1] - self.variances.shape[1]
         kind = np.where(described, 0, 1)
-        moments = self.moments[kind] + packed_outer(mean[:, :rank])
+        moments = self.moments[kind] + packed_outer(mean[:, :n_factors])
         return RowPosteriors.of(mean, moments, self.variances[kind])
 
 

@@ -27,7 +27,7 @@ from ordrec.rating.factors.rows import (
     RowArrays,
     RowPosteriors,
 )
-from ordrec.runtime.compiling import called, kept
+from ordrec.runtime.compiling import compiled_with, inlined_with
 
 __all__ = [
     "NO_DRIFT",
@@ -58,8 +58,8 @@ FARTHEST = np.float32(80.0)  # beyond, exp(-x) is as good as 0, and 2^-n would b
 
 # Sums may be reordered so that they can be vectorised; no NaN or infinity occurs in them.
 REORDERED = {"reassoc", "contract", "nsz"}
-fast = kept(fastmath=REORDERED)
-fast_inner = called(fastmath=REORDERED)
+fast = compiled_with(fastmath=REORDERED)
+fast_inner = inlined_with(fastmath=REORDERED)
 
 
 class LinearSystems(NamedTuple):
@@ -67,13 +67,13 @@ class LinearSystems(NamedTuple):
 
     Attributes
     ----------
-    right : ndarray of shape (n_rows, rank + n_steps)
+    right : ndarray of shape (n_rows, n_factors + n_steps)
         The right-hand sides.
     steps : ndarray of shape (n_rows, n_steps)
         The diagonal of the steps.
-    cross : ndarray of shape (n_rows, n_steps, rank)
+    cross : ndarray of shape (n_rows, n_steps, n_factors)
         The block of steps and factors.
-    factors : ndarray of shape (n_rows, rank (rank + 1) / 2)
+    factors : ndarray of shape (n_rows, n_factors (n_factors + 1) / 2)
         The lower triangle of the block of the factors, row by row.
     """
 
@@ -83,9 +83,14 @@ class LinearSystems(NamedTuple):
     factors: np.ndarray
 
     @classmethod
-    def zeros(cls, n_rows: int, rank: int, n_steps: int) -> LinearSystems:
+    def zeros(cls, n_rows: int, n_factors: int, n_steps: int) -> LinearSystems:
         """Return systems without ratings."""
-        shapes = (rank + n_steps,), (n_steps,), (n_steps, rank), (rank * (rank + 1) // 2,)
+        shapes = (
+            (n_factors + n_steps,),
+            (n_steps,),
+            (n_steps, n_factors),
+            (n_factors * (n_factors + 1) // 2,),
+        )
         return cls(*(np.zeros((n_rows, *shape), np.float32) for shape in shapes))
 
     def part(self, rows: slice) -> LinearSystems:
@@ -98,13 +103,13 @@ class Workspace(NamedTuple):
 
     Attributes
     ----------
-    packed : ndarray of shape (rank (rank + 1) / 2,)
+    packed : ndarray of shape (n_factors (n_factors + 1) / 2,)
         Second moments of a row's factors, those off the diagonal doubled.
     steps : ndarray of shape (5, CHUNK * n_steps)
         Mean, variance, whether it was taken, weight and pull of each step of some ratings.
-    A : ndarray of shape (rank + n_steps, rank + n_steps)
+    A : ndarray of shape (n_factors + n_steps, n_factors + n_steps)
         The matrix of a row's linear system.
-    column : ndarray of shape (rank + n_steps,)
+    column : ndarray of shape (n_factors + n_steps,)
     """
 
     packed: np.ndarray
@@ -161,7 +166,9 @@ def update_rows(
     covariances : ndarray
         The posterior covariances, times the weights of the prior, are added to its lower triangle.
     """
-    systems = LinearSystems.zeros(min(BATCH, chosen.size), others.rank, rows.variances.shape[1])
+    systems = LinearSystems.zeros(
+        min(BATCH, chosen.size), others.n_factors, rows.variances.shape[1]
+    )
     for begin in range(0, chosen.size, BATCH):
         batch = chosen[begin : begin + BATCH]
         own = systems.part(slice(batch.size))
@@ -258,16 +265,18 @@ def _add_ratings(
     right, step_diagonal, cross, factors = systems
     own, steps = workspace.packed, workspace.steps
     n_steps = variances.shape[1]
-    rank = mean.shape[1] - n_steps
+    n_factors = mean.shape[1] - n_steps
     for place in range(chosen.size):
         row = chosen[place]
-        _double_off_diagonal(moments[row], rank, own)
+        _double_off_diagonal(moments[row], n_factors, own)
         for begin in range(start[row], start[row + 1], CHUNK):
             end = begin + CHUNK if begin + CHUNK < start[row + 1] else start[row + 1]
             n = 0
             for a in range(begin, end):
                 other = other_rows[a]
-                f, spread = _score(mean[row], their_mean[other], own, their_moments[other], rank)
+                f, spread = _score(
+                    mean[row], their_mean[other], own, their_moments[other], n_factors
+                )
                 known, spread = _with_drift(drift, a, spread)
                 n = _put_steps(
                     steps, n, levels[a], f + known, spread, mean[row], variances[row],
@@ -282,15 +291,15 @@ def _add_ratings(
                 weights, pull = np.float32(0.0), np.float32(0.0)
                 for k in range(levels[a] + 1 if levels[a] < n_steps else n_steps):
                     w = share * steps[WEIGHT, n]
-                    h = share * steps[PULL, n] - w * (their_mean[other, rank + k] + known)
+                    h = share * steps[PULL, n] - w * (their_mean[other, n_factors + k] + known)
                     n += 1
                     weights += w
                     pull += h
-                    right[place, rank + k] += h
+                    right[place, n_factors + k] += h
                     step_diagonal[place, k] += w
-                    for x in range(rank):
+                    for x in range(n_factors):
                         cross[place, k, x] += w * their_mean[other, x]
-                for x in range(rank):
+                for x in range(n_factors):
                     right[place, x] += pull * their_mean[other, x]
                 for x in range(factors.shape[1]):
                     factors[place, x] += weights * their_moments[other, x]
@@ -310,8 +319,8 @@ def _solve_rows(
     mean, moments, variances = rows
     A, x_new = workspace.A, workspace.column
     n_steps = variances.shape[1]
-    rank = mean.shape[1] - n_steps
-    width = rank + n_steps
+    n_factors = mean.shape[1] - n_steps
+    width = n_factors + n_steps
     for place in range(chosen.size):
         row = chosen[place]
         for x in range(width):
@@ -319,14 +328,14 @@ def _solve_rows(
             for y in range(x + 1):
                 A[x, y] = prior_weights[row] * P[x, y]
         at = 0
-        for x in range(rank):
+        for x in range(n_factors):
             for y in range(x + 1):
                 A[x, y] += factors[place, at + y]
             at += x + 1
         for k in range(n_steps):
-            for x in range(rank):
-                A[rank + k, x] += cross[place, k, x]
-            A[rank + k, rank + k] += step_diagonal[place, k]
+            for x in range(n_factors):
+                A[n_factors + k, x] += cross[place, k, x]
+            A[n_factors + k, n_factors + k] += step_diagonal[place, k]
         invert_and_negate(A, x_new)
         for x in range(width):  # the lower triangle of A is minus the covariance now
             total = A[x, x] * right[place, x]
@@ -339,12 +348,12 @@ def _solve_rows(
         at = 0
         for x in range(width):
             mean[row, x] = x_new[x]
-        for x in range(rank):
+        for x in range(n_factors):
             for y in range(x + 1):
                 moments[row, at + y] = x_new[x] * x_new[y] - A[x, y]
             at += x + 1
         for k in range(n_steps):
-            variances[row, k] = -A[rank + k, rank + k]
+            variances[row, k] = -A[n_factors + k, n_factors + k]
 
 
 @fast
@@ -364,13 +373,13 @@ def _drift_sites(
     item_mean, item_moments, item_variances = items
     own, steps = workspace.packed, workspace.steps
     n_steps = variances.shape[1]
-    rank = mean.shape[1] - n_steps
+    n_factors = mean.shape[1] - n_steps
     w, h = steps[WEIGHT], steps[PULL]
     for user in range(first, stop):
-        _double_off_diagonal(moments[user], rank, own)
+        _double_off_diagonal(moments[user], n_factors, own)
         for a in range(start[user], start[user + 1]):
             item = rated[a]
-            f, spread = _score(mean[user], item_mean[item], own, item_moments[item], rank)
+            f, spread = _score(mean[user], item_mean[item], own, item_moments[item], n_factors)
             known, spread = _with_drift(drift, a, spread)
             n = _put_steps(
                 steps, 0, levels[a], f + known, spread, mean[user], variances[user],
@@ -379,7 +388,7 @@ def _drift_sites(
             _weigh_steps(steps, n, 0.5)
             total, pull = np.float32(0.0), np.float32(0.0)
             for k in range(n):
-                fixed = f + mean[user, rank + k] + item_mean[item, rank + k]
+                fixed = f + mean[user, n_factors + k] + item_mean[item, n_factors + k]
                 total += w[k]
                 pull += h[k] - w[k] * fixed
             share = shares[a] if shares.size else ONE
@@ -400,17 +409,17 @@ def _probabilities(
     item_mean, item_moments, item_variances = items
     own = workspace.packed
     n_steps = variances.shape[1]
-    rank = mean.shape[1] - n_steps
+    n_factors = mean.shape[1] - n_steps
     share = UNIFORM / (n_steps + 1)
     for a in range(user_rows.size):
         user, item = user_rows[a], item_rows[a]
         if a == 0 or user != user_rows[a - 1]:
-            _double_off_diagonal(moments[user], rank, own)
-        f, spread = _score(mean[user], item_mean[item], own, item_moments[item], rank)
+            _double_off_diagonal(moments[user], n_factors, own)
+        f, spread = _score(mean[user], item_mean[item], own, item_moments[item], n_factors)
         known, spread = _with_drift(drift, a, spread)
         left = 1.0 - UNIFORM
         for k in range(n_steps):
-            m = f + known + mean[user, rank + k] + item_mean[item, rank + k]
+            m = f + known + mean[user, n_factors + k] + item_mean[item, n_factors + k]
             v = spread + variances[user, k] + item_variances[item, k]
             onward = 1.0 / (1.0 + np.exp(-m / np.sqrt(1.0 + np.pi / 8.0 * v)))
             out[a, k] = left * (1.0 - onward) + share
@@ -423,11 +432,11 @@ def _probabilities(
 
 @fast_inner
 def _score(
-    p: np.ndarray, q: np.ndarray, own: np.ndarray, theirs: np.ndarray, rank: int
+    p: np.ndarray, q: np.ndarray, own: np.ndarray, theirs: np.ndarray, n_factors: int
 ) -> tuple[np.float32, np.float32]:
     """Return the mean of p.q and its variance ``tr(E[pp'] E[qq']) - (E[p].E[q])^2``, (5)."""
     f, square = np.float32(0.0), np.float32(0.0)
-    for x in range(rank):
+    for x in range(n_factors):
         f += p[x] * q[x]
     for x in range(own.size):
         square += own[x] * theirs[x]
@@ -460,9 +469,9 @@ def _put_steps(
     Returns the place after the last.
     """
     n_steps = variances.size
-    rank = mean.size - n_steps
+    n_factors = mean.size - n_steps
     for k in range(level + 1 if level < n_steps else n_steps):
-        steps[MEAN, n] = f + mean[rank + k] + their_mean[rank + k]
+        steps[MEAN, n] = f + mean[n_factors + k] + their_mean[n_factors + k]
         steps[VARIANCE, n] = spread + variances[k] + their_variances[k]
         steps[ONWARD, n] = level > k
         n += 1
@@ -492,10 +501,10 @@ def _weigh_steps(steps: np.ndarray, n: int, floor: float) -> None:
 
 
 @fast_inner
-def _double_off_diagonal(packed: np.ndarray, rank: int, out: np.ndarray) -> None:
+def _double_off_diagonal(packed: np.ndarray, n_factors: int, out: np.ndarray) -> None:
     """Double a packed triangle off its diagonal: a dot product with another one is a trace."""
     at = 0
-    for x in range(rank):
+    for x in range(n_factors):
         for _ in range(x):
             out[at] = np.float32(2.0) * packed[at]
             at += 1

@@ -23,7 +23,7 @@ __all__ = [
     "usual_sizes",
 ]
 
-SMALLER, LARGER = (32, 32), (64, 128)  # usual rank and pattern
+SMALLER, LARGER = (32, 32), (64, 128)  # usual n_factors and pattern
 MANY, TOO_MANY = 200_000, 5_000_000  # ratings between which the larger ones pay
 PIECES = 64  # into which the rows are cut for the threads
 PER_ROW = 60  # cost of solving a row's linear system, in ratings
@@ -43,9 +43,9 @@ class RowPosteriors:
 
     Attributes
     ----------
-    mean : ndarray of float32, shape (n_rows, rank + n_steps)
+    mean : ndarray of float32, shape (n_rows, n_factors + n_steps)
         Posterior means of the factors, then of the steps.
-    moments : ndarray of float32, shape (n_rows, rank (rank + 1) / 2)
+    moments : ndarray of float32, shape (n_rows, n_factors (n_factors + 1) / 2)
         Second moments E[p p'] of the factors: the lower triangle, row by row.
     variances : ndarray of float32, shape (n_rows, n_steps)
         Posterior variances of the steps.
@@ -73,16 +73,16 @@ class RowPosteriors:
         return RowArrays(self.mean, self.moments, self.variances)
 
     @property
-    def rank(self) -> int:
+    def n_factors(self) -> int:
         """Number of factors."""
         return self.mean.shape[1] - self.variances.shape[1]
 
     def covariance(self, row: int) -> np.ndarray:
         """Return the covariance of the factors of a row."""
-        rank = self.rank
-        lower = np.zeros((rank, rank))
-        mean = self.mean[row, :rank].astype(np.float64)
-        lower[np.tril_indices(rank)] = self.moments[row] - packed_outer(mean[None])[0]
+        n_factors = self.n_factors
+        lower = np.zeros((n_factors, n_factors))
+        mean = self.mean[row, :n_factors].astype(np.float64)
+        lower[np.tril_indices(n_factors)] = self.moments[row] - packed_outer(mean[None])[0]
         return lower + np.tril(lower, -1).T
 
     def copy(self) -> RowPosteriors:
@@ -107,8 +107,11 @@ class RowPosteriors:
 
     def check_stored(self) -> None:
         """Check that the second moments are those of the factors."""
-        if self.moments.shape[1] != self.rank * (self.rank + 1) // 2 or self.rank < 1:
-            raise ModelFileError(f"the moments of rows are not those of {self.rank} factors")
+        if (
+            self.moments.shape[1] != self.n_factors * (self.n_factors + 1) // 2
+            or self.n_factors < 1
+        ):
+            raise ModelFileError(f"the moments of rows are not those of {self.n_factors} factors")
 
 
 def packed_outer(vectors: np.ndarray) -> np.ndarray:
@@ -122,11 +125,11 @@ class PriorArrays(NamedTuple):
 
     Attributes
     ----------
-    pulls : ndarray of shape (n_rows, rank + n_steps)
+    pulls : ndarray of shape (n_rows, n_factors + n_steps)
         ``(1 - l) P`` times the prior means.
     weights : ndarray of shape (n_rows,)
         ``1 - l``, which the precision P is multiplied by.
-    P : ndarray of shape (rank + n_steps, rank + n_steps)
+    P : ndarray of shape (n_factors + n_steps, n_factors + n_steps)
         The precision.
     """
 
@@ -186,9 +189,12 @@ class GroupedRatings:
         order = groups.order.astype(np.int32 if groups.order.size < 2**31 else np.int64)
         weights = np.zeros(0) if weights is None else weights[order]
         return cls(
-            groups.start, others[order].astype(np.int32), levels[order].astype(np.int16),
-            weights.astype(np.float32), order,
-        )  # fmt: skip
+            groups.start,
+            others[order].astype(np.int32),
+            levels[order].astype(np.int16),
+            weights.astype(np.float32),
+            order,
+        )
 
     @property
     def arrays(self) -> RatingArrays:
@@ -239,14 +245,14 @@ def chosen_rows(counts: np.ndarray, span: tuple[int, int]) -> list[np.ndarray]:
 
 
 def usual_sizes(
-    n_ratings: int, rank: int | None = None, pattern: int | None = None
+    n_ratings: int, n_factors: int | None = None, pattern: int | None = None
 ) -> tuple[int, int]:
     """Return the numbers of factors and of coordinates of the pattern, by default the usual ones.
 
     Examples
     --------
-    >>> usual_sizes(100_000), usual_sizes(1_000_000), usual_sizes(1_000_000, rank=8)
+    >>> usual_sizes(100_000), usual_sizes(1_000_000), usual_sizes(1_000_000, n_factors=8)
     ((32, 32), (64, 128), (8, 128))
     """
     usual = LARGER if MANY <= n_ratings <= TOO_MANY else SMALLER
-    return usual[0] if rank is None else rank, usual[1] if pattern is None else pattern
+    return usual[0] if n_factors is None else n_factors, usual[1] if pattern is None else pattern

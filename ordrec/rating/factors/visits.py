@@ -105,7 +105,7 @@ class Visit:
     def empty_systems(self) -> LinearSystems:
         """Return the systems of the wanted items before any rating is added."""
         n_items = sum(piece.size for piece in self.item_pieces)
-        return LinearSystems.zeros(n_items, self.items.rank, self.items.variances.shape[1])
+        return LinearSystems.zeros(n_items, self.items.n_factors, self.items.variances.shape[1])
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
+from ordrec.storage.schema import Integer, Number
 
 __all__ = ["HeldOut"]
 
@@ -21,7 +23,7 @@ class HeldOut:
     ----------
     share : float
         Between 0 and 1.
-    seed : int
+    random_state : int
 
     Examples
     --------
@@ -31,19 +33,34 @@ class HeldOut:
     True
     """
 
+    stored: ClassVar = {
+        "share": Number(low=0, high=1),
+        "seed": Integer(low=-(2**62), high=2**62),
+    }
+
     share: float = 0.1
-    seed: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
             raise ArgumentError(f"share must lie between 0 and 1, got {self.share}")
+
+    def covers(self, other: HeldOut) -> bool:
+        """Whether all ratings that the other holds out are held out here, too.
+
+        Examples
+        --------
+        >>> HeldOut(0.2).covers(HeldOut(0.1)), HeldOut(0.1).covers(HeldOut(0.2))
+        (True, False)
+        """
+        return self.seed == other.seed and self.share >= other.share
 
     def mask(self, ratings: Ratings) -> np.ndarray:
         """Return which ratings are held out, as booleans."""
         users, items = (
             pd.util.hash_array(np.asarray(ids)) for ids in (ratings.user_ids, ratings.item_ids)
         )
-        state = np.array([self.seed], dtype=np.int64).view(np.uint64)
+        state = np.array([self.random_state], dtype=np.int64).view(np.uint64)
         state = _mixed(_mixed(state + users)[ratings.users] + items[ratings.items])
         return state < np.uint64(self.share * 2.0**64)
 

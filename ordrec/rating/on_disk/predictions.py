@@ -7,6 +7,8 @@ are one file, written atomically. Parts finished before an interruption are not 
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,20 +24,20 @@ from ordrec.data.columns import as_pandas
 from ordrec.data.groups import Groups
 from ordrec.data.on_disk.partitions import parquet_engine
 from ordrec.data.on_disk.scan import ROWS, RatingsScan
+from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, StorageError, callers_level
-from ordrec.models.base import codes_of
+from ordrec.models.base import codes_of, replacing_ratings
 from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.rating.on_disk.held_out import HeldOut
 from ordrec.runtime.files import check_folder_visible, replace_file
 from ordrec.runtime.parallel import Engine, run
-from ordrec.storage.parts import PartFolder, checksum
+from ordrec.storage.parts import PartFolder, checksum, model_checksum
 
 __all__ = ["ScanPredictions", "predict_scan"]
 
 FORMAT = "ordrec predictions"
 VERSION = 1
 MANIFEST = "_predictions.json"
-N_PROBES = 1000  # number of predictions that identify a model
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ def predict_scan(
         predicts by its rating model.
     scan : RatingsScan
     pairs : HeldOut or frame with the columns user and item
-        Ratings to leave out and predict, or pairs to predict from all ratings.
+        Ratings to leave out and predict, or pairs to predict from all ratings. A column
+        ``timestamp`` says for which times, in seconds since 1970, to models that use times.
     out : str or Path
         A new folder, or one of an interrupted call with the same arguments: finished parts
         are kept. On a cluster, all workers need access to it and to the folder of the scan.
@@ -96,8 +99,9 @@ def predict_scan(
     Warns
     -----
     UserWarning
-        If some of the pairs belong to users who are not in the scan, and if the scan has items that
-        the model does not know: users are folded in without their ratings of these.
+        If some of the pairs belong to users who are not in the scan, if the scan has items that
+        the model does not know: users are folded in without their ratings of these, and if the
+        model was fitted to ratings that it is to predict.
 
     Examples
     --------
@@ -109,7 +113,7 @@ def predict_scan(
     ...     scan = Ratings.scan(f"{folder}/ratings")
     ...     held = HeldOut(0.2)
     ...     sample, _ = held.parted(scan.sample_users(30))
-    ...     model = OrdinalFactors(rank=2, pattern=2).fit(sample)
+    ...     model = OrdinalFactors(n_factors=2, pattern=2).fit(sample)
     ...     found = predict_scan(model, scan, held, f"{folder}/predictions")
     ...     list(next(found.frames()))[:5]
     ['user', 'item', 'actual', 'rating', 'expected']
@@ -121,6 +125,8 @@ def predict_scan(
     targets = pairs if isinstance(pairs, HeldOut) else _Pairs.of(pairs)
     place = Path(out).absolute()  # it may travel to workers that are in other folders
     folder = PartFolder(place, MANIFEST, FORMAT, VERSION, _identity(model, scan, targets))
+    if isinstance(targets, HeldOut):
+        _warn_of_training_ratings(model, targets)
     _warn_of_unknown_items(model, scan)
     if hasattr(model, "without_users"):
         model = model.without_users()  # less to send, and quicker id lookups
@@ -143,6 +149,31 @@ def predict_scan(
         )
     folder.finish(n_pairs=n_pairs)
     return ScanPredictions(folder.path, n_pairs)
+
+
+def _warn_of_training_ratings(model: Any, held: HeldOut) -> None:
+    """Say that errors will look too small if the model has seen what it is to predict."""
+    remedy = "errors on these are too small: fit again without them (held_out=, --hold-out)"
+    known = model.known_ratings() if hasattr(model, "known_ratings") else None
+    if known is not None and known.n_ratings:
+        n_seen = int(held.mask(known).sum())
+        if not n_seen:
+            return
+        text = f"the model was fitted to {n_seen} of the ratings that it is to predict: {remedy}"
+    elif hasattr(model, "held_out_"):  # fitted from disk, a model does not know its ratings
+        before = model.held_out_
+        if before is None:
+            text = f"nothing was held out when the model was fitted: {remedy}"
+        elif before.covers(held):
+            return
+        else:
+            text = (
+                f"the model was fitted with seed {before.seed} and held out {before.share:g} of "
+                f"the ratings, not those that it is to predict: {remedy}"
+            )
+    else:
+        return
+    warnings.warn(text, stacklevel=callers_level())
 
 
 def _warn_of_unknown_items(model: Any, scan: RatingsScan) -> None:
@@ -188,6 +219,7 @@ def _predict_part(
 
 def _predictions(model: Any, chunk: Ratings, targets: HeldOut | _Pairs) -> pd.DataFrame:
     columns: dict[str, Any] = {}
+    times = None
     if isinstance(targets, HeldOut):
         history, wanted = targets.parted(chunk)
         columns["user"] = wanted.user_ids.take(wanted.users)
@@ -195,15 +227,19 @@ def _predictions(model: Any, chunk: Ratings, targets: HeldOut | _Pairs) -> pd.Da
         columns["actual"] = wanted.values
     else:
         history = chunk
-        columns["user"], columns["item"] = targets.of_users(chunk.user_ids)
+        columns["user"], columns["item"], times = targets.of_users(chunk.user_ids)
     users, items = columns["user"], columns["item"]
     if hasattr(model, "item_ids_"):  # a new item would be learnt from the users of its chunk alone
         is_known = codes_of(model.item_ids_, history.item_ids) >= 0
         history = history.select(is_known[history.items])
-    known = model.fold_in(history)
-    columns["rating"] = known.predict(users, items)
+    with replacing_ratings():
+        known = model.fold_in(history)
+    when = {}
+    if times is not None and "timestamps" in inspect.signature(known.predict).parameters:
+        when = {"timestamps": times}
+    columns["rating"] = known.predict(users, items, **when)
     if isinstance(known, ProbabilityModel):
-        p = known.predict_proba(users, items)
+        p = known.predict_proba(users, items, **when)
         scale = getattr(known, "scale_", chunk.scale)
         columns["expected"] = p @ scale.values
         for k, value in enumerate(scale.values):
@@ -218,6 +254,7 @@ class _Pairs:
     users: pd.Index
     start: np.ndarray
     items: np.ndarray
+    times: np.ndarray | None
 
     @classmethod
     def of(cls, pairs: Any) -> _Pairs:
@@ -229,40 +266,48 @@ class _Pairs:
         if len(frame) == 0 or (codes < 0).any():
             raise ArgumentError("predict_scan: the table of pairs is empty, or lacks user ids")
         groups = Groups.of(codes, len(users))
-        return cls(pd.Index(users), groups.start, frame["item"].to_numpy()[groups.order])
+        times = None
+        if "timestamp" in frame:
+            times = seconds_of(frame["timestamp"])[groups.order]
+        items = frame["item"].to_numpy()[groups.order]
+        return cls(pd.Index(users), groups.start, items, times)
 
-    def of_users(self, ids: pd.Index) -> tuple[pd.Index, np.ndarray]:
-        """User and item ids of the pairs of some users."""
+    def of_users(self, ids: pd.Index) -> tuple[pd.Index, np.ndarray, np.ndarray | None]:
+        """User ids, item ids and times of the pairs of some users."""
         places = self.users.get_indexer(ids)
         there = places >= 0
         places = places[there]
         counts = self.start[places + 1] - self.start[places]
         first = np.repeat(self.start[places] - np.cumsum(counts) + counts, counts)
-        return ids[there].repeat(counts), self.items[first + np.arange(counts.sum())]
+        rows = first + np.arange(counts.sum())
+        times = None if self.times is None else self.times[rows]
+        return ids[there].repeat(counts), self.items[rows], times
 
 
 def _identity(model: Any, scan: RatingsScan, targets: HeldOut | _Pairs) -> dict[str, Any]:
-    """What predictions depend on: ratings, pairs and model, each by a checksum."""
-    parts = [(part.file, part.n_ratings, part.n_users, part.n_bytes) for part in scan.parts]
+    """What predictions depend on: ratings, pairs and model, each by a checksum of its content."""
     if isinstance(targets, HeldOut):
         pairs = repr(targets)
     else:
         hashes = [pd.util.hash_array(np.asarray(ids)) for ids in (targets.users, targets.items)]
-        pairs = checksum(hashes[0].tobytes(), hashes[1].tobytes(), targets.start.tobytes())
-    # A model is identified by its predictions for a user without ratings.
-    items = scan.item_ids[:N_PROBES]
-    predicted = model.predict(np.repeat(_stranger(scan), len(items)), items)
-    if isinstance(model, ProbabilityModel):
-        predicted = model.predict_proba(np.repeat(_stranger(scan), len(items)), items)
-    scale = [each.tobytes() for each in (scan.scale.values, scan.scale.edges) if each is not None]
+        arrays = [*hashes, targets.start, *([] if targets.times is None else [targets.times])]
+        pairs = checksum(*(array.tobytes() for array in arrays))
     return {
-        "ratings": checksum(json.dumps(parts).encode(), *scale),
+        "ratings": _checksum_of_ratings(scan),
         "pairs": pairs,
-        "model": f"{type(model).__name__} {checksum(np.round(predicted, 6).tobytes())}",
+        "model": model_checksum(model),
     }
 
 
-def _stranger(scan: RatingsScan) -> Any:
-    """An id that no user has."""
-    first = next(scan.chunks(rows=1)).user_ids
-    return -(2**62) - 1 if pd.api.types.is_integer_dtype(first.dtype) else "\0nobody"
+def _checksum_of_ratings(scan: RatingsScan) -> str:
+    """Checksum of the files of a scan, and of how they are read."""
+    about = [scan.columns, scan.dated, scan.weight, [part.file for part in scan.parts]]
+    pieces = [json.dumps(about).encode()]
+    pieces += [each.tobytes() for each in (scan.scale.values, scan.scale.edges) if each is not None]
+    for part in scan.parts:
+        try:
+            with open(scan.path / part.file, "rb") as file:
+                pieces.append(hashlib.file_digest(file, "sha256").digest())
+        except OSError as error:
+            raise StorageError(f"{scan.path / part.file}: cannot be read: {error}") from None
+    return checksum(*pieces)

@@ -48,14 +48,14 @@ class ItemSource(Protocol):
         ...
 
 
-def takes_kernels(solver: Any) -> bool:
-    """Whether a solver works on the items' kernel; any other works on their rows of features."""
-    return "kernel" in solver.get_params()
+def takes_kernels(estimator: Any) -> bool:
+    """Whether an estimator works on the items' kernel, not on their rows of features."""
+    return "kernel" in estimator.get_params()
 
 
-def fitted(solver: Any, X: np.ndarray, levels: np.ndarray, weights: np.ndarray | None) -> Any:
-    """Fit a solver to a user's ratings, with weights if there are any."""
-    return solver.fit(X, levels) if weights is None else solver.fit(X, levels, weights)
+def fitted(estimator: Any, X: np.ndarray, levels: np.ndarray, weights: np.ndarray | None) -> Any:
+    """Fit an estimator to a user's ratings, with weights if there are any."""
+    return estimator.fit(X, levels) if weights is None else estimator.fit(X, levels, weights)
 
 
 def filled_source(features: Any, kernel: Kernel, ratings: Ratings) -> ItemSource:

@@ -28,11 +28,11 @@ from ordrec.rating.per_user.items import (
 )
 from ordrec.rating.per_user.pooled import PARTS, SMOOTH, PooledSource
 from ordrec.rating.per_user.stored import (
+    StoredEstimator,
     StoredModels,
     StoredRatings,
-    StoredSolver,
     StoredSource,
-    storable_solver,
+    storable_estimator,
 )
 from ordrec.runtime.parallel import one_blas_thread, run_all
 from ordrec.runtime.progress import report
@@ -46,8 +46,8 @@ POOLED_RATINGS = 5.0  # pooled ratings added to those of a user without a model
 
 
 def _has_probabilities(model: PerUserPredictor) -> bool:
-    solver = model._solver()
-    return hasattr(solver, "predict_proba") and solver.get_params().get("probability", True)
+    estimator = model._new_estimator()
+    return hasattr(estimator, "predict_proba") and estimator.get_params().get("probability", True)
 
 
 @dataclass(eq=False)
@@ -61,7 +61,7 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
 
     Parameters
     ----------
-    solver : estimator, optional
+    estimator : estimator, optional
         Any estimator of `ordrec.ordinal`, or another classifier. An estimator with a parameter
         ``kernel`` is given the items' kernel as "precomputed", any other the items as rows of
         features. ``classes`` is set to the ranks of the scale. ``SVORIM(C=1)`` when omitted.
@@ -78,8 +78,8 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
         there, too. It predicts far better. A kernel object: with ``features="mean"`` any
         that `ItemKernel` takes, otherwise any.
     grid : dict of str to list, optional
-        Values to try for parameters of the solver, such as ``{"C": [0.1, 1, 10]}``. One setting is
-        chosen for all users, with the smallest absolute error in five-fold cross-validation of
+        Values to try for parameters of the estimator, such as ``{"C": [0.1, 1, 10]}``. One setting
+        is chosen for all users, with the smallest absolute error in five-fold cross-validation of
         their ratings.
     min_ratings : int
         A user with fewer ratings has no model of their own.
@@ -87,9 +87,9 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
         Workers that fit the users' models and predict with them; all cores by default, see
         `ordrec.runtime.parallel`.
     engine : Engine or str, optional
-        Where the workers run, see `ordrec.runtime.parallel`: in threads by default, as the solvers
-        are compiled. The results depend neither on it nor on ``n_jobs``; it is not saved with the
-        model.
+        Where the workers run, see `ordrec.runtime.parallel`: in threads by default, as the
+        estimators are compiled. The results depend neither on it nor on ``n_jobs``; it is
+        not saved with the model.
 
     Attributes
     ----------
@@ -108,12 +108,13 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
     -----
     Users without a model: for an unknown user, or one with fewer than ``min_ratings``, the
     prediction is that of the damped biases, rounded to the scale; for one who always gave the
-    same rating, it is that rating. Their distribution is that of their own ratings plus five
+    same rating, it is that rating; for one of whose ratings only equal ones have a weight above 0,
+    it is the most frequent of all theirs. Their distribution is that of their own ratings plus five
     more, distributed as the ratings of all users. An item without ratings is similar to no other.
 
-    The model can be saved if ``features="mean"``, the kernel has a name and the solver is one of
-    SVORIM, SVOREX, SVORSLA and OrdinalLogistic: other solvers' models are more than coefficients
-    over the user's items and thresholds. The file has the chosen setting as the solver's
+    The model can be saved if ``features="mean"``, the kernel has a name and the estimator is one of
+    SVORIM, SVOREX, SVORSLA and OrdinalLogistic: other estimators' models are more than coefficients
+    over the user's items and thresholds. The file has the chosen setting as the estimator's
     parameters, and no grid.
 
     Examples
@@ -126,15 +127,15 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
     """
 
     stored: ClassVar = IDENTITY | {
-        "_chosen_solver": StoredSolver(),
+        "_chosen_estimator": StoredEstimator(),
         "_ratings": As(StoredRatings),
         "_bias": Member(BiasModel, *IDENTITY),
         "source_": As(StoredSource),
         "models_": As(StoredModels),
     }
-    _unstored_parameters = ("solver", "engine", "grid", "verbose")
+    _unstored_parameters = ("estimator", "engine", "grid", "verbose")
 
-    solver: Any = None
+    estimator: Any = None
     features: Any = "mean"
     kernel: Any = "pearson"
     min_ratings: int = 10
@@ -162,7 +163,10 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
             raise ArgumentError(f"min_ratings must be at least 2, got {self.min_ratings}")
         self._remember(ratings)
         self._describe(ratings, BiasModel().fit(ratings.without_weights()))
-        wanted = np.count_nonzero(self._counts, axis=1) > 1
+        counted = self._counts
+        if ratings.weights is not None:
+            counted = _level_counts(ratings.select(ratings.weights > 0))
+        wanted = np.count_nonzero(counted, axis=1) > 1
         wanted &= ratings.user_counts >= self.min_ratings
         if users is not None:
             wanted &= np.isin(np.arange(ratings.n_users), ratings.user_codes(users))
@@ -178,19 +182,21 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
             )
             for u in rows
         ]
-        solver = self._solver()
-        if "classes" in solver.get_params():
-            solver.set_params(classes=np.arange(ratings.scale.n_ranks))
-        if weights is not None and not has_fit_parameter(solver, "sample_weight"):
+        estimator = self._new_estimator()
+        if "classes" in estimator.get_params():
+            estimator.set_params(classes=np.arange(ratings.scale.n_ranks))
+        if weights is not None and not has_fit_parameter(estimator, "sample_weight"):
             raise ArgumentError(
-                f"{type(solver).__name__} takes no weights, and these ratings have some: pass "
-                "ratings.without_weights(), or use another solver"
+                f"{type(estimator).__name__} takes no weights, and these ratings have some: pass "
+                "ratings.without_weights(), or use another estimator"
             )
         if isinstance(self.source_, PooledSource) and samples:
-            self._weigh(self.source_, samples, solver)
+            self._weigh(self.source_, samples, estimator)
         if self.grid and samples:
-            self._choose(samples, solver)
-        self.models_ = dict(zip(rows, self._over_users(_fit_users, samples, solver), strict=True))
+            self._choose(samples, estimator)
+        self.models_ = dict(
+            zip(rows, self._over_users(_fit_users, samples, estimator), strict=True)
+        )
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
@@ -205,7 +211,7 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
 
     @available_if(_has_probabilities)
     def predict_proba(self, users: Any, items: Any) -> np.ndarray:
-        """Return distributions by each user's model; only if the solver has probabilities."""
+        """Return distributions by each user's model; only if the estimator has probabilities."""
         user_codes, item_codes = self._codes(users, items)
         pooled = self._counts.sum(axis=0) + 1.0
         own = np.vstack([self._counts, np.zeros(len(pooled))])[user_codes]
@@ -219,27 +225,25 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
     # ---- files ---------------------------------------------------------------------------------
 
     @property
-    def _chosen_solver(self) -> Any:
-        """The solver with the setting that was chosen from the grid."""
-        return storable_solver(self)
+    def _chosen_estimator(self) -> Any:
+        """The estimator with the setting that was chosen from the grid."""
+        return storable_estimator(self)
 
-    @_chosen_solver.setter
-    def _chosen_solver(self, solver: Any) -> None:
-        self.solver = solver
+    @_chosen_estimator.setter
+    def _chosen_estimator(self, estimator: Any) -> None:
+        self.estimator = estimator
 
     def write_to(self, file: Writer) -> None:
         """Write the model; see the notes on what can be saved."""
         self._check_fitted()
-        storable_solver(self)  # raises an error that says what can be saved
+        storable_estimator(self)  # raises an error that says what can be saved
         super().write_to(file)
 
     # ---- users one by one ----------------------------------------------------------------------
 
     def _describe(self, ratings: Ratings, bias: BiasModel) -> None:
         """Set up what all users share, and the predictions for users without a model."""
-        n_ranks = ratings.scale.n_ranks
-        cells = ratings.users.astype(np.int64) * n_ranks + ratings.levels
-        self._counts = np.bincount(cells, minlength=ratings.n_users * n_ranks).reshape(-1, n_ranks)
+        self._counts = _level_counts(ratings)
         self._bias, self._ratings = bias, ratings
         self.source_ = self._item_source(ratings)
 
@@ -258,31 +262,31 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
         source = filled_source(self.features, kernel, ratings)
         return PooledSource(ratings, source) if pooled else source
 
-    def _weigh(self, source: PooledSource, samples: list[UserSample], solver: Any) -> None:
+    def _weigh(self, source: PooledSource, samples: list[UserSample], estimator: Any) -> None:
         """Learn the weights of the kernel's parts; a GPOR gets the shared parameters, too."""
         shared = source.learn(samples, self.scale_.n_ranks)
         self.kernel_weights_ = dict(zip(PARTS, shared.weights.tolist(), strict=True))
-        if {"noise", "thresholds", "optimizer"} <= set(solver.get_params()):
-            solver.set_params(noise=shared.noise, thresholds=shared.thresholds, optimizer=None)
+        if {"noise", "thresholds", "optimizer"} <= set(estimator.get_params()):
+            estimator.set_params(noise=shared.noise, thresholds=shared.thresholds, optimizer=None)
 
-    def _choose(self, samples: list[UserSample], solver: Any) -> None:
-        """Set the parameters of the solver to those of the grid with the smallest error."""
+    def _choose(self, samples: list[UserSample], estimator: Any) -> None:
+        """Set the parameters of the estimator to those of the grid with the smallest error."""
         settings = list(ParameterGrid(self.grid))
-        solvers = [clone(solver).set_params(**setting) for setting in settings]
-        totals, tested = zip(*self._over_users(_absolute_errors, samples, solvers), strict=True)
+        estimators = [clone(estimator).set_params(**setting) for setting in settings]
+        totals, tested = zip(*self._over_users(_absolute_errors, samples, estimators), strict=True)
         errors = np.sum(totals, axis=0) / (sum(tested) or 1.0)
         self.grid_errors_ = list(zip(settings, errors.tolist(), strict=True))
         self.setting_ = settings[int(errors.argmin())]
-        solver.set_params(**self.setting_)
+        estimator.set_params(**self.setting_)
 
-    def _solver(self) -> Any:
+    def _new_estimator(self) -> Any:
         """A fresh estimator, for precomputed kernels if it takes kernels at all."""
-        if self.solver is None:
+        if self.estimator is None:
             from ordrec.ordinal import SVORIM
 
             return SVORIM(kernel="precomputed")
-        solver = clone(self.solver)
-        return solver.set_params(kernel="precomputed") if takes_kernels(solver) else solver
+        estimator = clone(self.estimator)
+        return estimator.set_params(kernel="precomputed") if takes_kernels(estimator) else estimator
 
     def _by_user(
         self, method: str, users: np.ndarray, items: np.ndarray
@@ -313,11 +317,18 @@ class PerUserPredictor(IdMappedModel, DistributionModel):
         return [each for chunk in found for each in chunk]
 
 
-def _fit_users(users: list[UserSample], source: ItemSource, solver: Any) -> list[Any]:
+def _level_counts(ratings: Ratings) -> np.ndarray:
+    """How often each user gave each rating, shape (n_users, n_ranks)."""
+    n_ranks = ratings.scale.n_ranks
+    cells = ratings.users.astype(np.int64) * n_ranks + ratings.levels
+    return np.bincount(cells, minlength=ratings.n_users * n_ranks).reshape(-1, n_ranks)
+
+
+def _fit_users(users: list[UserSample], source: ItemSource, estimator: Any) -> list[Any]:
     """Fit a model for each user."""
-    describe = source.gram if takes_kernels(solver) else source.rows
+    describe = source.gram if takes_kernels(estimator) else source.rows
     return [
-        fitted(clone(solver), describe(user, items), levels, weights)
+        fitted(clone(estimator), describe(user, items), levels, weights)
         for user, items, levels, weights in users
     ]
 
@@ -335,9 +346,9 @@ def _predict_users(
 
 
 def _absolute_errors(
-    users: Sequence[UserSample], source: ItemSource, solvers: Sequence[Any]
+    users: Sequence[UserSample], source: ItemSource, estimators: Sequence[Any]
 ) -> list[tuple[np.ndarray, float]]:
-    """For each user: the error of each solver, and the weight of the ratings tested.
+    """For each user: the error of each estimator, and the weight of the ratings tested.
 
     The error is the sum of ``|predicted - true|``, in ranks, over five folds of the user's ratings
     with equal shares of every level. A fold with one level in its training part is left out.
@@ -345,11 +356,11 @@ def _absolute_errors(
     """
     errors = []
     for user, items, levels, weights in users:
-        takes = takes_kernels(solvers[0])
+        takes = takes_kernels(estimators[0])
         X = source.gram(user, items) if takes else source.rows(user, items)
         fold = _folds(levels, seed=user)
         counts = np.ones(levels.size) if weights is None else weights
-        total, tested = np.zeros(len(solvers)), 0.0
+        total, tested = np.zeros(len(estimators)), 0.0
         for k in range(GRID_FOLDS):
             train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
             if test.size == 0 or np.unique(levels[train[counts[train] > 0]]).size < 2:
@@ -358,8 +369,8 @@ def _absolute_errors(
             block = X[np.ix_(train, train)] if takes else X[train]
             new = X[np.ix_(test, train)] if takes else X[test]
             own = None if weights is None else weights[train]
-            for s, solver in enumerate(solvers):
-                predicted = fitted(clone(solver), block, levels[train], own).predict(new)
+            for s, estimator in enumerate(estimators):
+                predicted = fitted(clone(estimator), block, levels[train], own).predict(new)
                 total[s] += counts[test] @ np.abs(predicted - levels[test])
         errors.append((total, tested))
     return errors
@@ -382,5 +393,5 @@ def per_user_logistic(
     """Return a `PerUserPredictor` with all-threshold logistic regressions (with probabilities)."""
     from ordrec.ordinal import OrdinalLogistic
 
-    solver = OrdinalLogistic("all", alpha=alpha, kernel="precomputed")
-    return PerUserPredictor(solver, kernel=kernel, min_ratings=min_ratings, n_jobs=n_jobs)
+    estimator = OrdinalLogistic("all", alpha=alpha, kernel="precomputed")
+    return PerUserPredictor(estimator, kernel=kernel, min_ratings=min_ratings, n_jobs=n_jobs)

@@ -67,7 +67,7 @@ class PooledSource:
     ----------
     ratings : Ratings
     filled : ItemSource
-        The part "ratings", and the features of solvers without kernels.
+        The part "ratings", and the features of estimators without kernels.
     """
 
     def __init__(self, ratings: Ratings, filled: ItemSource):

@@ -2,8 +2,8 @@
 
 These are the training ratings, from which the items' kernel is made again, the weights of its parts
 where it is a sum, and for each user's model the coefficients over the user's items and the
-thresholds. A solver with one kernel expansion needs no more to predict; the diagnostics of its fit
-(objective, gap) are not kept.
+thresholds. An estimator with one kernel expansion needs no more to predict; the diagnostics of its
+fit (objective, gap) are not stored.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from ordrec.storage.schema import Array, Field, Optional, Reader, Starts, Writer
 if TYPE_CHECKING:
     from ordrec.rating.per_user.model import PerUserPredictor
 
-__all__ = ["StoredModels", "StoredRatings", "StoredSolver", "StoredSource", "storable_solver"]
+__all__ = ["StoredEstimator", "StoredModels", "StoredRatings", "StoredSource", "storable_estimator"]
 
-SOLVERS = ("SVORIM", "SVOREX", "SVORSLA", "OrdinalLogistic")
+ESTIMATORS = ("SVORIM", "SVOREX", "SVORSLA", "OrdinalLogistic")
 BYTES_PER_PAIR = 32.0  # of items: the moments of the Pearson kernel
 MOST_KERNEL_BYTES = float(1 << 30)  # from which on `ItemKernel` stores no pairs
 # set by the PerUserPredictor, equal for all users; or how it was fitted, not what
 INHERITED = ("classes", "kernel", "verbose")
 
 
-def storable_solver(model: PerUserPredictor) -> Any:
-    """Return the solver; raises an error if its models cannot be stored as coefficients."""
-    solver = model._solver().set_params(**getattr(model, "setting_", {}))
-    name = type(solver).__name__
-    if name not in SOLVERS or type(solver) is not getattr(ordinal, name):
+def storable_estimator(model: PerUserPredictor) -> Any:
+    """Return the estimator; raises an error if its models cannot be stored as coefficients."""
+    estimator = model._new_estimator().set_params(**getattr(model, "setting_", {}))
+    name = type(estimator).__name__
+    if name not in ESTIMATORS or type(estimator) is not getattr(ordinal, name):
         raise ArgumentError(
-            f"a PerUserPredictor of {name} models cannot be saved: use {', '.join(SOLVERS)}, or "
+            f"a PerUserPredictor of {name} models cannot be saved: use {', '.join(ESTIMATORS)}, or "
             "keep the ratings and fit again"
         )
     for parameter, value, wanted in (
@@ -56,11 +56,11 @@ def storable_solver(model: PerUserPredictor) -> Any:
                 f"a PerUserPredictor with {parameter}={type(value).__name__} cannot be saved: use "
                 f'{parameter}="{wanted}", or keep the ratings and fit again'
             )
-    return solver
+    return estimator
 
 
-class StoredSolver(Field):
-    """The solver of all users, by name and parameters."""
+class StoredEstimator(Field):
+    """The estimator of all users, by name and parameters."""
 
     def write(self, file: Writer, name: str, value: Any) -> None:
         """Write what it is called, and its parameters."""
@@ -73,17 +73,17 @@ class StoredSolver(Field):
         file.values[name] = {"name": kind, "parameters": parameters}
 
     def read(self, file: Reader, name: str) -> Any:
-        """Return the solver, with its parameters checked."""
+        """Return the estimator, with its parameters checked."""
         stored = file.value(name)
         kind, parameters = stored["name"], stored["parameters"]
-        if kind not in SOLVERS:
-            raise ModelFileError(f"{str(kind)[:50]!r} is not one of {', '.join(SOLVERS)}")
-        solver = getattr(ordinal, kind)(kernel="precomputed")
-        if set(solver.get_params(deep=False)) - set(INHERITED) != set(parameters):
+        if kind not in ESTIMATORS:
+            raise ModelFileError(f"{str(kind)[:50]!r} is not one of {', '.join(ESTIMATORS)}")
+        estimator = getattr(ordinal, kind)(kernel="precomputed")
+        if set(estimator.get_params(deep=False)) - set(INHERITED) != set(parameters):
             raise ModelFileError(f"the parameters are not those of {kind}")
-        solver.set_params(**{key: value_of(each, KERNELS) for key, each in parameters.items()})
-        solver._check_parameters()
-        return solver
+        estimator.set_params(**{key: value_of(each, KERNELS) for key, each in parameters.items()})
+        estimator._check_parameters()
+        return estimator
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class StoredModels:
         """The models by user code."""
         ratings, n_ranks = model._ratings, model.scale_.n_ranks
         n_models, n_links = self.users.size, self.link_scale.size
-        linked = getattr(model._solver(), "probability", False)
+        linked = getattr(model._new_estimator(), "probability", False)
         for thresholds in (self.thresholds, self.link_thresholds):
             if len(thresholds) and thresholds.shape[1] != n_ranks - 1:
                 raise ModelFileError("the thresholds of users are not those of the scale")
@@ -208,7 +208,7 @@ class StoredModels:
             rated = ratings.items[ratings.rows_of_user(user)].astype(np.int64)
             if user in models or (self.support[own] >= rated.size).any():
                 raise ModelFileError("array 'models.support' points beyond a user's ratings")
-            fitted = model._solver().set_params(classes=np.arange(n_ranks))
+            fitted = model._new_estimator().set_params(classes=np.arange(n_ranks))
             fitted.classes_, fitted.n_features_in_ = np.arange(n_ranks), rated.size
             fitted.kernel_, fitted._rows, fitted._inputs = Precomputed(), self.support[own], None
             fitted.scaling_ = None

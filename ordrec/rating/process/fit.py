@@ -120,18 +120,18 @@ def plan_predictor(
     ratings: Ratings,
     side: SideFeatures,
     config: Preparation,
-    learn_iter: int,
+    max_iter: int,
     *,
     seed: int,
     n_jobs: int,
 ) -> Plan:
-    """Learn the weights of the components in ``learn_iter`` iterations; with 0, the defaults."""
+    """Learn the components' weights in at most ``max_iter`` iterations; with 0, the defaults."""
     weights: Mapping[str, float] = DEFAULTS if config.two_sided else FAST_DEFAULTS
     errors: list[float] = []
-    if learn_iter:
+    if max_iter:
         weights, errors = learnt_weights(
             ratings, side, units_of(ratings), config, weights,
-            max_iter=learn_iter, seed=seed, n_jobs=n_jobs,
+            max_iter=max_iter, seed=seed, n_jobs=n_jobs,
         )  # fmt: skip
     return Plan(config, side, weights, errors)
 

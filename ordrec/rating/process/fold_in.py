@@ -83,8 +83,10 @@ class FoldedUser:
     def scores(self, process: Process, items: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Latent scores of items, by code; times are 0 where unknown."""
         scores, dated = np.empty(items.size), times > 0
-        for part, a, rows in ((process, self.a, dated),
-                              (process.without_times, self.undated, ~dated)):  # fmt: skip
+        for part, a, rows in (
+            (process, self.a, dated),
+            (process.without_times, self.undated, ~dated),
+        ):
             if rows.any():
                 scores[rows] = self._mean(part, a, items[rows], times[rows])
         return scores

@@ -70,8 +70,8 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     learn : {"auto", "hold-out", "defaults"}
         Whether the weights of the components are learnt on an inner hold-out of the ratings, or
         the default weights are used. "auto" learns for "full" and not for "fast".
-    learn_iter : int
-        Largest number of iterations of learning.
+    max_iter : int
+        Largest number of iterations of learning these weights.
     refit : bool
         Whether "full" is solved once more under the ordinal likelihood (Laplace's method):
         somewhat more accurate, for a few seconds more on 100 000 ratings.
@@ -127,7 +127,7 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
     side_kinds: Mapping[str, str] | None = None
     decision: Decision = "median"
     learn: Literal["auto", "hold-out", "defaults"] = "auto"
-    learn_iter: int = 5
+    max_iter: int = 5
     refit: bool = True
     n_jobs: int | None = None
     random_state: int = 0
@@ -157,7 +157,7 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         learn = self.learn == "hold-out" or (self.learn == "auto" and config.two_sided)
         with one_blas_thread():  # threads run over users and items instead
             return plan_predictor(
-                ratings, side, config, self.learn_iter if learn else 0,
+                ratings, side, config, self.max_iter if learn else 0,
                 seed=self.random_state, n_jobs=worker_count(self.n_jobs),
             )  # fmt: skip
 
@@ -167,9 +167,12 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         self._remember(ratings)
         with one_blas_thread():
             self.fitted_ = fit_predictor(
-                ratings, plan,
-                refit=self.refit, seed=self.random_state, n_jobs=worker_count(self.n_jobs),
-            )  # fmt: skip
+                ratings,
+                plan,
+                refit=self.refit,
+                seed=self.random_state,
+                n_jobs=worker_count(self.n_jobs),
+            )
         self.hold_out_rmse_ = plan.errors
         self.side_columns_ = plan.side.columns
         self.folded_: dict[Any, FoldedUser] = {}
@@ -339,8 +342,8 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         ):
             if value not in allowed:
                 raise ArgumentError(f"{name} must be one of {allowed}, got {value!r}")
-        if self.learn_iter < 1:
-            raise ArgumentError(f"learn_iter must be at least 1, got {self.learn_iter}")
+        if self.max_iter < 1:
+            raise ArgumentError(f"max_iter must be at least 1, got {self.max_iter}")
 
     def _side_features(self, ratings: Ratings) -> SideFeatures:
         if self.use_side is False:
@@ -394,8 +397,8 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         if not self.folded_:
             return training
         folded_ids = pd.Index(list(self.folded_))
-        kept = training.select(~np.isin(training.users, codes_of(training.user_ids, folded_ids)))
-        frames = [kept.to_frame()[["user", "item", "rating"]]]
+        others = training.select(~np.isin(training.users, codes_of(training.user_ids, folded_ids)))
+        frames = [others.to_frame()[["user", "item", "rating"]]]
         for user, folded in self.folded_.items():
             items = training.item_ids.take(folded.items)
             values = training.scale.values[folded.levels]
@@ -403,10 +406,13 @@ class ProcessPredictor(IdMappedModel, DistributionModel):
         both = pd.concat([frame for frame in frames if len(frame)])
         user_ids = training.user_ids.append(folded_ids.difference(training.user_ids, sort=False))
         return Ratings(
-            codes_of(user_ids, both["user"]), codes_of(training.item_ids, both["item"]),
+            codes_of(user_ids, both["user"]),
+            codes_of(training.item_ids, both["item"]),
             training.scale.ranks_of(both["rating"].to_numpy()) - 1,
-            scale=training.scale, user_ids=user_ids, item_ids=training.item_ids,
-        )  # fmt: skip
+            scale=training.scale,
+            user_ids=user_ids,
+            item_ids=training.item_ids,
+        )
 
     def _history(self, user: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Item codes, levels and times of a user's ratings."""

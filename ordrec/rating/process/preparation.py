@@ -72,7 +72,7 @@ class SideFeatures:
             return cls()
         bias = damped_biases(
             ratings.users, ratings.items, ratings.values, ratings.n_users, ratings.n_items,
-            user_shrinkage=SIDE_DAMPING, item_shrinkage=SIDE_DAMPING,
+            user_damping=SIDE_DAMPING, item_damping=SIDE_DAMPING,
         )  # fmt: skip
         sides = {side: _weighed(ratings, bias, side, encoder) for side, encoder in encoders.items()}
         features = {side: kernels for side, (kernels, _) in sides.items()}
@@ -116,7 +116,7 @@ class Preparation:
         the damped mean of the other users' ratings.
     use_time : bool
         Whether times are used.
-    rank, n_folds, n_rounds, ridge : numbers
+    n_factors, n_folds, n_rounds, ridge : numbers
         Parameters of the low-rank loadings.
     bias_damping : float
         Pseudo-counts that pull the biases to 0.
@@ -128,7 +128,7 @@ class Preparation:
 
     two_sided: bool = True
     use_time: bool = True
-    rank: int = 8
+    n_factors: int = 8
     n_folds: int = 4
     n_rounds: int = 10
     ridge: float = 25.0
@@ -211,13 +211,13 @@ def prepare(
         time = ratings.timestamps[order].astype(np.float64)
     bias = damped_biases(
         users, items, y, n_users, n_items,
-        user_shrinkage=config.bias_damping, item_shrinkage=config.bias_damping,
+        user_damping=config.bias_damping, item_damping=config.bias_damping,
     )  # fmt: skip
     item_features, user_features = _and_unknown(side.item), _and_unknown(side.user)
     rest = y - bias.predict(users, items)
     loadings = partial(
-        cross_fitted_loadings, rank=config.rank, n_folds=config.n_folds, n_rounds=config.n_rounds,
-        ridge=config.ridge, rng=rng, n_jobs=n_jobs,
+        cross_fitted_loadings, n_factors=config.n_factors, n_folds=config.n_folds,
+        n_rounds=config.n_rounds, ridge=config.ridge, rng=rng, n_jobs=n_jobs,
     )  # fmt: skip
     start = _starts(users, n_users)
     fold, by_fold = loadings(start, items, rest, n_items)
@@ -288,9 +288,8 @@ def _products(
         seen, config.user_rank, rng, smoothing=USER_SMOOTHING, by_activity=False
     )
     of_items, _ = implicit_features(
-        sparse.csr_array(seen.T), config.item_rank, rng,
-        smoothing=ITEM_SMOOTHING, by_activity=True,
-    )  # fmt: skip
+        sparse.csr_array(seen.T), config.item_rank, rng, smoothing=ITEM_SMOOTHING, by_activity=True
+    )
     psi = {"ones": np.ones((shape[0], 1)), "implicit": of_users, **user_features}
     phi = {
         "ones": np.ones((shape[1], 1)),

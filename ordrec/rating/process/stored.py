@@ -347,7 +347,10 @@ class StoredUsers:
             with one_blas_thread():
                 bare = unsolved_user(fitted, int(codes[k]), *ratings)
             folded[user] = replace(
-                bare, a=a[own], undated=self.undated[own], shifts=self.shifts[k],
+                bare,
+                a=a[own],
+                undated=self.undated[own],
+                shifts=self.shifts[k],
                 scale=float(self.scale[k]),
-            )  # fmt: skip
+            )
         return folded

@@ -21,17 +21,17 @@ from ordrec.storage.schema import Model, Numbers, Optional, Part, Writer
 __all__ = ["PersonalThresholds"]
 
 
-class _StoredScorer(Model):
-    """The fitted scorer, which must be storable, too."""
+class _StoredInner(Model):
+    """The wrapped model, which must be storable, too."""
 
     def write(self, file: Writer, name: str, value: Any) -> None:
-        """Write the scorer, or say what can be saved."""
+        """Write the wrapped model, or say what can be saved."""
         try:
             super().write(file, name, value)
         except ArgumentError as error:
             raise ArgumentError(
-                f"PersonalThresholds cannot be saved with its scorer ({error}): save a model that "
-                "was fitted to a column of scores, fit(ratings, scores)"
+                f"PersonalThresholds cannot be saved with its wrapped model ({error}): save a "
+                "model that was fitted to a column of scores, fit(ratings, scores)"
             ) from None
 
 
@@ -45,7 +45,7 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
 
     Parameters
     ----------
-    scorer : object with fit and predict, or None
+    model : object with fit and predict, or None
         Any rating model. It is fitted ``n_splits`` times to parts of the ratings, so that
         each rating's score comes from a fit without it, and once to all of them. With None,
         pass scores to `fit` and to the predictions.
@@ -73,14 +73,14 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
     """
 
     stored: ClassVar = IDENTITY | {
-        "scorer_": Optional(_StoredScorer(), unset=True),
+        "model_": Optional(_StoredInner(), unset=True),
         "units_": Part(Units),
         "line_": Numbers(2),
         "layer_": Part(OrderedProbit, raters="users", rated="items"),
     }
-    _unstored_parameters = ("scorer", "verbose")
+    _unstored_parameters = ("model", "verbose")
 
-    scorer: Any = None
+    model: Any = None
     decision: Decision = "median"
     n_splits: int = 5
     threshold_sd: float = 0.25
@@ -96,21 +96,21 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
     @fits
     @one_blas_thread()
     def fit(self, ratings: Ratings, scores: np.ndarray | None = None) -> PersonalThresholds:
-        """Fit the scorer and the ordered probit.
+        """Fit the wrapped model and the ordered probit.
 
         Parameters
         ----------
         ratings : Ratings
         scores : ndarray, optional
             One score per rating, each made without its rating (leave-one-out or held-out), in
-            place of a scorer.
+            place of a wrapped model.
         """
-        if (scores is None) == (self.scorer is None):
-            raise ArgumentError("PersonalThresholds needs either a scorer or scores in fit")
+        if (scores is None) == (self.model is None):
+            raise ArgumentError("PersonalThresholds needs either a model or scores in fit")
         self._remember(ratings)
         if scores is None:
             scores = self._out_of_fold(ratings)
-            self.scorer_ = copy.deepcopy(self.scorer).fit(ratings)
+            self.model_ = copy.deepcopy(self.model).fit(ratings)
         scores = np.asarray(scores, dtype=np.float64)
         if scores.shape != (ratings.n_ratings,) or not np.isfinite(scores).all():
             raise ArgumentError(
@@ -135,10 +135,10 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
         Unknown users get the common thresholds.
         """
         user_codes, item_codes = self._codes(users, items)
-        if (scores is None) == (self.scorer is None):
+        if (scores is None) == (self.model is None):
             raise ArgumentError("give scores to predictions if, and only if, fit was given scores")
         if scores is None:
-            scores = self.scorer_.predict(users, items)
+            scores = self.model_.predict(users, items)
         inward = self._inward(np.asarray(scores, dtype=np.float64))
         return self.layer_.probabilities(inward, user_codes, item_codes)
 
@@ -150,11 +150,11 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
     # ---- files ---------------------------------------------------------------------------
 
     def check_stored(self) -> None:
-        """Check the decision and the scorer."""
+        """Check the decision and the wrapped model."""
         self._check_decision(self.decision)
-        self.scorer = getattr(self, "scorer_", None)
-        if self.scorer is not None and not hasattr(self.scorer, "predict"):
-            raise ModelFileError("the stored scorer does not predict ratings")
+        self.model = getattr(self, "model_", None)
+        if self.model is not None and not hasattr(self.model, "predict"):
+            raise ModelFileError("the wrapped model does not predict ratings")
 
     # ---- the steps -----------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
         scores = np.empty(ratings.n_ratings)
         for k in range(n_splits):
             part = ratings.select(fold == k)
-            model = copy.deepcopy(self.scorer).fit(ratings.select(fold != k))
+            model = copy.deepcopy(self.model).fit(ratings.select(fold != k))
             scores[fold == k] = model.predict(
                 part.user_ids.take(part.users), part.item_ids.take(part.items)
             )

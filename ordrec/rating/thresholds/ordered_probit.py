@@ -187,11 +187,14 @@ def fit_ordered_probit(
     priors = priors or ProbitPriors()
     order = np.argsort(users, kind="stable")
     data = _Data(
-        scores[order].astype(np.float64), levels[order].astype(np.int64),
-        users[order].astype(np.int64), items[order].astype(np.int64), n_ranks,
+        scores[order].astype(np.float64),
+        levels[order].astype(np.int64),
+        users[order].astype(np.int64),
+        items[order].astype(np.int64),
+        n_ranks,
         _Group.of(users[order].astype(np.int64), n_users),
         _Group.of(items[order].astype(np.int64), n_items),
-    )  # fmt: skip
+    )
     em = _EM.start(data, priors)
     n_iter, log_p = 0, 0.0
     while n_iter < max_iter:
@@ -216,9 +219,11 @@ def fit_one_user(
     eta, covariance = mean.copy(), np.empty((1, mean.size, mean.size))
     try:
         ratings = UserRatings(
-            scores.astype(np.float64), levels.astype(np.int64),
-            np.zeros(scores.size, dtype=np.int64), c[2] * np.log1p(n_i) + q,
-        )  # fmt: skip
+            scores.astype(np.float64),
+            levels.astype(np.int64),
+            np.zeros(scores.size, dtype=np.int64),
+            c[2] * np.log1p(n_i) + q,
+        )
         precision = np.linalg.inv(probit.covariance)
         user_steps(eta, covariance, mean, precision, probit.anchor, ratings, ONE_USER_STEPS)
     except np.linalg.LinAlgError as error:

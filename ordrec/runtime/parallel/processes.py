@@ -96,12 +96,12 @@ def _take_executor(n_workers: int) -> Any:
         others = list(_idle)
         _idle.clear()
         fitting = [pair for pair in others if pair[0] == n_workers]
-        kept = fitting.pop() if fitting else None
+        reused = fitting.pop() if fitting else None
         _idle.extend(fitting)
     for pair in others:
         if pair[0] != n_workers:
             pair[1].shutdown(wait=False)
-    return _new_executor(n_workers) if kept is None else kept[1]
+    return _new_executor(n_workers) if reused is None else reused[1]
 
 
 def _forget_idle() -> None:
@@ -129,7 +129,7 @@ def write_shared(folder: Path, content: Any) -> None:
     """Pickle the content; each large array is written to its own file, and only once."""
     from cloudpickle import CloudPickler  # type: ignore[import-untyped]
 
-    kept: dict[int, tuple[str, np.ndarray]] = {}
+    written: dict[int, tuple[str, np.ndarray]] = {}
 
     class Pickler(CloudPickler):
         def persistent_id(self, value: Any) -> str | None:
@@ -139,10 +139,10 @@ def write_shared(folder: Path, content: Any) -> None:
                 or value.dtype.hasobject
             ):
                 return None
-            if id(value) not in kept:
-                kept[id(value)] = f"{len(kept)}.npy", value
-                np.save(folder / kept[id(value)][0], value, allow_pickle=False)
-            return kept[id(value)][0]
+            if id(value) not in written:
+                written[id(value)] = f"{len(written)}.npy", value
+                np.save(folder / written[id(value)][0], value, allow_pickle=False)
+            return written[id(value)][0]
 
     with open(folder / "content", "wb") as stream:
         Pickler(stream, protocol=5).dump(content)

@@ -102,8 +102,9 @@ def attempt(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         outcome = attempt_here(function, task, shared, cores)
-    outcome.warned = [(_sendable_warning(w.message), w.category, w.filename, w.lineno)
-                      for w in caught]  # fmt: skip
+    outcome.warned = [
+        (_sendable_warning(w.message), w.category, w.filename, w.lineno) for w in caught
+    ]
     if outcome.error is not None:
         outcome.error = _sendable(outcome.error)
     return outcome

@@ -51,7 +51,7 @@ def run(*, data, trials, jobs, quick, out: Path) -> Reproduction:
         "SVM": CrossValidated(SVORIM(kernel="linear"), GRID, "mae", standardise=False),
         **{
             f"{name}, {decision}": GPOR(
-                "linear", scale=None, inference=inference, decision=decision
+                "linear", scaling=None, inference=inference, decision=decision
             )
             for name, inference in INFERENCES[: 1 if quick else None]
             for decision in ("mode", "median")

@@ -30,7 +30,7 @@ TIME = "about a minute and a half"
 MEANS = np.array([[10.0, 10.0], [15.0, 15.0], [20.0, 10.0]])
 VARIANCE, TRAINING, POINTS = 5.0, 25, 100
 TRIALS, QUICK_TRIALS = 100, 10
-LINEAR = {"kernel": "linear", "scale": "standard"}
+LINEAR = {"kernel": "linear", "scaling": "standard"}
 METHODS = {
     "SVR": SVRanks(**LINEAR),
     "SVORIM": SVORIM(**LINEAR),

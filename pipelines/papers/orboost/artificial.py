@@ -81,7 +81,7 @@ def ensembles() -> dict:
         for name, base in bases.items()
         for kind, model in {
             "ORBoost-All": ORBoost("all", base, **common),
-            "ORBoost-LR": ORBoost("left-right", base, **common),
+            "ORBoost-LR": ORBoost("immediate", base, **common),
             "RankBoost-AE": RankBoostAE(base, **common),
         }.items()
     }

@@ -76,8 +76,8 @@ def staged_errors(task, X: np.ndarray, y: np.ndarray, rows: list, rounds: int) -
     test = np.setdiff1d(np.arange(y.size), train)
     model = RankBoostAE(BASES[base], n_estimators=rounds, random_state=trial)
     if kind != "RankBoost-AE":
-        margins = "all" if kind == "ORBoost-All" else "left-right"
-        model = ORBoost(margins, BASES[base], n_estimators=rounds, random_state=trial)
+        threshold = "all" if kind == "ORBoost-All" else "immediate"
+        model = ORBoost(threshold, BASES[base], n_estimators=rounds, random_state=trial)
     model.fit(X[train], y[train])
     measured, found = set(measured_rounds(rounds)), []
     for part, chosen in (("training", train), ("test", test)):

@@ -37,7 +37,7 @@ ROUNDS, QUICK_ROUNDS = 2000, 200
 QUICK_SETS = ("pyrim", "machine")
 BASES = {"perceptron": PerceptronRCD(published=True), "sigmoid": SigmoidRCD(published=True)}
 OWN = {"perceptron, own search": "perceptron", "sigmoid, own search": "sigmoid"}
-KINDS = {"ORBoost-LR": "left-right", "ORBoost-All": "all"}
+KINDS = {"ORBoost-LR": "immediate", "ORBoost-All": "all"}
 
 
 def run(*, data, trials, jobs, quick, out: Path, sets=(), rounds=0) -> Reproduction:
@@ -64,9 +64,9 @@ def ensembles(rounds: int) -> dict[str, ORBoost | RankBoostAE]:
     for name, base in BASES.items():
         fewest = RankBoostAE(base, n_estimators=rounds, criterion="mistakes")
         models[f"RankBoost, fewest mistakes, {name}"] = fewest
-    for kind, margins in KINDS.items():
+    for kind, threshold in KINDS.items():
         for name, base in (BASES | OWN | {"stump": "stump"}).items():
-            models[f"{kind}, {name}"] = ORBoost(margins, base, n_estimators=rounds)
+            models[f"{kind}, {name}"] = ORBoost(threshold, base, n_estimators=rounds)
     return models
 
 

@@ -52,7 +52,7 @@ def test_the_index_by_hand() -> None:
     assert np.isnan(reliability_index([1.0, 1.0], [1.0, 2.0]))
 
 
-def test_large_errors_are_told_as_scikit_learn_says() -> None:
+def test_large_errors_are_recognised_as_scikit_learn_says() -> None:
     e, u = sample()
     for large in (0.5, 1.0, 2.0):
         assert large_error_auc(e, u, large) == pytest.approx(roc_auc_score(e > large, u))
@@ -135,7 +135,7 @@ def test_better_coverage_is_nearer_to_what_was_promised() -> None:
 def test_they_are_measured_where_asked_only() -> None:
     assert not set(NAMES) & set(DEFAULT_METRICS)
     ratings = synthetic_ratings(30, 20, n_ratings=300, seed=0)
-    models = {"factors": OrdinalFactors(rank=2, pattern=2, n_iter=2), "bias": BiasModel()}
+    models = {"factors": OrdinalFactors(n_factors=2, pattern=2, max_iter=2), "bias": BiasModel()}
     result = evaluate(ratings, models, split="user-holdout:0.3", metrics=list(NAMES))
     table = result.summary()
     assert set(NAMES) <= set(table.columns)

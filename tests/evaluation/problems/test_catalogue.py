@@ -11,6 +11,7 @@ from ordrec.choice.ease import EASE
 from ordrec.choice.mixture import ChoiceMixture
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
+from ordrec.documents.trec import measure_run
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import evaluate, measure_from_name, split_from_name
 from ordrec.evaluation.problems.catalogue import (
@@ -19,7 +20,6 @@ from ordrec.evaluation.problems.catalogue import (
     ranked_users,
 )
 from ordrec.evaluation.splits.base import part_ratings
-from ordrec.experiments.trec import measure_run
 from ordrec.recommend import make_model
 from ordrec.recommend.recommender import Recommender
 
@@ -286,7 +286,7 @@ def test_net_gain_charges_disliked_items(ratings):
 
 def test_calibration_is_expected_over_observed_hits(ratings):
     [fold] = split_from_name(SPLIT).split(ratings)
-    for model in (ChoiceMixture(factors=2), Recommender(rating="factors")):
+    for model in (ChoiceMixture(n_factors=2), Recommender(rating="factors")):
         result = evaluate(ratings, {"m": model}, SPLIT, metrics=["pick_calibration@5"])
         fitted = model.fit(fold.train)
         expected, hits = 0.0, 0
@@ -309,7 +309,7 @@ def test_models_without_p_pick_have_no_calibration(ratings):
 
 
 def test_the_best_calibration_is_the_one_nearest_to_one(ratings):
-    models = {"plain": ChoiceMixture(factors=2), "far": ChoiceMixture(factors=2, horizon=8.0)}
+    models = {"plain": ChoiceMixture(n_factors=2), "far": ChoiceMixture(n_factors=2, horizon=8.0)}
     result = evaluate(ratings, models, SPLIT, metrics=["pick_calibration@5"])
     values = result.summary()["pick_calibration@5"]
     assert values["far"] > values["plain"]
@@ -342,7 +342,7 @@ def test_folded_in_and_cold_users_have_lists(split):
     dated = Ratings.from_frame(pd.DataFrame(frame))
     metrics = ["pick_ndcg@5", "coverage@5", "pick_calibration@5"]
     result = evaluate(
-        dated, {"choice": ChoiceMixture(factors=2)}, split, metrics=metrics, cold_users=12
+        dated, {"choice": ChoiceMixture(n_factors=2)}, split, metrics=metrics, cold_users=12
     )
     assert result.complete
     assert set(result.frame["metric"]) == set(metrics)

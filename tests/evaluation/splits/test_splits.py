@@ -26,13 +26,13 @@ from ordrec.evaluation import (
 )
 
 ALL = [
-    HoldOut(0.3, repeats=2, seed=1),
-    KFold(3, seed=1),
-    UserHoldOut(0.4, seed=1),
-    LeaveOut(1, seed=1),
-    StrongGeneralisation(0.4, seed=1),
+    HoldOut(0.3, repeats=2, random_state=1),
+    KFold(3, random_state=1),
+    UserHoldOut(0.4, random_state=1),
+    LeaveOut(1, random_state=1),
+    StrongGeneralisation(0.4, random_state=1),
     GlobalTime(0.3),
-    UserTime(0.4, seed=1),
+    UserTime(0.4, random_state=1),
     PublishedFolds(("a", "b")),
 ]
 
@@ -63,7 +63,7 @@ class TestSplits(SplitContract):
 
 @given(seed=st.integers(0, 10**6), share=st.floats(0.1, 0.9), n=st.integers(10, 60))
 def test_hold_out_takes_the_share(seed, share, n):
-    [fold] = HoldOut(share, seed=seed).split(invented(seed, n=n))
+    [fold] = HoldOut(share, random_state=seed).split(invented(seed, n=n))
     assert fold.test.n_ratings == round(share * n)
 
 
@@ -76,7 +76,7 @@ def test_repeats_are_different_draws():
 @given(seed=st.integers(0, 10**6), n_folds=st.integers(2, 9))
 def test_k_folds_cover_everything_once_and_evenly(seed, n_folds):
     ratings = invented(seed)
-    tests = [fold.test for fold in KFold(n_folds, seed=seed).split(ratings)]
+    tests = [fold.test for fold in KFold(n_folds, random_state=seed).split(ratings)]
     assert sum(test.n_ratings for test in tests) == ratings.n_ratings
     assert set().union(*map(rows, tests)) == rows(ratings)
     assert np.ptp([test.n_ratings for test in tests]) <= 1
@@ -85,7 +85,7 @@ def test_k_folds_cover_everything_once_and_evenly(seed, n_folds):
 @given(seed=st.integers(0, 10**6), share=st.floats(0.3, 0.95))
 def test_user_hold_out_takes_the_share_of_each_and_leaves_one(seed, share):
     ratings = invented(seed)
-    [fold] = UserHoldOut(share, seed=seed).split(ratings)
+    [fold] = UserHoldOut(share, random_state=seed).split(ratings)
     expected = np.minimum(np.rint(share * ratings.user_counts), ratings.user_counts - 1)
     np.testing.assert_array_equal(fold.test.user_counts, expected)
     assert fold.n_cold_users == 0
@@ -94,7 +94,7 @@ def test_user_hold_out_takes_the_share_of_each_and_leaves_one(seed, share):
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 4))
 def test_leave_out_takes_n_of_those_who_have_more(seed, n):
     ratings = invented(seed, n=48)
-    [fold] = LeaveOut(n, seed=seed).split(ratings)
+    [fold] = LeaveOut(n, random_state=seed).split(ratings)
     np.testing.assert_array_equal(fold.test.user_counts, np.where(ratings.user_counts > n, n, 0))
 
 
@@ -111,7 +111,7 @@ def test_a_held_out_user_shows_at_least_one_rating_and_not_all(given_share, show
 
 @given(seed=st.integers(0, 10**6))
 def test_strong_generalisation_never_trains_on_test_users(seed):
-    [fold] = StrongGeneralisation(0.3, given=0.6, seed=seed).split(invented(seed))
+    [fold] = StrongGeneralisation(0.3, given=0.6, random_state=seed).split(invented(seed))
     tested = set(fold.test.users.tolist())
     assert tested.isdisjoint(fold.train.users.tolist())
     assert tested == set(fold.given.users.tolist())
@@ -139,7 +139,7 @@ def test_nothing_in_training_is_later_than_the_global_cut(seed, share):
 
 @given(seed=st.integers(0, 10**6))
 def test_no_user_has_training_ratings_later_than_test_ratings(seed):
-    [fold] = UserTime(0.4, seed=seed).split(invented(seed))
+    [fold] = UserTime(0.4, random_state=seed).split(invented(seed))
     for user in np.unique(fold.test.users):
         before = fold.train.timestamps[fold.train.users == user]
         after = fold.test.timestamps[fold.test.users == user]
@@ -161,7 +161,7 @@ labels = st.lists(st.integers(1, 5), min_size=4, max_size=60).map(np.array)
 
 @given(y=labels, share=st.floats(0.25, 0.75), seed=st.integers(0, 99))
 def test_stratified_hold_out_keeps_the_share_of_each_label(y, share, seed):
-    for fold in StratifiedHoldOut(share, repeats=2, seed=seed).split(y):
+    for fold in StratifiedHoldOut(share, repeats=2, random_state=seed).split(y):
         np.testing.assert_array_equal(
             np.sort(np.concatenate([fold.train, fold.test])), np.arange(y.size)
         )
@@ -174,7 +174,7 @@ def test_stratified_hold_out_keeps_the_share_of_each_label(y, share, seed):
 
 @given(y=labels, n_folds=st.integers(2, 4), seed=st.integers(0, 99))
 def test_stratified_folds_are_even_in_every_label(y, n_folds, seed):
-    folds = list(StratifiedKFold(n_folds, seed=seed).split(y))
+    folds = list(StratifiedKFold(n_folds, random_state=seed).split(y))
     np.testing.assert_array_equal(
         np.sort(np.concatenate([f.test for f in folds])), np.arange(y.size)
     )
@@ -188,11 +188,11 @@ def test_stratified_folds_are_even_in_every_label(y, n_folds, seed):
 def test_stratified_draws_are_seeded_and_fair():
     y = np.repeat([1, 2], [30, 70])
     hits = np.zeros(100)
-    for fold in StratifiedHoldOut(0.25, repeats=400, seed=3).split(y):
+    for fold in StratifiedHoldOut(0.25, repeats=400, random_state=3).split(y):
         hits[fold.test] += 1
     assert hits.sum() == 400 * 25
     assert np.abs(hits / 400 - 0.25).max() < 0.1  # 4.6 standard deviations
-    once, again = (list(StratifiedKFold(3, seed=5).split(y)) for _ in range(2))
+    once, again = (list(StratifiedKFold(3, random_state=5).split(y)) for _ in range(2))
     np.testing.assert_array_equal(once[0].test, again[0].test)
 
 
@@ -260,11 +260,11 @@ def test_wrong_parameters_are_named(make, text):
 def test_names_without_a_number_have_defaults():
     assert split_from_name("holdout") == HoldOut(0.2)
     assert split_from_name("kfold") == KFold(5)
-    assert split_from_name("strong:0.3,0.8", seed=4) == StrongGeneralisation(0.3, 0.8, 4)
+    assert split_from_name("strong:0.3,0.8", random_state=4) == StrongGeneralisation(0.3, 0.8, 4)
 
 
 def test_a_split_prints_its_parameters():
-    assert repr(UserHoldOut(0.25, seed=9)) == "UserHoldOut(test_size=0.25, seed=9)"
+    assert repr(UserHoldOut(0.25, random_state=9)) == "UserHoldOut(test_size=0.25, random_state=9)"
 
 
 # ---- real data ---------------------------------------------------------------------------

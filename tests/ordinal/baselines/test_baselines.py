@@ -176,18 +176,18 @@ def prank_by_the_book(points, ranks, order, n_ranks):
 
 @given(st.integers(0, 100), st.integers(1, 4))
 @settings(max_examples=15)
-def test_prank_follows_the_papers_box_and_keeps_the_order(seed, n_epochs):
+def test_prank_follows_the_papers_box_and_keeps_the_order(seed, n_iter):
     points, ranks = ordered_sample(30, 4, seed)
-    model = PRank(n_epochs=n_epochs, random_state=seed).fit(points, ranks)
+    model = PRank(n_iter=n_iter, random_state=seed).fit(points, ranks)
     random = np.random.RandomState(seed)
-    order = np.concatenate([random.permutation(30) for _ in range(n_epochs)])
+    order = np.concatenate([random.permutation(30) for _ in range(n_iter)])
     w, b = prank_by_the_book(points, ranks, order, 4)
     np.testing.assert_allclose(model.thresholds_, b)
     np.testing.assert_allclose(model.predict_latent(points), points @ w, atol=1e-9)
     assert (np.diff(model.thresholds_) >= 0).all()
 
 
-@pytest.mark.parametrize("model", [PRank(n_epochs=0), GPRanks(noise=0.0), SVC1V1(C=-1.0)])
+@pytest.mark.parametrize("model", [PRank(n_iter=0), GPRanks(noise=0.0), SVC1V1(C=-1.0)])
 def test_bad_parameters_are_refused(model):
     with pytest.raises(ValueError, match="must be"):
         model.fit(train_X, train_y)

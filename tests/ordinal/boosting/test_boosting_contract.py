@@ -8,13 +8,13 @@ from contracts.ordinal_contract import OrdinalContract, pytest_generate_tests  #
 
 from ordrec.ordinal.boosting import ORBoost, PerceptronRCD, RankBoostAE, SigmoidRCD
 
-SMOOTH, HARD = SigmoidRCD(n_steps=20), PerceptronRCD(n_steps=20)
+SMOOTH, HARD = SigmoidRCD(n_iter=20), PerceptronRCD(n_iter=20)
 
 
 class TestBoostingContract(OrdinalContract):
     estimators: ClassVar = [
         ORBoost(base=SMOOTH, n_estimators=30, random_state=0),
-        ORBoost("left-right", HARD, n_estimators=30, random_state=0),
+        ORBoost("immediate", HARD, n_estimators=30, random_state=0),
         ORBoost(base="stump", n_estimators=60),
         RankBoostAE(base=SMOOTH, n_estimators=30, random_state=0),
     ]

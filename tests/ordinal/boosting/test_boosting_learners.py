@@ -97,7 +97,7 @@ def test_descent_separates_what_a_plane_separates():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(200, 2))
     g = np.where(X @ [1.0, 2.0] > 0.3, -1.0, 1.0)
-    member = PerceptronRCD(n_steps=400).prepare(X, np.ones(len(X)), rng).train(g)
+    member = PerceptronRCD(n_iter=400).prepare(X, np.ones(len(X)), rng).train(g)
     assert g @ member(X) < -0.97 * 200
 
 

@@ -18,7 +18,7 @@ def state(seed=0, n=25, n_ranks=5):
     return 2 * rng.normal(size=n), ranks, rng.uniform(0.3, 2, n), rng
 
 
-@pytest.mark.parametrize("reach", ["adjacent", "all"])
+@pytest.mark.parametrize("reach", ["immediate", "all"])
 def test_pulls_are_the_exponential_row_of_the_shared_table(reach):
     H, ranks, weight, rng = state()
     theta = np.sort(rng.normal(size=4))
@@ -26,7 +26,7 @@ def test_pulls_are_the_exponential_row_of_the_shared_table(reach):
     value = objective(H, theta, ranks, Loss("exponential"), reach, weight)
     assert np.exp(log_loss) == pytest.approx(value)
     assert value == pytest.approx(
-        naive_boosting.margin_loss(H, theta, ranks, weight, reach == "adjacent")
+        naive_boosting.margin_loss(H, theta, ranks, weight, reach == "immediate")
     )
     by_score, _ = gradient(H, theta, ranks, Loss("exponential"), reach, weight)
     factor = value / (p + q).sum()
@@ -47,7 +47,7 @@ def test_pulls_of_rankboost_are_those_of_all_pairs():
         assert factor * (p - q)[i] == pytest.approx(rise / 2e-6, rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.parametrize("reach", ["adjacent", "all"])
+@pytest.mark.parametrize("reach", ["immediate", "all"])
 def test_thresholds_minimise_the_loss_and_are_ordered(reach):
     for seed in range(10):
         H, ranks, weight, rng = state(seed)
@@ -70,14 +70,14 @@ def test_left_right_thresholds_need_pooling_on_this_example():
         for k in range(4)
     ]
     assert (np.diff(free) < 0).any()
-    theta = MarginLoss(ranks, 5, weight, "adjacent").thresholds(H)
+    theta = MarginLoss(ranks, 5, weight, "immediate").thresholds(H)
     assert (np.diff(theta) >= 0).all()
     assert not np.allclose(theta, free)
     apart = np.array(free)[[0, -1]]  # this example pools what lies between the outer ones
     assert apart.min() <= theta.min() <= theta.max() <= np.max(free)
 
 
-@pytest.mark.parametrize("reach", ["adjacent", "all"])
+@pytest.mark.parametrize("reach", ["immediate", "all"])
 def test_step_is_the_exact_minimum_for_binary_members(reach):
     H, ranks, weight, rng = state(2)
     loss = MarginLoss(ranks, 5, weight, reach)
@@ -102,7 +102,7 @@ def test_step_of_rankboost_is_that_of_the_paper():
         assert loss.step(h, p, q) == pytest.approx(0.25 * np.log((2 * Z + r) / (2 * Z - r)))
 
 
-@pytest.mark.parametrize("kind", ["adjacent", "all", "pairs"])
+@pytest.mark.parametrize("kind", ["immediate", "all", "pairs"])
 def test_step_never_raises_the_loss_for_members_within_one(kind):
     for seed in range(20):
         H, ranks, weight, rng = state(seed)
@@ -117,7 +117,7 @@ def test_huge_scores_leave_everything_finite():
     H, ranks, weight, _ = state(3)
     for loss in (
         MarginLoss(ranks, 5, weight, "all"),
-        MarginLoss(ranks, 5, weight, "adjacent"),
+        MarginLoss(ranks, 5, weight, "immediate"),
         PairLoss(ranks, 5, weight),
     ):
         theta = loss.thresholds(1e5 * H)

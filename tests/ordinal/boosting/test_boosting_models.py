@@ -21,13 +21,13 @@ from ordrec.ordinal.boosting import ORBoost, PerceptronRCD, RankBoostAE, Sigmoid
 from ordrec.ordinal.boosting.ensemble import EarlyStopping, hold_out
 from ordrec.ordinal.boosting.stump import StumpSearch
 
-QUICK = SigmoidRCD(n_steps=20)
+QUICK = SigmoidRCD(n_iter=20)
 MODELS = [
     ORBoost(base="stump", n_estimators=30),
-    ORBoost("left-right", base="stump", n_estimators=30),
+    ORBoost("immediate", base="stump", n_estimators=30),
     RankBoostAE(base="stump", n_estimators=30),
     ORBoost(base=PerceptronRCD(20), n_estimators=15, random_state=0),
-    ORBoost("left-right", base=QUICK, n_estimators=15, random_state=0),
+    ORBoost("immediate", base=QUICK, n_estimators=15, random_state=0),
     RankBoostAE(base=QUICK, n_estimators=15, random_state=0),
 ]
 UNORDERED = "labels that are strings have no order unless classes= declares one"
@@ -53,7 +53,7 @@ def ratings():
 def test_rounds_against_loops_over_samples_and_thresholds(left_right, ratings):
     X, y = ratings[0][:40], ratings[1][:40] - 1
     y[:5] = np.arange(5)
-    model = ORBoost("left-right" if left_right else "all", base="stump", n_estimators=6)
+    model = ORBoost("immediate" if left_right else "all", base="stump", n_estimators=6)
     ensemble = model.fit(X, y).ensemble_
     H, one = np.zeros(40), np.ones(40)
     for t, member in enumerate(ensemble.members):
@@ -124,8 +124,8 @@ def test_no_round_of_binary_members_raises_the_loss(seed, which):
     assert (np.diff(ensemble.log_losses) <= 1e-10).all()
 
 
-@pytest.mark.parametrize("margins", ["all", "left-right"])
-def test_two_ranks_are_adaboost_with_a_constant_member(margins, ratings):
+@pytest.mark.parametrize("threshold", ["all", "immediate"])
+def test_two_ranks_are_adaboost_with_a_constant_member(threshold, ratings):
     X, y = ratings
     labels = np.where(y > 3, 1.0, -1.0)
 
@@ -133,12 +133,12 @@ def test_two_ranks_are_adaboost_with_a_constant_member(margins, ratings):
         return StumpSearch().prepare(X, np.ones(len(X)), np.random.default_rng(0)).train(g)(X)
 
     H, constant = naive_boosting.adaboost_with_constant(X, labels, 25, weak)
-    model = ORBoost(margins, base="stump", n_estimators=25).fit(X, labels)
+    model = ORBoost(threshold, base="stump", n_estimators=25).fit(X, labels)
     np.testing.assert_allclose(model.predict_latent(X), H, atol=1e-8)
     np.testing.assert_allclose(model.thresholds_, [constant], atol=1e-8)
 
 
-@pytest.mark.parametrize("model", [ORBoost(), ORBoost("left-right"), RankBoostAE()], ids=str)
+@pytest.mark.parametrize("model", [ORBoost(), ORBoost("immediate"), RankBoostAE()], ids=str)
 @pytest.mark.parametrize(
     "base", ["stump", PerceptronRCD(3), SigmoidRCD(4.0, 3)], ids=["stump", "perceptron", "sigmoid"]
 )
@@ -195,7 +195,7 @@ def test_early_stopping_keeps_the_best_round(ratings):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(200, 4))
     y = rng.integers(0, 3, 200) + (X[:, 0] > 0)
-    for model in (ORBoost(base="stump"), ORBoost("left-right", "stump"), RankBoostAE("stump")):
+    for model in (ORBoost(base="stump"), ORBoost("immediate", "stump"), RankBoostAE("stump")):
         model.set_params(n_estimators=500, n_iter_no_change=10, random_state=1)
         stopped = model.fit(X, y)
         assert 1 <= stopped.n_estimators_ < 490
@@ -341,7 +341,7 @@ def test_same_seed_same_ensemble_and_sparse_input_is_dense_input(ratings):
 def test_bad_parameters_are_explained(ratings):
     X, y = ratings
     for options, message in [
-        ({"margins": "both"}, 'margins must be "all" or "left-right"'),
+        ({"threshold": "both"}, 'threshold must be "all" or "immediate"'),
         ({"base": "forest"}, 'base must be "sigmoid"'),
         ({"base": 3}, 'base must be "sigmoid"'),
         ({"n_estimators": 0}, "n_estimators must be at least 1"),

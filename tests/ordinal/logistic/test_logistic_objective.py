@@ -14,7 +14,7 @@ from ordrec.ordinal.logistic.objective import Objective
 from ordrec.ordinal.losses import Loss, gradient, objective
 
 LOSSES = [Loss("logistic"), Loss("shifted", margin=2.0), Loss("generalised", sharpness=3.0)]
-REACHES = ["adjacent", "all"]
+REACHES = ["immediate", "all"]
 
 
 def problem(loss, reach, *, n=30, d=3, n_ranks=4, tie=None, seed=0):
@@ -55,7 +55,7 @@ def test_value_and_gradient_against_loops_and_the_shared_table(loss, reach, form
     w, b = x[:3], x[3:]
     value, slope, _ = J.at(x)
     naive = naive_logistic.objective(
-        w, b, X, J.ranks, lambda m: float(loss.value(m)), reach == "adjacent", 0.7, J.weight
+        w, b, X, J.ranks, lambda m: float(loss.value(m)), reach == "immediate", 0.7, J.weight
     )
     assert value == pytest.approx(naive, rel=1e-12)
     table = objective(X @ w, b, J.ranks, loss, reach, J.weight, 0.35 * w @ w)
@@ -119,7 +119,7 @@ def test_many_thresholds_do_not_overflow_the_product():
 
 def test_gradient_of_thresholds_looks_behind_the_ties():
     tie = np.array([[1.0], [1.0], [1.0]])
-    J, x = problem(Loss("logistic"), "adjacent", tie=tie)
+    J, x = problem(Loss("logistic"), "immediate", tie=tie)
     per_threshold = J.gradient_of_thresholds(x)
     assert per_threshold.shape == (3,)
     assert per_threshold.sum() == pytest.approx(J.at(x)[1][3])

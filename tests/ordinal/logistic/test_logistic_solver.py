@@ -27,7 +27,7 @@ def disordered_sample():
     return X, np.array([0, 0, 0, 1, 2, 2, 2, 3, 3, 3])
 
 
-@pytest.mark.parametrize("adjacent", [True, False])
+@pytest.mark.parametrize("immediate", [True, False])
 @pytest.mark.parametrize(
     ("loss", "options"),
     [
@@ -37,12 +37,12 @@ def disordered_sample():
     ],
     ids=["logistic", "shifted", "generalised"],
 )
-def test_optimum_of_every_cell_against_a_conic_solver(loss, options, adjacent):
+def test_optimum_of_every_cell_against_a_conic_solver(loss, options, immediate):
     X, y = sample()
     weight = np.linspace(0.5, 2.0, y.size)
-    reach = "adjacent" if adjacent else "all"
+    reach = "immediate" if immediate else "all"
     w, b, value = solve_with_cvxpy(
-        X, y, 4, adjacent=adjacent, alpha=0.3, weight=weight, ordered=adjacent, **options
+        X, y, 4, immediate=immediate, alpha=0.3, weight=weight, ordered=immediate, **options
     )
     ours = solve(X, y, 4, loss=loss, reach=reach, alpha=0.3, weight=weight)
     assert ours.converged
@@ -58,9 +58,9 @@ def test_optimum_of_every_cell_against_a_conic_solver(loss, options, adjacent):
 def test_disordered_immediate_thresholds_are_free_or_held(ordered):
     X, y = disordered_sample()
     w, b, value = solve_with_cvxpy(
-        X, y, 4, loss="logistic", adjacent=True, alpha=0.5, ordered=ordered
+        X, y, 4, loss="logistic", immediate=True, alpha=0.5, ordered=ordered
     )
-    ours = solve(X, y, 4, loss=Loss("logistic"), reach="adjacent", alpha=0.5, ordered=ordered)
+    ours = solve(X, y, 4, loss=Loss("logistic"), reach="immediate", alpha=0.5, ordered=ordered)
     assert ours.converged
     assert ours.objective == pytest.approx(value, rel=1e-7)
     np.testing.assert_allclose(ours.thresholds, b, atol=1e-3)
@@ -69,7 +69,7 @@ def test_disordered_immediate_thresholds_are_free_or_held(ordered):
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 10**6), st.integers(3, 6), st.sampled_from(["adjacent", "all"]))
+@given(st.integers(0, 10**6), st.integers(3, 6), st.sampled_from(["immediate", "all"]))
 def test_thresholds_are_ordered_and_stationary_on_any_labels(seed, n_ranks, reach):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(14, 2)), rng.integers(0, n_ranks, 14)
@@ -77,7 +77,7 @@ def test_thresholds_are_ordered_and_stationary_on_any_labels(seed, n_ranks, reac
     ours = solve(X, y, n_ranks, loss=Loss("logistic"), reach=reach, alpha=0.1)
     assert ours.converged
     gaps = np.diff(ours.thresholds)
-    assert (gaps >= (0 if reach == "adjacent" else -1e-9)).all()
+    assert (gaps >= (0 if reach == "immediate" else -1e-9)).all()
     # no ordered neighbour does better
     for _ in range(20):
         b = np.sort(ours.thresholds + 0.05 * rng.normal(size=n_ranks - 1))
@@ -86,14 +86,14 @@ def test_thresholds_are_ordered_and_stationary_on_any_labels(seed, n_ranks, reac
         assert near >= ours.objective - 1e-9
 
 
-@pytest.mark.parametrize("adjacent", [True, False], ids=["EXC", "IMC"])
-def test_the_limit_of_large_sharpness_is_the_hinge_solution(adjacent):
+@pytest.mark.parametrize("immediate", [True, False], ids=["EXC", "IMC"])
+def test_the_limit_of_large_sharpness_is_the_hinge_solution(immediate):
     X, y = sample(n=30, seed=4)
     C = 2.0
     w, _, value = solve_with_cvxpy(
-        X, y, 4, loss="hinge", adjacent=adjacent, alpha=1 / C, ordered=adjacent
+        X, y, 4, loss="hinge", immediate=immediate, alpha=1 / C, ordered=immediate
     )
-    reach = "adjacent" if adjacent else "all"
+    reach = "immediate" if immediate else "all"
     distance = []
     for sharpness in (10.0, 100.0, 10000.0):
         loss = Loss("generalised", sharpness=sharpness)
@@ -107,14 +107,14 @@ def test_the_limit_of_large_sharpness_is_the_hinge_solution(adjacent):
     assert distance[2] < distance[0]
 
 
-@pytest.mark.parametrize("adjacent", [True, False], ids=["EXC", "IMC"])
-def test_the_shifted_loss_tends_to_the_hinge_too(adjacent):
+@pytest.mark.parametrize("immediate", [True, False], ids=["EXC", "IMC"])
+def test_the_shifted_loss_tends_to_the_hinge_too(immediate):
     X, y = sample(n=30, seed=4)
     C, margin = 2.0, 10000.0
     w, _, _ = solve_with_cvxpy(
-        X, y, 4, loss="hinge", adjacent=adjacent, alpha=1 / C, ordered=adjacent
+        X, y, 4, loss="hinge", immediate=immediate, alpha=1 / C, ordered=immediate
     )
-    reach = "adjacent" if adjacent else "all"
+    reach = "immediate" if immediate else "all"
     alpha = 1 / (C * margin)
     ours = solve(X, y, 4, loss=Loss("shifted", margin=margin), reach=reach, alpha=alpha)
     np.testing.assert_allclose(ours.coef / margin, w, atol=1e-3)

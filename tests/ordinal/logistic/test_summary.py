@@ -9,7 +9,7 @@ import pytest
 from ordrec.errors import ArgumentError
 from ordrec.ordinal import OrdinalLogistic
 from ordrec.ordinal.logistic.covariance import sandwich
-from ordrec.ordinal.losses import Loss, objective, reach_of
+from ordrec.ordinal.losses import Loss, checked_reach, objective
 
 TRUE_COEF, TRUE_THRESHOLDS = np.array([1.0, -0.5, 0.0]), np.array([-1.0, 0.0, 1.5])
 TRUTH = np.concatenate([TRUE_COEF, TRUE_THRESHOLDS])
@@ -26,7 +26,7 @@ def drawn(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 def test_the_hessian_and_the_gradients_are_finite_differences(threshold: str, loss: Loss) -> None:
     X, y = drawn(60, np.random.default_rng(0))
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 60)
-    reach, alpha, step = reach_of(threshold), 0.3, 1e-4
+    reach, alpha, step = checked_reach(threshold), 0.3, 1e-4
 
     def value(x: np.ndarray, rows: slice = slice(None), alpha: float = alpha) -> float:
         w, b = x[:3], x[3:]
@@ -96,7 +96,7 @@ def test_units_weights_and_names() -> None:
     names, units = ["size", "price", "age"], np.array([1e-4, 1.0, 1e4])
     frame = pd.DataFrame(X * units + 3.0, columns=names)
     own = OrdinalLogistic(alpha=1e-9).fit(frame, y, sample_weight=weight)
-    plain = OrdinalLogistic(alpha=1e-9, scale=None).fit(X[rows], y[rows])
+    plain = OrdinalLogistic(alpha=1e-9, scaling=None).fit(X[rows], y[rows])
     assert own.scaling_ is not None
     table, expected = own.summary(), plain.summary()
     assert table.index.tolist() == [*names, *(f"threshold {k}|{k + 1}" for k in range(3))]

@@ -115,7 +115,7 @@ def test_linear_kernels_of_many_rows_are_solved_by_their_features(kernel):
     X = np.repeat(means, 25, axis=0) + np.sqrt(5.0) * rng.normal(size=(75, 2))
     y = np.repeat([1, 2, 3], 25)
     inputs = X if kernel == "linear" else X @ X.T
-    fitted = NPSVOR(C1=100.0, kernel=kernel, scale=None, tol=1e-6).fit(inputs, y)
+    fitted = NPSVOR(C1=100.0, kernel=kernel, scaling=None, tol=1e-6).fit(inputs, y)
     assert fitted.converged_
     assert fitted.n_iter_ < 40
     best = sum(

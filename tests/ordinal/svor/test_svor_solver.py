@@ -70,7 +70,7 @@ def test_objective_of_a_generic_solver(form, problem):
     K, ranks, n_ranks, C = problem
     if form == "disordered" and not _no_inner_gap(ranks):
         return  # empty inner ranks are merged there, which the literal problem does not do
-    reach = "all" if form == "implicit" else "adjacent"
+    reach = "all" if form == "implicit" else "immediate"
     best, f, _ = oracle(K, ranks, n_ranks, C, reach=reach, ordered=form == "explicit")
     solution = _solve(form, K, ranks, n_ranks, C, tol=TIGHT)
     assert solution.converged
@@ -90,7 +90,7 @@ def test_thresholds_to_five_digits_where_they_are_unique(form, seed):
     X = rng.normal(size=(40, 2))
     ranks = np.digitize(X[:, 0] + 0.5 * rng.normal(size=40), [-0.8, 0.0, 0.8])
     K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
-    reach = "all" if form == "implicit" else "adjacent"
+    reach = "all" if form == "implicit" else "immediate"
     best, _, b = oracle(K, ranks, 4, 2.0, reach=reach, ordered=form == "explicit")
     solution = _solve(form, K, ranks, 4, 2.0, tol=1e-8)
     assert solution.objective == pytest.approx(best, rel=1e-8)
@@ -180,7 +180,7 @@ def test_ordering_constraints_that_bind():
     for C in (10.0, 100.0):
         free = solve_explicit(K, ranks, 3, C=C, ordered=False)
         bound = solve_explicit(K, ranks, 3, C=C)
-        best, _, b = oracle(K, ranks, 3, C, reach="adjacent", ordered=True)
+        best, _, b = oracle(K, ranks, 3, C, reach="immediate", ordered=True)
         assert free.thresholds[1] < free.thresholds[0]
         assert bound.thresholds[0] == bound.thresholds[1]
         assert bound.state.mu[1] > 0
@@ -367,7 +367,7 @@ def test_unscaled_features_and_a_large_cost_converge(form, seed):
     K, C = X @ X.T, np.full(180, 4e3)
     solution = _solve(form, K, ranks, 5, C)
     assert solution.converged
-    reach = "all" if form == "implicit" else "adjacent"
+    reach = "all" if form == "implicit" else "immediate"
     exact = primal(K, ranks, 5, C, solution.coef, solution.thresholds, reach=reach)
     assert solution.objective == pytest.approx(exact, rel=1e-6)
 

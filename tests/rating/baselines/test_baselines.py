@@ -144,9 +144,9 @@ def test_mean_and_histogram_by_hand():
     frame = pd.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "rating": [1, 5, 5, 5]})
     ratings = Ratings.from_frame(frame, scale=STARS)
     assert GlobalMean().fit(ratings).predict([1, 9], [1, 9]).tolist() == [4.0, 4.0]
-    p = RatingHistogram(smoothing=1).fit(ratings).predict_proba([1, 9], [1, 9])
+    p = RatingHistogram(damping=1).fit(ratings).predict_proba([1, 9], [1, 9])
     np.testing.assert_allclose(p, np.tile([2 / 9, 1 / 9, 1 / 9, 1 / 9, 4 / 9], (2, 1)))
-    rough = RatingHistogram(smoothing=0).fit(ratings).predict_proba([1], [1])
+    rough = RatingHistogram(damping=0).fit(ratings).predict_proba([1], [1])
     np.testing.assert_allclose(rough, [[1 / 4, 0, 0, 0, 3 / 4]])
 
 
@@ -220,7 +220,7 @@ def test_a_stranger_is_folded_in_by_original_ids_and_the_model_stays_as_it_was(n
 
 def test_item_neighbours_of_a_folded_in_user_come_from_what_was_given():
     ratings = checkerboard()
-    model = ItemKNN(shrinkage=1).fit(ratings)
+    model = ItemKNN(damping=1).fit(ratings)
     frame = pd.DataFrame({"user": ["eve"] * 4, "item": [0, 2, 1, 3], "rating": [5, 5, 1, 1]})
     # The ids of the training users are integers; a string is a new user among them.
     folded = model.fold_in(Ratings.from_frame(frame, scale=STARS))
@@ -252,7 +252,7 @@ def naive_item_knn(ratings: Ratings, model: ItemKNN, user: int, item: int) -> fl
         norm = np.sqrt(
             sum(error[u, item] ** 2 for u in left) * sum(error[u, j] ** 2 for u in right)
         )
-        s = (len(common) - 1) / (len(common) - 1 + model.shrinkage) * dot / norm
+        s = (len(common) - 1) / (len(common) - 1 + model.damping) * dot / norm
         if s > 0:
             near.append((s, error[user, j]))
     near = sorted(near, reverse=True)[: model.k]
@@ -262,10 +262,10 @@ def naive_item_knn(ratings: Ratings, model: ItemKNN, user: int, item: int) -> fl
 
 
 @pytest.mark.parametrize("similarity", ["pearson", "cosine"])
-@given(seed=st.integers(0, 10**6), k=st.integers(1, 5), shrinkage=st.floats(0, 20))
-def test_item_neighbours_equal_plain_loops(similarity, seed, k, shrinkage):
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 5), damping=st.floats(0, 20))
+def test_item_neighbours_equal_plain_loops(similarity, seed, k, damping):
     ratings = invented(seed)
-    model = ItemKNN(k=k, similarity=similarity, shrinkage=shrinkage).fit(ratings)
+    model = ItemKNN(k=k, similarity=similarity, damping=damping).fit(ratings)
     rng = np.random.default_rng(seed)
     users, items = rng.integers(0, ratings.n_users, 8), rng.integers(0, ratings.n_items, 8)
     said = model.predict(ratings.user_ids.take(users), ratings.item_ids.take(items))
@@ -279,7 +279,7 @@ def test_item_neighbours_see_the_checkerboard_that_biases_cannot(similarity):
     n = ratings.n_users
     users, items = np.divmod(np.arange(n * n), n)
     truth = np.where((users + items) % 2 == 0, 5.0, 1.0)
-    knn = ItemKNN(similarity=similarity, shrinkage=1).fit(ratings).predict(users, items)
+    knn = ItemKNN(similarity=similarity, damping=1).fit(ratings).predict(users, items)
     bias = BiasModel().fit(ratings).predict(users, items)
     assert np.abs(knn - truth).mean() < 0.3
     assert np.abs(bias - truth).mean() > 1.5
@@ -287,7 +287,7 @@ def test_item_neighbours_see_the_checkerboard_that_biases_cannot(similarity):
 
 def test_a_rating_does_not_predict_itself():
     ratings = invented(5)
-    model = ItemKNN(shrinkage=0).fit(ratings)
+    model = ItemKNN(damping=0).fit(ratings)
     users, items = pairs_of(ratings)
     said = model.predict(users, items)
     expected = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.factor_worlds import described_ratings, moody_ratings
+from support.factor_ratings import described_ratings, moody_ratings
 
 from ordrec.data import Ratings
 from ordrec.datasets import synthetic_ratings
@@ -17,7 +17,7 @@ def ratings() -> Ratings:
 
 @pytest.fixture(scope="session")
 def model(ratings) -> OrdinalFactors:
-    return OrdinalFactors(rank=4, pattern=6).fit(ratings)
+    return OrdinalFactors(n_factors=4, pattern=6).fit(ratings)
 
 
 @pytest.fixture(scope="session")
@@ -32,4 +32,4 @@ def moody() -> Ratings:
 
 @pytest.fixture(scope="session")
 def dated_model(moody) -> OrdinalFactors:
-    return OrdinalFactors(rank=2, pattern=2, n_iter=8).fit(moody)
+    return OrdinalFactors(n_factors=2, pattern=2, max_iter=8).fit(moody)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from support.factor_worlds import STARS, everything, log_loss, pairs_of, split
+from support.factor_ratings import STARS, everything, log_loss, pairs_of, split
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
@@ -14,7 +14,7 @@ from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.rating.factors.row_updates import drift_sites
 from ordrec.rating.factors.rows import GroupedRatings
 
-SMALL = {"rank": 2, "pattern": 2, "n_iter": 8}
+SMALL = {"n_factors": 2, "pattern": 2, "max_iter": 8}
 DAY = 86_400
 LATER = 1_000_000_000 + 1000 * DAY  # long after all moods
 
@@ -218,7 +218,7 @@ def test_use_time_needs_times(moody):
     unknown = Ratings.from_frame(frame, scale=STARS)
     with pytest.raises(ArgumentError, match="the ratings have no times"):
         OrdinalFactors(**SMALL, use_time=True).fit(unknown)
-    assert OrdinalFactors(rank=2, n_iter=1).fit(unknown).dated_ == ()
+    assert OrdinalFactors(n_factors=2, max_iter=1).fit(unknown).dated_ == ()
 
 
 def test_times_pair_up_with_users(dated_model, model):

@@ -7,13 +7,13 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
-from support.factor_worlds import everything
+from support.factor_ratings import everything
 
 from ordrec import load, save
 from ordrec.data import Ratings
 from ordrec.errors import ModelFileError
+from ordrec.files import contents_of, model_of
 from ordrec.rating.factors.model import OrdinalFactors
-from ordrec.recommend.files import contents_of, model_of
 from ordrec.storage import load_arrays, save_arrays
 
 WHEN = 1_000_000_100
@@ -23,7 +23,7 @@ WHEN = 1_000_000_100
 def described_model(described) -> OrdinalFactors:
     """With side data, one direction and parameters of every kind."""
     model = OrdinalFactors(
-        rank=3, pattern=2, n_iter=3, symmetric=False, decision="mean",
+        n_factors=3, pattern=2, max_iter=3, symmetric=False, decision="mean",
         side_kinds={"genre": "categorical"}, n_jobs=1,
     )  # fmt: skip
     return model.fit(described.select((described.users > 3) & (described.items > 3)).compact())
@@ -89,7 +89,7 @@ def test_side_columns_are_saved(tmp_path, described_model):
 
 def test_kinds_may_be_any_mapping(tmp_path, described):
     kinds = MappingProxyType({"year": "ignore"})
-    model = OrdinalFactors(rank=2, pattern=0, n_iter=1, side_kinds=kinds).fit(described)
+    model = OrdinalFactors(n_factors=2, pattern=0, max_iter=1, side_kinds=kinds).fit(described)
     assert stored(model, tmp_path).side_kinds == {"year": "ignore"}
 
 
@@ -154,8 +154,8 @@ def set_to(*path, value):
         set_to("dated", value=-1),
         set_to("dated", value=[{}]),
         set_to("side", value={"film": {}}),
-        set_to("parameters", "rank", value=0),
-        set_to("parameters", "rank", value=2.5),
+        set_to("parameters", "n_factors", value=0),
+        set_to("parameters", "n_factors", value=2.5),
         set_to("parameters", "use_time", value="never"),
         set_to("parameters", "symmetric", value="yes"),
         set_to("parameters", "decision", value="best"),

@@ -16,7 +16,7 @@ from ordrec.rating.factors.blocks import StoredBlock, write_blocks
 from ordrec.rating.factors.pattern import RatingPattern, pattern_of_blocks
 from ordrec.recommend import HeldOut, OrdinalFactors, fit_scan, predict_scan
 
-SETTINGS = {"rank": 3, "n_iter": 6, "use_time": False}
+SETTINGS = {"n_factors": 3, "max_iter": 6, "use_time": False}
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_predictions_with_a_pattern_are_close(scan):
 
 @pytest.mark.parametrize("engine", ["threads", "processes", "dask"])
 def test_any_engine_gives_the_same_digits(scan, engine):
-    settings = SETTINGS | {"n_iter": 2, "pattern": 2}
+    settings = SETTINGS | {"max_iter": 2, "pattern": 2}
     here = fit_scan(OrdinalFactors(**settings), scan, rows=500, n_jobs=1)
     there = fit_scan(OrdinalFactors(**settings), scan, rows=500, engine=engine, n_jobs=2)
     for own, theirs in zip(rows_of(here), rows_of(there), strict=True):
@@ -106,7 +106,7 @@ def test_any_engine_gives_the_same_digits(scan, engine):
 
 def test_a_visit_that_is_repeated_gives_the_same_digits(scan, monkeypatch):
     """A worker dies when it has written some rows, or all of them, and its task is run again."""
-    settings = SETTINGS | {"n_iter": 3, "pattern": 2}
+    settings = SETTINGS | {"max_iter": 3, "pattern": 2}
     expected = fit_scan(OrdinalFactors(**settings), scan, rows=500)
     real, saved = on_disk.visit_lane, StoredBlock.save_rows
     visits = []
@@ -180,7 +180,7 @@ def test_the_model_takes_in_users_is_saved_and_predicts_a_scan(scan, tmp_path):
 
 def test_what_is_held_out_is_not_seen(scan, tmp_path):
     """A scan of the other ratings alone gives the same model."""
-    held = HeldOut(0.3, seed=1)
+    held = HeldOut(0.3, random_state=1)
     rest = held.parted(scan.collect())[0]
     rest.to_partitions(tmp_path / "rest", rows_per_part=900)
     alone = fit_scan(OrdinalFactors(pattern=2, **SETTINGS), Ratings.scan(tmp_path / "rest"))
@@ -191,7 +191,7 @@ def test_what_is_held_out_is_not_seen(scan, tmp_path):
 
 def test_blocks_are_removed_and_progress_is_reported(scan, tmp_path):
     steps = []
-    model = OrdinalFactors(pattern=0, rank=2, n_iter=2, symmetric=False)
+    model = OrdinalFactors(pattern=0, n_factors=2, max_iter=2, symmetric=False)
     fit_scan(model, scan, folder=tmp_path / "blocks", progress=lambda *step: steps.append(step))
     assert list((tmp_path / "blocks").iterdir()) == []
     assert steps[0] == (1, 6, "ratings read")
@@ -206,7 +206,7 @@ def test_times_are_refused_and_not_ignored(scan):
 def test_times_that_are_not_used_are_said(tmp_path):
     dated = synthetic_ratings(30, 20, n_ratings=300, dated=True)
     dated.to_partitions(tmp_path / "ratings")
-    model = OrdinalFactors(rank=2, pattern=0, n_iter=1)
+    model = OrdinalFactors(n_factors=2, pattern=0, max_iter=1)
     with pytest.warns(UserWarning, match="does not use the times") as said:
         fit_scan(model, Ratings.scan(tmp_path / "ratings"))
     assert said[0].filename == __file__

@@ -5,26 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from support.factor_worlds import STARS, everything, log_loss, split
+from support.factor_ratings import STARS, everything, log_loss, split
 
 from ordrec.data import Ratings, Scale
 from ordrec.data.synthetic import latent_model
 from ordrec.datasets import load_movielens, synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import evaluate
+from ordrec.files import contents_of
 from ordrec.models.protocols import FoldInModel, ProbabilityModel
 from ordrec.rating.factors import rows as rows_module
 from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.recommend import make_model
-from ordrec.recommend.files import contents_of
 
 # ---- accuracy ------------------------------------------------------------------------------------
 
 
 def test_it_comes_near_the_truth_that_made_the_ratings():
-    truth = latent_model(150, 100, rank=2, noise=0.4, seed=0)
-    ratings = synthetic_ratings(150, 100, n_ratings=9000, rank=2, noise=0.4, seed=0)
-    model = OrdinalFactors(rank=4, pattern=0).fit(ratings)
+    truth = latent_model(150, 100, n_factors=2, noise=0.4, seed=0)
+    ratings = synthetic_ratings(150, 100, n_ratings=9000, n_factors=2, noise=0.4, seed=0)
+    model = OrdinalFactors(n_factors=4, pattern=0).fit(ratings)
     p = model.predict_proba(*everything(ratings))
     users, items = np.divmod(np.arange(150 * 100), 100)
     known = truth.probabilities(users, items)
@@ -36,10 +36,10 @@ def test_it_comes_near_the_truth_that_made_the_ratings():
 
 def test_held_out_ratings_are_predicted_better_than_by_biases_and_the_histogram(ratings):
     known, held = split(ratings, 0.2)
-    model = OrdinalFactors(rank=4, pattern=6).fit(known)
+    model = OrdinalFactors(n_factors=4, pattern=6).fit(known)
     assert log_loss(model, held) < log_loss(make_model("histogram").fit(known), held) - 0.3
     users, items = held.user_ids.take(held.users), held.item_ids.take(held.items)
-    mean = OrdinalFactors(rank=4, pattern=6, decision="mean").fit(known).predict(users, items)
+    mean = OrdinalFactors(n_factors=4, pattern=6, decision="mean").fit(known).predict(users, items)
     bias = make_model("bias").fit(known).predict(users, items)
     squares = [((said - held.values) ** 2).mean() for said in (mean, bias)]
     assert squares[0] < 0.75 * squares[1]
@@ -57,7 +57,7 @@ def test_noise_is_predicted_by_the_histogram():
     known, held = split(noise, 0.25, seed=1)
     shares = np.bincount(known.levels, minlength=5) / known.n_ratings
     histogram = -np.log(shares[held.levels]).mean()
-    ours = log_loss(OrdinalFactors(rank=6, pattern=6).fit(known), held)
+    ours = log_loss(OrdinalFactors(n_factors=6, pattern=6).fit(known), held)
     # 0.0061 when this was written: the price of learning from 7500 ratings that there is nothing
     assert histogram - 0.005 < ours < histogram + 0.0075
 
@@ -75,7 +75,7 @@ def test_distributions_decisions_and_attributes(ratings, model):
     assert isinstance(model, FoldInModel)
     values = ratings.scale.values
     for decision, want in (("mode", values[p.argmax(axis=1)]), ("mean", p @ values)):
-        twin = OrdinalFactors(rank=4, pattern=6, decision=decision).fit(ratings)
+        twin = OrdinalFactors(n_factors=4, pattern=6, decision=decision).fit(ratings)
         np.testing.assert_array_equal(twin.predict(users, items), want)
     assert set(model.predict(users, items)) <= set(values)
     assert model.item_factors_.shape == (60, 4)
@@ -91,7 +91,7 @@ def test_a_reversed_scale_reverses_the_answer(n_ranks):
         ratings.users, ratings.items, n_ranks - 1 - ratings.levels,
         scale=ratings.scale, user_ids=ratings.user_ids, item_ids=ratings.item_ids,
     )  # fmt: skip
-    one, other = (OrdinalFactors(rank=3, pattern=4).fit(each) for each in (ratings, turned))
+    one, other = (OrdinalFactors(n_factors=3, pattern=4).fit(each) for each in (ratings, turned))
     pairs = everything(ratings)
     p, q = one.predict_proba(*pairs), other.predict_proba(*pairs)
     np.testing.assert_allclose(q[:, ::-1], p, rtol=0, atol=1e-12)
@@ -99,7 +99,7 @@ def test_a_reversed_scale_reverses_the_answer(n_ranks):
 
 
 def test_both_directions_are_pooled(ratings, model):
-    one = OrdinalFactors(rank=4, pattern=6, symmetric=False).fit(ratings)
+    one = OrdinalFactors(n_factors=4, pattern=6, symmetric=False).fit(ratings)
     assert len(model.directions_) == 2
     assert len(one.directions_) == 1
     users, items = np.divmod(np.arange(80 * 60), 60)  # ids are codes
@@ -120,7 +120,7 @@ def test_strangers_are_average_and_less_certain(ratings, model):
     known = model.predict_proba(*everything(ratings))
     assert (entropy > -(known * np.log(known)).sum(axis=1).mean() + 0.2).all()
     part = ratings.select((ratings.users != 5) & (ratings.items != 7))
-    model = OrdinalFactors(rank=4, pattern=6, n_iter=4).fit(part)
+    model = OrdinalFactors(n_factors=4, pattern=6, max_iter=4).fit(part)
     np.testing.assert_array_equal(
         model.predict_proba([ratings.user_ids[5], 0], [0, ratings.item_ids[7]]),
         model.predict_proba(["nobody", 0], [0, "nothing"]),
@@ -146,12 +146,12 @@ def test_two_values_and_half_stars_and_constant_raters():
     rng = np.random.default_rng(0)
     users, items = np.divmod(np.arange(600), 20)
     thumbs = pd.DataFrame({"user": users, "item": items, "rating": (users + items) % 2})
-    model = OrdinalFactors(rank=2, pattern=0).fit(Ratings.from_frame(thumbs, scale=[0, 1]))
+    model = OrdinalFactors(n_factors=2, pattern=0).fit(Ratings.from_frame(thumbs, scale=[0, 1]))
     said = model.predict(users, items)
     assert (said == thumbs["rating"]).mean() > 0.95  # a checkerboard has rank one
     halves = pd.DataFrame({"user": users, "item": items, "rating": rng.integers(1, 11, 600) / 2})
     halves.loc[users == 3, "rating"] = 5.0
-    fives = OrdinalFactors(rank=2).fit(Ratings.from_frame(halves))
+    fives = OrdinalFactors(n_factors=2).fit(Ratings.from_frame(halves))
     p = fives.predict_proba([3], [0])
     assert p.shape == (1, 10)
     assert p.argmax() == 9
@@ -171,23 +171,23 @@ def test_pairs_are_answered_one_by_one_as_together(ratings, model):
 
 def test_sweeps_end_when_they_change_little(ratings, model):
     assert 5 < model.loss_.size < 30
-    short = OrdinalFactors(rank=4, pattern=6, n_iter=3).fit(ratings)
+    short = OrdinalFactors(n_factors=4, pattern=6, max_iter=3).fit(ratings)
     assert short.loss_.size == 3
     np.testing.assert_array_equal(short.loss_, model.loss_[:3])
-    longer = OrdinalFactors(rank=4, pattern=6, n_iter=model.loss_.size + 10).fit(ratings)
+    longer = OrdinalFactors(n_factors=4, pattern=6, max_iter=model.loss_.size + 10).fit(ratings)
     np.testing.assert_array_equal(longer.loss_, model.loss_)
 
 
 def test_more_ratings_get_more_factors(ratings, monkeypatch):
     def sizes(**parameters):
-        model = OrdinalFactors(n_iter=1, **parameters).fit(ratings)
+        model = OrdinalFactors(max_iter=1, **parameters).fit(ratings)
         return model.item_factors_.shape[1], model._pattern.of_items.shape[1]
 
     most = min(ratings.n_users, ratings.n_items) - 1
     assert sizes() == (32, min(32, most))
     monkeypatch.setattr(rows_module, "MANY", 2500)
     assert sizes() == (64, min(128, most))
-    assert sizes(rank=3, pattern=5) == (3, 5)
+    assert sizes(n_factors=3, pattern=5) == (3, 5)
     assert sizes(pattern=0) == (64, 0)
     monkeypatch.setattr(rows_module, "TOO_MANY", 2499)
     assert sizes() == (32, min(32, most))
@@ -198,7 +198,7 @@ def test_more_ratings_get_more_factors(ratings, monkeypatch):
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
 def test_any_number_of_threads_gives_the_same_numbers(ratings, model, n_jobs):
-    again = OrdinalFactors(rank=4, pattern=6, n_jobs=n_jobs).fit(ratings)
+    again = OrdinalFactors(n_factors=4, pattern=6, n_jobs=n_jobs).fit(ratings)
     for one, other in zip(again.directions_, model.directions_, strict=True):
         for array, expected in zip(one.users.arrays, other.users.arrays, strict=True):
             np.testing.assert_array_equal(array, expected)
@@ -211,7 +211,7 @@ def test_the_order_of_the_ratings_does_not_matter(ratings):
     order = np.random.default_rng(0).permutation(len(ratings))
     # a fixed number of sweeps: rounding might end one of the fits a sweep earlier
     one, other = (
-        OrdinalFactors(rank=4, pattern=6, n_iter=6).fit(each)
+        OrdinalFactors(n_factors=4, pattern=6, max_iter=6).fit(each)
         for each in (ratings, ratings.select(order))
     )
     assert one.loss_.size == other.loss_.size == 6
@@ -223,7 +223,7 @@ def test_the_order_of_the_ratings_does_not_matter(ratings):
 
 def test_other_seeds_give_nearly_the_same_answer(ratings, model):
     pairs = everything(ratings)
-    other = OrdinalFactors(rank=4, pattern=6, random_state=1).fit(ratings)
+    other = OrdinalFactors(n_factors=4, pattern=6, random_state=1).fit(ratings)
     change = np.abs(other.predict_proba(*pairs) - model.predict_proba(*pairs))
     assert 0 < change.mean() < 0.04
 
@@ -234,9 +234,9 @@ def test_other_seeds_give_nearly_the_same_answer(ratings, model):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"rank": 0},
+        {"n_factors": 0},
         {"pattern": -1},
-        {"n_iter": 0},
+        {"max_iter": 0},
         {"decision": "best"},
         {"use_time": "yes"},
         {"use_side": None},
@@ -266,7 +266,7 @@ def test_there_must_be_ratings_and_a_fit(ratings):
 def test_a_level_that_nobody_used_is_possible():
     frame = synthetic_ratings(30, 20, n_ratings=300, seed=0).to_frame()
     frame["rating"] = frame["rating"].replace({5: 4})
-    model = OrdinalFactors(rank=2, pattern=2).fit(
+    model = OrdinalFactors(n_factors=2, pattern=2).fit(
         Ratings.from_frame(frame, scale=Scale([1, 2, 3, 4, 5]))
     )
     p = model.predict_proba(frame["user"], frame["item"])

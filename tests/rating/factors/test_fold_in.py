@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from support.factor_worlds import STARS, everything, log_loss, pairs_of
+from support.factor_ratings import STARS, everything, log_loss, pairs_of
 
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
@@ -44,7 +44,9 @@ def test_folding_in_training_users_gives_their_rows(ratings, model):
 
 
 def test_a_newcomer_is_folded_in_near_a_refit_and_nobody_else_changes(ratings, model):
-    others = OrdinalFactors(rank=4, pattern=6).fit(ratings.select(ratings.users != 4).compact())
+    others = OrdinalFactors(n_factors=4, pattern=6).fit(
+        ratings.select(ratings.users != 4).compact()
+    )
     mine = ratings.select(ratings.users == 4).to_frame()
     folded = others.fold_in(rated("new", mine["item"], mine["rating"]))
     items = ratings.item_ids
@@ -99,13 +101,13 @@ def with_new_items(described):
 
 @pytest.fixture(scope="module")
 def before(with_new_items) -> OrdinalFactors:
-    return OrdinalFactors(rank=4, pattern=4).fit(with_new_items[0])
+    return OrdinalFactors(n_factors=4, pattern=4).fit(with_new_items[0])
 
 
 def test_new_items_are_folded_in_near_a_fit_that_had_them(with_new_items, before):
     _, both, later = with_new_items
     folded = before.fold_in(both)
-    refit = OrdinalFactors(rank=4, pattern=4).fit(both)
+    refit = OrdinalFactors(n_factors=4, pattern=4).fit(both)
     losses = {name: log_loss(m, later) for name, m in [("old", before), ("new", folded)]}
     best = log_loss(refit, later)
     assert losses["old"] > best + 0.4
@@ -155,8 +157,8 @@ def test_users_of_new_items_alone_are_known_by_them(model):
 def test_side_data_predict_users_and_items_without_ratings(described):
     cold = described.items < 15, described.users < 20
     known = described.select(~cold[0] & ~cold[1])
-    with_side = OrdinalFactors(rank=4, pattern=4).fit(known)
-    without = OrdinalFactors(rank=4, pattern=4, use_side=False).fit(known)
+    with_side = OrdinalFactors(n_factors=4, pattern=4).fit(known)
+    without = OrdinalFactors(n_factors=4, pattern=4, use_side=False).fit(known)
     assert with_side.side_columns_ == {
         "user": {"age": "numeric"},
         "item": {"genre": "categorical", "year": "numeric"},
@@ -177,7 +179,7 @@ def test_ids_without_ratings_join_by_their_side_rows(described, before):
     unchanged(before, joined, *everything(known))
     # as a fit says of ids that had side rows and no ratings when it was done
     kept = described.select((described.users >= 20) & (described.items >= 15))
-    refit = OrdinalFactors(rank=4, pattern=4).fit(kept)
+    refit = OrdinalFactors(n_factors=4, pattern=4).fit(kept)
     pairs = everything(described)
     change = np.abs(joined.predict_proba(*pairs) - refit.predict_proba(*pairs))
     assert change.mean() < 0.005  # not 0: with more items, factors start elsewhere
@@ -207,7 +209,7 @@ def test_side_columns_that_newcomers_lack_count_as_missing(before):
 
 
 def test_declared_kinds_are_obeyed(described):
-    model = OrdinalFactors(rank=2, pattern=2, n_iter=2, side_kinds={"year": "ignore"})
+    model = OrdinalFactors(n_factors=2, pattern=2, max_iter=2, side_kinds={"year": "ignore"})
     columns = model.fit(described).side_columns_
     assert columns["item"] == {"genre": "categorical", "year": "ignored: as declared"}
 

@@ -43,10 +43,13 @@ def test_features_are_scaled_singular_vectors(ratings):
         np.testing.assert_allclose(features[:, 2:], signs * expected, atol=1e-5)
     # the same signs on both sides: the coordinates belong together
     np.testing.assert_allclose(
-        np.linalg.norm(found[0][:, 2:].T @ table @ found[1][:, 2:]
-                       - np.diag(values[:4] ** 3 / values[0] ** 2) * np.sqrt(30 * 20)),
-        0, atol=1e-4,
-    )  # fmt: skip
+        np.linalg.norm(
+            found[0][:, 2:].T @ table @ found[1][:, 2:]
+            - np.diag(values[:4] ** 3 / values[0] ** 2) * np.sqrt(30 * 20)
+        ),
+        0,
+        atol=1e-4,
+    )
 
 
 def test_features_depend_on_the_rows_own_ratings_alone(ratings):

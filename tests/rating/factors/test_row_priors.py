@@ -46,9 +46,7 @@ def learnt_and_of_rows(features, seen, means, covariances, sums=False):
     few = seen & (np.arange(40) % 3 == 0)  # the sums of two groups are kept apart
     counts = np.where(few, 2, np.where(seen, 5, 0))
     prior = starting_prior(features, 2, counts, np.zeros(WIDTH), np.eye(WIDTH))
-    by_span = {
-        (1, 3): covariances[few].sum(axis=0), (4, 9): covariances[seen & ~few].sum(axis=0)
-    }  # fmt: skip
+    by_span = {(1, 3): covariances[few].sum(axis=0), (4, 9): covariances[seen & ~few].sum(axis=0)}
     own = features, means.astype(np.float32), counts
     rows = prior.rows_to_learn_from(*own)
     prior = prior.learnt(rows.sums() if sums else rows, by_span)

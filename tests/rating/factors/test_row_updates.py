@@ -34,7 +34,7 @@ SINGLE = {"rtol": 2e-4, "atol": 2e-5}  # a few hundred roundings of single preci
 problems = st.fixed_dictionaries(
     {
         "seed": st.integers(0, 10**6),
-        "rank": st.integers(1, 4),
+        "n_factors": st.integers(1, 4),
         "n_steps": st.integers(1, 5),
         "spread": st.sampled_from([0.0, 0.1, 1.0]),
         "dated": st.booleans(),
@@ -86,12 +86,12 @@ class Problem(NamedTuple):
 
 
 def posteriors(rows: list[Row], n_steps: int) -> RowPosteriors:
-    rank = rows[0].mean.size - n_steps
-    lower = np.tril_indices(rank)
+    n_factors = rows[0].mean.size - n_steps
+    lower = np.tril_indices(n_factors)
     return RowPosteriors.of(
         np.array([row.mean for row in rows]),
-        np.array([naive_factors.second_moment(row, rank)[lower] for row in rows]),
-        np.array([np.diag(row.covariance)[rank:] for row in rows]),
+        np.array([naive_factors.second_moment(row, n_factors)[lower] for row in rows]),
+        np.array([np.diag(row.covariance)[n_factors:] for row in rows]),
     )
 
 
@@ -100,9 +100,9 @@ def covariance_of(rng, width: int, spread: float) -> np.ndarray:
     return spread * (root @ root.T / width + 0.1 * np.eye(width))
 
 
-def problem(seed: int, rank: int, n_steps: int, spread: float, dated: bool) -> Problem:
+def problem(seed: int, n_factors: int, n_steps: int, spread: float, dated: bool) -> Problem:
     """Four rows of each side; the last row of this side has no ratings."""
-    rng, width = np.random.default_rng(seed), rank + n_steps
+    rng, width = np.random.default_rng(seed), n_factors + n_steps
     rows, others = (
         [Row(rng.normal(size=width), covariance_of(rng, width, spread)) for _ in range(4)]
         for _ in range(2)
@@ -189,7 +189,7 @@ def test_ratings_may_be_added_in_parts(kind):
     case = problem(**kind)
     rows, _ = case.update(0.5)
     one, other = posteriors(case.rows, case.n_steps), posteriors(case.others, case.n_steps)
-    systems = LinearSystems.zeros(case.rated.size, one.rank, case.n_steps)
+    systems = LinearSystems.zeros(case.rated.size, one.n_factors, case.n_steps)
     here = np.repeat(np.arange(4), case.ratings.counts)
     first = np.arange(here.size) % 2 == 0
     for part in (first, ~first):
@@ -206,7 +206,7 @@ def test_ratings_may_be_added_in_parts(kind):
 @pytest.mark.parametrize("floor", [0.5, 1.0])
 def test_without_variance_updates_end_at_the_mode_of_the_posterior(floor):
     """Where the log-posterior has no slope, by finite differences."""
-    case = problem(seed=5, rank=3, n_steps=4, spread=0.0, dated=False)
+    case = problem(seed=5, n_factors=3, n_steps=4, spread=0.0, dated=False)
     width = case.prior.shape[1]
     others, rows = posteriors(case.others, 4), posteriors(case.rows, 4)
     for _ in range(60):
@@ -330,7 +330,7 @@ def test_more_variance_gives_wider_distributions():
 
 
 def test_pairs_do_not_depend_on_those_beside_them():
-    case = problem(seed=1, rank=3, n_steps=4, spread=1.0, dated=False)
+    case = problem(seed=1, n_factors=3, n_steps=4, spread=1.0, dated=False)
     rows, others = posteriors(case.rows, 4), posteriors(case.others, 4)
     users, items = np.array([0, 0, 2, 0, -1, 3]), np.array([1, 3, 3, 1, 0, -1])
     together = probabilities((users, items), NO_DRIFT, rows, others)

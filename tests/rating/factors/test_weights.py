@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from support.factor_worlds import everything, pairs_of
+from support.factor_ratings import everything, pairs_of
 
 from ordrec import load, save
 from ordrec.data import Ratings
@@ -29,7 +29,7 @@ def sure(ratings) -> Ratings:
 
 @pytest.fixture(scope="module")
 def sure_model(sure) -> OrdinalFactors:
-    return OrdinalFactors(rank=4, pattern=6).fit(sure)
+    return OrdinalFactors(n_factors=4, pattern=6).fit(sure)
 
 
 def apart(one: OrdinalFactors, two: OrdinalFactors, pairs) -> float:
@@ -67,16 +67,18 @@ def test_a_rating_counts_as_two_of_half_its_weight(request, dated: bool):
     )  # fmt: skip
     twice = replace(
         once,
-        users=np.repeat(users, 2), items=np.repeat(items, 2), levels=np.repeat(once.levels, 2),
+        users=np.repeat(users, 2),
+        items=np.repeat(items, 2),
+        levels=np.repeat(once.levels, 2),
         times=None if once.times is None else np.repeat(once.times, 2),
         weights=np.repeat(weights / 2, 2),
-    )  # fmt: skip
-    alike = replace(once, weights=None)
+    )
+    unweighted = replace(once, weights=None)
     pairs = np.repeat(np.arange(3), n_items + 1), np.tile(np.arange(n_items + 1), 3)
     times = np.full(pairs[0].size, float(ratings.timestamps.max())) if dated else None
     for direction in model.dated_ or model.directions_:
         p, same, unlike = (
-            each.join(direction).probabilities(*pairs, times) for each in (once, twice, alike)
+            each.join(direction).probabilities(*pairs, times) for each in (once, twice, unweighted)
         )
         np.testing.assert_allclose(p, same, atol=2e-4)
         assert np.abs(p - unlike).max() > 0.01

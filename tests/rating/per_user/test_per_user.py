@@ -38,14 +38,14 @@ def in_codes(ratings, user):
 # ---- against building everything without the user ------------------------------------------
 
 
-@pytest.mark.parametrize("solver", [SVORIM(C=2.0), SVOREX(), OrdinalLogistic(kernel="rbf")])
-def test_a_users_model_is_the_one_made_by_hand_without_their_column(ratings, solver):
-    model = PerUserPredictor(solver).fit(ratings)
+@pytest.mark.parametrize("estimator", [SVORIM(C=2.0), SVOREX(), OrdinalLogistic(kernel="rbf")])
+def test_a_users_model_is_the_one_made_by_hand_without_their_column(ratings, estimator):
+    model = PerUserPredictor(estimator).fit(ratings)
     matrix = RatingMatrix.from_ratings(ratings)
     for user in (0, 7):
         items, levels = in_codes(ratings, user)
         K = Pearson().normalised()(matrix.without_users([user]).values)
-        by_hand = type(solver)(**solver.get_params() | {"kernel": "precomputed"})
+        by_hand = type(estimator)(**estimator.get_params() | {"kernel": "precomputed"})
         by_hand.set_params(classes=np.arange(5)).fit(K[np.ix_(items, items)], levels)
         expected = STARS.values[by_hand.predict(K[:, items])]
         np.testing.assert_array_equal(model.predict(*pairs(ratings, user)), expected)
@@ -67,11 +67,11 @@ def test_feature_rows_are_the_other_users_ratings_filled_with_the_means_of_the_o
 
 
 def test_low_rank_features_are_fitted_without_the_users_fold(ratings):
-    em = LowRankEM(rank=2, random_state=0, max_iter=50, tol=1e-3)
+    em = LowRankEM(n_factors=2, random_state=0, max_iter=50, tol=1e-3)
     source = LowRankSource(ratings, Gaussian(0.1), em)
     values = RatingMatrix.from_ratings(ratings).values
     target = np.arange(25)[np.arange(25) % 5 == 2]
-    filled = LowRankEM(rank=2, random_state=0, max_iter=50, tol=1e-3, target=target)
+    filled = LowRankEM(n_factors=2, random_state=0, max_iter=50, tol=1e-3, target=target)
     filled = filled.fit(values).transform(values)
     np.testing.assert_allclose(source.rows(7, np.arange(30)), filled)
     K = source.gram(7, np.array([3, -1, 5]), np.array([1, 2]))
@@ -85,7 +85,7 @@ def test_low_rank_features_are_fitted_without_the_users_fold(ratings):
 
 
 @pytest.mark.parametrize(
-    ("solver", "features"),
+    ("estimator", "features"),
     [
         (ORBoost(n_estimators=20, random_state=0), "mean"),
         (DecisionTreeClassifier(max_depth=2, random_state=0), "mean"),
@@ -95,8 +95,8 @@ def test_low_rank_features_are_fitted_without_the_users_fold(ratings):
     ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_other_solvers_and_features(ratings, solver, features):
-    model = PerUserPredictor(solver, features=features).fit(ratings)
+def test_other_estimators_and_features(ratings, estimator, features):
+    model = PerUserPredictor(estimator, features=features).fit(ratings)
     said = model.predict(*pairs(ratings, 1))
     assert set(said) <= set(STARS.values)
     if hasattr(model, "predict_proba"):
@@ -118,7 +118,7 @@ def test_weights_of_ratings_are_weights_of_samples(ratings):
     assert not np.allclose(model.models_[7].thresholds_, plain.models_[7].thresholds_)
     with pytest.raises(ArgumentError, match="GPOR takes no weights"):
         PerUserPredictor(GPOR()).fit(weighted)
-    low_rank = LowRankEM(rank=2, random_state=0, max_iter=50, tol=1e-3)
+    low_rank = LowRankEM(n_factors=2, random_state=0, max_iter=50, tol=1e-3)
     rows = [
         LowRankSource(each, Gaussian(0.1), low_rank).rows(7, np.arange(30))
         for each in (weighted, ratings)
@@ -207,8 +207,10 @@ def test_a_users_ratings_do_not_move_what_they_are_predicted_from(ratings, featu
     row = ratings.rows_of_user(user)[1]
     levels = ratings.levels.copy()
     levels[row] = 4 if levels[row] < 2 else 0
-    sources = [filled_source(features, Pearson().normalised(), part) for part in
-               (ratings, ratings._replaced(levels=levels))]  # fmt: skip
+    sources = [
+        filled_source(features, Pearson().normalised(), part)
+        for part in (ratings, ratings._replaced(levels=levels))
+    ]
     own = ratings.items[ratings.rows_of_user(user)].astype(np.int64)
     grams = [source.gram(user, own) for source in sources]
     np.testing.assert_allclose(*grams, atol=1e-12)
@@ -232,6 +234,24 @@ def test_exactly_min_ratings_are_enough():
     bias = STARS.nearest(BiasModel().fit(ratings).predict(users, items))
     assert bias[1] != 5  # the prediction of someone with too few ratings
     assert model.predict(users, items).tolist() == [5, bias[1]]
+
+
+@pytest.mark.parametrize("grid", [None, {"alpha": [0.1, 1.0]}], ids=["one", "grid"])
+@pytest.mark.parametrize("kernel", ["pearson", "pooled"])
+def test_a_user_whose_weights_leave_nothing_to_learn_has_no_model(ratings, grid, kernel):
+    """One user counts for nothing, and one has a single class left."""
+    weights = np.where(ratings.users == 3, 0.0, 1.0)
+    weights[(ratings.users == 5) & (ratings.levels != ratings.levels[ratings.users == 5][0])] = 0.0
+    solver = OrdinalLogistic(kernel="linear")
+    model = PerUserPredictor(solver, kernel=kernel, grid=grid).fit(
+        ratings._replaced(weights=weights)
+    )
+    plain = PerUserPredictor(solver, kernel=kernel).fit(ratings)
+    assert set(plain.models_) - set(model.models_) == {3, 5}
+    for user in (3, 5):
+        users, items = pairs(ratings, user)
+        assert set(model.predict(users, items)) <= set(STARS.values)
+        np.testing.assert_allclose(model.predict_proba(users, items).sum(axis=1), 1.0)
 
 
 def test_probabilities_are_there_only_where_the_solver_has_them():

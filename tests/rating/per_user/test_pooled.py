@@ -14,10 +14,10 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.features.low_rank.model import LowRankEM
 from ordrec.features.matrix import RatingMatrix
+from ordrec.files import contents_of, model_of
 from ordrec.ordinal import GPOR, SVORIM, ORBoost, OrdinalLogistic
 from ordrec.rating.per_user.pooled import ITEM_DAMPING, PARTS, ItemMeans
 from ordrec.recommend import BiasModel, PerUserPredictor, make_model
-from ordrec.recommend.files import contents_of, model_of
 
 STARS = Scale.regular(1, 5)
 LOGISTIC = OrdinalLogistic("all", kernel="precomputed")
@@ -143,7 +143,7 @@ def test_gpor_takes_the_noise_and_the_thresholds_of_all_users(ratings):
     assert list(model.kernel_weights_) == list(PARTS)
 
 
-def test_a_source_serves_several_solvers(ratings, fitted):
+def test_a_source_serves_several_estimators(ratings, fitted):
     again = PerUserPredictor(LOGISTIC, fitted.source_, grid=fitted.grid).fit(ratings)
     pairs = everywhere(ratings)
     np.testing.assert_array_equal(again.predict_proba(*pairs), fitted.predict_proba(*pairs))
@@ -166,7 +166,7 @@ def test_files_keep_weights_and_the_chosen_setting(ratings, fitted, tmp_path: Pa
     pairs = everywhere(ratings)
     np.testing.assert_allclose(back.predict_proba(*pairs), fitted.predict_proba(*pairs), atol=1e-12)
     assert back.kernel_weights_ == fitted.kernel_weights_
-    assert back.solver.alpha == fitted.setting_["alpha"]
+    assert back.estimator.alpha == fitted.setting_["alpha"]
     assert back.grid is None
     with pytest.raises(
         ArgumentError, match='features=PooledSource cannot be saved: use features="'

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.tasteful_ratings import tasteful
+from support.two_taste_ratings import two_taste_ratings
 
 from ordrec.data import Ratings, Scale
 from ordrec.recommend import Explanation, RatingPredictor
@@ -23,7 +23,7 @@ def titled(ratings: Ratings) -> Ratings:
     )
 
 
-RATINGS = titled(tasteful(dated=True))
+RATINGS = titled(two_taste_ratings(dated=True))
 SPAN = float(np.ptp(RATINGS.scale.values))
 
 
@@ -113,17 +113,23 @@ def test_in_words_many_small_reasons_are_one() -> None:
     titles = ["The " + "Very " * 20 + "Long Title", *[f"Film {k}" for k in range(99)]]
 
     def explanation(own: list[float]) -> str:
-        table = pd.DataFrame({
-            "source": [name for name, _ in general] + ["own rating"] * len(own),
-            "id": [None] * 3 + list(range(len(own))), "title": ["", "", "", *titles[: len(own)]],
-            "rating": [np.nan] * 3 + [4.5] * len(own),
-            "contribution": [size for _, size in general] + own,
-        })  # fmt: skip
+        table = pd.DataFrame(
+            {
+                "source": [name for name, _ in general] + ["own rating"] * len(own),
+                "id": [None] * 3 + list(range(len(own))),
+                "title": ["", "", "", *titles[: len(own)]],
+                "rating": [np.nan] * 3 + [4.5] * len(own),
+                "contribution": [size for _, size in general] + own,
+            }
+        )
         return str(Explanation(float(table["contribution"].sum()), table))
 
     small = explanation([0.004] * 50).splitlines()
-    assert small[:3] == ["expected rating 3.45", "+3.50 the mean of all ratings",
-                         "-0.50 what others think of this item"]  # fmt: skip
+    assert small[:3] == [
+        "expected rating 3.45",
+        "+3.50 the mean of all ratings",
+        "-0.50 what others think of this item",
+    ]
     assert len(small) == 5
     assert small[4].startswith("+0.20 from 50 of your ratings, such as 4.5 to The Very Very")
     assert small[4].endswith(" ...")
@@ -147,7 +153,7 @@ def test_the_largest_terms_and_the_rest(models) -> None:
 
 
 def test_without_titles_ids_are_named() -> None:
-    plain = tasteful(n_users=20, n_items=15)
+    plain = two_taste_ratings(n_users=20, n_items=15)
     model = RatingPredictor(preset="large").fit(plain)
     explained = model.explain(103, 504)
     assert explained.table.columns.tolist() == [name for name in COLUMNS if name != "title"]
@@ -158,7 +164,7 @@ def test_without_titles_ids_are_named() -> None:
 
 @pytest.mark.parametrize("scale", [Scale([0, 1]), Scale([-1, 0, 7]), Scale.regular(0.5, 5, 0.5)])
 def test_any_scale(scale: Scale) -> None:
-    ratings = tasteful(8, n_users=25, n_items=15, scale=scale)
+    ratings = two_taste_ratings(8, n_users=25, n_items=15, scale=scale)
     model = RatingPredictor(preset="fast").fit(ratings)
     for user, item in ((100, 500), (103, 507), (-1, 503), (101, -7)):
         explained = model.explain(user, item)

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tasteful_ratings import ids, parts, tasteful
+from support.two_taste_ratings import ids, parts, two_taste_ratings
 
 from ordrec.data import Ratings
 from ordrec.rating import predictor as predictor_model
 from ordrec.rating.pool import EQUAL, pooled
 from ordrec.recommend import OrdinalFactors, ProcessPredictor, RatingPredictor
 
-RATINGS = tasteful(n_users=80, n_items=30, share=0.9)  # enough to learn exponents from
+RATINGS = two_taste_ratings(n_users=80, n_items=30, share=0.9)  # enough to learn exponents from
 
 
 def pairs_of(ratings: Ratings) -> set[tuple[Any, Any]]:
@@ -50,7 +50,7 @@ class Watch:
 
 @pytest.mark.parametrize("dated", [False, True])
 def test_the_inner_members_do_not_see_what_is_held_out(monkeypatch, dated: bool) -> None:
-    ratings = tasteful(n_users=40, dated=dated)
+    ratings = two_taste_ratings(n_users=40, dated=dated)
     watch = Watch(monkeypatch)
     model = RatingPredictor(preset="fast").fit(ratings)
     (inner,) = watch.fitted_to["process"]
@@ -67,7 +67,7 @@ def test_the_inner_members_do_not_see_what_is_held_out(monkeypatch, dated: bool)
 
 def test_a_held_out_rating_does_not_change_what_is_said_about_it(monkeypatch) -> None:
     """Neither in values nor in times: the members are the same to the last bit."""
-    ratings = tasteful(n_users=40, dated=True)
+    ratings = two_taste_ratings(n_users=40, dated=True)
     watch = Watch(monkeypatch)
     RatingPredictor(preset="fast").fit(ratings)
     held = ~np.isin(
@@ -87,7 +87,7 @@ def test_a_held_out_rating_does_not_change_what_is_said_about_it(monkeypatch) ->
 
 
 def test_the_weights_are_those_of_the_members_with_times_and_without() -> None:
-    ratings = tasteful(n_users=40, dated=True)
+    ratings = two_taste_ratings(n_users=40, dated=True)
     model = RatingPredictor(preset="fast").fit(ratings)
     users, items = ids(ratings)
     users, items, times = users[:50], items[:50], np.asarray(ratings.timestamps)[:50]
@@ -98,8 +98,9 @@ def test_the_weights_are_those_of_the_members_with_times_and_without() -> None:
             np.testing.assert_allclose(
                 model.predict_proba(users, items, when),
                 member.predict_proba(users, items, when),
-                rtol=1e-7, atol=1e-9,
-            )  # fmt: skip
+                rtol=1e-7,
+                atol=1e-9,
+            )
     model.pool_weights_ = (0.3, 0.6)
     for when in (None, times):
         members = (member.predict_proba(users, items, when) for member in (process, factors))
@@ -112,7 +113,7 @@ def test_the_weights_are_those_of_the_members_with_times_and_without() -> None:
 
 
 def test_times_that_are_not_to_be_used_make_no_difference() -> None:
-    dated = tasteful(n_users=30, n_items=20, dated=True)
+    dated = two_taste_ratings(n_users=30, n_items=20, dated=True)
     model = RatingPredictor(preset="fast", use_time=False).fit(dated)
     users, items = ids(dated)
     assert np.array_equal(

@@ -7,20 +7,22 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from support.tasteful_ratings import entropy, ids, log_loss, parts, tasteful
+from support.two_taste_ratings import entropy, ids, log_loss, parts, two_taste_ratings
 
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError
 from ordrec.recommend import ProbabilityModel, RatingPredictor
 
 PRESETS = ["full", "fast", "large"]
-TRAIN, TEST = parts(tasteful())
+TRAIN, TEST = parts(two_taste_ratings())
 
 
 @pytest.fixture(scope="module")
 def fitted() -> dict[str, RatingPredictor]:
-    return {preset: RatingPredictor(preset=preset, learn="defaults").fit(TRAIN)  # type: ignore[arg-type]
-            for preset in PRESETS}  # fmt: skip
+    return {
+        preset: RatingPredictor(preset=preset, learn="defaults").fit(TRAIN)  # type: ignore[arg-type]
+        for preset in PRESETS
+    }
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -88,7 +90,7 @@ def test_rated_items_of_a_known_user_folded_in_again_are_not_listed(fitted, pres
 
 
 def test_lists_do_not_depend_on_who_was_asked_first() -> None:
-    small = tasteful(n_users=25, n_items=15)
+    small = two_taste_ratings(n_users=25, n_items=15)
     lists = []
     for first in ("model", "copy"):
         model = RatingPredictor(preset="large").fit(small)
@@ -106,7 +108,7 @@ def test_lists_of_users_with_new_items_are_made_without_a_warning(fitted) -> Non
 
 
 def test_times_of_lists() -> None:
-    dated = tasteful(n_users=25, n_items=15, dated=True)
+    dated = two_taste_ratings(n_users=25, n_items=15, dated=True)
     model = RatingPredictor(preset="large").fit(dated)
     listed = model.recommend(103, 4, by="expected", timestamp=14_000)
     p = model.predict_proba([103] * len(listed), listed["item"], [14_000] * len(listed))
@@ -117,9 +119,11 @@ def test_times_of_lists() -> None:
 @pytest.mark.parametrize("preset", ["full", "large"])
 def test_numbers_do_not_depend_on_threads_and_are_the_same_each_time(preset: str) -> None:
     """For "fast" see `test_hold_out`."""
-    dated = tasteful(5, n_users=25, n_items=20, dated=True)
-    models = [RatingPredictor(preset=preset, learn_iter=1, n_jobs=n).fit(dated)  # type: ignore[arg-type]
-              for n in (1, 3, 3)]  # fmt: skip
+    dated = two_taste_ratings(5, n_users=25, n_items=20, dated=True)
+    models = [
+        RatingPredictor(preset=preset, max_iter=1, n_jobs=n).fit(dated)  # type: ignore[arg-type]
+        for n in (1, 3, 3)
+    ]
     new = [[7, 7, 100], [501, 900, 900], [5.0, 1.0, 2.0], [12_000, 12_000, 13_000]]
     for later in (models, [model.update(*new) for model in models]):
         first, *others = later
@@ -147,7 +151,7 @@ def test_decisions(fitted) -> None:
 
 @pytest.mark.parametrize("scale", [Scale.regular(0.5, 5, 0.5), Scale([0, 1]), Scale([-1, 0, 7])])
 def test_any_scale(scale: Scale) -> None:
-    train, test = parts(tasteful(8, scale=scale))
+    train, test = parts(two_taste_ratings(8, scale=scale))
     model = RatingPredictor(preset="fast").fit(train)
     assert model.predict_proba(*ids(test)).shape == (test.n_ratings, scale.n_ranks)
     assert set(model.predict(*ids(test))) <= set(scale.values)

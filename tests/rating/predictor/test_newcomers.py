@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.tasteful_ratings import ids, parts, tasteful
+from support.two_taste_ratings import ids, parts, two_taste_ratings
 
 from ordrec.data import Ratings
 from ordrec.datasets import load_dataset
@@ -15,14 +15,16 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.recommend import RatingHistogram, RatingPredictor
 
 PRESETS = ["full", "fast", "large"]
-TRAIN, TEST = parts(tasteful())
+TRAIN, TEST = parts(two_taste_ratings())
 STRANGER, NOTHING = -1, -7
 
 
 @pytest.fixture(scope="module")
 def models() -> dict[str, RatingPredictor]:
-    return {preset: RatingPredictor(preset=preset, learn="defaults").fit(TRAIN)  # type: ignore[arg-type]
-            for preset in PRESETS}  # fmt: skip
+    return {
+        preset: RatingPredictor(preset=preset, learn="defaults").fit(TRAIN)  # type: ignore[arg-type]
+        for preset in PRESETS
+    }
 
 
 def new_ratings(user: Any, items: list[Any], values: list[float], **more: Any) -> Ratings:
@@ -146,11 +148,12 @@ def test_side_data_of_new_items_are_used() -> None:
         Ratings.from_frame(frame, scale=range(1, 6), item_table=kinds)
     )
     new = Ratings.from_frame(
-        pd.DataFrame({"user": [0], "item": [1], "rating": [4]}), scale=range(1, 6),
+        pd.DataFrame({"user": [0], "item": [1], "rating": [4]}),
+        scale=range(1, 6),
     )._replaced(
         item_ids=pd.Index([1, 70, 71]),
         item_table=pd.DataFrame({"kind": ["good", "good", "bad"]}, index=[1, 70, 71]),
-    )  # fmt: skip
+    )
     p = model.fold_in(new).predict_proba([3, 3, STRANGER, STRANGER], [70, 71, 70, 71])
     expected = p @ model.scale_.values
     assert is_sound(p)

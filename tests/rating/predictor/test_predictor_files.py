@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from support.tasteful_ratings import tasteful
+from support.two_taste_ratings import two_taste_ratings
 
 from ordrec import load, save
 from ordrec.data import Ratings
@@ -19,7 +19,7 @@ PRESETS = ["full", "fast", "large"]
 
 
 def titled() -> Ratings:
-    ratings = tasteful(n_users=25, n_items=15, dated=True)
+    ratings = two_taste_ratings(n_users=25, n_items=15, dated=True)
     titles = [f"Film №{k}" for k in range(ratings.n_items)]
     return ratings.with_side_tables(
         item_table=pd.DataFrame({"title": titles}, index=ratings.item_ids)
@@ -137,7 +137,7 @@ def no_drift(arrays, _) -> None:
         ("fast", put("preset", 3)),
         ("large", put("preset", "fast")),
         ("fast", put("parameters", "preset", "huge")),
-        ("fast", put("parameters", "learn_iter", 0)),
+        ("fast", put("parameters", "max_iter", 0)),
         ("fast", put("parameters", "decision", "coin")),
         ("fast", put("factors", {})),
         ("fast", put("factors", None)),
@@ -165,8 +165,11 @@ def test_ids_are_stored_once(folder) -> None:
     """The factors have the ids of the predictor; the process may lack those who came later."""
     arrays, _ = load_arrays(folder / "fast")
     assert {name for name in arrays if name.endswith("_ids")} == {
-        "user_ids", "item_ids", "process_model.user_ids", "process_model.item_ids",
-    }  # fmt: skip
+        "user_ids",
+        "item_ids",
+        "process_model.user_ids",
+        "process_model.item_ids",
+    }
 
 
 def test_a_cut_or_changed_file_is_refused(folder, tmp_path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.tasteful_ratings import entropy, ids, log_loss, parts, tasteful
+from support.two_taste_ratings import entropy, ids, log_loss, parts, two_taste_ratings
 
 from ordrec import load, save
 from ordrec.data import Ratings
@@ -18,7 +18,7 @@ from ordrec.rating.presets import chosen_preset, gigabytes
 from ordrec.rating.process.preparation import Preparation, SideFeatures, memory_parts
 from ordrec.recommend import HeldOut, RatingPredictor, make_model, predict_scan
 
-RATINGS = tasteful(n_users=30, n_items=20)
+RATINGS = two_taste_ratings(n_users=30, n_items=20)
 
 
 FULL, FAST = gigabytes("full", RATINGS), gigabytes("fast", RATINGS)
@@ -64,7 +64,7 @@ def test_the_warning_names_the_line_of_the_caller() -> None:
 
 def test_wrong_parameters_are_refused() -> None:
     wrong: dict[str, Any]
-    for wrong in ({"preset": "slow"}, {"learn": "no"}, {"use_time": "yes"}, {"learn_iter": 0}):
+    for wrong in ({"preset": "slow"}, {"learn": "no"}, {"use_time": "yes"}, {"max_iter": 0}):
         with pytest.raises(ArgumentError, match=f"{next(iter(wrong))} must be"):
             RatingPredictor(**wrong).fit(RATINGS)
 
@@ -80,13 +80,13 @@ def test_presets_by_their_names() -> None:
 
 @pytest.fixture(scope="module")
 def large() -> RatingPredictor:
-    train, _ = parts(tasteful(dated=True))
+    train, _ = parts(two_taste_ratings(dated=True))
     titles = pd.DataFrame({"title": [f"Film {k}" for k in train.item_ids]}, index=train.item_ids)
     return RatingPredictor(preset="large").fit(train.with_side_tables(item_table=titles))
 
 
 def test_a_large_model_is_its_factors(large) -> None:
-    train, test = parts(tasteful(dated=True))
+    train, test = parts(two_taste_ratings(dated=True))
     assert large.process_model_ is None
     assert large.pool_weights_ == (0.0, 1.0)
     for times in (None, test.timestamps):
@@ -127,7 +127,7 @@ def test_a_large_model_in_a_file(large, tmp_path) -> None:
 
 
 def test_a_large_model_on_ratings_on_disk(large, tmp_path) -> None:
-    ratings = tasteful(dated=True)
+    ratings = two_taste_ratings(dated=True)
     ratings.to_partitions(tmp_path / "ratings", rows_per_part=200)
     held = HeldOut(0.2)
     found = predict_scan(large, Ratings.scan(tmp_path / "ratings"), held, tmp_path / "out")
@@ -147,5 +147,5 @@ def test_memory_is_that_of_two_processes_and_of_the_factors() -> None:
         second = sums + 0.85**2 * blocks
         expected = alone + vectors + sums + max(blocks, second)
         assert gigabytes(preset, RATINGS) == pytest.approx(expected)
-    more = tasteful(n_users=60, n_items=20)
+    more = two_taste_ratings(n_users=60, n_items=20)
     assert gigabytes("large", more) > 1.5 * alone

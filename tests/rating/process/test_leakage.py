@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.tasteful_ratings import tasteful
+from support.two_taste_ratings import two_taste_ratings
 
 from ordrec.rating.process.fit import HELD_OUT, learnt_weights, weighted_data
 from ordrec.rating.process.kernel.loadings import cross_fitted_loadings
@@ -17,7 +17,7 @@ from ordrec.rating.process.solve.fitting import Likelihood, cross_fitted_likelih
 from ordrec.rating.thresholds.ordered_probit import curvature
 from ordrec.rating.units import Units
 
-RATINGS = tasteful(n_users=25, n_items=20)
+RATINGS = two_taste_ratings(n_users=25, n_items=20)
 UNITS = Units.of(RATINGS.values, 1.0)
 QUICK = {"seed": 0, "n_jobs": 1}
 
@@ -63,7 +63,7 @@ def test_an_owners_loadings_are_fitted_without_the_owner() -> None:
 
     def loadings(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return cross_fitted_loadings(
-            side.start, side.entry, x, side.n_entries, rank=2, n_folds=3, n_rounds=3,
+            side.start, side.entry, x, side.n_entries, n_factors=2, n_folds=3, n_rounds=3,
             ridge=1.0, rng=np.random.default_rng(0),
         )  # fmt: skip
 

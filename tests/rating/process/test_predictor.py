@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from support.tasteful_ratings import entropy, ids, log_loss, parts, tasteful
+from support.two_taste_ratings import entropy, ids, log_loss, parts, two_taste_ratings
 
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
@@ -18,7 +18,7 @@ from ordrec.rating.units import Units
 
 @pytest.fixture(scope="module")
 def fitted() -> dict[str, ProcessPredictor]:
-    train, _ = parts(tasteful())
+    train, _ = parts(two_taste_ratings())
     return {
         "full": ProcessPredictor(learn="defaults").fit(train),
         "fast": ProcessPredictor(preset="fast").fit(train),
@@ -30,7 +30,7 @@ PRESETS = ["full", "fast"]
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_it_predicts(fitted, preset: str) -> None:
-    train, test = parts(tasteful())
+    train, test = parts(two_taste_ratings())
     model = fitted[preset]
     p = model.predict_proba(*ids(test))
     assert np.allclose(p.sum(axis=1), 1.0)
@@ -43,7 +43,7 @@ def test_it_predicts(fitted, preset: str) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_batch_equals_single(fitted, preset: str) -> None:
-    _, test = parts(tasteful())
+    _, test = parts(two_taste_ratings())
     users, items = ids(test)
     whole = fitted[preset].predict_proba(users, items)
     for k in (0, 7, 30):
@@ -63,7 +63,7 @@ def test_unknown_users_and_items_are_flagged_and_get_sensible_predictions(fitted
     assert np.allclose(p.sum(axis=1), 1.0)
     assert set(model.predict(users, items)) <= {1, 2, 3, 4, 5}
     expected = model.predict_proba([-1] * 30, range(500, 530)) @ model.scale_.values
-    train, _ = parts(tasteful())
+    train, _ = parts(two_taste_ratings())
     mean = np.bincount(train.items, train.values) / np.maximum(train.item_counts, 1)
     assert np.corrcoef(expected, mean)[0, 1] > 0.9  # the pooled model knows the items
 
@@ -83,7 +83,7 @@ def test_explanations_add_up(fitted, preset: str) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_fold_in_is_close_to_training_with_the_user(preset: str) -> None:
-    ratings = tasteful(2, n_users=60)
+    ratings = two_taste_ratings(2, n_users=60)
     train, test = parts(ratings)
     newcomer = train.users == 17
     without = ProcessPredictor(preset=preset, learn="defaults").fit(train.select(~newcomer))
@@ -96,14 +96,17 @@ def test_fold_in_is_close_to_training_with_the_user(preset: str) -> None:
     assert np.abs(a - b).mean() < 0.12  # the stated tolerance, in stars
     assert np.abs(a - b).mean() < 0.5 * np.abs(before - b).mean()
     # nobody else changes
-    assert np.array_equal(folded.predict_proba(*ids(test)[:1], ids(test)[1])[test.users != 17],
-                          without.predict_proba(*ids(test))[test.users != 17])  # fmt: skip
+    assert np.array_equal(
+        folded.predict_proba(*ids(test)[:1], ids(test)[1])[test.users != 17],
+        without.predict_proba(*ids(test))[test.users != 17],
+    )
 
 
-@pytest.mark.parametrize(("preset", "refit", "most"), [("full", True, 0.1), ("full", False, 0.03),
-                                                        ("fast", False, 1e-5)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("preset", "refit", "most"), [("full", True, 0.1), ("full", False, 0.03), ("fast", False, 1e-5)]
+)
 def test_folding_in_a_known_user_again_changes_little(preset, refit, most) -> None:
-    train, _ = parts(tasteful())
+    train, _ = parts(two_taste_ratings())
     model = ProcessPredictor(preset=preset, learn="defaults", refit=refit).fit(train)
     again = model.fold_in(train.select(train.users == 5))
     users, items = np.repeat(105, 30), np.arange(500, 530)
@@ -116,7 +119,7 @@ def test_folding_in_a_known_user_again_changes_little(preset, refit, most) -> No
 
 def test_update_moves_the_prediction_towards_the_rating(fitted) -> None:
     model = fitted["full"]
-    train, _ = parts(tasteful())
+    train, _ = parts(two_taste_ratings())
     expected = pd.Series(model.predict_proba([107] * 30, range(500, 530)) @ train.scale.values)
     item = 500 + int(expected.idxmin())
     before = model.predict_proba([107], [item]) @ train.scale.values
@@ -139,7 +142,7 @@ def left_out_correlation(model: ProcessPredictor) -> float:
 
 
 def test_permuted_targets_cannot_be_predicted() -> None:
-    train, test = parts(tasteful(4))
+    train, test = parts(two_taste_ratings(4))
     rng = np.random.default_rng(0)
     frame = train.to_frame()
     frame["rating"] = rng.permutation(frame["rating"])
@@ -153,8 +156,8 @@ def test_permuted_targets_cannot_be_predicted() -> None:
 
 
 def test_numbers_do_not_depend_on_n_jobs() -> None:
-    train, test = parts(tasteful(5, dated=True))
-    models = [ProcessPredictor(learn_iter=2, n_jobs=n).fit(train) for n in (1, 3)]
+    train, test = parts(two_taste_ratings(5, dated=True))
+    models = [ProcessPredictor(max_iter=2, n_jobs=n).fit(train) for n in (1, 3)]
     p = [model.predict_proba(*ids(test), test.timestamps) for model in models]
     assert np.array_equal(p[0], p[1])
     assert models[0].weights_ == models[1].weights_
@@ -163,7 +166,7 @@ def test_numbers_do_not_depend_on_n_jobs() -> None:
 
 
 def test_refit_under_the_ordinal_likelihood() -> None:
-    train, test = parts(tasteful(6))
+    train, test = parts(two_taste_ratings(6))
     plain = ProcessPredictor(learn="defaults", refit=False).fit(train)
     refit = ProcessPredictor(learn="defaults").fit(train)
     assert log_loss(refit, test) < log_loss(plain, test) + 0.03
@@ -171,7 +174,7 @@ def test_refit_under_the_ordinal_likelihood() -> None:
 
 
 def test_decisions() -> None:
-    train, test = parts(tasteful(7))
+    train, test = parts(two_taste_ratings(7))
     model = ProcessPredictor(preset="fast").fit(train)
     p = model.predict_proba(*ids(test))
     model.decision = "mode"
@@ -185,7 +188,7 @@ def test_decisions() -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("scale", [Scale.regular(0.5, 5, 0.5), Scale([0, 1]), Scale([-1, 0, 7])])
 def test_any_scale(preset: str, scale: Scale) -> None:
-    train, test = parts(tasteful(8, scale=scale))
+    train, test = parts(two_taste_ratings(8, scale=scale))
     model = ProcessPredictor(preset=preset, learn="defaults").fit(train)
     assert model.predict_proba(*ids(test)).shape == (test.n_ratings, scale.n_ranks)
     assert set(model.predict(*ids(test))) <= set(scale.values)
@@ -195,17 +198,20 @@ def test_any_scale(preset: str, scale: Scale) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_corner_cases(preset: str) -> None:
     """One rating a user, constant raters, items seen once, a user without any rating."""
-    ratings = tasteful(9, n_users=20, n_items=15)
+    ratings = two_taste_ratings(9, n_users=20, n_items=15)
     frame = ratings.to_frame()
     extra = pd.DataFrame(
-        {"user": [900, *[901] * 10, 902], "item": [500, *range(500, 510), 999],
-         "rating": [1.0, *[5.0] * 10, 3.0]}
-    )  # fmt: skip
+        {
+            "user": [900, *[901] * 10, 902],
+            "item": [500, *range(500, 510), 999],
+            "rating": [1.0, *[5.0] * 10, 3.0],
+        }
+    )
     whole = Ratings.from_frame(pd.concat([frame, extra]), scale=ratings.scale)
     train = whole.select(whole.user_ids.take(whole.users) != 902)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        model = ProcessPredictor(preset=preset, learn_iter=1).fit(train)
+        model = ProcessPredictor(preset=preset, max_iter=1).fit(train)
         p = model.predict_proba([900, 901, 901, 902, 105], [503, 512, 501, 501, 999])
     assert np.isfinite(p).all()
     assert np.allclose(p.sum(axis=1), 1.0)
@@ -233,7 +239,7 @@ def test_all_ratings_equal() -> None:
 
 
 def test_times() -> None:
-    dated, _ = parts(tasteful(10, dated=True))
+    dated, _ = parts(two_taste_ratings(10, dated=True))
     zero = dated._replaced(timestamps=np.zeros(dated.n_ratings))
     users, items = ids(dated)
     plain = ProcessPredictor(preset="fast").fit(dated.without_timestamps())
@@ -258,7 +264,7 @@ def test_times() -> None:
 
 
 def test_memory_is_estimated_and_held_to_its_limit() -> None:
-    train, _ = parts(tasteful(12))
+    train, _ = parts(two_taste_ratings(12))
     both = memory_needed(train, SideFeatures.of(train), Preparation())
     one = memory_needed(train, SideFeatures.of(train), Preparation(two_sided=False))
     assert 0 < one < both
@@ -277,7 +283,7 @@ def test_memory_is_estimated_and_held_to_its_limit() -> None:
 
 
 def test_components_can_be_chosen() -> None:
-    train, _ = parts(tasteful(11))
+    train, _ = parts(two_taste_ratings(11))
     model = ProcessPredictor(components=["item.constant", "user.constant"], learn="defaults")
     model.fit(train)
     assert set(model.weights_) == {"item.constant", "user.constant"}
@@ -286,15 +292,15 @@ def test_components_can_be_chosen() -> None:
 
 
 def test_wrong_parameters_are_refused() -> None:
-    train, _ = parts(tasteful(12))
-    for params in ({"preset": "slow"}, {"learn": "no"}, {"use_time": "yes"}, {"learn_iter": 0}):
+    train, _ = parts(two_taste_ratings(12))
+    for params in ({"preset": "slow"}, {"learn": "no"}, {"use_time": "yes"}, {"max_iter": 0}):
         with pytest.raises(ArgumentError):
             ProcessPredictor(**params).fit(train)
 
 
 def test_calibration_and_coverage() -> None:
     """Of what the model gives 80 % or more, at least about 80 % comes true; so for medians."""
-    train, test = parts(tasteful(13, n_users=150, n_items=60, share=0.4))
+    train, test = parts(two_taste_ratings(13, n_users=150, n_items=60, share=0.4))
     p = ProcessPredictor(preset="fast").fit(train).predict_proba(*ids(test))
     cumulative = np.cumsum(p, axis=1)
     rows = np.arange(test.n_ratings)

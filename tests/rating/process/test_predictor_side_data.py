@@ -67,10 +67,11 @@ def test_columns_of_any_name_make_predictions_better(preset) -> None:
     assert model.side_columns_ == {
         "user": {"region": "categorical"},
         "item": {
-            "maker": "categorical", "price": "numeric",
+            "maker": "categorical",
+            "price": "numeric",
             "name": "ignored: nearly every value is different",
         },
-    }  # fmt: skip
+    }
 
 
 def test_kinds_are_declared_and_stored(tmp_path) -> None:
@@ -78,8 +79,10 @@ def test_kinds_are_declared_and_stored(tmp_path) -> None:
     kinds = {"name": "text", "price": "ignore"}
     model = ProcessPredictor("fast", side_kinds=kinds).fit(ratings)
     assert model.side_columns_["item"] == {
-        "name": "text", "maker": "categorical", "price": "ignored: as declared",
-    }  # fmt: skip
+        "name": "text",
+        "maker": "categorical",
+        "price": "ignored: as declared",
+    }
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.side_columns_ == model.side_columns_

@@ -26,8 +26,11 @@ def invented(
     users, items = np.nonzero(rng.random((12, 9)) < 0.6)
     taste = rng.normal(size=12)[users] * rng.normal(size=9)[items] + rng.normal(size=users.size)
     levels = np.clip(np.round((taste + 2) / 4 * (scale.n_ranks - 1)), 0, scale.n_ranks - 1)
-    names = (lambda kind, codes: np.array([f"{kind} {c}é" for c in codes], dtype=object)) if texts \
-        else (lambda kind, codes: codes + 100)  # fmt: skip
+    names = (
+        (lambda kind, codes: np.array([f"{kind} {c}é" for c in codes], dtype=object))
+        if texts
+        else (lambda kind, codes: codes + 100)
+    )
     frame = pd.DataFrame(
         {
             "user": names("u", users),
@@ -120,7 +123,7 @@ def test_there_and_back(
 def saved(tmp_path_factory):
     """A model with everything in it, and its file."""
     ratings = invented(1, SCALES[0], dated=True, side=True)
-    model = ProcessPredictor(learn_iter=1, decision=1.0 - np.eye(5), components=None).fit(ratings)
+    model = ProcessPredictor(max_iter=1, decision=1.0 - np.eye(5), components=None).fit(ratings)
     model = model.update(7, 101, 5.0).update(103, 105, 1.0)
     path = tmp_path_factory.mktemp("saved") / "model.ordrec"
     save(model, path)
@@ -239,7 +242,7 @@ def test_arrays_that_do_not_fit_are_refused(saved, tmp_path, name: str) -> None:
         (("parameters", "components"), [1]),
         (("parameters", "decision"), [[0.0]]),
         (("parameters", "decision"), "coin"),
-        (("parameters", "learn_iter"), 0),
+        (("parameters", "max_iter"), 0),
         (("fitted", "process", "scales"), ["never"]),
         (("fitted", "process", "chosen"), ["item.magic"]),
         (("fitted", "process", "item_groups"), {"ones": -1}),

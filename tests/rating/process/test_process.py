@@ -21,7 +21,7 @@ from ordrec.rating.process.solve.owner_blocks import assemble
 from ordrec.rating.process.solve.posterior_mean import adjoint, new_pairs, parts_of_mean
 from ordrec.rating.units import Units
 
-SMALL = Preparation(rank=2, n_folds=2, n_rounds=3, ridge=1.0, item_rank=3, user_rank=3)
+SMALL = Preparation(n_factors=2, n_folds=2, n_rounds=3, ridge=1.0, item_rank=3, user_rank=3)
 
 
 def small_ratings(seed: int = 0, n_users: int = 9, n_items: int = 8, n: int = 40) -> Ratings:

@@ -269,7 +269,7 @@ def test_over_a_model_it_beats_the_histogram() -> None:
 
 def test_wrong_use_is_refused() -> None:
     ratings, scores = some_ratings()
-    with pytest.raises(ArgumentError, match="either a scorer or scores"):
+    with pytest.raises(ArgumentError, match="either a model or scores"):
         PersonalThresholds().fit(ratings)
     with pytest.raises(ArgumentError, match="finite numbers"):
         PersonalThresholds().fit(ratings, scores[:-1])

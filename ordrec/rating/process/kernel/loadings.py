@@ -26,7 +26,7 @@ def cross_fitted_loadings(
     x: np.ndarray,
     n_entries: int,
     *,
-    rank: int,
+    n_factors: int,
     n_folds: int,
     n_rounds: int,
     ridge: float,
@@ -35,13 +35,13 @@ def cross_fitted_loadings(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fold of each owner, and for each fold the loadings fitted without it.
 
-    The loadings have shape (n_folds, n_entries, rank).
+    The loadings have shape (n_folds, n_entries, n_factors).
     """
     n_owners = start.size - 1
     fold = rng.permutation(n_owners) % n_folds
     owner = np.repeat(np.arange(n_owners), np.diff(start))
-    first = 0.1 * rng.standard_normal((n_entries, rank))
-    loadings = np.zeros((n_folds, n_entries, rank))
+    first = 0.1 * rng.standard_normal((n_entries, n_factors))
+    loadings = np.zeros((n_folds, n_entries, n_factors))
 
     def fit(k: int) -> None:
         rows = fold[owner] != k
@@ -49,7 +49,7 @@ def cross_fitted_loadings(
             owner[rows], entry[rows], x[rows], n_owners, first, n_rounds, ridge
         )
 
-    if rank:
+    if n_factors:
         with loop_threads(n_jobs) as threads:
             list(threads.map(fit, range(n_folds)))
     return fold.astype(np.int64), loadings
@@ -92,13 +92,13 @@ def _round(
     All sums over ratings are products with sparse matrices; ``by_entry`` are their transposes,
     ``squares`` is the sum of the squared ratings.
     """
-    n_entries, rank = q.shape
-    square, unit = (-1, rank, rank), np.eye(rank)
+    n_entries, n_factors = q.shape
+    square, unit = (-1, n_factors, n_factors), np.eye(n_factors)
     of_owners = seen @ (q[:, :, None] * q[:, None]).reshape(n_entries, -1)  # sum_e q_e q_e'
     right = ratings @ q
     V = np.linalg.inv(unit + of_owners.reshape(square) / variance)
     m = np.einsum("oab,ob->oa", V, right) / variance  # (1)
-    moment = (V + m[:, :, None] * m[:, None]).reshape(-1, rank * rank)
+    moment = (V + m[:, :, None] * m[:, None]).reshape(-1, n_factors * n_factors)
     second = (by_entry[1] @ moment).reshape(square) + ridge * unit
     fitted = np.linalg.solve(second, (by_entry[0] @ m)[:, :, None])[:, :, 0]  # (2)
     # E (x - q z)^2 = x^2 - 2 x q m + q moment q

@@ -71,7 +71,7 @@ class OwnerSide(NamedTuple):
         The owner's weight in slot 4, 1 / the number of their ratings.
     fold : int64 (n_owners,)
         Which of the loadings were fitted without the owner's ratings.
-    loadings : float64 (n_folds, n_entries, rank)
+    loadings : float64 (n_folds, n_entries, n_factors)
     """
 
     start: np.ndarray

@@ -125,9 +125,8 @@ def fit_probit(process: Process, n_ranks: int) -> OrderedProbit:
     """The ordered probit of the leave-one-out scores of all training ratings."""
     data = process.data
     return fit_ordered_probit(
-        process.left_out, data.levels, data.users, data.items,
-        n_ranks, data.n_users, data.n_items,
-    )  # fmt: skip
+        process.left_out, data.levels, data.users, data.items, n_ranks, data.n_users, data.n_items
+    )
 
 
 @dataclass(frozen=True)

@@ -65,10 +65,13 @@ def learn_weights(
 
     with progress(""):
         fit = minimize(
-            value_and_gradient, start.logs, jac=True, method="L-BFGS-B",
+            value_and_gradient,
+            start.logs,
+            jac=True,
+            method="L-BFGS-B",
             bounds=[(log - 7.0, log + 5.0) for log in start.logs],
             options={"maxiter": max_iter, "maxfun": max_iter + 3, "maxls": 4},
-        )  # fmt: skip
+        )
     return Learned(start.with_logs(best[1]), errors, int(fit.nit))
 
 
@@ -81,22 +84,22 @@ def hold_out_objective(
     """
     noise = np.ones(data.y.size)
     first = start.logs
-    kept: dict[str, np.ndarray | None] = {"a": None, "gamma": None}
+    last: dict[str, np.ndarray | None] = {"a": None, "gamma": None}
 
     def objective(logs: np.ndarray) -> tuple[float, np.ndarray, float]:
         weights = start.with_logs(logs)
         K = Covariance(data, weights, n_jobs)
         inverse = BlockInverse(K, noise)
         solved = solve(
-            K, data.target, noise, tol=tol, max_iter=400, start=kept["a"], inverse=inverse
+            K, data.target, noise, tol=tol, max_iter=400, start=last["a"], inverse=inverse
         )
         a = solved.x.astype(np.float64)
         parts = parts_of_mean(K, pairs, a)
         e = parts.mean - y
         right = adjoint(K, pairs, e)
-        back = solve(K, right, noise, tol=tol, max_iter=400, start=kept["gamma"], inverse=inverse)
+        back = solve(K, right, noise, tol=tol, max_iter=400, start=last["gamma"], inverse=inverse)
         gamma = back.x.astype(np.float64)
-        kept["a"], kept["gamma"] = solved.x, back.x
+        last["a"], last["gamma"] = solved.x, back.x
         slope = gradient(K, pairs, parts, a, gamma, e)[weights.layout.free]
         pull = (logs - first) / SD_OF_LOGS**2
         value = 0.5 * float(e @ e) + 0.5 * float(pull @ (logs - first))  # (1)

@@ -340,10 +340,12 @@ class Walk:
         def walk_span(first: int, stop: int) -> None:
             most = int(np.diff(start[first : stop + 1]).max(initial=0))
             memory = (
-                np.empty(most, dtype=np.int64), np.empty((numbers.shape[0], most)),
+                np.empty(most, dtype=np.int64),
+                np.empty((numbers.shape[0], most)),
                 np.empty((self.pairs.table.shape[1], most)),
-                np.empty((self.w.weights.size, most)), np.empty(most),
-            )  # fmt: skip
+                np.empty((self.w.weights.size, most)),
+                np.empty(most),
+            )
             _walk(first, stop, *inputs, output, memory)
 
         over_spans(walk_span, cost, n_jobs)

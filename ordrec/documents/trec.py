@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.runtime.extras import import_extra
 from ordrec.runtime.files import write_text
 
-__all__ = ["measure_run", "read_qrels", "write_qrels", "write_run"]
+__all__ = ["measure_run", "read_qrels", "read_run", "write_qrels", "write_run"]
 
 LARGEST_GRADE = 9999
 LETOR_MEASURES = (*(f"nDCG@{k}" for k in range(1, 11)), *(f"P@{k}" for k in range(1, 11)), "AP")
@@ -24,7 +25,7 @@ def write_run(ranking: pd.DataFrame, path: str | Path, *, tag: str = "ordrec") -
     Parameters
     ----------
     ranking : DataFrame
-        ``query document score rank``, as from `ordrec.ordinal.relevance.RelevanceRanker.rank`.
+        ``query document score rank``, as from `RelevanceRanker.rank`.
     path : path
     tag : str
         The name of the run, one word.
@@ -88,6 +89,45 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
             f"{path}: document {document[:60]!r} is judged twice for query {query[:60]!r}: keep one"
         )
     return frame
+
+
+def read_run(path: str | Path) -> pd.DataFrame:
+    """Read a ranking from lines ``query Q0 document rank score tag``.
+
+    Returns
+    -------
+    DataFrame
+        ``query document rank score``; names are texts. As in trec_eval, the scores decide, and
+        equal ones are ordered by the names of the documents, the last in the alphabet first;
+        ``rank`` is what follows from that.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error}): name a run file") from None
+    rows = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        words = line.split()
+        if not words:
+            continue
+        try:
+            score = float(words[4])
+            if len(words) != 6 or not math.isfinite(score):
+                raise ValueError
+        except (IndexError, ValueError):
+            raise DataError(
+                f"{path}, line {number}: {line[:60]!r} is not 'query Q0 document rank score tag'"
+            ) from None
+        rows.append((words[0], words[2], score))
+    if not rows:
+        raise DataError(f"{path}: it holds no ranking: name a run file")
+    frame = pd.DataFrame(rows, columns=["query", "document", "score"])
+    if frame.duplicated(["query", "document"]).any():
+        query, document, _ = frame[frame.duplicated(["query", "document"])].iloc[0]
+        raise DataError(f"{path}: lists document {document[:60]!r} twice for query {query[:60]!r}")
+    ordered = frame.sort_values(["score", "document"], ascending=False, kind="stable")
+    frame["rank"] = ordered.groupby("query").cumcount() + 1
+    return frame[["query", "document", "rank", "score"]]
 
 
 def measure_run(

@@ -10,7 +10,7 @@ import pandas as pd
 from ordrec.data import Ratings, Scale
 
 
-def tasteful(
+def two_taste_ratings(
     seed: int = 0,
     n_users: int = 40,
     n_items: int = 30,

@@ -19,8 +19,8 @@ from ordrec import load, save
 from ordrec import storage as persistence
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.files import register
 from ordrec.recommend import EASE, OrdinalFactors, make_model
-from ordrec.recommend.files import register
 from ordrec.storage import (
     ids_from_arrays,
     ids_to_arrays,
@@ -35,12 +35,12 @@ STORABLE = {
     "histogram": {},
     "bias": {},
     "item-knn": {"similarity": "cosine"},
-    "als": {"factors": 3, "iterations": 3},
+    "als": {"n_factors": 3, "n_iter": 3},
     "popularity": {},
     "ease": {},
-    "choice": {"factors": 3},
-    "recommender": {"choice": EASE(), "rating": OrdinalFactors(rank=2, n_iter=3)},
-    "factors": {"rank": 2, "pattern": 3, "n_iter": 3},
+    "choice": {"n_factors": 3},
+    "recommender": {"choice": EASE(), "rating": OrdinalFactors(n_factors=2, max_iter=3)},
+    "factors": {"n_factors": 2, "pattern": 3, "max_iter": 3},
 }
 ARRAYS = {"weights": np.arange(6.0).reshape(2, 3), "flags": np.array([True, False])}
 

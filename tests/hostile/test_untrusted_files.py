@@ -26,8 +26,9 @@ from ordrec.datasets import load_movielens, load_ratings, load_table
 from ordrec.errors import DataError, ModelFileError, OrdrecError
 from ordrec.storage import load_arrays, save_arrays
 
-RATINGS = b"user,item,rating\n" + b"".join(b"%d,%d,%d\n" % (u, i, 1 + (u * i) % 5)
-                                           for u in range(6) for i in range(5))  # fmt: skip
+RATINGS = b"user,item,rating\n" + b"".join(
+    b"%d,%d,%d\n" % (u, i, 1 + (u * i) % 5) for u in range(6) for i in range(5)
+)
 
 
 class Trap:
@@ -152,8 +153,9 @@ def test_a_link_planted_first_is_not_followed(tmp_path):
     assert everything_below(inside) == []
 
 
-@pytest.mark.parametrize("kind", [tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE,
-                                  tarfile.BLKTYPE, tarfile.FIFOTYPE])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind", [tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE]
+)
 def test_links_and_devices_in_a_tar_are_not_read_either(tmp_path, kind):
     packed = tmp_path / "odd.tar.gz"
     with tarfile.open(packed, "w:gz") as out:
@@ -271,10 +273,11 @@ def test_a_tar_with_endless_members_or_names(tmp_path, monkeypatch):
         "{}".encode("utf-16"),
         b"",
         b"NaN",
-        json.dumps({"format": "ordrec model", "version": 1, "sha256": {"x": 1},
-                    "metadata": {}}).encode(),
+        json.dumps(
+            {"format": "ordrec model", "version": 1, "sha256": {"x": 1}, "metadata": {}}
+        ).encode(),
     ],
-)  # fmt: skip
+)
 def test_deep_long_and_odd_headers(tmp_path, header):
     zipped(tmp_path / "m", {"ordrec.json": header}, zipfile.ZIP_STORED)
     with pytest.raises(ModelFileError, match=r"ordrec\.json|not a model"):
@@ -316,7 +319,7 @@ def test_odd_headers_of_arrays(tmp_path, text):
         load_arrays(tmp_path / "m")
 
 
-def test_encrypted_and_odd_compression_is_told(tmp_path):
+def test_encrypted_and_odd_compression_is_reported(tmp_path):
     path = zipped(tmp_path / "locked.zip", {"ratings.csv": RATINGS}, zipfile.ZIP_STORED)
     raw = bytearray(path.read_bytes())
     raw[6] |= 1  # the local header says encrypted

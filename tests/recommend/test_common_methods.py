@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from support.tasteful_ratings import tasteful
+from support.two_taste_ratings import two_taste_ratings
 from typer.testing import CliRunner
 
 from ordrec import load, save
@@ -29,11 +29,11 @@ from ordrec.recommend import (
     predict_scan,
 )
 
-PLAIN = tasteful(dated=True)
+PLAIN = two_taste_ratings(dated=True)
 TITLES = pd.DataFrame({"title": [f"Film №{k}" for k in range(PLAIN.n_items)]}, index=PLAIN.item_ids)
 RATINGS = PLAIN.with_side_tables(item_table=TITLES)
 SCALE = RATINGS.scale
-FACTORS = {"rank": 3, "pattern": 3}
+FACTORS = {"n_factors": 3, "pattern": 3}
 MODELS: dict[str, Any] = {
     "factors": OrdinalFactors(**FACTORS),
     "predictor": RatingPredictor("fast", learn="defaults"),
@@ -305,7 +305,7 @@ def test_scans(model, tmp_path: Path) -> None:
 # ---- the command line ----------------------------------------------------------------------
 
 
-def test_every_command_answers_for_each(model, tmp_path: Path) -> None:
+def test_every_command_works_for_each_model(model, tmp_path: Path) -> None:
     path = str(tmp_path / "model.ordrec")
     save(model, path)
 

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
+from ordrec.documents import RelevanceRanker
+from ordrec.documents.trec import measure_run, read_qrels, write_qrels, write_run
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import mean_average_precision, ndcg, precision_at
-from ordrec.experiments.trec import measure_run, read_qrels, write_qrels, write_run
 from ordrec.ordinal import SVORIM, OrdinalLogistic
-from ordrec.ordinal.relevance import RelevanceRanker
 
 
 def judged(n_queries: int = 12, per_query: int = 15, seed: int = 0, shift: float = 0.0):
@@ -83,8 +84,9 @@ def test_every_query_weighs_the_same() -> None:
     X, y, queries = judged(4)
     often = np.concatenate([np.arange(60), *([np.arange(15)] * 9)])
     for balance in (True, False):
-        once = RelevanceRanker(Ridge(), balance=balance).fit(X, y, queries)
-        more = RelevanceRanker(Ridge(), balance=balance).fit(X[often], y[often], queries[often])
+        ranker = RelevanceRanker(Ridge(), scaling="none", balance=balance)
+        once = clone(ranker).fit(X, y, queries)
+        more = clone(ranker).fit(X[often], y[often], queries[often])
         change = np.abs(once.solver_.coef_ - more.solver_.coef_).max()
         # Ridge's penalty weighs against the sum of the weights, which grows with the rows.
         assert (change < 0.02) == balance
@@ -110,21 +112,43 @@ class GroupedRanker(LinearRegression):
 
 
 def test_rankers_are_told_the_sizes_of_the_queries() -> None:
+    """Queries come in the order of their first document, whatever they are called."""
     X = np.arange(5.0)[:, None]
-    ranker = RelevanceRanker(GroupedRanker()).fit(X, np.arange(5), np.array([2, 1, 2, 1, 2]))
-    assert ranker.solver_.group_.tolist() == [2, 3]
-    assert ranker.solver_.first_[:, 0].tolist() == [1.0, 3.0]
+    ranker = RelevanceRanker(GroupedRanker(), scaling="none")
+    ranker.fit(X, np.arange(5), np.array([2, 1, 2, 1, 2]))
+    assert ranker.solver_.group_.tolist() == [3, 2]
+    assert ranker.solver_.first_[:, 0].tolist() == [0.0, 2.0, 4.0]
 
 
-def test_texts_become_features() -> None:
-    good, bad = "heart failure treatment", "garden flower colour"
-    texts = [f"{good} therapy", good, f"{bad} plant", bad] * 3
-    y, queries = np.array([2, 2, 0, 0] * 3), np.repeat([1, 2, 3], 4)
-    ranker = RelevanceRanker(OrdinalLogistic()).fit(texts, y, queries)
-    high, low = ranker.scores([good, bad], [9, 9])
-    assert high > low
+def test_texts_are_described_with_their_query() -> None:
+    """The order of the same documents follows the words of the query, also of a new one."""
+    texts = ["heart failure treatment", "garden flower colour", "laptop screen repair"]
+    asked = ["heart treatment", "flower garden", "repair laptop"]
+    X = texts * 3
+    queries = np.repeat(asked, 3)
+    ranker = RelevanceRanker(OrdinalLogistic()).fit(X, (2 * np.eye(3, dtype=int)).ravel(), queries)
+    assert ranker.kind_ == "texts"
+    for query, best in [*zip(asked, texts, strict=True), ("failure", texts[0])]:
+        ranking = ranker.rank(texts, [query] * 3, texts)
+        assert ranking["document"][0] == best
     with pytest.raises(DataError, match="texts"):
         ranker.scores(np.zeros((1, 3)), [1])
+
+
+def test_topics_have_a_model_each() -> None:
+    good, bad = "heart failure treatment", "garden flower colour"
+    texts = [f"{good} therapy", good, f"{bad} plant", bad] * 2
+    y = np.array([2, 2, 0, 0, 0, 0, 2, 2])  # the second topic wants what the first does not
+    ranker = RelevanceRanker(OrdinalLogistic()).fit(texts, y, np.repeat([1, 2], 4))
+    assert ranker.kind_ == "topics"
+    assert sorted(ranker.solvers_) == [1, 2]
+    first, second = ranker.scores([good, bad], [1, 1]), ranker.scores([good, bad], [2, 2])
+    assert first[0] > first[1]
+    assert second[0] < second[1]
+    with pytest.raises(DataError, match="topic 9 was not in the fit"):
+        ranker.scores([good, bad], [9, 9])
+    with pytest.raises(AttributeError, match="one solver for each topic"):
+        _ = ranker.solver_
 
 
 def test_refusals() -> None:

@@ -16,15 +16,17 @@ from ordrec.storage import schema
 from ordrec.storage.archive import REMEDY, load_arrays, save_arrays
 from ordrec.storage.limits import TooLarge, claim_memory, memory_limit
 
-__all__ = ["ESTIMATORS", "contents_of", "load", "model_of", "register", "save"]
+__all__ = ["ESTIMATORS", "RANKERS", "contents_of", "load", "model_of", "register", "save"]
 
 MAX_MEMORY = 8.0  # gigabytes, as the models' own limit
 # Names in `ordrec.ordinal`.
 ESTIMATORS = (
     "CSSVC", "GPOR", "GPRanks", "NPSVOR", "OPBE", "ORBoost", "OrdinalLogistic", "PRank", "REDSVM",
-    "RankBoostAE", "RelevanceRanker", "SVC1V1", "SVC1VA", "SVMOP", "SVOREX", "SVORIM", "SVORSLA",
-    "SVRanks",
+    "RankBoostAE", "SVC1V1", "SVC1VA", "SVMOP", "SVOREX", "SVORIM", "SVORSLA", "SVRanks",
 )  # fmt: skip
+
+# Names in `ordrec.documents`.
+RANKERS = ("RelevanceRanker",)
 
 _registered: dict[str, str] = {}
 # Raised while rebuilding a model from wrong contents.
@@ -142,5 +144,5 @@ KINDS = _Kinds()
 def _homes() -> dict[str, str]:
     """``"package.module:Class"`` of each storable class; a file can only name one of these."""
     estimators = {kind: f"ordrec.ordinal:{kind}" for kind in ESTIMATORS}
-    estimators["RelevanceRanker"] = "ordrec.ordinal.relevance:RelevanceRanker"
-    return estimators | storable_kinds() | _registered
+    rankers = {kind: f"ordrec.documents:{kind}" for kind in RANKERS}
+    return estimators | rankers | storable_kinds() | _registered

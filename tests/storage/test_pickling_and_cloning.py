@@ -29,6 +29,7 @@ from ordrec.datasets import (
     load_table,
     synthetic_ratings,
 )
+from ordrec.documents import QueryDocumentFeatures, RelevanceRanker
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import (
     Between,
@@ -66,7 +67,6 @@ from ordrec.recommend import (
     PersonalThresholds,
     ProcessPredictor,
     Recommender,
-    RelevanceRanker,
     SklearnModel,
     make_model,
     predict_scan,
@@ -84,13 +84,13 @@ USERS = [0, 0, 3, 99]
 ITEMS = [1, 5, 2, 1]
 SMALL = {
     "recommender": {"rating": "factors"},
-    "factors": {"n_iter": 2, "rank": 2},
-    "choice": {"factors": 2},
-    "als": {"factors": 2},
-    "implicit-als": {"factors": 2},
-    "implicit-bpr": {"factors": 2, "iterations": 2},
+    "factors": {"max_iter": 2, "n_factors": 2},
+    "choice": {"n_factors": 2},
+    "als": {"n_factors": 2},
+    "implicit-als": {"n_factors": 2},
+    "implicit-bpr": {"n_factors": 2, "n_iter": 2},
     "predictor": {"learn": "defaults"},
-    "myfm": {"n_iter": 4, "rank": 2},
+    "myfm": {"n_iter": 4, "n_factors": 2},
 }
 MODELS = {
     **{
@@ -98,7 +98,7 @@ MODELS = {
         for entry in registry.MODELS
         if entry.name and entry.home.startswith("ordrec.")  # not those of other tests
     },
-    "thresholds": (PersonalThresholds, {"scorer": BiasModel(), "n_splits": 2}),
+    "thresholds": (PersonalThresholds, {"model": BiasModel(), "n_splits": 2}),
     "nested": (Recommender, {"rating": PersonalThresholds(BiasModel(), n_splits=2)}),
     "classifier": (SklearnModel, {"estimator": LogisticRegression(max_iter=500)}),
 }
@@ -189,9 +189,9 @@ def test_parameters_can_be_read_and_set(name: str) -> None:
 
 def test_parameters_of_a_parameter() -> None:
     model = PersonalThresholds(BiasModel())
-    assert model.get_params()["scorer__user_damping"] == model.scorer.user_damping
-    model.set_params(scorer=BiasModel(), scorer__user_damping=7.0)
-    assert model.scorer.user_damping == 7.0
+    assert model.get_params()["model__user_damping"] == model.model.user_damping
+    model.set_params(model=BiasModel(), model__user_damping=7.0)
+    assert model.model.user_damping == 7.0
     with pytest.raises(ArgumentError, match="has no parameters"):
         model.set_params(decision__k=3)
 
@@ -220,13 +220,15 @@ def public_objects(samples, folder) -> list[Any]:
     matrix = RatingMatrix.from_ratings(RATINGS)
     RATINGS.to_partitions(folder / "parts")
     scan, held = Ratings.scan(folder / "parts"), HeldOut(0.2)
-    factors = make_model("factors", n_iter=2, rank=2).fit(held.parted(scan.collect())[0])
+    factors = make_model("factors", max_iter=2, n_factors=2).fit(held.parted(scan.collect())[0])
     table, letor = load_table(samples / "ordinal/grades.csv"), load_letor(samples / "letor")
     ranked = [
-        getattr(ordinal, name)() for name in dir(ordinal)
-        if inspect.isclass(getattr(ordinal, name)) and hasattr(getattr(ordinal, name), "fit")
+        getattr(ordinal, name)()
+        for name in dir(ordinal)
+        if inspect.isclass(getattr(ordinal, name))
+        and hasattr(getattr(ordinal, name), "fit")
         and name != "ConformalOrdinal"
-    ]  # fmt: skip
+    ]
     conformal = ordinal.ConformalOrdinal(ordinal.OrdinalLogistic(), coverage=0.7, random_state=0)
     experiment = Experiment({"mean": "mean"}, [RatingsProblem(RATINGS, HoldOut(0.2))])
     plain = kernels.Gaussian(0.5)
@@ -245,8 +247,9 @@ def public_objects(samples, folder) -> list[Any]:
         latent_model(5, 5), LowRankEM(2), matrix, MeanImputer(), DocumentTfidf(),
         damped_biases(RATINGS.users, RATINGS.items, RATINGS.values, 30, 25),
         *ranked, *(model.fit(X, y) for model in map(clone, ranked)),
-        ordinal.tune(ordinal.PRank(), X, y, {"n_epochs": [1, 2]}, cv=2),
-        RelevanceRanker(ordinal.PRank()), ordinal.PerceptronRCD(), ordinal.SigmoidRCD(),
+        ordinal.tune(ordinal.PRank(), X, y, {"n_iter": [1, 2]}, cv=2),
+        RelevanceRanker(ordinal.PRank()), QueryDocumentFeatures().fit(["a word"]),
+        ordinal.PerceptronRCD(), ordinal.SigmoidRCD(),
         ordinal.fit_many([(X @ X.T, y - 1)]), conformal.fit(X, y),
         ConformalRatings(make_model("histogram"), coverage=0.5).fit(RATINGS),
         make_model("predictor-fast").fit(RATINGS).explain(0, 1),
@@ -273,7 +276,7 @@ def public_classes() -> set[type]:
     """All public classes that can be instantiated."""
     found = set()
     for room in ("data", "datasets", "features", "kernels", "ordinal", "recommend",
-                 "evaluation"):  # fmt: skip
+                 "evaluation", "documents"):  # fmt: skip
         module = import_module(f"ordrec.{room}")
         for name in module.__all__:
             value = getattr(module, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from support.tasteful_ratings import tasteful
+from support.two_taste_ratings import two_taste_ratings
 
 from ordrec.data import Ratings
 
@@ -14,7 +14,7 @@ TITLES = ("Amélie (2001)", "The Third Man (1949)", "Third Time Lucky <b>", "Sta
 
 def titled_ratings() -> Ratings:
     """Ratings of 30 films, the first four with titles that tests look for."""
-    ratings = tasteful(0)
+    ratings = two_taste_ratings(0)
     names = [*TITLES, *(f"Film {k}" for k in range(4, ratings.n_items))]
     return ratings.with_side_tables(
         item_table=pd.DataFrame({"title": names}, index=ratings.item_ids)

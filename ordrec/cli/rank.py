@@ -1,0 +1,328 @@
+"""``ordrec rank fit``, ``evaluate`` and ``predict``: documents by graded relevance."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ordrec.cli.options import (
+    MemoryOption,
+    NoBarOption,
+    OfflineOption,
+    QuietOption,
+    TableOption,
+    console,
+    place_of,
+    progress_bar,
+    words_of,
+)
+from ordrec.cli.outputs import (
+    OverwriteOption,
+    check_output,
+    report_writer,
+    result_writer,
+    table_writer,
+)
+
+if TYPE_CHECKING:
+    from ordrec.documents import Judgements, RelevanceRanker
+
+JUDGED = (
+    "Judged documents: a csv or parquet table with columns query, grade, perhaps document, and "
+    "texts or features; a folder or file of LETOR; a folder of OHSUMED as in TREC-9; a qrels file "
+    "of TREC with --documents and --queries; or the name of a data set, such as ohsumed-letor."
+)
+JudgedArgument = Annotated[str, typer.Argument(metavar="JUDGED", help=JUDGED)]
+DocumentsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--documents", metavar="FILE", help="For qrels: a csv with a column document, and texts."
+    ),
+]
+QueriesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--queries",
+        metavar="FILE",
+        help="For qrels: a csv with a column query, and the words of each. Without it, queries "
+        "are topics of which only the name is known.",
+    ),
+]
+
+
+def rank_fit(
+    judged: JudgedArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="File for the ranker.")
+    ],
+    ranker: Annotated[
+        str,
+        typer.Option(
+            "--ranker",
+            "-m",
+            metavar="NAME",
+            help="ordinal (chosen on queries held out), or an estimator of ordrec.ordinal.",
+        ),
+    ] = "ordinal",
+    documents: DocumentsOption = None,
+    queries: QueriesOption = None,
+    offline: OfflineOption = False,
+    overwrite: OverwriteOption = False,
+    quiet: NoBarOption = False,
+) -> None:
+    """Fit a ranker to judged documents and save it.
+
+    It says what the documents were taken for: rows of features, texts with the words of their
+    queries, or topics that have a model each.
+    """
+    from ordrec.documents import RelevanceRanker, make_ranker
+    from ordrec.errors import ArgumentError
+    from ordrec.files import save
+
+    check_output(output, "model", [place_of(judged)], overwrite=overwrite)
+    unfitted = make_ranker(ranker)
+    if not isinstance(unfitted, RelevanceRanker) or ranker in ("ridge", "ranksvm", "lambdamart"):
+        raise ArgumentError(
+            f"--ranker {ranker} cannot be saved: choose ordinal, or an estimator of ordrec.ordinal"
+        )
+    found = _judgements(judged, documents, queries, offline)
+    _need_documents(found)
+    with progress_bar(quiet, f"fitting {ranker} to {len(found):,} judged documents"):
+        fitted = unfitted.fit(found.X, found.grades, found.queries)
+    save(fitted, output)
+    if not quiet:
+        chosen = "" if fitted.choice_ is None else f"; chosen: {fitted.choice_['setting'][0]}"
+        print(f"{found!r}, taken for {fitted.kind_}{chosen}", file=sys.stderr)
+
+
+def rank_evaluate(
+    judged: Annotated[
+        str | None,
+        typer.Argument(metavar="[JUDGED]", help=f"{JUDGED} By default a small bundled sample."),
+    ] = None,
+    rankers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rankers",
+            "--ranker",
+            "-m",
+            metavar="NAMES",
+            help="Separated by commas or each with its own -m: ordinal, bm25, ridge, ranksvm, "
+            "lambdamart, an estimator of ordrec.ordinal, or a file from 'ordrec rank fit'.",
+        ),
+    ] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--run", metavar="FILE", help="A run file of TREC to measure. Can be repeated."
+        ),
+    ] = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metrics", metavar="NAMES", help="Such as ndcg@10, map, err@20, mrr, p@5, recall@20."
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference", metavar="NAME", help="Also print paired tests against this ranker."
+        ),
+    ] = None,
+    folds: Annotated[
+        int, typer.Option("--folds", metavar="N", help="Parts that queries are divided into.")
+    ] = 5,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of folds and draws.")] = 0,
+    documents: DocumentsOption = None,
+    queries: QueriesOption = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Also write the results to FILE.csv or .json."
+        ),
+    ] = None,
+    per_query: Annotated[
+        Path | None,
+        typer.Option("--per-query", metavar="FILE", help="Also write the values of each query."),
+    ] = None,
+    write_runs: Annotated[
+        Path | None,
+        typer.Option("--write-runs", metavar="FOLDER", help="Also write run files and qrels."),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Also write a report to FILE.html."),
+    ] = None,
+    offline: OfflineOption = False,
+    overwrite: OverwriteOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Compare rankers on queries that were held out of their training.
+
+    Intervals are over queries. Published folds are used where the data has them, such as those of
+    LETOR; files and runs are measured on all queries.
+    """
+    from ordrec.documents import evaluate_ranking, read_run
+    from ordrec.documents.evaluation import METRICS
+    from ordrec.documents.judgements import sample_of_judgements
+    from ordrec.evaluation.run import Interrupted
+    from ordrec.report.tables import print_summary
+
+    judged = str(sample_of_judgements()) if judged is None else judged
+    about: dict[str, Any] = {"inputs": [place_of(judged)], "overwrite": overwrite}
+    writers = [result_writer(path, **about) for path in output or []]
+    if report is not None:
+        writers.append(report_writer(report, **about))
+    if per_query is not None:
+        check_output(per_query, "results", **about)
+    found = _judgements(judged, documents, queries, offline)
+    compared: dict[str, Any] = {path.stem: read_run(path) for path in run or []}
+    named = words_of(rankers, "--rankers") if rankers else []
+    for name in named or ([] if compared else _usual(found)):
+        is_file = Path(name).is_file()
+        compared[Path(name).stem if is_file else name] = _loaded(name, None) if is_file else name
+    interrupted = False
+    try:
+        with progress_bar(quiet, f"ranking {len(found):,} documents"):
+            result = evaluate_ranking(
+                compared,
+                found,
+                metrics=METRICS if metrics is None else words_of(metrics, "--metrics"),
+                folds=folds,
+                seed=seed,
+                verbose=False,
+            )
+    except Interrupted as interruption:
+        result, interrupted = interruption.result, True
+        print("ordrec: interrupted: this is what was finished", file=sys.stderr)
+    for write in writers:
+        write(result)
+    if per_query is not None:
+        table_writer(per_query, "results", overwrite=True)(result.queries)
+    if write_runs is not None:
+        _write_runs(result, write_runs)
+    if not quiet:
+        if not result.frame.empty:
+            print_summary(console(), result, "macro")
+        if reference is not None and not interrupted:
+            metric = next(iter(result.averages()))
+            print(f"\n{metric} against {reference}, signed-rank tests over queries:")
+            print(result.against(reference).round(4).to_string())
+    for failed in result.failures.drop_duplicates("model").itertuples():
+        words = " ".join(str(failed.error).split())
+        print(f"ordrec: {failed.model} failed: {words}", file=sys.stderr)
+    if interrupted:
+        raise typer.Exit(130)
+    if not result.complete:
+        raise typer.Exit(1)
+
+
+def rank_predict(
+    model: Annotated[Path, typer.Argument(metavar="RANKER", help="From 'ordrec rank fit'.")],
+    new: Annotated[
+        Path,
+        typer.Argument(
+            metavar="NEW",
+            help="A csv with columns query, perhaps document, and the texts or features that the "
+            "ranker was fitted to; or a file of LETOR.",
+        ),
+    ],
+    output: TableOption = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probability of each grade.")
+    ] = False,
+    max_memory: MemoryOption = None,
+    overwrite: OverwriteOption = False,
+    quiet: NoBarOption = False,
+) -> None:
+    """Rank new documents: for each query the best first, as csv."""
+    import numpy as np
+
+    from ordrec.documents.judgements import documents_of, read_documents
+
+    write = table_writer(output, "rankings", inputs=[model, new], overwrite=overwrite)
+    ranker = _loaded(model, max_memory)
+    X, asked, names = documents_of(read_documents(new))
+    with progress_bar(quiet, f"ranking {len(asked):,} documents"):
+        ranking = ranker.rank(X, asked, np.arange(len(asked)))
+        if proba:
+            p = ranker.predict_proba(X, asked)[ranking["document"].to_numpy()]
+            for place, grade in enumerate(ranker.grades_):
+                ranking[f"p_{grade:g}"] = p[:, place]
+    ranking["document"] = names[ranking["document"].to_numpy()]
+    write(ranking)
+
+
+def _judgements(
+    judged: str, documents: Path | None, queries: Path | None, offline: bool
+) -> Judgements:
+    """Read judgements by path, or by the name of a data set."""
+    from ordrec.datasets import list_datasets, load_dataset
+    from ordrec.documents import Judgements, read_judgements
+    from ordrec.errors import ArgumentError
+
+    if judged not in list_datasets() or Path(judged).exists():
+        return read_judgements(judged, documents=documents, queries=queries)
+    found = load_dataset(judged, offline=offline)
+    try:
+        return Judgements.of(found)
+    except ArgumentError:
+        raise ArgumentError(
+            f"{judged} holds {type(found).__name__}, not judged documents: see 'ordrec evaluate'"
+        ) from None
+
+
+def _need_documents(found: Judgements) -> None:
+    from ordrec.errors import DataError
+
+    if found.X is None:
+        raise DataError(
+            f"{found.name}: has grades only: name the texts with --documents and --queries"
+        )
+
+
+def _usual(found: Judgements) -> list[str]:
+    """BM25 where there are texts, ridge regression, RankSVM and our own."""
+    from ordrec.documents import RelevanceRanker
+
+    if found.X is None:
+        _need_documents(found)
+    kind = RelevanceRanker().recognised(found)
+    if kind == "topics":
+        return ["ordinal"]
+    return ["ordinal", *(["bm25"] if kind == "texts" else []), "ridge", "ranksvm"]
+
+
+def _loaded(path: str | Path, max_memory: float | None) -> RelevanceRanker:
+    from ordrec.documents import RelevanceRanker
+    from ordrec.errors import ArgumentError
+    from ordrec.files import load
+
+    found = load(path) if max_memory is None else load(path, max_memory=max_memory)
+    if not isinstance(found, RelevanceRanker):
+        raise ArgumentError(
+            f"{path}: holds a {type(found).__name__}, which ranks no documents: fit one with "
+            "'ordrec rank fit'"
+        )
+    return found
+
+
+def _write_runs(result: Any, folder: Path) -> None:
+    from ordrec.documents import write_qrels, write_run
+    from ordrec.runtime.files import make_folder
+
+    make_folder(folder)
+    # Names of runs and qrels are single words: texts are numbered in the order of the judgements.
+    rankings = result.rankings.copy()
+    words = rankings["query"].astype(str)
+    if words.str.contains(r"\s").any():
+        numbers = {word: f"q{place + 1}" for place, word in enumerate(dict.fromkeys(words))}
+        rankings["query"] = words.map(numbers)
+        lines = "".join(f"{number}\t{word}\n" for word, number in numbers.items())
+        (folder / "queries.tsv").write_text(lines, encoding="utf-8")
+    for name, part in rankings.groupby("model", sort=False):
+        write_run(part, folder / f"{name}.run", tag=str(name))
+    write_qrels(rankings.drop_duplicates(["query", "document"]), folder / "qrels.txt")

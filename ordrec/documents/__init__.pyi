@@ -1,0 +1,13 @@
+from .evaluation import RankingResult as RankingResult
+from .evaluation import evaluate_ranking as evaluate_ranking
+from .features import QueryDocumentFeatures as QueryDocumentFeatures
+from .judgements import Judgements as Judgements
+from .judgements import read_judgements as read_judgements
+from .peers import BM25 as BM25
+from .peers import RankSVM as RankSVM
+from .peers import make_ranker as make_ranker
+from .ranker import RelevanceRanker as RelevanceRanker
+from .trec import read_qrels as read_qrels
+from .trec import read_run as read_run
+from .trec import write_qrels as write_qrels
+from .trec import write_run as write_run

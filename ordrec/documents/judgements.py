@@ -1,0 +1,298 @@
+"""Judged documents of queries, and the files that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordrec.data.formats.letor import Letor, load_letor
+from ordrec.data.formats.ohsumed import Ohsumed, load_ohsumed
+from ordrec.documents.trec import read_qrels
+from ordrec.errors import ArgumentError, DataError
+
+__all__ = [
+    "Judgements",
+    "documents_of",
+    "read_documents",
+    "read_judgements",
+    "sample_of_judgements",
+]
+
+GRADES = ("grade", "relevance", "label", "rating")
+DOCUMENTS = ("document", "doc_id", "docid", "doc", "id")
+QUERIES = ("query", "query_id", "qid", "topic")
+TABLES = (".csv", ".tsv", ".parquet")
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """Documents that were judged for queries.
+
+    Attributes
+    ----------
+    X : ndarray, or DataFrame
+        What a `RelevanceRanker` is fitted to: rows of features, or a column for each field of
+        texts. None where only the grades are known, to measure scores.
+    grades : ndarray
+        A higher one is more relevant, and 0 is not relevant.
+    queries, documents : ndarray
+        The query and the name of the document of each row.
+    folds : list of (train, test) row numbers
+        Those that were published with the data; empty if there are none.
+    name : str
+    discount : {"log2", "letor"}
+        The discount of NDCG that is usual for this data.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"query": ["cat food", "cat food"], "document": ["a", "b"],
+    ...                       "text": ["what cats eat", "roses"], "grade": [2, 0]})
+    >>> Judgements.from_frame(frame)
+    <Judgements: 2 documents of 1 query, grades 0 (1), 2 (1), texts in text>
+    """
+
+    X: Any
+    grades: np.ndarray
+    queries: np.ndarray
+    documents: np.ndarray
+    folds: Sequence[tuple[np.ndarray, np.ndarray]] = ()
+    name: str = "judgements"
+    discount: str = "log2"
+
+    @classmethod
+    def of(cls, given: Any) -> Judgements:
+        """Return judgements from a data frame, a `Letor` or an `Ohsumed`, or as they are."""
+        if isinstance(given, Judgements):
+            return given
+        if isinstance(given, Letor):
+            return cls.from_letor(given)
+        if isinstance(given, Ohsumed):
+            return cls.from_ohsumed(given)
+        if isinstance(given, pd.DataFrame):
+            return cls.from_frame(given)
+        raise ArgumentError(
+            f"judgements must be a DataFrame, a Letor or an Ohsumed, got {type(given).__name__}"
+        )
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, name: str = "judgements") -> Judgements:
+        """Return judgements from columns ``query``, ``grade`` and, if there is one, ``document``.
+
+        All other columns describe the documents: texts, numbers, or both.
+        """
+        query, grade = _column(frame, QUERIES, name), _column(frame, GRADES, name)
+        document = next((column for column in DOCUMENTS if column in frame), None)
+        grades = pd.to_numeric(frame[grade], errors="coerce")
+        if grades.isna().any():
+            row = int(np.flatnonzero(grades.isna())[0])
+            raise DataError(
+                f"{name}: the grade of row {row} is {frame[grade].iloc[row]!r}: write a number"
+            )
+        if frame[query].isna().any():
+            row = int(np.flatnonzero(frame[query].isna())[0])
+            raise DataError(f"{name}: the query of row {row} is missing")
+        if not len(frame):
+            raise DataError(f"{name}: holds no judgements")
+        described = [column for column in frame if column not in (query, grade, document)]
+        names = np.arange(len(frame)) if document is None else frame[document].to_numpy()
+        whole = grades.to_numpy(dtype=np.float64)
+        return cls(
+            frame[described].reset_index(drop=True) if described else None,
+            whole.astype(np.int64) if (whole == whole.round()).all() else whole,
+            frame[query].to_numpy(),
+            names,
+            name=name,
+        )
+
+    @classmethod
+    def from_letor(cls, letor: Letor) -> Judgements:
+        """Return the pairs of LETOR files; their folds train on training and validation parts."""
+        named = (letor.documents >= 0).all()
+        whole = set(np.unique(letor.parts)) == {1, 2, 3, 4, 5}
+        return cls(
+            letor.X,
+            letor.y,
+            letor.queries,
+            letor.documents if named else np.arange(letor.y.size),
+            [(np.concatenate([t, v]), test) for t, v, test in letor.folds()] if whole else (),
+            letor.name,
+            "letor",
+        )
+
+    @classmethod
+    def from_ohsumed(cls, found: Ohsumed, name: str = "ohsumed") -> Judgements:
+        """Return the judged documents whose texts are there, with the need as the query."""
+        texts = found.documents.drop_duplicates("ui").set_index("ui")[["title", "abstract"]]
+        judged = found.judgements[found.judgements["topic"].isin(found.topics.index)]
+        known = judged[judged["ui"].isin(texts.index)]
+        if known.empty:
+            raise DataError(
+                f"{name}: {len(found.judgements)} judgements, {len(found.topics)} topics and "
+                f"{len(found.documents)} documents, but no judged document is among them: add "
+                "the files ohsumed.* that hold them"
+            )
+        return cls(
+            texts.loc[known["ui"]].reset_index(drop=True),
+            known["grade"].to_numpy(),
+            found.topics.loc[known["topic"], "need"].to_numpy(),
+            known["ui"].to_numpy(),
+            name=name,
+        )
+
+    def rows(self, rows: np.ndarray) -> Any:
+        """Return what describes the documents of these rows."""
+        if isinstance(self.X, pd.DataFrame):
+            return self.X.iloc[rows].reset_index(drop=True)
+        return self.X[rows]
+
+    def __len__(self) -> int:
+        return self.grades.size
+
+    def __repr__(self) -> str:
+        values, counts = np.unique(self.grades, return_counts=True)
+        graded = ", ".join(f"{v:g} ({n:,})" for v, n in zip(values, counts, strict=True))
+        n_queries = len(pd.unique(pd.Series(self.queries)))
+        if self.X is None:
+            about = "without texts or features"
+        elif isinstance(self.X, pd.DataFrame):
+            texts = [c for c in self.X if self.X[c].map(lambda v: isinstance(v, str)).any()]
+            numbers = self.X.shape[1] - len(texts)
+            parts = [f"texts in {', '.join(map(str, texts))}"] if texts else []
+            about = " and ".join(parts + ([f"{numbers} columns of numbers"] if numbers else []))
+        else:
+            about = f"{self.X.shape[1]} features"
+        return (
+            f"<Judgements: {len(self):,} documents of {n_queries:,} "
+            f"{'query' if n_queries == 1 else 'queries'}, grades {graded}, {about}>"
+        )
+
+
+def sample_of_judgements() -> Path:
+    """Return the bundled sample: a csv of invented texts, judged for a dozen queries."""
+    package = Path(__file__).resolve().parent.parent
+    name = "judged-documents.csv"
+    places = [package / "data" / "bundled" / name]
+    places.append(package.parent / "data" / "samples" / "documents" / name)
+    for place in places:
+        if place.is_file():
+            return place
+    raise DataError("the bundled sample of judged documents is missing: install ordrec again")
+
+
+def read_judgements(
+    path: str | Path, *, documents: str | Path | None = None, queries: str | Path | None = None
+) -> Judgements:
+    """Read judged documents.
+
+    Parameters
+    ----------
+    path : path
+        * a folder, archive or file of LETOR;
+        * a csv, tsv or parquet table with columns ``query``, ``grade``, perhaps ``document``,
+          and one for each text or feature;
+        * a folder of OHSUMED as in TREC-9 (``ohsumed.*``, ``query.ohsu.*``, ``qrels.ohsu.*``);
+        * a qrels file of TREC, with the other two arguments.
+    documents, queries : path, optional
+        For qrels: tables whose first column (or the one called ``document`` or ``query``) has
+        the names that the qrels use. The queries have one other column, their texts.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder: name judged documents")
+    if documents is not None or queries is not None:
+        return _from_qrels(path, documents, queries)
+    if path.is_dir():
+        inside = [each.name for each in path.iterdir()]
+        if any(name.startswith(("query.ohsu", "qrels.ohsu", "ohsumed.")) for name in inside):
+            return Judgements.from_ohsumed(load_ohsumed(path), path.name)
+        return Judgements.from_letor(load_letor(path))
+    if path.suffix in TABLES:
+        return Judgements.from_frame(_table(path), path.name)
+    with path.open("rb") as stream:
+        start = stream.read(4096)
+    if b"qid:" in start or path.suffix in (".zip", ".gz", ".tgz", ".tar", ".bz2"):
+        return Judgements.from_letor(load_letor(path))
+    found = read_qrels(path)
+    return Judgements.from_frame(found, path.name)
+
+
+def read_documents(path: str | Path) -> pd.DataFrame | Letor:
+    """Read documents to rank: a table with a column ``query``, or a file of LETOR."""
+    path = Path(path)
+    if not path.exists():
+        raise DataError(f"{path}: no such file: name documents to rank")
+    if path.suffix not in TABLES:
+        return load_letor(path)
+    frame = _table(path)
+    _column(frame, QUERIES, str(path))
+    return frame
+
+
+def documents_of(given: pd.DataFrame | Letor) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return what describes documents, their queries and their names.
+
+    Grades, where there are some, are left out.
+    """
+    if isinstance(given, Letor):
+        judged = Judgements.from_letor(given)
+        return judged.X, judged.queries, judged.documents
+    query = _column(given, QUERIES, "the documents")
+    document = next((column for column in DOCUMENTS if column in given), None)
+    grade = next((column for column in GRADES if column in given), None)
+    described = [column for column in given if column not in (query, document, grade)]
+    names = np.arange(len(given)) if document is None else given[document].to_numpy()
+    return given[described], given[query].to_numpy(), names
+
+
+def _from_qrels(path: Path, documents: str | Path | None, queries: str | Path | None) -> Judgements:
+    if documents is None:
+        raise ArgumentError("qrels need the documents, too: name a table of them")
+    judged = read_qrels(path)
+    texts = _table(Path(documents))
+    texts = texts.set_index(_named_first(texts, DOCUMENTS))
+    texts.index = texts.index.astype(str)
+    missing = ~judged["document"].isin(texts.index)
+    if missing.all():
+        raise DataError(f"{documents}: has none of the documents that {path} judges")
+    judged = judged[~missing]
+    described = texts[~texts.index.duplicated()].loc[judged["document"]].reset_index(drop=True)
+    asked = judged["query"].to_numpy()
+    if queries is not None:
+        table = _table(Path(queries))
+        table = table.set_index(_named_first(table, QUERIES))
+        table.index = table.index.astype(str)
+        unknown = sorted(set(asked) - set(table.index))
+        if unknown:
+            raise DataError(f"{queries}: has no query {unknown[0]!r}, which {path} judges")
+        words = table.iloc[:, 0]
+        asked = words[~words.index.duplicated()].loc[asked].to_numpy()
+    return Judgements(
+        described, judged["grade"].to_numpy(), asked, judged["document"].to_numpy(), name=path.name
+    )
+
+
+def _table(path: Path) -> pd.DataFrame:
+    try:
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        return pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else None, engine="python")
+    except (OSError, ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
+        words = " ".join(str(error).split())
+        raise DataError(f"{path}: cannot be read as a table ({words}): name a csv") from None
+
+
+def _column(frame: pd.DataFrame, names: tuple[str, ...], place: str) -> str:
+    found = next((name for name in names if name in frame), None)
+    if found is None:
+        columns = ", ".join(map(str, frame.columns))
+        raise DataError(f"{place}: no column {names[0]!r} among {columns}: rename one")
+    return found
+
+
+def _named_first(frame: pd.DataFrame, names: tuple[str, ...]) -> str:
+    return next((name for name in names if name in frame), str(frame.columns[0]))

@@ -1,0 +1,142 @@
+"""``ordrec rank``: fit, evaluate and predict, from all kinds of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from ordrec import load
+from ordrec.cli import app
+from ordrec.documents import read_qrels, read_run
+from ordrec.documents.judgements import sample_of_judgements
+from ordrec.errors import ArgumentError, DataError
+
+SAMPLES = Path(__file__).parents[2] / "data" / "samples"
+
+
+def run(*words: str | Path):
+    return CliRunner().invoke(app, ["rank", *map(str, words)])
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Path:
+    path = tmp_path / "judged.csv"
+    path.write_text(sample_of_judgements().read_text(encoding="utf-8"), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def features(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    good, noise = rng.normal(size=(2, 60))
+    frame = pd.DataFrame({"query": np.repeat(range(6), 10), "good": good, "noise": noise})
+    frame["grade"] = np.digitize(good, [0.0, 1.0])
+    frame.to_csv(tmp_path / "features.csv", index=False)
+    return tmp_path / "features.csv"
+
+
+def test_the_bundled_sample_is_evaluated_at_once() -> None:
+    found = run("evaluate")
+    assert found.exit_code == 0, found.output
+    for word in ("ordinal", "bm25", "ridge", "ranksvm", "ndcg@10", "12 queries"):
+        assert word in found.output
+
+
+def test_a_ranker_is_fitted_and_ranks_new_documents(judged: Path, tmp_path: Path) -> None:
+    ranker, new = tmp_path / "ranker.ordrec", tmp_path / "new.csv"
+    found = run("fit", judged, "-o", ranker)
+    assert found.exit_code == 0, found.output
+    assert "taken for texts; chosen:" in found.stderr
+    assert load(ranker).kind_ == "texts"
+    pd.DataFrame(
+        {
+            "query": ["train tickets"] * 3,
+            "document": ["a", "b", "c"],
+            "text": ["a cat", "tickets for the train", "the garden"],
+        }
+    ).to_csv(new, index=False)
+    found = run("predict", ranker, new, "--proba")
+    assert found.exit_code == 0, found.output
+    lines = found.stdout.splitlines()
+    assert lines[0] == "query,document,score,rank,tied,p_0,p_1,p_2"
+    assert lines[1].startswith("train tickets,b,")
+    for _ in range(2):  # the second time it replaces what it wrote
+        assert run("predict", ranker, new, "-o", tmp_path / "ranking.csv").exit_code == 0
+    assert pd.read_csv(tmp_path / "ranking.csv")["document"][0] == "b"
+    assert isinstance(run("predict", ranker, new, "-o", judged).exception, ArgumentError)
+    # the file is measured like any other ranker, and the general commands refuse it
+    found = run("evaluate", judged, "-m", ranker, "-m", "bm25")
+    assert found.exit_code == 0, found.output
+    assert "ranker" in found.output
+    refused = CliRunner().invoke(app, ["predict", str(ranker), str(new)])
+    assert "ordrec rank predict" in str(refused.exception)
+
+
+def test_features_and_letor_are_read(features: Path, tmp_path: Path) -> None:
+    found = run("evaluate", features, "-m", "ridge,SVORIM", "--metrics", "map,p@5")
+    assert found.exit_code == 0, found.output
+    assert "SVORIM" in found.output
+    found = run("fit", features, "-o", tmp_path / "r.ordrec", "-m", "OrdinalLogistic")
+    assert found.exit_code == 0, found.output
+    assert run("predict", tmp_path / "r.ordrec", features).exit_code == 0
+    found = run("evaluate", SAMPLES / "letor", "-m", "ridge")
+    assert "letor" in found.output
+    found = run("fit", SAMPLES / "letor", "-o", tmp_path / "l.ordrec", "-m", "OrdinalLogistic")
+    assert found.exit_code == 0, found.output
+    part = next(iter(sorted((SAMPLES / "letor").glob("S1*"))))
+    assert run("predict", tmp_path / "l.ordrec", part).exit_code == 0
+
+
+def test_results_runs_and_reports_are_written(features: Path, tmp_path: Path) -> None:
+    found = run(
+        "evaluate", features, "-m", "ridge", "-m", "ranksvm", "--reference", "ridge",
+        "-o", tmp_path / "r.csv", "-o", tmp_path / "r.json", "--report", tmp_path / "r.html",
+        "--per-query", tmp_path / "q.csv", "--write-runs", tmp_path / "runs",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    assert "signed-rank tests" in found.output
+    assert "ranksvm" in (tmp_path / "r.html").read_text()
+    assert pd.read_csv(tmp_path / "q.csv").columns.tolist() == [
+        "model", "query", "fold", "metric", "value"
+    ]  # fmt: skip
+    qrels = read_qrels(tmp_path / "runs" / "qrels.txt")
+    assert len(read_run(tmp_path / "runs" / "ridge.run")) == len(qrels) == 60
+    measured = run("evaluate", tmp_path / "runs" / "qrels.txt",
+                   "--run", tmp_path / "runs" / "ridge.run")  # fmt: skip
+    assert measured.exit_code == 0, measured.output
+    assert "all queries" in measured.output
+
+
+def test_qrels_with_documents_and_queries(judged: Path, tmp_path: Path) -> None:
+    found = run("evaluate", judged, "-m", "bm25", "--write-runs", tmp_path / "runs")
+    assert found.exit_code == 0, found.output
+    frame = pd.read_csv(judged).drop_duplicates("document")
+    frame[["document", "text"]].to_csv(tmp_path / "d.csv", index=False)
+    queries = pd.read_csv(tmp_path / "runs" / "queries.tsv", sep="\t", names=["query", "words"])
+    queries.to_csv(tmp_path / "q.csv", index=False)
+    found = run(
+        "evaluate", tmp_path / "runs" / "qrels.txt", "-m", "bm25",
+        "--documents", tmp_path / "d.csv", "--queries", tmp_path / "q.csv",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    assert "96 documents of 12 queries" in " ".join(found.output.split())
+
+
+def test_what_cannot_be_done_is_said(judged: Path, features: Path, tmp_path: Path) -> None:
+    for words, kind, message in (
+        (["evaluate", "nowhere.csv"], DataError, "no such file"),
+        (["evaluate", judged, "-m", "magic"], ArgumentError, "no ranker is called"),
+        (["evaluate", "ml-latest-small-2016", "--offline"], ArgumentError, "ordrec evaluate"),
+        (["fit", judged, "-o", tmp_path / "r", "-m", "ridge"], ArgumentError, "cannot be saved"),
+        (["fit", judged, "-o", judged], ArgumentError, "also the input"),
+    ):
+        found = run(*words)
+        assert isinstance(found.exception, kind), found.output
+        assert message in str(found.exception)
+    found = run("evaluate", features, "-m", "bm25", "-m", "ridge")
+    assert found.exit_code == 1
+    assert "bm25 failed: DataError" in found.output
