@@ -10,6 +10,7 @@ import typer
 
 from ordrec.cli.options import DataArgument, OfflineOption, QuietOption, console
 from ordrec.cli.reading import USUAL, Reading, options_of_reading
+from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
 
 
 def list_data() -> None:
@@ -94,10 +95,13 @@ def partition(
         int, typer.Option("--rows", metavar="N", help="Approximate number of ratings per file.")
     ] = 1_000_000,
     reading: Reading = USUAL,
+    items: ItemsOption = None,
+    users: UsersOption = None,
 ) -> None:
-    """Write ratings as parquet files, each with all ratings of its users.
+    """Write ratings as parquet files, each with all ratings of its users, and their side tables.
 
     Such a folder can be larger than memory: 'ordrec fit-all', 'ordrec predict-all' and
     'ordrec fit FOLDER --sample-users N' read it file by file.
     """
-    reading.ratings(data).to_partitions(folder, rows_per_part=rows)
+    ratings = with_side_data(reading.ratings(data), reading, users, items)
+    ratings.to_partitions(folder, rows_per_part=rows)

@@ -69,7 +69,7 @@ def fit_all(
     from ordrec.files import save
     from ordrec.recommend import HeldOut, fit_scan
 
-    check_output(output, "model", [folder], overwrite=overwrite)
+    check_output(output, "model", [folder, users, items], overwrite=overwrite)
     model = made_model("factors", settings or [])
     tables: dict[str, Any] = {
         f"{kind}_table": read_side_table(path, kind, USUAL)

@@ -14,6 +14,8 @@ __all__ = ["codes_of", "ids_like", "ids_of_texts", "warn_of_other_type", "warn_o
 
 WHOLE_NUMBER = r"[+-]?[0-9]{1,20}(\.0*)?"
 AS_NUMBERS_ARE_WRITTEN = r"-?(0|[1-9][0-9]{0,18})(\.0*)?"  # "007" and "1e2" are texts
+DECIMAL = r"-?[0-9]{1,15}(\.[0-9]*)?"  # what is left of numbers after arithmetic: no ids
+LEADING_ZERO = r"-?0[0-9]"
 LARGEST = 2**63  # of ids that are numbers
 
 
@@ -50,6 +52,14 @@ def ids_of_texts(texts: pd.Series, known: pd.Index | None = None, name: str = "i
         numbers = [int(text.partition(".")[0]) for text in own]
         if all(-LARGEST <= number < LARGEST for number in numbers):
             own = np.array(numbers, dtype=np.int64)
+    elif stripped.str.fullmatch(DECIMAL).all() and not stripped.str.match(LEADING_ZERO).any():
+        broken = np.flatnonzero(~stripped.str.fullmatch(WHOLE_NUMBER))
+        if broken.size:
+            row = int(np.argmax(np.isin(codes, broken)))
+            raise DataError(
+                f"row {row}: {name} id {own[codes[row]]} is not a whole number: turn the ids into "
+                "integers or strings"
+            )
     return pd.Series(own[codes], name=texts.name)
 
 

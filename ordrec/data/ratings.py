@@ -271,7 +271,7 @@ class Ratings:
         )  # fmt: skip
 
     def to_partitions(self, path: str | Path, *, rows_per_part: int = 1_000_000) -> None:
-        """Write the ratings, but no side tables, to a folder for `Ratings.scan`."""
+        """Write the ratings and their side tables to a folder for `Ratings.scan`."""
         from ordrec.data.on_disk.partitions import write_partitions
 
         write_partitions([self], path, rows_per_part=rows_per_part)

@@ -352,7 +352,7 @@ def test_ids_as_text_and_as_numbers_are_the_same_ids():
 
 def test_a_side_table_of_other_ids_is_an_error_that_names_both():
     frame = pd.DataFrame({"user": [5, 2], "item": ["a", "b"], "rating": [1.0, 2.0]})
-    table = pd.DataFrame({"sku": ["a", "b"], "price": [1.0, 2.0]})
+    table = pd.DataFrame({"code": ["a", "b"], "price": [1.0, 2.0]})
     expected = r"item_table: none of its ids \(0, 1\) is one of the ratings \('a', 'b'\).*'item'"
     with pytest.raises(DataError, match=expected):
         Ratings.from_frame(frame, item_table=table)

@@ -5,6 +5,8 @@ A folder contains
     part-00000.parquet ...   columns user, item, rating and, if there are any, timestamp (seconds)
                              and weight; the rows of each user are consecutive
     _items.parquet           every item id, in code order, and its number of ratings
+    _item_table.parquet      side data of items, with their ids in a column "id", if there are any
+    _user_table.parquet      side data of users, likewise
     _ratings.json            the manifest: version, scale, sizes of the whole and of each part
 
 Other readers of partitioned parquet skip names that start with an underscore, so they see the
@@ -31,6 +33,8 @@ from ordrec.runtime.files import make_folder, replace_file, write_text
 __all__ = [
     "ITEMS",
     "MANIFEST",
+    "SIDE_ID",
+    "SIDE_TABLES",
     "Manifest",
     "Part",
     "parquet_engine",
@@ -42,6 +46,8 @@ FORMAT = "ordrec ratings"
 VERSION = 1
 MANIFEST = "_ratings.json"
 ITEMS = "_items.parquet"
+SIDE_TABLES = {"user": "_user_table.parquet", "item": "_item_table.parquet"}
+SIDE_ID = "id"
 ROWS_PER_GROUP = 1 << 17  # a reader holds at least one row group in memory
 
 
@@ -84,7 +90,7 @@ def write_partitions(
     ----------
     chunks : iterable of Ratings
         They must have the same scale, and each must hold all ratings of its users. Users
-        without ratings and side tables are not written.
+        without ratings are not written. Side tables are written beside the ratings.
     path : str or Path
         A new or empty folder, or one whose writing was interrupted, which is started again.
     rows_per_part : int
@@ -118,6 +124,7 @@ class _Writer:
         self._waiting: list[Any] = []
         self._n_rows = self._n_users = 0
         self._users: list[pd.Index] = []
+        self._side: dict[str, list[pd.DataFrame]] = {kind: [] for kind in SIDE_TABLES}
         self._counts = pd.Series(dtype=np.int64)
 
     def add(self, chunk: Ratings) -> None:
@@ -128,6 +135,12 @@ class _Writer:
         chunk = chunk.select(np.argsort(chunk.users, kind="stable"))
         present = np.flatnonzero(chunk.user_counts)
         self._users.append(chunk.user_ids.take(present))
+        if chunk.user_table is not None:
+            self._side["user"].append(chunk.user_table.iloc[present])
+        if chunk.item_table is not None and not any(
+            chunk.item_table is table for table in self._side["item"]
+        ):
+            self._side["item"].append(chunk.item_table)
         counts = pd.Series(chunk.item_counts, index=chunk.item_ids)
         same = counts.index.equals(self._counts.index)
         self._counts = self._counts + counts if same else self._counts.add(counts, fill_value=0)
@@ -162,6 +175,9 @@ class _Writer:
         items = pd.DataFrame({"item": self._counts.index, "n_ratings": self._counts.to_numpy(int)})
         with replace_file(self._folder / ITEMS) as part:
             items.to_parquet(part, engine="pyarrow", index=False, write_page_checksum=True)
+        for kind, tables in self._side.items():
+            if tables:
+                self._write_side_table(kind, pd.concat(tables))
         self._manifest.n_ratings = sum(part.n_ratings for part in self._manifest.parts)
         self._manifest.n_users, self._manifest.n_items = len(users), len(items)
         self._manifest.complete = True
@@ -201,6 +217,23 @@ class _Writer:
                 "integers or strings"
             ) from None
 
+    def _write_side_table(self, kind: str, table: pd.DataFrame) -> None:
+        """Write side data; of an item that several chunks describe, the first description."""
+        table = table[~table.index.duplicated()]
+        ids = pd.Series(table.index, name=SIDE_ID)
+        columns = table.drop(columns=SIDE_ID, errors="ignore").reset_index(drop=True)
+        try:
+            with replace_file(self._folder / SIDE_TABLES[kind]) as part:
+                pd.concat([ids, columns], axis=1).to_parquet(
+                    part, engine="pyarrow", index=False, write_page_checksum=True
+                )
+        except (ValueError, TypeError, self._pyarrow.ArrowException) as error:
+            raise DataError(
+                f"{self._folder}: {kind}_table cannot be written ({str(error)[:200]}): turn its "
+                "columns into numbers or strings",
+                parameter=f"{kind}_table",
+            ) from None
+
     def _write_part(self) -> None:
         file = f"part-{len(self._manifest.parts):05d}.parquet"
         table = self._pyarrow.concat_tables(self._waiting)
@@ -223,6 +256,7 @@ def _empty_folder(folder: Path) -> Path:
             *folder.glob("part-*.parquet"),
             *folder.glob(".*.parquet"),
             folder / ITEMS,
+            *(folder / name for name in SIDE_TABLES.values()),
         ]:
             leftover.unlink(missing_ok=True)
         (folder / MANIFEST).unlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from ordrec.data.columns import TIMESTAMP, chosen_scale, plain
 from ordrec.data.on_disk.partitions import (
     ITEMS,
     MANIFEST,
+    SIDE_ID,
+    SIDE_TABLES,
     Manifest,
     Part,
     parquet_engine,
@@ -59,6 +62,9 @@ class RatingsScan:
     name : str
     weight : str or None
         Name of the column of weights in the files, None where all ratings count alike.
+    user_table, item_table : DataFrame or None
+        Side data, if the folder has any. They are read when they are asked for, and given to what
+        `collect` and `sample_users` return.
 
     Examples
     --------
@@ -80,6 +86,32 @@ class RatingsScan:
     columns: tuple[str, str, str, str] = NAMES
     name: str = "ratings"
     weight: str | None = None
+
+    @cached_property
+    def item_table(self) -> pd.DataFrame | None:
+        """Side data of the items, in code order; None if the folder has none."""
+        table = self._side_table("item")
+        return None if table is None else table.reindex(self.item_ids)
+
+    @cached_property
+    def user_table(self) -> pd.DataFrame | None:
+        """Side data of users, indexed by their ids; None if the folder has none."""
+        return self._side_table("user")
+
+    def _side_table(self, kind: str) -> pd.DataFrame | None:
+        file = self.path / SIDE_TABLES[kind]
+        if not file.is_file():
+            return None
+        pyarrow, parquet = parquet_engine(self.path)
+        try:
+            table = parquet.ParquetFile(file, page_checksum_verification=True).read().to_pandas()
+            ids = pd.Index(table.pop(SIDE_ID).to_numpy())
+            if ids.is_unique:
+                return table.set_axis(ids)
+            reason = "an id has two rows"
+        except (OSError, ValueError, KeyError, TypeError, pyarrow.ArrowException) as error:
+            reason = f"cannot be read: {str(error)[:200]}"
+        raise DataError(f"{file}: {reason}: write the folder again")
 
     @property
     def n_ratings(self) -> int:
@@ -240,13 +272,16 @@ class RatingsScan:
             columns = [getattr(chunk, name) for chunk in chunks]
             return None if columns[0] is None else np.concatenate(columns)
 
+        user_ids = chunks[0].user_ids.append([chunk.user_ids for chunk in chunks[1:]])
         return Ratings(
             np.concatenate(users),
             joined("items"),
             joined("levels"),
             scale=self.scale,
-            user_ids=chunks[0].user_ids.append([chunk.user_ids for chunk in chunks[1:]]),
+            user_ids=user_ids,
             item_ids=self.item_ids,
+            user_table=None if self.user_table is None else self.user_table.reindex(user_ids),
+            item_table=self.item_table,
             timestamps=joined("timestamps"),
             name=self.name,
             binned_values=joined("binned_values"),

@@ -76,7 +76,7 @@ def fit_scan(
         Its parameters are used; it is fitted and returned.
     scan : RatingsScan
     user_table, item_table : DataFrame, optional
-        Side data, as `Ratings.from_frame` takes it.
+        Side data, as `Ratings.from_frame` takes it, beside those that the folder has.
     held_out : HeldOut, optional
         Ratings that are left out, for `predict_scan` to predict. The model remembers them.
     folder : str or Path, optional
@@ -199,8 +199,10 @@ def _prepare(
     user_counts, n_ratings = np.concatenate(counts), int(item_counts.sum())
     n_factors, pattern = usual_sizes(n_ratings, model.n_factors, model.pattern)
     model._pattern, item_features = pattern_of_blocks(blocks, user_counts, item_counts, pattern)
-    users = side_table(user_table, ids[0].append(ids[1:]), "user", "user")
-    items = side_table(item_table, scan.item_ids, "item", "item")
+    all_ids = ids[0].append(ids[1:])
+    own_users = None if scan.user_table is None else scan.user_table.reindex(all_ids)
+    users = side_table(user_table, all_ids, "user", "user", own_users)
+    items = side_table(item_table, scan.item_ids, "item", "item", scan.item_table)
     model._side = side_encoders(users, items, model.side_kinds) if model.use_side else {}
     item_side = model._side_rows("item", items, scan.item_ids)
     least, sample = least_to_learn_from(user_counts), sample_of_ratings(n_ratings)
