@@ -1,4 +1,4 @@
-"""Model files whose parts are right one by one and do not fit together: refused, or they predict."""
+"""Model files whose parts do not fit together: they are refused, or they predict."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ModelFileError
+from ordrec.files import contents_of, model_of
 from ordrec.ordinal import GPRanks, SVRanks
 from ordrec.recommend import ChoiceMixture, OrdinalFactors, Recommender
 

@@ -53,7 +53,7 @@ class HeldOut:
         >>> HeldOut(0.2).covers(HeldOut(0.1)), HeldOut(0.1).covers(HeldOut(0.2))
         (True, False)
         """
-        return self.seed == other.seed and self.share >= other.share
+        return self.random_state == other.random_state and self.share >= other.share
 
     def mask(self, ratings: Ratings) -> np.ndarray:
         """Return which ratings are held out, as booleans."""

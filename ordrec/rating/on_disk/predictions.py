@@ -168,7 +168,7 @@ def _warn_of_training_ratings(model: Any, held: HeldOut) -> None:
             return
         else:
             text = (
-                f"the model was fitted with seed {before.seed} and held out {before.share:g} of "
+                f"the model was fitted with random_state {before.random_state} and held out {before.share:g} of "
                 f"the ratings, not those that it is to predict: {remedy}"
             )
     else:
