@@ -15,7 +15,7 @@ from ordrec.ordinal import GPRanks, SVRanks
 from ordrec.recommend import ChoiceMixture, OrdinalFactors, Recommender
 
 RATINGS = synthetic_ratings(30, 20, n_ratings=300, seed=0)
-FACTORS = OrdinalFactors(rank=2, pattern=2, n_iter=2)
+FACTORS = OrdinalFactors(n_factors=2, pattern=2, max_iter=2)
 Forge = Callable[[dict[str, np.ndarray], Any], Any]
 
 

@@ -168,8 +168,8 @@ def _warn_of_training_ratings(model: Any, held: HeldOut) -> None:
             return
         else:
             text = (
-                f"the model was fitted with random_state {before.random_state} and held out {before.share:g} of "
-                f"the ratings, not those that it is to predict: {remedy}"
+                f"the model was fitted with random_state {before.random_state} and held out "
+                f"{before.share:g} of the ratings, not those that it is to predict: {remedy}"
             )
     else:
         return
