@@ -502,7 +502,7 @@ def test_candidates_of_a_rating_model(frame: pd.DataFrame) -> None:
     """Once a TypeError of scikit-learn's clone."""
     grid = Candidates.grid(OrdinalFactors(), {"n_factors": [1, 2]}, "mae", n_folds=2)
     assert [model.n_factors for model in grid.models.values()] == [1, 2]
-    with pytest.raises(ArgumentError, match="has no parameter 'n_factors''"):
+    with pytest.raises(ArgumentError, match="has no parameter 'ranks'"):
         Candidates.grid(OrdinalFactors(), {"ranks": [1, 2]}, "mae")
 
 
