@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from ordrec.documents.features import UNION, QueryDocumentFeatures
 from ordrec.documents.ranker import RelevanceRanker
 from ordrec.errors import ArgumentError
+from ordrec.ordinal.base import OrdinalClassifier
 
 __all__ = ["BM25", "RANKERS", "RankSVM", "make_ranker"]
 
@@ -133,12 +134,13 @@ def make_ranker(name: str) -> Any:
     if name == "lambdamart":
         if find_spec("lightgbm") is None:
             raise ArgumentError("lambdamart needs LightGBM: pip install 'ordrec[peers]'")
-        from lightgbm import LGBMRanker
+        from lightgbm import LGBMRanker  # type: ignore[import-not-found]
 
         boosted = LGBMRanker(n_estimators=100, num_leaves=8, learning_rate=0.05, verbose=-1)
         return RelevanceRanker(boosted)
-    if name in ordrec.ordinal.__all__ and hasattr(getattr(ordrec.ordinal, name), "fit"):
-        return RelevanceRanker(getattr(ordrec.ordinal, name)())
+    estimator = getattr(ordrec.ordinal, name, None) if name in dir(ordrec.ordinal) else None
+    if isinstance(estimator, type) and issubclass(estimator, OrdinalClassifier):
+        return RelevanceRanker(estimator())
     raise ArgumentError(
         f"no ranker is called {name!r}: choose from {', '.join(RANKERS)}, or name an estimator of "
         "ordrec.ordinal, such as SVORIM"

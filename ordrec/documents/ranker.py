@@ -165,7 +165,8 @@ class RelevanceRanker(Storable, BaseEstimator):
         """
         self._check_parameters()
         y, queries = _checked(X, y, queries)
-        self.kind_, self.choice_ = self._kind_of(X, queries), None
+        self.kind_ = self._kind_of(X, queries)
+        self.choice_: pd.DataFrame | None = None
         self.text_ = self._fitted_text(X)
         self.feature_names_ = self._names_of(X)
         return self._learn(self._features(X, queries), y, queries)
@@ -275,7 +276,7 @@ class RelevanceRanker(Storable, BaseEstimator):
             tested = np.zeros(y.size, dtype=bool)
             for train, test in parts:
                 self.solvers_ = self._solved(candidate, features[train], y[train], queries[train])
-                known = np.isin(queries[test], list(self.solvers_)) | (None in self.solvers_)
+                known = self._can_score(queries[test])
                 scores[test[known]] = self._scores(features[test[known]], queries[test[known]])
                 tested[test[known]] = True
             found[name] = mean_average_precision(
@@ -305,7 +306,7 @@ class RelevanceRanker(Storable, BaseEstimator):
 
     def _check_scores(self, features: Any, queries: np.ndarray) -> None:
         """Raise if no two documents of any query have different scores."""
-        known = np.isin(queries, list(self.solvers_)) | (None in self.solvers_)
+        known = self._can_score(queries)
         scores = pd.Series(self._scores(features[known], queries[known]))
         of_query = scores.groupby(pd.factorize(queries[known])[0])
         spread = of_query.max() - of_query.min()
@@ -403,7 +404,7 @@ class RelevanceRanker(Storable, BaseEstimator):
         other = order[place + 1] if place + 1 < order.size else order[place - 1]
         solver = self._solvers_of(queries[[row]])[0][0]
         here, there = (_dense(features[[each]])[0] for each in (row, other))
-        if self._ranks_by(solver) == "latent" and np.ndim(getattr(solver, "coef_", None)) == 1:
+        if self._ranks_by(solver) == "latent" and np.ndim(getattr(solver, "coef_", 0)) == 1:
             lifts = np.asarray(solver.coef_) * (here - there)
         else:
             changed = np.tile(here, (here.size, 1))
@@ -461,6 +462,12 @@ class RelevanceRanker(Storable, BaseEstimator):
         for solver, rows in self._solvers_of(queries) if queries.size else []:
             out[rows] = self._scored_by(solver, features[rows])
         return out
+
+    def _can_score(self, queries: np.ndarray) -> np.ndarray:
+        """Whether there is a solver for each of the queries."""
+        if None in self.solvers_:
+            return np.ones(queries.size, dtype=bool)
+        return np.array([query in self.solvers_ for query in queries.tolist()], dtype=bool)
 
     def _scored_by(self, solver: Any, features: Any) -> np.ndarray:
         rank_by = self._ranks_by(solver)
@@ -541,7 +548,7 @@ class RelevanceRanker(Storable, BaseEstimator):
             raise ModelFileError(f"its solvers are not those of {self.kind_}")
         if (self.kind_ == "features") != (self.text_ is None):
             raise ModelFileError(f"a ranker of {self.kind_} has other words")
-        self.kind, self.choice_ = self.kind_, None
+        self.kind, self.choice_ = self.kind_, None  # type: ignore[assignment]
         self.chosen_ = self.solver = clone(next(iter(self.solvers_.values())))
         self.text = None if self.kind_ != "texts" else self.text_
         self._check_parameters()

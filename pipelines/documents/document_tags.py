@@ -7,9 +7,11 @@ genres, and the other tags of the film. The tag that is asked for is taken out o
 ranker has to find it in other words: "space" in "space station", "time travel" in "time loop".
 
 Fifty films of grade 0 are drawn for each query. With ``drawn="matched"`` (the default) a film is
-drawn as often as it answers other queries, so that a document says nothing about its grade unless
-one knows the query. With ``drawn="uniform"`` all films with tags are drawn alike; films with many
-tags then answer many queries, and a model that does not look at the query finds them by this.
+drawn as often as it answers other queries, and one of the tags that it answers is taken out of its
+text, as it is where the film is relevant: a document then says nothing about its grade unless one
+knows the query. With ``drawn="uniform"`` all films with tags are drawn alike, with all their tags:
+films with many tags answer many queries, and texts that lack a tag are relevant ones, so that a
+model that does not look at the query finds them by this.
 
 Five folds by query: no ranker sees a query that it is measured on. What is known about words (how
 common they are) comes from the documents of the training queries.
@@ -94,6 +96,7 @@ def judged_films(folder: Path, drawn: str = "matched", every: int = 1, seed: int
     asked = counts.index[counts >= FEWEST]
     if drawn not in ("matched", "uniform"):
         raise ArgumentError(f"drawn must be matched or uniform, got {drawn!r}")
+    common = set(asked)
     answers = users.loc[list(asked)].groupby("movieId").size()
     weights = answers if drawn == "matched" else pd.Series(1.0, index=tags_of.index)
     rng = np.random.default_rng(seed)
@@ -104,7 +107,10 @@ def judged_films(folder: Path, drawn: str = "matched", every: int = 1, seed: int
         shares = others.to_numpy() / others.sum()
         zeros = rng.choice(others.index, min(DRAWN, others.size), replace=False, p=shares)
         for film in [*found.index, *zeros]:
-            rest = " ".join(each for each in tags_of[film] if each != tag)
+            taken = tag
+            if drawn == "matched" and film not in found.index:
+                taken = rng.choice([each for each in tags_of[film] if each in common])
+            rest = " ".join(each for each in tags_of[film] if each != taken)
             grade = min(int(found.get(film, 0)), 2)
             rows.append((tag, film, titles[film], genres[film], rest, grade))
     columns = ["query", "document", "title", "genres", "tags", "grade"]

@@ -23,7 +23,7 @@ from ordrec.ordinal import NPSVOR
 PIPELINES = list_pipelines()
 PUBLISHED = sorted(published_csv("any").parent.glob("*.csv"))
 PAPERS = [
-    "elliot-ml-1m",
+    "document-tags", "elliot-ml-1m",
     "gpor-eachmovie", "gpor-genes", "gpor-synthetic", "gpor-tables", "letor-ohsumed",
     "logistic-limits", "ml-100k-folds", "ml-1m", "monti", "npsvor-clusters", "npsvor-epsilon",
     "npsvor-movielens", "npsvor-scaling", "npsvor-tables", "npsvor-times", "npsvor-tolerances",
@@ -253,6 +253,10 @@ def test_experiments_on_real_data(name: str, real_data: Path, tmp_path: Path) ->
     if name == "elliot-ml-1m":  # one fold of five: it is easier than the mean of all
         assert (found.comparison["difference"].abs() < 0.006).all()
         assert len(found.comparison) == 3
+    if name == "document-tags":
+        ndcg = found.result.query("metric == 'ndcg@10'").set_index("model")["value"]
+        assert ndcg["features and ordinal logistic"] > ndcg["BM25 alone"]
+        assert ndcg["BM25 alone"] > ndcg["without the query"]
     if name == "letor-ohsumed":
         ndcg = found.result.means("ndcg@10").loc["ohsumed-letor"]
         assert ndcg["ordinal logistic"] > 0.4410  # ListNet
