@@ -141,9 +141,13 @@ def ids_like(known: pd.Index, written: Any, name: str) -> np.ndarray:
     if known.dtype.kind not in "iu":
         _refuse(texts, (texts == "").to_numpy(), name, "an id")
         return texts.to_numpy()
-    are_whole = texts.str.fullmatch(r"[+-]?[0-9]{1,18}(\.0*)?").to_numpy(bool)
+    are_whole = texts.str.fullmatch(r"[+-]?[0-9]{1,19}(\.0*)?").to_numpy(bool)
     _refuse(texts, ~are_whole, name, "a whole number, as the ids of this model are")
-    return np.array([int(text.partition(".")[0]) for text in texts], dtype=np.int64)
+    numbers = [int(text.partition(".")[0]) for text in texts]
+    limits = np.iinfo(np.int64)
+    beyond = np.array([not limits.min <= number <= limits.max for number in numbers], dtype=bool)
+    _refuse(texts, beyond, name, f"a whole number up to {limits.max}")
+    return np.array(numbers, dtype=np.int64)
 
 
 def _refuse(texts: pd.Series, bad: np.ndarray, name: str, wanted: str) -> None:

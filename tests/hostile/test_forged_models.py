@@ -1,4 +1,4 @@
-"""Model files whose parts are right one by one and do not fit together: refused, or they predict."""
+"""Model files whose parts are right but do not fit together: refused, or they predict."""
 
 from __future__ import annotations
 
