@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from support.served_films import titled_ratings  # noqa: E402
+from support.served_films import titled_ratings
 
-from ordrec.recommend import Popularity  # noqa: E402
+from ordrec.recommend import Popularity
 
 MOST = 8
 HALVES = [
