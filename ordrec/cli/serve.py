@@ -41,6 +41,7 @@ def serve(
             f"ordrec serve needs {error.name}: pip install 'ordrec[serve]'"
         ) from None
     from ordrec.serve.app import make_app
+    from ordrec.serve.patience import PatientProtocol
 
     opened = _listening(port)
     print(f"ordrec: loading {model}", file=sys.stderr)
@@ -52,6 +53,7 @@ def serve(
         server_header=False,
         limit_concurrency=MOST_AT_ONCE,
         timeout_graceful_shutdown=SECONDS_TO_END,
+        http=PatientProtocol,
     )
     print(
         f"ordrec: http://{HERE}:{opened.getsockname()[1]} shows {model}; Ctrl-C ends it",

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from ordrec import __version__
 from ordrec.errors import OrdrecError, shortened
 from ordrec.serve import messages
-from ordrec.serve.catalogue import UnknownItem
+from ordrec.serve.catalogue import UnknownItem, plain_id
 from ordrec.serve.documentation import documentation
 from ordrec.serve.guard import Guard, problem
 from ordrec.serve.served_model import ServedModel
@@ -95,7 +95,8 @@ def _add_questions(app: FastAPI, served: ServedModel) -> None:
     ) -> messages.FoundItems:
         """Return the items whose titles contain all words, the most rated first."""
         found = [
-            {"item": each, "title": served.items.titles[each]} for each in served.items.search(q, n)
+            {"item": plain_id(each), "title": served.items.titles[each]}
+            for each in served.items.search(q, n)
         ]
         return messages.FoundItems.model_validate({"items": found})
 

@@ -82,16 +82,20 @@ class Catalogue:
     def new_user(self) -> Any:
         """Return an id that no user has, in the type of the model's ids."""
         if self._users.dtype.kind in "iu":
-            return int(self._users.max()) + 1 if len(self._users) else 0
+            if not len(self._users):
+                return 0
+            last = int(self._users.max())
+            largest = np.iinfo(self._users.dtype).max  # type: ignore[arg-type]
+            return last + 1 if last < largest else int(self._users.min()) - 1
         name = "visitor"
         while self.knows_user(name):
             name += "'"
         return name
 
 
-def plain_id(value: Any) -> int | str:
-    """Return an id as json can write it."""
-    return int(value) if isinstance(value, (int, np.integer)) else str(value)
+def plain_id(value: Any) -> str:
+    """Return an id as a text: readers of json, browsers among them, round integers beyond 2^53."""
+    return str(value)
 
 
 def _titles_of(model: Any) -> list[str] | None:

@@ -23,12 +23,13 @@ __all__ = [
 ]
 
 MOST_PAIRS, MOST_RATINGS, MOST_ITEMS, MOST_REASONS = 1000, 500, 100, 20
-LARGEST_ID = 10**18 - 1
+LARGEST_ID = 2**63 - 1
 
 Id = (
     Annotated[int, Field(strict=True, ge=-LARGEST_ID, le=LARGEST_ID)]
     | Annotated[str, Field(strict=True, min_length=1, max_length=200)]
 )
+Text = Annotated[str, Field(description="An id as a text, which is exact for long numbers, too.")]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(strict=True, ge=1, le=MOST_ITEMS)]
 Reasons = Annotated[
@@ -135,7 +136,7 @@ class About(Message):
 class FoundItem(Message):
     """An item and what it is called."""
 
-    item: int | str
+    item: Text
     title: str
 
 
@@ -152,7 +153,7 @@ class Reason(Message):
     source: Annotated[
         str, Field(description='"all ratings", "this item", "you", "own rating", "others", ...')
     ]
-    item: int | str | None
+    item: Text | None
     title: str | None
     rating: float | None
     contribution: float | None
@@ -161,7 +162,7 @@ class Reason(Message):
 class ItemRow(Message):
     """What the model says of an item; null where it says nothing."""
 
-    item: int | str
+    item: Text
     title: str
     score: float | None
     p_pick: Annotated[
@@ -178,8 +179,8 @@ class ItemRow(Message):
 class PairRow(Message):
     """A prediction."""
 
-    user: int | str
-    item: int | str
+    user: Text
+    item: Text
     title: str
     rating: float | None
     score: float | None
@@ -199,7 +200,7 @@ class Predictions(Message):
 class Recommended(Message):
     """The best items for a user."""
 
-    user: int | str
+    user: Text
     known_user: bool
     ordered_by: str
     items: list[ItemRow]
@@ -208,7 +209,7 @@ class Recommended(Message):
 class Explained(ItemRow):
     """What the model says of an item, and why."""
 
-    user: int | str
+    user: Text
     known_user: bool
 
 

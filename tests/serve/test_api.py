@@ -16,6 +16,7 @@ pytest.importorskip("httpx")
 from support.serving import TITLES, client_of, titled_ratings
 
 from ordrec.data import Ratings, Scale
+from ordrec.datasets import synthetic_ratings
 from ordrec.recommend import (
     BiasModel,
     GlobalMean,
@@ -81,7 +82,7 @@ def test_predictions_are_those_of_the_model(client: Any, model: Recommender) -> 
 def test_lists_are_those_of_the_model(client: Any, model: Recommender) -> None:
     answer = client.post("/api/recommend", json={"user": 100, "n": 5}).json()
     table = model.recommend(100, 5)
-    assert [row["item"] for row in answer["items"]] == table["item"].tolist()
+    assert [row["item"] for row in answer["items"]] == table["item"].astype(str).tolist()
     for name in ("score", "p_pick", "expected", "p_like"):
         values = [row[name] for row in answer["items"]]
         np.testing.assert_allclose(values, table[name], atol=1e-6)
@@ -104,29 +105,53 @@ def test_somebody_new_is_folded_in_and_forgotten(client: Any, model: Recommender
     answer = client.post("/api/fold-in", json={"ratings": RATED, "n": 4, "reasons": 3}).json()
     frame = pd.DataFrame({"user": "new", "item": [500, 503], "rating": [5.0, 1.0]})
     folded = model.fold_in(Ratings.from_frame(frame, scale=model.scale_))
-    assert [row["item"] for row in answer["items"]] == folded.recommend("new", 4)["item"].tolist()
-    p = folded.predict_proba(["new"] * 4, [row["item"] for row in answer["items"]])
+    listed = [int(row["item"]) for row in answer["items"]]
+    assert listed == folded.recommend("new", 4)["item"].tolist()
+    p = folded.predict_proba(["new"] * 4, listed)
     np.testing.assert_allclose([row["distribution"] for row in answer["items"]], p, atol=1e-6)
     assert all(row["reasons"] for row in answer["items"])
     assert client.get("/api/model").json() == before
 
 
 def test_other_ratings_make_another_list(client: Any) -> None:
-    def listed(*ratings: dict[str, float]) -> list[int]:
+    def listed(*ratings: dict[str, float]) -> list[str]:
         asked = {"ratings": list(ratings), "n": 10}
         rows = client.post("/api/fold-in", json=asked).json()["items"]
         return [row["item"] for row in rows]
 
     assert listed() != listed(*RATED)
-    assert 500 in [*listed(), *listed(RATED[1])]
-    assert 500 not in listed(*RATED)
+    assert "500" in [*listed(), *listed(RATED[1])]
+    assert "500" not in listed(*RATED)
 
 
 def test_somebody_new_may_ask_about_items(client: Any) -> None:
     asked = {"ratings": RATED, "items": [502, 500]}
     answer = client.post("/api/fold-in", json=asked).json()
-    assert [row["item"] for row in answer["items"]] == [502, 500]
+    assert [row["item"] for row in answer["items"]] == ["502", "500"]
     assert answer["ordered_by"] == "as asked"
+
+
+@pytest.mark.parametrize("start", [2**53, 10**18, 2**63 - 41])
+def test_ids_beyond_what_browsers_count_to_come_back_as_they_were(start: int) -> None:
+    """JavaScript reads 9007199254740993 as 9007199254740992, which is another item."""
+    made = synthetic_ratings(30, 40, n_ratings=500, seed=0)
+    frame = made.to_frame()
+    frame["item"] += start
+    frame["user"] += start
+    model = OrdinalFactors(rank=2, n_iter=2).fit(Ratings.from_frame(frame, scale=made.scale))
+    client = client_of(model)
+    as_javascript = {"parse_int": lambda text: int(float(text))}
+    found = json.loads(client.get("/api/items?n=40").text, **as_javascript)["items"]
+    assert sorted(int(each["item"]) for each in found) == [start + k for k in range(40)]
+    rated = [{"item": found[0]["item"], "rating": 5}, {"item": found[1]["item"], "rating": 1}]
+    answer = client.post("/api/fold-in", json={"ratings": rated, "n": 3})
+    assert answer.status_code == 200, answer.text
+    listed = json.loads(answer.text, **as_javascript)["items"]
+    assert not {each["item"] for each in rated} & {each["item"] for each in listed}
+    pair = {"user": str(start + 3), "item": listed[0]["item"]}
+    known = client.post("/api/predict", json={"pairs": [pair]}).json()["pairs"][0]
+    assert (known["known_user"], known["known_item"]) == (True, True)
+    assert known["user"] == str(start + 3)
 
 
 # ---- other models ------------------------------------------------------------------------------
@@ -138,7 +163,7 @@ def test_every_serious_model_can_be_served(ratings: Ratings) -> None:
         answer = client.post("/api/fold-in", json={"ratings": RATED, "n": 3, "reasons": 2})
         rows = answer.json()["items"]
         assert len(rows) == 3
-        assert not {500, 503} & {row["item"] for row in rows}
+        assert not {"500", "503"} & {row["item"] for row in rows}
         assert all(sum(row["distribution"]) == pytest.approx(1, abs=1e-4) for row in rows)
         assert client.post("/api/recommend", json={"user": 100, "n": 3}).status_code == 200
 
