@@ -206,12 +206,10 @@ class Ratings:
         if len(table) == 0:
             raise DataError("the table has no ratings")
         given = single_column(table, columns.rating)
-        if scale is not None and not isinstance(scale, Scale):
-            scale = list(scale)
-            if all(isinstance(value, str) for value in scale):
-                words = [str(word) for word in scale]
-                given = pd.Series(ranks_of_words(given, words, columns.rating))
-                scale = range(1, len(words) + 1)
+        declared: Any = scale if scale is None or isinstance(scale, Scale) else list(scale)
+        if isinstance(declared, list) and all(isinstance(word, str) for word in declared):
+            given = pd.Series(ranks_of_words(given, declared, columns.rating))
+            declared = range(1, len(declared) + 1)
         values = as_numbers(given, columns.rating)
         users, user_ids = encode_ids(single_column(table, columns.user), columns.user)
         items, item_ids = encode_ids(single_column(table, columns.item), columns.item)
@@ -220,7 +218,7 @@ class Ratings:
             times = as_seconds(single_column(table, columns.timestamp), columns.timestamp)
         if columns.weight is not None:
             weights = as_weights(single_column(table, columns.weight), columns.weight)
-        scale = scale_for(values, scale, columns.rating)
+        scale = scale_for(values, declared, columns.rating)
         levels = on_scale(values, scale, columns.rating)
         keep = resolve_duplicates(
             users, items, levels, values, times, scale, duplicates, user_ids, item_ids

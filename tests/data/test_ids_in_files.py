@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from ordrec.recommend.files import load, save
 
 from ordrec.cli import main
 from ordrec.data import Ratings
 from ordrec.datasets import load_ratings, load_side_table
 from ordrec.errors import DataError
+from ordrec.files import load, save
 from ordrec.lists.frames import ids_like
 from ordrec.recommend import BiasModel
 
