@@ -82,7 +82,7 @@ def update(
 
 def _in_ids_of(fitted: Any, ratings: Ratings) -> pd.DataFrame:
     """The ratings with their ids in the types of the model's own."""
-    from ordrec.lists.frames import ids_like
+    from ordrec.data.ids import ids_like
 
     frame = ratings.to_frame()
     for name, known, ids in (

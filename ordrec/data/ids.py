@@ -45,9 +45,7 @@ def ids_of_texts(texts: pd.Series, known: pd.Index | None = None, name: str = "i
     codes = np.where((codes >= 0) & ~np.append(missing, True)[codes], codes, -1)
     own: Any = stripped.to_numpy(object)
     if (codes < 0).any():
-        own = np.append(
-            own, np.array([None], dtype=object)
-        )  # the last one, which the code -1 names
+        own = np.array([*own, None], dtype=object)  # the last one, which the code -1 names
     elif known is not None:
         return pd.Series(_at_rows(ids_like, known, own, codes, name)[codes], name=texts.name)
     elif stripped.str.fullmatch(AS_NUMBERS_ARE_WRITTEN).all():

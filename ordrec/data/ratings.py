@@ -206,12 +206,10 @@ class Ratings:
         if len(table) == 0:
             raise DataError("the table has no ratings")
         given = single_column(table, columns.rating)
-        declared: Any = scale
-        if scale is not None and not isinstance(scale, Scale):
-            declared = list(scale)
-            if all(isinstance(value, str) for value in declared):
-                given = pd.Series(ranks_of_words(given, declared, columns.rating))
-                declared = range(1, len(declared) + 1)
+        declared: Any = scale if scale is None or isinstance(scale, Scale) else list(scale)
+        if isinstance(declared, list) and all(isinstance(word, str) for word in declared):
+            given = pd.Series(ranks_of_words(given, declared, columns.rating))
+            declared = range(1, len(declared) + 1)
         values = as_numbers(given, columns.rating)
         users, user_ids = encode_ids(single_column(table, columns.user), columns.user)
         items, item_ids = encode_ids(single_column(table, columns.item), columns.item)

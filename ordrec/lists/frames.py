@@ -17,7 +17,7 @@ from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, DataError
 from ordrec.ordinal.decisions import decide
 
-__all__ = ["ids_like", "predict_pairs", "read_pairs"]
+__all__ = ["predict_pairs", "read_pairs"]
 
 OPTIONAL = {"timestamps": "timestamp", "scores": "score"}  # argument of a model, column of a table
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ordrec.data.ids import ids_like
 from ordrec.errors import ArgumentError, DataError, OrdrecError
-from ordrec.lists.frames import ids_like
 from ordrec.models.base import codes_of
 
 __all__ = ["Catalogue", "UnknownItem", "plain_id"]

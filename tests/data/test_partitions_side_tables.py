@@ -56,7 +56,7 @@ def test_all_ratings_are_fitted_with_the_side_tables_of_the_folder(tmp_path: Pat
     ratings = described()
     ratings.to_partitions(tmp_path / "p", rows_per_part=200)
     scan = Ratings.scan(tmp_path / "p")
-    model = fit_scan(OrdinalFactors(rank=2, pattern=2), scan)
+    model = fit_scan(OrdinalFactors(n_factors=2, pattern=2), scan)
     assert model.titles_ == [f"T{i}" for i in range(30)]
     assert set(model.side_columns_["item"]) == {"title", "genres"}
 
