@@ -13,8 +13,7 @@ from ordrec.cli import main
 from ordrec.data import Ratings
 from ordrec.datasets import load_ratings, load_side_table
 from ordrec.errors import DataError
-from ordrec.files import load, save
-from ordrec.lists.frames import ids_like
+from ordrec.data.ids import ids_like
 from ordrec.recommend import BiasModel
 
 

@@ -11,7 +11,8 @@ import pytest
 from ordrec.data.times import seconds_of
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
-from ordrec.lists.frames import ids_like, predict_pairs, read_pairs
+from ordrec.data.ids import ids_like
+from ordrec.lists.frames import predict_pairs, read_pairs
 from ordrec.recommend import BiasModel, ImplicitALS, PersonalThresholds, RatingPredictor, make_model
 
 RATINGS = synthetic_ratings(20, 15, n_ratings=150, seed=1)
