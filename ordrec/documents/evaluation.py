@@ -47,6 +47,7 @@ class RankingResult(EvaluationResult):
 
     unit: ClassVar[str] = "queries"
     subject: ClassVar[str] = "Rankers of documents"
+    reported: ClassVar[tuple[str, ...]] = ("macro",)
 
     queries: pd.DataFrame = field(default_factory=pd.DataFrame)
     rankings: pd.DataFrame = field(default_factory=pd.DataFrame)

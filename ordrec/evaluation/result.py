@@ -66,6 +66,7 @@ class EvaluationResult:
 
     unit: ClassVar[str] = "users"  # what is averaged over and drawn
     subject: ClassVar[str] = "Rating models"
+    reported: ClassVar[tuple[str, ...]] = ("micro", "macro")  # averages with a table in a report
 
     frame: pd.DataFrame
     failures: pd.DataFrame = field(default_factory=pd.DataFrame)

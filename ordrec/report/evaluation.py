@@ -84,13 +84,8 @@ def _tables(result: EvaluationResult) -> list[TableSection]:
     return [
         _table(result, average, users, said if few and average == "micro" else "")
         for users in (["all"] if few else result.user_groups)
-        for average in ("micro", "macro")
-        if _is_measured(result, average)
+        for average in result.reported
     ]
-
-
-def _is_measured(result: EvaluationResult, average: str) -> bool:
-    return bool((result.frame["average"] == average).any())
 
 
 def _n_ratings(result: EvaluationResult, users: str) -> int:
@@ -122,7 +117,7 @@ def _table(result: EvaluationResult, average: str, users: str, more: str = "") -
         frame.T.rename_axis("metric") if turned else frame,
         caption + more,
         mark=mark,
-        folded=average == "macro" and _is_measured(result, "micro"),
+        folded=average != result.reported[0],
     )
 
 

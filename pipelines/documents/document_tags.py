@@ -8,10 +8,11 @@ ranker has to find it in other words: "space" in "space station", "time travel" 
 
 Fifty films of grade 0 are drawn for each query. With ``drawn="matched"`` (the default) a film is
 drawn as often as it answers other queries, and one of the tags that it answers is taken out of its
-text, as it is where the film is relevant: a document then says nothing about its grade unless one
-knows the query. With ``drawn="uniform"`` all films with tags are drawn alike, with all their tags:
-films with many tags answer many queries, and texts that lack a tag are relevant ones, so that a
-model that does not look at the query finds them by this.
+text, as it is where the film is relevant, so that neither the number of a film's tags nor a missing
+one gives its grade away. This was settled after two other ways had been measured on all queries:
+with ``drawn="uniform"`` all films with tags are drawn alike, with all their tags, and a model
+without the query comes close to the best, because films with many tags answer many queries; with
+matched films that kept all their tags it found those that lack one.
 
 Five folds by query: no ranker sees a query that it is measured on. What is known about words (how
 common they are) comes from the documents of the training queries.
