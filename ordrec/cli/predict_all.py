@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -65,6 +65,7 @@ def predict_all(
             f"a {type(fitted).__name__} cannot take in new users: fit one that can, "
             "such as --model factors"
         )
+    wanted: Any
     if pairs is not None:
         wanted = reading.pairs(pairs, fitted)
     elif hold_out is not None:
