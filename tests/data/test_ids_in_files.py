@@ -11,9 +11,9 @@ import pytest
 from ordrec import load, save
 from ordrec.cli import main
 from ordrec.data import Ratings
+from ordrec.data.ids import ids_like
 from ordrec.datasets import load_ratings, load_side_table
 from ordrec.errors import DataError
-from ordrec.data.ids import ids_like
 from ordrec.recommend import BiasModel
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ordrec.data.ids import ids_like
 from ordrec.data.times import seconds_of
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError, DataError
-from ordrec.data.ids import ids_like
 from ordrec.lists.frames import predict_pairs, read_pairs
 from ordrec.recommend import BiasModel, ImplicitALS, PersonalThresholds, RatingPredictor, make_model
 
