@@ -21,7 +21,7 @@ import pytest
 from support import parallel_tasks
 from support.experiment_models import NoisyThreshold, striped_table
 
-from ordrec import storage as persistence
+from ordrec import save
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import OrdrecError, StorageError, WorkerLost
 from ordrec.evaluation import Experiment, TableProblem
@@ -247,7 +247,7 @@ def savers() -> dict[str, Any]:
     model = make_model("bias").fit(synthetic_ratings(100, 100, n_ratings=2000, seed=0))
     return {
         "experiment": result.write,
-        "model": lambda folder: persistence.save(model, folder / "model.ordrec"),
+        "model": lambda folder: save(model, folder / "model.ordrec"),
         "figure": lambda folder: save_figure(figure, folder / "figure", ["svg"]),
         "cells": lambda folder: experiment(folder / "cells").run(),
     }

@@ -30,7 +30,7 @@ def test_without_counts_and_without_a_constant_popularity_decides() -> None:
         metadata["state"]["cold"] = 0.0
         arrays["item_counts"] = np.zeros_like(arrays["item_counts"])
 
-    model = ChoiceMixture(factors=2).fit(RATINGS)
+    model = ChoiceMixture(n_factors=2).fit(RATINGS)
     try:
         loaded = forged(model, forge)
     except ModelFileError:
@@ -40,7 +40,7 @@ def test_without_counts_and_without_a_constant_popularity_decides() -> None:
 
 
 def test_a_constant_of_zero_is_a_parameter_like_any_other() -> None:
-    model = ChoiceMixture(factors=2, cold=0.0).fit(RATINGS)
+    model = ChoiceMixture(n_factors=2, cold=0.0).fit(RATINGS)
     listed = model.recommend(99, 5)
     assert np.isfinite(listed[["score", "p_pick"]].to_numpy()).all()
     popular = np.argsort(-RATINGS.item_counts, kind="stable")[:5]

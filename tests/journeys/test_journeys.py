@@ -143,9 +143,11 @@ def test_the_table_is_read_as_it_is(ordrec) -> None:
 
 
 def test_a_missing_column_is_answered_with_options(ordrec) -> None:
-    said = ordrec("fit", "shop.csv", "-o", "m.ordrec")
+    text = Path("shop.csv").read_text(encoding="utf-8").replace("article", "thing", 1)
+    Path("things.csv").write_text(text, encoding="utf-8")
+    said = ordrec("fit", "things.csv", "-o", "m.ordrec")
     assert said.code == 2
-    assert "shop.csv: no column 'item' in the table (it has ['Customer ID', 'article'" in said.err
+    assert "things.csv: no column 'item' in the table (it has ['Customer ID', 'thing'" in said.err
     assert "name the columns with --user-col, --item-col, --rating-col, --time-col" in said.err
     assert "rating=" not in said.err
 
@@ -175,7 +177,10 @@ def test_what_cannot_be_read_is_said_in_plain_words(ordrec, file: str, says: str
     [
         (["--duplicates", "first"], '--duplicates must be "error", "last" or "mean"'),
         (["--sep", "::"], "--sep must be one character"),
-        (["--scale", "one"], "--scale one: write it as 1..5, 0.5..5:0.5, 1,2,4 or bins:20"),
+        (
+            ["--scale", "one"],
+            "--scale one: write it as 1..5, 0.5..5:0.5, 1,2,4, poor,fair,good or bins:20",
+        ),
         (["--scale", "bins:x"], "--scale bins:x"),
         (["--scale", "1..4"], "is not on the declared scale Scale(1..4 by 1)"),
     ],

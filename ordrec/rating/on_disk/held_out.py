@@ -35,7 +35,7 @@ class HeldOut:
 
     stored: ClassVar = {
         "share": Number(low=0, high=1),
-        "seed": Integer(low=-(2**62), high=2**62),
+        "random_state": Integer(low=-(2**62), high=2**62),
     }
 
     share: float = 0.1
