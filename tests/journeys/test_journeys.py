@@ -177,7 +177,7 @@ def test_what_cannot_be_read_is_said_in_plain_words(ordrec, file: str, says: str
     [
         (["--duplicates", "first"], '--duplicates must be "error", "last" or "mean"'),
         (["--sep", "::"], "--sep must be one character"),
-        (
+        (["--scale", "one"], "--scale one: write it as 1..5, 0.5..5:0.5, 1,2,4, poor,fair,good"),
             ["--scale", "one"],
             "--scale one: write it as 1..5, 0.5..5:0.5, 1,2,4, poor,fair,good or bins:20",
         ),
