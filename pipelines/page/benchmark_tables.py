@@ -155,6 +155,18 @@ def letor_ohsumed(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([made, published_rows("letor-ohsumed", columns)]).rename_axis("NDCG")
 
 
+def document_tags(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return each ranker's means over the queries, with 95 % intervals."""
+    values = frame.set_index(["model", "metric"])[["value", "low", "high"]]
+    texts = values.apply(
+        lambda row: (
+            f"{number(row['value'], 4)} ({number(row['low'], 3)} to {number(row['high'], 3)})"
+        ),
+        axis=1,
+    )
+    return texts.unstack(sort=False).rename_axis(index="ranker", columns=None)
+
+
 def svor_scaling(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the seconds of fits to some numbers of rows, and the exponent over all of them."""
     frame = frame[frame["metric"] == "mze"].assign(value=lambda f: f["fit_seconds"])
@@ -217,6 +229,7 @@ TABLES: dict[str, Table] = {
         ("metric", "model"),
         shown={"metric": ERRORS, "model": {each: each for each in ("SVM", "GPR", "Laplace", "EP")}},
     ),
+    "document-tags": document_tags,
     "letor-ohsumed": letor_ohsumed,
     "logistic-limits": grid(("data",), ("metric", "model"), shown={"metric": ERRORS}),
     "ml-100k-folds": ml_100k_folds,

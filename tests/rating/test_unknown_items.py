@@ -103,12 +103,13 @@ def test_neighbours_of_unknown_items_there_are_none() -> None:
 def test_a_scan_says_once_which_items_are_left_out(tmp_path) -> None:
     RATINGS.to_partitions(tmp_path / "ratings", rows_per_part=100)
     scan = Ratings.scan(tmp_path / "ratings")
-    some = RATINGS.select(RATINGS.items > 2).compact()
-    model = OrdinalFactors(n_factors=2, pattern=2, max_iter=2).fit(some)
     held = HeldOut(0.2)
+    train, _ = held.parted(RATINGS)
+    some = train.select(train.items > 2).compact()
+    model = OrdinalFactors(n_factors=2, pattern=2, max_iter=2).fit(some)
     _, said = said_by(lambda: predict_scan(model, scan, held, tmp_path / "out"))
     (unknown,) = said
     assert unknown.startswith("3 of 20 items in ")
     assert "users are folded in without their ratings of these" in unknown
-    whole = OrdinalFactors(n_factors=2, pattern=2, max_iter=2).fit(RATINGS)
+    whole = OrdinalFactors(n_factors=2, pattern=2, max_iter=2).fit(train)
     assert said_by(lambda: predict_scan(whole, scan, held, tmp_path / "all"))[1] == []

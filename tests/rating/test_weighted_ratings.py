@@ -36,8 +36,8 @@ NEW = Ratings.from_frame(
 )
 SMALL = {"n_factors": 2, "pattern": 2, "max_iter": 3}
 REMEDY = (
-    " ignores the weights of the ratings, all of which count as 1: pass ratings.without_weights(), "
-    "or take OrdinalFactors or PerUserPredictor, which count them"
+    " ignores the weights of the ratings, all of which count as 1: pass weight=None, or take "
+    'OrdinalFactors ("factors") or PerUserPredictor ("per-user-logistic"), which count them'
 )
 IGNORING = {
     "GlobalMean": make_model("mean"),
