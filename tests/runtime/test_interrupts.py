@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from ordrec.models.base import fits
 from ordrec.recommend import GlobalMean
 from ordrec.runtime.parallel.interrupts import interruptible
 
@@ -38,6 +39,7 @@ class Swallowing(GlobalMean):
 
     fails: bool = False
 
+    @fits
     def fit(self, ratings):
         try:
             press()

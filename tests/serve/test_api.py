@@ -138,7 +138,7 @@ def test_ids_beyond_what_browsers_count_to_come_back_as_they_were(start: int) ->
     frame = made.to_frame()
     frame["item"] += start
     frame["user"] += start
-    model = OrdinalFactors(rank=2, n_iter=2).fit(Ratings.from_frame(frame, scale=made.scale))
+    model = OrdinalFactors(n_factors=2, max_iter=2).fit(Ratings.from_frame(frame, scale=made.scale))
     client = client_of(model)
     as_javascript = {"parse_int": lambda text: int(float(text))}
     found = json.loads(client.get("/api/items?n=40").text, **as_javascript)["items"]

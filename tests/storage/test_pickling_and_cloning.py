@@ -29,7 +29,14 @@ from ordrec.datasets import (
     load_table,
     synthetic_ratings,
 )
-from ordrec.documents import QueryDocumentFeatures, RelevanceRanker
+from ordrec.documents import (
+    BM25,
+    QueryDocumentFeatures,
+    RankSVM,
+    RelevanceRanker,
+    evaluate_ranking,
+    read_judgements,
+)
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import (
     Between,
@@ -222,6 +229,7 @@ def public_objects(samples, folder) -> list[Any]:
     scan, held = Ratings.scan(folder / "parts"), HeldOut(0.2)
     factors = make_model("factors", max_iter=2, n_factors=2).fit(held.parted(scan.collect())[0])
     table, letor = load_table(samples / "ordinal/grades.csv"), load_letor(samples / "letor")
+    judged = read_judgements(samples / "documents/judged-documents.csv")
     ranked = [
         getattr(ordinal, name)()
         for name in dir(ordinal)
@@ -249,6 +257,7 @@ def public_objects(samples, folder) -> list[Any]:
         *ranked, *(model.fit(X, y) for model in map(clone, ranked)),
         ordinal.tune(ordinal.PRank(), X, y, {"n_iter": [1, 2]}, cv=2),
         RelevanceRanker(ordinal.PRank()), QueryDocumentFeatures().fit(["a word"]),
+        BM25(), RankSVM(), judged, evaluate_ranking(["bm25"], judged, metrics=["map"]),
         ordinal.PerceptronRCD(), ordinal.SigmoidRCD(),
         ordinal.fit_many([(X @ X.T, y - 1)]), conformal.fit(X, y),
         ConformalRatings(make_model("histogram"), coverage=0.5).fit(RATINGS),
