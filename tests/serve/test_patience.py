@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from support.served_films import titled_ratings
+from support.serving import titled_ratings
 
 from ordrec.recommend import Popularity
 
