@@ -26,12 +26,9 @@ def main() -> None:
     stored = json.loads(options.parse_args().found.read_text())
     found = EvaluationResult(
         pd.DataFrame(stored["results"]),
-        stored["split"],
-        stored["decision"],
-        stored["seed"],
-        stored["models"],
-        comparison=pd.DataFrame(stored["comparison"]),
-        manifest=stored["circumstances"],
+        pd.DataFrame(stored["failures"]),
+        stored["circumstances"],
+        pd.DataFrame(stored["comparison"]),
     )
     figure = found.plot(metrics=["rmse", "log_loss", "ndcg@10"])
     PICTURE.parent.mkdir(exist_ok=True)
