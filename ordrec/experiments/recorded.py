@@ -27,11 +27,11 @@ import pandas as pd
 
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation.manifest import CHANGED
-from ordrec.experiments.runner import pipelines_folder
 from ordrec.runtime.files import make_folder, write_text
 
 __all__ = ["Recorded", "cells_of", "command_of", "n_trials", "record", "recorded_results"]
 
+RESULTS = Path("pipelines/results")  # of the checkout: an installed package has none
 DIGITS = "%.6g"
 NOT_RECORDED = ("warnings", "n", "predict_seconds")  # long, or as n_test says, or in no table
 TRIAL = ("trial", "draw", "fold", "seed")  # columns that tell trials of one kind apart
@@ -55,7 +55,7 @@ class Recorded:
         return f"`{m['command']}`, {trials}, commit {commits}, {m['date']}"
 
 
-def record(run: str | Path, name: str | None = None, folder: str | Path | None = None) -> Path:
+def record(run: str | Path, name: str | None = None, folder: str | Path = RESULTS) -> Path:
     """Keep the results of a finished run.
 
     Parameters
@@ -89,7 +89,7 @@ def record(run: str | Path, name: str | None = None, folder: str | Path | None =
             f"{run}: no commit has the code it ran with: commit it, and run again into an empty "
             "folder"
         )
-    target = Path(folder or pipelines_folder() / "results") / (name or asked["name"])
+    target = Path(folder) / (name or asked["name"])
     about = {
         "command": command_of(asked),
         "trials": n_trials(frame),
@@ -119,9 +119,11 @@ def cells_of(run: str | Path) -> pd.DataFrame:
     return frame.melt(list(frame.select_dtypes(exclude="number")), None, "metric")
 
 
-def recorded_results(folder: str | Path | None = None) -> dict[str, Recorded]:
+def recorded_results(folder: str | Path = RESULTS) -> dict[str, Recorded]:
     """Return all recorded results by name."""
-    places = sorted(Path(folder or pipelines_folder() / "results").glob("*/cells.csv"))
+    if not Path(folder).is_dir():
+        raise ArgumentError(f"no folder {folder}: run this where the repository is checked out")
+    places = sorted(Path(folder).glob("*/cells.csv"))
     found = {}
     for path in places:
         manifest = _read_json(path.with_name("manifest.json"))

@@ -43,7 +43,7 @@ def main() -> None:
     )
     options.add_argument("--check", action="store_true")
     old = PAGE.read_text(encoding="utf-8")
-    new = filled(old, recorded_results())
+    new = filled(old, recorded_results(PAGE.parent / "pipelines" / "results"))
     if options.parse_args().check:
         options.exit(int(new != old), "" if new == old else f"{PAGE.name} is not up to date\n")
     PAGE.write_text(new, encoding="utf-8")

@@ -50,14 +50,14 @@ def svor_results() -> Recorded:
 
 def test_the_page_is_what_the_command_would_write(page) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
-    assert page.filled(text, recorded_results()) == text, (
+    assert page.filled(text, recorded_results(ROOT / "pipelines" / "results")) == text, (
         "run python pipelines/page/benchmarks_page.py"
     )
 
 
 def test_every_kept_result_has_its_table_in_the_page(page) -> None:
     blocks = tables_of(page)
-    for name in recorded_results():
+    for name in recorded_results(ROOT / "pipelines" / "results"):
         assert blocks.get(name) == "table", name
     assert set(blocks) == set(page.TABLES)
 
@@ -175,6 +175,6 @@ def test_kept_files_are_small_and_tell_nothing_of_the_machine() -> None:
     for path in (ROOT / "pipelines" / "results").rglob("*.*"):
         assert path.stat().st_size < 300_000, path
         assert not re.search(r"/(home|tmp|work|Users)/", path.read_text(encoding="utf-8")), path
-    for name, recorded in recorded_results().items():
+    for name, recorded in recorded_results(ROOT / "pipelines" / "results").items():
         assert recorded.manifest["commits"], name
         assert np.isfinite(recorded.frame["value"]).all(), name

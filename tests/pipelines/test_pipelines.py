@@ -51,7 +51,7 @@ def run(name: str, folder: Path, data: Path | None = None):
 def assert_has_a_table(name: str, folder: Path) -> None:
     """The page of benchmarks can show what this run would keep."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(pipelines_folder() / "page"))
+        patch.syspath_prepend(str(Path(__file__).parents[2] / "pipelines" / "page"))
         from benchmark_tables import TABLES
     make = next(make for table, make in TABLES.items() if table.startswith(name))
     table = make(cells_of(folder))
