@@ -34,7 +34,7 @@ FAMILY = ("logistic", "shifted", "generalised")
 class OrdinalLogistic(KernelMixin, ThresholdModel):
     """Ordinal logistic regression (Rennie 2005), linear or with a kernel.
 
-    This is Rennie's all-threshold model, or with ``threshold="immediate"`` his immediate-threshold
+    This is Rennie's all-threshold model, or with ``threshold="immediate"`` the immediate-threshold
     model, and not the proportional-odds model that statistics calls ordinal logistic regression:
     it sums a loss over thresholds, which is no log-likelihood of a label. Where proportional odds
     hold, coefficients and thresholds of both tend to the same values in large samples; in small
