@@ -68,9 +68,10 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     side_kinds : mapping of str to str, optional
         Kinds of side columns: "numeric", "categorical", "labels", "text" or "ignore"; those of
         other columns are inferred, see `ordrec.features.SideEncoder`.
-    decision : {"median", "mode", "mean"} or cost matrix
-        How `predict` turns a distribution into one rating: the median has the least absolute
-        error, the mode the fewest errors; "mean" gives the expected rating, a float.
+    decision : {"mean", "median", "mode"} or cost matrix
+        How `predict` turns a distribution into one rating: by default the expected rating, a float
+        with the least squared error; the median has the least absolute error, the mode the fewest
+        errors.
     learn : {"auto", "hold-out", "defaults"}
         Whether the weights of the process's components are learnt on an inner hold-out of the
         ratings, or the default weights are used. "auto" learns for "full" and not for "fast".
@@ -132,7 +133,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     use_time: bool | Literal["auto"] = "auto"
     use_side: bool | Literal["auto"] = "auto"
     side_kinds: Mapping[str, str] | None = None
-    decision: Decision = "median"
+    decision: Decision = "mean"
     learn: Literal["auto", "hold-out", "defaults"] = "auto"
     max_iter: int = 5
     refit: bool = True
@@ -228,7 +229,7 @@ class RatingPredictor(RatingListingModel, DistributionModel):
     # ---- predictions -------------------------------------------------------------------------
 
     def predict(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
-        """One rating per pair, by ``decision``: a scale value, or the expected one for "mean".
+        """Return one rating per pair: the expected one, or a scale value by another ``decision``.
 
         Parameters
         ----------

@@ -98,6 +98,11 @@ class RatingContract:
             np.testing.assert_allclose(said[:, 1:].sum(axis=1), 1.0)
             assert (said[:, 1:] >= 0).all()
 
+    def test_predict_is_the_expected_rating_unless_asked_otherwise(self, model: Any) -> None:
+        if "decision" in model.get_params(deep=False):
+            said = answers(model, *ids(TEST))
+            np.testing.assert_allclose(said[:, 0], said[:, 1:] @ TEST.scale.values)
+
     def test_a_batch_equals_one_by_one_in_any_order(self, model: Any) -> None:
         users, items = (
             list(column[:12]) + more for column, more in zip(ids(TEST), STRANGE, strict=True)

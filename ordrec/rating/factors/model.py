@@ -106,8 +106,10 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         Whether the columns of the ratings' side tables are used.
     side_kinds : mapping of str to str, optional
         Kinds of side columns, see `ordrec.features.SideEncoder`.
-    decision : {"median", "mode", "mean"}
-        How `predict` turns a distribution into one rating; the mean is not rounded.
+    decision : {"mean", "median", "mode"}
+        How `predict` turns a distribution into one rating: by default the expected rating, a float
+        with the least squared error; the median has the least absolute error, the mode the fewest
+        errors.
     n_jobs : int, optional
         Threads; -1 means all cores.
     random_state : int
@@ -163,7 +165,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     use_time: bool | Literal["auto"] = "auto"
     use_side: bool | Literal["auto"] = "auto"
     side_kinds: Mapping[str, str] | None = None
-    decision: Literal["median", "mode", "mean"] = "median"
+    decision: Literal["median", "mode", "mean"] = "mean"
     n_jobs: int | None = None
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
@@ -256,7 +258,7 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     # ---- predictions -----------------------------------------------------------------------
 
     def predict(self, users: Any, items: Any, timestamps: Any = None) -> np.ndarray:
-        """Return one rating per pair, chosen by ``decision``."""
+        """Return one rating per pair: the expected one, or what ``decision`` says."""
         p = self.predict_proba(users, items, timestamps)
         return decide(p, self.decision, self.scale_.values)
 

@@ -49,8 +49,10 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
         Any rating model. It is fitted ``n_splits`` times to parts of the ratings, so that
         each rating's score comes from a fit without it, and once to all of them. With None,
         pass scores to `fit` and to the predictions.
-    decision : {"median", "mode", "mean"} or cost matrix
-        How `predict` turns a distribution into one rating; "mean" gives the expected rating.
+    decision : {"mean", "median", "mode"} or cost matrix
+        How `predict` turns a distribution into one rating: by default the expected rating, a float
+        with the least squared error; the median has the least absolute error, the mode the fewest
+        errors.
     n_splits : int
         Number of parts.
     threshold_sd, user_sd, item_sd : float
@@ -81,7 +83,7 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
     _unstored_parameters = ("model", "verbose")
 
     model: Any = None
-    decision: Decision = "median"
+    decision: Decision = "mean"
     n_splits: int = 5
     threshold_sd: float = 0.25
     user_sd: float = 0.2
@@ -143,7 +145,7 @@ class PersonalThresholds(IdMappedModel, DistributionModel):
         return self.layer_.probabilities(inward, user_codes, item_codes)
 
     def predict(self, users: Any, items: Any, scores: Any = None) -> np.ndarray:
-        """Return one rating per pair, chosen by ``decision``."""
+        """Return one rating per pair: the expected one, or what ``decision`` says."""
         p = self.predict_proba(users, items, scores)
         return decide(p, self.decision, self.scale_.values)
 
