@@ -24,12 +24,33 @@ def serve(
         int,
         typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 for any that is free."),
     ] = 8000,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="Address to listen at. With any other than this machine's own, everybody who "
+            "reaches it can ask: there is no password and no encryption.",
+        ),
+    ] = HERE,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allowed-host",
+            metavar="NAME",
+            help="With --host: answer only requests to this host name; may be repeated.",
+        ),
+    ] = None,
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Print one line per request.")
+    ] = False,
     max_memory: MemoryOption = None,
 ) -> None:
     """Show a page on which you rate a few titles and see your list change.
 
-    The page and the JSON API behind it (/docs) can be opened on this machine only. Nothing is
-    written: what visitors rate is forgotten with the answer. Ctrl-C ends it.
+    The page and the JSON API behind it (/docs) can be opened on this machine only, unless --host
+    says otherwise. Nothing is written: what visitors rate is forgotten with the answer. /health
+    and /metrics (for Prometheus) tell how it is. Ctrl-C ends it.
     """
     from ordrec.errors import ArgumentError
 
@@ -40,12 +61,29 @@ def serve(
         raise ArgumentError(
             f"ordrec serve needs {error.name}: pip install 'ordrec[serve]'"
         ) from None
-    from ordrec.serve.app import make_app
+    from ordrec.serve.app import LOCAL, make_app
     from ordrec.serve.patience import PatientProtocol
+    from ordrec.serve.traffic import print_line
 
-    opened = _listening(port)
+    local = host in LOCAL
+    if allowed_host and local:
+        raise ArgumentError(
+            "--allowed-host: on this machine only its own names are answered: pass --host, too"
+        )
+    opened = _listening(host, port)
     print(f"ordrec: loading {model}", file=sys.stderr)
-    app = make_app(loaded(model, max_memory), name=model.stem)
+    if not local:
+        print(
+            f"ordrec: listening at {host}: everybody who reaches it can ask this model, without a "
+            "password and unencrypted; put a proxy with both in front of it",
+            file=sys.stderr,
+        )
+    app = make_app(
+        loaded(model, max_memory),
+        name=model.stem,
+        hosts=LOCAL if local else allowed_host or ("*",),
+        access_log=print_line if access_log else None,
+    )
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -56,7 +94,7 @@ def serve(
         http=PatientProtocol,
     )
     print(
-        f"ordrec: http://{HERE}:{opened.getsockname()[1]} shows {model}; Ctrl-C ends it",
+        f"ordrec: http://{host}:{opened.getsockname()[1]} shows {model}; Ctrl-C ends it",
         file=sys.stderr,
     )
     try:
@@ -67,8 +105,8 @@ def serve(
         opened.close()
 
 
-def _listening(port: int) -> socket.socket:
-    """A socket at a port of this machine, opened before the model is loaded."""
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket at an address and a port, opened before the model is loaded."""
     import socket
 
     from ordrec.errors import ArgumentError
@@ -76,11 +114,12 @@ def _listening(port: int) -> socket.socket:
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        opened.bind((HERE, port))
+        opened.bind((host, port))
         opened.listen()  # so that a request waits from the moment the address is shown
     except OSError as error:
         opened.close()
+        option = f"--port {port}" if host == HERE else f"--host {host} --port {port}"
         raise ArgumentError(
-            f"--port {port}: {error.strerror}: choose another one, or 0 for any that is free"
+            f"{option}: {error.strerror}: choose another one, or 0 for any that is free"
         ) from None
     return opened

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from importlib import resources
 from typing import Annotated, Any
 
@@ -17,6 +17,7 @@ from ordrec.serve.catalogue import UnknownItem, plain_id
 from ordrec.serve.documentation import documentation
 from ordrec.serve.guard import Guard, problem
 from ordrec.serve.served_model import ServedModel
+from ordrec.serve.traffic import Traffic
 
 __all__ = ["LOCAL", "make_app"]
 
@@ -39,7 +40,12 @@ SUMMARY = (
 )
 
 
-def make_app(model: Any, name: str = "", hosts: Collection[str] = LOCAL) -> FastAPI:
+def make_app(
+    model: Any,
+    name: str = "",
+    hosts: Collection[str] = LOCAL,
+    access_log: Callable[[str], None] | None = None,
+) -> FastAPI:
     """Make a web application of a fitted model: a page and a read-only JSON API.
 
     ``ordrec serve`` runs it on this machine. Needs ``pip install 'ordrec[serve]'``.
@@ -52,12 +58,15 @@ def make_app(model: Any, name: str = "", hosts: Collection[str] = LOCAL) -> Fast
     name : str
         Shown on the page; by default the class of the model.
     hosts : collection of str
-        The host names under which it is asked; requests to others are refused.
+        The host names under which it is asked; requests to others are refused. "*" stands for all.
+    access_log : callable, optional
+        Called with one line per request that was answered.
 
     Returns
     -------
     FastAPI
-        With the page at ``/``, its documentation at ``/docs`` and ``/openapi.json``.
+        With the page at ``/``, its documentation at ``/docs`` and ``/openapi.json``, ``/health``
+        for whoever watches over it, and counts of its answers for Prometheus at ``/metrics``.
 
     Examples
     --------
@@ -75,10 +84,12 @@ def make_app(model: Any, name: str = "", hosts: Collection[str] = LOCAL) -> Fast
         docs_url=None,  # FastAPI's own page loads scripts from elsewhere
         redoc_url=None,
     )
-    app.add_middleware(Guard, hosts=hosts)
     _add_questions(app, served)
     _add_pages(app, served)
     _add_refusals(app)
+    traffic = Traffic([*app.openapi()["paths"], *TEXTS, "/docs", "/health", "/metrics"], access_log)
+    _add_watching(app, served, traffic)
+    app.add_middleware(Guard, hosts=hosts, traffic=traffic)
     return app
 
 
@@ -111,7 +122,9 @@ def _add_questions(app: FastAPI, served: ServedModel) -> None:
     @app.post("/api/recommend", summary="List the best items", responses=REFUSALS)
     def recommend(asked: messages.RecommendRequest) -> messages.Recommended:
         """Return the items that a user of the model should see first."""
-        rows = served.recommend(asked.user, asked.n, asked.reasons)
+        rows = served.recommend(
+            asked.user, asked.n, asked.reasons, exclude=asked.exclude, only=asked.only
+        )
         return messages.Recommended.model_validate(rows)
 
     @app.post("/api/explain", summary="Explain an expected rating", responses=REFUSALS)
@@ -124,7 +137,9 @@ def _add_questions(app: FastAPI, served: ServedModel) -> None:
     def fold_in(asked: messages.FoldInRequest) -> messages.FoldedIn:
         """Return a list, with distributions and reasons, for somebody who gave these ratings."""
         ratings = [(each.item, each.rating) for each in asked.ratings]
-        rows = served.fold_in(ratings, asked.n, asked.reasons, asked.items)
+        rows = served.fold_in(
+            ratings, asked.n, asked.reasons, asked.items, exclude=asked.exclude, only=asked.only
+        )
         return messages.FoldedIn.model_validate(rows)
 
 
@@ -142,6 +157,16 @@ def _add_pages(app: FastAPI, served: ServedModel) -> None:
         address = str(request.base_url).rstrip("/")
         text = documentation(app.openapi(), address, served.example())
         return Response(text, media_type="text/html; charset=utf-8")
+
+
+def _add_watching(app: FastAPI, served: ServedModel, traffic: Traffic) -> None:
+    @app.get("/health", include_in_schema=False)
+    async def health() -> dict[str, str]:  # without a thread: it answers while others are answered
+        return {"status": "ok", "model": served.name, "version": __version__}
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics() -> Response:
+        return Response(traffic.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def _add_refusals(app: FastAPI) -> None:

@@ -8,12 +8,15 @@ names are answered, and those that a page of another origin sends are not.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection
 from typing import Any
 
 from fastapi import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ordrec.serve.traffic import Traffic
 
 __all__ = ["LARGEST_BODY", "Guard", "problem"]
 
@@ -52,11 +55,13 @@ class Guard:
     ----------
     app : ASGI application
     hosts : collection of str
-        Names in the Host header that are answered, without port.
+        Names in the Host header that are answered, without port; "*" stands for all.
+    traffic : Traffic
+        Counts the answers.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
-        self._app, self._hosts = app, frozenset(hosts)
+    def __init__(self, app: ASGIApp, hosts: Collection[str], traffic: Traffic) -> None:
+        self._app, self._hosts, self._traffic = app, frozenset(hosts), traffic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -64,11 +69,13 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        taken = 0
+        taken, status, began = 0, 500, time.perf_counter()
 
         async def careful_send(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *HEADERS]
+                status = message["status"]
             await send(message)
 
         async def careful_receive() -> Message:
@@ -80,15 +87,19 @@ class Guard:
             return message
 
         refusal = self._refusal(scope)
-        if refusal is not None:
-            await refusal(scope, receive, careful_send)
-        else:
-            await self._app(scope, careful_receive, careful_send)
+        try:
+            if refusal is not None:
+                await refusal(scope, receive, careful_send)
+            else:
+                await self._app(scope, careful_receive, careful_send)
+        finally:
+            seconds = time.perf_counter() - began
+            self._traffic.count(scope["method"], scope["path"], status, seconds)
 
     def _refusal(self, scope: Scope) -> JSONResponse | None:
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get(b"host", "")
-        if host.rpartition(":")[0] not in self._hosts and host not in self._hosts:
+        if self._hosts.isdisjoint({"*", host, host.rpartition(":")[0]}):
             names = " or ".join(sorted(self._hosts))
             return problem(421, f"this server answers as {names} only: use that address")
         origin = headers.get(b"origin")

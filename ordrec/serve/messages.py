@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 MOST_PAIRS, MOST_RATINGS, MOST_ITEMS, MOST_REASONS = 1000, 500, 100, 20
+MOST_FILTERED = 10_000
 LARGEST_ID = 2**63 - 1
 
 Id = (
@@ -42,6 +43,11 @@ Time = Annotated[
     | None,
     Field(description="When the rating is given: seconds since 1970, or a date."),
 ]
+
+
+Filtered = Annotated[list[Id], Field(max_length=MOST_FILTERED)] | None
+Excluded = Annotated[Filtered, Field(description="Items that must not be listed.")]
+Only = Annotated[Filtered, Field(description="The only items that may be listed.")]
 
 
 class Message(BaseModel):
@@ -73,6 +79,8 @@ class RecommendRequest(Message):
     user: Id
     n: Count = 10
     reasons: Reasons = 0
+    exclude: Excluded = None
+    only: Only = None
 
 
 class ExplainRequest(Message):
@@ -98,6 +106,8 @@ class FoldInRequest(Message):
     n: Count = 10
     reasons: Reasons = 0
     items: Annotated[list[Id], Field(min_length=1, max_length=MOST_ITEMS)] | None = None
+    exclude: Excluded = None
+    only: Only = None
 
 
 # ---- answers -----------------------------------------------------------------------------------

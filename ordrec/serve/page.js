@@ -19,6 +19,7 @@ const SOURCES = {
 let about; // of the model
 let steps; // the values that can be given, lowest first
 const rated = new Map(); // item -> {item, title, step}
+let user = ""; // id of a user of the model whose list is shown in place of one's own
 let length = PAGE;
 let asked = 0; // number of the last question for a list
 
@@ -135,6 +136,7 @@ function titleRow(item, title) {
 }
 
 function rate(item, title, step, control) {
+  user = $("user").value = ""; // whoever rates wants their own list
   if (step) rated.set(item, { item, title, step });
   else rated.delete(item);
   const row = [...$("found").children, ...$("rated").children]
@@ -170,13 +172,17 @@ const list = later(async () => {
   const ratings = [...rated.values()].map(({ item, step }) => ({ item, rating: steps[step - 1] }));
   $("listed").setAttribute("aria-busy", "true");
   try {
-    const { items, ordered_by: order } = await ask("api/fold-in", { ratings, n: length });
+    const answer = user ? await ask("api/recommend", { user, n: length })
+      : await ask("api/fold-in", { ratings, n: length });
     if (own !== asked) return; // a later question is on its way
-    say(null);
+    const { items, ordered_by: order } = answer;
+    say(user && !answer.known_user
+      ? new Error(`The model does not know ${user}: this is the list of somebody new.`) : null);
     show(items, order);
     if (!about.can.explain || !items.length) return;
     const ids = items.map(({ item }) => item);
-    const explained = await ask("api/fold-in", { ratings, items: ids, reasons: REASONS });
+    const explained = user ? await ask("api/recommend", { user, n: length, reasons: REASONS })
+      : await ask("api/fold-in", { ratings, items: ids, reasons: REASONS });
     if (own !== asked) return;
     items.forEach((row, place) => {
       row.reasons = explained.items[place].reasons;
@@ -195,9 +201,9 @@ function show(items, order) {
   $("listed").replaceChildren(...rows);
   $("listed").setAttribute("aria-busy", "false");
   if (before.size && !calm.matches) rows.forEach((row) => slide(row, before.get(row.dataset.item)));
-  $("list-title").textContent = rated.size ? "For you" : "For anybody";
+  $("list-title").textContent = user ? `For ${user}` : rated.size ? "For you" : "For anybody";
   const by = order === "expected" ? "Ordered by the expected rating alone. " : "";
-  $("order").textContent = by + (rated.size
+  $("order").textContent = by + (user ? "A user of the model. Open a title to see why." : rated.size
     ? `From ${rated.size} rating${rated.size > 1 ? "s" : ""}. Open a title to see why.`
     : "Rate a few titles, and this list becomes yours.");
   $("more").hidden = items.length < length || length >= MOST;
@@ -296,9 +302,16 @@ async function begin() {
       "serve a recommender, or use the API.");
   }
   $("search").addEventListener("input", search);
+  $("somebody").addEventListener("submit", (event) => {
+    event.preventDefault(); // nothing is sent but the question below
+    user = $("user").value.trim();
+    length = PAGE;
+    list();
+  });
   $("more").addEventListener("click", () => { length = Math.min(MOST, length + PAGE); list(); });
   $("forget").addEventListener("click", () => {
     rated.clear();
+    user = $("user").value = "";
     length = PAGE;
     $("rated").replaceChildren();
     $("forget").hidden = true;

@@ -96,11 +96,20 @@ class ServedModel:
             )
         return rows
 
-    def recommend(self, user: int | str, n: int, n_reasons: int) -> dict[str, Any]:
-        """Return the best items for a user."""
+    def recommend(
+        self,
+        user: int | str,
+        n: int,
+        n_reasons: int,
+        *,
+        exclude: list[int | str] | None = None,
+        only: list[int | str] | None = None,
+    ) -> dict[str, Any]:
+        """Return the best items for a user, without those to exclude, or of some only."""
         known = self.items.ids_of([user], "user")[0]
+        filters = self._filters(exclude, only)
         with self._lock:
-            rows, order = self._listed(self._model, known, n)
+            rows, order = self._listed(self._model, known, n, filters)
             rows = self._with_details(self._model, known, rows, n_reasons)
         return {
             "user": plain_id(known),
@@ -125,8 +134,14 @@ class ServedModel:
         n: int,
         n_reasons: int,
         items: list[int | str] | None = None,
+        *,
+        exclude: list[int | str] | None = None,
+        only: list[int | str] | None = None,
     ) -> dict[str, Any]:
         """Return the list of somebody who has given these ratings, or what they think of items."""
+        filters = self._filters(exclude, only)
+        if items is not None and filters:
+            raise ArgumentError("items are answered as asked: send them without exclude and only")
         visitor = self.items.new_user()
         rated = [(self.items.id_of(item), value) for item, value in ratings]
         asked = None if items is None else [{"item": self.items.id_of(item)} for item in items]
@@ -134,11 +149,21 @@ class ServedModel:
             model = self._with_visitor(visitor, rated)
             order = "as asked"
             if asked is None:
-                asked, order = self._listed(model, visitor, n)
+                asked, order = self._listed(model, visitor, n, filters)
             rows = self._with_details(model, visitor, asked, n_reasons)
         return {"ordered_by": order, "items": rows}
 
     # ---- the steps ----------------------------------------------------------------------------
+
+    def _filters(
+        self, exclude: list[int | str] | None, only: list[int | str] | None
+    ) -> dict[str, list[Any]]:
+        """The ids of items to leave out, or to list at most; an unknown one is refused by name."""
+        return {
+            name: [self.items.id_of(each) for each in written]
+            for name, written in (("exclude", exclude), ("only", only))
+            if written is not None
+        }
 
     def _with_visitor(self, visitor: Any, rated: list[tuple[Any, float]]) -> Any:
         """A model that knows one user more; the served one stays as it is."""
@@ -159,10 +184,13 @@ class ServedModel:
         frame = pd.DataFrame({"user": visitor, "item": items, "rating": values})
         return self._model.fold_in(Ratings.from_frame(frame, scale=scale))
 
-    def _listed(self, model: Any, user: Any, n: int) -> tuple[list[dict[str, Any]], str]:
+    def _listed(
+        self, model: Any, user: Any, n: int, filters: dict[str, list[Any]] | None = None
+    ) -> tuple[list[dict[str, Any]], str]:
         """Items for a user, best first, and what they are ordered by."""
+        filters = filters or {}
         if hasattr(model, "recommend"):
-            table = model.recommend(user, n).rename(columns={"value": "score"})
+            table = model.recommend(user, n, **filters).rename(columns={"value": "score"})
             rows = table.drop(columns="title", errors="ignore").to_dict("records")
             order = table.attrs.get("ordered_by", "recommended")
             return [{"item": row.pop("item")} | _numbers(row) for row in rows], order
@@ -170,9 +198,12 @@ class ServedModel:
             raise ArgumentError(f"a {type(model).__name__} makes no lists: serve a recommender")
         ids = model.item_ids_
         p = model.predict_proba([user] * len(ids), ids)
-        everything = np.ones((1, len(ids)), dtype=bool)
-        best, _ = best_by_rating(p, everything, model.scale_, n, RatingOrder())
-        return [{"item": item} for item in ids.take(best[0])], "expected"
+        listable = np.ones(len(ids), dtype=bool)
+        if "only" in filters:
+            listable &= ids.isin(filters["only"])
+        listable &= ~ids.isin(filters.get("exclude", []))
+        best, _ = best_by_rating(p, listable[None], model.scale_, n, RatingOrder())
+        return [{"item": item} for item in ids.take(best[0][best[0] >= 0])], "expected"
 
     def _with_details(
         self,

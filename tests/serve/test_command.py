@@ -62,3 +62,28 @@ def test_without_the_extra_the_remedy_is_named(
     done = CliRunner().invoke(app, ["serve", str(model)])
     assert isinstance(done.exception, ArgumentError)
     assert str(done.exception) == "ordrec serve needs fastapi: pip install 'ordrec[serve]'"
+
+
+def test_listening_elsewhere_is_said_and_names_can_be_confined(model: Path) -> None:
+    pytest.importorskip("fastapi")
+    command = [sys.executable, "-m", "ordrec.cli", "serve", str(model), "--port", "0"]
+    command += ["--host", "127.0.0.2", "--allowed-host", "127.0.0.2", "--access-log"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=model.parent)
+    assert process.stderr is not None
+    said = [process.stderr.readline() for _ in range(3)]
+    try:
+        with urlopen(said[2].split()[1] + "/health") as answer:
+            assert json.load(answer)["status"] == "ok"
+        line = process.stderr.readline()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert "without a password" in said[1]
+    assert " GET /health 200 " in line
+
+
+def test_allowed_hosts_need_an_address(model: Path) -> None:
+    pytest.importorskip("fastapi")
+    done = CliRunner().invoke(app, ["serve", str(model), "--allowed-host", "shop.example"])
+    assert isinstance(done.exception, ArgumentError)
+    assert "pass --host, too" in str(done.exception)
