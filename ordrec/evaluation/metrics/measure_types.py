@@ -11,7 +11,6 @@ from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.metrics import ranking, top_lists
 from ordrec.evaluation.metrics.outcome import MetricValue, Outcome, UserSums
-from ordrec.evaluation.metrics.placed import places_among_rated
 from ordrec.lists.best import rank_gains
 from ordrec.ordinal.uncertainty import shortest_interval, spread
 
@@ -182,7 +181,7 @@ class Measure:
                 return grades[ranked], outcome.places[ranked], test.users[ranked]
             order = outcome.order(decision)
             if self.placed is not None:
-                order = places_among_rated(order, test.users)
+                order = ranking.places_among_rated(order, test.users)
             return grades, order, test.users
         predicted = outcome.predicted(decision)
         if self.unit == "number":
