@@ -80,7 +80,7 @@ difference.
 ``interval_coverage`` is how often the shortest interval of probability 0.9 contains the rating, at
 best 0.9 or a little more; ``interval_size`` its mean number of ranks.
 
-The metrics of lists (see `ordrec.evaluation.metrics.top_lists`) need no test ratings:
+The metrics of lists (see `ordrec.evaluation.metrics.measure_types`) need no test ratings:
 ``coverage`` is the share of the catalogue that is listed for anybody, ``gini`` tells how unequally
 often items are listed, ``novelty`` is the mean of ``-log2`` of the share of training users who
 rated the listed items. ``pick_calibration`` is the number of hits in the first k places that a
