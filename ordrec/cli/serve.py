@@ -41,7 +41,7 @@ def serve(
             f"ordrec serve needs {error.name}: pip install 'ordrec[serve]'"
         ) from None
     from ordrec.serve.app import make_app
-    from ordrec.serve.patience import PatientProtocol
+    from ordrec.serve.guard import PatientProtocol
 
     opened = _listening(port)
     print(f"ordrec: loading {model}", file=sys.stderr)
