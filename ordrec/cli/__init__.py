@@ -13,17 +13,15 @@ import typer
 
 from ordrec.cli.data import describe_data, fetch_data, list_data, partition
 from ordrec.cli.evaluate import evaluate
-from ordrec.cli.explain import explain
+from ordrec.cli.explain import explain, similar
 from ordrec.cli.fit import fit
-from ordrec.cli.fit_all import fit_all
+from ordrec.cli.on_disk import fit_all, predict_all
 from ordrec.cli.parameters import in_options
 from ordrec.cli.predict import predict
-from ordrec.cli.predict_all import predict_all
 from ordrec.cli.rank import rank_evaluate, rank_fit, rank_predict
 from ordrec.cli.recommend import recommend
 from ordrec.cli.reproduce import reproduce
 from ordrec.cli.serve import serve
-from ordrec.cli.similar import similar
 from ordrec.cli.tune import tune
 from ordrec.cli.update import update
 from ordrec.errors import OrdrecError, shortened, visible

@@ -62,7 +62,7 @@ def serve(
             f"ordrec serve needs {error.name}: pip install 'ordrec[serve]'"
         ) from None
     from ordrec.serve.app import LOCAL, make_app
-    from ordrec.serve.patience import PatientProtocol
+    from ordrec.serve.guard import PatientProtocol
     from ordrec.serve.traffic import print_line
 
     local = host in LOCAL

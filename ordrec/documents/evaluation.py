@@ -230,11 +230,11 @@ class _Work:
         self.rankings.append(self._ranking(name, test, scores))
 
     def _ranking(self, name: str, test: np.ndarray, scores: np.ndarray) -> pd.DataFrame:
-        from ordrec.evaluation.metrics import placed
+        from ordrec.evaluation.metrics import ranking
         from ordrec.evaluation.metrics.averaging import segments
 
         order, start = segments(self.codes[test], test.size)
-        best_first = order[placed.best_first(scores[order], start)]
+        best_first = order[ranking.best_first(scores[order], start)]
         rows = test[best_first]
         return pd.DataFrame(
             {
@@ -242,7 +242,7 @@ class _Work:
                 "query": self.judged.queries[rows],
                 "document": self.judged.documents[rows],
                 "score": scores[best_first],
-                "rank": placed.ranks_in(start).astype(np.int64),
+                "rank": ranking.ranks_in(start).astype(np.int64),
                 "grade": self.judged.grades[rows],
             }
         )

@@ -48,7 +48,7 @@ class Landmarks:
 
     Examples
     --------
-    >>> from ordrec.kernels.gaussian import Gaussian
+    >>> from ordrec.kernels.rows import Gaussian
     >>> X = np.array([[0.0], [1.0], [1.0], [2.0]])
     >>> landmarks = Landmarks.chosen(Gaussian(1.0), X, 4, np.random.RandomState(0))
     >>> Z = landmarks.features(X)

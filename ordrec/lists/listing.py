@@ -18,10 +18,9 @@ from ordrec.lists.bulk import item_columns, recommend_all
 from ordrec.lists.explanation import Explanation, Influence, explain_rating
 from ordrec.lists.filters import CELLS_AT_ONCE, ItemFilter, check_list_length, check_one_user
 from ordrec.lists.frames import predict_pairs
-from ordrec.lists.similar import similarity_by_raters
 from ordrec.models.base import IdMappedModel, codes_of
 
-__all__ = ["ListingModel", "RatingListingModel", "ids_of_codes"]
+__all__ = ["ListingModel", "RatingListingModel", "ids_of_codes", "similarity_by_raters"]
 
 
 class ListingModel(IdMappedModel):
@@ -359,3 +358,25 @@ def _check_candidates(candidates: str) -> None:
         )
     if candidates != "all":
         raise ArgumentError(f'candidates must be "all" or item ids, got {candidates!r}')
+
+
+DAMPING = 10.0  # raters added to every item, so that two of three shared ones do not count much
+
+
+def similarity_by_raters(known: Ratings, code: int) -> np.ndarray:
+    """Return how similar all items are to one: the cosine of their columns of ratings.
+
+    An unrated item counts as a rating of 0, the lowest rating as 1, the next as 2, and so on.
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=0)
+    >>> similarity_by_raters(ratings, 3).shape
+    (40,)
+    """
+    items = known.matrix("rank")
+    own = items[[code]].toarray()[0]
+    damping = DAMPING * known.scale.n_ranks**2 / 4
+    sizes = np.sqrt(np.asarray(items.multiply(items).sum(axis=1)).ravel() + damping)
+    return (items @ own) / (sizes * sizes[code])

@@ -18,6 +18,7 @@ from ordrec.kernels import Kernel
 from ordrec.ordinal.scaling import Standardisation
 from ordrec.ordinal.thresholds.link import OrdinalLink
 from ordrec.storage import LARGEST, take
+from ordrec.storage.arrays import texts_from_arrays, texts_to_arrays
 from ordrec.storage.parameters import plain_of, value_of
 from ordrec.storage.schema import (
     Array,
@@ -33,7 +34,6 @@ from ordrec.storage.schema import (
     Texts,
     Writer,
 )
-from ordrec.storage.texts import texts_from_arrays, texts_to_arrays
 
 __all__ = ["ESTIMATOR", "KERNELS", "KERNEL_ESTIMATOR", "SOLUTION", "StoredKernel", "fitted"]
 

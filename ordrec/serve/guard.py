@@ -3,22 +3,27 @@
 A browser lets any page send requests to 127.0.0.1, and a name that its owner points to 127.0.0.1
 (DNS rebinding) even lets such a page read the answers. So only requests to this machine's own
 names are answered, and those that a page of another origin sends are not.
+
+Connections on which no request arrives are closed (`PatientProtocol`): silent clients must not keep
+others out.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Collection
-from typing import Any
+from typing import Any, ClassVar
 
 from fastapi import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ordrec.serve.traffic import Traffic
 
-__all__ = ["LARGEST_BODY", "Guard", "problem"]
+__all__ = ["LARGEST_BODY", "Guard", "PatientProtocol", "problem"]
 
 LARGEST_BODY = 256 * 1024  # bytes
 TOO_LARGE = f"a body has at most {LARGEST_BODY} bytes: ask in parts"
@@ -112,3 +117,48 @@ class Guard:
         if scope["method"] == "POST" and kind != "application/json":
             return problem(415, "the body must be json: send Content-Type: application/json")
         return None
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP that waits some seconds for a whole request, header and body, and no longer.
+
+    uvicorn itself waits for ever, and few connections are open at a time: as many clients that send
+    nothing, or half a header, would lock out everybody else.
+    """
+
+    seconds: ClassVar[float] = 10.0
+    _limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._wait_while_incomplete()
+
+    def data_received(self, data: bytes) -> None:
+        """Take data, and go on waiting unless they complete a request."""
+        super().data_received(data)
+        self._wait_while_incomplete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_while_incomplete(self) -> None:
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and not cycle.more_body:
+            self._stop_waiting()
+        elif self._limit is None:
+            self._limit = self.loop.call_later(self.seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        self._limit = None
+        cycle = self.cycle
+        answering = cycle is not None and not cycle.response_complete and not cycle.more_body
+        if not answering and not self.transport.is_closing():
+            self.transport.close()
+
+    def _stop_waiting(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None

@@ -16,14 +16,18 @@ before making arrays that may be much larger than those of the file.
 from __future__ import annotations
 
 from ordrec.storage.archive import HEADER, REMEDY, load_arrays, save_arrays
-from ordrec.storage.checks import LARGEST, take, take_covariance, take_rows, take_starts
-from ordrec.storage.limits import claim_memory
-from ordrec.storage.texts import (
+from ordrec.storage.arrays import (
+    LARGEST,
     ids_from_arrays,
     ids_to_arrays,
+    take,
+    take_covariance,
+    take_rows,
+    take_starts,
     texts_from_arrays,
     texts_to_arrays,
 )
+from ordrec.storage.limits import claim_memory
 
 __all__ = [
     "HEADER",

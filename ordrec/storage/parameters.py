@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ordrec.errors import ArgumentError, ModelFileError
-from ordrec.storage.checks import LARGEST
+from ordrec.storage.arrays import LARGEST
 
 __all__ = ["check_types", "plain_of", "value_of"]
 

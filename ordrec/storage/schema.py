@@ -28,16 +28,14 @@ import numpy as np
 from scipy import sparse
 
 from ordrec.errors import ModelFileError
-from ordrec.storage.checks import (
+from ordrec.storage.arrays import (
     LARGEST,
+    ids_from_arrays,
+    ids_to_arrays,
     take,
     take_covariance,
     take_rows,
     take_starts,
-)
-from ordrec.storage.texts import (
-    ids_from_arrays,
-    ids_to_arrays,
     texts_from_arrays,
     texts_to_arrays,
 )

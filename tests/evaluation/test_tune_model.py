@@ -16,7 +16,7 @@ from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation import Between, evaluate, tune_model
 from ordrec.evaluation.run import Interrupted
-from ordrec.evaluation.tuning import proposals
+from ordrec.evaluation.tuning import model as tuning_model
 from ordrec.evaluation.tuning.spaces import default_space
 from ordrec.rating.process.model import ProcessPredictor
 from ordrec.rating.thresholds.model import PersonalThresholds
@@ -86,7 +86,7 @@ def test_a_small_space_is_exhausted(ratings):
 
 
 def test_without_optuna_settings_are_random(ratings, monkeypatch):
-    monkeypatch.setattr(proposals, "_has_optuna", lambda: False)
+    monkeypatch.setattr(tuning_model, "_has_optuna", lambda: False)
     found = tune_model(ratings, "bias", n_trials=2, refit=False)
     assert found.method == "random"
 

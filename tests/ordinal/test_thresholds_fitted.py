@@ -10,9 +10,9 @@ from naive import naive_boosting
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
+from ordrec.ordinal.boosting.orboost import pooled_thresholds
+from ordrec.ordinal.boosting.rankboost import best_thresholds
 from ordrec.ordinal.thresholds.absent import PresentRanks
-from ordrec.ordinal.thresholds.best import best_thresholds
-from ordrec.ordinal.thresholds.pav import pooled_thresholds
 from ordrec.ordinal.thresholds.probabilities import ranks_between
 
 SEEDS = st.integers(0, 10**6)

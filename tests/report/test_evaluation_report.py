@@ -14,8 +14,7 @@ from support.two_taste_ratings import two_taste_ratings
 from ordrec.evaluation import EvaluationResult, evaluate
 from ordrec.evaluation.problems.example_users import ExampleUser, chosen_users
 from ordrec.evaluation.splits.ratings import split_from_name
-from ordrec.report.evaluation import evaluation_report
-from ordrec.report.verdict import main_metrics, verdict
+from ordrec.report.evaluation import evaluation_report, main_metrics, verdict
 
 RATINGS = {"good": 0.8, "fair": 0.9, "poor": 1.2}
 LISTS = {"good": 0.1, "fair": 0.3, "poor": 0.2}

@@ -30,7 +30,7 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     import uvicorn
 
     from ordrec.serve.app import make_app
-    from ordrec.serve.patience import PatientProtocol
+    from ordrec.serve.guard import PatientProtocol
 
     monkeypatch.setattr(PatientProtocol, "seconds", 0.5)
     opened = socket.create_server(("127.0.0.1", 0))

@@ -80,7 +80,7 @@ difference.
 ``interval_coverage`` is how often the shortest interval of probability 0.9 contains the rating, at
 best 0.9 or a little more; ``interval_size`` its mean number of ranks.
 
-The metrics of lists (see `ordrec.evaluation.metrics.top_lists`) need no test ratings:
+The metrics of lists (see `ordrec.evaluation.metrics.measure_types`) need no test ratings:
 ``coverage`` is the share of the catalogue that is listed for anybody, ``gini`` tells how unequally
 often items are listed, ``novelty`` is the mean of ``-log2`` of the share of training users who
 rated the listed items. ``pick_calibration`` is the number of hits in the first k places that a
@@ -98,7 +98,6 @@ import numpy as np
 from ordrec.data import Scale
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.metrics import (
-    placed,
     probability,
     ranking,
     rating_errors,
@@ -163,7 +162,10 @@ def _error(
 
 
 def _of_places(
-    name: str, metric: Any = placed.placed_gain, grades: Grades = "relevance", **options: Any
+    name: str,
+    metric: Any = ranking.normalised_gain_at.of_places,
+    grades: Grades = "relevance",
+    **options: Any,
 ) -> Measure:
     return Measure(
         name, "ranking", None, "mean", ("macro",), options=options,
@@ -244,16 +246,16 @@ _MEASURES: dict[str, Measure] = {
             higher_is_better=False,
         ),
         Measure("fcp", "ranking", ranking.fcp, "mean", pooled="pairs", higher_is_better=True),
-        _of_places("ndcg@k", placed.placed_ndcg),
-        _of_places("map", placed.placed_average_precision, relevant_from=RELEVANT_FROM),
-        _of_places("mrr", placed.placed_reciprocal_rank, relevant_from=RELEVANT_FROM),
-        _of_places("precision@k", placed.placed_precision, relevant_from=RELEVANT_FROM),
-        _of_places("recall@k", placed.placed_recall, relevant_from=RELEVANT_FROM),
-        _of_places("hit_rate@k", placed.placed_hit, "pick"),
+        _of_places("ndcg@k", ranking.ndcg.of_places),
+        _of_places("map", ranking.mean_average_precision.of_places, relevant_from=RELEVANT_FROM),
+        _of_places("mrr", ranking.mean_reciprocal_rank.of_places, relevant_from=RELEVANT_FROM),
+        _of_places("precision@k", ranking.precision_at.of_places, relevant_from=RELEVANT_FROM),
+        _of_places("recall@k", ranking.recall_at.of_places, relevant_from=RELEVANT_FROM),
+        _of_places("hit_rate@k", ranking.hit_rate_at.of_places, "pick"),
         _of_places("graded_ndcg@k", grades="gain"),
         _of_places("pick_ndcg@k", grades="pick"),
         _of_places("liked_ndcg@k", grades="liked"),
-        _of_places("liked_recall@k", placed.placed_capped_recall, "liked"),
+        _of_places("liked_recall@k", ranking.capped_recall_at.of_places, "liked"),
         _of_places("net_ndcg@k", grades="above middle"),
         Measure(
             "disliked@k",
@@ -262,7 +264,7 @@ _MEASURES: dict[str, Measure] = {
             "mean",
             ("micro",),
             pooled="counts",
-            placed=placed.placed_disliked,
+            placed=ranking.disliked_counts,
             grades="above middle",
         ),
         _of_lists("coverage@k", "coverage", higher_is_better=True),

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.metrics import placed, ranking
+from ordrec.evaluation.metrics import ranking
 from ordrec.evaluation.metrics.averaging import Metric, segments
 from ordrec.evaluation.problems.base import Problem, Row, result_row, seeded, timed
 
@@ -124,7 +124,7 @@ class QueryProblem(Problem):
         train, _, test = self.parts[self._position(fold)]
         scores, _, _ = self._scores(model, train, test, seed)
         order, start = segments(np.asarray(self.queries)[test], test.size)
-        best_first = order[placed.best_first(scores[order], start)]
+        best_first = order[ranking.best_first(scores[order], start)]
         rows = test[best_first]
         names = np.arange(len(self.y)) if self.documents is None else self.documents
         return pd.DataFrame(
@@ -132,7 +132,7 @@ class QueryProblem(Problem):
                 "query": np.asarray(self.queries)[rows],
                 "document": names[rows],
                 "score": scores[best_first],
-                "rank": placed.ranks_in(start).astype(np.int64),
+                "rank": ranking.ranks_in(start).astype(np.int64),
                 "grade": np.asarray(self.y)[rows],
             }
         )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ordrec.kernels.distances import dense
-from ordrec.kernels.linear import Linear
+from ordrec.kernels.rows import Linear
 
 __all__ = ["Content"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from ordrec.features.low_rank.em import weighted_low_rank
 from ordrec.features.matrix import RatingMatrix
 from ordrec.kernels.items.corating import als_item_factors
-from ordrec.kernels.linear import Linear
+from ordrec.kernels.rows import Linear
 
 __all__ = ["LowRank"]
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from ordrec.features.matrix import item_deviations
 from ordrec.features.observed import stored_entries
 from ordrec.kernels.distances import products, squared_norms
-from ordrec.kernels.linear import Linear
+from ordrec.kernels.rows import Linear
 
 __all__ = ["Pearson", "Residual", "RowProducts"]
 

@@ -1,28 +1,34 @@
-"""The boosting loop: each round adds a member and its weight and sets the thresholds.
+"""The boosting loop, and the ensemble that it makes: its margins, and how a file stores it.
 
-It may stop early, by the error on samples that are held out.
+Each round adds a member and its weight and sets the thresholds. The loop may stop early, by the
+error on samples that are held out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ordrec.errors import DataError
-from ordrec.ordinal.losses import Reach
+from ordrec.errors import ArgumentError, DataError, ModelFileError
+from ordrec.ordinal.boosting.perceptron import Perceptron, Sigmoid
+from ordrec.ordinal.boosting.stump import Stump
+from ordrec.ordinal.losses import Reach, active_pairs, signs
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.probabilities import ranks_between
 from ordrec.runtime.progress import report
+from ordrec.storage.schema import Array, Optional, Text, Together
 
 __all__ = [
     "EarlyStopping",
     "Ensemble",
     "Learner",
+    "Margins",
     "Member",
     "OrdinalLoss",
+    "StoredEnsemble",
     "boost",
     "hold_out",
 ]
@@ -170,3 +176,147 @@ def hold_out(
     if not held.any():
         raise DataError("early stopping needs at least two samples of some class to hold one out")
     return rows[~held[rows]], rows[held[rows]]
+
+
+PLANES: dict[str, Any] = {"perceptron": Perceptron, "sigmoid": Sigmoid}
+
+
+@dataclass(frozen=True)
+class StoredEnsemble:
+    """An ensemble in a file: one row per member; all members are stumps, or all are planes."""
+
+    stored: ClassVar = {
+        "kind": Text("stump", *PLANES),
+        "alpha": Array("members"),
+        "thresholds": Array("members+1", None),
+        "log_losses": Array("members+1"),
+        "stumps": Optional(
+            Together(
+                feature=Array("members", dtype=np.int64, codes="features"),
+                cut=Array("members"),
+                polarity=Array("members", low=-1.0, high=1.0),
+            )
+        ),
+        "planes": Optional(Together(weights=Array("members", "features"), bias=Array("members"))),
+    }
+
+    kind: str
+    alpha: np.ndarray
+    thresholds: np.ndarray
+    log_losses: np.ndarray
+    stumps: tuple[np.ndarray, np.ndarray, np.ndarray] | None
+    planes: tuple[np.ndarray, np.ndarray] | None
+
+    @classmethod
+    def of(cls, ensemble: Ensemble) -> StoredEnsemble:
+        """From an ensemble, unless its members are classifiers of scikit-learn."""
+        members: list[Any] = ensemble.members
+        numbers = ensemble.alpha, ensemble.thresholds, ensemble.log_losses
+        if all(type(member) is Stump for member in members):
+            feature = np.array([member.feature for member in members], dtype=np.int64)
+            cut = np.array([member.cut for member in members], dtype=np.float64)
+            polarity = np.array([member.polarity for member in members], dtype=np.float64)
+            return cls("stump", *numbers, (feature, cut, polarity), None)
+        for kind, plane in PLANES.items():
+            if all(type(member) is plane for member in members):
+                weights = np.stack([member.weights for member in members])
+                bias = np.array([member.bias for member in members], dtype=np.float64)
+                return cls(kind, *numbers, None, (weights, bias))
+        raise ArgumentError(
+            "an ensemble of scikit-learn's classifiers cannot be saved: use base "
+            '"sigmoid", "perceptron" or "stump"'
+        )
+
+    def check_stored(self) -> None:
+        """Check that the members are of their kind."""
+        if (self.stumps is None) == (self.planes is None) or (
+            (self.kind == "stump") != (self.stumps is not None)
+        ):
+            raise ModelFileError(f"the members of the ensemble are not of the kind {self.kind!r}")
+
+    def restored(self, model: Any) -> Ensemble:
+        """The ensemble."""
+        members: list[Member]
+        if self.stumps is not None:
+            columns = [column.tolist() for column in self.stumps]
+            members = [Stump(*each) for each in zip(*columns, strict=True)]
+        else:
+            assert self.planes is not None
+            weights, bias = self.planes
+            plane = PLANES[self.kind]
+            members = [plane(w, b) for w, b in zip(weights, bias.tolist(), strict=True)]
+        return Ensemble(members, self.alpha, self.thresholds, self.log_losses)
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Margins of samples at every threshold, in units of ``sum |alpha| + sum |theta|``.
+
+    Lin & Li 2006, section 3: Definition 1, the errors at margin delta, Theorems 1 and 2.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n, n_ranks - 1)
+        Positive where the sample lies on the right side of the threshold.
+    ranks : ndarray of shape (n,)
+        True ranks, zero-based.
+    """
+
+    values: np.ndarray
+    ranks: np.ndarray
+
+    @classmethod
+    def of(
+        cls, latent: np.ndarray, thresholds: np.ndarray, ranks: np.ndarray, size: float
+    ) -> Margins:
+        """Return the margins (Definition 1); size is the sum of the members' absolute weights."""
+        norm = size + np.abs(thresholds).sum()
+        distance = latent[:, None] - thresholds
+        return cls(signs(ranks, thresholds.size + 1) * distance / (norm or 1.0), ranks)
+
+    def absolute_error(self, delta: float = 0.0) -> float:
+        """Return the mean number of thresholds not cleared by delta, E_A."""
+        return float((self.values <= delta).sum(axis=1).mean())
+
+    def classification_error(self, delta: float = 0.0) -> float:
+        """Return the share of samples that do not clear both their thresholds by delta, E_C."""
+        return float((self._adjacent(delta) > 0).mean())
+
+    def boundary_error(self, delta: float = 0.0) -> float:
+        """Return the mean share of a sample's one or two thresholds not cleared by delta, E_B."""
+        own = np.where((self.ranks == 0) | (self.ranks == self.values.shape[1]), 1, 2)
+        return float((self._adjacent(delta) / own).mean())
+
+    def bound(self, delta: float, vc_dimension: int, confidence: float = 0.95) -> dict[str, float]:
+        """Return the terms of Theorems 1 and 2: errors at margin delta and complexities.
+
+        The theorems hold up to an unknown constant before the complexity, so the terms serve to
+        compare ensembles and do not predict the errors themselves.
+
+        Parameters
+        ----------
+        delta : float
+            Positive margin, in normalised units.
+        vc_dimension : int
+            VC dimension of the members: n_features + 1 for perceptrons.
+        """
+        n, n_thresholds = self.values.shape
+        d = vc_dimension + n_thresholds
+        if not (delta > 0 and n > d and 0 < confidence < 1):
+            raise ArgumentError(
+                f"the bound needs delta > 0, 0 < confidence < 1 and more than {d} samples, "
+                f"got delta={delta}, confidence={confidence}, {n} samples"
+            )
+        root = np.sqrt((d * np.log(n / d) ** 2 / delta**2 - np.log(1.0 - confidence)) / n)
+        return {
+            "absolute_error": self.absolute_error(delta),
+            "absolute_complexity": float((n_thresholds + 1) * root),
+            "boundary_error": self.boundary_error(delta),
+            "boundary_complexity": float(root),
+        }
+
+    def _adjacent(self, delta: float) -> np.ndarray:
+        """How many of its own thresholds each sample fails to clear."""
+        sample, threshold, _ = active_pairs(self.ranks, self.values.shape[1] + 1, "immediate")
+        short = self.values[sample, threshold] <= delta
+        return np.bincount(sample, short, minlength=self.ranks.size)

@@ -20,16 +20,16 @@ from ordrec.ordinal.base import CalibratedModel, limit_blas
 from ordrec.ordinal.boosting.ensemble import (
     EarlyStopping,
     Learner,
+    Margins,
     Member,
     OrdinalLoss,
+    StoredEnsemble,
     boost,
     hold_out,
 )
-from ordrec.ordinal.boosting.margins import Margins
 from ordrec.ordinal.boosting.orboost import MarginLoss
 from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
 from ordrec.ordinal.boosting.rankboost import PairLoss
-from ordrec.ordinal.boosting.stored import StoredEnsemble
 from ordrec.ordinal.boosting.stump import StumpSearch
 from ordrec.ordinal.losses import Reach, checked_reach
 from ordrec.ordinal.stored import ESTIMATOR, fitted

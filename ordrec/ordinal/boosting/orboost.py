@@ -14,6 +14,13 @@ and, as a function of one sample's score, p exp(d) + q exp(-d) when its score mo
 The sums over k depend on the rank only. All sums are kept as logarithms; p and q carry a
 common factor, which no step depends on: g = p - q is the gradient (weights of the binary
 problem), alpha = 1/2 ln(W- / W+) and theta_k = 1/2 ln(B_k / A_k) are ratios.
+
+For the immediate reach the thresholds solve min sum_k A_k exp(t_k) + B_k exp(-t_k) subject to
+t_1 <= ... <= t_T (7), by pooling adjacent violators (`pooled_thresholds`). Alone,
+t_k = 1/2 ln(B_k / A_k); a pool of neighbours shares 1/2 ln(sum B / sum A). As
+exp(2 t) = sum B / sum A is a mean of the B_k / A_k weighted by A_k, this is isotonic
+regression in exp(2 t); here it is done in log space, where hundreds of rounds of boosting
+do not overflow.
 """
 
 from __future__ import annotations
@@ -21,10 +28,9 @@ from __future__ import annotations
 import numpy as np
 
 from ordrec.ordinal.losses import Reach
-from ordrec.ordinal.thresholds.pav import pooled_thresholds
 from ordrec.runtime.compiling import compiled
 
-__all__ = ["MarginLoss", "bounded_ratio", "log_sums", "pulls"]
+__all__ = ["MarginLoss", "bounded_ratio", "log_sums", "pooled_thresholds", "pulls"]
 
 LONGEST = 12.0  # length of a step that would be infinite, as the member makes no mistake
 
@@ -116,3 +122,34 @@ def pulls(
         q[i] = np.exp(log_weight[i] - H[i] + below[y] - top)
         total += p[i] + q[i]
     return p, q, top + np.log(total)
+
+
+@compiled
+def pooled_thresholds(log_below: np.ndarray, log_above: np.ndarray) -> np.ndarray:
+    """Return ordered t from ``log_below = ln B`` and ``log_above = ln A``, both finite.
+
+    Examples
+    --------
+    >>> pooled_thresholds(np.log([4.0, 1.0, 9.0]), np.log([1.0, 4.0, 1.0])).round(4)
+    array([0.    , 0.    , 1.0986])
+    """
+    n = log_below.size
+    below, above = np.empty(n), np.empty(n)
+    size = np.zeros(n, dtype=np.int64)
+    pools = 0
+    for k in range(n):
+        below[pools], above[pools], size[pools] = log_below[k], log_above[k], 1
+        pools += 1
+        while pools > 1 and (
+            below[pools - 2] - above[pools - 2] > below[pools - 1] - above[pools - 1]
+        ):
+            pools -= 1
+            below[pools - 1] = np.logaddexp(below[pools - 1], below[pools])
+            above[pools - 1] = np.logaddexp(above[pools - 1], above[pools])
+            size[pools - 1] += size[pools]
+    thresholds = np.empty(n)
+    start = 0
+    for pool in range(pools):
+        thresholds[start : start + size[pool]] = 0.5 * (below[pool] - above[pool])
+        start += size[pool]
+    return thresholds

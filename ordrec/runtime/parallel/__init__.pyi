@@ -6,7 +6,7 @@ from .engine import default_engine as default_engine
 from .engine import worker_count as worker_count
 from .forks import forked as forked
 from .forks import one_openmp_thread_if_forked as one_openmp_thread_if_forked
-from .loops import loop_threads as loop_threads
 from .running import run as run
 from .running import run_all as run_all
+from .spans import loop_threads as loop_threads
 from .tasks import free_cores as free_cores

@@ -57,7 +57,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def blas_for(rows: int) -> AbstractContextManager[None]:
-    """One BLAS thread for work on matrices of so many rows, unless they are large.
+    """One BLAS thread for work on matrices of ``rows`` rows, unless they are large.
 
     Examples
     --------

@@ -62,7 +62,7 @@ class ProcessPool:
         return self._executor.submit(_work, self._folder.name, self._n_workers, task)
 
     def share(self, cores: int) -> None:
-        """Let each of the last tasks use so many cores."""
+        """Let each of the last tasks use this many cores."""
         with suppress(OSError):  # on a full disk they stay with one
             Path(self._folder.name, CORES).write_text(str(cores))
 

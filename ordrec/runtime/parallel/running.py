@@ -5,16 +5,16 @@ from __future__ import annotations
 import reprlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple, Protocol
 
 from ordrec.errors import WorkerLost
 from ordrec.runtime.parallel.blas import one_blas_thread
 from ordrec.runtime.parallel.engine import Engine
 from ordrec.runtime.parallel.forks import one_openmp_thread_if_forked
-from ordrec.runtime.parallel.tasks import Outcome
+from ordrec.runtime.parallel.tasks import Cores, Outcome, attempt_here
 
-__all__ = ["run", "run_all"]
+__all__ = ["ThreadPool", "run", "run_all"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -120,7 +120,7 @@ class Pool(Protocol):
         """Start a task."""
 
     def share(self, cores: int) -> None:
-        """Let each of the last tasks use so many cores, where others have nothing left to do."""
+        """Let each of the last tasks use this many cores, where others have nothing left to do."""
 
     def results_lost(self) -> bool:
         """Whether the results of the tasks in flight can never arrive."""
@@ -141,8 +141,6 @@ def _open_pool(
 ) -> Pool:
     # Imported here: most runs need one of them, and Dask need not be installed.
     if engine.name == "threads":
-        from ordrec.runtime.parallel.threads import ThreadPool
-
         return ThreadPool(n_workers, function, shared)
     if engine.name == "dask":
         from ordrec.runtime.parallel.dask_cluster import DaskPool
@@ -252,3 +250,35 @@ def _reported(
 
 def _naming(number: int, task: Any, label: Callable[[Any], str]) -> str:
     return f"task {number}: {label(task)}"
+
+
+class ThreadPool:
+    """Threads of this process, which see all of its objects."""
+
+    lost: tuple[type[BaseException], ...] = ()
+    attempts = 1
+
+    def __init__(self, n_workers: int, function: Callable[..., Any], shared: tuple[Any, ...]):
+        self.width = 2 * n_workers
+        self._function, self._shared, self._cores = function, shared, 1
+        self._executor = ThreadPoolExecutor(n_workers, thread_name_prefix="ordrec")
+
+    def submit(self, task: Any) -> Future[Outcome]:
+        """Start a task."""
+        cores = Cores(lambda: self._cores, self.width // 2)
+        return self._executor.submit(attempt_here, self._function, task, self._shared, cores)
+
+    def share(self, cores: int) -> None:
+        """Let each of the last tasks use this many cores."""
+        self._cores = cores
+
+    def results_lost(self) -> bool:
+        """Never: a thread always delivers its result."""
+        return False
+
+    def renew(self) -> None:
+        """Nothing to do: threads do not die."""
+
+    def close(self, kill: bool) -> None:
+        """Wait for the threads; one that is busy cannot be stopped before its task is done."""
+        self._executor.shutdown(wait=True, cancel_futures=kill)

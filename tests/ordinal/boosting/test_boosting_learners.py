@@ -14,8 +14,9 @@ from ordrec.ordinal.boosting.perceptron import (
     PerceptronRCD,
     SigmoidRCD,
     _line_search,
+    ascending,
+    sorting_workspace,
 )
-from ordrec.ordinal.boosting.sorting import ascending, sorting_workspace
 from ordrec.ordinal.boosting.stump import StumpSearch
 
 FINITE = st.floats(-1e12, 1e12) | st.sampled_from([0.0, 1.0, 1.0 + 1e-15, -1.0, 1e-300, np.inf])

@@ -1,4 +1,4 @@
-"""``ordrec fit-all``: fit factors to more ratings than fit in memory."""
+"""``ordrec fit-all`` and ``ordrec predict-all``, for more ratings than fit in memory."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from typing import Annotated, Any
 
 import typer
 
-from ordrec.cli.chosen_models import made_model
+from ordrec.cli.chosen_models import ClassOption, loaded, made_model
 from ordrec.cli.options import (
     EngineOption,
     FolderArgument,
     JobsOption,
+    MemoryOption,
+    ModelArgument,
     NoBarOption,
     SchedulerOption,
     engine_of,
     progress_bar,
 )
 from ordrec.cli.outputs import OverwriteOption, check_output
-from ordrec.cli.reading import USUAL
+from ordrec.cli.reading import PAIRS, USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, read_side_table
+
+__all__ = []
 
 
 def fit_all(
@@ -89,3 +93,66 @@ def fit_all(
             **tables,
         )
     save(fitted, output)
+
+
+@options_of_reading(*PAIRS)
+def predict_all(
+    model: ModelArgument,
+    folder: FolderArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the predictions.")
+    ],
+    pairs: Annotated[
+        Path | None,
+        typer.Option("--pairs", metavar="FILE", help="A csv file with columns user and item."),
+    ] = None,
+    hold_out: Annotated[
+        float | None,
+        typer.Option(
+            "--hold-out",
+            metavar="SHARE",
+            help="Without --pairs: leave out and predict this share of the ratings. By default "
+            "what 'ordrec fit-all' held out, or 0.1.",
+        ),
+    ] = None,
+    reading: Reading = USUAL,
+    own_class: ClassOption = None,
+    max_memory: MemoryOption = None,
+    jobs: JobsOption = None,
+    engine: EngineOption = "auto",
+    scheduler: SchedulerOption = None,
+    quiet: NoBarOption = False,
+) -> None:
+    """Fold in all users of a folder of ratings and predict for them, here or on a cluster.
+
+    Writes parquet files as they are finished; the same command continues a stopped run.
+    """
+    from ordrec.data import Ratings
+    from ordrec.errors import ArgumentError
+    from ordrec.recommend import HeldOut, predict_scan
+
+    chosen_engine = engine_of(engine, scheduler)
+    fitted = loaded(model, max_memory, own_class)
+    if not hasattr(fitted, "fold_in"):
+        raise ArgumentError(
+            f"a {type(fitted).__name__} cannot take in new users: fit one that can, "
+            "such as --model factors"
+        )
+    wanted: Any
+    if pairs is not None:
+        wanted = reading.pairs(pairs, fitted)
+    elif hold_out is not None:
+        wanted = HeldOut(hold_out)
+    else:
+        wanted = getattr(fitted, "held_out_", None) or HeldOut()
+    with progress_bar(quiet) as progress:
+        found = predict_scan(
+            fitted,
+            Ratings.scan(folder),
+            wanted,
+            output,
+            engine=chosen_engine,
+            n_jobs=jobs,
+            progress=progress,
+        )
+    print(f"{found.n_pairs:,} predictions in {found.path}")
