@@ -124,18 +124,6 @@ class ChoiceModel(ListingModel):
 
     # ---- lists ----------------------------------------------------------------------------
 
-    def item_filter(
-        self, exclude: Any = None, only: Any = None, include_rated: bool = False
-    ) -> ItemFilter:
-        """Return which items may be listed; see `recommend`."""
-        return ItemFilter.of(
-            self.item_ids_,
-            self.item_counts_ > 0,
-            exclude=exclude,
-            only=only,
-            include_rated=include_rated,
-        )
-
     def lists(
         self, codes: np.ndarray, n: int, listable: ItemFilter, *, timestamp: int | None = None
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:

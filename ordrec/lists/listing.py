@@ -26,11 +26,12 @@ __all__ = ["ListingModel", "RatingListingModel", "ids_of_codes", "similarity_by_
 class ListingModel(IdMappedModel):
     """Base of fitted models that list items for users.
 
-    A subclass says which items may be listed (`item_filter`) and makes the lists of a block of
-    users (`lists`); frames, lists for everybody and their files follow from these.
+    A subclass makes the lists of a block of users (`lists`); frames, lists for everybody and their
+    files follow from these.
     """
 
     titles_: list[str] | None = None
+    item_counts_: np.ndarray
     ordered_by: ClassVar[str]  # what `recommend` orders by
 
     @abstractmethod
@@ -57,11 +58,18 @@ class ListingModel(IdMappedModel):
             What the model says of each listed item, ``score`` first.
         """
 
-    @abstractmethod
     def item_filter(
         self, exclude: Any = None, only: Any = None, include_rated: bool = False
     ) -> ItemFilter:
-        """Return which items may be listed; see `recommend`."""
+        """Return which items may be listed: those with ratings; see `recommend`."""
+        rated = self._rated_items()
+        return ItemFilter.of(
+            self.item_ids_, rated, exclude=exclude, only=only, include_rated=include_rated
+        )
+
+    def _rated_items(self) -> np.ndarray:
+        """Which items somebody has rated."""
+        return self.item_counts_ > 0
 
     @abstractmethod
     def history_of(self, user: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -164,7 +172,6 @@ class RatingListingModel(ListingModel):
         """Return distributions, one row per pair and one column per scale value, ascending."""
 
     def _rated_items(self) -> np.ndarray:
-        """Which items somebody has rated."""
         return self.known_ratings().item_counts > 0
 
     def _influence(self) -> Influence | None:
@@ -233,15 +240,6 @@ class RatingListingModel(ListingModel):
         else:
             listable = ItemFilter.among(self.item_ids_, candidates, **filters)
         return self._list_of(user, n, listable, by, timestamp=timestamp, order=order)
-
-    def item_filter(
-        self, exclude: Any = None, only: Any = None, include_rated: bool = False
-    ) -> ItemFilter:
-        """Return which items may be listed: those with ratings; see `recommend`."""
-        rated = self._rated_items()
-        return ItemFilter.of(
-            self.item_ids_, rated, exclude=exclude, only=only, include_rated=include_rated
-        )
 
     def block_size(self) -> int:
         """Return for how many users lists are made at the same time."""

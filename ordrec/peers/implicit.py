@@ -108,18 +108,6 @@ class ImplicitModel(ListingModel):
         row = self._levels[[code]] if code >= 0 else self._levels[:0]
         return row.indices.astype(np.int64), row.data.astype(np.int64) - 1
 
-    def item_filter(
-        self, exclude: Any = None, only: Any = None, include_rated: bool = False
-    ) -> ItemFilter:
-        """Return which items may be listed; see `recommend`."""
-        return ItemFilter.of(
-            self.item_ids_,
-            self.item_counts_ > 0,
-            exclude=exclude,
-            only=only,
-            include_rated=include_rated,
-        )
-
     def lists(
         self, codes: np.ndarray, n: int, listable: ItemFilter, *, timestamp: int | None = None
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:

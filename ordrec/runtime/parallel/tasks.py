@@ -44,7 +44,7 @@ def within_task() -> bool:
 
 
 def free_cores(n_threads: int) -> int:
-    """How many of ``n_threads`` threads may be started now: in a task, one for each of its cores."""
+    """How many of ``n_threads`` may be started now: in a task, one for each of its cores."""
     return min(n_threads, _thread.cores.now()) if within_task() else n_threads
 
 
