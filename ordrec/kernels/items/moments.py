@@ -22,15 +22,20 @@ Who asks for what
 -----------------
 Everybody who needs moments gets them in one of three ways:
 
-* `pair_moments` sums those of all pairs. Compiled loops read them with `gather_row`: the moments of
-  one entry with a list of others. `PairMoments.diagonal` has those of entries with themselves.
+* `pair_moments` sums those of all pairs, `common_moments` those of all pairs with a common owner.
+  Compiled loops read them with `gather_row`: the moments of one entry with a list of others.
+  `PairMoments.diagonal` has those of entries with themselves.
 * `block_moments` sums those of some rows with some columns only, for the same readers.
 * `single_row` sums those of one entry with all others; `sum_row` does so inside compiled loops, and
   lists the entries that occur in the row.
 
 Only `PairMoments` and `gather_row` know how the moments are stored: all moments of a pair side by
-side, the pairs (e, f) with f <= e as a packed triangle, at e (e + 1) / 2 + f. `ItemKernel` numbers
-its items by popularity, so that what most users need lies together.
+side, the pairs (e, f) with f <= e row by row. Of all pairs this is a packed triangle, with the pair
+at e (e + 1) / 2 + f; `ItemKernel` numbers its items by popularity, so that what most users need
+lies together. Where only pairs with a common owner are stored, a `PairIndex` says which these are:
+a bit for each, in words of 64 columns, and how many pairs come before each word. A pair is found by
+counting bits, without a search in rows that have most of their words; a pair that is not there has
+no common owner, so that its sums are 0 and only its fixed products remain to be computed.
 """
 
 from __future__ import annotations
@@ -51,9 +56,12 @@ __all__ = [
     "OWN",
     "PRODUCT",
     "GroupedEntries",
+    "PairIndex",
     "PairMoments",
     "block_moments",
     "centred_product",
+    "common_moments",
+    "expected_pairs",
     "gather_row",
     "group_entries",
     "n_moments",
@@ -68,6 +76,14 @@ PRODUCT, OWN, OTHER = 1, 2, 3  # P, Q_ef and Q_fe of the first source; three pla
 
 FEATURE_ROWS = 64  # of a fixed product, at a time
 CACHE_LINE = 64
+WORDS_AT_ONCE = 1 << 20  # of an index, while it is made
+COMPLETE = 3  # a row with more than one in so many of its words has all of them
+SAMPLED_ROWS = 500  # from which the number of pairs with a common owner is estimated
+
+# for counting bits
+ONE, SIXTY_THREE = np.uint64(1), np.uint64(63)
+ODD_BITS, ODD_PAIRS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+ODD_HALVES, IN_BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 
 
 class GroupedEntries(NamedTuple):
@@ -178,6 +194,33 @@ def n_pairs(n_entries: int) -> int:
     return n_entries * (n_entries + 1) // 2
 
 
+class PairIndex(NamedTuple):
+    """Which pairs (e, f) with f <= e are stored, the diagonal always among them.
+
+    Attributes
+    ----------
+    start : int64 (n_entries + 1,) or empty
+        Where the words of each row begin; empty if there is no index.
+    word : int32 (n_words,)
+        The number of each word in its row, ascending. Words without pairs are left out, except in
+        rows that have all of their words.
+    bits : uint64 (n_words,)
+        Bit k of word w is set if the pair with f = 64 w + k is stored.
+    place : int64 (n_words + 1,)
+        How many pairs are stored before each word, and in all.
+    """
+
+    start: np.ndarray
+    word: np.ndarray
+    bits: np.ndarray
+    place: np.ndarray
+
+
+EVERY_PAIR = PairIndex(
+    np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint64), np.zeros(0, np.int64)
+)
+
+
 class PairMoments(NamedTuple):
     """Moments of pairs of entries, as they are stored; compiled loops take it as it is.
 
@@ -187,16 +230,32 @@ class PairMoments(NamedTuple):
         One row per pair that is stored.
     n_sources : int
     width : int
-        0 where ``table`` is the packed triangle of all pairs. Otherwise the number of columns of a
-        block of some rows, of which ``table`` has all pairs, row by row.
+        0 where ``table`` has pairs of the triangle. Otherwise the number of columns of a block of
+        some rows, of which ``table`` has all pairs, row by row.
+    index : PairIndex
+        Which pairs of the triangle are stored; empty if all of them are.
+    features : float32 (n_entries, n_features)
+        With an index: rows of which the fixed products of pairs that are not stored are made.
+    edges : int64 (n_fixed + 1,)
+        Which of these columns belong to each fixed product.
     """
 
     table: np.ndarray
     n_sources: int
     width: int = 0
+    index: PairIndex = EVERY_PAIR
+    features: np.ndarray = np.zeros((0, 0), np.float32)
+    edges: np.ndarray = np.zeros(1, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all of this takes."""
+        return sum(each.nbytes for each in (self.table, self.features, *self.index))
 
     def diagonal(self, entries: np.ndarray) -> np.ndarray:
         """The moments of some entries with themselves, one row per entry; not for a block."""
+        if self.index.start.size:  # the last pair of each row
+            return self.table[self.index.place[self.index.start[entries + 1]] - 1]
         return self.table[entries * (entries + 3) // 2]
 
     def row(self, entry: int, n_entries: int) -> np.ndarray:
@@ -250,6 +309,96 @@ def pair_moments(
                 own = e * (e + 1) // 2
                 table[own : own + e + 1, k] = fixed[e - first, : e + 1]
     return PairMoments(table, n_sources)
+
+
+def common_moments(
+    ratings: GroupedEntries,
+    features: Sequence[np.ndarray] = (),
+    *,
+    dtype: Any = np.float64,
+    n_jobs: int = 1,
+) -> PairMoments:
+    """Sum the moments of all pairs of entries that have a common owner.
+
+    Parameters are as for `pair_moments`, with dense features.
+
+    Examples
+    --------
+    >>> owner, entry = np.array([0, 0, 1]), np.array([0, 1, 2])
+    >>> grouped = group_entries(owner, entry, np.array([[5.0, 4.0, 1.0]]), 2, 3)
+    >>> pairs = common_moments(grouped)
+    >>> len(pairs.table)  # (0, 0), (1, 0), (1, 1) and (2, 2)
+    4
+    >>> pairs.row(0, 3)
+    array([[ 1., 25.,  5.,  5.],
+           [ 1., 20.,  5.,  4.],
+           [ 0.,  0.,  0.,  0.]])
+    """
+    n_entries, n_sources = ratings.n_entries, ratings.x.shape[0]
+    n_sums = n_moments(n_sources, ratings.weight.size > 0)
+    index = _common_pairs(ratings, n_jobs)
+    table = _aligned_zeros(int(index.place[-1]), n_sums + len(features), np.dtype(dtype))
+
+    def sum_span(first: int, stop: int) -> None:
+        workspace = np.zeros((n_entries, n_sums)), np.empty(n_entries + 1, np.int64)
+        _sum_common(first, stop, ratings, index, table, *workspace)
+
+    over_spans(sum_span, ratings.cost, n_jobs)
+    for first in range(0, n_entries if len(features) else 0, FEATURE_ROWS):
+        stop = min(first + FEATURE_ROWS, n_entries)
+        for k, rows in enumerate(features, start=n_sums):
+            fixed = np.ascontiguousarray(products(rows[first:stop], rows[:stop]), np.float32)
+            _write_products(first, stop, index, fixed, table, k)
+    edges = np.cumsum([0, *(rows.shape[1] for rows in features)], dtype=np.int64)
+    together = np.hstack([np.zeros((n_entries, 0)), *features]).astype(np.float32)
+    return PairMoments(table, n_sources, 0, index, together, edges)
+
+
+def expected_pairs(ratings: GroupedEntries) -> float:
+    """Estimate how many pairs `common_moments` stores, from some of the rows.
+
+    Examples
+    --------
+    >>> owner, entry = np.array([0, 0, 1]), np.array([0, 1, 2])
+    >>> expected_pairs(group_entries(owner, entry, np.zeros((0, 3)), 2, 3))
+    4.0
+    """
+    n = ratings.n_entries
+    by_count = np.argsort(np.diff(ratings.entry_start), kind="stable")
+    step = max(n / SAMPLED_ROWS, 1.0)
+    chosen = by_count[(np.arange(int(n / step)) * step + step / 2).astype(np.int64)]
+    found = _count_common(chosen, ratings, np.full(n, -1))
+    return (found * step + n) / 2  # each pair once, and the diagonal
+
+
+def _common_pairs(ratings: GroupedEntries, n_jobs: int) -> PairIndex:
+    """Find the pairs with a common owner."""
+    n_entries = ratings.n_entries
+
+    def index_span(first: int, stop: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        width = (stop + 63) // 64
+        step = max(1, WORDS_AT_ONCE // width)
+        return [_marked(ratings, a, min(a + step, stop)) for a in range(first, stop, step)]
+
+    parts = [part for span in over_spans(index_span, ratings.cost, n_jobs) for part in span]
+    parts = parts or [(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint64))]
+    counts, word, bits = (np.concatenate(each) for each in zip(*parts, strict=True))
+    place = np.zeros(bits.size + 1, np.int64)
+    _count_places(bits, place)
+    return PairIndex(group_starts(counts), word, bits, place)
+
+
+def _marked(
+    ratings: GroupedEntries, first: int, stop: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The number of words of some rows of a `PairIndex`, the words, and their bits."""
+    last = np.arange(first, stop) // 64
+    marks = np.zeros((stop - first, int(last[-1]) + 1), np.uint64)
+    _mark_common(first, stop, ratings, marks)
+    kept = marks != 0
+    complete = COMPLETE * kept.sum(axis=1) > last + 1
+    kept |= complete[:, None] & (np.arange(marks.shape[1]) <= last[:, None])
+    return kept.sum(axis=1), np.nonzero(kept)[1].astype(np.int32), marks[kept]
 
 
 def block_moments(
@@ -339,6 +488,104 @@ def _sum_triangle(first, stop, ratings, table, row, occurring):  # type: ignore[
 
 
 @compiled
+def _sum_common(first, stop, ratings, index, table, row, occurring):  # type: ignore[no-untyped-def]
+    """The same for rows of the pairs in an index."""
+    entry_start = ratings.entry_start
+    for e in range(first, stop):
+        n = sum_row(entry_start[e], entry_start[e + 1], e, ratings, row, occurring)
+        for k in range(n):
+            f = occurring[k]
+            at = place_of(index, e, f)
+            for m in range(row.shape[1]):
+                table[at, m] = row[f, m]
+                row[f, m] = 0.0
+
+
+@compiled
+def _mark_common(first, stop, ratings, marks):  # type: ignore[no-untyped-def]
+    """Set the bits of all pairs of some rows with a common owner, and those of the diagonal."""
+    start, entry, _, entry_start, owner, _, _ = ratings
+    for e in range(first, stop):
+        a = e - first
+        marks[a, e >> 6] |= ONE << np.uint64(e & 63)
+        for at in range(entry_start[e], entry_start[e + 1]):
+            v = owner[at]
+            for b in range(start[v], start[v + 1]):
+                f = entry[b]
+                if f > e:
+                    break
+                marks[a, f >> 6] |= ONE << np.uint64(f & 63)
+
+
+@compiled
+def _count_common(rows, ratings, seen_by):  # type: ignore[no-untyped-def]
+    """Number of pairs with a common owner in some rows, the diagonal included."""
+    start, entry, _, entry_start, owner, _, _ = ratings
+    total = 0
+    for e in rows:
+        seen_by[e] = e
+        total += 1
+        for at in range(entry_start[e], entry_start[e + 1]):
+            v = owner[at]
+            for b in range(start[v], start[v + 1]):
+                f = entry[b]
+                total += seen_by[f] != e
+                seen_by[f] = e
+    return total
+
+
+@inner
+def bit_count(bits):  # type: ignore[no-untyped-def]
+    """Number of bits that are set: in twos, fours and bytes side by side, then over the bytes."""
+    bits = bits - ((bits >> ONE) & ODD_BITS)
+    bits = (bits & ODD_PAIRS) + ((bits >> np.uint64(2)) & ODD_PAIRS)
+    bits = (bits + (bits >> np.uint64(4))) & ODD_HALVES
+    return np.int64((bits * IN_BYTES) >> np.uint64(56))
+
+
+@compiled
+def _count_places(bits, place):  # type: ignore[no-untyped-def]
+    for k in range(len(bits)):
+        place[k + 1] = place[k] + bit_count(bits[k])
+
+
+@compiled
+def _write_products(first, stop, index, fixed, table, k):  # type: ignore[no-untyped-def]
+    """Copy the products of rows ``first..stop`` with all columns to column k of the pairs."""
+    start, word, bits, place = index
+    for e in range(first, stop):
+        for w in range(start[e], start[e + 1]):
+            at = place[w]
+            for bit in range(64):
+                if (bits[w] >> np.uint64(bit)) & ONE:
+                    table[at, k] = fixed[e - first, 64 * word[w] + bit]
+                    at += 1
+
+
+@inner
+def place_of(index, e, f):  # type: ignore[no-untyped-def]
+    """Where the pair (e, f) with f <= e is stored; -1 if it is not."""
+    start, word, bits, place = index
+    low, stop, wanted = start[e], start[e + 1], f >> 6
+    if stop - low == (e >> 6) + 1:
+        low += wanted
+    else:
+        high = stop
+        while low < high:
+            middle = (low + high) >> 1
+            if word[middle] < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        if low == stop or word[low] != wanted:
+            return -1
+    own, bit = bits[low], ONE << (np.uint64(f) & SIXTY_THREE)
+    if not own & bit:
+        return -1
+    return place[low] + bit_count(own & (bit - ONE))
+
+
+@compiled
 def _sum_block(rows, columns, last, ratings, table, row, occurring):  # type: ignore[no-untyped-def]
     """Moments of rows with columns, of which ``last`` is the last."""
     entry_start = ratings.entry_start
@@ -365,18 +612,34 @@ def gather_row(pairs, e, entries, n, out):  # type: ignore[no-untyped-def]
     They are seen from e: OWN is the sum of e's numbers. ``out`` has moments as rows, so that loops
     over the entries read memory in order.
     """
-    table, n_sources, width = pairs
+    table, n_sources, width, index, features, edges = pairs
     rest, last = 1 + 3 * n_sources, table.shape[1]
     for b in range(n):
         f = entries[b]
         swap = 0
         if width > 0:
-            at = np.uintp(e * width + f)  # unsigned: no index can mean "from the end"
+            place = e * width + f
+        elif index.start.size > 0:
+            if f <= e:
+                place = place_of(index, e, f)
+            else:
+                place = place_of(index, f, e)
+                swap = 1
         elif f <= e:
-            at = np.uintp(e * (e + 1) // 2 + f)
+            place = e * (e + 1) // 2 + f
         else:
-            at = np.uintp(f * (f + 1) // 2 + e)
+            place = f * (f + 1) // 2 + e
             swap = 1
+        if place < 0:
+            for m in range(last):
+                out[m, b] = 0.0
+            for k in range(edges.size - 1):
+                total = 0.0
+                for c in range(edges[k], edges[k + 1]):
+                    total += features[e, c] * features[f, c]
+                out[last - edges.size + 1 + k, b] = total
+            continue
+        at = np.uintp(place)  # unsigned: no index can mean "from the end"
         out[COUNT, b] = table[at, COUNT]
         for s in range(n_sources):
             out[PRODUCT + 3 * s, b] = table[at, PRODUCT + 3 * s]

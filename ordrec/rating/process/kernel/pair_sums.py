@@ -1,4 +1,4 @@
-"""Ratings grouped by owner, with the moments of all pairs of entries.
+"""Ratings grouped by owner, with the moments of all pairs of entries that have a common owner.
 
 On the item side the owners are users and the entries items; on the user side it is the other
 way round. With ``x_oe`` the owner-centred rating and ``o_oe`` 1 if there is one and 0 otherwise,
@@ -30,9 +30,9 @@ from ordrec.kernels.items.moments import (
     PRODUCT,
     GroupedEntries,
     PairMoments,
+    common_moments,
     group_entries,
     n_moments,
-    pair_moments,
     single_row,
 )
 
@@ -53,7 +53,7 @@ N_SUMS = n_moments(1, weighted=True)
 
 
 class OwnerSide(NamedTuple):
-    """Ratings grouped by owner, and the sums over all pairs of entries.
+    """Ratings grouped by owner, and the sums over pairs of entries.
 
     Attributes
     ----------
@@ -66,7 +66,8 @@ class OwnerSide(NamedTuple):
     time : float64 (n_ratings,)
         Seconds; 0 where unknown.
     pairs : PairMoments
-        The five moments of all pairs of entries, and the kernels of side information.
+        The five moments of all pairs of entries with a common owner, and the kernels of side
+        information.
     activity : float64 (n_owners,)
         The owner's weight in slot 4, 1 / the number of their ratings.
     fold : int64 (n_owners,)
@@ -118,13 +119,13 @@ def build_side(
     loadings: np.ndarray,
     n_jobs: int = 1,
 ) -> OwnerSide:
-    """Sum over all pairs of entries; ``features`` are rows of side information, one per kernel."""
+    """Sum over pairs of entries; ``features`` are rows of side information, one per kernel."""
     sizes = np.diff(start)
     activity = 1.0 / np.maximum(sizes, 1)
     owner = np.repeat(np.arange(sizes.size), sizes)
     ratings = group_entries(owner, entry, x[None], sizes.size, n_entries, activity)
     rows = [each.astype(np.float32) for each in features]
-    pairs = pair_moments(ratings, rows, dtype=np.float32, n_jobs=n_jobs)
+    pairs = common_moments(ratings, rows, dtype=np.float32, n_jobs=n_jobs)
     return OwnerSide(start, entry, x, time, pairs, activity, fold, loadings)
 
 

@@ -30,6 +30,7 @@ __all__ = ["BlockInverse", "Covariance", "JointData"]
 
 ITEM_DAMPING = 3.0
 SHARE_OF_REST = 0.5  # of the other components' variance, as noise of a user's block
+LARGEST_INVERTED = 512  # rows of a block
 
 
 @dataclass(frozen=True)
@@ -147,20 +148,21 @@ class Covariance:
 
 
 class BlockInverse:
-    """Preconditioner (4): each user's block inverted exactly, with part of the rest as noise.
+    """Preconditioner (4): each user's block inverted, with part of the rest as noise.
 
     It takes less than half the steps that the diagonal alone would need, and each step costs
-    about one and a half times as much.
+    about one and a half times as much. Blocks of very active users are cut into parts: their
+    inverses would take longer than the steps that they save.
     """
 
     def __init__(self, K: Covariance, noise: np.ndarray):
         side = K.data.item_side
         rest = K.diagonal - diagonal(K.item_blocks, side.sizes)
-        self.start, self.sizes, self.n_jobs = side.start, side.sizes, K.n_jobs
-        # with one side the preconditioner is the solution itself
-        precision = np.float32 if K.data.two_sided else np.float64
-        added = (noise + SHARE_OF_REST * rest).astype(precision)  # (4)
-        self.blocks = invert(K.item_blocks, side.start, added, K.n_jobs)
+        added = (noise + SHARE_OF_REST * rest).astype(np.float32)  # (4)
+        self.n_jobs = K.n_jobs
+        self.start, self.blocks = invert(
+            K.item_blocks, side.start, added, LARGEST_INVERTED, K.n_jobs
+        )
 
     def __matmul__(self, vectors: np.ndarray) -> np.ndarray:
         return multiply(self.blocks, self.start, vectors, self.n_jobs)
@@ -168,4 +170,4 @@ class BlockInverse:
     @property
     def diagonal(self) -> np.ndarray:
         """Diagonal of the inverse."""
-        return diagonal(self.blocks, self.sizes).astype(np.float64)
+        return diagonal(self.blocks, np.diff(self.start)).astype(np.float64)

@@ -30,6 +30,7 @@ from ordrec.rating.process.solve.conjugate_gradients import (
     solve,
 )
 from ordrec.rating.process.solve.covariance import BlockInverse, Covariance, JointData
+from ordrec.rating.process.solve.owner_blocks import solve_alone
 from ordrec.rating.process.solve.posterior_mean import new_pairs, parts_of_mean
 from ordrec.rating.thresholds.ordered_probit import OrderedProbit, curvature, fit_ordered_probit
 from ordrec.runtime.parallel import loop_threads
@@ -189,22 +190,26 @@ def _solve(
 ) -> Process:
     """The fitted process for given targets and noise; frees the covariance's blocks."""
     data = K.data
-    prior = data.y - data.target
+    right = y - (data.y - data.target)
+    undated, dated = None, K.item_weights.scales.size > 0
+    plain = Covariance(data, K.weights.without_times(), K.n_jobs)
+    if not data.two_sided:
+        side = data.item_side
+        a, d = solve_alone(side, K.item_weights, right, noise, K.n_jobs)
+        if dated:
+            undated, _ = solve_alone(side, plain.item_weights, right, noise, K.n_jobs)
+        return Process(K, a, y - a / d, noise, 0, undated)  # (1)
     inverse = BlockInverse(K, noise)
-    a, n_iter = _coefficients(K, y - prior, noise, start, inverse)
-    if data.two_sided:
-        rng = np.random.default_rng(seed)
-        probed = inverse_diagonal(
-            K, noise, rng, n_probes=N_PROBES, n_steps=PROBE_STEPS, inverse=inverse
-        )
-        d = smoothed_diagonal(K, noise, probed, inverse)
-    else:
-        d = inverse.diagonal
+    a, n_iter = _coefficients(K, right, noise, start, inverse)
+    rng = np.random.default_rng(seed)
+    probed = inverse_diagonal(
+        K, noise, rng, n_probes=N_PROBES, n_steps=PROBE_STEPS, inverse=inverse
+    )
+    d = smoothed_diagonal(K, noise, probed, inverse)
     K.release()
-    undated = None
-    if K.item_weights.scales.size:
-        plain = Covariance(data, K.weights.without_times(), K.n_jobs)
-        undated, _ = _coefficients(plain, y - prior, noise, a, BlockInverse(plain, noise))
+    del inverse  # before the blocks without times take its place
+    if dated:
+        undated, _ = _coefficients(plain, right, noise, a, BlockInverse(plain, noise))
     return Process(K, a, y - a / d, noise, n_iter, undated)  # (1)
 
 
@@ -216,8 +221,6 @@ def _coefficients(
     inverse: BlockInverse,
 ) -> tuple[np.ndarray, int]:
     """Dual coefficients, with the number of steps of the solver."""
-    if not K.data.two_sided:
-        return (inverse @ right.astype(np.float32)).astype(np.float64), 0
     solved = solve(K, right, noise, tol=TOLERANCE, max_iter=MAX_STEPS, start=start, inverse=inverse)
     if not solved.converged:
         from sklearn.exceptions import ConvergenceWarning

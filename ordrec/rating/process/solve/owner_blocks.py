@@ -1,4 +1,4 @@
-"""One side's covariance: a dense block for each owner, in single precision.
+"""One side's covariance: a dense block for each owner, half of it, in single precision.
 
 With ``k_c`` the components (3) to (12) of `ordrec.rating.process.kernel.components` for one owner's
 entries, ``w_c`` their weights and ``s`` a smoothing count:
@@ -12,6 +12,8 @@ entries, ``w_c`` their weights and ``s`` a smoothing count:
 `assemble` builds (1), `multiply` applies the blocks to one vector or to a batch, `quadratic_forms`
 computes (2) and (3), `cross` (4) and `cross_adjoint` (5). All of them but `multiply` walk over rows
 and columns of each owner (`Walk`). All loops run over spans of owners.
+
+Blocks are symmetric, and stored as lower triangles: row by row, owner after owner.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from ordrec.rating.process.kernel.components import (
     row_components,
 )
 from ordrec.rating.process.kernel.pair_sums import OwnerSide
-from ordrec.runtime.compiling import compiled, inner
+from ordrec.runtime.compiling import compiled, compiled_with, inner
 from ordrec.runtime.parallel.spans import over_spans
 
 __all__ = [
@@ -54,10 +56,14 @@ __all__ = [
     "numbers_of",
     "parts_of_query",
     "quadratic_forms",
+    "solve_alone",
     "training_entries",
 ]
 
 BLOCKS, FORMS, CROSS, ADJOINT, PARTS = range(5)  # purposes of a `Walk`; of the first two, half
+AT_ONCE = 1 << 23  # numbers of the blocks that are solved without being kept
+TILE = 32  # rows and columns that stay in the cache while a triangle is mirrored
+REORDERED = {"reassoc", "contract"}  # lets sums be vectorised
 
 
 class Queries(NamedTuple):
@@ -135,22 +141,25 @@ def numbers_of(
     return entry_numbers(side.pairs.diagonal(code), x, seen, activity, time, loadings, w)
 
 
-def assemble(side: OwnerSide, w: SideWeights, n_jobs: int = 1) -> np.ndarray:
-    """Blocks (1) of all owners in one array, row by row, owner after owner."""
-    sizes = side.sizes
-    base = np.concatenate([[0], np.cumsum(sizes * sizes)])
+def assemble(
+    side: OwnerSide, w: SideWeights, n_jobs: int = 1, owners: np.ndarray | None = None
+) -> np.ndarray:
+    """Blocks (1) of some owners (all by default)."""
+    own, _ = training_entries(side, w, owners)
+    sizes = np.diff(own.start)
+    base = _bases(own.start)
     blocks = np.empty(base[-1], dtype=np.float32)
-    own, _ = training_entries(side, w)
-    walk = Walk(side.pairs, side.activity, w, own, own)
+    activity = side.activity if owners is None else side.activity[owners]
+    walk = Walk(side.pairs, activity, w, own, own)
     walk.run(sizes * sizes, Output(BLOCKS, place=base, blocks=blocks), n_jobs)
     return blocks
 
 
 def diagonal(blocks: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Diagonal of all blocks."""
-    base = np.concatenate([[0], np.cumsum(sizes * sizes)])[:-1]
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return blocks[np.repeat(base, sizes) + within * (np.repeat(sizes, sizes) + 1)]
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    within = np.arange(start[-1]) - np.repeat(start[:-1], sizes)
+    return blocks[np.repeat(_bases(start)[:-1], sizes) + within * (within + 3) // 2]
 
 
 def multiply(
@@ -158,29 +167,34 @@ def multiply(
 ) -> np.ndarray:
     """Blocks times vectors of shape (n_ratings,) or (n_ratings, n_vectors)."""
     sizes = np.diff(start)
-    base = np.concatenate([[0], np.cumsum(sizes * sizes)])
     result = np.empty_like(vectors)
     function = _multiply_one if vectors.ndim == 1 else _multiply_many
-    over_spans(function, sizes * sizes, n_jobs, blocks, base, start, vectors, result)
+    over_spans(function, sizes * sizes, n_jobs, blocks, _bases(start), start, vectors, result)
     return result
 
 
-def invert(blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, n_jobs: int = 1) -> np.ndarray:
-    """``(block + noise)^-1`` for each block, in the same layout.
+def invert(
+    blocks: np.ndarray, start: np.ndarray, noise: np.ndarray, most: int, n_jobs: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """``(block + noise)^-1`` in the same layout, of blocks of at most ``most`` rows.
 
-    Computed in the precision of the noise: single is enough to precondition.
+    Larger blocks are cut along their diagonal into equal parts, and what lies between the parts is
+    ignored. Returns where the parts begin, and their inverses, in the precision of the noise:
+    single is enough to precondition.
     """
-    result = np.empty_like(blocks)
+    parts = _parts(start, most)
+    base = _bases(parts)
+    result = np.empty(base[-1], dtype=np.float32)
 
     def invert_span(first: int, stop: int) -> None:
-        for own, block in _noisy_blocks(first, stop, blocks, start, noise):
+        for k, block in _noisy_blocks(first, stop, blocks, start, parts, noise):
             inverse = block.copy()
             if not lapack.invert(inverse):
                 inverse = np.linalg.inv(block)  # rounding has made it indefinite
-            result[own] = inverse.ravel()
+            _pack(inverse, result[base[k] : base[k + 1]])
 
-    over_spans(invert_span, np.diff(start) ** 3, n_jobs)
-    return result
+    over_spans(invert_span, np.diff(parts) ** 3, n_jobs)
+    return parts, result
 
 
 def diagonal_of_inverses(
@@ -190,32 +204,93 @@ def diagonal_of_inverses(
     result = np.empty(noise.size)
 
     def diagonal_span(first: int, stop: int) -> None:
-        at = start[first]
-        for _, block in _noisy_blocks(first, stop, blocks, start, noise):
+        for k, block in _noisy_blocks(first, stop, blocks, start, start, noise):
             diag = lapack.inverse_diagonal(block.copy())
             if diag is None:
                 diag = np.diagonal(np.linalg.inv(block))  # rounding has made it indefinite
-            result[at : at + diag.size] = diag
-            at += diag.size
+            result[start[k] : start[k + 1]] = diag
 
     over_spans(diagonal_span, np.diff(start) ** 3, n_jobs)
     return result
 
 
-def _noisy_blocks(
-    first: int, stop: int, blocks: np.ndarray, start: np.ndarray, noise: np.ndarray
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """Where each block of a span of owners is, and a copy with the noise added to its diagonal."""
+def solve_alone(
+    side: OwnerSide, w: SideWeights, right: np.ndarray, noise: np.ndarray, n_jobs: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """``(K + noise)^-1 right`` and the diagonal of the inverse, if K has this side's blocks alone.
+
+    Blocks are made, solved and forgotten a few at a time.
+    """
+    solution, diag = np.empty(right.size), np.empty(right.size)
+    group = (_bases(side.start)[1:] - 1) // AT_ONCE
+    for k in np.unique(group):
+        owners = np.flatnonzero(group == k)
+        blocks = assemble(side, w, n_jobs, owners)
+        start = side.start[owners[0] : owners[-1] + 2]
+        at = slice(start[0], start[-1])
+        _solve_blocks(
+            blocks, start - start[0], right[at], noise[at], solution[at], diag[at], n_jobs
+        )
+    return solution, diag
+
+
+def _solve_blocks(
+    blocks: np.ndarray,
+    start: np.ndarray,
+    right: np.ndarray,
+    noise: np.ndarray,
+    solution: np.ndarray,
+    diag: np.ndarray,
+    n_jobs: int,
+) -> None:
+    """Write the solutions, and the diagonals of the inverses."""
+
+    def solve_span(first: int, stop: int) -> None:
+        for k, block in _noisy_blocks(first, stop, blocks, start, start, noise):
+            inverse, own = block.copy(), slice(start[k], start[k + 1])
+            if not lapack.invert(inverse):
+                inverse = np.linalg.inv(block)  # rounding has made it indefinite
+            solution[own], diag[own] = inverse @ right[own], np.diagonal(inverse)
+
+    over_spans(solve_span, np.diff(start) ** 3, n_jobs)
+
+
+def _bases(start: np.ndarray) -> np.ndarray:
+    """Where the lower triangle of each block begins."""
     sizes = np.diff(start)
-    base = np.concatenate([[0], np.cumsum(sizes * sizes)]).tolist()
-    starts = start.tolist()
-    for o in range(first, stop):
-        n = starts[o + 1] - starts[o]
+    return np.concatenate([[0], np.cumsum(sizes * (sizes + 1) // 2)])
+
+
+def _parts(start: np.ndarray, most: int) -> np.ndarray:
+    """Where each block begins, or each of its equal parts if it has more than ``most`` rows."""
+    sizes = np.diff(start)
+    counts = np.maximum(-(-sizes // most), 1)
+    owner = np.repeat(np.arange(sizes.size), counts)
+    k = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.append(start[owner] + sizes[owner] * k // counts[owner], start[-1])
+
+
+def _noisy_blocks(
+    first: int,
+    stop: int,
+    blocks: np.ndarray,
+    start: np.ndarray,
+    parts: np.ndarray,
+    noise: np.ndarray,
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Each of a span of parts of blocks, with the noise added to its diagonal.
+
+    The parts begin at ``parts``, the blocks at ``start``.
+    """
+    base = _bases(start)
+    owner = np.searchsorted(start, parts[first:stop], side="right") - 1
+    for k, o in zip(range(first, stop), owner.tolist(), strict=True):
+        n = parts[k + 1] - parts[k]
         if n:
-            own = slice(base[o], base[o + 1])
-            block = blocks[own].astype(noise.dtype)
-            block[:: n + 1] += noise[starts[o] : starts[o + 1]]
-            yield own, block.reshape(n, n)
+            block = np.empty((n, n), noise.dtype)
+            _unpack(blocks, base[o], parts[k] - start[o], n, block)
+            block.ravel()[:: n + 1] += noise[parts[k] : parts[k + 1]]
+            yield k, block
 
 
 def quadratic_forms(
@@ -406,8 +481,7 @@ def _walk(first, stop, rows, columns, pairs, activity, weights, scales, output, 
                     if purpose == ADJOINT:
                         out[0, begin + b] += left[place[q]] * total[b]  # (5)
                     else:
-                        blocks[place[o] + a * n + b] = total[b]
-                        blocks[place[o] + b * n + a] = total[b]
+                        blocks[place[o] + a * (a + 1) // 2 + b] = total[b]
             else:
                 for b in range(width):
                     total[b] = right[begin + b]
@@ -435,22 +509,61 @@ def _add_forms(part, n, rows, q, view, share, out, to):  # type: ignore[no-untyp
         out[to, n_components + s] += total
 
 
-@compiled
+@compiled_with(fastmath=REORDERED)
 def _multiply_one(first, stop, blocks, base, start, vector, result):  # type: ignore[no-untyped-def]
     for o in range(first, stop):
-        n = start[o + 1] - start[o]
-        product = result[start[o] : start[o + 1]]
-        for b in range(n):
-            product[b] = 0.0
-        for a in range(n):  # by rows of the symmetric block: contiguous, and vectorised
-            x, row = vector[start[o] + a], blocks[base[o] + a * n : base[o] + (a + 1) * n]
-            for b in range(n):
-                product[b] += x * row[b]
+        begin, n = start[o], start[o + 1] - start[o]
+        at = base[o]
+        for a in range(n):  # each number of the triangle counts in its row and in its column
+            x, total = vector[begin + a], blocks[at + a] * vector[begin + a]
+            for b in range(a):
+                total += blocks[at + b] * vector[begin + b]
+                result[begin + b] += x * blocks[at + b]
+            result[begin + a] = total
+            at += a + 1
 
 
 @compiled
 def _multiply_many(first, stop, blocks, base, start, vectors, result):  # type: ignore[no-untyped-def]
+    most = 0
+    for o in range(first, stop):
+        most = max(most, start[o + 1] - start[o])
+    whole = np.empty(most * most, blocks.dtype)
     for o in range(first, stop):
         n = start[o + 1] - start[o]
-        block = blocks[base[o] : base[o + 1]].reshape((n, n))
+        block = whole[: n * n].reshape((n, n))
+        unpack(blocks, base[o], 0, n, block)
         np.dot(block, vectors[start[o] : start[o + 1]], result[start[o] : start[o + 1]])
+
+
+@inner
+def unpack(blocks, base, skipped, n, out):  # type: ignore[no-untyped-def]
+    """Write n rows and columns of the triangle at ``base`` as a whole matrix.
+
+    The first ``skipped`` rows and columns are left out.
+    """
+    for a in range(n):
+        row = skipped + a
+        at = base + row * (row + 1) // 2 + skipped
+        for b in range(a + 1):
+            out[a, b] = blocks[at + b]
+    for top in range(0, n, TILE):
+        for side in range(0, top + 1, TILE):
+            for a in range(top, min(top + TILE, n)):
+                for b in range(side, min(side + TILE, a)):
+                    out[b, a] = out[a, b]
+
+
+@compiled
+def _unpack(blocks, base, skipped, n, out):  # type: ignore[no-untyped-def]
+    unpack(blocks, base, skipped, n, out)
+
+
+@compiled
+def _pack(block, out):  # type: ignore[no-untyped-def]
+    """Write the lower triangle of a matrix row by row."""
+    at = 0
+    for a in range(len(block)):
+        for b in range(a + 1):
+            out[at + b] = block[a, b]
+        at += a + 1
