@@ -26,9 +26,8 @@ class SVMOP(TwoFormBaseline):
     are independent.
 
     With ``published=True``, as in the program of Wang et al. (2017), P(y > j) is calibrated as in
-    LIBSVM, by Platt's sigmoid of decision values from five folds, and the rank with the largest
-    product P(y > k-1) (1 - P(y > k)) is predicted. LIBSVM draws its folds; here they follow from
-    the order of the samples, so that fits repeat.
+    LIBSVM, by Platt's sigmoid of decision values from five folds. LIBSVM draws its folds; here
+    they follow from the order of the samples, so that fits repeat.
     See `ordrec.ordinal.baselines.machines.TwoFormBaseline` for the parameters.
 
     Examples
@@ -81,10 +80,7 @@ class SVMOP(TwoFormBaseline):
         slope, offset = self.calibration_.T
         above = expit(slope * self._decisions(K) + offset)
         ones, zeros = np.ones((K.shape[0], 1)), np.zeros((K.shape[0], 1))
-        above = np.hstack([ones, above, zeros])
-        if self.published:
-            return (above[:, :-1] * (1.0 - above[:, 1:])).argmax(axis=1)
-        return np.diff(above, axis=1).argmin(axis=1)
+        return np.diff(np.hstack([ones, above, zeros]), axis=1).argmin(axis=1)
 
 
 def platt_sigmoid(values: np.ndarray, above: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
