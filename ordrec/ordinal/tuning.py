@@ -43,6 +43,9 @@ METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "mze": lambda ranks, truth: float((ranks != truth).mean()),
 }
 _LOCK = threading.RLock()  # threads wait for a matrix instead of computing it twice
+GRIDS = ("svor-paper", "npsvor-paper", "npsvor-wide")
+WIDTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)  # epsilon of NPSVOR
+COST_RATIOS = (0.1, 0.3, 1.0, 3.0, 10.0)  # C2 / C1 of NPSVOR
 FINE_STEPS = 0.2 * np.arange(-4, 5)  # in log10, around the best of the coarse grid
 
 
@@ -127,10 +130,12 @@ def tune(
         of each fold. Parameters then have the names of the pipeline, such as ``svorim__C``.
     X : array or CSR matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
-    grid : "svor-paper", "npsvor-paper" or dict
+    grid : "svor-paper", "npsvor-paper", "npsvor-wide" or dict
         Chu and Keerthi search log10 C and log10 kappa = log10 (2 gamma) on -3, -2 .. 3, then
         on nine steps of 0.2 around the best of each. Wang et al. search C and gamma on
-        10**-3 .. 10**3. A dict lists values for each parameter.
+        10**-3 .. 10**3. "npsvor-wide" goes on from the best of these, for NPSVOR alone: epsilon
+        from 0 to 0.5 and C2 / C1 from 0.1 to 10, which helps where NPSVOR is poor. A dict lists
+        values for each parameter.
     cv : int or splitter
         As in scikit-learn; a number means stratified folds.
     metric : {"mae", "mze"}, or a sequence of them
@@ -292,9 +297,14 @@ def _stages(
     if isinstance(grid, Mapping):
         yield list(ParameterGrid(dict(grid)))
         return
-    if grid not in ("svor-paper", "npsvor-paper"):
-        raise ArgumentError(f'grid must be "svor-paper", "npsvor-paper" or a dict, got {grid!r}')
+    if grid not in GRIDS:
+        names = ", ".join(f'"{name}"' for name in GRIDS)
+        raise ArgumentError(f"grid must be {names} or a dict, got {grid!r}")
     parameters = estimator.get_params()
+    if grid == "npsvor-wide" and "C2" not in parameters:
+        raise ArgumentError(
+            f'grid must be another for {type(estimator).__name__}: "npsvor-wide" is for NPSVOR'
+        )
     cost = "C" if "C" in parameters else "C1"
     kernel = parameters["kernel"]
     axes = [cost, "gamma"] if kernel in WITH_GAMMA else [cost]
@@ -307,6 +317,14 @@ def _stages(
         centre = {name: np.log10(done[0][name].to_numpy()[winner]) for name in axes}
         fine = {name: 10.0 ** (centre[name] + FINE_STEPS) for name in axes}
         yield list(ParameterGrid(fine))
+    if grid == "npsvor-wide":
+        best = done[0].iloc[int(done[0]["score"].to_numpy().argmin())]
+        chosen = {name: float(best[name]) for name in axes}
+        yield [
+            chosen | {"C2": chosen[cost] * ratio, "epsilon": width}
+            for width in WIDTHS
+            for ratio in COST_RATIOS
+        ]
 
 
 class _Task(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from contracts.ordinal_contract import ordered_sample
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold
@@ -191,3 +192,16 @@ def test_mistakes(data):
         tune(SVORIM(), X, y, "paper")
     with pytest.raises(ValueError, match="C must be"):
         tune(SVORIM(), X, y, {"C": [-1.0]})
+
+
+def test_the_wide_grid_goes_on_from_the_best_of_the_papers():
+    X, y = ordered_sample(40)
+    narrow = tune(NPSVOR(), X, y, "npsvor-paper", cv=2)
+    wide = tune(NPSVOR(), X, y, "npsvor-wide", cv=2)
+    assert len(wide.table) == 49 + 30
+    assert wide.best_score <= narrow.best_score
+    chosen = {name: wide.best_params[name] for name in ("C1", "gamma")}
+    assert chosen == narrow.best_params
+    assert {"C2", "epsilon"} <= set(wide.best_params)
+    with pytest.raises(ValueError, match='"npsvor-wide" is for NPSVOR'):
+        tune(SVORIM(), X, y, "npsvor-wide")

@@ -17,7 +17,7 @@ from ordrec.errors import ArgumentError
 from ordrec.ordinal.base import OrdinalClassifier, limit_blas, warn_if_constant
 from ordrec.ordinal.kernel_model import KernelMixin
 
-__all__ = ["MAX_STEPS", "KernelBaseline"]
+__all__ = ["MAX_STEPS", "KernelBaseline", "TwoFormBaseline"]
 
 BEYOND = 1e99  # a decision value larger than that of any machine
 MAX_STEPS = 10_000_000  # as in LIBSVM itself
@@ -139,3 +139,46 @@ class KernelBaseline(KernelMixin, OrdinalClassifier):
     def _decisions(self, K: np.ndarray) -> np.ndarray:
         """Decision values, one column per machine."""
         return K @ self.dual_coef_ + self.intercept_
+
+
+class TwoFormBaseline(KernelBaseline):
+    """Base of the SVM baselines that the program of Wang et al. (2017) has in another form.
+
+    Parameters
+    ----------
+    C, kernel, gamma, degree, coef0, scaling, tol, max_iter, class_weight, classes :
+        See `ordrec.ordinal.baselines.machines.KernelBaseline`.
+    published : bool
+        Whether the method is that of the MATLAB framework which Wang et al. (2017) compare NPSVOR
+        in, as all experiments named npsvor-* need it. False, the default, is the method's plain
+        form. Each class says what differs.
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        scaling: str | None = "auto",
+        tol: float = 1e-3,
+        max_iter: int = MAX_STEPS,
+        class_weight: Any = None,
+        classes: Any = None,
+        published: bool = False,
+    ):
+        super().__init__(
+            C,
+            kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            scaling=scaling,
+            tol=tol,
+            max_iter=max_iter,
+            class_weight=class_weight,
+            classes=classes,
+        )
+        self.published = published

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ordrec.errors import ModelFileError
-from ordrec.ordinal.baselines.machines import KernelBaseline
+from ordrec.ordinal.baselines.machines import TwoFormBaseline
 from ordrec.ordinal.stored import KERNEL_ESTIMATOR
 from ordrec.ordinal.svor.model import SVORIM
 from ordrec.ordinal.thresholds.probabilities import log_interval
@@ -15,14 +15,21 @@ from ordrec.storage.schema import Array, Integer, Members
 
 __all__ = ["OPBE"]
 
+APART = 4.0  # least distance of two thresholds in the published form
 
-class OPBE(KernelBaseline):
+
+class OPBE(TwoFormBaseline):
     """For each rank k, SVORIM on the three ordered groups below k, k and above k.
 
     Each projection gives each group a probability, by the logistic distribution function of
     the distances to its thresholds; the rank with the largest product over all projections
     is predicted. A rank without samples has no projection and is never predicted.
-    See `ordrec.ordinal.baselines.machines.KernelBaseline` for the parameters.
+
+    With ``published=True``, as in the program of Wang et al. (2017), scores and thresholds of a
+    projection are stretched until its two thresholds are at least 4 apart, the probability of a
+    group is divided among its ranks, and the product of a rank by the sum over the projections
+    of the shares it had.
+    See `ordrec.ordinal.baselines.machines.TwoFormBaseline` for the parameters.
 
     Examples
     --------
@@ -61,11 +68,22 @@ class OPBE(KernelBaseline):
 
     def _ranks_from(self, K: np.ndarray) -> np.ndarray:
         total = np.zeros((K.shape[0], self.present_.size))
+        shares = np.zeros(self.present_.size)
         for k, machine in zip(self.present_, self.machines_, strict=True):
             z = machine.thresholds_ - machine.predict_latent(K)[:, None]
+            if self.published and machine.thresholds_.size == 2:
+                gap = float(machine.thresholds_[1] - machine.thresholds_[0])
+                z = z * max(1.0, APART / max(gap, np.finfo(float).tiny))
             edges = np.pad(z, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
             logs = log_interval(edges[:, :-1], edges[:, 1:], "logit")
-            total += logs[:, np.searchsorted(machine.classes_, _group(self.present_, k))]
+            groups = np.searchsorted(machine.classes_, _group(self.present_, k))
+            total += logs[:, groups]
+            if self.published:
+                share = 1.0 / np.bincount(groups)[groups]
+                total += np.log(share)
+                shares += share
+        if self.published:
+            total -= np.log(shares)
         return self.present_[total.argmax(axis=1)]
 
 

@@ -8,23 +8,28 @@ import numpy as np
 from sklearn.svm import SVR
 
 from ordrec.ordinal.base import ThresholdModel
-from ordrec.ordinal.baselines.machines import MAX_STEPS, KernelBaseline
+from ordrec.ordinal.baselines.machines import MAX_STEPS, TwoFormBaseline
 from ordrec.ordinal.stored import KERNEL_ESTIMATOR
 from ordrec.storage.schema import Array, Integer, Number
 
 __all__ = ["SVRanks", "half_way_thresholds"]
 
 
-class SVRanks(KernelBaseline, ThresholdModel):
+class SVRanks(TwoFormBaseline, ThresholdModel):
     """Support vector regression on the ranks as numbers, rounded and clipped.
 
     Parameters
     ----------
     C : float
     epsilon : float
-        Half width of the insensitive band; the papers use 0.1.
+        Half width of the insensitive band, in ranks; the papers use 0.1.
     kernel, gamma, degree, coef0, scaling, tol, max_iter, class_weight, classes :
         See `ordrec.ordinal.baselines.machines.KernelBaseline`.
+    published : bool
+        Whether the targets are (y - 1) / (r - 1), from 0 to 1 for r ranks, as in the program of
+        Wang et al. (2017): ``epsilon`` and ``C`` then count r - 1 times, so that an epsilon of
+        0.1 is 0.4 ranks where there are five. False, the default, regresses on the ranks, as Chu
+        and Keerthi (2007) do.
 
     Attributes
     ----------
@@ -55,6 +60,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
         max_iter: int = MAX_STEPS,
         class_weight: Any = None,
         classes: Any = None,
+        published: bool = False,
     ):
         super().__init__(
             C,
@@ -67,6 +73,7 @@ class SVRanks(KernelBaseline, ThresholdModel):
             max_iter=max_iter,
             class_weight=class_weight,
             classes=classes,
+            published=published,
         )
         self.epsilon = epsilon
 
@@ -85,10 +92,11 @@ class SVRanks(KernelBaseline, ThresholdModel):
             tol=self.tol,
             max_iter=self.max_iter,
         )
-        machine.fit(K, ranks.astype(np.float64), sample_weight=weight)
+        unit = float(self.n_ranks_ - 1) if self.published else 1.0
+        machine.fit(K, ranks / unit, sample_weight=weight)
         self.dual_coef_ = np.zeros(ranks.size)
-        self.dual_coef_[machine.support_] = machine.dual_coef_[0]
-        self.intercept_ = float(machine.intercept_[0])
+        self.dual_coef_[machine.support_] = unit * machine.dual_coef_[0]
+        self.intercept_ = unit * float(machine.intercept_[0])
         self.thresholds_ = half_way_thresholds(self.n_ranks_)
         return int(np.max(machine.n_iter_))
 

@@ -35,7 +35,7 @@ from ordrec.ordinal.npsvor.interior import InteriorPoint
 from ordrec.ordinal.npsvor.problem import (
     Planes,
     bias,
-    dual_objective,
+    excess,
     primal_objective,
     violation,
 )
@@ -53,6 +53,7 @@ SMO_TOL = 0.15  # in units of tol: two multipliers at a time leave many small vi
 CHEAP = 1e7  # n p^2 up to which Newton steps on a factor of p columns are worth a second guess
 PATIENCE = 4  # rounds without progress
 MAX_ROUNDS = 40
+TIGHTER = 6  # times that pivoting goes on at a tenth of the tolerance, to close the gap
 STANDSTILL = 1e-6  # residuals of a method from which another guess would be the same
 RENEWALS = 3  # of the sums in the precision of K
 NEARLY = 5  # exchanges up to which rounding may be what is in the way, not the guess
@@ -75,14 +76,15 @@ def solve(
     largest: float = np.inf,
     n_jobs: int | None = None,
 ) -> Solution:
-    """Solve (8) for all ranks to a KKT violation of tol.
+    """Solve (8) for all ranks to a KKT violation of tol and a relative gap of a tenth of it.
 
     Parameters
     ----------
     eta : float
         Penalty of ADMM.
     tol : float
-        Largest violation of optimality, in units of the margin.
+        Largest violation of optimality, in units of the margin; the duality gap of each rank must
+        be at most a tenth of it, as a share of its objective.
     max_iter : int
         Limit of ADMM iterations.
     largest : float
@@ -123,14 +125,14 @@ def _solve(
     threads: Executor,
 ) -> Solution:
     """Guess and pivot until every rank is solved."""
-    best = _Best(gram, planes, threads)
+    best = _Best(gram, planes, tol, threads)
     ranks = np.arange(planes.side.shape[1])  # those that are not solved yet
     used = 0  # iterations of methods that were given up
     if isinstance(gram, DenseGram) and smo.is_easy(gram, planes):
         best.offer(ranks, balanced(planes, smo.descend(gram, planes, SMO_TOL * tol, threads)))
-        ranks, used = ranks[best.violation > tol], 1
+        ranks, used = ranks[best.excess > 1.0], 1
         if not ranks.size:
-            return best.solution(used, tol)
+            return best.solution(used)
     guesser: Guesser | None = None
     residual = np.empty(0)
     for method, budget in _plan(gram, eta, threads):
@@ -145,16 +147,29 @@ def _solve(
         while guesser.n_iter < min(budget, max_iter - used) and residual.max() > STANDSTILL:
             residual = guesser.step(tol)
         best.offer(ranks, _pivot(gram, guesser.planes, guesser.z, tol, ridge, threads))
-        if (best.violation[ranks] > tol).any():
+        _close_gaps(best, ranks, ridge)
+        if (best.excess[ranks] > 1.0).any():
             best.offer(ranks, balanced(guesser.planes, guesser.z))
-        still_open = best.violation[ranks] > tol
+        still_open = best.excess[ranks] > 1.0
         ranks = ranks[still_open]
         if not ranks.size or used + guesser.n_iter >= max_iter:
             break  # before the plan is asked for the next method, whose preparation takes time
         if not isinstance(guesser, PartedADMM):
             guesser.restrict(still_open)
     assert guesser is not None
-    return best.solution(used + guesser.n_iter, tol)
+    return best.solution(used + guesser.n_iter)
+
+
+def _close_gaps(best: _Best, ranks: np.ndarray, ridge: float) -> None:
+    """Pivot on at smaller tolerances where violations are small enough but gaps are not."""
+    tol = best.tol
+    for _ in range(TIGHTER):
+        wide = ranks[(best.excess[ranks] > 1.0) & (best.violation[ranks] <= best.tol)]
+        if not wide.size:
+            return
+        tol *= 0.1
+        planes = best.planes.columns(wide)
+        best.offer(wide, _pivot(best.gram, planes, best.coef[:, wide], tol, ridge, best.threads))
 
 
 def _plan(gram: Gram, eta: float, threads: Executor) -> Iterator[Guess]:
@@ -192,36 +207,38 @@ def _cheap_factor(gram: DenseGram) -> np.ndarray | None:
 
 
 class _Best:
-    """The best multipliers of each rank so far, with F = K coef and their violations."""
+    """The best multipliers of each rank so far, with F = K coef and how far they are from optimal.
 
-    def __init__(self, gram: Gram, planes: Planes, threads: Executor):
-        self.gram, self.planes, self.threads = gram, planes, threads
+    ``excess`` is in units of what is allowed: a rank is solved at one or less.
+    """
+
+    def __init__(self, gram: Gram, planes: Planes, tol: float, threads: Executor):
+        self.gram, self.planes, self.tol, self.threads = gram, planes, tol, threads
         self.coef, self.F = np.zeros_like(planes.side), np.zeros_like(planes.side)
-        self.violation = np.full(planes.side.shape[1], np.inf)
+        unknown = np.full(planes.side.shape[1], np.inf)
+        self.excess, self.violation, self.gap = unknown, unknown.copy(), unknown.copy()
 
     def offer(self, ranks: np.ndarray, z: np.ndarray) -> None:
-        """Keep the columns of z that violate optimality less than what their ranks had."""
+        """Keep the columns of z that are nearer to optimal than what their ranks had."""
         F = self.gram.times(z, self.threads.map)
-        found = violation(self.planes.columns(ranks), z, F)
-        better = found < self.violation[ranks]
+        found, wrong, gap = excess(self.planes.columns(ranks), z, F, self.tol)
+        better = found < self.excess[ranks]
         chosen = ranks[better]
         self.coef[:, chosen], self.F[:, chosen] = z[:, better], F[:, better]
-        self.violation[chosen] = found[better]
+        self.excess[chosen], self.violation[chosen] = found[better], wrong[better]
+        self.gap[chosen] = gap[better]
 
-    def solution(self, n_iter: int, tol: float) -> Solution:
+    def solution(self, n_iter: int) -> Solution:
         """The solution, with its biases and objectives."""
-        b = bias(self.planes, self.coef, self.F)
-        objective = primal_objective(self.planes, self.coef, self.F, b)
-        dual = dual_objective(self.planes, self.coef, self.F)
-        worst = float(self.violation.max())
+        b = bias(self.planes, self.F)
         return Solution(
             coef=self.coef,
             thresholds=b,
-            objective=float(objective.sum()),
-            violation=worst,
-            gap=float((objective - dual).sum()),
+            objective=float(primal_objective(self.planes, self.coef, self.F, b).sum()),
+            violation=float(self.violation.max()),
+            gap=float(self.gap.sum()),
             n_iter=n_iter,
-            converged=worst <= tol,
+            converged=bool((self.excess <= 1.0).all()),
         )
 
 
@@ -254,7 +271,7 @@ def _pivot(
     ranks = [_Rank(gram, planes, k, z[:, k], ridge) for k in range(z.shape[1])]
     F, active = gram.times(z, threads.map), ranks
     for _ in range(RENEWALS):
-        t = F + bias(planes, z, F)
+        t = F + bias(planes, F)
         for k, rank in enumerate(ranks):
             if rank in active:
                 rank.restart(z[:, k], t[:, k])

@@ -26,6 +26,7 @@ from ordrec.ordinal.npsvor.problem import (
     bias,
     dual_objective,
     free_multipliers,
+    mean_bias,
     primal_objective,
     prox,
 )
@@ -39,9 +40,11 @@ __all__ = [
     "natural_penalty",
     "similar_rows",
     "solve",
+    "solve_published",
 ]
 
 RELAXATION = 1.6
+PUBLISHED_STEPS, PUBLISHED_TOL = 50, 1e-2  # at which the authors' program stops
 LANDMARKS = 100  # rows that the others are compared with, to find similar ones
 SMALLEST_SHIFT = 1e-13  # of K, as a share of n times its mean diagonal: rounding is not far below
 
@@ -70,7 +73,7 @@ def solve(
         residual = float(admm.step(tol).max())
     z = balanced(planes, admm.z)
     F = gram.times(z)
-    b = bias(planes, z, F)
+    b = mean_bias(planes, z, F) if as_printed else bias(planes, F)
     objective = primal_objective(planes, z, F, b)
     return Solution(
         coef=z,
@@ -84,6 +87,41 @@ def solve(
     )
 
 
+def solve_published(gram: Gram, planes: Planes, *, eta: float) -> Solution:
+    """What the authors' program returns: rho after at most 50 iterations.
+
+    It begins at z = -1 and stops earlier where (19) and (20) hold at 1e-2 for the spectral norms
+    over all ranks together. rho may lie outside the box, so that there is no duality gap. Where no
+    multiplier is inside, the program's bias is NaN; here it is the best one.
+    """
+    start = -np.ones_like(planes.side), np.zeros_like(planes.side)
+    admm = ADMM(gram, planes, eta, start, as_printed=True)
+    floor, residual = np.sqrt(gram.n) * PUBLISHED_TOL, np.inf
+    while admm.n_iter < PUBLISHED_STEPS and residual >= 1.0:
+        before = admm.z
+        admm.advance()
+        primal, dual = (np.linalg.norm(A, 2) for A in (admm.rho - admm.z, admm.z - before))
+        size = max(np.linalg.norm(admm.rho, 2), np.linalg.norm(admm.z, 2))
+        pull = admm.eta * np.linalg.norm(admm.u, 2)
+        residual = float(
+            max(
+                primal / (floor + PUBLISHED_TOL * size),
+                admm.eta * dual / (floor + PUBLISHED_TOL * pull),
+            )
+        )
+    F = gram.times(admm.rho)
+    b = mean_bias(planes, admm.rho, F)
+    return Solution(
+        coef=admm.rho,
+        thresholds=b,
+        objective=float(primal_objective(planes, admm.rho, F, b).sum()),
+        violation=residual * PUBLISHED_TOL,
+        gap=np.nan,
+        n_iter=admm.n_iter,
+        converged=residual < 1.0,
+    )
+
+
 class Residuals(NamedTuple):
     """What (19) and (20) compare, one entry per rank."""
 
@@ -94,7 +132,9 @@ class Residuals(NamedTuple):
 
 
 class ADMM:
-    """The iteration (13); ``z`` and ``u`` are its state, one column per rank."""
+    """The iteration (13); ``z`` and ``u`` are its state, one column per rank, ``rho`` the last."""
+
+    rho: np.ndarray
 
     def __init__(
         self,
@@ -136,7 +176,7 @@ class ADMM:
         z = prox(self.planes, relaxed + self.u, self.eta)  # (17), (18)
         self.u = self.u + relaxed - z  # (13c)
         primal, dual = rho - z, self.eta * (z - self.z)
-        self.z = z
+        self.rho, self.z = rho, z
         self.n_iter += 1
         return Residuals(
             primal=_norms(primal),

@@ -37,6 +37,7 @@ START = 0.2  # of the cap: all arms start here
 LEAST_CENTRING = 1e-3  # the goal of m is never a smaller share of m
 BACK_OFF = 0.99  # of the way to the boundary
 ENOUGH = 1e-10  # relative gap at which the multipliers show their places, with many rows too
+WORSE = 3.0  # times the least gap: a larger one is rounding, and the point of the least is kept
 
 
 class InteriorPoint:
@@ -75,8 +76,12 @@ class _Rank:
         self.cap = np.concatenate([np.where(side < 0, -lower, upper), -lower[self.own]])
         self.cost = np.where(self._at(side) == 0, planes.epsilon, -1.0)
         self.x = START * self.cap
-        self.u, self.v = np.ones(self.cap.size), np.ones(self.cap.size)
+        # (P1) holds from the start, whatever the size of the kernel: where features are large,
+        # slacks of one would be lost beside the scores, and the first steps would go astray
+        away = self.sign * self._at(gram.times(self._sum(self.sign * self.x))) + self.cost
+        self.u, self.v = 1.0 + np.maximum(away, 0.0), 1.0 + np.maximum(-away, 0.0)
         self.b = 0.0
+        self.best, self.least = (self.x, self.u, self.v, self.b), np.inf
         self.finished = False
 
     def _at(self, of_samples: np.ndarray) -> np.ndarray:
@@ -102,7 +107,13 @@ class _Rank:
             return
         rho = self._sum(self.sign * self.x)
         f = self.gram.times(rho)
-        self.finished = self._gap(rho, f) <= ENOUGH
+        gap = self._gap(rho, f)
+        if gap < self.least:
+            self.best, self.least = (self.x, self.u, self.v, self.b), gap
+        self.finished = gap <= ENOUGH
+        if self.least < 1e-2 and not gap <= WORSE * self.least:
+            # costs times kernel so large that g, of the order x / u, leaves no digits to (P5)
+            (self.x, self.u, self.v, self.b), self.finished = self.best, True
         if self.finished:
             return
         slack = self.cap - self.x
@@ -138,9 +149,9 @@ class _Rank:
         self.finished = not np.isfinite(length * db)  # rounding leads no further
         if self.finished:
             return
-        self.x += length * dx
-        self.u += length * du
-        self.v += length * dv
+        self.x = self.x + length * dx
+        self.u = self.u + length * du
+        self.v = self.v + length * dv
         self.b += length * float(db)
 
     def _gap(self, rho: np.ndarray, f: np.ndarray) -> float:

@@ -37,15 +37,19 @@ __all__ = [
     "bias",
     "bias_bounds",
     "dual_objective",
+    "excess",
     "free_multipliers",
+    "mean_bias",
     "planes_for",
     "primal_objective",
     "prox",
     "violation",
 ]
 
-ROUNDING = 1e-6  # share of a multiplier's interval
-SMALLEST = 1e-13  # the same, where only the rounding of one operation is meant
+SMALLEST = 1e-13  # share of a multiplier's interval: rounding of one operation
+GAP_PER_TOL = 0.1  # relative duality gap asked for, per unit of tol
+ROUNDING = 1e-11  # of the summed costs: a smaller gap is lost in the rounding of the scores
+FLAT = 1e-13  # share of all costs: a slope of the loss that is none
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,22 @@ def bias_bounds(planes: Planes, z: np.ndarray, F: np.ndarray) -> tuple[np.ndarra
     return low, high
 
 
+def excess(
+    planes: Planes, z: np.ndarray, F: np.ndarray, tol: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How far each rank is from optimal, in units of what is allowed; violations, and gaps.
+
+    Allowed are a violation of ``tol`` and a duality gap of a tenth of it, as a share of the
+    objective, as in SVOR. Where C2 is many times C1, a small violation may still cost much.
+    """
+    primal = primal_objective(planes, z, F, bias(planes, F))
+    gap = primal - dual_objective(planes, z, F)
+    costs = np.maximum(planes.upper, -planes.lower).sum(axis=0)
+    wrong = violation(planes, z, F)
+    allowed = GAP_PER_TOL * tol * primal + ROUNDING * costs
+    return np.maximum(wrong / tol, gap / allowed), wrong, gap
+
+
 def violation(planes: Planes, z: np.ndarray, F: np.ndarray) -> np.ndarray:
     """Largest contradiction between two multipliers, in units of the margin; 0 is optimal.
 
@@ -128,19 +148,43 @@ def free_multipliers(planes: Planes, z: np.ndarray) -> np.ndarray:
     return inside & ((planes.side != 0) | (z != 0))
 
 
-def bias(planes: Planes, z: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """b_k averaged over the free multipliers, from the bounds where none is free (after (9)).
+def bias(planes: Planes, F: np.ndarray) -> np.ndarray:
+    """b_k that minimises (4a) for the scores F, one per rank; the middle where several do.
 
-    A multiplier within rounding of its bound or of the kink counts as being there.
+    Free multipliers agree on it at the optimum (after (9)). Which of them are free is not asked:
+    where C1 is 1e7 times C2, a free multiplier may be as near to zero as rounding is.
     """
-    z = _snapped(planes, z, ROUNDING)
+    cost = np.maximum(planes.upper, -planes.lower)
+    columns = zip(planes.side.T, cost.T, F.T, strict=True)
+    return np.array([_best_bias(*column, planes.epsilon) for column in columns])
+
+
+def _best_bias(side: np.ndarray, cost: np.ndarray, f: np.ndarray, epsilon: float) -> float:
+    """The minimiser of one rank's sum of losses, which is piecewise linear in b.
+
+    Its slope begins at minus the costs of all samples that want a larger b, and rises by the cost
+    of a sample where that sample is content, or begins to want a smaller b.
+    """
+    own = side == 0
+    kinks = np.concatenate([side[~own] - f[~own], -epsilon - f[own], epsilon - f[own]])
+    rises = np.concatenate([cost[~own], cost[own], cost[own]])
+    order = np.argsort(kinks, kind="stable")
+    slopes = np.cumsum(rises[order]) - cost[side >= 0].sum()
+    level = FLAT * rises.sum()
+    first = np.searchsorted(slopes, -level)  # the loss falls before this kink
+    last = np.searchsorted(slopes, level, side="right")  # and rises behind this one
+    return 0.5 * float(kinks[order[first]] + kinks[order[last]])
+
+
+def mean_bias(planes: Planes, z: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """b_k averaged over the free multipliers, as the paper and its program do (after (9)).
+
+    Where none is free, what `bias` says.
+    """
     free = free_multipliers(planes, z)
     count = free.sum(axis=0)
     total = np.where(free, planes.target(np.sign(z)) - F, 0.0).sum(axis=0)
-    low, high = bias_bounds(planes, z, F)
-    # with no bound on one side (all multipliers at one end) the other bound is optimal
-    low, high = np.where(np.isinf(low), high, low), np.where(np.isinf(high), low, high)
-    return np.where(count > 0, total / np.maximum(count, 1), 0.5 * (low + high))
+    return np.where(count > 0, total / np.maximum(count, 1), bias(planes, F))
 
 
 def _snapped(planes: Planes, z: np.ndarray, share: float) -> np.ndarray:

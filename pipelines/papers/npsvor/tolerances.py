@@ -22,7 +22,7 @@ from ordrec.kernels import Gaussian
 from ordrec.ordinal import NPSVOR
 from ordrec.ordinal.gram.matrix import DenseGram
 from ordrec.ordinal.npsvor.admm import ADMM, Residuals, balanced
-from ordrec.ordinal.npsvor.problem import bias, planes_for
+from ordrec.ordinal.npsvor.problem import mean_bias, planes_for
 from ordrec.ordinal.scaling import Standardisation
 from ordrec.ordinal.tuning import tune
 from ordrec.report.figures import curves
@@ -111,7 +111,7 @@ def errors_on_the_way(
 
     def errors() -> dict[str, float]:
         z = balanced(planes, admm.z)
-        distances = np.abs(to_new @ z + bias(planes, z, gram.times(z)))
+        distances = np.abs(to_new @ z + mean_bias(planes, z, gram.times(z)))
         away = np.abs(distances.argmin(axis=1) - np.searchsorted(classes, table.y[test]))
         return {metric: measure(away) for metric, measure in METRICS.items()}
 

@@ -8,6 +8,7 @@ import pytest
 from contracts.ordinal_contract import ordered_sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.calibration import _sigmoid_calibration as sigmoid_of_scikit_learn
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -25,6 +26,7 @@ from ordrec.ordinal.baselines import (
     PRank,
     SVRanks,
 )
+from ordrec.ordinal.baselines.svmop import platt_sigmoid
 
 train_X, train_y = ordered_sample(70, n_ranks=4)
 NEW, TRUTH = ordered_sample(150, n_ranks=4, seed=1)
@@ -101,19 +103,24 @@ def test_one_against_one_is_scikit_learns():
     assert np.array_equal(mine.predict(NEW), SVC(C=3, gamma=0.4).fit(train_X, train_y).predict(NEW))
 
 
-@pytest.mark.parametrize("cls", [SVC1VA, CSSVC])
-def test_one_against_all_asks_each_rank(cls):
+@pytest.mark.parametrize(
+    ("model", "far"),
+    [
+        (SVC1VA(), lambda away: np.ones(away.size)),
+        (CSSVC(), lambda away: away),
+        (CSSVC(published=True), lambda away: away + 1.0),
+    ],
+)
+def test_one_against_all_asks_each_rank(model, far):
     values = []
     for k in range(4):
-        cost = np.abs(train_y - k).astype(float)
-        if cls is SVC1VA:
-            weight = np.ones(train_y.size)
-        else:
-            weight = np.where(cost > 0, cost / cost[cost > 0].mean(), 1.0)
+        away = np.abs(train_y - k).astype(float)
+        weight = np.where(away > 0, far(away) / far(away)[away > 0].mean(), 1.0)
         machine = SVC(C=3, gamma=0.4).fit(train_X, train_y == k, sample_weight=weight)
         values.append(machine.decision_function(NEW))
     expected = np.argmax(values, axis=0)
-    assert np.mean(cls(C=3, gamma=0.4).fit(train_X, train_y).predict(NEW) != expected) < 0.01
+    predicted = model.set_params(C=3, gamma=0.4).fit(train_X, train_y).predict(NEW)
+    assert np.mean(predicted != expected) < 0.01
 
 
 def test_ordered_partitions_combine_weighted_machines():
@@ -128,6 +135,59 @@ def test_ordered_partitions_combine_weighted_machines():
     assert (
         np.mean(SVMOP(C=3, gamma=0.4).fit(train_X, train_y).predict(NEW) != p.argmax(axis=1)) < 0.01
     )
+
+
+def test_published_ordered_partitions_combine_calibrated_probabilities():
+    model = SVMOP(C=3, gamma=0.4, published=True).fit(train_X, train_y)
+    above = []
+    for j in range(3):
+        distance = np.where(train_y > j, train_y - j, j + 1 - train_y).astype(float)
+        for side in (train_y > j, train_y <= j):
+            distance[side] /= distance[side].mean()
+        machine = SVC(C=3, gamma=0.4).fit(train_X, train_y > j, sample_weight=distance)
+        slope, offset = model.calibration_[j]
+        above.append(1 / (1 + np.exp(-slope * machine.decision_function(NEW) - offset)))
+    up, down = np.array([np.ones(150), *above]), np.array([*above, np.zeros(150)])
+    assert np.mean(model.predict(NEW) != (up - down).argmax(axis=0)) < 0.01
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 1000))
+def test_the_sigmoid_is_platts(seed):
+    rng = np.random.default_rng(seed)
+    values, above = rng.normal(size=80), rng.random(80) < 0.4
+    values = values + above
+    # scikit-learn's, with Platt's targets; its slope and offset have the other sign
+    reference = sigmoid_of_scikit_learn(values, above)
+    mine = platt_sigmoid(values, above, np.ones(80))
+    np.testing.assert_allclose(mine, [-reference[0], -reference[1]], atol=2e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3])
+def test_published_regression_has_targets_from_0_to_1(epsilon):
+    model = SVRanks(C=3, gamma=0.4, epsilon=epsilon, published=True, tol=1e-6)
+    model.fit(train_X, train_y)
+    regression = SVR(C=3, gamma=0.4, epsilon=epsilon, tol=1e-6).fit(train_X, train_y / 3)
+    np.testing.assert_allclose(model.predict_latent(NEW), 3 * regression.predict(NEW), atol=1e-3)
+
+
+def test_published_projections_share_out_and_stretch():
+    model = OPBE(C=3, gamma=0.4, published=True).fit(train_X, train_y)
+    product, weights = np.ones((150, 4)), np.zeros(4)
+    for k, machine in enumerate(model.machines_):
+        f = machine.predict_latent(model._cross_gram(NEW))
+        b = machine.thresholds_
+        if b.size == 2 and b[1] - b[0] < 4:
+            f, b = f * 4 / (b[1] - b[0]), b * 4 / (b[1] - b[0])
+        below = [1 / (1 + np.exp(f - each)) for each in b]
+        p = np.diff(np.array([np.zeros(150), *below, np.ones(150)]), axis=0)
+        if k == 0:
+            p = np.array([np.zeros(150), p[0], p[1]])
+        for j in range(4):
+            share = 1 / k if j < k else 1 / (3 - k) if j > k else 1.0
+            product[:, j] *= p[1 + np.sign(j - k)] * share
+            weights[j] += share
+    assert np.mean(model.predict(NEW) != (product / weights).argmax(axis=1)) < 0.01
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.4])

@@ -22,13 +22,19 @@ from ordrec.ordinal.baselines import (
 
 
 class TestNominalContract(OrdinalContract):
-    estimators: ClassVar = [SVC1V1(C=10, tol=1e-6), SVC1VA(C=10, tol=1e-6), CSSVC(C=10, tol=1e-6)]
+    estimators: ClassVar = [
+        SVC1V1(C=10, tol=1e-6),
+        SVC1VA(C=10, tol=1e-6),
+        CSSVC(C=10, tol=1e-6),
+        CSSVC(C=10, tol=1e-6, published=True),
+    ]
     absent_ranks_may_win = False
 
 
 class TestOrdinalBaselineContract(OrdinalContract):
     estimators: ClassVar = [
         SVRanks(C=10, tol=1e-6),
+        SVRanks(C=10, tol=1e-6, published=True),
         SVMOP(C=10, tol=1e-6),
         REDSVM(C=10, tol=1e-6),
         GPRanks(),
@@ -36,8 +42,14 @@ class TestOrdinalBaselineContract(OrdinalContract):
 
 
 class TestOPBEContract(OrdinalContract):
-    estimators: ClassVar = [OPBE(C=10)]
+    estimators: ClassVar = [OPBE(C=10), OPBE(C=10, published=True)]
     absent_ranks_may_win = False
+
+
+class TestCalibratedPartitionsContract(OrdinalContract):
+    estimators: ClassVar = [SVMOP(C=10, tol=1e-6, published=True)]
+    order_of_samples_matters = True  # the folds of its calibration follow it
+    tolerance = 0.1
 
 
 class TestOnlineContract(OrdinalContract):

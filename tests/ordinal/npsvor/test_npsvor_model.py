@@ -52,8 +52,91 @@ def test_the_printed_algorithm_stops_at_once_where_costs_are_small():
     assert printed.n_iter_ == 1
     assert own.n_iter_ > 10
     assert own.dual_gap_ < printed.dual_gap_
-    with pytest.raises(ValueError, match='"admm" or "algorithm-2", got'):
+    with pytest.raises(ValueError, match='"algorithm-2", "published", got'):
         NPSVOR(solver="adam").fit(X, y)
+
+
+def program_by_loops(K, y, C, epsilon, steps=50):
+    """The iteration of the authors' program at eta = 1, in its own signs; Beta and b."""
+    n, ranks = y.size, np.unique(y)
+    inverse = np.linalg.inv(K + np.eye(n))
+    Z, U = np.ones((n, ranks.size)), np.zeros((n, ranks.size))
+    for _ in range(steps):
+        moved = inverse @ (Z - U)
+        Beta = moved - np.outer(inverse.sum(axis=1), moved.sum(axis=0) / inverse.sum())
+        old, Z = Z, Beta + U
+        for j, k in enumerate(ranks):
+            for i in range(n):
+                if y[i] == k:
+                    shrunk = np.sign(Z[i, j]) * max(abs(Z[i, j]) - epsilon, 0)
+                    Z[i, j] = np.median([-C, shrunk, C])
+                else:
+                    sign = 1 if y[i] < k else -1
+                    Z[i, j] = np.median([0, Z[i, j] + sign, sign * C])
+        U = U + Beta - Z
+        small = [np.sqrt(n) * 0.01 + 0.01 * max(np.linalg.norm(Beta, 2), np.linalg.norm(Z, 2))]
+        small += [np.sqrt(n) * 0.01 + 0.01 * np.linalg.norm(U, 2)]
+        if np.linalg.norm(Beta - Z, 2) < small[0] and np.linalg.norm(Z - old, 2) < small[1]:
+            break
+    b = []
+    for j, k in enumerate(ranks):
+        f, beta, found = K @ Beta[:, j], Beta[:, j], []
+        for i in range(n):
+            if y[i] == k and 0 < abs(beta[i]) < C:
+                found.append(f[i] + epsilon * np.sign(beta[i]))
+            elif y[i] < k and 0 < beta[i] < C:
+                found.append(f[i] - 1)
+            elif y[i] > k and -C < beta[i] < 0:
+                found.append(f[i] + 1)
+        b.append(np.mean(found))
+    return Beta, np.array(b)
+
+
+@pytest.mark.parametrize("C", [0.3, 10.0, 100.0])
+def test_the_published_solver_does_what_the_authors_program_does(C):
+    X, y = ordered_sample(60, n_ranks=4)
+    K = Gaussian(1.0)(X)
+    fitted = NPSVOR(C1=C, kernel="precomputed", solver="published").fit(K, y)
+    Beta, b = program_by_loops(K, y, C, 0.2)
+    np.testing.assert_allclose(fitted.dual_coef_, -Beta[fitted.support_], atol=1e-9)
+    np.testing.assert_allclose(fitted.intercept_, b, atol=1e-9)
+    assert fitted.n_iter_ <= 50
+    assert np.isnan(fitted.dual_gap_)
+
+
+def test_a_free_multiplier_may_be_tiny_beside_its_bound():
+    X, y = np.arange(6.0)[:, None], np.repeat([1, 2, 3], 2)
+    with pytest.warns(UserWarning, match="one label"):
+        fitted = NPSVOR(C1=1e4, C2=1e-3, kernel="linear", scaling=None, tol=1e-8).fit(X, y)
+    best = [primal_by_qp(X @ X.T, y, k, np.full(6, 1e4), np.full(6, 1e-3), 0.2) for k in (1, 2, 3)]
+    assert fitted.objective_ == pytest.approx(sum(value for value, _ in best), rel=1e-5)
+    assert fitted.intercept_[0] == pytest.approx(0.19, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_gap_is_closed_whatever_the_ratio_of_the_costs(seed):
+    rng = np.random.default_rng(seed)
+    X, y = ordered_sample(40, n_ranks=3, seed=seed)
+    C1, C2 = 10.0 ** rng.uniform(-4, 4, 2)
+    for kernel in ("rbf", "linear"):
+        fitted = NPSVOR(C1=C1, C2=C2, kernel=kernel, gamma=1.0, tol=1e-6).fit(X, y)
+        assert fitted.converged_
+        assert fitted.dual_gap_ <= 1e-7 * fitted.objective_ + 1e-9 * (C1 + C2)
+
+
+@pytest.mark.parametrize("size", [300.0, 1000.0])
+@pytest.mark.parametrize("C", [100.0, 1e4])
+@pytest.mark.parametrize("seed", range(3))
+def test_linear_kernels_converge_on_large_features(size, C, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 3))
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=60), [-0.7, 0.7])
+    fitted = NPSVOR(C1=C, kernel="linear", scaling=None).fit(size * X, y)
+    assert fitted.converged_
+    # the penalty hardly counts: the sum of losses is nearly that of any large cost
+    ones = np.ones(60)
+    losses = [primal_by_qp(1e5 * X @ X.T, y, k, ones, ones, 0.2)[0] for k in range(3)]
+    assert fitted.objective_ / C == pytest.approx(sum(losses), rel=1e-3)
 
 
 def test_the_planes_of_three_clouds_need_not_be_parallel():

@@ -265,12 +265,27 @@ def test_bias_comes_from_the_bounds_when_no_multiplier_is_free():
     planes = planes_for(y, np.array([0, 1]), np.full(2, 0.1), np.full(2, 0.1), 0.2)
     z = np.array([[-0.1, -0.1], [0.1, 0.1]])
     low, high = bias_bounds(planes, z, K @ z)
-    b = bias(planes, z, K @ z)
+    b = bias(planes, K @ z)
     assert (low < high).all()
     np.testing.assert_allclose(b, (low + high) / 2)
     np.testing.assert_allclose(b, [0.6, -0.6])  # half way between -0.2 or 0.2 and the margins
     gap = primal_objective(planes, z, K @ z, b) - dual_objective(planes, z, K @ z)
     np.testing.assert_allclose(gap, 0.0, atol=1e-12)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10_000))
+def test_the_bias_minimises_the_losses(seed):
+    rng = np.random.default_rng(seed)
+    y, F = rng.integers(0, 3, 12), rng.normal(size=(12, 3)).round(1)
+    C1, C2 = 10.0 ** rng.uniform(-6, 6, 2)
+    present = np.unique(y)
+    planes = planes_for(y, present, np.full(12, C1), np.full(12, C2), 0.2)
+    F = F[:, : present.size]
+    b, zero = bias(planes, F), np.zeros_like(F)
+    kinks = np.vstack([1 - F, -1 - F, 0.2 - F, -0.2 - F])  # the loss is linear between them
+    tried = np.array([primal_objective(planes, zero, F, each) for each in kinks])
+    np.testing.assert_allclose(primal_objective(planes, zero, F, b), tried.min(axis=0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
