@@ -25,6 +25,7 @@ from ordrec.cli.options import (
 from ordrec.cli.outputs import OverwriteOption, report_writer, result_writer
 from ordrec.cli.reading import USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
+from ordrec.errors import ArgumentError
 from ordrec.evaluation.defaults import (
     CANDIDATES,
     COLD_USERS,
@@ -70,6 +71,31 @@ SplitOption = Annotated[
         metavar="SPLIT",
         help="How to split the ratings: holdout:0.2, kfold:5, user-holdout:0.2, leave-out:5, "
         "strong:0.2, time:0.2, user-time:0.2, or fold:NAME for a published fold.",
+    ),
+]
+TestOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--test",
+        metavar="FILE",
+        help="A test part of your own: DATA is then the training part. Given again, with --train, "
+        "for further folds.",
+    ),
+]
+TrainOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--train",
+        metavar="FILE",
+        help="The training part of a further fold, for the second --test and so on.",
+    ),
+]
+ValidOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--valid",
+        metavar="FILE",
+        help="A validation part, one for each --test; models are fitted on it too.",
     ),
 ]
 MetricsOption = Annotated[
@@ -175,6 +201,9 @@ def evaluate(
     models: ModelsOption = None,
     settings: SettingsOption = None,
     split: SplitOption = SPLIT,
+    test: TestOption = None,
+    train: TrainOption = None,
+    valid: ValidOption = None,
     metrics: MetricsOption = None,
     decision: DecisionOption = DECISION,
     average: AverageOption = "micro",
@@ -199,18 +228,25 @@ def evaluate(
     """Compare rating models on held-out ratings.
 
     Without arguments: the recommender, ordinal factors, and baselines for ratings and for lists
-    on the bundled MovieLens ratings. A model that fails is named and the others go on; the exit
-    code is then 1. Ctrl-C or a signal to terminate stops the work, prints and writes what was
-    finished, and makes the exit code 130; the same command with --resume does the rest.
+    on the bundled MovieLens ratings. With --test, DATA is for training alone. A model that fails
+    is named and the others go on; the exit code is then 1. Ctrl-C or a signal to terminate stops
+    the work, prints and writes what was finished, and makes the exit code 130; the same command
+    with --resume does the rest.
     """
-    from ordrec.errors import ArgumentError, StorageError
+    from ordrec.errors import StorageError
     from ordrec.evaluation import DEFAULT_METRICS
     from ordrec.evaluation import evaluate as compare
     from ordrec.evaluation.run import Interrupted
 
+    if test and split != SPLIT:
+        raise ArgumentError("--split: the test part is given by --test: leave out one of them")
     if average not in ("micro", "macro", "both"):
         raise ArgumentError(f"--average must be micro, macro or both, got {average!r}")
-    about: dict[str, Any] = {"inputs": [place_of(data), users, items], "overwrite": overwrite}
+    own_files = [*(train or []), *(test or []), *(valid or [])]
+    about: dict[str, Any] = {
+        "inputs": [place_of(data), users, items, *own_files],
+        "overwrite": overwrite,
+    }
     writers = [result_writer(path, **about) for path in output or []]
     at_the_end = [*writers] if report is None else [*writers, report_writer(report, **about)]
     parts = _finished_parts(output, resume, overwrite)
@@ -218,7 +254,11 @@ def evaluate(
     chosen_engine = engine_of(engine, scheduler)
     named = DEFAULT_MODELS if models is None else words_of(models, "--models")
     compared = made_models(named, settings or [], seed)
-    ratings = with_side_data(reading.ratings(data), reading, users, items)
+    ratings = reading.ratings(data)
+    parts_of = _own_parts(reading, ratings, train, test, valid)
+    if parts_of is not None:
+        ratings, split = parts_of  # type: ignore[assignment]
+    ratings = with_side_data(ratings, reading, users, items)
     interrupted = False
     latest: EvaluationResult | None = None
     try:
@@ -279,9 +319,31 @@ def evaluate(
         raise typer.Exit(1)
 
 
+def _own_parts(
+    reading: Reading,
+    first: Ratings,
+    train: list[Path] | None,
+    test: list[Path] | None,
+    valid: list[Path] | None,
+) -> tuple[Ratings, Any] | None:
+    """Return all parts in files of your own as one table with its split; None without any."""
+    from ordrec.evaluation.splits.own import own_parts
+
+    if test is None:
+        for option, given in (("--train", train), ("--valid", valid)):
+            if given:
+                raise ArgumentError(f"{option}: name the test part with --test")
+        return None
+    further = [first, *(reading.part(path, first) for path in train or [])]
+    return own_parts(
+        further,
+        [reading.part(path, first) for path in test],
+        None if valid is None else [reading.part(path, first) for path in valid],
+    )
+
+
 def _finished_parts(output: list[Path] | None, resume: bool, overwrite: bool) -> PartStore | None:
     """Return the store of what is finished; that of another run is resumed or overwritten."""
-    from ordrec.errors import ArgumentError
     from ordrec.storage.parts import PartStore
 
     if not output:

@@ -35,6 +35,8 @@ OPTION_OF = {
     "like": "--like",
     "times": "--times",
     "cold_users": "--cold",
+    "test": "--test",
+    "valid": "--valid",
     # tune
     "space": "--search",
     "metric": "--metric",

@@ -36,6 +36,7 @@ from ordrec.evaluation.problems.ratings import RatingsProblem, measurable_model
 from ordrec.evaluation.result import CELL, COLUMNS, EvaluationResult
 from ordrec.evaluation.significance.against_best import against_best
 from ordrec.evaluation.splits.base import Splitter
+from ordrec.evaluation.splits.own import own_parts
 from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.evaluation.tuning.candidates import Candidates
 from ordrec.runtime.parallel import Engine, run
@@ -85,10 +86,12 @@ class Cell:
 
 
 def evaluate(
-    ratings: Ratings | pd.DataFrame,
+    ratings: Ratings | pd.DataFrame | Sequence[Any],
     models: str | Iterable[Any] | Mapping[str, Any],
     split: str | Splitter = SPLIT,
     *,
+    test: Ratings | pd.DataFrame | Sequence[Any] | None = None,
+    valid: Ratings | pd.DataFrame | Sequence[Any] | None = None,
     metrics: Iterable[str] = DEFAULT_METRICS,
     decision: str = DECISION,
     candidates: Literal["catalogue", "rated"] = CANDIDATES,
@@ -112,12 +115,18 @@ def evaluate(
     Parameters
     ----------
     ratings : Ratings or DataFrame
-        A frame is read as by `Ratings.from_frame`.
+        A frame is read as by `Ratings.from_frame`. With ``test``, the training part.
     models : str, iterable or mapping
         Names for `ordrec.recommend.make_model`, or unfitted models (each fold fits a copy);
         the keys of a mapping name the models in the result.
     split : str or splitter
         As in `split_from_name`.
+    test : Ratings or DataFrame, optional
+        A test part of your own, in place of a split; a pair of a user and an item must not be in
+        both parts. Lists of training and test parts of equal length are folds.
+    valid : Ratings or DataFrame, optional
+        A validation part to ``test``: `Candidates` are fitted on the training part and chosen on
+        this one. Models are then fitted on both.
     metrics : iterable of str
         Names for `measure_from_name`. A metric that a model cannot have (the log-loss of a
         model without ``predict_proba``, an error of one that only ranks) is omitted for it.
@@ -204,11 +213,11 @@ def evaluate(
     >>> sorted(result.frame["model"].unique())
     ['bias', 'mean']
     """
-    ratings = as_ratings(ratings)
     named = _named_models(models, seed)
+    table, splitter = _split_ratings(ratings, split, test, valid, seed)
     problem = RatingsProblem(
-        ratings,
-        split_from_name(split, random_state=seed) if isinstance(split, str) else split,
+        table,
+        splitter,
         decision=decision,
         candidates=candidates,
         times=times,
@@ -232,6 +241,23 @@ def evaluate(
             n_resamples=n_resamples,
             record_warnings=False,
         )
+
+
+def _split_ratings(
+    ratings: Any, split: str | Splitter, test: Any, valid: Any, seed: int
+) -> tuple[Ratings, Splitter]:
+    """Return all ratings and how they are split, by name or as they were given."""
+    if test is None:
+        if valid is not None:
+            raise ArgumentError("valid= is a part beside test=: give both", parameter="valid")
+        chosen = split_from_name(split, random_state=seed) if isinstance(split, str) else split
+        return as_ratings(ratings), chosen
+    if split != SPLIT:
+        raise ArgumentError(
+            f"split={split}: the test part is given: leave out split= or test=",
+            parameter=("split", "test"),
+        )
+    return own_parts(ratings, test, valid)
 
 
 def _named_models(models: Any, seed: int) -> dict[str, Any]:
@@ -616,7 +642,9 @@ def _joined_distributions(
     for cell, each in found:
         if each.distributions is not None:
             of_models.setdefault(cell.model, []).append(each.distributions)
-    return {
-        name: (np.concatenate([y for y, _ in parts]), np.vstack([p for _, p in parts]))
-        for name, parts in of_models.items()
-    }
+    joined = {}
+    for name, parts in of_models.items():
+        n_ranks = max(p.shape[1] for _, p in parts)  # folds of a fine scale have their own bins
+        padded = [np.pad(p, ((0, 0), (0, n_ranks - p.shape[1]))) for _, p in parts]
+        joined[name] = np.concatenate([y for y, _ in parts]), np.vstack(padded)
+    return joined

@@ -37,6 +37,7 @@ from ordrec.evaluation.problems.catalogue import (
 )
 from ordrec.evaluation.problems.example_users import example_users
 from ordrec.evaluation.splits.base import Split, Splitter
+from ordrec.evaluation.splits.own import OwnParts
 from ordrec.evaluation.splits.ratings import KFold, PublishedFolds, split_from_name
 from ordrec.models.base import replacing_ratings
 from ordrec.ordinal.decisions import decide
@@ -137,7 +138,7 @@ class RatingsProblem(Problem):
                 ratings.user_table,
                 ratings.item_table,
                 dict(ratings.folds),
-                [repr(self._splitter), self.decision, self.candidates, self.times],
+                [self._splitter, self.decision, self.candidates, self.times],
                 [self.ranking_users, self.like, self.cold_users],
                 [self.keep_distributions, self.reseed],
             ]
@@ -174,11 +175,15 @@ class RatingsProblem(Problem):
         return replace(self, ranking_users=affordable_users(self.ratings))
 
     def training(self, fold: str, n_folds: int, seed: int) -> Problem:
-        """Return cross-validation of the training ratings."""
+        """Return cross-validation of the training ratings, or their own validation part."""
+        splitter = self._splitter
+        chosen_on = None
+        if isinstance(splitter, OwnParts):
+            chosen_on = splitter.choosing(self._position(fold))
         return replace(
             self,
-            ratings=self._fold(fold).train_and_given(),
-            splitter=KFold(n_folds, random_state=seed),
+            ratings=self.ratings if chosen_on else self._fold(fold).train_and_given(),
+            splitter=chosen_on or KFold(n_folds, random_state=seed),
             cold_users=None,
             keep_distributions=False,
         )
