@@ -22,6 +22,7 @@ from ordrec.cli.predict_all import predict_all
 from ordrec.cli.rank import rank_evaluate, rank_fit, rank_predict
 from ordrec.cli.recommend import recommend
 from ordrec.cli.reproduce import reproduce
+from ordrec.cli.score import score
 from ordrec.cli.serve import serve
 from ordrec.cli.similar import similar
 from ordrec.cli.tune import tune
@@ -52,6 +53,7 @@ app.command()(update)
 app.command()(similar)
 app.command()(serve)
 app.command()(evaluate)
+app.command()(score)
 app.command()(tune)
 app.command()(reproduce)
 data_app.command("list")(list_data)

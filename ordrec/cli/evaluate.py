@@ -165,6 +165,14 @@ ColdOption = Annotated[
         "users, warm and cold users are also shown separately.",
     ),
 ]
+AgainstOption = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="NAME",
+        help="The model that all others are tested against; by default the best by each metric.",
+    ),
+]
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="Seed of splits, models and draws of users.")
 ]
@@ -212,6 +220,7 @@ def evaluate(
     like: LikeOption = None,
     times: TimesOption = TIMES,
     cold: ColdOption = COLD_USERS,
+    against: AgainstOption = None,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
     scheduler: SchedulerOption = None,
@@ -288,6 +297,7 @@ def evaluate(
                 like=like,
                 times=times,  # type: ignore[arg-type]
                 cold_users=cold,
+                against=against,
                 seed=seed,
                 n_jobs=_jobs_for(ratings) if jobs is None else jobs,
                 engine=chosen_engine,
@@ -300,16 +310,16 @@ def evaluate(
         print("ordrec: interrupted: this is what was finished", file=sys.stderr)
     except StorageError:  # of the finished parts
         if latest is not None:
-            _print_tables(latest, averages)
+            print_tables(latest, averages)
         raise
     try:
         for write in at_the_end:
             write(result)
     except StorageError:
-        _print_tables(result, averages)
+        print_tables(result, averages)
         raise
     if not quiet:
-        _print_tables(result, averages)
+        print_tables(result, averages)
     _print_failures(result)
     if interrupted:
         raise typer.Exit(130)
@@ -361,7 +371,8 @@ def _finished_parts(output: list[Path] | None, resume: bool, overwrite: bool) ->
     return parts
 
 
-def _print_tables(result: EvaluationResult, averages: tuple[str, ...]) -> None:
+def print_tables(result: EvaluationResult, averages: tuple[str, ...]) -> None:
+    """Print the tables of all groups of users."""
     from ordrec.report.tables import print_summary
 
     for users in result.user_groups or ["all"]:

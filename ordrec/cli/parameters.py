@@ -37,6 +37,9 @@ OPTION_OF = {
     "cold_users": "--cold",
     "test": "--test",
     "valid": "--valid",
+    "against": "--against",
+    "kind": "--kind",
+    "column": "--column",
     # tune
     "space": "--search",
     "metric": "--metric",

@@ -256,7 +256,7 @@ class Scale:
         >>> scale.learnt_from(np.array([0, 1, 2, 40, 50])).values.tolist()
         [0.5, 2.0, 45.0]
         """
-        if self.edges is None:
+        if self.edges is None or not values.size:
             return self
         distinct, counts = np.unique(values, return_counts=True)
         if self.most_bins is not None and distinct.size > 1:

@@ -22,6 +22,8 @@ from .metrics.rating_errors import mze as mze
 from .metrics.rating_errors import off_by_one as off_by_one
 from .metrics.rating_errors import quadratic_kappa as quadratic_kappa
 from .metrics.rating_errors import rmse as rmse
+from .predictions import Predictions as Predictions
+from .predictions import predictions_from_frame as predictions_from_frame
 from .problems.base import Problem as Problem
 from .problems.queries import QueryProblem as QueryProblem
 from .problems.ratings import RatingsProblem as RatingsProblem
@@ -29,6 +31,7 @@ from .problems.tables import TableProblem as TableProblem
 from .result import EvaluationResult as EvaluationResult
 from .run import Experiment as Experiment
 from .run import evaluate as evaluate
+from .run import evaluate_predictions as evaluate_predictions
 from .splits.base import RowSplit as RowSplit
 from .splits.base import Split as Split
 from .splits.base import Splitter as Splitter

@@ -55,7 +55,7 @@ class EvaluationResult:
         Versions, command, models, checksums of the data, splits, seeds, and the commits that the
         values were computed at (several where a run continued an earlier one).
     comparison : DataFrame
-        Intervals, and tests against the best model, from
+        Intervals, and tests against the best model or a reference, from
         `ordrec.evaluation.significance.against_best`.
     distributions : dict of str
         Levels and predicted distributions of the test ratings, for each model that has them, if
@@ -124,6 +124,11 @@ class EvaluationResult:
         return int(self.manifest.get("seeds", [0])[0])
 
     @property
+    def against(self) -> str:
+        """The model that others were compared with; empty if that is the best by each metric."""
+        return str(self.manifest.get("against", ""))
+
+    @property
     def times(self) -> str:
         """Whether models saw the times of test ratings, "known" or "unknown"; "none" without."""
         about = str(self.manifest.get("times", "")).split()
@@ -177,9 +182,10 @@ class EvaluationResult:
         chosen = self.comparison[self.comparison["users"] == users]
         chosen = chosen[chosen["average"] == chosen["metric"].map(averages)]
         half = (chosen["high"] - chosen["low"]) / 2
-        tied = chosen["verdict"] == "tied"
+        signs = {"tied": "~"} | ({"better": "+", "worse": "-"} if self.against else {})
+        marks = chosen["verdict"].map(lambda verdict: signs.get(verdict, ""))
         keys = zip(chosen["metric"].astype(str), chosen["model"].astype(str), strict=True)
-        found = zip(half.tolist(), tied.tolist(), strict=True)
+        found = zip(half.tolist(), marks.tolist(), strict=True)
         return {key: Standing(*each) for key, each in zip(keys, found, strict=True)}
 
     def intervals(self, average: str = "micro", users: str = "all") -> pd.DataFrame:
@@ -189,7 +195,8 @@ class EvaluationResult:
         -------
         DataFrame
             ``metric``, ``model``, ``value``, ``low``, ``high`` and ``verdict`` ("best", "tied",
-            "worse"); the last three are empty where nothing was tested.
+            "worse"; against a reference "reference", "better", "tied", "worse"); the last three
+            are empty where nothing was tested.
         """
         averages = self.averages(average)
         means = self.summary(average, users)[list(averages)].rename_axis("model").reset_index()
@@ -239,6 +246,13 @@ class EvaluationResult:
         """Return what intervals and marks mean; empty where there are none."""
         if self.comparison.empty:
             return ""
+        if self.against:
+            return (
+                f"±: half the 95 % interval, from draws of whole {self.unit} with replacement. "
+                f"Best in bold; +, -: significantly better, worse than {self.against} (difference "
+                f"over the same draws of {self.unit}, two-sided, 5 %, Holm's steps over the "
+                "models); ~: neither."
+            )
         return (
             f"±: half the 95 % interval, from draws of whole {self.unit} with replacement. Best in "
             "bold; ~: not significantly worse than the best (difference over the same draws of "
@@ -289,7 +303,7 @@ class EvaluationResult:
         """
         shown = self.summary(average, users)[self._chosen(metrics)].dropna(axis=1, how="all")
         table = ResultTable.of(shown, self.standings(average, users), digits)
-        return table.latex(caption, label)
+        return table.latex(caption, label, self.against)
 
     def plot(
         self,

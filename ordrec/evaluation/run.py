@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
+from ordrec.data.columns import encode_ids
 from ordrec.data.ratings import as_ratings
 from ordrec.errors import ArgumentError, StorageError
 from ordrec.evaluation.defaults import (
@@ -30,12 +31,13 @@ from ordrec.evaluation.defaults import (
     TIMES,
 )
 from ordrec.evaluation.manifest import circumstances
-from ordrec.evaluation.metrics.measures import DEFAULT_METRICS, measure_from_name
+from ordrec.evaluation.metrics.measures import DEFAULT_METRICS, LIST_METRICS, measure_from_name
+from ordrec.evaluation.predictions import PredictedLists, Predictions, predictions_from_frame
 from ordrec.evaluation.problems.base import Measurement, Problem, none_applies
 from ordrec.evaluation.problems.ratings import RatingsProblem, measurable_model
 from ordrec.evaluation.result import CELL, COLUMNS, EvaluationResult
 from ordrec.evaluation.significance.against_best import against_best
-from ordrec.evaluation.splits.base import Splitter
+from ordrec.evaluation.splits.base import Splitter, joined_ratings
 from ordrec.evaluation.splits.own import own_parts
 from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.evaluation.tuning.candidates import Candidates
@@ -44,7 +46,14 @@ from ordrec.runtime.progress import progress as showing
 from ordrec.runtime.progress import report
 from ordrec.storage.parts import PartStore
 
-__all__ = ["Cell", "Experiment", "Interrupted", "evaluate", "stored_measurement"]
+__all__ = [
+    "Cell",
+    "Experiment",
+    "Interrupted",
+    "evaluate",
+    "evaluate_predictions",
+    "stored_measurement",
+]
 
 Progress = Callable[[int, int, str], None]
 
@@ -98,7 +107,8 @@ def evaluate(
     ranking_users: int | Literal["auto", "all"] = RANKING_USERS,
     like: float | None = None,
     times: Literal["unknown", "known"] = TIMES,
-    cold_users: int = COLD_USERS,
+    cold_users: int | None = COLD_USERS,
+    against: str | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
     engine: Engine | str | None = None,
@@ -118,7 +128,8 @@ def evaluate(
         A frame is read as by `Ratings.from_frame`. With ``test``, the training part.
     models : str, iterable or mapping
         Names for `ordrec.recommend.make_model`, or unfitted models (each fold fits a copy);
-        the keys of a mapping name the models in the result.
+        the keys of a mapping name the models in the result. `Candidates` are chosen on each
+        training part, and `predictions_from_frame` makes a model of predictions from elsewhere.
     split : str or splitter
         As in `split_from_name`.
     test : Ratings or DataFrame, optional
@@ -156,7 +167,9 @@ def evaluate(
     cold_users : int
         A user with at most this many training ratings, including those given for fold-in,
         counts as cold. Where a test part has such users, warm and cold users are also
-        measured separately (column ``users``).
+        measured separately (column ``users``); with None they never are.
+    against : str, optional
+        The name of a model with which all others are compared; by default the best by each metric.
     seed : int
         For splits given by name, for models given by name that have a ``random_state``, and
         for the draws of users.
@@ -214,7 +227,11 @@ def evaluate(
     ['bias', 'mean']
     """
     named = _named_models(models, seed)
+    if against is not None and against not in named:
+        raise ArgumentError(f"against must be one of {', '.join(named)}, got {against!r}")
     table, splitter = _split_ratings(ratings, split, test, valid, seed)
+    listed = [model.table["item"] for model in named.values() if isinstance(model, PredictedLists)]
+    table = _with_items(table, listed)
     problem = RatingsProblem(
         table,
         splitter,
@@ -240,7 +257,83 @@ def evaluate(
             on_error=on_error,
             n_resamples=n_resamples,
             record_warnings=False,
+            against=against,
         )
+
+
+def evaluate_predictions(
+    predictions: Any,
+    test: Ratings | pd.DataFrame,
+    *,
+    train: Ratings | pd.DataFrame | None = None,
+    metrics: Iterable[str] | None = None,
+    cold_users: int | None = None,
+    on_error: Literal["record", "raise"] = "raise",
+    **options: Any,
+) -> EvaluationResult:
+    """Measure predictions that were made elsewhere, side by side and with intervals.
+
+    Parameters
+    ----------
+    predictions : DataFrame, Predictions, or mapping of str to these
+        A frame is read as by `predictions_from_frame`: predicted ratings, distributions over the
+        ratings, or lists. The keys of a mapping name the models in the result; it may hold models
+        too, which are fitted on ``train``.
+    test : Ratings or DataFrame
+        The ratings that were to be predicted; each of them must have its prediction, but a user
+        without a list has an empty one.
+    train : Ratings or DataFrame, optional
+        What the predictions were learnt from. Items that a user has rated there are left out of
+        their list, and metrics of how well known listed items are look there.
+    metrics : iterable of str, optional
+        By default those of `evaluate`; for lists alone ``ndcg@10``, ``recall@10``, ``hit_rate@10``
+        and ``coverage@10``.
+    cold_users : int, optional
+        As in `evaluate`; by default all users are measured together only.
+    on_error : {"raise", "record"}
+        As in `evaluate`.
+    **options
+        Further arguments of `evaluate`, such as ``against="surprise"``.
+
+    Returns
+    -------
+    EvaluationResult
+
+    See Also
+    --------
+    evaluate : takes `predictions_from_frame` among models that are fitted.
+
+    Examples
+    --------
+    >>> test = pd.DataFrame({"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 3, 1]})
+    >>> theirs = pd.DataFrame({"uid": [1, 1, 2], "iid": [7, 8, 7], "est": [4.0, 3.0, 2.0]})
+    >>> result = evaluate_predictions({"theirs": theirs}, test, metrics=["mae"])
+    >>> print(round(result.summary().loc["theirs", "mae"], 4))
+    0.6667
+    """
+    given = predictions if isinstance(predictions, Mapping) else {"predictions": predictions}
+    models = {
+        name: each
+        if isinstance(each, str) or hasattr(each, "fit")
+        else predictions_from_frame(each)
+        for name, each in given.items()
+    }
+    ours = [name for name, model in models.items() if not isinstance(model, Predictions)]
+    if ours and train is None:
+        raise ArgumentError(f"train= is what {', '.join(ours)} is to be fitted on: give it")
+    tested = as_ratings(test)
+    if metrics is None:
+        only_lists = all(isinstance(model, PredictedLists) for model in models.values())
+        metrics = LIST_METRICS if only_lists else DEFAULT_METRICS
+    return evaluate(
+        tested.select(np.zeros(0, dtype=np.int64)) if train is None else train,
+        models,
+        test=tested,
+        metrics=metrics,
+        cold_users=cold_users,
+        on_error=on_error,
+        **options,
+    )
 
 
 def _split_ratings(
@@ -258,6 +351,18 @@ def _split_ratings(
             parameter=("split", "test"),
         )
     return own_parts(ratings, test, valid)
+
+
+def _with_items(ratings: Ratings, listed: Sequence[pd.Series]) -> Ratings:
+    """Add the items of lists made elsewhere to the catalogue: each holds a place in its list."""
+    if not listed:
+        return ratings
+    items = encode_ids(pd.concat(listed, ignore_index=True), "item")[1]
+    if items.isin(ratings.item_ids).all():
+        return ratings
+    none = ratings.select(np.zeros(0, dtype=np.int64))
+    empty = none._replaced(item_ids=items, item_table=None)
+    return joined_ratings([ratings, empty])
 
 
 def _named_models(models: Any, seed: int) -> dict[str, Any]:
@@ -389,11 +494,12 @@ class Experiment:
         on_error: Literal["record", "raise"] = "record",
         n_resamples: int = 0,
         record_warnings: bool = True,
+        against: str | None = None,
     ) -> EvaluationResult:
         problems = {
             problem.name: problem.for_models(self._all_models()) for problem in self.problems
         }
-        work = _Work(self, problems, n_resamples, progress)
+        work = _Work(self, problems, n_resamples, progress, against)
         side_by_side = Engine.of(engine).resolve(n_jobs)[0] != "serial"
         try:
             for number, found in run(
@@ -438,8 +544,9 @@ class _Work:
         problems: Mapping[str, Problem],
         n_resamples: int,
         progress: Progress | None,
+        against: str | None = None,
     ):
-        self.experiment, self.problems = experiment, problems
+        self.experiment, self.problems, self.against = experiment, problems, against
         self.store, self.n_resamples, self.progress = experiment.store, n_resamples, progress
         self.manifest = circumstances()
         self.hashes = {name: problem.checksum() for name, problem in problems.items()}
@@ -522,6 +629,7 @@ class _Work:
         }
         comparison = against_best(
             by_model,
+            against=self.against,
             n_resamples=self.n_resamples if n_resamples is None else n_resamples,
             seed=self.experiment.seeds[0],
         )
@@ -547,6 +655,8 @@ class _Work:
         }
         if len(self.problems) == 1:
             manifest |= next(iter(self.problems.values())).about()
+        if self.against is not None:
+            manifest["against"] = self.against
         if len(found) < len(self.cells):
             manifest["measured"] = f"{len(found)} of {len(self.cells)}"
         return manifest

@@ -65,7 +65,12 @@ def _chart(result: EvaluationResult) -> FigureGrid:
         if len(part := intervals[intervals["metric"] == metric])
     ]
     said = "Arrows point to better values; the best model is on top."
-    if not result.comparison.empty:
+    if result.against and not result.comparison.empty:
+        said += (
+            f" Bars are 95 % intervals; blue: {result.against}, green: significantly better, grey: "
+            "significantly worse, turquoise: neither."
+        )
+    elif not result.comparison.empty:
         said += (
             " Bars are 95 % intervals; blue: the best, turquoise: not significantly worse, grey: "
             "significantly worse."
@@ -107,7 +112,10 @@ def _table(result: EvaluationResult, average: str, users: str, more: str = "") -
     pooled = "all ratings together" if average == "micro" else f"the mean over {result.unit}"
     caption = f"{pooled.capitalize()}, where a metric has both. Best in bold."
     if table.tested:
-        caption += " ± half the 95 % interval; ~ not significantly worse than the best."
+        marks = "~ not significantly worse than the best"
+        if result.against:
+            marks = f"+, - significantly better, worse than {result.against}; ~ neither"
+        caption += f" ± half the 95 % interval; {marks}."
     if result.times != "none":
         caption += f" Times: {result.manifest['times']}."
     if users != "all":

@@ -105,8 +105,8 @@ def _counted(n: int) -> str:
 
 
 def _comparison(result: EvaluationResult, metric: str) -> pd.DataFrame:
-    """Verdicts against the best model, by model; empty if nothing was tested."""
-    rows = result.comparison
+    """Verdicts against the best model, by model; empty if nothing was tested against it."""
+    rows = result.comparison[:0] if result.against else result.comparison
     average = result.averages()[metric]
     rows = rows[(rows["users"] == "all") & (rows["metric"] == metric)]
     return rows[rows["average"] == average].set_index("model")

@@ -158,7 +158,7 @@ def test_means_of_other_ratings():
     values = np.array([10.0, 10.0, 90.0])
     assert scale.learnt_from(values).values.tolist() == [10, 20, 90]
     stars = Scale.regular(1, 5)
-    assert stars.recentred(np.array([1.0]), np.array([0])) is stars
+    assert stars.learnt_from(np.array([1.0])) is stars
 
 
 # ---- ratings ---------------------------------------------------------------------------

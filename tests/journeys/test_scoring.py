@@ -98,3 +98,72 @@ def test_options_of_parts_that_do_not_go_together(folder):
     assert "no such file" in refused("evaluate", "train.csv", "--test", "none.csv")
     said = refused("evaluate", "train.csv", "--test", "test.csv", "-o", "test.csv")
     assert "is also the input test.csv" in said
+
+
+# ---- predictions of other libraries ----------------------------------------------------------
+
+
+@pytest.fixture
+def predicted(folder) -> Path:
+    """Predicted ratings as Surprise names them, distributions, and lists; ids are texts."""
+    rng = np.random.default_rng(1)
+    test = pd.read_csv(folder / "test.csv", dtype={"user": str})
+    pairs = test[["user", "item"]]
+    surprise = pairs.rename(columns={"user": "uid", "item": "iid"})
+    surprise.assign(est=test["rating"] + rng.normal(size=80) / 3).to_csv(
+        "surprise.csv", index=False
+    )
+    p = pd.DataFrame(rng.dirichlet(np.ones(5), 80), columns=[f"p_{k}" for k in range(1, 6)])
+    pairs.join(p).to_parquet("ordinal.parquet")
+    rows = [(u, i, p) for u in sorted(set(test["user"])) for p, i in enumerate(range(12), start=1)]
+    pd.DataFrame(rows, columns=["user", "item", "rank"]).to_csv("lists.csv", index=False)
+    return folder
+
+
+def test_files_side_by_side_against_a_reference(predicted):
+    found = run(
+        "score", "surprise.csv", "theirs=ordinal.parquet", "test.csv", "--train", "train.csv",
+        "-m", "bias", "--against", "bias", "-o", "r.json",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    said = " ".join(found.output.split())
+    assert "worse than bias" in said
+    written = json.loads((predicted / "r.json").read_text())
+    assert list(written["models"]) == ["surprise", "theirs", "bias"]
+    verdicts = {
+        row["model"]: row["verdict"]
+        for row in written["comparison"]
+        if (row["metric"], row["average"]) == ("rmse", "micro")
+    }
+    assert verdicts == {"surprise": "better", "theirs": "worse", "bias": "reference"}
+    test = pd.read_csv("test.csv")
+    est = pd.read_csv("surprise.csv")["est"]
+    rmse = np.sqrt(((est - test["rating"]) ** 2).mean())
+    table = pd.DataFrame(written["results"]).set_index(["model", "metric", "average"])["value"]
+    assert table["surprise", "rmse", "micro"] == pytest.approx(rmse)
+
+
+def test_lists_of_another_library(predicted):
+    found = run("score", "lists.csv", "test.csv", "--train", "train.csv", "-o", "r.csv")
+    assert found.exit_code == 0, found.output
+    values = pd.read_csv("r.csv").set_index("metric")["value"]
+    known = pd.read_csv("train.csv", dtype={"user": str}).groupby("user")["item"].agg(set)
+    test = pd.read_csv("test.csv", dtype={"user": str}).groupby("user")["item"].agg(set)
+    hits = [
+        bool(set([i for i in range(12) if i not in known[user]][:10]) & items)
+        for user, items in test.items()
+    ]
+    assert values["hit_rate@10"] == pytest.approx(np.mean(hits))
+
+
+def test_scores_are_refused_with_the_remedy(predicted):
+    assert "last the file of test ratings" in refused("score", "test.csv")
+    assert "--train" in refused("score", "lists.csv", "test.csv", "-m", "bias")
+    assert "write NAME=FILE" in refused("score", "lists.csv", "lists.csv", "test.csv")
+    assert "no such file" in refused("score", "none.csv", "test.csv")
+    assert "--against must be one of surprise" in refused(
+        "score", "surprise.csv", "test.csv", "--against", "ease"
+    )
+    said = refused("score", "surprise.csv", "train.csv")
+    assert "no prediction for user" in said
+    assert "is also the input" in refused("score", "lists.csv", "test.csv", "-o", "lists.csv")

@@ -32,6 +32,7 @@ __all__ = [
 
 VALUES_AT_ONCE = 2_500_000  # many, as neighbours of an item are looked for once in each call
 AUTO_PAIRS, AUTO_USERS = 10_000_000, 100
+UNLISTED = 1 << 40  # the place of an item that is in no list: so late that it adds nothing
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class CatalogueRanking:
     Attributes
     ----------
     places : ndarray of int
-        One place per row of ``split.test``, counted from 1; 0 for users who were not ranked.
+        One place per row of ``split.test``, counted from 1; 0 for users who were not ranked, and
+        `UNLISTED` for items with a score of minus infinity.
     users : ndarray of int
         Codes of the users who were ranked.
     items : ndarray of shape (n_users, list_length)
@@ -188,6 +190,7 @@ def catalogue_ranking(
             row[known.items[known.rows_of_user(user)]] = -np.inf
             order = shuffled[np.argsort(-row[shuffled], kind="stable")]
             place[order] = np.arange(1, n_items + 1)
+            place[row == -np.inf] = UNLISTED
             rows = test.rows_of_user(user)
             places[rows] = place[test.items[rows]]
             listed = order[: items.shape[1]]

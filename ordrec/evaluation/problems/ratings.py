@@ -25,6 +25,7 @@ from ordrec.evaluation.metrics.measures import (
     measure_from_name,
 )
 from ordrec.evaluation.metrics.outcome import TopLists
+from ordrec.evaluation.predictions import PredictedLists, Predictions
 from ordrec.evaluation.problems.base import Key, Measurement, Problem, Row, seeded
 from ordrec.evaluation.problems.catalogue import (
     CatalogueScores,
@@ -238,14 +239,19 @@ def measurable_model(name: str, model: Any, seed: int) -> Any:
     if isinstance(model, type):
         raise ArgumentError(f"model {name!r} is a class: make a model of it with ()")
     if not hasattr(model, "predict") and not hasattr(model, "scores"):
+        remedy = ""
+        if type(model).__module__.partition(".")[0] == "implicit":
+            remedy = ": wrap it, as in ordrec.peers.ImplicitModel(model)"
         raise ArgumentError(
-            f"model {name!r} has neither predict(users, items) nor scores(users, items)"
+            f"model {name!r} has neither predict(users, items) nor scores(users, items){remedy}"
         )
     return model
 
 
 def _scores_blocks(model: Any) -> bool:
-    """Whether a model scores the whole catalogue for blocks of users."""
+    """Whether a model scores the whole catalogue for blocks of users; or none of it."""
+    if isinstance(model, Predictions):
+        return True
     try:
         return hasattr(measurable_model("model", model, 0), "scores_block")
     except ArgumentError:  # it fails when it is measured
@@ -269,6 +275,9 @@ class _FoldRun:
     def measurement(self) -> Measurement:
         """Fit the model and return what was measured."""
         split, problem = self.split, self.problem
+        self.measures = [measure for measure in self.measures if self._can_have(measure)]
+        if not self.measures:
+            return Measurement()
         start = work_clock()
         given = self._fit()
         fitted = work_clock()
@@ -305,9 +314,18 @@ class _FoldRun:
         p, expected = outcome.probabilities, outcome.ratings
         if p is not None:
             expected = p @ split.test.scale.values
-        examples = example_users(split, expected, self._catalogue_scores())
+        examples = []
+        if getattr(self.model, "for_lists", True):
+            examples = example_users(split, expected, self._catalogue_scores())
         distributions = None if p is None else (split.test.levels, p)
         return Measurement(rows, sums, distributions, examples)
+
+    def _can_have(self, measure: Measure) -> bool:
+        """Whether predictions made elsewhere have what a metric needs: pairs, or the catalogue."""
+        of_lists = isinstance(measure, ListMeasure)
+        if of_lists or (measure.placed is not None and self.problem.candidates == "catalogue"):
+            return getattr(self.model, "for_lists", True)
+        return getattr(self.model, "for_pairs", True)
 
     def _fit(self) -> str:
         """Fit the model; return how the ratings given for fold-in reached it."""
@@ -337,11 +355,20 @@ class _FoldRun:
         """Return the predictions for the test part and, if needed, places in the catalogue."""
         test, problem = self.split.test, self.problem
         users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
+        if not getattr(self.model, "for_pairs", True):
+            return self._ranked({"scores": np.zeros(test.n_ratings)}, by_scores=True)
         method, kind = _method_of(self.model)
         tells = problem.times == "known" and test.timestamps is not None
         takes = "timestamps" in inspect.signature(method).parameters
         times = {"timestamps": test.timestamps} if tells and takes else {}
         predictions = {kind: self._predictions(method, kind, users, items, **times)}
+        return self._ranked(
+            predictions, by_scores=kind == "scores" or hasattr(self.model, "scores_block")
+        )
+
+    def _ranked(self, predictions: dict[str, np.ndarray], *, by_scores: bool) -> Outcome:
+        """Return the outcome with places and lists, as far as the metrics need them."""
+        test, problem = self.split.test, self.problem
         list_measures = [m for m in self.measures if isinstance(m, ListMeasure)]
         needs_places = list_measures or any(m.placed is not None for m in self.measures)
         if problem.candidates != "catalogue" or not needs_places:
@@ -359,12 +386,14 @@ class _FoldRun:
             test,
             **predictions,  # type: ignore[arg-type]
             places=ranking.places,
-            ranked_by_scores=kind == "scores" or hasattr(self.model, "scores_block"),
+            ranked_by_scores=by_scores,
             lists=lists,
         )
 
     def _catalogue_scores(self) -> CatalogueScores:
         """Return the scores by which the fitted model ranks the catalogue."""
+        if isinstance(self.model, PredictedLists):
+            return self.model.catalogue_scores(self.split)
         if hasattr(self.model, "scores_block"):
             return scores_from_blocks(self.name, self.model, self.split)
         method, kind = _method_of(self.model)

@@ -161,14 +161,15 @@ def part_ratings(
 ) -> Split:
     """Return the split with the given masks of test ratings and ratings for fold-in.
 
-    What is neither of them is for training unless ``train`` says otherwise. The bins of a fine
-    scale are cut anew from the training ratings, or take their values from them where the cuts
-    were declared.
+    What is neither of them is for training unless ``train``, which may be empty, says otherwise.
+    The bins of a fine scale are cut anew from the training ratings, or take their values from them
+    where the cuts were declared.
     """
+    may_be_empty = train is not None
     if train is None:
         train = ~test if given is None else ~(test | given)
     for part, mask in (("training", train), ("test", test)):
-        if not mask.any():
+        if not mask.any() and not (part == "training" and may_be_empty):
             raise DataError(
                 f"split {name!r} leaves no {part} ratings of {ratings.name} "
                 f"({ratings.n_ratings} ratings): choose another size or another split"
@@ -209,7 +210,7 @@ def joined_ratings(parts: Sequence[Ratings]) -> Ratings:
     if any(part.scale != scale for part in parts[1:]) and (scale.levels_of(values) < 0).any():
         scale = scale_for(values, None, "rating")
     for name in ("timestamps", "weights"):
-        known = [getattr(part, name) for part in parts]
+        known = [getattr(part, name) for part in parts if part.n_ratings]
         columns[name] = None if any(each is None for each in known) else np.concatenate(known)
     return Ratings(
         levels=on_scale(values, scale, "rating"),
