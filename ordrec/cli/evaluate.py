@@ -22,7 +22,7 @@ from ordrec.cli.options import (
     place_of,
     words_of,
 )
-from ordrec.cli.outputs import OverwriteOption, report_writer, result_writer
+from ordrec.cli.outputs import OverwriteOption, frame_writer, report_writer, result_writer
 from ordrec.cli.reading import USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
 from ordrec.errors import ArgumentError
@@ -69,8 +69,12 @@ SplitOption = Annotated[
         "--split",
         "-s",
         metavar="SPLIT",
-        help="How to split the ratings: holdout:0.2, kfold:5, user-holdout:0.2, leave-out:5, "
-        "strong:0.2, time:0.2, user-time:0.2, or fold:NAME for a published fold.",
+        help="How to split the ratings: holdout:0.2 (a random share; holdout:0.2,5 five times), "
+        "kfold:5, user-holdout:0.2 (of each user's), leave-out:5 (ratings of each user), "
+        "strong:0.2 (whole users; strong:0.2,0.5 shows half of their ratings), time:0.2 (the "
+        "latest), user-time:0.2 (of each user's), last:1 (rating of each user), cold-items:0.1 "
+        "(whole items), or fold:NAME for a published fold. user-time:0.2,file and last:1,file take "
+        "ratings of the same second in the order of the file, and not at random.",
     ),
 ]
 TestOption = Annotated[
@@ -103,7 +107,9 @@ MetricsOption = Annotated[
     typer.Option(
         "--metrics",
         metavar="NAMES",
-        help="Metrics, separated by commas or repeated; all the usual ones by default.",
+        help="Metrics, separated by commas or repeated; all the usual ones by default. Your own: "
+        "package.module:function:higher or ...:lower, by where better values are; with :lists or "
+        ":distributions behind it for what the function takes besides ratings.",
     ),
 ]
 DecisionOption = Annotated[
@@ -165,6 +171,41 @@ ColdOption = Annotated[
         "users, warm and cold users are also shown separately.",
     ),
 ]
+GroupsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by-group",
+        metavar="COLUMN",
+        help="A column of the table of users (--users): users are also shown separately by its "
+        "values.",
+    ),
+]
+SaveUsersOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--save-users",
+        metavar="FILE",
+        help="Also write the values of each user to FILE.csv or FILE.parquet.",
+    ),
+]
+SavePredictionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--save-predictions",
+        metavar="FILE",
+        help="Also write what was predicted for each test rating to FILE.csv or FILE.parquet.",
+    ),
+]
+OverlapOption = Annotated[
+    int | None,
+    typer.Option(
+        "--overlap",
+        metavar="K",
+        min=1,
+        max=20,
+        help="Also show which share of the first K items of a list two models have in common.",
+    ),
+]
 AgainstOption = Annotated[
     str | None,
     typer.Option(
@@ -220,13 +261,17 @@ def evaluate(
     like: LikeOption = None,
     times: TimesOption = TIMES,
     cold: ColdOption = COLD_USERS,
+    groups: GroupsOption = None,
     against: AgainstOption = None,
+    overlap: OverlapOption = None,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
     scheduler: SchedulerOption = None,
     seed: SeedOption = 0,
     output: OutputOption = None,
     report: ReportOption = None,
+    save_users: SaveUsersOption = None,
+    save_predictions: SavePredictionsOption = None,
     reading: Reading = USUAL,
     items: ItemsOption = None,
     users: UsersOption = None,
@@ -257,7 +302,7 @@ def evaluate(
         "overwrite": overwrite,
     }
     writers = [result_writer(path, **about) for path in output or []]
-    at_the_end = [*writers] if report is None else [*writers, report_writer(report, **about)]
+    at_the_end = [*writers, *further_writers(report, save_users, save_predictions, **about)]
     parts = _finished_parts(output, resume, overwrite)
     averages = ("micro", "macro") if average == "both" else (average,)
     chosen_engine = engine_of(engine, scheduler)
@@ -290,18 +335,19 @@ def evaluate(
                 ratings,
                 compared,
                 split,
-                metrics=DEFAULT_METRICS if metrics is None else words_of(metrics, "--metrics"),
+                metrics=chosen_metrics(metrics) or DEFAULT_METRICS,
                 decision=decision,
                 candidates=candidates,  # type: ignore[arg-type]
                 ranking_users=int(ranking_users) if ranking_users.isdecimal() else ranking_users,  # type: ignore[arg-type]
                 like=like,
                 times=times,  # type: ignore[arg-type]
                 cold_users=cold,
+                groups=groups,
                 against=against,
                 seed=seed,
                 n_jobs=_jobs_for(ratings) if jobs is None else jobs,
                 engine=chosen_engine,
-                keep_distributions=report is not None,
+                keep_predictions=any((report, save_predictions, overlap)),
                 store=None if parts is None else parts.path,
                 finished=show_and_write,
             )
@@ -319,7 +365,7 @@ def evaluate(
         print_tables(result, averages)
         raise
     if not quiet:
-        print_tables(result, averages)
+        print_tables(result, averages, overlap)
     _print_failures(result)
     if interrupted:
         raise typer.Exit(130)
@@ -371,13 +417,53 @@ def _finished_parts(output: list[Path] | None, resume: bool, overwrite: bool) ->
     return parts
 
 
-def print_tables(result: EvaluationResult, averages: tuple[str, ...]) -> None:
-    """Print the tables of all groups of users."""
-    from ordrec.report.tables import print_summary
+def print_tables(
+    result: EvaluationResult, averages: tuple[str, ...], overlap: int | None = None
+) -> None:
+    """Print the tables of all groups of users, and what lists have in common if asked for."""
+    from ordrec.report.tables import overlap_table, print_summary
 
     for users in result.user_groups or ["all"]:
         for average in averages:
             print_summary(console(), result, average, users)
+    if overlap is not None:
+        console().print(overlap_table(result, overlap))
+
+
+def chosen_metrics(texts: list[str] | None) -> list[Any]:
+    """Return the metrics that are named, with those of one's own; none if nothing is."""
+    from ordrec.cli.chosen_models import imported
+    from ordrec.evaluation import OwnMetric
+
+    chosen: list[Any] = []
+    for word in words_of(texts, "--metrics") if texts else []:
+        if ":" not in word:
+            chosen.append(word)
+            continue
+        module, name, *further = word.split(":")
+        better = next((text for text in further if text in ("higher", "lower")), None)
+        if better is None:
+            raise ArgumentError(
+                f"--metrics {word}: say where better values are, {module}:{name}:higher or :lower"
+            )
+        on = [text for text in further if text != better] or ["ratings"]
+        function = imported(f"{module}:{name}", "no function")
+        chosen.append(OwnMetric(function, better, on[0]))  # type: ignore[arg-type]
+    return chosen
+
+
+def further_writers(
+    report: Path | None, users: Path | None, predictions: Path | None, **about: Any
+) -> list[Any]:
+    """Return what writes a report, the values of users, and predictions; those that are named."""
+    writers = [] if report is None else [report_writer(report, **about)]
+    if users is not None:
+        writers.append(frame_writer(users, "values of users", lambda r: r.per_user(), **about))
+    if predictions is not None:
+        writers.append(
+            frame_writer(predictions, "test predictions", lambda r: r.predictions(), **about)
+        )
+    return writers
 
 
 def _print_failures(result: EvaluationResult) -> None:

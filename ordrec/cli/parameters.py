@@ -38,6 +38,7 @@ OPTION_OF = {
     "test": "--test",
     "valid": "--valid",
     "against": "--against",
+    "groups": "--by-group",
     "kind": "--kind",
     "column": "--column",
     # tune

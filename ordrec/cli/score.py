@@ -12,15 +12,21 @@ from ordrec.cli.evaluate import (
     AverageOption,
     CandidatesOption,
     DecisionOption,
+    GroupsOption,
     LikeOption,
     MetricsOption,
     OutputOption,
+    OverlapOption,
     ReportOption,
+    SavePredictionsOption,
+    SaveUsersOption,
     SeedOption,
+    chosen_metrics,
+    further_writers,
     print_tables,
 )
 from ordrec.cli.options import QuietOption, words_of
-from ordrec.cli.outputs import OverwriteOption, report_writer, result_writer
+from ordrec.cli.outputs import OverwriteOption, result_writer
 from ordrec.cli.reading import USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
 from ordrec.errors import ArgumentError, DataError
@@ -83,7 +89,9 @@ def score(
     column: ColumnOption = None,
     train: TrainOption = None,
     models: ModelsOption = None,
+    groups: GroupsOption = None,
     against: AgainstOption = None,
+    overlap: OverlapOption = None,
     metrics: MetricsOption = None,
     decision: DecisionOption = DECISION,
     average: AverageOption = "micro",
@@ -92,6 +100,8 @@ def score(
     seed: SeedOption = 0,
     output: OutputOption = None,
     report: ReportOption = None,
+    save_users: SaveUsersOption = None,
+    save_predictions: SavePredictionsOption = None,
     reading: Reading = USUAL,
     items: ItemsOption = None,
     users: UsersOption = None,
@@ -119,8 +129,7 @@ def score(
         "overwrite": overwrite,
     }
     writers = [result_writer(path, **about) for path in output or []]
-    if report is not None:
-        writers.append(report_writer(report, **about))
+    writers += further_writers(report, save_users, save_predictions, **about)
     known = None if train is None else reading.ratings(str(train))
     test = reading.ratings(str(test_file)) if known is None else reading.part(test_file, known)
     if known is not None:
@@ -140,18 +149,19 @@ def score(
         compared,
         test,
         train=known,
-        metrics=None if metrics is None else words_of(metrics, "--metrics"),
+        metrics=chosen_metrics(metrics) or None,
         decision=decision,
         candidates=candidates,
         like=like,
+        groups=groups,
         against=against,
         seed=seed,
-        keep_distributions=report is not None,
+        keep_predictions=any((report, save_predictions, overlap)),
     )
     for write in writers:
         write(result)
     if not quiet:
-        print_tables(result, ("micro", "macro") if average == "both" else (average,))
+        print_tables(result, ("micro", "macro") if average == "both" else (average,), overlap)
 
 
 def _named_files(files: list[Path]) -> dict[str, Path]:

@@ -3,6 +3,7 @@ from ordrec.ordinal.decisions import decide as decide
 from .metrics.measures import DEFAULT_METRICS as DEFAULT_METRICS
 from .metrics.measures import measure_from_name as measure_from_name
 from .metrics.measures import metric_names as metric_names
+from .metrics.own import OwnMetric as OwnMetric
 from .metrics.probability import brier_score as brier_score
 from .metrics.probability import expected_calibration_error as expected_calibration_error
 from .metrics.probability import log_loss as log_loss
@@ -35,9 +36,11 @@ from .run import evaluate_predictions as evaluate_predictions
 from .splits.base import RowSplit as RowSplit
 from .splits.base import Split as Split
 from .splits.base import Splitter as Splitter
+from .splits.ratings import ColdItems as ColdItems
 from .splits.ratings import GlobalTime as GlobalTime
 from .splits.ratings import HoldOut as HoldOut
 from .splits.ratings import KFold as KFold
+from .splits.ratings import LeaveLast as LeaveLast
 from .splits.ratings import LeaveOut as LeaveOut
 from .splits.ratings import PublishedFolds as PublishedFolds
 from .splits.ratings import StrongGeneralisation as StrongGeneralisation

@@ -31,7 +31,14 @@ from ordrec.evaluation.defaults import (
     TIMES,
 )
 from ordrec.evaluation.manifest import circumstances
-from ordrec.evaluation.metrics.measures import DEFAULT_METRICS, LIST_METRICS, measure_from_name
+from ordrec.evaluation.metrics.measures import (
+    DEFAULT_METRICS,
+    LIST_METRICS,
+    Measure,
+    measure_from_name,
+    register_measures,
+)
+from ordrec.evaluation.metrics.own import OwnMetric
 from ordrec.evaluation.predictions import PredictedLists, Predictions, predictions_from_frame
 from ordrec.evaluation.problems.base import Measurement, Problem, none_applies
 from ordrec.evaluation.problems.ratings import RatingsProblem, measurable_model
@@ -101,19 +108,20 @@ def evaluate(
     *,
     test: Ratings | pd.DataFrame | Sequence[Any] | None = None,
     valid: Ratings | pd.DataFrame | Sequence[Any] | None = None,
-    metrics: Iterable[str] = DEFAULT_METRICS,
+    metrics: Iterable[str | OwnMetric] = DEFAULT_METRICS,
     decision: str = DECISION,
     candidates: Literal["catalogue", "rated"] = CANDIDATES,
     ranking_users: int | Literal["auto", "all"] = RANKING_USERS,
     like: float | None = None,
     times: Literal["unknown", "known"] = TIMES,
     cold_users: int | None = COLD_USERS,
+    groups: str | None = None,
     against: str | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
     engine: Engine | str | None = None,
     n_resamples: int = 2000,
-    keep_distributions: bool = False,
+    keep_predictions: bool = False,
     on_error: Literal["record", "raise"] = "record",
     store: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -138,9 +146,10 @@ def evaluate(
     valid : Ratings or DataFrame, optional
         A validation part to ``test``: `Candidates` are fitted on the training part and chosen on
         this one. Models are then fitted on both.
-    metrics : iterable of str
-        Names for `measure_from_name`. A metric that a model cannot have (the log-loss of a
-        model without ``predict_proba``, an error of one that only ranks) is omitted for it.
+    metrics : iterable of str or OwnMetric
+        Names for `measure_from_name`, or your own functions. A metric that a model cannot have
+        (the log-loss of a model without ``predict_proba``, an error of one that only ranks) is
+        omitted for it.
     decision : {"auto", "mean", "median", "mode"}
         What turns a distribution into a rating. "auto" takes for each metric the decision that
         is best for it (see `ordrec.evaluation.metrics.measures`): mean for ``rmse``, median for
@@ -168,6 +177,9 @@ def evaluate(
         A user with at most this many training ratings, including those given for fold-in,
         counts as cold. Where a test part has such users, warm and cold users are also
         measured separately (column ``users``); with None they never are.
+    groups : str, optional
+        A column of the table of users, such as "gender": users are also measured separately by its
+        values (column ``users``).
     against : str, optional
         The name of a model with which all others are compared; by default the best by each metric.
     seed : int
@@ -180,9 +192,9 @@ def evaluate(
         seconds depend on it.
     n_resamples : int
         Number of draws of users for intervals and tests; 0 for none.
-    keep_distributions : bool
-        Whether predicted distributions are kept, for reliability diagrams, and what is predicted
-        for five users, for a report.
+    keep_predictions : bool
+        Whether all predictions for test ratings are kept (`EvaluationResult.predictions`), and
+        what is predicted for five users, for a report.
     on_error : {"record", "raise"}
         Whether the error of a model that fails is recorded while the others go on, or its
         exception is raised.
@@ -227,6 +239,7 @@ def evaluate(
     ['bias', 'mean']
     """
     named = _named_models(models, seed)
+    names, own = _named_metrics(metrics)
     if against is not None and against not in named:
         raise ArgumentError(f"against must be one of {', '.join(named)}, got {against!r}")
     table, splitter = _split_ratings(ratings, split, test, valid, seed)
@@ -241,13 +254,14 @@ def evaluate(
         ranking_users=ranking_users,
         like=like,
         cold_users=cold_users,
-        keep_distributions=keep_distributions,
+        keep_predictions=keep_predictions,
         reseed=False,
+        own_metrics=own,
+        groups=groups,
     )
-    metrics = list(dict.fromkeys(metrics))
-    for name in metrics:
+    for name in names:
         measure_from_name(name)
-    experiment = Experiment(named, [problem], metrics=metrics, seeds=[seed], store=store)
+    experiment = Experiment(named, [problem], metrics=names, seeds=[seed], store=store)
     with showing("evaluate", verbose):
         return experiment._run(
             n_jobs=n_jobs,
@@ -351,6 +365,25 @@ def _split_ratings(
             parameter=("split", "test"),
         )
     return own_parts(ratings, test, valid)
+
+
+def _named_metrics(metrics: Iterable[Any]) -> tuple[list[str], tuple[Measure, ...]]:
+    """Return the names of all metrics, and those of one's own, which are known from now on."""
+    names: list[str] = []
+    own: list[Measure] = []
+    for metric in metrics:
+        if isinstance(metric, OwnMetric):
+            own.append(metric.measure())
+        elif not isinstance(metric, str):
+            raise ArgumentError(
+                f"metrics must be names or OwnMetric, got {metric!r}: say where its better values "
+                'are, as in OwnMetric(function, "higher")'
+            )
+        names.append(metric if isinstance(metric, str) else own[-1].name)
+    if len({measure.name for measure in own}) < len(own):
+        raise ArgumentError("two metrics of your own have the same name: give one with name=")
+    register_measures(own)
+    return list(dict.fromkeys(names)), tuple(own)
 
 
 def _with_items(ratings: Ratings, listed: Sequence[pd.Series]) -> Ratings:
@@ -640,6 +673,10 @@ class _Work:
             comparison,
             _joined_distributions(found),
             {cell.model: each.examples for cell, each in reversed(found) if each.examples},
+            [(cell.model, cell.fold, each) for cell, each in found],
+            next(
+                (p.ratings for p in self.problems.values() if isinstance(p, RatingsProblem)), None
+            ),
         )
 
     def _manifest(self, found: list[tuple[Cell, Measurement]]) -> dict[str, Any]:

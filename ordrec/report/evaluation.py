@@ -65,10 +65,10 @@ def _chart(result: EvaluationResult) -> FigureGrid:
         if len(part := intervals[intervals["metric"] == metric])
     ]
     said = "Arrows point to better values; the best model is on top."
-    if result.against and not result.comparison.empty:
+    if result.reference and not result.comparison.empty:
         said += (
-            f" Bars are 95 % intervals; blue: {result.against}, green: significantly better, grey: "
-            "significantly worse, turquoise: neither."
+            f" Bars are 95 % intervals; blue: {result.reference}, green: significantly better, "
+            "grey: significantly worse, turquoise: neither."
         )
     elif not result.comparison.empty:
         said += (
@@ -113,8 +113,8 @@ def _table(result: EvaluationResult, average: str, users: str, more: str = "") -
     caption = f"{pooled.capitalize()}, where a metric has both. Best in bold."
     if table.tested:
         marks = "~ not significantly worse than the best"
-        if result.against:
-            marks = f"+, - significantly better, worse than {result.against}; ~ neither"
+        if result.reference:
+            marks = f"+, - significantly better, worse than {result.reference}; ~ neither"
         caption += f" ± half the 95 % interval; {marks}."
     if result.times != "none":
         caption += f" Times: {result.manifest['times']}."

@@ -106,7 +106,7 @@ def _counted(n: int) -> str:
 
 def _comparison(result: EvaluationResult, metric: str) -> pd.DataFrame:
     """Verdicts against the best model, by model; empty if nothing was tested against it."""
-    rows = result.comparison[:0] if result.against else result.comparison
+    rows = result.comparison[:0] if result.reference else result.comparison
     average = result.averages()[metric]
     rows = rows[(rows["users"] == "all") & (rows["metric"] == metric)]
     return rows[rows["average"] == average].set_index("model")

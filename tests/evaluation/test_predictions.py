@@ -239,7 +239,7 @@ def test_a_metric_without_the_reference_has_intervals_only():
 def test_the_reference_is_named_in_table_and_caption():
     train, test = parts(7, 280)
     result = evaluate(train, ["mean", "bias"], test=test, against="mean", metrics=["rmse"])
-    assert result.against == "mean"
+    assert result.reference == "mean"
     assert "better, worse than mean" in result.test_caption()
     assert result.standings()["rmse", "bias"].mark == "+"
     assert result.standings()["rmse", "mean"].mark == ""

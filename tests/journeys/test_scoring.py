@@ -167,3 +167,80 @@ def test_scores_are_refused_with_the_remedy(predicted):
     said = refused("score", "surprise.csv", "train.csv")
     assert "no prediction for user" in said
     assert "is also the input" in refused("score", "lists.csv", "test.csv", "-o", "lists.csv")
+
+
+# ---- one's own metrics, and what can be saved ------------------------------------------------
+
+OWN_METRICS = """
+import numpy as np
+
+def worst(true, predicted):
+    return np.abs(true - predicted).max()
+
+def first(listed, picked):
+    return float(listed[0] in picked)
+
+number = 3
+"""
+
+
+def test_own_metrics_and_saved_tables(folder):
+    (folder / "my_metrics.py").write_text(OWN_METRICS)
+    users = pd.DataFrame({"user": [f"{u:03d}" for u in range(30)], "sex": ["f", "m"] * 15})
+    users.to_csv("users.csv", index=False)
+    found = run(
+        "evaluate", "train.csv", "--test", "test.csv", "-m", "bias,ease", "--users", "users.csv",
+        "--metrics", "hit_rate@1,my_metrics:worst:lower,my_metrics:first:higher:lists",
+        "--by-group", "sex", "--overlap", "5", "-o", "r.csv",
+        "--save-users", "users_out.parquet", "--save-predictions", "predicted.csv",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    said = " ".join(found.output.split())
+    assert "sex=f users" in said
+    assert "common to the first 5 items" in said
+    table = pd.read_csv("r.csv").set_index(["users", "model", "metric", "average"])["value"]
+    kept = pd.read_csv("predicted.csv")
+    bias = kept[kept["model"] == "bias"]
+    apart = (bias["rating"] - bias["prediction"]).abs()
+    assert table["all", "bias", "worst", "micro"] == pytest.approx(apart.max())
+    hits = table["sex=f", "ease", "hit_rate@1", "macro"]
+    assert table["sex=f", "ease", "first", "macro"] == pytest.approx(hits)
+    users_out = pd.read_parquet("users_out.parquet")
+    assert set(users_out["metric"]) == {"hit_rate@1", "worst", "first"}
+    again = run(
+        "evaluate", "train.csv", "--test", "test.csv", "-m", "bias", "--metrics", "mae",
+        "--save-users", "users_out.parquet", "--save-predictions", "predicted.csv",
+    )  # fmt: skip
+    assert again.exit_code == 0, again.output  # earlier outputs are replaced
+
+
+def test_wrong_own_metrics_are_refused(folder):
+    (folder / "my_metrics.py").write_text(OWN_METRICS)
+    words = ["evaluate", "train.csv", "--test", "test.csv", "-m", "mean", "--metrics"]
+    assert "my_metrics:worst:higher or :lower" in refused(*words, "my_metrics:worst")
+    assert "has no 'missing'" in refused(*words, "my_metrics:missing:lower")
+    assert "is no function" in refused(*words, "my_metrics:number:lower")
+    assert "no module" in refused(*words, "not_there:worst:lower")
+    said = refused(*words, "mae", "--save-users", "users.txt")
+    assert "written as .csv or .parquet" in said
+    said = refused(*words, "mae", "--save-predictions", "train.csv")
+    assert "is also the input" in said
+    assert "--by-group must be a column" in refused(*words, "mae", "--by-group", "sex")
+
+
+def test_the_help_names_all_splits():
+    help_text = " ".join(run("evaluate", "--help").output.split())
+    for name in ("holdout:0.2,5", "last:1", "user-time:0.2,file", "cold-items:0.1", "strong:0.2"):
+        assert name in help_text.replace("- ", "-"), name
+
+
+def test_ties_and_cold_items_on_the_command_line(folder):
+    frame = pd.read_csv("train.csv").assign(timestamp=7)
+    frame.to_csv("dated.csv", index=False)
+    found = run("evaluate", "dated.csv", "-s", "last:1,file", "-m", "mean", "--metrics", "mae")
+    assert found.exit_code == 0, found.output
+    assert "ties='file'" in " ".join(found.output.split())
+    words = ["-m", "popularity", "--metrics", "cold_recall@2,recall@2"]
+    found = run("evaluate", "dated.csv", "-s", "cold-items:0.2", *words)
+    assert found.exit_code == 0, found.output
+    assert "cold_recall@2" in found.output

@@ -22,6 +22,12 @@ Grades = Literal["relevance", "gain", "pick", "liked", "above middle"]
 
 TOP_RELEVANCE = 4.0
 COVERAGE = 0.9  # of intervals
+SUMS_OF_LISTS = {
+    "novelty": top_lists.novelty_sums,
+    "popularity": top_lists.popularity_sums,
+    "long tail": top_lists.long_tail_sums,
+    "diversity": top_lists.diversity_sums,
+}
 
 
 def graded(test: Ratings, grades: Grades, like: float | None) -> np.ndarray:
@@ -88,6 +94,8 @@ class Measure:
         What a ranking metric is given for each test rating, see `graded`.
     like : float, optional
         The lowest rating that counts as liked.
+    among_cold : bool
+        Whether only items without training ratings are ranked.
     """
 
     name: str
@@ -103,9 +111,12 @@ class Measure:
     ideal: float | None = None
     grades: Grades = "relevance"
     like: float | None = None
+    among_cold: bool = False
 
     def applies_to(self, outcome: Outcome) -> bool:
         """Whether the model predicted what this metric needs."""
+        if self.among_cold:
+            return outcome.cold_places is not None
         if self.kind == "error":
             return outcome.scores is None
         return self.kind == "ranking" or outcome.probabilities is not None
@@ -177,9 +188,10 @@ class Measure:
         if self.kind == "ranking":
             grades = graded(test, self.grades, self.like)
             if self.over_catalogue(outcome):
-                assert outcome.places is not None
-                ranked = outcome.places > 0
-                return grades[ranked], outcome.places[ranked], test.users[ranked]
+                places = outcome.cold_places if self.among_cold else outcome.places
+                assert places is not None
+                ranked = places > 0
+                return grades[ranked], places[ranked], test.users[ranked]
             order = outcome.order(decision)
             if self.placed is not None:
                 order = places_among_rated(order, test.users)
@@ -199,10 +211,13 @@ class ListMeasure(Measure):
 
     Attributes
     ----------
-    measured : {"coverage", "gini", "novelty", "pick calibration"}
+    measured : {"coverage", "gini", "novelty", "popularity", "long tail", "diversity", \
+            "pick calibration"}
     """
 
-    measured: Literal["coverage", "gini", "novelty", "pick calibration"] = "coverage"
+    measured: Literal[
+        "coverage", "gini", "novelty", "popularity", "long tail", "diversity", "pick calibration"
+    ] = "coverage"
 
     @property
     def list_length(self) -> int:
@@ -217,7 +232,11 @@ class ListMeasure(Measure):
     def applies_to(self, outcome: Outcome) -> bool:
         """Whether there are lists and, if needed, probabilities of picking."""
         lists = outcome.lists
-        return lists is not None and not (self.needs_p_pick and lists.p_pick is None)
+        if lists is None or (self.measured == "diversity" and lists.item_features is None):
+            return False
+        if self.measured in ("novelty", "popularity", "long tail") and not lists.n_training_users:
+            return False
+        return not (self.needs_p_pick and lists.p_pick is None)
 
     def over_catalogue(self, outcome: Outcome) -> bool:
         """Lists are always made of the catalogue."""
@@ -230,10 +249,10 @@ class ListMeasure(Measure):
         if self.measured in ("coverage", "gini"):
             metric = top_lists.coverage if self.measured == "coverage" else top_lists.gini
             return [MetricValue("micro", metric(lists, k), lists.users.size, None)]
-        if self.measured == "novelty":
-            sums = top_lists.novelty_sums(lists, k)
-        else:
+        if self.measured == "pick calibration":
             sums = top_lists.pick_calibration_sums(lists, outcome.test, k)
+        else:
+            sums = SUMS_OF_LISTS[self.measured](lists, k)
         return [_ratio_of(sums)._replace(n=lists.users.size)]
 
 

@@ -1,4 +1,4 @@
-"""Metrics of the lists themselves: how many items they show, how new they are, what they promise.
+"""Metrics of the lists themselves: what they show, how new and how varied it is, what they promise.
 
 Each function takes `TopLists` and the number ``k`` of places to look at.
 """
@@ -10,7 +10,18 @@ import numpy as np
 from ordrec.data import Ratings
 from ordrec.evaluation.metrics.outcome import TopLists, UserSums
 
-__all__ = ["coverage", "gini", "novelty_sums", "pick_calibration_sums"]
+__all__ = [
+    "coverage",
+    "diversity_sums",
+    "gini",
+    "long_tail_sums",
+    "novelty_sums",
+    "pick_calibration_sums",
+    "popularity_sums",
+    "short_head",
+]
+
+HEAD = 0.2  # share of the ratings that the most rated items have together
 
 
 def coverage(lists: TopLists, k: int) -> float:
@@ -62,6 +73,83 @@ def novelty_sums(lists: TopLists, k: int) -> UserSums:
     there = items >= 0
     novelty = np.where(there, -np.log2(share[items]), 0.0)
     return UserSums(lists.users, novelty.sum(axis=1), there.sum(axis=1) * 1.0)
+
+
+def popularity_sums(lists: TopLists, k: int) -> UserSums:
+    """Return the training ratings of each user's first ``k`` items, and the number of items.
+
+    Examples
+    --------
+    >>> lists = TopLists(np.array([0]), np.array([[0, 1, -1]]), np.array([8, 4]), 16)
+    >>> popularity_sums(lists, 3).sums.tolist(), popularity_sums(lists, 3).counts.tolist()
+    ([12.0], [2.0])
+    """
+    items = lists.items[:, :k]
+    there = items >= 0
+    counts = np.where(there, lists.item_counts[items], 0)
+    return UserSums(lists.users, counts.sum(axis=1) * 1.0, there.sum(axis=1) * 1.0)
+
+
+def short_head(item_counts: np.ndarray) -> np.ndarray:
+    """Return which items are the most rated ones that have a fifth of all ratings together.
+
+    The item that crosses the fifth is one of them; so are items rated as often as it.
+
+    Examples
+    --------
+    >>> short_head(np.array([1, 30, 9, 60])).tolist()
+    [False, False, False, True]
+    """
+    by_count = np.sort(item_counts)[::-1]
+    before = np.cumsum(by_count) - by_count
+    last = by_count[np.flatnonzero(before < HEAD * by_count.sum())[-1]] if by_count.any() else 1
+    return item_counts >= last
+
+
+def long_tail_sums(lists: TopLists, k: int) -> UserSums:
+    """Return how many of each user's first ``k`` items are outside the short head, of how many.
+
+    Examples
+    --------
+    >>> lists = TopLists(np.array([0]), np.array([[3, 1]]), np.array([1, 30, 9, 60]), 60)
+    >>> long_tail_sums(lists, 2).sums.tolist()
+    [1.0]
+    """
+    items = lists.items[:, :k]
+    there = items >= 0
+    tail = ~short_head(lists.item_counts)
+    return UserSums(lists.users, (there & tail[items]).sum(axis=1) * 1.0, there.sum(axis=1) * 1.0)
+
+
+def diversity_sums(lists: TopLists, k: int) -> UserSums:
+    """Return the diversity of each user's first ``k`` items: one minus their mean cosine.
+
+    The mean is over all pairs of two items of a list; a list of one item has none. An item without
+    features has cosine 0 with every other.
+
+    Examples
+    --------
+    >>> features = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> lists = TopLists(np.array([0]), np.array([[0, 1, 2]]), np.array([3, 2, 1]), 9,
+    ...                  item_features=features)
+    >>> print(round(diversity_sums(lists, 3).sums[0], 4))
+    0.6667
+    """
+    assert lists.item_features is not None
+    lengths = np.sqrt((lists.item_features**2).sum(axis=1, keepdims=True))
+    unit = np.divide(
+        lists.item_features, lengths, out=np.zeros_like(lists.item_features), where=lengths > 0
+    )
+    items = lists.items[:, :k]
+    n_listed = (items >= 0).sum(axis=1)
+    diverse = np.zeros(items.shape[0])
+    for row, mine in enumerate(items):
+        rows = unit[mine[mine >= 0]]
+        n_pairs = n_listed[row] * (n_listed[row] - 1)
+        if n_pairs:  # the sum of all cosines without those of items with themselves
+            cosines = (rows.sum(axis=0) ** 2).sum() - (rows**2).sum()
+            diverse[row] = 1.0 - cosines / n_pairs
+    return UserSums(lists.users, diverse, (n_listed > 1) * 1.0)
 
 
 def pick_calibration_sums(lists: TopLists, test: Ratings, k: int) -> UserSums:

@@ -65,11 +65,14 @@ class CatalogueRanking:
         Codes of the users who were ranked.
     items : ndarray of shape (n_users, list_length)
         Codes of the first items of each of these users' lists; -1 where there are no more.
+    cold_places : ndarray of int
+        Places of test items without training ratings among all such items; 0 for other items.
     """
 
     places: np.ndarray
     users: np.ndarray
     items: np.ndarray
+    cold_places: np.ndarray
 
 
 def affordable_users(ratings: Ratings) -> int | Literal["all"]:
@@ -183,6 +186,8 @@ def catalogue_ranking(
     places = np.zeros(test.n_ratings, dtype=np.int64)
     items = np.full((users.size, min(list_length, n_items)), -1, dtype=np.int64)
     place = np.empty(n_items, dtype=np.int64)
+    cold = known.item_counts == 0
+    cold_places = np.zeros_like(places)
     for first in range(0, users.size, scores.users_at_once):
         block = users[first : first + scores.users_at_once]
         table = scores.of_users(block)
@@ -193,9 +198,17 @@ def catalogue_ranking(
             place[row == -np.inf] = UNLISTED
             rows = test.rows_of_user(user)
             places[rows] = place[test.items[rows]]
+            if cold.any():
+                among = np.cumsum(cold[order])  # the place of an item among the cold ones
+                found = np.where(cold, among[np.argsort(order)], 0)
+                cold_places[rows] = np.where(
+                    places[rows] < UNLISTED,
+                    found[test.items[rows]],
+                    UNLISTED * cold[test.items[rows]],
+                )
             listed = order[: items.shape[1]]
             items[number] = np.where(row[listed] > -np.inf, listed, -1)
-    return CatalogueRanking(places, users, items)
+    return CatalogueRanking(places, users, items, cold_places)
 
 
 def pick_lists(

@@ -131,6 +131,8 @@ class SplitParameters:
             value = getattr(self, name)
             if name in self.shares and not 0.0 < value < 1.0:
                 raise ArgumentError(f"{name} must lie between 0 and 1, got {value}")
+            if name == "ties" and value not in ("random", "file"):
+                raise ArgumentError(f'ties must be "random" or "file", got {value!r}')
             least = self.counts.get(name)
             if least is not None and (not isinstance(value, Integral) or value < least):
                 raise ArgumentError(

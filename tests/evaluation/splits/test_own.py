@@ -179,7 +179,7 @@ def test_folds_with_bins_of_their_own_are_evaluated_together():
     rng = np.random.default_rng(8)
     frame = frame_of(8).assign(rating=np.round(rng.gamma(2, 10, 90), 1))
     ratings = Ratings.from_frame(frame, scale=Scale.binned(frame["rating"], low=0, high=1000))
-    result = evaluate(ratings, ["histogram"], "kfold:3", keep_distributions=True)
+    result = evaluate(ratings, ["histogram"], "kfold:3", keep_predictions=True)
     levels, p = result.distributions["histogram"]
     assert len(levels) == len(p) == 90
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
