@@ -21,6 +21,7 @@ from ordrec.cli.predict import predict
 from ordrec.cli.rank import rank_evaluate, rank_fit, rank_predict
 from ordrec.cli.recommend import recommend
 from ordrec.cli.reproduce import reproduce
+from ordrec.cli.score import score
 from ordrec.cli.serve import serve
 from ordrec.cli.tune import tune
 from ordrec.cli.update import update
@@ -50,6 +51,7 @@ app.command()(update)
 app.command()(similar)
 app.command()(serve)
 app.command()(evaluate)
+app.command()(score)
 app.command()(tune)
 app.command()(reproduce)
 data_app.command("list")(list_data)

@@ -21,6 +21,7 @@ from ordrec.errors import ArgumentError
 
 __all__ = [
     "ClassOption",
+    "imported",
     "loaded",
     "made_model",
     "made_models",
@@ -49,7 +50,7 @@ def made_model(name: str, settings: list[str]) -> Any:
         if hasattr(model, "get_params"):
             check_kinds(parameters, make_model(name).get_params(deep=False))
         return model
-    factory = _imported(name)
+    factory = imported(name)
     known = inspect.signature(factory).parameters
     for parameter in parameters:
         if parameter not in known:
@@ -98,7 +99,7 @@ def loaded(model: Path, max_memory: float | None, own_class: str | None = None) 
     from ordrec.files import ESTIMATORS, RANKERS, load
 
     if own_class is not None:
-        remember_class(_imported(own_class), own_class)
+        remember_class(imported(own_class), own_class)
     found = load(model) if max_memory is None else load(model, max_memory=max_memory)
     if type(found).__name__ in RANKERS:
         raise ArgumentError(
@@ -138,7 +139,9 @@ def remember_class(kind: Any, name: str) -> None:
     register(kind.__name__, f"{kind.__module__}:{kind.__name__}")
 
 
-def _imported(name: str) -> Callable[..., Any]:
+def imported(
+    name: str, otherwise: str = "neither a class nor a function that makes a model"
+) -> Callable[..., Any]:
     """Import ``package.module:Class``, also from the folder in which the command runs."""
     module, _, attribute = name.partition(":")
     if os.getcwd() not in sys.path:
@@ -155,7 +158,7 @@ def _imported(name: str) -> Callable[..., Any]:
     except (AttributeError, ValueError):
         raise ArgumentError(f"{name}: {module} has no {attribute!r}") from None
     if not callable(found):
-        raise ArgumentError(f"{name}: is neither a class nor a function that makes a model")
+        raise ArgumentError(f"{name}: is {otherwise}")
     return found
 
 

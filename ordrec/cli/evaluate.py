@@ -22,9 +22,10 @@ from ordrec.cli.options import (
     place_of,
     words_of,
 )
-from ordrec.cli.outputs import OverwriteOption, report_writer, result_writer
+from ordrec.cli.outputs import OverwriteOption, frame_writer, report_writer, result_writer
 from ordrec.cli.reading import USUAL, Reading, options_of_reading
 from ordrec.cli.side_data import ItemsOption, UsersOption, with_side_data
+from ordrec.errors import ArgumentError
 from ordrec.evaluation.defaults import (
     CANDIDATES,
     COLD_USERS,
@@ -68,8 +69,37 @@ SplitOption = Annotated[
         "--split",
         "-s",
         metavar="SPLIT",
-        help="How to split the ratings: holdout:0.2, kfold:5, user-holdout:0.2, leave-out:5, "
-        "strong:0.2, time:0.2, user-time:0.2, or fold:NAME for a published fold.",
+        help="How to split the ratings: holdout:0.2 (a random share; holdout:0.2,5 five times), "
+        "kfold:5, user-holdout:0.2 (of each user's), leave-out:5 (ratings of each user), "
+        "strong:0.2 (whole users; strong:0.2,0.5 shows half of their ratings), time:0.2 (the "
+        "latest), user-time:0.2 (of each user's), last:1 (rating of each user), cold-items:0.1 "
+        "(whole items), or fold:NAME for a published fold. user-time:0.2,file and last:1,file take "
+        "ratings of the same second in the order of the file, and not at random.",
+    ),
+]
+TestOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--test",
+        metavar="FILE",
+        help="A test part of your own: DATA is then the training part. Given again, with --train, "
+        "for further folds.",
+    ),
+]
+TrainOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--train",
+        metavar="FILE",
+        help="The training part of a further fold, for the second --test and so on.",
+    ),
+]
+ValidOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--valid",
+        metavar="FILE",
+        help="A validation part, one for each --test; models are fitted on it too.",
     ),
 ]
 MetricsOption = Annotated[
@@ -77,7 +107,9 @@ MetricsOption = Annotated[
     typer.Option(
         "--metrics",
         metavar="NAMES",
-        help="Metrics, separated by commas or repeated; all the usual ones by default.",
+        help="Metrics, separated by commas or repeated; all the usual ones by default. Your own: "
+        "package.module:function:higher or ...:lower, by where better values are; with :lists or "
+        ":distributions behind it for what the function takes besides ratings.",
     ),
 ]
 DecisionOption = Annotated[
@@ -139,6 +171,49 @@ ColdOption = Annotated[
         "users, warm and cold users are also shown separately.",
     ),
 ]
+GroupsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by-group",
+        metavar="COLUMN",
+        help="A column of the table of users (--users): users are also shown separately by its "
+        "values.",
+    ),
+]
+SaveUsersOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--save-users",
+        metavar="FILE",
+        help="Also write the values of each user to FILE.csv or FILE.parquet.",
+    ),
+]
+SavePredictionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--save-predictions",
+        metavar="FILE",
+        help="Also write what was predicted for each test rating to FILE.csv or FILE.parquet.",
+    ),
+]
+OverlapOption = Annotated[
+    int | None,
+    typer.Option(
+        "--overlap",
+        metavar="K",
+        min=1,
+        max=20,
+        help="Also show which share of the first K items of a list two models have in common.",
+    ),
+]
+AgainstOption = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="NAME",
+        help="The model that all others are tested against; by default the best by each metric.",
+    ),
+]
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="Seed of splits, models and draws of users.")
 ]
@@ -175,6 +250,9 @@ def evaluate(
     models: ModelsOption = None,
     settings: SettingsOption = None,
     split: SplitOption = SPLIT,
+    test: TestOption = None,
+    train: TrainOption = None,
+    valid: ValidOption = None,
     metrics: MetricsOption = None,
     decision: DecisionOption = DECISION,
     average: AverageOption = "micro",
@@ -183,12 +261,17 @@ def evaluate(
     like: LikeOption = None,
     times: TimesOption = TIMES,
     cold: ColdOption = COLD_USERS,
+    groups: GroupsOption = None,
+    against: AgainstOption = None,
+    overlap: OverlapOption = None,
     jobs: JobsOption = None,
     engine: EngineOption = "auto",
     scheduler: SchedulerOption = None,
     seed: SeedOption = 0,
     output: OutputOption = None,
     report: ReportOption = None,
+    save_users: SaveUsersOption = None,
+    save_predictions: SavePredictionsOption = None,
     reading: Reading = USUAL,
     items: ItemsOption = None,
     users: UsersOption = None,
@@ -199,26 +282,37 @@ def evaluate(
     """Compare rating models on held-out ratings.
 
     Without arguments: the recommender, ordinal factors, and baselines for ratings and for lists
-    on the bundled MovieLens ratings. A model that fails is named and the others go on; the exit
-    code is then 1. Ctrl-C or a signal to terminate stops the work, prints and writes what was
-    finished, and makes the exit code 130; the same command with --resume does the rest.
+    on the bundled MovieLens ratings. With --test, DATA is for training alone. A model that fails
+    is named and the others go on; the exit code is then 1. Ctrl-C or a signal to terminate stops
+    the work, prints and writes what was finished, and makes the exit code 130; the same command
+    with --resume does the rest.
     """
-    from ordrec.errors import ArgumentError, StorageError
+    from ordrec.errors import StorageError
     from ordrec.evaluation import DEFAULT_METRICS
     from ordrec.evaluation import evaluate as compare
     from ordrec.evaluation.run import Interrupted
 
+    if test and split != SPLIT:
+        raise ArgumentError("--split: the test part is given by --test: leave out one of them")
     if average not in ("micro", "macro", "both"):
         raise ArgumentError(f"--average must be micro, macro or both, got {average!r}")
-    about: dict[str, Any] = {"inputs": [place_of(data), users, items], "overwrite": overwrite}
+    own_files = [*(train or []), *(test or []), *(valid or [])]
+    about: dict[str, Any] = {
+        "inputs": [place_of(data), users, items, *own_files],
+        "overwrite": overwrite,
+    }
     writers = [result_writer(path, **about) for path in output or []]
-    at_the_end = [*writers] if report is None else [*writers, report_writer(report, **about)]
+    at_the_end = [*writers, *further_writers(report, save_users, save_predictions, **about)]
     parts = _finished_parts(output, resume, overwrite)
     averages = ("micro", "macro") if average == "both" else (average,)
     chosen_engine = engine_of(engine, scheduler)
     named = DEFAULT_MODELS if models is None else words_of(models, "--models")
     compared = made_models(named, settings or [], seed)
-    ratings = with_side_data(reading.ratings(data), reading, users, items)
+    ratings = reading.ratings(data)
+    parts_of = _own_parts(reading, ratings, train, test, valid)
+    if parts_of is not None:
+        ratings, split = parts_of  # type: ignore[assignment]
+    ratings = with_side_data(ratings, reading, users, items)
     interrupted = False
     latest: EvaluationResult | None = None
     try:
@@ -241,17 +335,19 @@ def evaluate(
                 ratings,
                 compared,
                 split,
-                metrics=DEFAULT_METRICS if metrics is None else words_of(metrics, "--metrics"),
+                metrics=chosen_metrics(metrics) or DEFAULT_METRICS,
                 decision=decision,
                 candidates=candidates,  # type: ignore[arg-type]
                 ranking_users=int(ranking_users) if ranking_users.isdecimal() else ranking_users,  # type: ignore[arg-type]
                 like=like,
                 times=times,  # type: ignore[arg-type]
                 cold_users=cold,
+                groups=groups,
+                against=against,
                 seed=seed,
                 n_jobs=_jobs_for(ratings) if jobs is None else jobs,
                 engine=chosen_engine,
-                keep_distributions=report is not None,
+                keep_predictions=any((report, save_predictions, overlap)),
                 store=None if parts is None else parts.path,
                 finished=show_and_write,
             )
@@ -260,16 +356,16 @@ def evaluate(
         print("ordrec: interrupted: this is what was finished", file=sys.stderr)
     except StorageError:  # of the finished parts
         if latest is not None:
-            _print_tables(latest, averages)
+            print_tables(latest, averages)
         raise
     try:
         for write in at_the_end:
             write(result)
     except StorageError:
-        _print_tables(result, averages)
+        print_tables(result, averages)
         raise
     if not quiet:
-        _print_tables(result, averages)
+        print_tables(result, averages, overlap)
     _print_failures(result)
     if interrupted:
         raise typer.Exit(130)
@@ -279,9 +375,31 @@ def evaluate(
         raise typer.Exit(1)
 
 
+def _own_parts(
+    reading: Reading,
+    first: Ratings,
+    train: list[Path] | None,
+    test: list[Path] | None,
+    valid: list[Path] | None,
+) -> tuple[Ratings, Any] | None:
+    """Return all parts in files of your own as one table with its split; None without any."""
+    from ordrec.evaluation.splits.own import own_parts
+
+    if test is None:
+        for option, given in (("--train", train), ("--valid", valid)):
+            if given:
+                raise ArgumentError(f"{option}: name the test part with --test")
+        return None
+    further = [first, *(reading.part(path, first) for path in train or [])]
+    return own_parts(
+        further,
+        [reading.part(path, first) for path in test],
+        None if valid is None else [reading.part(path, first) for path in valid],
+    )
+
+
 def _finished_parts(output: list[Path] | None, resume: bool, overwrite: bool) -> PartStore | None:
     """Return the store of what is finished; that of another run is resumed or overwritten."""
-    from ordrec.errors import ArgumentError
     from ordrec.storage.parts import PartStore
 
     if not output:
@@ -299,12 +417,53 @@ def _finished_parts(output: list[Path] | None, resume: bool, overwrite: bool) ->
     return parts
 
 
-def _print_tables(result: EvaluationResult, averages: tuple[str, ...]) -> None:
-    from ordrec.report.tables import print_summary
+def print_tables(
+    result: EvaluationResult, averages: tuple[str, ...], overlap: int | None = None
+) -> None:
+    """Print the tables of all groups of users, and what lists have in common if asked for."""
+    from ordrec.report.tables import overlap_table, print_summary
 
     for users in result.user_groups or ["all"]:
         for average in averages:
             print_summary(console(), result, average, users)
+    if overlap is not None:
+        console().print(overlap_table(result, overlap))
+
+
+def chosen_metrics(texts: list[str] | None) -> list[Any]:
+    """Return the metrics that are named, with those of one's own; none if nothing is."""
+    from ordrec.cli.chosen_models import imported
+    from ordrec.evaluation import OwnMetric
+
+    chosen: list[Any] = []
+    for word in words_of(texts, "--metrics") if texts else []:
+        if ":" not in word:
+            chosen.append(word)
+            continue
+        module, name, *further = word.split(":")
+        better = next((text for text in further if text in ("higher", "lower")), None)
+        if better is None:
+            raise ArgumentError(
+                f"--metrics {word}: say where better values are, {module}:{name}:higher or :lower"
+            )
+        on = [text for text in further if text != better] or ["ratings"]
+        function = imported(f"{module}:{name}", "no function")
+        chosen.append(OwnMetric(function, better, on[0]))  # type: ignore[arg-type]
+    return chosen
+
+
+def further_writers(
+    report: Path | None, users: Path | None, predictions: Path | None, **about: Any
+) -> list[Any]:
+    """Return what writes a report, the values of users, and predictions; those that are named."""
+    writers = [] if report is None else [report_writer(report, **about)]
+    if users is not None:
+        writers.append(frame_writer(users, "values of users", lambda r: r.per_user(), **about))
+    if predictions is not None:
+        writers.append(
+            frame_writer(predictions, "test predictions", lambda r: r.predictions(), **about)
+        )
+    return writers
 
 
 def _print_failures(result: EvaluationResult) -> None:

@@ -12,7 +12,14 @@ import typer
 
 from ordrec.errors import ArgumentError, visible
 
-__all__ = ["OverwriteOption", "check_output", "report_writer", "result_writer", "table_writer"]
+__all__ = [
+    "OverwriteOption",
+    "check_output",
+    "frame_writer",
+    "report_writer",
+    "result_writer",
+    "table_writer",
+]
 
 OverwriteOption = Annotated[
     bool,
@@ -24,6 +31,10 @@ OverwriteOption = Annotated[
 ]
 
 DIGITS_TO_READ = 4
+KEPT_TABLES = {
+    "values of users": ["model", "fold", "users"],
+    "test predictions": ["model", "fold", "user"],
+}  # and the names of their first columns
 START = 4096  # bytes from which an earlier output is recognised
 
 
@@ -88,6 +99,30 @@ def report_writer(path: Path, **about: Any) -> Callable[[Any], Any]:
     return write
 
 
+def frame_writer(
+    path: Path, kind: str, table_of: Callable[[Any], Any], **about: Any
+) -> Callable[[Any], None]:
+    """Return the function that writes a table made of a result, as csv or parquet."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise ArgumentError(f"{path}: {kind} are written as .csv or .parquet")
+    check_output(path, kind, **about)
+    if path.suffix == ".parquet":
+        from ordrec.data.on_disk.partitions import parquet_engine
+
+        parquet_engine(path)
+
+    def write(result: Any) -> None:
+        from ordrec.runtime.files import replace_file
+
+        with replace_file(path) as file:
+            if path.suffix == ".csv":
+                table_of(result).to_csv(file, index=False, lineterminator="\n")
+            else:
+                table_of(result).to_parquet(file, engine="pyarrow", index=False)
+
+    return write
+
+
 def table_writer(path: Path | None, kind: str, **about: Any) -> Callable[[Any], None]:
     """Return the function that writes a table as csv, to standard output without a path."""
     if path is None:
@@ -138,11 +173,15 @@ def _is_earlier_output(path: Path, kind: str) -> bool:
         return start.startswith(b'{\n "ordrec": ')
     if kind == "lists" and start.startswith(b"PAR1"):
         return _columns_of_parquet(path)[:3] == ["user", "place", "item"]
+    if start.startswith(b"PAR1") and kind in KEPT_TABLES:
+        return _columns_of_parquet(path)[:3] == KEPT_TABLES[kind]
     columns = start.split(b"\n", 1)[0].decode("utf-8", "replace").strip().split(",")
     if kind == "results":
         from ordrec.evaluation.result import COLUMNS
 
         return columns[:4] == COLUMNS[:4]
+    if kind in KEPT_TABLES:
+        return columns[:3] == KEPT_TABLES[kind]
     if kind == "rankings":
         return columns[:4] == ["query", "document", "score", "rank"]
     if kind == "predictions":

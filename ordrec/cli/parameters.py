@@ -35,6 +35,12 @@ OPTION_OF = {
     "like": "--like",
     "times": "--times",
     "cold_users": "--cold",
+    "test": "--test",
+    "valid": "--valid",
+    "against": "--against",
+    "groups": "--by-group",
+    "kind": "--kind",
+    "column": "--column",
     # tune
     "space": "--search",
     "metric": "--metric",

@@ -116,6 +116,26 @@ class Reading:
             options["ids"] = (model.user_ids_, model.item_ids_)
         return self._in_chosen_bins(read_ratings(data, offline=self.offline, **options))
 
+    def part(self, path: Path, first: Ratings) -> Ratings:
+        """Load a further part of ratings, with ids of the same types and, if it fits, their scale.
+
+        Without a declared scale, it has its own where its ratings are not on that of the first.
+        """
+        from ordrec.data.read import is_own_table, read_ratings
+        from ordrec.evaluation.splits.own import read_on_scale
+
+        options = self._table_options()
+        if not is_own_table(path):
+            return self.ratings(str(path))
+
+        def read(scale: Any) -> Ratings:
+            given = options if "scale" in options or scale is None else options | {"scale": scale}
+            return read_ratings(
+                path, offline=self.offline, ids=(first.user_ids, first.item_ids), **given
+            )
+
+        return read_on_scale(read, first.scale)
+
     def scan(self, data: str) -> RatingsScan:
         """Open a folder of partitions."""
         from ordrec.data import Ratings

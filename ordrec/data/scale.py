@@ -40,11 +40,15 @@ class Scale:
     edges : iterable of float, optional
         For a scale of bins, see `Scale.binned`: the ``n_ranks + 1`` ends of the bins, whose values
         are the mean ratings in them. A rating that equals an end belongs to the bin below.
+    most_bins : int, optional
+        The number of bins at most, where they were cut by the numbers of ratings: a training part
+        then has bins of its own (`learnt_from`).
 
     Attributes
     ----------
     values : ndarray
     edges : ndarray or None
+    most_bins : int or None
 
     Examples
     --------
@@ -57,7 +61,12 @@ class Scale:
     array([4., 5.])
     """
 
-    def __init__(self, values: Iterable[float], edges: Iterable[float] | None = None):
+    def __init__(
+        self,
+        values: Iterable[float],
+        edges: Iterable[float] | None = None,
+        most_bins: int | None = None,
+    ):
         try:
             array = np.unique(_as_floats(values))
         except (TypeError, ValueError, OverflowError) as error:
@@ -76,6 +85,7 @@ class Scale:
         array.setflags(write=False)
         self.values = array
         self.edges = None if edges is None else _checked_edges(edges, array)
+        self.most_bins = None if most_bins is None else int(most_bins)
 
     @classmethod
     def regular(cls, low: float, high: float, step: float = 1.0) -> Scale:
@@ -123,7 +133,7 @@ class Scale:
         positions = grid_positions(distinct)
         n_levels = distinct.size if positions is None else int(positions[-1]) + 1
         if n_levels > FINE:
-            return cls._of_bins(distinct, counts, bin_starts(counts), distinct[0], distinct[-1])
+            return cls._of_bins(distinct, counts, MOST_BINS, distinct[0], distinct[-1])
         if positions is None:
             return cls(distinct)
         grid = distinct[0] + np.diff(distinct).min() * np.arange(n_levels)
@@ -202,7 +212,7 @@ class Scale:
         if isinstance(bins, (int, np.integer)):
             if not 2 <= bins <= MAX_LEVELS:
                 raise ArgumentError(f"bins must be 2..{MAX_LEVELS}, got {bins}")
-            return cls._of_bins(distinct, counts, bin_starts(counts, int(bins)), *ends)
+            return cls._of_bins(distinct, counts, int(bins), *ends)
         cuts = np.unique(_as_floats(bins))
         level = np.searchsorted(cuts, distinct)
         if np.unique(level).size < cuts.size + 1:
@@ -214,12 +224,13 @@ class Scale:
 
     @classmethod
     def _of_bins(
-        cls, distinct: np.ndarray, counts: np.ndarray, starts: np.ndarray, low: float, high: float
+        cls, distinct: np.ndarray, counts: np.ndarray, most: int, low: float, high: float
     ) -> Scale:
+        starts = bin_starts(counts, most)
         level = np.zeros(distinct.size, dtype=np.int64)
         level[starts[1:]] = 1
         cuts = cut_between(distinct[starts[1:] - 1], distinct[starts[1:]])
-        return cls(_means(distinct, counts, np.cumsum(level)), [low, *cuts, high])
+        return cls(_means(distinct, counts, np.cumsum(level)), [low, *cuts, high], most)
 
     def in_bins(self, distinct: np.ndarray, counts: np.ndarray) -> Scale:
         """Return bins for ratings on this scale, of which its ends are the possible ones.
@@ -231,19 +242,30 @@ class Scale:
         """
         if not self.is_fine or distinct.size < 2:
             return self
-        return self._of_bins(distinct, counts, bin_starts(counts), self.low, self.high)
+        return self._of_bins(distinct, counts, MOST_BINS, self.low, self.high)
 
-    def recentred(self, values: np.ndarray, levels: np.ndarray) -> Scale:
-        """Return the same bins with the means of these ratings; a scale without bins itself.
+    def learnt_from(self, values: np.ndarray) -> Scale:
+        """Return bins that were cut from these ratings alone; a scale without bins itself.
 
-        An empty bin keeps its value.
+        Bins whose cut points were declared stay, with the means of these ratings; an empty one
+        keeps its value.
+
+        Examples
+        --------
+        >>> scale = Scale.binned([0, 1, 2, 40, 50, 60, 98, 99, 100], bins=3)
+        >>> scale.learnt_from(np.array([0, 1, 2, 40, 50])).values.tolist()
+        [0.5, 2.0, 45.0]
         """
-        if self.edges is None:
+        if self.edges is None or not values.size:
             return self
+        distinct, counts = np.unique(values, return_counts=True)
+        if self.most_bins is not None and distinct.size > 1:
+            return self._of_bins(distinct, counts, self.most_bins, self.low, self.high)
+        levels = self.levels_of(values)
         given = np.bincount(levels, minlength=self.n_ranks) > 0
         means = self.values.copy()
         means[given] = _means(values, np.ones(values.size), levels, self.n_ranks)[given]
-        return Scale(means, self.edges)
+        return Scale(means, self.edges, self.most_bins)
 
     @property
     def n_ranks(self) -> int:
@@ -340,17 +362,25 @@ class Scale:
     def to_json(self) -> Any:
         """Return the scale as it is written to files: its values, with the edges of bins."""
         values = self.values.tolist()
-        return values if self.edges is None else {"values": values, "edges": self.edges.tolist()}
+        if self.edges is None:
+            return values
+        return {"values": values, "edges": self.edges.tolist()} | (
+            {} if self.most_bins is None else {"most_bins": self.most_bins}
+        )
 
     @classmethod
     def from_json(cls, stored: Any) -> Scale:
         """Make the scale that `to_json` wrote."""
         if not isinstance(stored, dict):
             return cls([float(value) for value in stored])
-        return cls(*([float(value) for value in stored[name]] for name in ("values", "edges")))
+        values, edges = ([float(value) for value in stored[name]] for name in ("values", "edges"))
+        most = stored.get("most_bins")
+        if most is not None and not (isinstance(most, int) and 2 <= most <= MAX_LEVELS):
+            raise ArgumentError(f"most_bins must be 2..{MAX_LEVELS}, got {most!r}")
+        return cls(values, edges, most)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Scale, (self.values, self.edges)  # so that a copy is read-only too
+        return Scale, (self.values, self.edges, self.most_bins)  # so that a copy is read-only too
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Scale) or not np.array_equal(self.values, other.values):

@@ -3,6 +3,7 @@ from ordrec.ordinal.decisions import decide as decide
 from .metrics.measures import DEFAULT_METRICS as DEFAULT_METRICS
 from .metrics.measures import measure_from_name as measure_from_name
 from .metrics.measures import metric_names as metric_names
+from .metrics.own import OwnMetric as OwnMetric
 from .metrics.probability import brier_score as brier_score
 from .metrics.probability import expected_calibration_error as expected_calibration_error
 from .metrics.probability import log_loss as log_loss
@@ -22,6 +23,8 @@ from .metrics.rating_errors import mze as mze
 from .metrics.rating_errors import off_by_one as off_by_one
 from .metrics.rating_errors import quadratic_kappa as quadratic_kappa
 from .metrics.rating_errors import rmse as rmse
+from .predictions import Predictions as Predictions
+from .predictions import predictions_from_frame as predictions_from_frame
 from .problems.base import Problem as Problem
 from .problems.queries import QueryProblem as QueryProblem
 from .problems.ratings import RatingsProblem as RatingsProblem
@@ -29,12 +32,15 @@ from .problems.tables import TableProblem as TableProblem
 from .result import EvaluationResult as EvaluationResult
 from .run import Experiment as Experiment
 from .run import evaluate as evaluate
+from .run import evaluate_predictions as evaluate_predictions
 from .splits.base import RowSplit as RowSplit
 from .splits.base import Split as Split
 from .splits.base import Splitter as Splitter
+from .splits.ratings import ColdItems as ColdItems
 from .splits.ratings import GlobalTime as GlobalTime
 from .splits.ratings import HoldOut as HoldOut
 from .splits.ratings import KFold as KFold
+from .splits.ratings import LeaveLast as LeaveLast
 from .splits.ratings import LeaveOut as LeaveOut
 from .splits.ratings import PublishedFolds as PublishedFolds
 from .splits.ratings import StrongGeneralisation as StrongGeneralisation

@@ -37,7 +37,7 @@ STYLE: dict[Any, Any] = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-BEST, TIED, WORSE = PALETTE[0], PALETTE[6], PALETTE[8]
+BEST, TIED, WORSE, BETTER = PALETTE[0], PALETTE[6], PALETTE[8], PALETTE[2]
 MOST_ACROSS = 3  # panels in a row
 LETTER = 0.075  # inches
 
@@ -68,7 +68,7 @@ def interval_chart(values: pd.DataFrame, across: int = MOST_ACROSS) -> Figure:
     ----------
     values : DataFrame
         Columns ``metric``, ``model``, ``value``, ``low``, ``high`` (NaN without interval) and
-        ``verdict`` ("best", "tied", "worse" or "").
+        ``verdict`` ("best", "tied", "worse" or ""; or "reference" and "better").
     across : int
         The largest number of panels in a row.
     """
@@ -88,7 +88,9 @@ def interval_chart(values: pd.DataFrame, across: int = MOST_ACROSS) -> Figure:
 def _panel(axis: Any, metric: str, values: pd.DataFrame) -> None:
     order = as_losses(metric, values["value"]).sort_values(ascending=False, kind="stable").index
     for place, row in enumerate(values.loc[order].itertuples()):
-        colour = {"best": BEST, "tied": TIED}.get(str(row.verdict), WORSE)
+        colour = {"best": BEST, "reference": BEST, "tied": TIED, "better": BETTER}.get(
+            str(row.verdict), WORSE
+        )
         axis.plot([row.low, row.high], [place, place], color=colour, linewidth=2, alpha=0.6)
         axis.plot([row.value], [place], "o", color=colour, markersize=5)
     axis.set_yticks(range(len(values)), [str(model) for model in values.loc[order, "model"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -12,10 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
 from ordrec.evaluation.drawing import interval_chart
+from ordrec.evaluation.metrics.outcome import UserSums
+from ordrec.evaluation.problems.base import Measurement
 from ordrec.evaluation.problems.example_users import ExampleUser
 from ordrec.evaluation.significance.against_best import COLUMNS as COMPARISON_COLUMNS
+from ordrec.evaluation.significance.bootstrap import bootstrap_interval
 from ordrec.evaluation.table import ResultTable, Standing, SummaryTable
 from ordrec.runtime.files import make_folder, write_text
 
@@ -55,13 +60,17 @@ class EvaluationResult:
         Versions, command, models, checksums of the data, splits, seeds, and the commits that the
         values were computed at (several where a run continued an earlier one).
     comparison : DataFrame
-        Intervals, and tests against the best model, from
+        Intervals, and tests against the best model or a reference, from
         `ordrec.evaluation.significance.against_best`.
     distributions : dict of str
         Levels and predicted distributions of the test ratings, for each model that has them, if
-        ``keep_distributions`` was set.
+        ``keep_predictions`` was set.
     examples : dict of str
         Five users as each model sees them, in its first fold (`ExampleUser`), likewise.
+    measured : list of (model, fold, Measurement)
+        What `per_user` and `predictions` are made of.
+    ratings : Ratings, optional
+        What was evaluated on, for the ids of users and items.
     """
 
     unit: ClassVar[str] = "users"  # what is averaged over and drawn
@@ -76,6 +85,8 @@ class EvaluationResult:
     )
     distributions: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     examples: dict[str, list[ExampleUser]] = field(default_factory=dict)
+    measured: list[tuple[str, str, Measurement]] = field(default_factory=list)
+    ratings: Ratings | None = None
 
     @classmethod
     def joined(cls, results: Sequence[EvaluationResult]) -> EvaluationResult:
@@ -124,6 +135,11 @@ class EvaluationResult:
         return int(self.manifest.get("seeds", [0])[0])
 
     @property
+    def reference(self) -> str:
+        """The model that others were compared with; empty if that is the best by each metric."""
+        return str(self.manifest.get("against", ""))
+
+    @property
     def times(self) -> str:
         """Whether models saw the times of test ratings, "known" or "unknown"; "none" without."""
         about = str(self.manifest.get("times", "")).split()
@@ -133,8 +149,10 @@ class EvaluationResult:
 
     @property
     def user_groups(self) -> list[str]:
-        """The groups of users that were measured: "all" and, if present, "warm" and "cold"."""
-        return [group for group in ("all", "warm", "cold") if len(self._of_users(group))]
+        """The groups of users that were measured: "all" and others, such as "warm" and "cold"."""
+        if "users" not in self.frame:
+            return ["all"] if len(self.frame) else []
+        return [str(group) for group in self.frame["users"].unique()]
 
     def summary(self, average: str = "micro", users: str = "all") -> pd.DataFrame:
         """Return means over the folds: one row per model, one column per metric, and seconds.
@@ -177,9 +195,10 @@ class EvaluationResult:
         chosen = self.comparison[self.comparison["users"] == users]
         chosen = chosen[chosen["average"] == chosen["metric"].map(averages)]
         half = (chosen["high"] - chosen["low"]) / 2
-        tied = chosen["verdict"] == "tied"
+        signs = {"tied": "~"} | ({"better": "+", "worse": "-"} if self.reference else {})
+        marks = chosen["verdict"].map(lambda verdict: signs.get(verdict, ""))
         keys = zip(chosen["metric"].astype(str), chosen["model"].astype(str), strict=True)
-        found = zip(half.tolist(), tied.tolist(), strict=True)
+        found = zip(half.tolist(), marks.tolist(), strict=True)
         return {key: Standing(*each) for key, each in zip(keys, found, strict=True)}
 
     def intervals(self, average: str = "micro", users: str = "all") -> pd.DataFrame:
@@ -189,7 +208,8 @@ class EvaluationResult:
         -------
         DataFrame
             ``metric``, ``model``, ``value``, ``low``, ``high`` and ``verdict`` ("best", "tied",
-            "worse"); the last three are empty where nothing was tested.
+            "worse"; against a reference "reference", "better", "tied", "worse"); the last three
+            are empty where nothing was tested.
         """
         averages = self.averages(average)
         means = self.summary(average, users)[list(averages)].rename_axis("model").reset_index()
@@ -231,14 +251,23 @@ class EvaluationResult:
                 f" {' '.join(ranked['metric'].unique())}: over the whole catalogue except what the "
                 f"user rated in training, the same {n_users} users for all models."
             )
-        if users != "all":
+        if users in ("warm", "cold"):
             text += f" Here {users} users only; cold: {self.manifest['cold users']}."
+        elif users != "all":
+            text += f" Here users with {users} only."
         return text
 
     def test_caption(self) -> str:
         """Return what intervals and marks mean; empty where there are none."""
         if self.comparison.empty:
             return ""
+        if self.reference:
+            return (
+                f"±: half the 95 % interval, from draws of whole {self.unit} with replacement. "
+                f"Best in bold; +, -: significantly better, worse than {self.reference} "
+                f"(difference over the same draws of {self.unit}, two-sided, 5 %, Holm's steps "
+                "over the models); ~: neither."
+            )
         return (
             f"±: half the 95 % interval, from draws of whole {self.unit} with replacement. Best in "
             "bold; ~: not significantly worse than the best (difference over the same draws of "
@@ -289,7 +318,7 @@ class EvaluationResult:
         """
         shown = self.summary(average, users)[self._chosen(metrics)].dropna(axis=1, how="all")
         table = ResultTable.of(shown, self.standings(average, users), digits)
-        return table.latex(caption, label)
+        return table.latex(caption, label, self.reference)
 
     def plot(
         self,
@@ -329,6 +358,123 @@ class EvaluationResult:
                     f"{metric!r} was not measured: choose from {', '.join(measured)}"
                 )
         return chosen
+
+    # ---- users and ratings one by one -----------------------------------------------------------
+
+    def per_user(self) -> pd.DataFrame:
+        """Return the values of each user, for metrics that are made of such values.
+
+        Returns
+        -------
+        DataFrame
+            ``model fold users metric average user value n``: the value of a user, and the number
+            of ratings, or 1, by which it is weighted in the mean over users (squares are averaged
+            for a pooled ``rmse``).
+        """
+        ratings = self._evaluated()
+        frames = [
+            pd.DataFrame(
+                {
+                    "model": model,
+                    "fold": fold,
+                    "users": users,
+                    "metric": metric,
+                    "average": average,
+                    "user": ratings.user_ids.take(sums.users),
+                    "value": _user_values(sums),
+                    "n": sums.counts,
+                }
+            )
+            for model, fold, found in self.measured
+            for (users, metric, average), sums in found.sums.items()
+        ]
+        if not frames:
+            columns = ["model", "fold", "users", "metric", "average", "user", "value", "n"]
+            return pd.DataFrame(columns=columns)
+        return pd.concat(frames, ignore_index=True)
+
+    def predictions(self) -> pd.DataFrame:
+        """Return what each model predicted for each test rating, if ``keep_predictions`` was set.
+
+        Returns
+        -------
+        DataFrame
+            ``model fold user item rating`` and, as far as a model has them, ``prediction`` (the
+            expected rating), ``score``, ``place`` in the catalogue (missing where it was not
+            ranked) and ``p_1, p_2, ...``, the probabilities of ratings.
+        """
+        ratings = self._evaluated()
+        frames = []
+        for model, fold, found in self.measured:
+            kept = found.predictions
+            if kept is None:
+                continue
+            columns: dict[str, Any] = {
+                "model": model,
+                "fold": fold,
+                "user": ratings.user_ids.take(kept["users"]),
+                "item": ratings.item_ids.take(kept["items"]),
+            }
+            columns |= {
+                name: kept[name] for name in ("rating", "prediction", "score") if name in kept
+            }
+            if "place" in kept:
+                ranked = (kept["place"] > 0) & (kept["place"] <= len(ratings.item_ids))
+                columns["place"] = np.where(ranked, kept["place"], np.nan)
+            if "p" in kept:
+                names = [f"p_{value:g}" for value in kept["scale"]]
+                columns |= dict(zip(names, kept["p"].T, strict=True))
+            frames.append(pd.DataFrame(columns))
+        if not frames:
+            raise ArgumentError("predictions were not kept: evaluate with keep_predictions=True")
+        return pd.concat(frames, ignore_index=True)
+
+    def overlap(self, k: int = 10, *, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
+        """Return how much the lists of two models have in common, if ``keep_predictions`` was set.
+
+        Parameters
+        ----------
+        k : int
+            Length of the lists, at most 20 unless a metric has longer ones.
+        level, seed
+            As in `ordrec.evaluation.significance.bootstrap_interval`.
+
+        Returns
+        -------
+        DataFrame
+            ``model other overlap low high``: the number of items that are among the first ``k`` of
+            both models over ``k``, as a mean over users, with an interval over draws of users.
+        """
+        lists: dict[str, dict[tuple[str, int], set[int]]] = {}
+        for model, fold, found in self.measured:
+            kept = found.predictions or {}
+            if "list_items" in kept:
+                if kept["list_items"].shape[1] < min(k, len(self._evaluated().item_ids)):
+                    raise ArgumentError(f"k must be at most {kept['list_items'].shape[1]}, got {k}")
+                for user, items in zip(kept["list_users"], kept["list_items"], strict=True):
+                    mine = lists.setdefault(model, {})
+                    mine[fold, int(user)] = {int(item) for item in items[:k] if item >= 0}
+        if not lists:
+            raise ArgumentError(
+                "lists were not kept: evaluate with keep_predictions=True and a metric of lists, "
+                "such as ndcg@10"
+            )
+        rows = []
+        for model, other in itertools.combinations(lists, 2):
+            both = [key for key in lists[model] if key in lists[other]]
+            shared = [len(lists[model][key] & lists[other][key]) / k for key in both]
+            users = [user for _, user in both]
+            if len(set(users)) > 1:
+                low, mean, high = bootstrap_interval(shared, users, level=level, seed=seed)
+            else:
+                low, mean, high = float("nan"), float(np.mean(shared)), float("nan")
+            rows.append((model, other, mean, low, high))
+        return pd.DataFrame(rows, columns=["model", "other", "overlap", "low", "high"])
+
+    def _evaluated(self) -> Ratings:
+        if self.ratings is None:
+            raise ArgumentError("there are no users here: this is not an evaluation on ratings")
+        return self.ratings
 
     # ---- several data sets and seeds ------------------------------------------------------------
 
@@ -421,8 +567,10 @@ class EvaluationResult:
         return self.frame[self.frame["users"] == users]
 
     def _shown(self, averages: dict[str, str], users: str) -> pd.DataFrame:
-        if users not in ("all", "warm", "cold"):
-            raise ArgumentError(f'users must be "all", "warm" or "cold", got {users!r}')
+        if users not in ("all", "warm", "cold", *self.user_groups):
+            raise ArgumentError(
+                f"users must be one of {', '.join(self.user_groups)}, got {users!r}"
+            )
         chosen = self._of_users(users)
         return chosen[chosen["average"] == chosen["metric"].map(averages)]
 
@@ -445,6 +593,13 @@ class EvaluationResult:
         if not self._describes_one_evaluation:
             return None
         return self.table().html(" ".join(filter(None, [self.caption(), self.test_caption()])))
+
+
+def _user_values(sums: UserSums) -> np.ndarray:
+    """Return each user's own value; NaN for a user who adds nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.where(sums.counts > 0, sums.sums / sums.counts, np.nan)
+    return np.sqrt(values) if sums.root else values
 
 
 def _listed(groups: dict[str, str]) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings
+from ordrec.data.columns import encode_ids
 from ordrec.data.ratings import as_ratings
 from ordrec.errors import ArgumentError, StorageError
 from ordrec.evaluation.defaults import (
@@ -30,12 +31,21 @@ from ordrec.evaluation.defaults import (
     TIMES,
 )
 from ordrec.evaluation.manifest import circumstances
-from ordrec.evaluation.metrics.measures import DEFAULT_METRICS, measure_from_name
+from ordrec.evaluation.metrics.measures import (
+    DEFAULT_METRICS,
+    LIST_METRICS,
+    Measure,
+    measure_from_name,
+    register_measures,
+)
+from ordrec.evaluation.metrics.own import OwnMetric
+from ordrec.evaluation.predictions import PredictedLists, Predictions, predictions_from_frame
 from ordrec.evaluation.problems.base import Measurement, Problem, none_applies
 from ordrec.evaluation.problems.ratings import RatingsProblem, measurable_model
 from ordrec.evaluation.result import CELL, COLUMNS, EvaluationResult
 from ordrec.evaluation.significance.against_best import against_best
-from ordrec.evaluation.splits.base import Splitter
+from ordrec.evaluation.splits.base import Splitter, joined_ratings
+from ordrec.evaluation.splits.own import own_parts
 from ordrec.evaluation.splits.ratings import split_from_name
 from ordrec.evaluation.tuning.candidates import Candidates
 from ordrec.runtime.parallel import Engine, run
@@ -43,7 +53,14 @@ from ordrec.runtime.progress import progress as showing
 from ordrec.runtime.progress import report
 from ordrec.storage.parts import PartStore
 
-__all__ = ["Cell", "Experiment", "Interrupted", "evaluate", "stored_measurement"]
+__all__ = [
+    "Cell",
+    "Experiment",
+    "Interrupted",
+    "evaluate",
+    "evaluate_predictions",
+    "stored_measurement",
+]
 
 Progress = Callable[[int, int, str], None]
 
@@ -85,22 +102,26 @@ class Cell:
 
 
 def evaluate(
-    ratings: Ratings | pd.DataFrame,
+    ratings: Ratings | pd.DataFrame | Sequence[Any],
     models: str | Iterable[Any] | Mapping[str, Any],
     split: str | Splitter = SPLIT,
     *,
-    metrics: Iterable[str] = DEFAULT_METRICS,
+    test: Ratings | pd.DataFrame | Sequence[Any] | None = None,
+    valid: Ratings | pd.DataFrame | Sequence[Any] | None = None,
+    metrics: Iterable[str | OwnMetric] = DEFAULT_METRICS,
     decision: str = DECISION,
     candidates: Literal["catalogue", "rated"] = CANDIDATES,
     ranking_users: int | Literal["auto", "all"] = RANKING_USERS,
     like: float | None = None,
     times: Literal["unknown", "known"] = TIMES,
-    cold_users: int = COLD_USERS,
+    cold_users: int | None = COLD_USERS,
+    groups: str | None = None,
+    against: str | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
     engine: Engine | str | None = None,
     n_resamples: int = 2000,
-    keep_distributions: bool = False,
+    keep_predictions: bool = False,
     on_error: Literal["record", "raise"] = "record",
     store: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -112,15 +133,23 @@ def evaluate(
     Parameters
     ----------
     ratings : Ratings or DataFrame
-        A frame is read as by `Ratings.from_frame`.
+        A frame is read as by `Ratings.from_frame`. With ``test``, the training part.
     models : str, iterable or mapping
         Names for `ordrec.recommend.make_model`, or unfitted models (each fold fits a copy);
-        the keys of a mapping name the models in the result.
+        the keys of a mapping name the models in the result. `Candidates` are chosen on each
+        training part, and `predictions_from_frame` makes a model of predictions from elsewhere.
     split : str or splitter
         As in `split_from_name`.
-    metrics : iterable of str
-        Names for `measure_from_name`. A metric that a model cannot have (the log-loss of a
-        model without ``predict_proba``, an error of one that only ranks) is omitted for it.
+    test : Ratings or DataFrame, optional
+        A test part of your own, in place of a split; a pair of a user and an item must not be in
+        both parts. Lists of training and test parts of equal length are folds.
+    valid : Ratings or DataFrame, optional
+        A validation part to ``test``: `Candidates` are fitted on the training part and chosen on
+        this one. Models are then fitted on both.
+    metrics : iterable of str or OwnMetric
+        Names for `measure_from_name`, or your own functions. A metric that a model cannot have
+        (the log-loss of a model without ``predict_proba``, an error of one that only ranks) is
+        omitted for it.
     decision : {"auto", "mean", "median", "mode"}
         What turns a distribution into a rating. "auto" takes for each metric the decision that
         is best for it (see `ordrec.evaluation.metrics.measures`): mean for ``rmse``, median for
@@ -147,7 +176,12 @@ def evaluate(
     cold_users : int
         A user with at most this many training ratings, including those given for fold-in,
         counts as cold. Where a test part has such users, warm and cold users are also
-        measured separately (column ``users``).
+        measured separately (column ``users``); with None they never are.
+    groups : str, optional
+        A column of the table of users, such as "gender": users are also measured separately by its
+        values (column ``users``).
+    against : str, optional
+        The name of a model with which all others are compared; by default the best by each metric.
     seed : int
         For splits given by name, for models given by name that have a ``random_state``, and
         for the draws of users.
@@ -158,9 +192,9 @@ def evaluate(
         seconds depend on it.
     n_resamples : int
         Number of draws of users for intervals and tests; 0 for none.
-    keep_distributions : bool
-        Whether predicted distributions are kept, for reliability diagrams, and what is predicted
-        for five users, for a report.
+    keep_predictions : bool
+        Whether all predictions for test ratings are kept (`EvaluationResult.predictions`), and
+        what is predicted for five users, for a report.
     on_error : {"record", "raise"}
         Whether the error of a model that fails is recorded while the others go on, or its
         exception is raised.
@@ -204,24 +238,30 @@ def evaluate(
     >>> sorted(result.frame["model"].unique())
     ['bias', 'mean']
     """
-    ratings = as_ratings(ratings)
     named = _named_models(models, seed)
+    names, own = _named_metrics(metrics)
+    if against is not None and against not in named:
+        raise ArgumentError(f"against must be one of {', '.join(named)}, got {against!r}")
+    table, splitter = _split_ratings(ratings, split, test, valid, seed)
+    listed = [model.table["item"] for model in named.values() if isinstance(model, PredictedLists)]
+    table = _with_items(table, listed)
     problem = RatingsProblem(
-        ratings,
-        split_from_name(split, random_state=seed) if isinstance(split, str) else split,
+        table,
+        splitter,
         decision=decision,
         candidates=candidates,
         times=times,
         ranking_users=ranking_users,
         like=like,
         cold_users=cold_users,
-        keep_distributions=keep_distributions,
+        keep_predictions=keep_predictions,
         reseed=False,
+        own_metrics=own,
+        groups=groups,
     )
-    metrics = list(dict.fromkeys(metrics))
-    for name in metrics:
+    for name in names:
         measure_from_name(name)
-    experiment = Experiment(named, [problem], metrics=metrics, seeds=[seed], store=store)
+    experiment = Experiment(named, [problem], metrics=names, seeds=[seed], store=store)
     with showing("evaluate", verbose):
         return experiment._run(
             n_jobs=n_jobs,
@@ -231,7 +271,131 @@ def evaluate(
             on_error=on_error,
             n_resamples=n_resamples,
             record_warnings=False,
+            against=against,
         )
+
+
+def evaluate_predictions(
+    predictions: Any,
+    test: Ratings | pd.DataFrame,
+    *,
+    train: Ratings | pd.DataFrame | None = None,
+    metrics: Iterable[str] | None = None,
+    cold_users: int | None = None,
+    on_error: Literal["record", "raise"] = "raise",
+    **options: Any,
+) -> EvaluationResult:
+    """Measure predictions that were made elsewhere, side by side and with intervals.
+
+    Parameters
+    ----------
+    predictions : DataFrame, Predictions, or mapping of str to these
+        A frame is read as by `predictions_from_frame`: predicted ratings, distributions over the
+        ratings, or lists. The keys of a mapping name the models in the result; it may hold models
+        too, which are fitted on ``train``.
+    test : Ratings or DataFrame
+        The ratings that were to be predicted; each of them must have its prediction, but a user
+        without a list has an empty one.
+    train : Ratings or DataFrame, optional
+        What the predictions were learnt from. Items that a user has rated there are left out of
+        their list, and metrics of how well known listed items are look there.
+    metrics : iterable of str, optional
+        By default those of `evaluate`; for lists alone ``ndcg@10``, ``recall@10``, ``hit_rate@10``
+        and ``coverage@10``.
+    cold_users : int, optional
+        As in `evaluate`; by default all users are measured together only.
+    on_error : {"raise", "record"}
+        As in `evaluate`.
+    **options
+        Further arguments of `evaluate`, such as ``against="surprise"``.
+
+    Returns
+    -------
+    EvaluationResult
+
+    See Also
+    --------
+    evaluate : takes `predictions_from_frame` among models that are fitted.
+
+    Examples
+    --------
+    >>> test = pd.DataFrame({"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 3, 1]})
+    >>> theirs = pd.DataFrame({"uid": [1, 1, 2], "iid": [7, 8, 7], "est": [4.0, 3.0, 2.0]})
+    >>> result = evaluate_predictions({"theirs": theirs}, test, metrics=["mae"])
+    >>> print(round(result.summary().loc["theirs", "mae"], 4))
+    0.6667
+    """
+    given = predictions if isinstance(predictions, Mapping) else {"predictions": predictions}
+    models = {
+        name: each
+        if isinstance(each, str) or hasattr(each, "fit")
+        else predictions_from_frame(each)
+        for name, each in given.items()
+    }
+    ours = [name for name, model in models.items() if not isinstance(model, Predictions)]
+    if ours and train is None:
+        raise ArgumentError(f"train= is what {', '.join(ours)} is to be fitted on: give it")
+    tested = as_ratings(test)
+    if metrics is None:
+        only_lists = all(isinstance(model, PredictedLists) for model in models.values())
+        metrics = LIST_METRICS if only_lists else DEFAULT_METRICS
+    return evaluate(
+        tested.select(np.zeros(0, dtype=np.int64)) if train is None else train,
+        models,
+        test=tested,
+        metrics=metrics,
+        cold_users=cold_users,
+        on_error=on_error,
+        **options,
+    )
+
+
+def _split_ratings(
+    ratings: Any, split: str | Splitter, test: Any, valid: Any, seed: int
+) -> tuple[Ratings, Splitter]:
+    """Return all ratings and how they are split, by name or as they were given."""
+    if test is None:
+        if valid is not None:
+            raise ArgumentError("valid= is a part beside test=: give both", parameter="valid")
+        chosen = split_from_name(split, random_state=seed) if isinstance(split, str) else split
+        return as_ratings(ratings), chosen
+    if split != SPLIT:
+        raise ArgumentError(
+            f"split={split}: the test part is given: leave out split= or test=",
+            parameter=("split", "test"),
+        )
+    return own_parts(ratings, test, valid)
+
+
+def _named_metrics(metrics: Iterable[Any]) -> tuple[list[str], tuple[Measure, ...]]:
+    """Return the names of all metrics, and those of one's own, which are known from now on."""
+    names: list[str] = []
+    own: list[Measure] = []
+    for metric in metrics:
+        if isinstance(metric, OwnMetric):
+            own.append(metric.measure())
+        elif not isinstance(metric, str):
+            raise ArgumentError(
+                f"metrics must be names or OwnMetric, got {metric!r}: say where its better values "
+                'are, as in OwnMetric(function, "higher")'
+            )
+        names.append(metric if isinstance(metric, str) else own[-1].name)
+    if len({measure.name for measure in own}) < len(own):
+        raise ArgumentError("two metrics of your own have the same name: give one with name=")
+    register_measures(own)
+    return list(dict.fromkeys(names)), tuple(own)
+
+
+def _with_items(ratings: Ratings, listed: Sequence[pd.Series]) -> Ratings:
+    """Add the items of lists made elsewhere to the catalogue: each holds a place in its list."""
+    if not listed:
+        return ratings
+    items = encode_ids(pd.concat(listed, ignore_index=True), "item")[1]
+    if items.isin(ratings.item_ids).all():
+        return ratings
+    none = ratings.select(np.zeros(0, dtype=np.int64))
+    empty = none._replaced(item_ids=items, item_table=None)
+    return joined_ratings([ratings, empty])
 
 
 def _named_models(models: Any, seed: int) -> dict[str, Any]:
@@ -363,11 +527,12 @@ class Experiment:
         on_error: Literal["record", "raise"] = "record",
         n_resamples: int = 0,
         record_warnings: bool = True,
+        against: str | None = None,
     ) -> EvaluationResult:
         problems = {
             problem.name: problem.for_models(self._all_models()) for problem in self.problems
         }
-        work = _Work(self, problems, n_resamples, progress)
+        work = _Work(self, problems, n_resamples, progress, against)
         side_by_side = Engine.of(engine).resolve(n_jobs)[0] != "serial"
         try:
             for number, found in run(
@@ -412,8 +577,9 @@ class _Work:
         problems: Mapping[str, Problem],
         n_resamples: int,
         progress: Progress | None,
+        against: str | None = None,
     ):
-        self.experiment, self.problems = experiment, problems
+        self.experiment, self.problems, self.against = experiment, problems, against
         self.store, self.n_resamples, self.progress = experiment.store, n_resamples, progress
         self.manifest = circumstances()
         self.hashes = {name: problem.checksum() for name, problem in problems.items()}
@@ -496,6 +662,7 @@ class _Work:
         }
         comparison = against_best(
             by_model,
+            against=self.against,
             n_resamples=self.n_resamples if n_resamples is None else n_resamples,
             seed=self.experiment.seeds[0],
         )
@@ -506,6 +673,10 @@ class _Work:
             comparison,
             _joined_distributions(found),
             {cell.model: each.examples for cell, each in reversed(found) if each.examples},
+            [(cell.model, cell.fold, each) for cell, each in found],
+            next(
+                (p.ratings for p in self.problems.values() if isinstance(p, RatingsProblem)), None
+            ),
         )
 
     def _manifest(self, found: list[tuple[Cell, Measurement]]) -> dict[str, Any]:
@@ -521,6 +692,8 @@ class _Work:
         }
         if len(self.problems) == 1:
             manifest |= next(iter(self.problems.values())).about()
+        if self.against is not None:
+            manifest["against"] = self.against
         if len(found) < len(self.cells):
             manifest["measured"] = f"{len(found)} of {len(self.cells)}"
         return manifest
@@ -616,7 +789,9 @@ def _joined_distributions(
     for cell, each in found:
         if each.distributions is not None:
             of_models.setdefault(cell.model, []).append(each.distributions)
-    return {
-        name: (np.concatenate([y for y, _ in parts]), np.vstack([p for _, p in parts]))
-        for name, parts in of_models.items()
-    }
+    joined = {}
+    for name, parts in of_models.items():
+        n_ranks = max(p.shape[1] for _, p in parts)  # folds of a fine scale have their own bins
+        padded = [np.pad(p, ((0, 0), (0, n_ranks - p.shape[1]))) for _, p in parts]
+        joined[name] = np.concatenate([y for y, _ in parts]), np.vstack(padded)
+    return joined

@@ -23,6 +23,7 @@ SECONDS = "_seconds"  # ending of the names of columns that are not metrics
 PRINTED_ALIKE = 5e-5  # values that differ by less are equally good
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 DAGGER = r"$^{\dagger}$"
+LATEX_MARKS = {"": "", "~": DAGGER, "+": "$^{+}$", "-": "$^{-}$"}
 LATEX_ARROWS = {"↓": r"$\downarrow$", "↑": r"$\uparrow$"}
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
@@ -32,15 +33,14 @@ LATEX_SPECIAL = {
 
 
 class Standing(NamedTuple):
-    """Half the interval of a value, and whether it is not significantly worse than the best."""
+    """Half the interval of a value, and the mark behind it.
+
+    ``~`` is not significantly worse than the best; against a reference, ``+`` is significantly
+    better, ``-`` significantly worse and ``~`` neither.
+    """
 
     half_width: float
-    tied: bool
-
-    @property
-    def mark(self) -> str:
-        """The mark behind the value in a table."""
-        return "~" if self.tied else ""
+    mark: str = ""
 
 
 class TableCell(NamedTuple):
@@ -151,7 +151,7 @@ class ResultTable:
                 name: BORDER
                 + max(
                     len(_heading(name)),
-                    *(len(cell.text) + len("~") * _is_tied(cell) for cell in cells),
+                    *(len(cell.text) + len(_mark(cell)) for cell in cells),
                     *(len(sign + cell.half_width) for cell in cells if cell.standing),
                     1,
                 )
@@ -199,10 +199,11 @@ class ResultTable:
 
     # ---- LaTeX ---------------------------------------------------------------------------------
 
-    def latex(self, caption: str = "", label: str = "") -> str:
+    def latex(self, caption: str = "", label: str = "", against: str = "") -> str:
         """Return the table for the package booktabs; a dagger marks what is not worse.
 
-        With a caption or a label, the tabular stands in a table whose caption explains the signs.
+        Against a reference, signs mark what is significantly better or worse. With a caption or a
+        label, the tabular stands in a table whose caption explains the signs.
         """
         heads = [f"{escaped(name)} {_latex_arrow(name)}" for name in self.columns]
         lines = [
@@ -216,7 +217,12 @@ class ResultTable:
             lines.append(_latex_row([escaped(model), *cells]))
         lines += [r"\bottomrule", r"\end{tabular}"]
         signs = "Best in bold."
-        if self.tested:
+        if self.tested and against:
+            signs += (
+                rf" $\pm$ half the 95\,\% interval; $^{{+}}$, $^{{-}}$ significantly better, worse "
+                rf"than {escaped(against)}; {DAGGER} neither."
+            )
+        elif self.tested:
             signs += (
                 rf" $\pm$ half the 95\,\% interval; {DAGGER} not significantly worse than the best."
             )
@@ -277,8 +283,8 @@ def _arrow_heading(column: str) -> str:
     return _heading(column) if column.endswith(SECONDS) else f"{column}{NARROW}{direction(column)}"
 
 
-def _is_tied(cell: TableCell) -> bool:
-    return cell.standing is not None and cell.standing.tied
+def _mark(cell: TableCell) -> str:
+    return "" if cell.standing is None else cell.standing.mark
 
 
 def _shortened(name: str) -> str:
@@ -331,5 +337,5 @@ def _latex_cell(cell: TableCell) -> str:
     text = rf"\textbf{{{cell.text}}}" if cell.best else cell.text
     if cell.standing is None:
         return text
-    mark = DAGGER if cell.standing.tied else ""
+    mark = LATEX_MARKS[cell.standing.mark]
     return rf"{text}{mark} {{\scriptsize$\pm${cell.half_width}}}"

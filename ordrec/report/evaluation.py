@@ -67,7 +67,12 @@ def _chart(result: EvaluationResult) -> FigureGrid:
         if len(part := intervals[intervals["metric"] == metric])
     ]
     said = "Arrows point to better values; the best model is on top."
-    if not result.comparison.empty:
+    if result.reference and not result.comparison.empty:
+        said += (
+            f" Bars are 95 % intervals; blue: {result.reference}, green: significantly better, "
+            "grey: significantly worse, turquoise: neither."
+        )
+    elif not result.comparison.empty:
         said += (
             " Bars are 95 % intervals; blue: the best, turquoise: not significantly worse, grey: "
             "significantly worse."
@@ -109,7 +114,10 @@ def _table(result: EvaluationResult, average: str, users: str, more: str = "") -
     pooled = "all ratings together" if average == "micro" else f"the mean over {result.unit}"
     caption = f"{pooled.capitalize()}, where a metric has both. Best in bold."
     if table.tested:
-        caption += " ± half the 95 % interval; ~ not significantly worse than the best."
+        marks = "~ not significantly worse than the best"
+        if result.reference:
+            marks = f"+, - significantly better, worse than {result.reference}; ~ neither"
+        caption += f" ± half the 95 % interval; {marks}."
     if result.times != "none":
         caption += f" Times: {result.manifest['times']}."
     if users != "all":
@@ -307,8 +315,8 @@ def _counted(n: int) -> str:
 
 
 def _comparison(result: EvaluationResult, metric: str) -> pd.DataFrame:
-    """Verdicts against the best model, by model; empty if nothing was tested."""
-    rows = result.comparison
+    """Verdicts against the best model, by model; empty if nothing was tested against it."""
+    rows = result.comparison[:0] if result.reference else result.comparison
     average = result.averages()[metric]
     rows = rows[(rows["users"] == "all") & (rows["metric"] == metric)]
     return rows[rows["average"] == average].set_index("model")

@@ -13,7 +13,14 @@ from ordrec.evaluation.metrics.measures import as_losses
 from ordrec.evaluation.result import EvaluationResult
 from ordrec.evaluation.tuning.model import TunedModel
 
-__all__ = ["dataset_table", "pipeline_table", "print_summary", "summary_tables", "tuning_table"]
+__all__ = [
+    "dataset_table",
+    "overlap_table",
+    "pipeline_table",
+    "print_summary",
+    "summary_tables",
+    "tuning_table",
+]
 
 SIGNS = {"±": "+-"}  # for terminals that can show ASCII only
 
@@ -55,6 +62,18 @@ def summary_tables(
         width=width,
         sign=_spelt("±", plain),
     )
+
+
+def overlap_table(result: EvaluationResult, k: int) -> Table:
+    """Return which share of the first ``k`` items of a list each two models have in common."""
+    table = Table(title=f"common to the first {k} items, with 95 % intervals", title_justify="left")
+    for name in ("model", "other", "overlap", "from", "to"):
+        table.add_column(name, justify="left" if name in ("model", "other") else "right")
+    shared = result.overlap(k)
+    numbers = shared[["overlap", "low", "high"]].to_numpy()
+    for model, other, row in zip(shared["model"], shared["other"], numbers, strict=True):
+        table.add_row(model, other, *(f"{number:.4f}" for number in row))
+    return table
 
 
 def tuning_table(found: TunedModel, n_rows: int) -> Table:

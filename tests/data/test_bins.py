@@ -156,9 +156,9 @@ def test_means_of_other_ratings():
     scale = Scale.binned([0, 10, 20, 80, 100], bins=[15, 50])
     assert scale.values.tolist() == [5, 20, 90]
     values = np.array([10.0, 10.0, 90.0])
-    assert scale.recentred(values, scale.levels_of(values)).values.tolist() == [10, 20, 90]
+    assert scale.learnt_from(values).values.tolist() == [10, 20, 90]
     stars = Scale.regular(1, 5)
-    assert stars.recentred(np.array([1.0]), np.array([0])) is stars
+    assert stars.learnt_from(np.array([1.0])) is stars
 
 
 # ---- ratings ---------------------------------------------------------------------------

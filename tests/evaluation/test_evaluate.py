@@ -113,7 +113,7 @@ def test_every_row_says_how_it_was_measured(ratings):
     ranking = {
         "ndcg@5", "precision@5", "recall@5", "map", "mrr", "fcp", "hit_rate@5", "graded_ndcg@5",
         "pick_ndcg@5", "liked_ndcg@5", "liked_recall@5", "net_ndcg@5", "disliked@5", "coverage@5",
-        "gini@5", "novelty@5",
+        "gini@5", "novelty@5", "popularity@5", "long_tail@5",
     }  # fmt: skip
     distribution = {"log_loss", "rps", "brier", "ece", "ece_cumulative"}
     distribution |= {n for n in _all_metrics() if n.startswith(("uncertainty_", "interval_"))}
@@ -203,7 +203,7 @@ def test_given_models_stay_unfitted_and_get_their_own_names(ratings):
 
 def test_distributions_are_kept_on_request(ratings):
     models = {"histogram": "histogram", "bias": "bias"}
-    result = evaluate(ratings, models, "kfold:2", metrics=["mae"], keep_distributions=True)
+    result = evaluate(ratings, models, "kfold:2", metrics=["mae"], keep_predictions=True)
     assert list(result.distributions) == ["histogram"]  # the other has none
     levels, p = result.distributions["histogram"]
     folds = list(split_from_name("kfold:2").split(ratings))

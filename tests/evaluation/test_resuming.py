@@ -22,7 +22,7 @@ from ordrec.recommend import GlobalMean, RatingHistogram
 
 RATINGS = synthetic_ratings(25, 20, n_ratings=300, seed=0)
 OPTIONS: dict[str, Any] = {
-    "split": "kfold:2", "metrics": ["mae", "log_loss", "ndcg@5"], "keep_distributions": True,
+    "split": "kfold:2", "metrics": ["mae", "log_loss", "ndcg@5"], "keep_predictions": True,
 }  # fmt: skip
 SECONDS = ["fit_seconds", "predict_seconds"]
 

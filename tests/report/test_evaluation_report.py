@@ -147,7 +147,7 @@ def measured() -> EvaluationResult:
         two_taste_ratings(0),
         ["bias", "popularity"],
         metrics=["mae", "ndcg@5"],
-        keep_distributions=True,
+        keep_predictions=True,
     )
 
 
@@ -192,7 +192,7 @@ def test_users_are_chosen_where_there_are_few() -> None:
 
 
 def test_users_survive_an_interrupted_run(tmp_path, measured: EvaluationResult) -> None:
-    options = {"metrics": ["mae"], "keep_distributions": True, "store": tmp_path / "parts"}
+    options = {"metrics": ["mae"], "keep_predictions": True, "store": tmp_path / "parts"}
     first = evaluate(two_taste_ratings(0), ["bias"], **options)
     again = evaluate(two_taste_ratings(0), ["bias"], **options)
     assert again.examples == first.examples

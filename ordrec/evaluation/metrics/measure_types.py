@@ -1,8 +1,4 @@
-"""How a metric is applied to the outcome of a model: `Measure` and `ListMeasure`.
-
-The metrics of `ListMeasure` are here, too: how many items the lists show, how new these are, what
-the model promises. They take `TopLists` and the number ``k`` of places to look at.
-"""
+"""How a metric is applied to the outcome of a model: `Measure` and `ListMeasure`."""
 
 from __future__ import annotations
 
@@ -13,8 +9,8 @@ import numpy as np
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError
-from ordrec.evaluation.metrics import ranking
-from ordrec.evaluation.metrics.outcome import MetricValue, Outcome, TopLists, UserSums
+from ordrec.evaluation.metrics import ranking, top_lists
+from ordrec.evaluation.metrics.outcome import MetricValue, Outcome, UserSums
 from ordrec.lists.best import rank_gains
 from ordrec.ordinal.uncertainty import shortest_interval, spread
 
@@ -24,84 +20,7 @@ __all__ = [
     "ListMeasure",
     "Measure",
     "UncertaintyMeasure",
-    "coverage",
-    "gini",
-    "novelty_sums",
-    "pick_calibration_sums",
 ]
-
-
-def coverage(lists: TopLists, k: int) -> float:
-    """Return the share of the catalogue's items that are among anybody's first ``k``.
-
-    Examples
-    --------
-    >>> lists = TopLists(np.array([0, 1]), np.array([[0, 1], [0, 3]]), np.array([9, 9, 9, 9]), 9)
-    >>> coverage(lists, 1), coverage(lists, 2)
-    (0.25, 0.75)
-    """
-    return float((_listed_counts(lists, k) > 0).mean())
-
-
-def gini(lists: TopLists, k: int) -> float:
-    """Return the Gini coefficient of how often the catalogue's items are listed.
-
-    ``sum_j (2 j - n - 1) c_j / (n sum_j c_j)`` for the numbers ``c_1 <= ... <= c_n`` of lists
-    that have each item among the first ``k``: 0 if all items are listed equally often, near 1 if
-    all lists are the same few items.
-
-    Examples
-    --------
-    >>> lists = TopLists(np.array([0, 1]), np.array([[0], [0]]), np.array([9, 9, 9, 9]), 9)
-    >>> gini(lists, 1)
-    0.75
-    """
-    counts = np.sort(_listed_counts(lists, k))
-    if not counts.any():
-        return float("nan")
-    n = counts.size
-    return float((2.0 * np.arange(1, n + 1) - n - 1.0) @ counts / (n * counts.sum()))
-
-
-def novelty_sums(lists: TopLists, k: int) -> UserSums:
-    """Return the novelty of each user's first ``k`` items, and their number.
-
-    The novelty of an item is ``-log2`` of the share of training users who rated it. An item that
-    nobody rated counts as one that a single user rated.
-
-    Examples
-    --------
-    >>> lists = TopLists(np.array([0]), np.array([[0, 1]]), np.array([8, 4]), 16)
-    >>> novelty_sums(lists, 2).sums.tolist()
-    [3.0]
-    """
-    items = lists.items[:, :k]
-    share = np.maximum(lists.item_counts, 1) / max(lists.n_training_users, 1)
-    there = items >= 0
-    novelty = np.where(there, -np.log2(share[items]), 0.0)
-    return UserSums(lists.users, novelty.sum(axis=1), there.sum(axis=1) * 1.0)
-
-
-def pick_calibration_sums(lists: TopLists, test: Ratings, k: int) -> UserSums:
-    """Return, for each user, the number of hits the model expects in its first ``k`` places.
-
-    The second column is the number of hits there are: items of the list in the test part. Pooled
-    over users, the ratio of the two is 1 for a model whose probabilities are calibrated.
-    """
-    assert lists.own_items is not None
-    assert lists.p_pick is not None
-    items, n_items = lists.own_items[:, :k], test.n_items
-    picked = np.isin(
-        lists.users[:, None].astype(np.int64) * n_items + items,
-        test.users.astype(np.int64) * n_items + test.items,
-    )
-    hits = (picked & (items >= 0)).sum(axis=1)
-    return UserSums(lists.users, lists.p_pick[:, :k].sum(axis=1), hits * 1.0)
-
-
-def _listed_counts(lists: TopLists, k: int) -> np.ndarray:
-    items = lists.items[:, :k]
-    return np.bincount(items[items >= 0], minlength=lists.item_counts.size)
 
 
 Average = Literal["micro", "macro"]
@@ -109,6 +28,12 @@ Grades = Literal["relevance", "gain", "pick", "liked", "above middle"]
 
 TOP_RELEVANCE = 4.0
 COVERAGE = 0.9  # of intervals
+SUMS_OF_LISTS = {
+    "novelty": top_lists.novelty_sums,
+    "popularity": top_lists.popularity_sums,
+    "long tail": top_lists.long_tail_sums,
+    "diversity": top_lists.diversity_sums,
+}
 
 
 def graded(test: Ratings, grades: Grades, like: float | None) -> np.ndarray:
@@ -175,6 +100,8 @@ class Measure:
         What a ranking metric is given for each test rating, see `graded`.
     like : float, optional
         The lowest rating that counts as liked.
+    among_cold : bool
+        Whether only items without training ratings are ranked.
     """
 
     name: str
@@ -190,9 +117,12 @@ class Measure:
     ideal: float | None = None
     grades: Grades = "relevance"
     like: float | None = None
+    among_cold: bool = False
 
     def applies_to(self, outcome: Outcome) -> bool:
         """Whether the model predicted what this metric needs."""
+        if self.among_cold:
+            return outcome.cold_places is not None
         if self.kind == "error":
             return outcome.scores is None
         return self.kind == "ranking" or outcome.probabilities is not None
@@ -264,9 +194,10 @@ class Measure:
         if self.kind == "ranking":
             grades = graded(test, self.grades, self.like)
             if self.over_catalogue(outcome):
-                assert outcome.places is not None
-                ranked = outcome.places > 0
-                return grades[ranked], outcome.places[ranked], test.users[ranked]
+                places = outcome.cold_places if self.among_cold else outcome.places
+                assert places is not None
+                ranked = places > 0
+                return grades[ranked], places[ranked], test.users[ranked]
             order = outcome.order(decision)
             if self.placed is not None:
                 order = ranking.places_among_rated(order, test.users)
@@ -286,10 +217,13 @@ class ListMeasure(Measure):
 
     Attributes
     ----------
-    measured : {"coverage", "gini", "novelty", "pick calibration"}
+    measured : {"coverage", "gini", "novelty", "popularity", "long tail", "diversity", \
+            "pick calibration"}
     """
 
-    measured: Literal["coverage", "gini", "novelty", "pick calibration"] = "coverage"
+    measured: Literal[
+        "coverage", "gini", "novelty", "popularity", "long tail", "diversity", "pick calibration"
+    ] = "coverage"
 
     @property
     def list_length(self) -> int:
@@ -304,7 +238,11 @@ class ListMeasure(Measure):
     def applies_to(self, outcome: Outcome) -> bool:
         """Whether there are lists and, if needed, probabilities of picking."""
         lists = outcome.lists
-        return lists is not None and not (self.needs_p_pick and lists.p_pick is None)
+        if lists is None or (self.measured == "diversity" and lists.item_features is None):
+            return False
+        if self.measured in ("novelty", "popularity", "long tail") and not lists.n_training_users:
+            return False
+        return not (self.needs_p_pick and lists.p_pick is None)
 
     def over_catalogue(self, outcome: Outcome) -> bool:
         """Lists are always made of the catalogue."""
@@ -315,12 +253,12 @@ class ListMeasure(Measure):
         lists, k = outcome.lists, self.list_length
         assert lists is not None
         if self.measured in ("coverage", "gini"):
-            metric = coverage if self.measured == "coverage" else gini
+            metric = top_lists.coverage if self.measured == "coverage" else top_lists.gini
             return [MetricValue("micro", metric(lists, k), lists.users.size, None)]
-        if self.measured == "novelty":
-            sums = novelty_sums(lists, k)
+        if self.measured == "pick calibration":
+            sums = top_lists.pick_calibration_sums(lists, outcome.test, k)
         else:
-            sums = pick_calibration_sums(lists, outcome.test, k)
+            sums = SUMS_OF_LISTS[self.measured](lists, k)
         return [_ratio_of(sums)._replace(n=lists.users.size)]
 
 

@@ -42,7 +42,11 @@ name                                  measured on                               
 ``coverage@k``                        the first k items of all lists              mean
 ``gini@k``                            the first k items of all lists              mean
 ``novelty@k``                         the first k items of all lists              mean
+``popularity@k``                      the first k items of all lists              mean
+``long_tail@k``                       the first k items of all lists              mean
+``diversity@k``                       the first k items of all lists              mean
 ``pick_calibration@k``                the first k items of all lists              none
+``cold_recall@k``                     the places of a user's cold test items      mean
 ====================================  ==========================================  ===========
 
 A predicted number becomes a scale value by rounding to the nearest one. Places are those in a
@@ -80,16 +84,26 @@ difference.
 ``interval_coverage`` is how often the shortest interval of probability 0.9 contains the rating, at
 best 0.9 or a little more; ``interval_size`` its mean number of ranks.
 
-The metrics of lists (see `ordrec.evaluation.metrics.measure_types`) need no test ratings:
+The metrics of lists (see `ordrec.evaluation.metrics.top_lists`) need no test ratings:
 ``coverage`` is the share of the catalogue that is listed for anybody, ``gini`` tells how unequally
 often items are listed, ``novelty`` is the mean of ``-log2`` of the share of training users who
-rated the listed items. ``pick_calibration`` is the number of hits in the first k places that a
+rated the listed items. ``popularity`` is the mean number of training ratings of the listed items,
+``long_tail`` the share of listed items outside the short head, which are the most rated items that
+have a fifth of all training ratings together (APLT); ``diversity`` is one minus the mean cosine of
+two listed items over their side features, and needs a table of items. Neither more nor less
+popularity is better by itself: arrows point to what treats rare items more fairly.
+``pick_calibration`` is the number of hits in the first k places that a
 model expects (the sum of its ``p_pick``) over the number there are: 1 is best.
+
+``cold_recall`` looks at items without training ratings alone, as ``cold-items:0.1`` holds them out:
+they are ranked among each other, and the user's test items in the first k places are counted over
+``min(k, number of these)``.
 """
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -115,6 +129,7 @@ from ordrec.evaluation.metrics.outcome import Outcome, UserSums
 
 __all__ = [
     "DEFAULT_METRICS",
+    "LIST_METRICS",
     "ListMeasure",
     "Measure",
     "Outcome",
@@ -126,6 +141,7 @@ __all__ = [
     "kind_of",
     "measure_from_name",
     "metric_names",
+    "register_measures",
 ]
 
 Decision = Literal["mean", "median", "mode"]
@@ -133,6 +149,8 @@ Decision = Literal["mean", "median", "mode"]
 DEFAULT_METRICS = (
     "rmse", "mae", "int_mae", "mze", "log_loss", "rps", "ece", "ndcg@10", "fcp",
 )  # fmt: skip
+
+LIST_METRICS = ("ndcg@10", "recall@10", "hit_rate@10", "coverage@10")  # of lists alone
 
 RELEVANT_FROM = 3.0
 
@@ -165,11 +183,13 @@ def _of_places(
     name: str,
     metric: Any = ranking.normalised_gain_at.of_places,
     grades: Grades = "relevance",
+    *,
+    among_cold: bool = False,
     **options: Any,
 ) -> Measure:
     return Measure(
         name, "ranking", None, "mean", ("macro",), options=options,
-        placed=metric, higher_is_better=True, grades=grades,
+        placed=metric, higher_is_better=True, grades=grades, among_cold=among_cold,
     )  # fmt: skip
 
 
@@ -270,7 +290,11 @@ _MEASURES: dict[str, Measure] = {
         _of_lists("coverage@k", "coverage", higher_is_better=True),
         _of_lists("gini@k", "gini"),
         _of_lists("novelty@k", "novelty", higher_is_better=True),
+        _of_lists("popularity@k", "popularity"),
+        _of_lists("long_tail@k", "long tail", higher_is_better=True),
+        _of_lists("diversity@k", "diversity", higher_is_better=True),
         _of_lists("pick_calibration@k", "pick calibration", ideal=1.0),
+        _of_places("cold_recall@k", ranking.capped_recall_at.of_places, "pick", among_cold=True),
     )
 }
 _OF_QUERIES = ("err", "p")  # measured on judged documents only, see QueryProblem
@@ -346,7 +370,29 @@ def as_losses(metric: str, values: Any) -> Any:
     return -1.0 * values if higher_is_better(metric) else 1.0 * values
 
 
+_own: dict[str, Measure] = {}  # metrics of one's own, in this process
+
+
+def register_measures(measures: Iterable[Measure]) -> None:
+    """Make metrics of one's own known by their names, in this process.
+
+    Raises
+    ------
+    ArgumentError
+        If one of the library's metrics has the name.
+    """
+    for measure in measures:
+        stem = measure.name.partition("@")[0]
+        if stem in _MEASURES or f"{stem}@k" in _MEASURES or stem in _OF_QUERIES:
+            raise ArgumentError(
+                f"{measure.name!r} is a metric of ordrec: call your own otherwise, with name="
+            )
+        _own[measure.name] = measure
+
+
 def _known(metric: str) -> Measure | None:
+    if metric in _own:
+        return _own[metric]
     stem = metric.partition("@")[0]
     return _MEASURES.get(stem) or _MEASURES.get(f"{stem}@k")
 
@@ -371,6 +417,8 @@ def measure_from_name(name: str, *, like: float | None = None) -> Measure:
     >>> measure_from_name("ndcg@5").options
     {'k': 5}
     """
+    if name in _own:
+        return _own[name]
     if name in _MEASURES and not name.endswith("@k"):
         return _with_like(_MEASURES[name], like)
     stem, _, number = name.partition("@")

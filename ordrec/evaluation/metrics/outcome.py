@@ -53,6 +53,8 @@ class TopLists:
         from ``items`` in the order of equal scores only.
     p_pick : array of the same shape, optional
         The probability, according to the model, that each of ``own_items`` is picked.
+    item_features : array of shape (n_items, n_features), optional
+        Side features of the items, where a metric needs them.
     """
 
     users: np.ndarray
@@ -61,6 +63,7 @@ class TopLists:
     n_training_users: int
     own_items: np.ndarray | None = None
     p_pick: np.ndarray | None = None
+    item_features: np.ndarray | None = None
 
     def of_users(self, users: np.ndarray) -> TopLists:
         """Return the lists of these users only."""
@@ -72,6 +75,7 @@ class TopLists:
             self.n_training_users,
             None if self.own_items is None else self.own_items[rows],
             None if self.p_pick is None else self.p_pick[rows],
+            self.item_features,
         )
 
 
@@ -82,7 +86,8 @@ class Outcome:
     ``places`` are those of the test items in the catalogue, where they were requested; 0 for users
     for whom the catalogue was not ranked. ``ranked_by_scores`` says that they follow from the
     model's scores and not from its ratings. ``lists`` are the first items of the same rankings,
-    where a metric needs them.
+    where a metric needs them. ``cold_places`` are those among items without training ratings; 0 for
+    all other items.
     """
 
     test: Ratings
@@ -92,6 +97,7 @@ class Outcome:
     places: np.ndarray | None = None
     ranked_by_scores: bool = False
     lists: TopLists | None = None
+    cold_places: np.ndarray | None = None
 
     def select(self, rows: np.ndarray) -> Outcome:
         """Return the outcome for some of the test ratings; lists are those of their users."""
@@ -108,6 +114,7 @@ class Outcome:
             part(self.places),
             self.ranked_by_scores,
             None if self.lists is None else self.lists.of_users(test.users),
+            part(self.cold_places),
         )
 
     def predicted(self, decision: str) -> np.ndarray:

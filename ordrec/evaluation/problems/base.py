@@ -37,8 +37,10 @@ class Measurement:
         As `Problem.measure` returns them.
     sums : dict
         What each user adds to a value, for values that are means over users or their ratings.
-    distributions : tuple of arrays, optional
-        The levels of the test ratings and the distributions that were predicted for them.
+    predictions : dict of str to array, optional
+        The test ratings (``users``, ``items``, ``levels``, ``rating``), and what was predicted for
+        them, as far as it was: ``prediction``, ``score``, ``place``, ``p``; the ``scale``; and the
+        first items of the lists of ranked users, ``list_items`` of ``list_users``.
     examples : list of ExampleUser
     error : str
     commit : str
@@ -47,10 +49,16 @@ class Measurement:
 
     rows: list[Row] = field(default_factory=list)
     sums: dict[Key, UserSums] = field(default_factory=dict)
-    distributions: tuple[np.ndarray, np.ndarray] | None = None
+    predictions: dict[str, np.ndarray] | None = None
     examples: list[ExampleUser] = field(default_factory=list)
     error: str = ""
     commit: str = ""
+
+    @property
+    def distributions(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The levels of the test ratings and the distributions that were predicted for them."""
+        kept = self.predictions
+        return None if kept is None or "p" not in kept else (kept["levels"], kept["p"])
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return the arrays and the metadata from which `from_arrays` restores it."""
@@ -59,8 +67,8 @@ class Measurement:
             for number, sums in enumerate(self.sums.values())
             for name in SUM_ARRAYS
         }
-        if self.distributions is not None:
-            arrays |= {"levels": self.distributions[0], "p": self.distributions[1]}
+        for name, column in (self.predictions or {}).items():
+            arrays[f"predicted.{name}"] = column
         # A value that is not defined is None in json.
         rows = [row | {"value": row["value"] if np.isfinite(row["value"]) else None}
                 for row in self.rows]  # fmt: skip
@@ -89,7 +97,12 @@ class Measurement:
         return cls(
             rows,
             sums,
-            (arrays["levels"], arrays["p"]) if "p" in arrays else None,
+            {
+                name.removeprefix("predicted."): array
+                for name, array in arrays.items()
+                if name.startswith("predicted.")
+            }
+            or None,
             [ExampleUser.from_json(user) for user in about["examples"]],
             commit=str(about["commit"]),
         )

@@ -32,6 +32,7 @@ __all__ = [
 
 VALUES_AT_ONCE = 2_500_000  # many, as neighbours of an item are looked for once in each call
 AUTO_PAIRS, AUTO_USERS = 10_000_000, 100
+UNLISTED = 1 << 40  # the place of an item that is in no list: so late that it adds nothing
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,20 @@ class CatalogueRanking:
     Attributes
     ----------
     places : ndarray of int
-        One place per row of ``split.test``, counted from 1; 0 for users who were not ranked.
+        One place per row of ``split.test``, counted from 1; 0 for users who were not ranked, and
+        `UNLISTED` for items with a score of minus infinity.
     users : ndarray of int
         Codes of the users who were ranked.
     items : ndarray of shape (n_users, list_length)
         Codes of the first items of each of these users' lists; -1 where there are no more.
+    cold_places : ndarray of int
+        Places of test items without training ratings among all such items; 0 for other items.
     """
 
     places: np.ndarray
     users: np.ndarray
     items: np.ndarray
+    cold_places: np.ndarray
 
 
 def affordable_users(ratings: Ratings) -> int | Literal["all"]:
@@ -181,6 +186,8 @@ def catalogue_ranking(
     places = np.zeros(test.n_ratings, dtype=np.int64)
     items = np.full((users.size, min(list_length, n_items)), -1, dtype=np.int64)
     place = np.empty(n_items, dtype=np.int64)
+    cold = known.item_counts == 0
+    cold_places = np.zeros_like(places)
     for first in range(0, users.size, scores.users_at_once):
         block = users[first : first + scores.users_at_once]
         table = scores.of_users(block)
@@ -188,11 +195,20 @@ def catalogue_ranking(
             row[known.items[known.rows_of_user(user)]] = -np.inf
             order = shuffled[np.argsort(-row[shuffled], kind="stable")]
             place[order] = np.arange(1, n_items + 1)
+            place[row == -np.inf] = UNLISTED
             rows = test.rows_of_user(user)
             places[rows] = place[test.items[rows]]
+            if cold.any():
+                among = np.cumsum(cold[order])  # the place of an item among the cold ones
+                found = np.where(cold, among[np.argsort(order)], 0)
+                cold_places[rows] = np.where(
+                    places[rows] < UNLISTED,
+                    found[test.items[rows]],
+                    UNLISTED * cold[test.items[rows]],
+                )
             listed = order[: items.shape[1]]
             items[number] = np.where(row[listed] > -np.inf, listed, -1)
-    return CatalogueRanking(places, users, items)
+    return CatalogueRanking(places, users, items, cold_places)
 
 
 def pick_lists(

@@ -23,8 +23,10 @@ from ordrec.evaluation.metrics.measures import (
     Outcome,
     UserSums,
     measure_from_name,
+    register_measures,
 )
 from ordrec.evaluation.metrics.outcome import TopLists
+from ordrec.evaluation.predictions import PredictedLists, Predictions
 from ordrec.evaluation.problems.base import Key, Measurement, Problem, Row, seeded
 from ordrec.evaluation.problems.catalogue import (
     CatalogueScores,
@@ -37,7 +39,9 @@ from ordrec.evaluation.problems.catalogue import (
 )
 from ordrec.evaluation.problems.example_users import example_users
 from ordrec.evaluation.splits.base import Split, Splitter
+from ordrec.evaluation.splits.own import OwnParts
 from ordrec.evaluation.splits.ratings import KFold, PublishedFolds, split_from_name
+from ordrec.features import SideEncoder
 from ordrec.models.base import replacing_ratings
 from ordrec.ordinal.decisions import decide
 from ordrec.recommend.registry import make_model
@@ -45,6 +49,9 @@ from ordrec.runtime.parallel import one_blas_thread
 from ordrec.runtime.progress import work_clock
 
 __all__ = ["RatingsProblem", "measurable_model"]
+
+KEPT_LENGTH = 20  # of the lists that are kept with predictions
+MOST_GROUPS = 20  # of users, each of which has a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +63,17 @@ class RatingsProblem(Problem):
     ratings : Ratings
     splitter : str or Splitter
         As in `ordrec.evaluation.split_from_name`.
-    decision, candidates, times, ranking_users, like, keep_distributions
+    decision, candidates, times, ranking_users, like, keep_predictions
         As in `ordrec.evaluation.evaluate`.
     cold_users : int, optional
         As in `ordrec.evaluation.evaluate`; by default all users are measured together only.
     reseed : bool
         Whether the seed of an experiment becomes the ``random_state`` of models that have one.
         Models that are given by name have it in any case.
+    own_metrics : tuple of Measure
+        Metrics of one's own, which are known by their names besides those of the library.
+    groups : str, optional
+        A column of the user table: users are also measured separately by its values.
     """
 
     ratings: Ratings
@@ -73,8 +84,10 @@ class RatingsProblem(Problem):
     ranking_users: int | Literal["auto", "all"] = RANKING_USERS
     like: float | None = None
     cold_users: int | None = None
-    keep_distributions: bool = False
+    keep_predictions: bool = False
     reseed: bool = True
+    own_metrics: tuple[Measure, ...] = ()
+    groups: str | None = None
 
     def __post_init__(self) -> None:
         choices = {
@@ -91,6 +104,19 @@ class RatingsProblem(Problem):
         n_users = self.ranking_users
         if n_users not in ("auto", "all") and not (isinstance(n_users, int) and n_users > 0):
             raise ArgumentError(f'ranking_users must be "auto", "all" or a number, got {n_users!r}')
+        if self.groups is not None:
+            table = self.ratings.user_table
+            if table is None or self.groups not in table:
+                has = "none" if table is None else ", ".join(map(str, table.columns))
+                raise ArgumentError(
+                    f"groups must be a column of the table of users (it has {has}), got "
+                    f"{self.groups!r}"
+                )
+            if table[self.groups].nunique() > MOST_GROUPS:
+                raise ArgumentError(
+                    f"groups must be a column of at most {MOST_GROUPS} values, {self.groups!r} has "
+                    f"{table[self.groups].nunique()}: put them into ranges first"
+                )
         if self.cold_users is not None and self.cold_users < 0:
             raise ArgumentError(f"cold_users must not be negative, got {self.cold_users}")
         if self.like is not None and not self.like <= self.ratings.scale.high:
@@ -137,9 +163,10 @@ class RatingsProblem(Problem):
                 ratings.user_table,
                 ratings.item_table,
                 dict(ratings.folds),
-                [repr(self._splitter), self.decision, self.candidates, self.times],
+                [self._splitter, self.decision, self.candidates, self.times],
                 [self.ranking_users, self.like, self.cold_users],
-                [self.keep_distributions, self.reseed],
+                [self.keep_predictions, self.reseed, self.groups],
+                [(measure.name, _code_of(measure)) for measure in self.own_metrics],
             ]
         )
 
@@ -174,13 +201,17 @@ class RatingsProblem(Problem):
         return replace(self, ranking_users=affordable_users(self.ratings))
 
     def training(self, fold: str, n_folds: int, seed: int) -> Problem:
-        """Return cross-validation of the training ratings."""
+        """Return cross-validation of the training ratings, or their own validation part."""
+        splitter = self._splitter
+        chosen_on = None
+        if isinstance(splitter, OwnParts):
+            chosen_on = splitter.choosing(self._position(fold))
         return replace(
             self,
-            ratings=self._fold(fold).train_and_given(),
-            splitter=KFold(n_folds, random_state=seed),
+            ratings=self.ratings if chosen_on else self._fold(fold).train_and_given(),
+            splitter=chosen_on or KFold(n_folds, random_state=seed),
             cold_users=None,
-            keep_distributions=False,
+            keep_predictions=False,
         )
 
     def measure(self, model: Any, fold: str, metrics: Sequence[str], seed: int) -> list[Row]:
@@ -192,6 +223,7 @@ class RatingsProblem(Problem):
         self, model: Any, fold: str, metrics: Sequence[str], seed: int, name: str = "model"
     ) -> Measurement:
         """Fit a copy of the model on the training part and measure it on the test part."""
+        register_measures(self.own_metrics)  # this may be another process
         fresh = seeded(model, seed) if self.reseed else copy.deepcopy(model)
         fresh = measurable_model(name, fresh, seed)
         measures = [measure_from_name(metric, like=self.like) for metric in dict.fromkeys(metrics)]
@@ -233,14 +265,29 @@ def measurable_model(name: str, model: Any, seed: int) -> Any:
     if isinstance(model, type):
         raise ArgumentError(f"model {name!r} is a class: make a model of it with ()")
     if not hasattr(model, "predict") and not hasattr(model, "scores"):
+        remedy = ""
+        if type(model).__module__.partition(".")[0] == "implicit":
+            remedy = ": wrap it, as in ordrec.peers.ImplicitModel(model)"
         raise ArgumentError(
-            f"model {name!r} has neither predict(users, items) nor scores(users, items)"
+            f"model {name!r} has neither predict(users, items) nor scores(users, items){remedy}"
         )
     return model
 
 
+def _code_of(measure: Measure) -> Any:
+    """What identifies the function of a metric of one's own: its source, or its compiled code."""
+    function = getattr(measure, "function", None) or getattr(measure.metric, "function", None)
+    try:
+        return inspect.getsource(function)  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        code = getattr(function, "__code__", None)
+        return repr(function) if code is None else (code.co_code, repr(code.co_consts))
+
+
 def _scores_blocks(model: Any) -> bool:
-    """Whether a model scores the whole catalogue for blocks of users."""
+    """Whether a model scores the whole catalogue for blocks of users; or none of it."""
+    if isinstance(model, Predictions):
+        return True
     try:
         return hasattr(measurable_model("model", model, 0), "scores_block")
     except ArgumentError:  # it fails when it is measured
@@ -264,6 +311,9 @@ class _FoldRun:
     def measurement(self) -> Measurement:
         """Fit the model and return what was measured."""
         split, problem = self.split, self.problem
+        self.measures = [measure for measure in self.measures if self._can_have(measure)]
+        if not self.measures:
+            return Measurement()
         start = work_clock()
         given = self._fit()
         fitted = work_clock()
@@ -295,14 +345,22 @@ class _FoldRun:
                     )
                     if found.sums is not None:
                         sums[users, measure.name, found.average] = found.sums
-        if not problem.keep_distributions:
+        if not problem.keep_predictions:
             return Measurement(rows, sums)
         p, expected = outcome.probabilities, outcome.ratings
         if p is not None:
             expected = p @ split.test.scale.values
-        examples = example_users(split, expected, self._catalogue_scores())
-        distributions = None if p is None else (split.test.levels, p)
-        return Measurement(rows, sums, distributions, examples)
+        examples = []
+        if getattr(self.model, "for_lists", True):
+            examples = example_users(split, expected, self._catalogue_scores())
+        return Measurement(rows, sums, _kept(outcome, expected), examples)
+
+    def _can_have(self, measure: Measure) -> bool:
+        """Whether predictions made elsewhere have what a metric needs: pairs, or the catalogue."""
+        of_lists = isinstance(measure, ListMeasure)
+        if of_lists or (measure.placed is not None and self.problem.candidates == "catalogue"):
+            return getattr(self.model, "for_lists", True)
+        return getattr(self.model, "for_pairs", True)
 
     def _fit(self) -> str:
         """Fit the model; return how the ratings given for fold-in reached it."""
@@ -316,8 +374,16 @@ class _FoldRun:
         return "" if split.given is None else "in training"
 
     def _groups(self, outcome: Outcome) -> dict[str, Outcome]:
-        """Return the outcome for all users and, if there are cold users, for warm and cold ones."""
+        """Return the outcome for all users, and for groups of them: by a column, warm and cold."""
         groups = {"all": outcome}
+        column = self.problem.groups
+        if column is not None:
+            of_user = self.split.test.user_table[column]  # type: ignore[index]
+            of_rating = of_user.to_numpy()[outcome.test.users]
+            for value in sorted(of_user.dropna().unique().tolist(), key=str):
+                mine = of_rating == value
+                if mine.any():
+                    groups[f"{column}={value}"] = outcome.select(mine)
         if self.problem.cold_users is None:
             return groups
         known = self.split.train_and_given().user_counts[outcome.test.users]
@@ -332,11 +398,20 @@ class _FoldRun:
         """Return the predictions for the test part and, if needed, places in the catalogue."""
         test, problem = self.split.test, self.problem
         users, items = test.user_ids.take(test.users), test.item_ids.take(test.items)
+        if not getattr(self.model, "for_pairs", True):
+            return self._ranked({"scores": np.zeros(test.n_ratings)}, by_scores=True)
         method, kind = _method_of(self.model)
         tells = problem.times == "known" and test.timestamps is not None
         takes = "timestamps" in inspect.signature(method).parameters
         times = {"timestamps": test.timestamps} if tells and takes else {}
         predictions = {kind: self._predictions(method, kind, users, items, **times)}
+        return self._ranked(
+            predictions, by_scores=kind == "scores" or hasattr(self.model, "scores_block")
+        )
+
+    def _ranked(self, predictions: dict[str, np.ndarray], *, by_scores: bool) -> Outcome:
+        """Return the outcome with places and lists, as far as the metrics need them."""
+        test, problem = self.split.test, self.problem
         list_measures = [m for m in self.measures if isinstance(m, ListMeasure)]
         needs_places = list_measures or any(m.placed is not None for m in self.measures)
         if problem.candidates != "catalogue" or not needs_places:
@@ -345,21 +420,25 @@ class _FoldRun:
         scores = self._catalogue_scores()
         ranked = ranked_users(self.split, problem.ranking_users, self.seed)
         list_length = max((m.list_length for m in list_measures), default=0)
+        list_length = max(list_length, KEPT_LENGTH if problem.keep_predictions else 0)
         ranking = catalogue_ranking(scores, self.split, ranked, list_length=list_length)
         lists = None
-        if list_measures:
+        if list_length:
             needs_p_pick = any(m.needs_p_pick for m in list_measures)
             lists = self._top_lists(ranked, ranking.items, list_length if needs_p_pick else 0)
         return Outcome(
             test,
             **predictions,  # type: ignore[arg-type]
             places=ranking.places,
-            ranked_by_scores=kind == "scores" or hasattr(self.model, "scores_block"),
+            ranked_by_scores=by_scores,
             lists=lists,
+            cold_places=ranking.cold_places if ranking.cold_places.any() else None,
         )
 
     def _catalogue_scores(self) -> CatalogueScores:
         """Return the scores by which the fitted model ranks the catalogue."""
+        if isinstance(self.model, PredictedLists):
+            return self.model.catalogue_scores(self.split)
         if hasattr(self.model, "scores_block"):
             return scores_from_blocks(self.name, self.model, self.split)
         method, kind = _method_of(self.model)
@@ -382,7 +461,10 @@ class _FoldRun:
             if found is not None:
                 own_items, p_pick = found
         n_users = int((known.user_counts > 0).sum())
-        return TopLists(users, items, known.item_counts, n_users, own_items, p_pick)
+        features = None
+        if any(isinstance(m, ListMeasure) and m.measured == "diversity" for m in self.measures):
+            features = _item_features(known)
+        return TopLists(users, items, known.item_counts, n_users, own_items, p_pick, features)
 
     def _predictions(
         self, method: Callable[..., Any], kind: str, users: Any, items: Any, **times: Any
@@ -401,6 +483,14 @@ class _FoldRun:
         return values
 
 
+def _item_features(known: Ratings) -> np.ndarray | None:
+    """Return the side features of the items as numbers; None if there are none."""
+    if known.item_table is None:
+        return None
+    features = SideEncoder().fit(known.item_table).matrix(known.item_table)
+    return features if features.any() else None
+
+
 def _method_of(model: Any) -> tuple[Callable[..., Any], str]:
     """Return the method that predicts test ratings, and the column of the outcome it fills.
 
@@ -412,6 +502,25 @@ def _method_of(model: Any) -> tuple[Callable[..., Any], str]:
     if hasattr(model, "predict") and hasattr(rates, "predict"):
         return model.predict, "ratings"
     return model.scores, "scores"
+
+
+def _kept(outcome: Outcome, expected: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Return the test ratings, by codes, and all that was predicted for them."""
+    test = outcome.test
+    columns = {
+        "users": test.users,
+        "items": test.items,
+        "levels": test.levels,
+        "rating": test.values,
+        "prediction": expected,
+        "score": outcome.scores if np.any(outcome.scores) else None,
+        "place": outcome.places,
+        "p": outcome.probabilities,
+        "scale": test.scale.values,
+    }
+    if outcome.lists is not None:
+        columns |= {"list_users": outcome.lists.users, "list_items": outcome.lists.items}
+    return {name: column for name, column in columns.items() if column is not None}
 
 
 def _printed_decision(measure: Measure, outcome: Outcome, decision: str) -> str:

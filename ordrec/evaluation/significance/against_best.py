@@ -1,10 +1,10 @@
-"""Intervals of every value, and tests of whether the best model is better than the others.
+"""Intervals of every value, and tests against the best model or a reference of choice.
 
 Users are drawn with replacement, with all their ratings in all folds, and every value of every
 model is computed again for each draw. The interval lies between percentiles of the draws. The
-difference between a model and the best one is taken within each draw; its two-sided p-value is
-twice the share of draws in which the model is not behind, adjusted for the number of models by
-Holm's method.
+difference between a model and the best one, or the reference, is taken within each draw; its
+two-sided p-value is twice the share of draws on the other side of zero, adjusted for the number of
+models by Holm's method.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ordrec.evaluation.significance.rank_tests import holm
 __all__ = ["COLUMNS", "against_best"]
 
 COLUMNS = [
-    "users", "metric", "average", "model", "value", "low", "high", "best", "difference", "p",
+    "users", "metric", "average", "model", "value", "low", "high", "against", "difference", "p",
     "adjusted_p", "verdict",
 ]  # fmt: skip
 
@@ -30,16 +30,19 @@ COLUMNS = [
 def against_best(
     measured: Mapping[str, Sequence[Measurement]],
     *,
+    against: str | None = None,
     level: float = 0.05,
     n_resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compare every model with the best one, by resampling users.
+    """Compare every model with the best one, or with a reference, by resampling users.
 
     Parameters
     ----------
     measured : mapping of str to sequence of Measurement
         The folds of each model.
+    against : str, optional
+        The model that the others are compared with; by default the best by each metric.
     level : float
         Of the tests; intervals have coverage ``1 - level``.
     n_resamples : int
@@ -51,9 +54,10 @@ def against_best(
     DataFrame
         One row per group of users, metric, average and model that was measured on all its
         folds. ``value`` is the mean over the folds, ``low`` and ``high`` bound its interval
-        of coverage ``1 - level``; ``difference`` is that to the model ``best``, with ``p``
-        and ``adjusted_p``;
-        ``verdict`` is "best", "tied" (not significantly worse than the best) or "worse".
+        of coverage ``1 - level``; ``difference`` is that to the model ``against``, with ``p``
+        and ``adjusted_p``; ``verdict`` is "best", "tied" (not significantly worse than the best)
+        or "worse". With a reference it is "reference", "better", "tied" or "worse"; a metric that
+        the reference lacks has intervals only, and no verdict.
     """
     # The mean of a model that failed is over fewer folds than those of the others.
     whole = {model: folds for model, folds in measured.items() if not any(f.error for f in folds)}
@@ -62,7 +66,7 @@ def against_best(
         row
         for users in dict.fromkeys(key[0] for key in keys)
         for row in _of_users(
-            [key for key in keys if key[0] == users], whole, level, n_resamples, seed
+            [key for key in keys if key[0] == users], whole, against, level, n_resamples, seed
         )
     ]
     return pd.DataFrame(found, columns=COLUMNS)
@@ -71,6 +75,7 @@ def against_best(
 def _of_users(
     keys: list[Key],
     measured: Mapping[str, Sequence[Measurement]],
+    against: str | None,
     level: float,
     n_resamples: int,
     seed: int,
@@ -110,7 +115,7 @@ def _of_users(
     for key in keys:
         mine = [number for number, (other, _, _) in enumerate(used) if other == key]
         names = [used[number][1] for number in mine]
-        rows_of_key += _verdicts(key, names, values[mine], drawn[:, mine], level)
+        rows_of_key += _verdicts(key, names, values[mine], drawn[:, mine], against, level)
     return rows_of_key
 
 
@@ -126,7 +131,12 @@ def _over_folds(ratios: np.ndarray, owner: np.ndarray, root: np.ndarray) -> np.n
 
 
 def _verdicts(
-    key: Key, models: list[str], values: np.ndarray, drawn: np.ndarray, level: float
+    key: Key,
+    models: list[str],
+    values: np.ndarray,
+    drawn: np.ndarray,
+    against: str | None,
+    level: float,
 ) -> list[dict[str, object]]:
     defined_for = np.flatnonzero(np.isfinite(values))  # tau of a constant is undefined
     models, values, drawn = (
@@ -137,19 +147,33 @@ def _verdicts(
     if not models:
         return []
     users, metric, average = key
-    best = int(np.argmin(as_losses(metric, values)))
     low, high = np.nanquantile(drawn, [level / 2, 1 - level / 2], axis=0)
-    losses = as_losses(metric, drawn)
-    behind = losses - losses[:, [best]]
-    defined = ~np.isnan(behind)
-    not_behind = 1 + (defined & (behind <= 0)).sum(axis=0)
-    p = np.minimum(2 * not_behind / (1 + defined.sum(axis=0)), 1.0)
-    others = np.arange(len(models)) != best
-    adjusted = np.full(len(models), np.nan)
-    if others.any():
-        adjusted[others] = holm(p[others])
-    p[best] = np.nan
-    verdict = np.where(others, np.where(adjusted < level, "worse", "tied"), "best")
+    p = np.full(len(models), np.nan)
+    adjusted, verdict = p.copy(), np.full(len(models), "", dtype=object)
+    place = None
+    if against is None:
+        place = int(np.argmin(as_losses(metric, values)))
+    elif against in models:
+        place = models.index(against)
+    if place is not None:
+        losses = as_losses(metric, drawn)
+        behind = losses - losses[:, [place]]
+        defined = ~np.isnan(behind)
+        # Against the best, a model that is ahead in most draws is still not worse.
+        other_side = behind <= 0
+        is_ahead = np.zeros(len(models), dtype=np.bool_)
+        if against is not None:
+            is_ahead = as_losses(metric, values) < as_losses(metric, values[place])
+            other_side = np.where(is_ahead, behind >= 0, other_side)
+        p = np.minimum(
+            2 * (1 + (defined & other_side).sum(axis=0)) / (1 + defined.sum(axis=0)), 1.0
+        )
+        others = np.arange(len(models)) != place
+        if others.any():
+            adjusted[others] = holm(p[others])
+        p[place] = np.nan
+        verdict[:] = np.where(adjusted < level, np.where(is_ahead, "better", "worse"), "tied")
+        verdict[place] = "best" if against is None else "reference"
     return [
         {
             "users": users,
@@ -159,8 +183,8 @@ def _verdicts(
             "value": float(values[m]),
             "low": float(low[m]),
             "high": float(high[m]),
-            "best": models[best],
-            "difference": float(values[m] - values[best]),
+            "against": "" if place is None else models[place],
+            "difference": float("nan") if place is None else float(values[m] - values[place]),
             "p": float(p[m]),
             "adjusted_p": float(adjusted[m]),
             "verdict": str(verdict[m]),

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Integral
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import pandas as pd
 
 from ordrec.data import Ratings
+from ordrec.data.columns import encode_ids, on_scale, scale_for
 from ordrec.errors import ArgumentError, DataError
 
-__all__ = ["RowSplit", "Split", "SplitParameters", "Splitter", "part_ratings", "part_rows"]
+__all__ = [
+    "RowSplit",
+    "Split",
+    "SplitParameters",
+    "Splitter",
+    "joined_ratings",
+    "part_ratings",
+    "part_rows",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,32 +79,7 @@ class Split:
 
     def train_and_given(self) -> Ratings:
         """Return the training ratings followed by those given for fold-in."""
-        train, given = self.train, self.given
-        if given is None:
-            return train
-        times = None
-        if train.timestamps is not None and given.timestamps is not None:
-            times = np.concatenate([train.timestamps, given.timestamps])
-        weights = None
-        if train.weights is not None and given.weights is not None:
-            weights = np.concatenate([train.weights, given.weights])
-        values = None
-        if train.scale.edges is not None:
-            values = np.concatenate([train.values, given.values])
-        return Ratings(
-            np.concatenate([train.users, given.users]),
-            np.concatenate([train.items, given.items]),
-            np.concatenate([train.levels, given.levels]),
-            scale=train.scale,
-            user_ids=train.user_ids,
-            item_ids=train.item_ids,
-            timestamps=times,
-            user_table=train.user_table,
-            item_table=train.item_table,
-            name=train.name,
-            binned_values=values,
-            weights=weights,
-        )
+        return self.train if self.given is None else joined_ratings([self.train, self.given])
 
     def __repr__(self) -> str:
         given = "" if self.given is None else f", {self.given.n_ratings} given"
@@ -146,6 +131,8 @@ class SplitParameters:
             value = getattr(self, name)
             if name in self.shares and not 0.0 < value < 1.0:
                 raise ArgumentError(f"{name} must lie between 0 and 1, got {value}")
+            if name == "ties" and value not in ("random", "file"):
+                raise ArgumentError(f'ties must be "random" or "file", got {value!r}')
             least = self.counts.get(name)
             if least is not None and (not isinstance(value, Integral) or value < least):
                 raise ArgumentError(
@@ -172,19 +159,24 @@ def part_ratings(
     name: str,
     fold: str = "1",
     given: np.ndarray | None = None,
+    train: np.ndarray | None = None,
 ) -> Split:
     """Return the split with the given masks of test ratings and ratings for fold-in.
 
-    The values of a scale of bins become the means of the training ratings in them.
+    What is neither of them is for training unless ``train``, which may be empty, says otherwise.
+    The bins of a fine scale are cut anew from the training ratings, or take their values from them
+    where the cuts were declared.
     """
-    train = ~test if given is None else ~(test | given)
+    may_be_empty = train is not None
+    if train is None:
+        train = ~test if given is None else ~(test | given)
     for part, mask in (("training", train), ("test", test)):
-        if not mask.any():
+        if not mask.any() and not (part == "training" and may_be_empty):
             raise DataError(
                 f"split {name!r} leaves no {part} ratings of {ratings.name} "
                 f"({ratings.n_ratings} ratings): choose another size or another split"
             )
-    scale = ratings.scale.recentred(ratings.values[train], ratings.levels[train])
+    scale = ratings.scale.learnt_from(ratings.values[train])
     ratings = ratings.on_scale(scale)
     return Split(
         ratings.select(train),
@@ -193,6 +185,70 @@ def part_ratings(
         fold,
         None if given is None else ratings.select(given),
     )
+
+
+def joined_ratings(parts: Sequence[Ratings]) -> Ratings:
+    """Return the rows of several tables one after the other, with the users and items of all.
+
+    The name and, where they differ in a row, the side tables are those of the first. Times and
+    weights stay if all tables have them. Nothing is said about pairs that occur twice.
+    """
+    first = parts[0]
+    columns: dict[str, Any] = {}
+    for kind in ("user", "item"):
+        ids = _joined_ids([getattr(part, f"{kind}_ids") for part in parts], kind)
+        columns[f"{kind}_ids"] = ids
+        columns[f"{kind}s"] = np.concatenate(
+            [
+                getattr(part, f"{kind}s")
+                if getattr(part, f"{kind}_ids") is ids
+                else ids.get_indexer(getattr(part, f"{kind}_ids"))[getattr(part, f"{kind}s")]
+                for part in parts
+            ]
+        )
+        columns[f"{kind}_table"] = _joined_tables(parts, kind, ids)
+    values = np.concatenate([part.values for part in parts])
+    scale = first.scale
+    if any(part.scale != scale for part in parts[1:]) and (scale.levels_of(values) < 0).any():
+        scale = scale_for(values, None, "rating")
+    for name in ("timestamps", "weights"):
+        known = [getattr(part, name) for part in parts if part.n_ratings]
+        columns[name] = None if any(each is None for each in known) else np.concatenate(known)
+    return Ratings(
+        levels=on_scale(values, scale, "rating"),
+        scale=scale,
+        name=first.name,
+        binned_values=None if scale.edges is None else values,
+        **columns,
+    )
+
+
+def _joined_ids(indexes: Sequence[pd.Index], kind: str) -> pd.Index:
+    """The ids of all tables in order; those of the first where all are the same."""
+    first = indexes[0]
+    if all(other is first or other.equals(first) for other in indexes[1:]):
+        return first
+    kinds = {"number" if index.dtype.kind in "iuf" else "text" for index in indexes if len(index)}
+    if len(kinds) > 1:
+        raise DataError(
+            f"the ids of {kind}s are numbers in one table and texts in another: make them the same"
+        )
+    distinct = pd.concat([index.to_series() for index in indexes])
+    return encode_ids(distinct.reset_index(drop=True), kind)[1]
+
+
+def _joined_tables(parts: Sequence[Ratings], kind: str, ids: pd.Index) -> pd.DataFrame | None:
+    """The rows of the side tables of all parts; a user or item has that of the first."""
+    tables = [getattr(part, f"{kind}_table") for part in parts]
+    known = [
+        table.set_axis(getattr(part, f"{kind}_ids"))
+        for table, part in zip(tables, parts, strict=True)
+        if table is not None
+    ]
+    if not known or all(table is tables[0] for table in tables):
+        return tables[0]
+    joined = pd.concat(known)
+    return joined[~joined.index.duplicated()].reindex(ids)
 
 
 def part_rows(test: np.ndarray, name: str, fold: str) -> RowSplit:

@@ -18,9 +18,11 @@ from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation.splits.base import Split, SplitParameters, Splitter, part_ratings
 
 __all__ = [
+    "ColdItems",
     "GlobalTime",
     "HoldOut",
     "KFold",
+    "LeaveLast",
     "LeaveOut",
     "PublishedFolds",
     "StrongGeneralisation",
@@ -179,6 +181,33 @@ class StrongGeneralisation(SplitParameters):
         yield part_ratings(ratings, out & ~shown, self.name, given=out & shown)
 
 
+@dataclass(frozen=True)
+class ColdItems(SplitParameters):
+    """Split that tests on all ratings of a random share of the items, which training never sees.
+
+    ``cold_recall@k`` measures how well a model orders these items among each other.
+
+    Parameters
+    ----------
+    test_size : float
+        Share of the rated items.
+    random_state : int
+    """
+
+    kind: ClassVar[str] = "cold-items"
+
+    test_size: float = 0.1
+    random_state: int = 0
+
+    def split(self, ratings: Ratings) -> Iterator[Split]:
+        """Yield one fold."""
+        rated = np.flatnonzero(ratings.item_counts)
+        n_out = max(round(self.test_size * rated.size), 1)
+        held_out = np.zeros(ratings.n_items, dtype=np.bool_)
+        held_out[np.random.default_rng(self.random_state).permutation(rated)[:n_out]] = True
+        yield part_ratings(ratings, held_out[ratings.items], self.name)
+
+
 # ---- in time ---------------------------------------------------------------------------
 
 
@@ -218,26 +247,64 @@ class UserTime(SplitParameters):
     """Split that tests on the latest share of each user's ratings.
 
     A user with ``n`` ratings gives ``round(test_size * n)`` of them and always keeps at
-    least one for training. Ratings a user gave in the same second are ordered at random.
+    least one for training.
 
     Parameters
     ----------
     test_size : float
+    ties : {"random", "file"}
+        How ratings that a user gave in the same second are ordered: at random, or as they stand in
+        the table, the last row as the latest.
     random_state : int
     """
 
     kind: ClassVar[str] = "user-time"
 
     test_size: float = 0.2
+    ties: str = "random"
     random_state: int = 0
 
     def split(self, ratings: Ratings) -> Iterator[Split]:
         """Yield one fold."""
-        times = _known_times(ratings, self.name)
-        place = _place_within_user(
-            ratings, np.random.default_rng(self.random_state), latest_first=times
-        )
+        place = _place_from_latest(ratings, self)
         yield part_ratings(ratings, place < _share_of_each(ratings, self.test_size), self.name)
+
+
+@dataclass(frozen=True)
+class LeaveLast(SplitParameters):
+    """Split that tests on the same number of each user's latest ratings.
+
+    All ratings of users with no more than ``n`` ratings stay in training. Published figures for
+    "the last rating" often leave ties in the order of the file, in which neighbouring rows may be
+    of neighbouring items: with ``ties="file"`` this gives their split, and other numbers.
+
+    Parameters
+    ----------
+    n : int
+    ties : {"random", "file"}
+        As in `UserTime`.
+    random_state : int
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": [1, 1, 1, 2, 2], "item": [1, 2, 3, 1, 2],
+    ...                       "rating": [1, 2, 3, 4, 5], "timestamp": [9, 5, 9, 1, 2]})
+    >>> next(LeaveLast(1, ties="file").split(Ratings.from_frame(frame))).test.values.tolist()
+    [3.0, 5.0]
+    """
+
+    kind: ClassVar[str] = "last"
+
+    n: int = 1
+    ties: str = "random"
+    random_state: int = 0
+
+    def split(self, ratings: Ratings) -> Iterator[Split]:
+        """Yield one fold."""
+        place = _place_from_latest(ratings, self)
+        enough = ratings.user_counts[ratings.users] > self.n
+        yield part_ratings(ratings, enough & (place < self.n), self.name)
 
 
 # ---- as published ----------------------------------------------------------------------
@@ -295,7 +362,9 @@ _CHOICES: dict[str, tuple[str, Callable[..., Splitter], tuple[type, ...]]] = {
     "leave-out": ("leave-out:5", LeaveOut, (int,)),
     "strong": ("strong:0.2", StrongGeneralisation, (float, float)),
     "time": ("time:0.2", GlobalTime, (float,)),
-    "user-time": ("user-time:0.2", UserTime, (float,)),
+    "user-time": ("user-time:0.2", UserTime, (float, str)),
+    "last": ("last:1", LeaveLast, (int, str)),
+    "cold-items": ("cold-items:0.1", ColdItems, (float,)),
 }
 
 
@@ -306,8 +375,11 @@ def split_from_name(name: str, *, random_state: int = 0) -> Splitter:
     ----------
     name : str
         ``holdout:0.2``, ``kfold:5``, ``fold:u1`` (or ``fold:u1,u2``), ``user-holdout:0.2``,
-        ``leave-out:5``, ``strong:0.2``, ``time:0.2`` or ``user-time:0.2``. The part after
-        the colon may be omitted, except for ``fold``.
+        ``leave-out:5``, ``strong:0.2``, ``time:0.2``, ``user-time:0.2``, ``last:1`` or
+        ``cold-items:0.1``. The part after the colon may be omitted, except for ``fold``. A second
+        number or word may follow: ``holdout:0.2,5`` draws five times, ``strong:0.2,0.5`` shows half
+        of a held-out user's ratings, ``user-time:0.2,file`` and ``last:1,file`` take ties in time
+        in the order of the file.
     random_state : int
         For the splits that draw at random.
 
@@ -348,11 +420,14 @@ def split_from_name(name: str, *, random_state: int = 0) -> Splitter:
 
 
 def _place_within_user(
-    ratings: Ratings, rng: np.random.Generator, latest_first: np.ndarray | None = None
+    ratings: Ratings, rng: np.random.Generator | None, latest_first: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the place 0, 1, ... of each rating among its user's: random, or latest first."""
+    """Return the place 0, 1, ... of each rating among its user's: random, or latest first.
+
+    Without a generator, ties stay in the order of the rows, of which the last is the latest.
+    """
     n = ratings.n_ratings
-    rank = rng.permutation(n)
+    rank = np.arange(n)[::-1].copy() if rng is None else rng.permutation(n)
     if latest_first is not None:
         rows = rank[np.argsort(-latest_first[rank], kind="stable")]
         rank[rows] = np.arange(n)
@@ -362,6 +437,13 @@ def _place_within_user(
     place = np.empty(n, dtype=np.int64)
     place[order] = np.arange(n) - starts[ratings.users[order]]
     return place
+
+
+def _place_from_latest(ratings: Ratings, split: UserTime | LeaveLast) -> np.ndarray:
+    """Return the place of each rating among its user's, the latest first."""
+    times = _known_times(ratings, split.name)
+    rng = None if split.ties == "file" else np.random.default_rng(split.random_state)
+    return _place_within_user(ratings, rng, latest_first=times)
 
 
 def _share_of_each(ratings: Ratings, share: float) -> np.ndarray:

@@ -314,7 +314,7 @@ def test_the_best_calibration_is_the_one_nearest_to_one(ratings):
     values = result.summary()["pick_calibration@5"]
     assert values["far"] > values["plain"]
     nearest = np.abs(np.log(values)).idxmin()
-    assert set(result.comparison["best"]) == {nearest}
+    assert set(result.comparison["against"]) == {nearest}
 
 
 # ---- recommenders ------------------------------------------------------------------------

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from ordrec.data import Ratings, Scale
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import (
+    ColdItems,
     GlobalTime,
     HoldOut,
     KFold,
+    LeaveLast,
     LeaveOut,
     PublishedFolds,
     StratifiedHoldOut,
@@ -33,6 +35,8 @@ ALL = [
     StrongGeneralisation(0.4, random_state=1),
     GlobalTime(0.3),
     UserTime(0.4, random_state=1),
+    LeaveLast(1, random_state=1),
+    ColdItems(0.3, random_state=1),
     PublishedFolds(("a", "b")),
 ]
 
