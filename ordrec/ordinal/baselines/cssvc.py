@@ -12,7 +12,7 @@ __all__ = ["CSSVC"]
 class CSSVC(SVC1VA):
     """One rank against all others, where far ranks weigh more than near ones.
 
-    In the machine of rank k, a sample of another rank y weighs |y - k|, scaled so that the
+    In the machine of rank k, a sample of another rank y weighs ``|y - k|``, scaled so that the
     other ranks weigh as much together as without costs.
     See `ordrec.ordinal.baselines.machines.KernelBaseline` for the parameters.
 

@@ -1,0 +1,8 @@
+"""
+Thresholds of SVOREX and SVORIM
+===============================
+
+x
+"""
+import matplotlib.pyplot as plt
+plt.plot([1, 2])
