@@ -30,7 +30,13 @@ extensions = [
     "myst_nb",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "gallery", "auto_gallery/*.ipynb", "auto_gallery/*.py", "**/README.md"]
+exclude_patterns = [
+    "_build",
+    "gallery",
+    "auto_gallery/*.ipynb",
+    "auto_gallery/*.py",
+    "**/README.md",
+]
 nitpicky = False
 default_role = "code"
 suppress_warnings = [

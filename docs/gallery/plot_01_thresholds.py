@@ -2,8 +2,8 @@
 Thresholds of SVOREX and SVORIM
 ===============================
 
-Both machines of Chu and Keerthi (2007) learn one latent score and the thresholds that divide it into
-grades. SVOREX lets only the two neighbouring grades pull at a threshold and keeps the thresholds in
+Both machines of Chu and Keerthi (2007) learn one latent score and the thresholds that divide it
+into grades. SVOREX lets only the two neighbouring grades pull at a threshold and keeps the thresholds in
 order by constraints; SVORIM lets all grades pull, which keeps the order by itself. The difference
 shows where a grade is rare.
 

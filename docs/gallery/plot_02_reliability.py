@@ -25,8 +25,8 @@ models = {
 }
 
 # %%
-# Every probability of every rating value is sorted into one of ten bins; the dots show how often the
-# ratings in a bin were given. The size of a dot is the share of the predictions in its bin.
+# Every probability of every rating value is sorted into one of ten bins; the dots show how often
+# the ratings in a bin were given. The size of a dot is the share of the predictions in its bin.
 
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 4), sharex=True, sharey=True, layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):

@@ -2,8 +2,8 @@
 Histories in time
 =================
 
-People change how they rate, and a random split hides it: it lets the model look at ratings that were
-given after those it predicts. A split by time asks what will come. The same models are compared on
+People change how they rate, and a random split hides it: it lets the model look at ratings that
+were given after those it predicts. A split by time asks what will come. The same models are compared on
 both.
 """
 

@@ -44,7 +44,12 @@ for coverage, colour in ((0.9, "lightsteelblue"), (0.6, "tab:blue")):
     model = ConformalOrdinal(OrdinalLogistic(), coverage=coverage, random_state=0)
     low, high = model.fit(X[train], y[train]).predict_interval(line).T
     right.bar(
-        line[:, 0], high - low + 1, bottom=low - 0.5, width=0.125, color=colour, label=f"{coverage:.0%}"
+        line[:, 0],
+        high - low + 1,
+        bottom=low - 0.5,
+        width=0.125,
+        color=colour,
+        label=f"{coverage:.0%}",
     )
 right.set(xlabel="first feature", ylabel="set of grades", yticks=range(1, 6))
 right.legend(frameon=False, loc="upper left")

@@ -7,6 +7,8 @@ many ratings can afford it; those with few gain from what is learnt of all. ``Pe
 does the first with any ordinal estimator, ``OrdinalFactors`` the second.
 """
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -37,13 +39,10 @@ errors = {
 
 counts = train.user_counts[test.users]
 edges = [0, 10, 20, 40, 80, 150]
-names = [f"{low + 1}-{high}" for low, high in zip(edges[:-1], edges[1:], strict=True)]
+names = [f"{low + 1}-{high}" for low, high in pairwise(edges)]
 fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 for name, error in errors.items():
-    means = [
-        error[(counts > low) & (counts <= high)].mean()
-        for low, high in zip(edges[:-1], edges[1:], strict=True)
-    ]
+    means = [error[(counts > low) & (counts <= high)].mean() for low, high in pairwise(edges)]
     ax.plot(names, means, marker="o", label=f"{name}: {error.mean():.3f}")
 ax.set(xlabel="training ratings of the user", ylabel="MAE")
 ax.legend(frameon=False)

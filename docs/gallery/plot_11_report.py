@@ -3,11 +3,10 @@ A comparison and its report
 ===========================
 
 ``evaluate`` compares models on one split, with intervals over users and tests against the best.
-``evaluation_report`` makes a page of the result that one can send around; ``ordrec evaluate --report
-r.html`` does the same.
+``evaluation_report`` makes a page of the result that one can send around; ``ordrec evaluate
+--report r.html`` does the same.
 """
 
-import matplotlib.pyplot as plt
 import tempfile
 from pathlib import Path
 
