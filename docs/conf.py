@@ -8,14 +8,20 @@ import warnings
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE)]
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 # inherited by the kernels that execute the notebooks
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH", "")])
 )
 
+from equations import write_equations  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+from sphinx_gallery.scrapers import figure_rst  # noqa: E402
+
 import ordrec  # noqa: E402
+
+write_equations(HERE.parent)
 
 project = "ordrec"
 author = "The ordrec authors"
@@ -60,7 +66,21 @@ nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 
-# The gallery: every script is run, and a warning of Python in it is shown on its page.
+
+
+def figures_without_pyplot(block: object, block_vars: dict, gallery_conf: dict) -> str:
+    """Show the figures that ordrec draws: they are not among those that pyplot knows."""
+    shown = block_vars.setdefault("shown_figures", [])
+    paths = []
+    for value in block_vars["example_globals"].values():
+        if isinstance(value, Figure) and not hasattr(value, "number") and value not in shown:
+            shown.append(value)
+            paths.append(next(block_vars["image_path_iterator"]))
+            value.savefig(paths[-1], dpi=150, facecolor="white")
+    return figure_rst(paths, gallery_conf["src_dir"])
+
+
+# The gallery: every script is run.
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
@@ -73,7 +93,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "show_signature": False,
     "matplotlib_animations": False,
-    "image_scrapers": ("matplotlib",),
+    "image_scrapers": ("matplotlib", figures_without_pyplot),
     "abort_on_example_error": True,
     "thumbnail_size": (400, 280),
 }
