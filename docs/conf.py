@@ -67,7 +67,6 @@ nb_execution_raise_on_error = True
 nb_merge_streams = True
 
 
-
 def figures_without_pyplot(block: object, block_vars: dict, gallery_conf: dict) -> str:
     """Show the figures that ordrec draws: they are not among those that pyplot knows."""
     shown = block_vars.setdefault("shown_figures", [])

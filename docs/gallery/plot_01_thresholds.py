@@ -3,12 +3,12 @@ Thresholds of SVOREX and SVORIM
 ===============================
 
 Both machines of Chu and Keerthi (2007) learn one latent score and the thresholds that divide it
-into grades. SVOREX lets only the two neighbouring grades pull at a threshold and keeps the thresholds in
-order by constraints; SVORIM lets all grades pull, which keeps the order by itself. The difference
-shows where a grade is rare.
+into grades. SVOREX lets only the two neighbouring grades pull at a threshold and keeps the
+thresholds in order by constraints; SVORIM lets all grades pull, which keeps the order by itself.
+The difference shows where a grade is rare.
 
-The data are invented: 150 students with the hours they studied and the score of a mock exam, few of
-whom got the grade "C".
+The data are invented: 150 students with the hours they studied and the score of a mock exam, few
+of whom got the grade "C".
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ Histories in time
 =================
 
 People change how they rate, and a random split hides it: it lets the model look at ratings that
-were given after those it predicts. A split by time asks what will come. The same models are compared on
-both.
+were given after those it predicts. A split by time asks what will come. The same models are
+compared on both.
 """
 
 import matplotlib.pyplot as plt

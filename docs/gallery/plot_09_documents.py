@@ -3,8 +3,8 @@ Documents by graded relevance
 =============================
 
 A dozen queries, and documents that were judged 0, 1 or 2 for them. ``RelevanceRanker`` makes
-features of the words of query and document and learns from the grades; it can rank documents for queries it
-has never seen.
+features of the words of query and document and learns from the grades; it can rank documents for
+queries it has never seen.
 """
 
 import matplotlib.pyplot as plt
