@@ -11,7 +11,9 @@ def test_the_address_of_the_built_site_is_printed(tmp_path, monkeypatch, capsys)
     page = tmp_path / "index.html"
     page.write_text("<title>ordrec</title>")
     monkeypatch.setitem(docs.__globals__, "BUILT", page)
-    main(["docs"])
+    with pytest.raises(SystemExit) as left:
+        main(["docs"])
+    assert left.value.code == 0
     assert capsys.readouterr().out == f"{page.as_uri()}\n"
 
 
