@@ -4,7 +4,7 @@ A new user, without a new fit
 
 A customer who was not there when the model was fitted rates a film, and another one. ``fold_in``
 takes the ratings into the model within milliseconds. With every rating the model knows the customer
-better: the distribution of a film they have not rated becomes narrower.
+better, and the distribution of a film they have not rated moves to where their taste lies.
 """
 
 import matplotlib.pyplot as plt
@@ -35,7 +35,7 @@ for n in (0, 2, 4, 8):
     p = knows.predict_proba([NEW, NEW], films)
     for ax, film, row in zip(axes, films, p, strict=True):
         ax.plot(values, row, marker="o", markersize=4, label=f"{n} ratings: {row @ values:.2f}")
-        ax.set(title=titles[film], xlabel="stars")
+        ax.set(title=titles[film].split(" (")[0], xlabel="stars")
 for ax in axes:
     ax.legend(frameon=False)
 axes[0].set_ylabel("probability")

@@ -19,9 +19,8 @@ y = np.digitize(score, [-2.0, -0.7, 0.7, 2.0]) + 1
 train, test = slice(0, 2000), slice(2000, None)
 
 # %%
-# The coverage that was promised, and the coverage on 4000 new samples. The raw intervals take the
-# probabilities of the model at their word; here the noise depends on the second feature, which the
-# model cannot know.
+# The coverage that was promised, and the coverage on 4000 new samples. The noise depends on the
+# second feature, which the model cannot know: its probabilities are wrong, and the sets still hold.
 
 promised = np.array([0.6, 0.7, 0.8, 0.9, 0.95])
 reached, sizes = [], []
