@@ -38,8 +38,21 @@ def fewer_ratings(name: str) -> Ratings:
     return ratings.select((ratings.users < 120) & often[ratings.items]).compact()
 
 
-@pytest.mark.parametrize("page", ["README.md", "GUIDE.md"])
-def test_examples_of_pages(page, tmp_path, monkeypatch) -> None:
+def guide() -> list[str]:
+    """The pages of the guide, in the order of its table of contents."""
+    index = (ROOT / "docs" / "guide" / "index.md").read_text()
+    listed = re.search(r"```{toctree}\n:.*\n\n(.*?)```", index, re.S)
+    assert listed is not None
+    return [f"docs/guide/{name}.md" for name in listed[1].split()]
+
+
+def test_the_guide_lists_all_its_pages() -> None:
+    there = {path.stem for path in (ROOT / "docs" / "guide").glob("*.md")} - {"index"}
+    assert {Path(page).stem for page in guide()} == there
+
+
+@pytest.mark.parametrize("pages", [["README.md"], guide()], ids=["README", "guide"])
+def test_examples_of_pages(pages, tmp_path, monkeypatch) -> None:
     """They run one after another, as a reader would type them, on fewer ratings."""
     monkeypatch.chdir(tmp_path)  # some of them write files
     monkeypatch.setattr(ordrec, "load_dataset", fewer_ratings)
@@ -62,7 +75,11 @@ def test_examples_of_pages(page, tmp_path, monkeypatch) -> None:
         "items": pd.DataFrame({"item": ["a", "b"], "tags": ["red|small", "red|large"]}),
         "users": pd.DataFrame({"user": [1, 2], "likes": ["red|small", "red"]}),
     }
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+    blocks = [
+        (page, block)
+        for page in pages
+        for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+    ]
     assert blocks
-    for block in blocks:
+    for page, block in blocks:
         exec(compile(block, page, "exec"), names)

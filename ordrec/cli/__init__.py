@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ordrec.cli.data import describe_data, fetch_data, list_data, partition
+from ordrec.cli.docs import docs
 from ordrec.cli.evaluate import evaluate
 from ordrec.cli.explain import explain, similar
 from ordrec.cli.fit import fit
@@ -54,6 +55,7 @@ app.command()(evaluate)
 app.command()(score)
 app.command()(tune)
 app.command()(reproduce)
+app.command()(docs)
 data_app.command("list")(list_data)
 data_app.command("describe")(describe_data)
 data_app.command("fetch")(fetch_data)

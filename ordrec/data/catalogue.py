@@ -8,6 +8,7 @@ public registries; `Download.checksum` is None where neither is known.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -201,7 +202,9 @@ def cache_folder() -> Path:
     named = os.environ.get("ORDREC_CACHE")
     if named:
         return Path(named).expanduser()
-    import pooch
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of widgets for progress, which a notebook may lack
+        import pooch
 
     return Path(pooch.os_cache("ordrec"))
 

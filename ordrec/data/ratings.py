@@ -33,6 +33,7 @@ from ordrec.data.scale import Scale
 from ordrec.data.side_tables import side_table
 from ordrec.data.times import as_seconds
 from ordrec.errors import ArgumentError, DataError
+from ordrec.runtime.notebooks import facts_html
 
 if TYPE_CHECKING:
     from ordrec.data.on_disk.scan import RatingsScan
@@ -490,13 +491,32 @@ class Ratings:
             raise ArgumentError(f"unknown {kind} {key!r} (known ids look like {plain(ids[0])!r})")
         return int(found)
 
-    def __repr__(self) -> str:
+    @property
+    def _bars(self) -> str:
+        """How often each value was given, as a line of bars."""
         counts = np.bincount(self.levels, minlength=self.scale.n_ranks)
         peak = max(int(counts.max(initial=0)), 1)
-        bars = "".join(" ▁▂▃▄▅▆▇█"[int(np.ceil(8 * c / peak))] for c in counts)
+        return "".join(" ▁▂▃▄▅▆▇█"[int(np.ceil(8 * c / peak))] for c in counts)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        facts = {
+            "users": f"{self.n_users:,}",
+            "items": f"{self.n_items:,}",
+            "ratings": f"{self.n_ratings:,} ({self.density:.2%} of all pairs)",
+            "scale": f"{self.scale} |{self._bars}|",
+            "times": "no" if self.timestamps is None else "yes",
+            "weights": "no" if self.weights is None else "yes",
+        }
+        for name, table in {"about users": self.user_table, "about items": self.item_table}.items():
+            if table is not None:
+                facts[name] = ", ".join(map(str, table.columns))
+        return facts_html(f"Ratings {self.name}", facts)
+
+    def __repr__(self) -> str:
         return (
             f"<Ratings {self.name}: {self.n_users} users x {self.n_items} items, "
-            f"{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{bars}|"
+            f"{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{self._bars}|"
             f"{'' if self.timestamps is None else ', dated'}"
             f"{'' if self.weights is None else ', weighted'}>"
         )

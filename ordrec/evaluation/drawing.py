@@ -54,10 +54,11 @@ def blank(
     (1, 2)
     """
     import matplotlib
-    from matplotlib.figure import Figure
+
+    from ordrec.evaluation.shown_figure import ShownFigure
 
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
+        figure = ShownFigure(figsize=(width, height), layout="constrained")
         return figure, figure.subplots(rows, columns, squeeze=False)
 
 

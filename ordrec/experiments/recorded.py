@@ -11,7 +11,7 @@ checked years later into ``pipelines/results/NAME``:
   identify a trial (``identified_by``): repeats of a random split have one seed and differ by their
   fold, which is the number of the draw.
 
-``pipelines/page/benchmarks_page.py`` writes the tables of ``BENCHMARKS.md`` from these files.
+``pipelines/page/benchmarks_page.py`` writes the tables in ``docs/benchmarks`` from these files.
 """
 
 from __future__ import annotations

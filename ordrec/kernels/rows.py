@@ -112,7 +112,7 @@ class ARDGaussian(Kernel):
 
 
 class Linear(Kernel):
-    """``x . y``."""
+    """``x'y``."""
 
     def pairs(self, X: Any, Y: Any = None) -> np.ndarray:
         """The products, which are the kernel."""
@@ -165,7 +165,7 @@ class ARDLinear(Kernel):
 
 
 class Polynomial(Kernel):
-    """``(gamma x . y + coef0) ** degree``; degree a positive integer, coef0 not negative."""
+    """``(gamma x'y + coef0) ** degree``; degree a positive integer, coef0 not negative."""
 
     def __init__(
         self, degree: int = 3, gamma: float = 1.0, coef0: float = 0.0, bounds: Bounds = WIDE

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from html import escape
 from textwrap import shorten
 from typing import Any
 
@@ -110,6 +111,17 @@ class Explanation:
             lines.append(f"expected rating {self.expected:.2f}{likely}")
             lines += [f"  {line}" for line in self._terms()]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first line in words, and the weightiest reasons."""
+        said = f"{self.title or self.item} for user {self.user}"
+        if self.p_pick is not None and not math.isnan(self.p_pick):
+            said += f", picked next with probability {_percent(self.p_pick)}"
+        if self.expected is not None:
+            said += f", expected rating {self.expected:.2f}"
+        if self.p_like is not None:
+            said += f", liked with probability {_percent(self.p_like)}"
+        return f"<p>{escape(said)}</p>{self.largest().to_html(index=False, na_rep='')}"
 
     def _terms(self) -> list[str]:
         """What the expected rating is made of, in words."""

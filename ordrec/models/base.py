@@ -18,6 +18,7 @@ from ordrec.data.ids import codes_of, warn_of_other_type
 from ordrec.data.ratings import as_ratings
 from ordrec.data.times import seconds_of
 from ordrec.errors import ArgumentError, DataError, ModelFileError, OrdrecWarning, callers_level
+from ordrec.runtime.notebooks import facts_html
 from ordrec.runtime.parallel.interrupts import interruptible
 from ordrec.runtime.progress import progress
 from ordrec.storage.parameters import check_types, plain_of, value_of
@@ -246,6 +247,17 @@ class IdMappedModel(Storable):
                 )
             getattr(self, name).set_params(**theirs)
         return self
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the parameters, and what the model was fitted to."""
+        facts = {name: repr(value) for name, value in self._parameters().items()}
+        if hasattr(self, "scale_"):
+            facts["fitted to"] = (
+                f"{len(self.user_ids_):,} users, {len(self.item_ids_):,} items, {self.scale_}"
+            )
+        else:
+            facts["fitted to"] = "nothing yet"
+        return facts_html(type(self).__name__, facts)
 
     def _counted(self, ratings: Ratings) -> Ratings:
         """The ratings, without their weights if the model ignores them."""

@@ -1,4 +1,4 @@
-"""The form of the tables of BENCHMARKS.md: means over trials, by what they are of.
+"""The form of the tables in docs/benchmarks: means over trials, by what they are of.
 
 A `grid` has a row and a column for each combination of values that occurs in the cells of an
 experiment. ``benchmark_tables.py`` says which they are.

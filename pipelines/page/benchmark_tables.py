@@ -1,4 +1,4 @@
-"""The tables of BENCHMARKS.md, each made from the recorded cells of an experiment.
+"""The tables in docs/benchmarks, each made from the recorded cells of an experiment.
 
 Most of them are a `grid`: a row and a column for each combination of values that occurs in the
 cells, means over the trials with standard errors, and published numbers in brackets. Tables of

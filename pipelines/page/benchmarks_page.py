@@ -1,8 +1,8 @@
-"""Write the tables of BENCHMARKS.md from the recorded results of experiments.
+"""Write the tables of the pages in docs/benchmarks from the recorded results of experiments.
 
     python pipelines/page/benchmarks_page.py [--check]
 
-The page is written by hand but for blocks between two lines,
+The pages, one for each family, are written by hand but for blocks between two lines,
 
     <!-- table: NAME -->
     <!-- end -->
@@ -12,8 +12,8 @@ which hold the table of the results recorded in ``pipelines/results/NAME`` (see
 and the commit. A block that begins with ``earlier: NAME`` has a table from before results were
 recorded; it becomes such a block as soon as there are results of this name. A block ``words: NAME``
 has what the paper says in words, and notes on numbers that differ, from ``pipelines/published``.
-With ``--check`` nothing is written, and the exit code is 1 if the page differs from what would be
-written.
+With ``--check`` nothing is written, and the exit code is 1 if a page differs from what would be
+written. ``BENCHMARKS.md`` has the headlines and is written by hand.
 """
 
 from __future__ import annotations
@@ -30,23 +30,27 @@ from ordrec.experiments.published import in_words
 from ordrec.experiments.recorded import Recorded, recorded_results
 from ordrec.experiments.runner import list_pipelines, published_csv
 
-PAGE = Path(__file__).parents[2] / "BENCHMARKS.md"
+ROOT = Path(__file__).parents[2]
+PAGES = tuple(sorted((ROOT / "docs" / "benchmarks").glob("*.md")))
 BLOCK = re.compile(
     r"<!-- (?P<kind>table|earlier|words): (?P<name>\S+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL
 )
 
 
 def main() -> None:
-    """Write the page, or check it."""
+    """Write the pages, or check them."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--check", action="store_true")
-    old = PAGE.read_text(encoding="utf-8")
-    new = filled(old, recorded_results(PAGE.parent / "pipelines" / "results"))
+    results = recorded_results(ROOT / "pipelines" / "results")
+    old = {page: page.read_text(encoding="utf-8") for page in PAGES}
+    new = {page: filled(text, results) for page, text in old.items()}
+    stale = [page for page in PAGES if new[page] != old[page]]
     if options.parse_args().check:
-        options.exit(int(new != old), "" if new == old else f"{PAGE.name} is not up to date\n")
-    PAGE.write_text(new, encoding="utf-8")
+        options.exit(bool(stale), "".join(f"{page.name} is not up to date\n" for page in stale))
+    for page in stale:
+        page.write_text(new[page], encoding="utf-8")
 
 
 def filled(page: str, results: Mapping[str, Recorded]) -> str:

@@ -1,4 +1,4 @@
-"""Keep the results of a finished experiment, for the tables of BENCHMARKS.md.
+"""Keep the results of a finished experiment, for the tables in docs/benchmarks.
 
     ordrec reproduce svor-table1
     python pipelines/page/record_results.py svor-table1 [FOLDER]

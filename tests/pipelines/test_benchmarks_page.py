@@ -1,4 +1,4 @@
-"""BENCHMARKS.md has what is recorded, and its command writes what is recorded."""
+"""The pages of benchmarks have what is recorded, and its command writes what is recorded."""
 
 from __future__ import annotations
 
@@ -34,8 +34,12 @@ def tables(page):
 
 
 def tables_of(page) -> dict[str, str]:
-    found = page.BLOCK.finditer(page.PAGE.read_text(encoding="utf-8"))
+    found = page.BLOCK.finditer(text_of(page))
     return {block["name"]: block["kind"] for block in found if block["kind"] != "words"}
+
+
+def text_of(page) -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in page.PAGES)
 
 
 def svor_results() -> Recorded:
@@ -49,7 +53,7 @@ def svor_results() -> Recorded:
 
 
 def test_the_page_is_what_the_command_would_write(page) -> None:
-    text = page.PAGE.read_text(encoding="utf-8")
+    text = text_of(page)
     assert page.filled(text, recorded_results(ROOT / "pipelines" / "results")) == text, (
         "run python pipelines/page/benchmarks_page.py"
     )
@@ -63,7 +67,7 @@ def test_every_kept_result_has_its_table_in_the_page(page) -> None:
 
 
 def test_every_experiment_has_a_table_and_its_explanation_in_the_page(page) -> None:
-    tables, text = tables_of(page), page.PAGE.read_text(encoding="utf-8")
+    tables, text = tables_of(page), text_of(page)
     for name in list_pipelines():
         assert any(table.startswith(name) for table in tables), name
     for name in tomllib.loads(published_csv("in_words").with_suffix(".toml").read_text()):

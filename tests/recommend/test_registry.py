@@ -12,7 +12,7 @@ from ordrec.errors import ArgumentError
 from ordrec.recommend import make_model, model_names
 from ordrec.recommend.registry import MODELS, storable_kinds
 
-GUIDE = Path(__file__).parent.parent.parent / "GUIDE.md"
+GUIDE = Path(__file__).parent.parent.parent / "docs" / "guide" / "methods.md"
 
 
 def readme_columns() -> tuple[set[str], set[str]]:

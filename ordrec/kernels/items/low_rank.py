@@ -15,7 +15,7 @@ __all__ = ["LowRank"]
 
 
 class LowRank(Linear):
-    """Products of item factors, ``q_v . q_v'``.
+    """Products of item factors, ``q_v' q_w``.
 
     Called on a matrix, it takes its rows as factors. In an `ItemKernel` the factors are made
     by `factors`, several times: the users are divided into ``n_folds`` folds (by code, modulo

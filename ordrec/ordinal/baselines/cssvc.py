@@ -13,9 +13,9 @@ __all__ = ["CSSVC"]
 class CSSVC(TwoFormBaseline, SVC1VA):
     """One rank against all others, where far ranks weigh more than near ones.
 
-    In the machine of rank k, a sample of another rank y weighs |y - k|, scaled so that the
+    In the machine of rank k, a sample of another rank y weighs ``|y - k|``, scaled so that the
     other ranks weigh as much together as without costs. With ``published=True`` it weighs
-    |y - k| + 1, scaled likewise, as in the program of Wang et al. (2017): near ranks then count
+    ``|y - k| + 1``, scaled likewise, as in the program of Wang et al. (2017): near ranks then count
     for more.
     See `ordrec.ordinal.baselines.machines.TwoFormBaseline` for the parameters.
 

@@ -114,7 +114,7 @@ class PerceptronRCD:
 
 
 class SigmoidRCD(PerceptronRCD):
-    """Trains a perceptron and smoothes it: tanh of the same plane, with |(w, b)| = gamma."""
+    """Trains a perceptron and smoothes it: tanh of the same plane, with ``|(w, b)|`` = gamma."""
 
     def __init__(self, gamma: float = 4.0, n_iter: int = 200, published: bool = False):
         super().__init__(n_iter, published)

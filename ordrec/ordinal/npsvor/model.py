@@ -224,7 +224,7 @@ class NPSVOR(KernelMixin, ProximityModel):
         )
 
     def predict_distances(self, X: Any) -> np.ndarray:
-        """|f_k(x)| for every rank k, shape (n_samples, n_ranks); inf for a rank without plane."""
+        """``|f_k(x)|`` by rank, shape (n_samples, n_ranks); inf for a rank without plane."""
         X = self._validate_predict(X)
         values = self._expanded(X, self.dual_coef_) + self.intercept_
         return np.where(np.isnan(self.intercept_), np.inf, np.abs(values))

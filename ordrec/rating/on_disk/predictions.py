@@ -55,7 +55,7 @@ class ScanPredictions:
     n_pairs: int
 
     def frames(self) -> Iterator[pd.DataFrame]:
-        """Yield one frame per part: user, item, rating, expected, p_..., and actual if held out.
+        """Yield one frame per part: user, item, rating, expected, ``p_...`` and actual if held out.
 
         ``rating`` is the model's decision, ``expected`` the mean of the distribution,
         ``p_1`` and so on are the probabilities of the scale's values, for models that have them.
