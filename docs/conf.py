@@ -8,18 +8,14 @@ import warnings
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+sys.path.insert(0, str(HERE))
 os.environ.setdefault("OMP_NUM_THREADS", "2")
-# inherited by the kernels that execute the notebooks
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH", "")])
-)
 
 from equations import write_equations  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 from sphinx_gallery.scrapers import figure_rst  # noqa: E402
 
-import ordrec  # noqa: E402
+import ordrec  # noqa: E402 (as installed; its compiled code is then that of the tests)
 
 write_equations(HERE.parent)
 
