@@ -54,10 +54,11 @@ def blank(
     (1, 2)
     """
     import matplotlib
-    from matplotlib.figure import Figure
+
+    from ordrec.evaluation.notebook_figure import NotebookFigure
 
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
+        figure = NotebookFigure(figsize=(width, height), layout="constrained")
         return figure, figure.subplots(rows, columns, squeeze=False)
 
 
