@@ -46,10 +46,19 @@ def read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
 
 
 def weighted(train: pd.DataFrame, given: pd.DataFrame) -> dict[str, np.ndarray | None]:
-    """Return the weights of the training ratings: none, by popularity, by given propensities."""
+    """Return the weights of the training ratings, which must be from 0 to 1.
+
+    None, by popularity, by the given propensities, and by these with one weight for all ratings
+    whose propensity is below the median, so that fewer ratings count for next to nothing.
+    """
     counts = train.groupby("item")["rating"].transform("size").to_numpy()
     p = train.merge(given, how="left")["propensity"].to_numpy()
-    return {"none": None, "popularity": counts.min() / counts, "given": p.min() / p}
+    return {
+        "none": None,
+        "popularity": counts.min() / counts,
+        "given": p.min() / p,
+        "given, clipped": np.minimum(np.median(p) / p, 1.0),
+    }
 
 
 class WeightedBiases:
