@@ -123,7 +123,9 @@ DecisionOption = Annotated[
 AverageOption = Annotated[
     str,
     typer.Option(
-        "--average", help="Pool all ratings (micro), average over users (macro), or show both."
+        "--average",
+        help="Pool all ratings (micro), average over users (macro), or show both; with "
+        "--propensity also ips and snips.",
     ),
 ]
 CandidatesOption = Annotated[
@@ -169,6 +171,15 @@ ColdOption = Annotated[
         metavar="N",
         help="Users with at most N training ratings are cold; where the test part has such "
         "users, warm and cold users are also shown separately.",
+    ),
+]
+PropensityOption = Annotated[
+    str | None,
+    typer.Option(
+        "--propensity",
+        metavar="WHAT",
+        help="Also estimate errors for all pairs of users and items, where users chose what they "
+        "rated: popularity, or a table with columns user, item and propensity.",
     ),
 ]
 GroupsOption = Annotated[
@@ -262,6 +273,7 @@ def evaluate(
     times: TimesOption = TIMES,
     cold: ColdOption = COLD_USERS,
     groups: GroupsOption = None,
+    propensity: PropensityOption = None,
     against: AgainstOption = None,
     overlap: OverlapOption = None,
     jobs: JobsOption = None,
@@ -294,17 +306,15 @@ def evaluate(
 
     if test and split != SPLIT:
         raise ArgumentError("--split: the test part is given by --test: leave out one of them")
-    if average not in ("micro", "macro", "both"):
-        raise ArgumentError(f"--average must be micro, macro or both, got {average!r}")
+    averages = chosen_averages(average, propensity)
     own_files = [*(train or []), *(test or []), *(valid or [])]
     about: dict[str, Any] = {
-        "inputs": [place_of(data), users, items, *own_files],
+        "inputs": [place_of(data), users, items, propensity, *own_files],
         "overwrite": overwrite,
     }
     writers = [result_writer(path, **about) for path in output or []]
     at_the_end = [*writers, *further_writers(report, save_users, save_predictions, **about)]
     parts = _finished_parts(output, resume, overwrite)
-    averages = ("micro", "macro") if average == "both" else (average,)
     chosen_engine = engine_of(engine, scheduler)
     named = DEFAULT_MODELS if models is None else words_of(models, "--models")
     compared = made_models(named, settings or [], seed)
@@ -343,6 +353,7 @@ def evaluate(
                 times=times,  # type: ignore[arg-type]
                 cold_users=cold,
                 groups=groups,
+                propensity=read_propensity(propensity, ratings),
                 against=against,
                 seed=seed,
                 n_jobs=_jobs_for(ratings) if jobs is None else jobs,
@@ -428,6 +439,31 @@ def print_tables(
             print_summary(console(), result, average, users)
     if overlap is not None:
         console().print(overlap_table(result, overlap))
+
+
+def chosen_averages(average: str, propensity: str | None) -> tuple[str, ...]:
+    """Return the averages that tables show."""
+    weighted = average in ("ips", "snips")
+    if average not in ("micro", "macro", "both") and not weighted:
+        raise ArgumentError(f"--average must be micro, macro, both, ips or snips, got {average!r}")
+    if weighted and propensity is None:
+        raise ArgumentError(f"--average {average} needs --propensity")
+    return ("micro", "macro") if average == "both" else (average,)
+
+
+def read_propensity(propensity: str | None, ratings: Ratings) -> Any:
+    """Return the word, or the table in a file with ids of the types of the ratings."""
+    from ordrec.data.columns import find_pair_columns
+    from ordrec.data.ids import ids_like
+    from ordrec.data.read import load_side_table
+
+    if propensity is None or not Path(propensity).is_file():
+        return propensity
+    table = load_side_table(propensity)
+    names = find_pair_columns(table.columns, "user", "item", None)[:2]
+    for name, known in zip(names, (ratings.user_ids, ratings.item_ids), strict=True):
+        table[name] = ids_like(known, table[name].astype(str), name)
+    return table
 
 
 def chosen_metrics(texts: list[str] | None) -> list[Any]:

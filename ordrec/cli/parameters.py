@@ -39,6 +39,7 @@ OPTION_OF = {
     "valid": "--valid",
     "against": "--against",
     "groups": "--by-group",
+    "propensity": "--propensity",
     "kind": "--kind",
     "column": "--column",
     # tune

@@ -17,13 +17,16 @@ from ordrec.cli.evaluate import (
     MetricsOption,
     OutputOption,
     OverlapOption,
+    PropensityOption,
     ReportOption,
     SavePredictionsOption,
     SaveUsersOption,
     SeedOption,
+    chosen_averages,
     chosen_metrics,
     further_writers,
     print_tables,
+    read_propensity,
 )
 from ordrec.cli.options import QuietOption, words_of
 from ordrec.cli.outputs import OverwriteOption, result_writer
@@ -90,6 +93,7 @@ def score(
     train: TrainOption = None,
     models: ModelsOption = None,
     groups: GroupsOption = None,
+    propensity: PropensityOption = None,
     against: AgainstOption = None,
     overlap: OverlapOption = None,
     metrics: MetricsOption = None,
@@ -116,8 +120,7 @@ def score(
     from ordrec.cli.chosen_models import made_models
     from ordrec.evaluation import evaluate_predictions
 
-    if average not in ("micro", "macro", "both"):
-        raise ArgumentError(f"--average must be micro, macro or both, got {average!r}")
+    averages = chosen_averages(average, propensity)
     *predicted, test_file = files
     if not predicted:
         raise ArgumentError("name files of predictions, and last the file of test ratings")
@@ -125,7 +128,7 @@ def score(
         raise ArgumentError("--models: name the ratings to fit them on with --train")
     named = _named_files(predicted)
     about: dict[str, Any] = {
-        "inputs": [*named.values(), test_file, train, users, items],
+        "inputs": [*named.values(), test_file, train, users, items, propensity],
         "overwrite": overwrite,
     }
     writers = [result_writer(path, **about) for path in output or []]
@@ -154,6 +157,7 @@ def score(
         candidates=candidates,
         like=like,
         groups=groups,
+        propensity=read_propensity(propensity, test),
         against=against,
         seed=seed,
         keep_predictions=any((report, save_predictions, overlap)),
@@ -161,7 +165,7 @@ def score(
     for write in writers:
         write(result)
     if not quiet:
-        print_tables(result, ("micro", "macro") if average == "both" else (average,), overlap)
+        print_tables(result, averages, overlap)
 
 
 def _named_files(files: list[Path]) -> dict[str, Path]:

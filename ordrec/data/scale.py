@@ -254,7 +254,7 @@ class Scale:
         --------
         >>> scale = Scale.binned([0, 1, 2, 40, 50, 60, 98, 99, 100], bins=3)
         >>> scale.learnt_from(np.array([0, 1, 2, 40, 50])).values.tolist()
-        [0.5, 2.0, 45.0]
+        [0.0, 1.5, 45.0]
         """
         if self.edges is None or not values.size:
             return self

@@ -55,10 +55,10 @@ def blank(
     """
     import matplotlib
 
-    from ordrec.evaluation.shown_figure import ShownFigure
+    from ordrec.evaluation.notebook_figure import NotebookFigure
 
     with matplotlib.rc_context(STYLE):
-        figure = ShownFigure(figsize=(width, height), layout="constrained")
+        figure = NotebookFigure(figsize=(width, height), layout="constrained")
         return figure, figure.subplots(rows, columns, squeeze=False)
 
 

@@ -34,6 +34,7 @@ COLUMNS = [
     "given", "fit_seconds", "predict_seconds", "metric", "average", "users", "decision",
     "candidates", "value", "n", "seed",
 ]  # fmt: skip
+AVERAGES = ("micro", "macro", "ips", "snips")
 CELL = ["data", "model", "split", "fold", "seed"]  # the columns that name a cell
 
 
@@ -49,7 +50,8 @@ class EvaluationResult:
         n_cold_ratings given fit_seconds predict_seconds metric average users decision candidates
         value n seed``; other problems leave some out, and an experiment adds ``chosen``, the
         candidate that inner cross-validation selected, and ``warnings``. ``average`` is
-        "micro" (pooled over ratings) or "macro" (mean over users); ``users`` is "all", "warm" or
+        "micro" (pooled over ratings), "macro" (mean over users), or with propensities "ips" and
+        "snips" (weighted by their inverse); ``users`` is "all", "warm" or
         "cold"; ``n`` is the number of ratings or users averaged; ``decision`` is what turned a
         distribution into a rating, "point" for a model without distributions, "none" where the
         distribution itself is measured; ``candidates`` is what a ranking metric ranks;
@@ -159,7 +161,7 @@ class EvaluationResult:
 
         A metric without the requested average appears with the one it has (see `averages`).
         Values are NaN where a metric does not apply to a model, or the model failed. Printed, the
-        table fits a terminal of 80 columns.
+        table fits a terminal of 80 columns and has half intervals, and marks of the tests.
         """
         averages = self.averages(average)
         shown = self._shown(averages, users)
@@ -168,12 +170,14 @@ class EvaluationResult:
         table = means.unstack().reindex(index=models, columns=list(averages))
         table = table.join(self._mean_seconds(["model"]))
         table.columns.name = None
-        return SummaryTable(table)
+        summary = SummaryTable(table)
+        summary.standings, summary.note = self.standings(average, users), self.test_caption()
+        return summary
 
     def averages(self, average: str = "micro") -> dict[str, str]:
         """Return the average that `summary` shows for each metric."""
-        if average not in ("micro", "macro"):
-            raise ArgumentError(f'average must be "micro" or "macro", got {average!r}')
+        if average not in AVERAGES:
+            raise ArgumentError(f"average must be one of {', '.join(AVERAGES)}, got {average!r}")
         return {
             metric: average if average in measured else measured[0]
             for metric, measured in self.available_averages().items()
@@ -237,6 +241,8 @@ class EvaluationResult:
             f"fold{'s' if len(folds) > 1 else ''}, {n_test} test ratings; unseen in training: "
             f"{cold_users} users, {cold_items} items, {cold} test ratings. Averages: {by_average}."
         )
+        if self.frame["model"].nunique() > 1:
+            text += " Seconds: each model alone, so that work two models share counts in both."
         if by_decision:
             text += f" Decision {self.decision!r}: {by_decision}."
         if (self.frame["decision"] == "point").any():
@@ -251,6 +257,8 @@ class EvaluationResult:
                 f" {' '.join(ranked['metric'].unique())}: over the whole catalogue except what the "
                 f"user rated in training, the same {n_users} users for all models."
             )
+        if average in ("ips", "snips"):
+            text += f" Weights: inverse propensities, {self.manifest.get('propensities', '')}."
         if users in ("warm", "cold"):
             text += f" Here {users} users only; cold: {self.manifest['cold users']}."
         elif users != "all":

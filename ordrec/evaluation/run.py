@@ -116,6 +116,7 @@ def evaluate(
     times: Literal["unknown", "known"] = TIMES,
     cold_users: int | None = COLD_USERS,
     groups: str | None = None,
+    propensity: Literal["popularity"] | pd.DataFrame | None = None,
     against: str | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -180,6 +181,12 @@ def evaluate(
     groups : str, optional
         A column of the table of users, such as "gender": users are also measured separately by its
         values (column ``users``).
+    propensity : "popularity" or DataFrame, optional
+        With which probability each pair of a user and an item is in the test part, where users
+        choose what they rate: from the popularity of items in training, or from a frame with the
+        columns user, item and propensity. Errors and losses then also have the averages "ips" and
+        "snips", which estimate them for all pairs of the test users: test ratings are weighted by
+        the inverse of their propensity, over the number of pairs or over the sum of the weights.
     against : str, optional
         The name of a model with which all others are compared; by default the best by each metric.
     seed : int
@@ -258,6 +265,7 @@ def evaluate(
         reseed=False,
         own_metrics=own,
         groups=groups,
+        propensity=propensity,
     )
     for name in names:
         measure_from_name(name)

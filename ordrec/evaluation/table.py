@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -107,10 +108,10 @@ class ResultTable:
     # ---- text and terminal ---------------------------------------------------------------------
 
     def text(self, width: int = WIDTH) -> str:
-        """Return values only, as text; several blocks of columns if one is too wide."""
+        """Return text, with half intervals and marks; several blocks of columns if too wide."""
         names = [_shortened(model) for model in self.models]
         texts = pd.DataFrame(
-            {_heading(name): [cell.text or "-" for cell in cells]
+            {_heading(name): [_plain_text(cell) for cell in cells]
              for name, cells in self.columns.items()},
             index=names,
         )  # fmt: skip
@@ -238,14 +239,27 @@ class SummaryTable(pd.DataFrame):
     """A frame of results. Printed, no line is longer than 80 characters and nothing is left out.
 
     What is made of it, such as a selection, is an ordinary frame.
+
+    Attributes
+    ----------
+    standings : mapping of (metric, model) to Standing
+        Half intervals and marks, which are printed behind the values.
+    note : str
+        What they mean, which is printed below the table.
     """
+
+    _metadata: ClassVar = ["standings", "note"]
+    standings: Mapping[tuple[str, str], Standing] = {}
+    note: str = ""
 
     @property
     def _constructor(self) -> Callable[..., pd.DataFrame]:
         return pd.DataFrame
 
     def __str__(self) -> str:
-        return ResultTable.of(self).text()
+        text = ResultTable.of(self, self.standings).text()
+        note = self.note.replace("Best in bold", "Best: *")
+        return "\n".join([text, *textwrap.wrap(note, WIDTH)])
 
     __repr__ = __str__
 
@@ -302,6 +316,13 @@ def _fitting(widths: Mapping[str, int], beside: int, width: int) -> list[list[st
         blocks[-1].append(column)
         used += needed
     return blocks
+
+
+def _plain_text(cell: TableCell) -> str:
+    if cell.standing is None:
+        return cell.text or "-"
+    best = "*" if cell.best else cell.standing.mark
+    return f"{cell.text}{best} ±{cell.half_width}"
 
 
 def _rich_cell(cell: TableCell, sign: str) -> str:

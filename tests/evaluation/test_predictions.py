@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, DataError
 from ordrec.evaluation import (
+    Candidates,
     evaluate,
     evaluate_predictions,
     predictions_from_frame,
@@ -247,3 +248,40 @@ def test_the_reference_is_named_in_table_and_caption():
     assert result.plot() is not None
     with pytest.raises(ArgumentError, match="against must be one of mean, bias"):
         evaluate(train, ["mean", "bias"], test=test, against="ease")
+
+
+# ---- what newcomers met ----------------------------------------------------------------------
+
+
+def test_a_printed_summary_has_intervals_and_tests():
+    """`print(result.summary())` did not print intervals although the README said so."""
+    train, test = parts(8, 280)
+    result = evaluate(train, ["mean", "bias"], test=test, metrics=["rmse"])
+    text = str(result.summary())
+    standing = result.standings()["rmse", "bias"]
+    value = result.summary().loc["bias", "rmse"]
+    assert f"{value:.4f}* ±{standing.half_width:.4f}" in text
+    assert "Best: *; ~: not significantly worse" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
+    assert "±" not in str(evaluate(train, ["mean"], test=test, n_resamples=0).summary())
+    assert type(result.summary()[["rmse"]]) is pd.DataFrame  # an ordinary frame
+
+
+def test_a_plot_is_a_picture_in_a_notebook():
+    train, test = parts(8, 280)
+    figure = evaluate(train, ["mean", "bias"], test=test, metrics=["rmse"]).plot()
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_candidates_are_a_mapping_and_implicit_needs_its_adapter():
+    with pytest.raises(ArgumentError, match=r"Candidates\.grid"):
+        Candidates(make_model("bias"), "rmse")
+    stranger = type("AlternatingLeastSquares", (), {"__module__": "implicit.als", "fit": None})()
+    with pytest.raises(ArgumentError, match=r"ordrec\.peers\.ImplicitModel\(model\)"):
+        evaluate(parts()[0], {"als": stranger})
+
+
+def test_seconds_that_count_shared_work_twice_say_so():
+    train, test = parts(8)
+    assert "counts in both" in evaluate(train, ["mean", "bias"], test=test).caption()
+    assert "counts in both" not in evaluate(train, ["mean"], test=test).caption()

@@ -244,3 +244,21 @@ def test_ties_and_cold_items_on_the_command_line(folder):
     found = run("evaluate", "dated.csv", "-s", "cold-items:0.2", *words)
     assert found.exit_code == 0, found.output
     assert "cold_recall@2" in found.output
+
+
+def test_propensities_on_the_command_line(folder):
+    users, items = np.indices((30, 20)).reshape(2, -1)
+    table = {"user": [f"{u:03d}" for u in users], "item": items, "propensity": 0.2 + items / 40}
+    pd.DataFrame(table).to_csv("p.csv", index=False)
+    words = ["evaluate", "train.csv", "--test", "test.csv", "-m", "bias", "--metrics", "mae"]
+    found = run(*words, "--propensity", "p.csv", "--average", "snips", "-o", "r.json")
+    assert found.exit_code == 0, found.output
+    assert "inverse propensities, given" in " ".join(found.output.split())
+    parts = {name: load_ratings(folder / f"{name}.csv") for name in ("train", "test")}
+    result = evaluate(
+        parts["train"], ["bias"], test=parts["test"], metrics=["mae"],
+        propensity=pd.DataFrame(table),
+    )  # fmt: skip
+    same_values(folder / "r.json", result)
+    assert "needs --propensity" in refused(*words, "--average", "ips")
+    assert "--propensity must be" in refused(*words, "--propensity", "fame")

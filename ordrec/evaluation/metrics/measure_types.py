@@ -160,6 +160,34 @@ class Measure:
             sums = UserSums(distinct[defined], by_user[defined], np.ones(int(defined.sum())))
             value = float(sums.sums.mean()) if sums.users.size else float("nan")
             found.append(MetricValue("macro", value, sums.users.size, sums))
+        if outcome.propensities is not None and self.pooled in ("mean", "root"):
+            found += self._weighted(truth, predicted, users, outcome)
+        return found
+
+    def _weighted(
+        self, truth: np.ndarray, predicted: np.ndarray, users: np.ndarray, outcome: Outcome
+    ) -> list[MetricValue]:
+        """Return estimates for all pairs of the users: by inverse propensities, and normalised.
+
+        Schnabel et al. (2016), equations 10 and 11: ``sum (e / p) / (users x items)`` is "ips", and
+        ``sum (e / p) / sum (1 / p)`` is "snips".
+        """
+        root = self.pooled == "root"
+        of_rows = self._of_rows.per_group(truth, predicted, np.arange(truth.size), **self.options)
+        assert outcome.propensities is not None
+        weights = 1.0 / outcome.propensities
+        distinct, own = np.unique(users, return_inverse=True)
+        errors = np.bincount(own, weights * (of_rows**2 if root else of_rows))
+        pairs = {
+            "ips": np.full(distinct.size, outcome.test.n_items * 1.0),
+            "snips": np.bincount(own, weights),
+        }
+        found = []
+        for average, counts in pairs.items():
+            mean = float(errors.sum() / counts.sum())
+            value = float(np.sqrt(mean)) if root else mean
+            sums = UserSums(distinct, errors, counts, root)
+            found.append(MetricValue(average, value, truth.size, sums))
         return found
 
     def value(self, outcome: Outcome, average: str, decision: str) -> tuple[float, int]:

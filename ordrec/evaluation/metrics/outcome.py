@@ -23,7 +23,7 @@ class UserSums(NamedTuple):
 
 
 class MetricValue(NamedTuple):
-    """A value of a metric, over how many ratings (micro) or users (macro), and what users add.
+    """A value of a metric, over how many ratings or (macro) users, and what users add.
 
     ``sums`` is None where the value is not a sum over users.
     """
@@ -87,7 +87,8 @@ class Outcome:
     for whom the catalogue was not ranked. ``ranked_by_scores`` says that they follow from the
     model's scores and not from its ratings. ``lists`` are the first items of the same rankings,
     where a metric needs them. ``cold_places`` are those among items without training ratings; 0 for
-    all other items.
+    all other items. ``propensities`` are the probabilities with which the test ratings were chosen,
+    where they are to be weighted by them.
     """
 
     test: Ratings
@@ -98,6 +99,7 @@ class Outcome:
     ranked_by_scores: bool = False
     lists: TopLists | None = None
     cold_places: np.ndarray | None = None
+    propensities: np.ndarray | None = None
 
     def select(self, rows: np.ndarray) -> Outcome:
         """Return the outcome for some of the test ratings; lists are those of their users."""
@@ -115,6 +117,7 @@ class Outcome:
             self.ranked_by_scores,
             None if self.lists is None else self.lists.of_users(test.users),
             part(self.cold_places),
+            part(self.propensities),
         )
 
     def predicted(self, decision: str) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import joblib
 import numpy as np
+import pandas as pd
 
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, DataError
@@ -38,6 +39,7 @@ from ordrec.evaluation.problems.catalogue import (
     scores_from_pairs,
 )
 from ordrec.evaluation.problems.example_users import example_users
+from ordrec.evaluation.problems.propensities import propensities
 from ordrec.evaluation.splits.base import Split, Splitter
 from ordrec.evaluation.splits.own import OwnParts
 from ordrec.evaluation.splits.ratings import KFold, PublishedFolds, split_from_name
@@ -74,6 +76,8 @@ class RatingsProblem(Problem):
         Metrics of one's own, which are known by their names besides those of the library.
     groups : str, optional
         A column of the user table: users are also measured separately by its values.
+    propensity : "popularity" or DataFrame, optional
+        As in `ordrec.evaluation.evaluate`.
     """
 
     ratings: Ratings
@@ -88,6 +92,7 @@ class RatingsProblem(Problem):
     reseed: bool = True
     own_metrics: tuple[Measure, ...] = ()
     groups: str | None = None
+    propensity: str | pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         choices = {
@@ -104,6 +109,10 @@ class RatingsProblem(Problem):
         n_users = self.ranking_users
         if n_users not in ("auto", "all") and not (isinstance(n_users, int) and n_users > 0):
             raise ArgumentError(f'ranking_users must be "auto", "all" or a number, got {n_users!r}')
+        if isinstance(self.propensity, str) and self.propensity != "popularity":
+            raise ArgumentError(
+                f'propensity must be "popularity" or a data frame, got {self.propensity!r}'
+            )
         if self.groups is not None:
             table = self.ratings.user_table
             if table is None or self.groups not in table:
@@ -165,7 +174,7 @@ class RatingsProblem(Problem):
                 dict(ratings.folds),
                 [self._splitter, self.decision, self.candidates, self.times],
                 [self.ranking_users, self.like, self.cold_users],
-                [self.keep_predictions, self.reseed, self.groups],
+                [self.keep_predictions, self.reseed, self.groups, self.propensity],
                 [(measure.name, _code_of(measure)) for measure in self.own_metrics],
             ]
         )
@@ -184,6 +193,10 @@ class RatingsProblem(Problem):
             "liked": liked,
             "times": known,
         }
+        if self.propensity is not None:
+            about["propensities"] = (
+                "by item popularity in training" if isinstance(self.propensity, str) else "given"
+            )
         if self.cold_users is not None:
             about["cold users"] = f"at most {self.cold_users} training ratings"
         return about
@@ -318,6 +331,8 @@ class _FoldRun:
         given = self._fit()
         fitted = work_clock()
         outcome = self._outcome()
+        if problem.propensity is not None:
+            outcome = replace(outcome, propensities=propensities(split, problem.propensity))
         predicted = work_clock()
         about = {
             "n_test": split.test.n_ratings,

@@ -92,11 +92,11 @@ def own_parts(train: Any, test: Any, valid: Any = None) -> tuple[Ratings, OwnPar
     Examples
     --------
     >>> import pandas as pd
-    >>> train = pd.DataFrame({"user": [1, 2], "item": [7, 7], "rating": [5, 3]})
+    >>> train = pd.DataFrame({"user": [1, 2, 2], "item": [7, 7, 9], "rating": [5, 3, 4]})
     >>> test = pd.DataFrame({"user": [1, 3], "item": [8, 7], "rating": [4, 4]})
     >>> ratings, split = own_parts(train, test)
     >>> ratings.n_users, split
-    (3, own parts (2 training, 2 test ratings))
+    (3, own parts (3 training, 2 test ratings))
     """
     trains, tests = _as_list(train), _as_list(test)
     valids = [None] * len(trains) if valid is None else _as_list(valid)
@@ -132,11 +132,8 @@ def read_on_scale(read: Any, scale: Any) -> Ratings:
     """
     try:
         return read(scale)
-    except DataError as error:
-        try:
-            return read(None)
-        except DataError:
-            raise error from None
+    except DataError:
+        return read(None)
 
 
 def _like(part: Any, first: Ratings) -> Ratings | None:

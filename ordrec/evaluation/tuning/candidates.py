@@ -41,6 +41,11 @@ class Candidates:
     n_folds: int = 5
 
     def __post_init__(self) -> None:
+        if not isinstance(self.models, Mapping):
+            raise ArgumentError(
+                f"models must be a mapping of names to models, got {type(self.models).__name__}: "
+                "Candidates.grid makes one from a model and its parameters"
+            )
         if not self.models:
             raise ArgumentError("candidates must hold at least one model")
 

@@ -18,7 +18,7 @@ from ordrec.evaluation.metrics.outcome import TopLists
 
 EVERY = [name.replace("@k", "@3") for name in metric_names()]
 LISTS = [name for name in EVERY if isinstance(measure_from_name(name), ListMeasure)]
-PICKS = ["hit_rate@3", "pick_ndcg@3"]  # every test item is as good as any other
+PICKS = ["hit_rate@3", "pick_ndcg@3", "cold_recall@3"]  # every test item is as good as any other
 # of how errors and spread go together, see test_uncertainty.py
 UNCERTAINTY = [name for name in EVERY if isinstance(measure_from_name(name), UncertaintyMeasure)]
 NAMES = [name for name in EVERY if name not in [*LISTS, *PICKS, *UNCERTAINTY]]
@@ -52,7 +52,9 @@ def test_the_better_end_is_where_test_items_come_first(name: str) -> None:
     first -= np.concatenate([[0], np.cumsum(test.user_counts)])[test.users] - 1
     measure = measure_from_name(name)
     good, bad = (
-        measure.value(Outcome(test, scores=-places * 1.0, places=places), "macro", "mean")[0]
+        measure.value(
+            Outcome(test, scores=-places * 1.0, places=places, cold_places=places), "macro", "mean"
+        )[0]
         for places in (first, first + 5)
     )
     assert (good, bad) == (1.0, 0.0)
@@ -66,8 +68,10 @@ def test_the_better_end_of_the_metrics_of_lists() -> None:
     p_pick = np.full((20, 3), 0.5)
     counts = np.sort(test.item_counts)[::-1].copy()
     same = np.tile([0, 1, 2], (20, 1))
-    good = Outcome(test, lists=TopLists(users, varied, counts, 20, varied, p_pick))
-    bad = Outcome(test, lists=TopLists(users, same, counts, 20, same, 3 * p_pick))
+    features = np.eye(30)
+    features[1:3] = features[0]  # the first three items are alike
+    good = Outcome(test, lists=TopLists(users, varied, counts, 20, varied, p_pick, features))
+    bad = Outcome(test, lists=TopLists(users, same, counts, 20, same, 3 * p_pick, features))
     for name in LISTS:
         measure = measure_from_name(name)
         values = [measure.value(outcome, "micro", "mean")[0] for outcome in (good, bad)]
