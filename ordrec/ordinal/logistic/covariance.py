@@ -20,14 +20,21 @@ E        tie: coinciding thresholds are one parameter    (T, T')
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
+from scipy.special import ndtr
 
 from ordrec.ordinal.losses import Loss, Reach, signs
+from ordrec.ordinal.scaling import Standardisation
+from ordrec.ordinal.thresholds.absent import PresentRanks
 
-__all__ = ["sandwich"]
+__all__ = ["MOST_FEATURES", "coefficient_table", "in_users_units", "sandwich"]
+
+MOST_FEATURES = 200  # up to which standard errors are computed
 
 BLOCK = 1 << 20  # numbers of the gradients that are computed at a time
 
@@ -84,3 +91,34 @@ def _derivatives(
         near = (k == ranks[:, None]) | (k == ranks[:, None] - 1)
         pull, curve = pull * near, curve * near
     return pull, curve
+
+
+def in_users_units(
+    found: np.ndarray, d: int, part: PresentRanks, scaling: Standardisation | None
+) -> np.ndarray:
+    """Return the covariance of all thresholds, in the units of the features as they were given.
+
+    ``found`` is that of d coefficients and of the thresholds of the ranks that have samples.
+    """
+    places = np.concatenate([np.arange(d), d + part.place])
+    covariance = found[np.ix_(places, places)]
+    placed = np.concatenate([np.zeros(d, dtype=bool), part.outer])  # by rule, not by data
+    covariance[placed] = covariance[:, placed] = 0.0
+    if scaling is not None:
+        change = np.diag(np.concatenate([1.0 / scaling.deviation, np.ones(part.place.size)]))
+        change[d:, :d] = scaling.mean / scaling.deviation
+        covariance = change @ covariance @ change.T
+    covariance[placed] = covariance[:, placed] = np.nan
+    return covariance
+
+
+def coefficient_table(model: Any) -> pd.DataFrame:
+    """Return estimates, standard errors, their ratios z and p, of a linear model."""
+    names = getattr(model, "feature_names_in_", [f"x{v}" for v in range(model.coef_.size)])
+    cuts = [f"threshold {a}|{b}" for a, b in itertools.pairwise(model.classes_.tolist())]
+    estimate = np.concatenate([model.coef_, model.thresholds_])
+    error = np.sqrt(np.diag(model.covariance_))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = estimate / error
+    columns = {"estimate": estimate, "std_err": error, "z": z, "p": 2.0 * ndtr(-np.abs(z))}
+    return pd.DataFrame(columns, index=[*names, *cuts])
