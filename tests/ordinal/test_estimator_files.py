@@ -57,6 +57,8 @@ SPECIAL = [
     CumulativeLink("cloglog", classes=[-1, 0, 1, 2, 3]),
     SVMOP(published=True),
     NPSVOR(solver="published"),
+    ORBoost(base="tree", max_depth=3, n_estimators=10, random_state=0),
+    ORBoost(base="tree", n_estimators=10, random_state=0),
     ORBoost(base="perceptron", n_estimators=10, probability=True, random_state=0),
 ]
 

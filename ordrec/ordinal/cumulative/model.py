@@ -222,11 +222,11 @@ class CumulativeLink(ThresholdModel):
         >>> CumulativeLink(alpha=0.0).fit(X, y).marginal_effects(X)["effect"].round(2).tolist()
         [-0.13, 0.03, 0.1]
         """
-        self._check_inference("marginal_effects")
+        covariance = self._check_inference("marginal_effects")
         X = self._validate_predict(X)
         weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
         effects, errors = average_effects(
-            X, self.coef_, self.thresholds_, self.covariance_, self.link, weight / weight.sum()
+            X, self.coef_, self.thresholds_, covariance, self.link, weight / weight.sum()
         )
         names = getattr(self, "feature_names_in_", [f"x{v}" for v in range(self.coef_.size)])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -273,12 +273,14 @@ class CumulativeLink(ThresholdModel):
         tags.classifier_tags.poor_score = True  # on blobs that no linear score orders
         return tags
 
-    def _check_inference(self, name: str) -> None:
+    def _check_inference(self, name: str) -> np.ndarray:
+        """Return the covariance, if there is one."""
         check_is_fitted(self)
         if self.covariance_ is None:
             raise ArgumentError(
                 f"{name} is for up to {MOST_FEATURES} features, and there are {self.coef_.size}"
             )
+        return self.covariance_
 
     def _check_parameters(self) -> None:
         if self.link not in LINKS:
