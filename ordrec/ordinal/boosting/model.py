@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
@@ -32,14 +33,14 @@ from ordrec.ordinal.boosting.perceptron import PerceptronRCD, SigmoidRCD
 from ordrec.ordinal.boosting.rankboost import PairLoss
 from ordrec.ordinal.boosting.stored import StoredEnsemble
 from ordrec.ordinal.boosting.stump import StumpSearch
-from ordrec.ordinal.boosting.tree import TreeSearch
+from ordrec.ordinal.boosting.tree import Tree
 from ordrec.ordinal.losses import Reach, checked_reach
 from ordrec.ordinal.stored import ESTIMATOR, fitted
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.probabilities import ranks_between
 from ordrec.storage.schema import Array, As, Integer, Optional
 
-__all__ = ["ORBoost", "RankBoostAE"]
+__all__ = ["ORBoost", "RankBoostAE", "TreeSearch"]
 
 DEPTHS = (1, 2, 4, 6)  # of trees, tried where none is given
 PATIENCE = 50  # rounds without a lower error, while depths are compared
@@ -439,3 +440,28 @@ class _ClassifierLearner:
             classifier.set_params(random_state=seed)
         weight = np.abs(g) * (g.size / np.abs(g).sum())
         return _Vote(classifier.fit(self._X, np.where(g > 0, -1, 1), sample_weight=weight))
+
+
+class TreeSearch:
+    """Trains one tree per round, of at most ``max_depth`` levels."""
+
+    _X: np.ndarray
+    _seed: int
+
+    def __init__(self, max_depth: int = 3):
+        self.max_depth = max_depth
+
+    def prepare(self, X: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> TreeSearch:
+        """Return a copy that keeps the samples."""
+        ready = copy.copy(self)
+        ready._X, ready._seed = X.astype(np.float32), int(rng.integers(2**31 - 1))
+        return ready
+
+    def train(self, g: np.ndarray) -> Tree:
+        """Return a tree with a small ``sum g h``."""
+        grown = DecisionTreeRegressor(max_depth=self.max_depth, random_state=self._seed)
+        weight = np.abs(g) * (g.size / max(float(np.abs(g).sum()), np.finfo(float).tiny))
+        return Tree.of(grown.fit(self._X, np.where(g > 0, -1.0, 1.0), sample_weight=weight))
+
+    def __repr__(self) -> str:
+        return f"TreeSearch(max_depth={self.max_depth})"

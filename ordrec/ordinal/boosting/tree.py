@@ -8,14 +8,12 @@ its nodes alone.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.tree import DecisionTreeRegressor
 
-__all__ = ["Tree", "TreeSearch"]
+__all__ = ["LEAF", "Tree"]
 
 LEAF = -1  # in place of a child
 
@@ -55,28 +53,3 @@ class Tree:
             nodes.children_right.astype(np.int64),
             np.clip(nodes.value[:, 0, 0], -1.0, 1.0),
         )
-
-
-class TreeSearch:
-    """Trains one tree per round, of at most ``max_depth`` levels."""
-
-    _X: np.ndarray
-    _seed: int
-
-    def __init__(self, max_depth: int = 3):
-        self.max_depth = max_depth
-
-    def prepare(self, X: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> TreeSearch:
-        """Return a copy that keeps the samples."""
-        ready = copy.copy(self)
-        ready._X, ready._seed = X.astype(np.float32), int(rng.integers(2**31 - 1))
-        return ready
-
-    def train(self, g: np.ndarray) -> Tree:
-        """Return a tree with a small ``sum g h``."""
-        grown = DecisionTreeRegressor(max_depth=self.max_depth, random_state=self._seed)
-        weight = np.abs(g) * (g.size / max(float(np.abs(g).sum()), np.finfo(float).tiny))
-        return Tree.of(grown.fit(self._X, np.where(g > 0, -1.0, 1.0), sample_weight=weight))
-
-    def __repr__(self) -> str:
-        return f"TreeSearch(max_depth={self.max_depth})"

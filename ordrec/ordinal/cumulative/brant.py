@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy import sparse, stats
 from scipy.special import expit
 
@@ -25,8 +24,8 @@ from ordrec.ordinal.losses import Loss
 __all__ = ["parallel_lines"]
 
 
-def parallel_lines(X: Any, ranks: np.ndarray, names: list[str]) -> pd.DataFrame:
-    """Return chi2, df and p of all features together, and of each."""
+def parallel_lines(X: Any, ranks: np.ndarray) -> list[tuple[float, int, float]]:
+    """Return chi2, df and p of all features together, and then of each."""
     cuts = np.flatnonzero(np.bincount(ranks))[:-1]
     d, m = X.shape[1], cuts.size
     Z = np.column_stack([np.ones(X.shape[0]), X.toarray() if sparse.issparse(X) else X])
@@ -50,10 +49,8 @@ def parallel_lines(X: Any, ranks: np.ndarray, names: list[str]) -> pd.DataFrame:
     difference = np.hstack([np.ones((m - 1, 1)), -np.eye(m - 1)])  # of the first and each other
     away = difference @ beta
     spread = np.einsum("aj,jviu,bi->avbu", difference, joint, difference)
-    rows = {"omnibus": _wald(away.ravel(), spread.reshape(away.size, away.size))}
-    for v, name in enumerate(names):
-        rows[name] = _wald(away[:, v], spread[:, v, :, v])
-    return pd.DataFrame(rows, index=["chi2", "df", "p"]).T.astype({"df": int})
+    together = _wald(away.ravel(), spread.reshape(away.size, away.size))
+    return [together, *(_wald(away[:, v], spread[:, v, :, v]) for v in range(d))]
 
 
 def _wald(away: np.ndarray, covariance: np.ndarray) -> tuple[float, int, float]:

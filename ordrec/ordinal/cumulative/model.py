@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordrec.errors import ArgumentError, ModelFileError, callers_level
 from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
+from ordrec.ordinal.coefficients import coefficient_table
 from ordrec.ordinal.cumulative.brant import parallel_lines
 from ordrec.ordinal.cumulative.effects import average_effects
 from ordrec.ordinal.cumulative.links import LINKS, log_probability
 from ordrec.ordinal.cumulative.objective import CumulativeObjective, link_start
 from ordrec.ordinal.labels import ordered_classes
-from ordrec.ordinal.logistic.covariance import MOST_FEATURES, coefficient_table, in_users_units
+from ordrec.ordinal.logistic.covariance import MOST_FEATURES, in_users_units
 from ordrec.ordinal.logistic.newton import minimise
 from ordrec.ordinal.scaling import Standardisation, scaling_for
 from ordrec.ordinal.solution import Solution
@@ -258,7 +259,9 @@ class CumulativeLink(ThresholdModel):
         if np.unique(ranks).size < 3:
             raise ArgumentError("y must have at least three labels: two have one threshold only")
         names = getattr(self, "feature_names_in_", [f"x{v}" for v in range(self.coef_.size)])
-        return parallel_lines(X, ranks, list(names))
+        rows = parallel_lines(X, ranks)
+        table = pd.DataFrame(rows, columns=["chi2", "df", "p"], index=["omnibus", *names])
+        return table.astype({"df": int})
 
     def check_stored(self) -> None:
         """Check the order of the thresholds, and the covariance."""

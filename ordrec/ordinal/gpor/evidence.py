@@ -3,6 +3,16 @@
     theta = (kernel.theta, ln sigma, b_1, ln Delta_2, ..., ln Delta_{r-1})
 
 of which the entries declared fixed are left out.
+
+Departures
+----------
+EP maximises its own evidence
+    The paper ascends a variational bound (appendix C). The gradient of the EP evidence at the
+    fixed point is exact and simpler. Effect: not measured, as the bound is not implemented.
+The noise of "laplace" has a floor of 0.1 prior deviations
+    Laplace's evidence grows without need as the noise vanishes. Effect, without and with the
+    floor, and EP: bank1 MZE .597, .479, .480; triazines in ten ranks MAE 1.711, 1.292, 1.288;
+    pyrim in five MZE .444, .396, .365.
 """
 
 from __future__ import annotations

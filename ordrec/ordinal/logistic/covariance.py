@@ -20,19 +20,16 @@ E        tie: coinciding thresholds are one parameter    (T, T')
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
-from scipy.special import ndtr
 
 from ordrec.ordinal.losses import Loss, Reach, signs
 from ordrec.ordinal.scaling import Standardisation
 from ordrec.ordinal.thresholds.absent import PresentRanks
 
-__all__ = ["MOST_FEATURES", "coefficient_table", "in_users_units", "sandwich"]
+__all__ = ["MOST_FEATURES", "in_users_units", "sandwich"]
 
 MOST_FEATURES = 200  # up to which standard errors are computed
 
@@ -110,15 +107,3 @@ def in_users_units(
         covariance = change @ covariance @ change.T
     covariance[placed] = covariance[:, placed] = np.nan
     return covariance
-
-
-def coefficient_table(model: Any) -> pd.DataFrame:
-    """Return estimates, standard errors, their ratios z and p, of a linear model."""
-    names = getattr(model, "feature_names_in_", [f"x{v}" for v in range(model.coef_.size)])
-    cuts = [f"threshold {a}|{b}" for a, b in itertools.pairwise(model.classes_.tolist())]
-    estimate = np.concatenate([model.coef_, model.thresholds_])
-    error = np.sqrt(np.diag(model.covariance_))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = estimate / error
-    columns = {"estimate": estimate, "std_err": error, "z": z, "p": 2.0 * ndtr(-np.abs(z))}
-    return pd.DataFrame(columns, index=[*names, *cuts])

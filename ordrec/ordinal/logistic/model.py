@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from ordrec.errors import ArgumentError, ModelFileError, callers_level
 from ordrec.linalg.low_rank import coordinates, expansion
 from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
+from ordrec.ordinal.coefficients import coefficient_table
 from ordrec.ordinal.kernel_model import KernelMixin
 from ordrec.ordinal.logistic.covariance import (
     MOST_FEATURES,
-    coefficient_table,
     in_users_units,
     sandwich,
 )

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from naive import naive_boosting
 from numba import njit
 
-from ordrec.ordinal.boosting.model import ORBoost
+from ordrec.ordinal.boosting.model import ORBoost, TreeSearch
 from ordrec.ordinal.boosting.perceptron import (
     PerceptronRCD,
     SigmoidRCD,
@@ -18,7 +18,6 @@ from ordrec.ordinal.boosting.perceptron import (
 )
 from ordrec.ordinal.boosting.sorting import ascending, sorting_workspace
 from ordrec.ordinal.boosting.stump import StumpSearch
-from ordrec.ordinal.boosting.tree import TreeSearch
 
 FINITE = st.floats(-1e12, 1e12) | st.sampled_from([0.0, 1.0, 1.0 + 1e-15, -1.0, 1e-300, np.inf])
 
