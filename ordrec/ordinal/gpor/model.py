@@ -69,6 +69,10 @@ class GPOR(KernelMixin, ThresholdModel):
         dimensions, where Laplace's evidence can be far too large for small noise. "auto" is
         Laplace's approximation, and EP where its evidence at the end is much lower;
         "laplace" only warns then.
+    objective : {"evidence", "variational"}, default="evidence"
+        What the parameters maximise. "variational" is the lower bound of the paper's appendix C,
+        for ``inference="ep"``; its gradient holds the posterior fixed, so that an ascent may end
+        early. "evidence" is that of the approximation, with its exact gradient.
     optimizer : {"l-bfgs-b", None}, default="l-bfgs-b"
         None keeps all parameters at their start.
     n_restarts : int, default=0
@@ -180,6 +184,7 @@ class GPOR(KernelMixin, ThresholdModel):
         coef0: float = 0.0,
         scaling: str | None = "auto",
         inference: Inference | Literal["auto"] = "auto",
+        objective: str = "evidence",
         optimizer: str | None = "l-bfgs-b",
         n_restarts: int = 0,
         decision: Decision = "mode",
@@ -201,6 +206,7 @@ class GPOR(KernelMixin, ThresholdModel):
         self.coef0 = coef0
         self.scaling = scaling
         self.inference = inference
+        self.objective = objective
         self.optimizer = optimizer
         self.n_restarts = n_restarts
         self.decision = decision
@@ -265,6 +271,15 @@ class GPOR(KernelMixin, ThresholdModel):
         if self.inference != "auto" and self.inference not in INFERENCES:
             raise ArgumentError(
                 f'inference must be "auto", "laplace" or "ep", got {self.inference!r}'
+            )
+        if self.objective not in ("evidence", "variational"):
+            raise ArgumentError(
+                f'objective must be "evidence" or "variational", got {self.objective!r}'
+            )
+        if self.objective == "variational" and self.inference != "ep":
+            raise ArgumentError(
+                'objective must be "evidence" unless inference="ep": the variational bound is that '
+                f"of expectation propagation, and inference is {self.inference!r}"
             )
         if self.optimizer not in ("l-bfgs-b", None):
             raise ArgumentError(f'optimizer must be "l-bfgs-b" or None, got {self.optimizer!r}')
@@ -339,7 +354,15 @@ class GPOR(KernelMixin, ThresholdModel):
             pairs = InducingPairs(X, block, block[self.landmarks_])
         else:
             pairs = InducingPairs.of(kernel, X, self.landmarks_)
-        return Evidence(kernel, pairs, self._train_ranks, self._rho, self._free, self.inference_)
+        return Evidence(
+            kernel,
+            pairs,
+            self._train_ranks,
+            self._rho,
+            self._free,
+            self.inference_,
+            self.objective,
+        )
 
     def _ascend(
         self, evidence: Evidence, limits: np.ndarray, random: np.random.RandomState
