@@ -34,8 +34,8 @@ NODES = 40  # of the quadrature
 
 def variational_bound(
     found: EPPosterior, thresholds: np.ndarray, kernel: Any
-) -> tuple[float, np.ndarray, float, np.ndarray]:
-    """Return F and its slopes in the kernel's theta, ln(sigma) and the thresholds."""
+) -> tuple[float, tuple[np.ndarray, float, np.ndarray]]:
+    """Return F, and its slopes in the kernel's theta, ln(sigma) and the thresholds."""
     variance, _ = found.factor.marginals()
     edges, noise = threshold_edges(thresholds), np.full(found.latent.size, found.noise)
     points, weights = hermegauss(NODES)
@@ -54,4 +54,4 @@ def variational_bound(
     )  # (B2)
     by_kernel = found.factor.kernel_slope(kernel, 0.5 * found.coef, found.coef)  # (B3)
     by_thresholds = threshold_slopes(found.ranks, thresholds.size, lower, upper)
-    return value - divergence, by_kernel, by_noise, by_thresholds
+    return value - divergence, (by_kernel, by_noise, by_thresholds)

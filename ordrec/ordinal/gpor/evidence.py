@@ -150,9 +150,9 @@ class Evidence:
         found = self.posterior(theta)
         kernel, rho = self.split(theta)
         if self.objective == "variational" and isinstance(found, EPPosterior):
-            value, *slopes = variational_bound(found, unpack(rho)[1], kernel)
+            value, slopes = variational_bound(found, unpack(rho)[1], kernel)
         else:
-            value, slopes = found.log_evidence, list(found.slopes(kernel))
+            value, slopes = found.log_evidence, found.slopes(kernel)
         by_kernel, by_noise, by_thresholds = slopes
         by_rho = chain(rho, by_noise, by_thresholds)
         return value, np.concatenate([by_kernel, by_rho[self.free]])

@@ -47,7 +47,7 @@ def test_value_and_slopes_are_those_of_the_definition():
     kernel, X, ranks, found = fitted(3.0)
     K = kernel(X)
     A = np.linalg.inv(np.linalg.inv(K) + np.diag(found.precision))
-    value, by_kernel, by_noise, by_thresholds = variational_bound(found, THRESHOLDS, kernel)
+    value, (by_kernel, by_noise, by_thresholds) = variational_bound(found, THRESHOLDS, kernel)
 
     def F(theta=kernel.theta, thresholds=THRESHOLDS, noise=NOISE):
         own = kernel.with_theta(theta)(X)
