@@ -21,8 +21,9 @@ __all__ = ["ESTIMATORS", "RANKERS", "contents_of", "load", "model_of", "register
 MAX_MEMORY = 8.0  # gigabytes, as the models' own limit
 # Names in `ordrec.ordinal`.
 ESTIMATORS = (
-    "CSSVC", "GPOR", "GPRanks", "NPSVOR", "OPBE", "ORBoost", "OrdinalLogistic", "PRank", "REDSVM",
-    "RankBoostAE", "SVC1V1", "SVC1VA", "SVMOP", "SVOREX", "SVORIM", "SVORSLA", "SVRanks",
+    "CSSVC", "CumulativeLink", "GPOR", "GPRanks", "NPSVOR", "OPBE", "ORBoost", "OrdinalLogistic",
+    "PRank", "REDSVM", "RankBoostAE", "SVC1V1", "SVC1VA", "SVMOP", "SVOREX", "SVORIM", "SVORSLA",
+    "SVRanks",
 )  # fmt: skip
 
 # Names in `ordrec.documents`.

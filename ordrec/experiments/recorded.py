@@ -32,7 +32,6 @@ from ordrec.runtime.files import make_folder, write_text
 __all__ = ["Recorded", "cells_of", "command_of", "n_trials", "record", "recorded_results"]
 
 RESULTS = Path("pipelines/results")  # of the checkout: an installed package has none
-DIGITS = "%.6g"
 NOT_RECORDED = ("warnings", "n", "predict_seconds")  # long, or as n_test says, or in no table
 TRIAL = ("trial", "draw", "fold", "seed")  # columns that tell trials of one kind apart
 IDENTIFIED_BY = ("split", *TRIAL)
@@ -104,7 +103,7 @@ def record(run: str | Path, name: str | None = None, folder: str | Path = RESULT
     same = [c for c in recorded if c != "value" and recorded[c].nunique(dropna=False) == 1]
     about["constants"] = {column: recorded[column].tolist()[0] for column in same}
     make_folder(target)
-    cells = recorded.drop(columns=same).to_csv(index=False, float_format=DIGITS)
+    cells = recorded.drop(columns=same).to_csv(index=False)  # all digits: rounding breaks ties
     write_text(target / "cells.csv", cells)
     write_text(target / "manifest.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     return target

@@ -12,6 +12,7 @@ from .boosting.model import RankBoostAE as RankBoostAE
 from .boosting.perceptron import PerceptronRCD as PerceptronRCD
 from .boosting.perceptron import SigmoidRCD as SigmoidRCD
 from .conformal import ConformalOrdinal as ConformalOrdinal
+from .cumulative.model import CumulativeLink as CumulativeLink
 from .decisions import decide as decide
 from .gpor import GPOR as GPOR
 from .gpor import PooledFit as PooledFit

@@ -161,6 +161,12 @@ class OrdinalClassifier(Storable, ClassifierMixin, BaseEstimator):
         check_is_fitted(model)
         return model
 
+    remedy_of_constants: ClassVar[str]
+
+    def _remedy(self, X: Any, y: Any, weight: Any) -> str:
+        """What to do where one label is predicted for all training samples."""
+        return self.remedy_of_constants
+
     def _keep_solution(self, solution: Solution) -> None:
         """Set the attributes that tell how far a solver came."""
         self.objective_, self.dual_gap_ = solution.objective, solution.gap
@@ -304,7 +310,7 @@ def warn_if_constant(fit: Fit) -> Fit:
         with one_blas_thread():  # further threads would go on spinning after the fit
             constant = _is_constant(self, X)
         if constant:
-            advice = self.remedy_of_constants
+            advice = self._remedy(X, y, weight)
             if self.scaling_ is None:
                 advice = f'standardise the features (scaling="standard"), or {advice}'
             warnings.warn(

@@ -49,7 +49,7 @@ def test_cells_and_circumstances_are_recorded(tmp_path: Path) -> None:
     target = record(written(tmp_path / "run"), folder=tmp_path / "recorded")
     assert target == tmp_path / "recorded" / "toy"
     recorded = recorded_results(tmp_path / "recorded")["toy"]
-    assert recorded.frame["value"].tolist() == [0.333333, 0.5, 0.25, 0.5]
+    assert recorded.frame["value"].tolist() == [1 / 3, 0.5, 0.25, 0.5]
     assert "warnings" not in recorded.frame
     assert recorded.frame["fold"].tolist() == ["1", "2", "1", "2"]
     assert recorded.manifest["data"] == {"toy": "hash"}
@@ -72,7 +72,11 @@ def test_what_is_the_same_everywhere_is_recorded_once(tmp_path: Path) -> None:
     cells.loc[0, "fit_seconds"] = 12.3456
     target = record(written(tmp_path / "run", cells), folder=tmp_path / "recorded")
     lines = (target / "cells.csv").read_text().splitlines()
-    assert lines[:3] == ["model,fold,value,fit_seconds", "a,1,0.333333,12.3", "a,2,0.5,0.333"]
+    assert lines[:3] == [
+        "model,fold,value,fit_seconds",
+        "a,1,0.3333333333333333,12.3",
+        "a,2,0.5,0.333",
+    ]
     recorded = recorded_results(tmp_path / "recorded")["toy"]
     assert recorded.manifest["constants"] == {"data": "toy", "metric": "mae", "seed": 0}
     assert recorded.frame["metric"].tolist() == ["mae"] * 4

@@ -23,7 +23,17 @@ from ordrec.cli.chosen_models import loaded
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.files import ESTIMATORS
 from ordrec.kernels import ARDGaussian, Gaussian, Linear, Polynomial
-from ordrec.ordinal import GPOR, NPSVOR, OPBE, SVORIM, SVORSLA, ORBoost, OrdinalLogistic
+from ordrec.ordinal import (
+    GPOR,
+    NPSVOR,
+    OPBE,
+    SVMOP,
+    SVORIM,
+    SVORSLA,
+    CumulativeLink,
+    ORBoost,
+    OrdinalLogistic,
+)
 from ordrec.ordinal.base import OrdinalClassifier
 from ordrec.storage import load_arrays, save_arrays
 
@@ -44,6 +54,11 @@ SPECIAL = [
     GPOR(n_landmarks=10, random_state=0, max_iter=10),
     OrdinalLogistic(kernel="rbf", scaling="standard"),
     OrdinalLogistic(threshold="immediate", classes=[-1, 0, 1, 2, 3]),
+    CumulativeLink("cloglog", classes=[-1, 0, 1, 2, 3]),
+    SVMOP(published=True),
+    NPSVOR(solver="published"),
+    ORBoost(base="tree", max_depth=3, n_estimators=10, random_state=0),
+    ORBoost(base="tree", n_estimators=10, random_state=0),
     ORBoost(base="perceptron", n_estimators=10, probability=True, random_state=0),
 ]
 

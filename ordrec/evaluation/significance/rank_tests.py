@@ -24,6 +24,8 @@ __all__ = [
     "win_draw_loss",
 ]
 
+DIGITS = 9  # of scores that are ranked, relative to the largest of their row
+
 
 @dataclass(frozen=True)
 class Friedman:
@@ -56,7 +58,8 @@ def average_ranks(scores: pd.DataFrame, *, higher_is_better: bool = False) -> pd
     >>> average_ranks(pd.DataFrame({"a": [0.1, 0.2], "b": [0.3, 0.2]})).tolist()
     [1.25, 1.75]
     """
-    return _complete(scores).rank(axis=1, ascending=not higher_is_better).mean()
+    scores = _with_ties(_complete(scores))
+    return scores.rank(axis=1, ascending=not higher_is_better).mean()
 
 
 def friedman(scores: pd.DataFrame, *, higher_is_better: bool = False) -> Friedman:
@@ -68,7 +71,7 @@ def friedman(scores: pd.DataFrame, *, higher_is_better: bool = False) -> Friedma
         One row per data set, one column per model; at least three models.
     higher_is_better : bool
     """
-    scores = _complete(scores)
+    scores = _with_ties(_complete(scores))
     n, k = scores.shape
     if n < 2 or k < 3:
         raise ArgumentError(f"Friedman's test needs 2 data sets and 3 models, got {n} and {k}")
@@ -204,6 +207,12 @@ def win_draw_loss(
         better = (a.mean() > b.mean()) == higher_is_better
         counts["draw" if p >= level else "win" if better else "loss"] += 1
     return WinDrawLoss(counts["win"], counts["draw"], counts["loss"])
+
+
+def _with_ties(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return scores of nine digits: equal errors must tie, in whatever order they were summed."""
+    size = np.maximum(np.abs(scores.to_numpy(dtype=np.float64)).max(axis=1, keepdims=True), 1e-300)
+    return (scores / size).round(DIGITS)
 
 
 def _complete(scores: pd.DataFrame) -> pd.DataFrame:

@@ -15,6 +15,7 @@ import numpy as np
 from ordrec.errors import ArgumentError, DataError, ModelFileError
 from ordrec.ordinal.boosting.perceptron import Perceptron, Sigmoid
 from ordrec.ordinal.boosting.stump import Stump
+from ordrec.ordinal.boosting.tree import LEAF, Tree
 from ordrec.ordinal.losses import Reach, active_pairs, signs
 from ordrec.ordinal.thresholds.absent import PresentRanks
 from ordrec.ordinal.thresholds.probabilities import ranks_between
@@ -178,15 +179,16 @@ def hold_out(
     return rows[~held[rows]], rows[held[rows]]
 
 
+NODES = ("feature", "cut", "left", "right", "value")
 PLANES: dict[str, Any] = {"perceptron": Perceptron, "sigmoid": Sigmoid}
 
 
 @dataclass(frozen=True)
 class StoredEnsemble:
-    """An ensemble in a file: one row per member; all members are stumps, or all are planes."""
+    """Arrays over the members, which are all of one kind: stumps, planes, or trees."""
 
     stored: ClassVar = {
-        "kind": Text("stump", *PLANES),
+        "kind": Text("stump", "tree", *PLANES),
         "alpha": Array("members"),
         "thresholds": Array("members+1", None),
         "log_losses": Array("members+1"),
@@ -198,6 +200,16 @@ class StoredEnsemble:
             )
         ),
         "planes": Optional(Together(weights=Array("members", "features"), bias=Array("members"))),
+        "trees": Optional(
+            Together(
+                size=Array("members", dtype=np.int64, low=1),
+                feature=Array("nodes", dtype=np.int64, codes="features"),
+                cut=Array("nodes"),
+                left=Array("nodes", dtype=np.int64, low=LEAF),
+                right=Array("nodes", dtype=np.int64, low=LEAF),
+                value=Array("nodes", low=-1.0, high=1.0),
+            )
+        ),
     }
 
     kind: str
@@ -206,6 +218,7 @@ class StoredEnsemble:
     log_losses: np.ndarray
     stumps: tuple[np.ndarray, np.ndarray, np.ndarray] | None
     planes: tuple[np.ndarray, np.ndarray] | None
+    trees: tuple[np.ndarray, ...] | None = None
 
     @classmethod
     def of(cls, ensemble: Ensemble) -> StoredEnsemble:
@@ -217,6 +230,12 @@ class StoredEnsemble:
             cut = np.array([member.cut for member in members], dtype=np.float64)
             polarity = np.array([member.polarity for member in members], dtype=np.float64)
             return cls("stump", *numbers, (feature, cut, polarity), None)
+        if all(type(member) is Tree for member in members):
+            size = np.array([member.value.size for member in members], dtype=np.int64)
+            nodes = [
+                np.concatenate([getattr(member, name) for member in members]) for name in NODES
+            ]
+            return cls("tree", *numbers, None, None, (size, *nodes))
         for kind, plane in PLANES.items():
             if all(type(member) is plane for member in members):
                 weights = np.stack([member.weights for member in members])
@@ -224,15 +243,30 @@ class StoredEnsemble:
                 return cls(kind, *numbers, None, (weights, bias))
         raise ArgumentError(
             "an ensemble of scikit-learn's classifiers cannot be saved: use base "
-            '"sigmoid", "perceptron" or "stump"'
+            '"sigmoid", "perceptron", "stump" or "tree"'
         )
 
     def check_stored(self) -> None:
         """Check that the members are of their kind."""
-        if (self.stumps is None) == (self.planes is None) or (
-            (self.kind == "stump") != (self.stumps is not None)
-        ):
+        parts = {"stump": self.stumps, "tree": self.trees}
+        held = [part is not None for part in (self.stumps, self.planes, self.trees)]
+        if sum(held) != 1 or parts.get(self.kind, self.planes) is None:
             raise ModelFileError(f"the members of the ensemble are not of the kind {self.kind!r}")
+        if self.trees is not None:
+            self._check_trees(*self.trees)
+
+    @staticmethod
+    def _check_trees(size: np.ndarray, *nodes: np.ndarray) -> None:
+        """Check that every walk from a root ends at a leaf of the same tree."""
+        if int(size.sum()) != nodes[0].size:
+            raise ModelFileError("the trees have other nodes than their sizes say")
+        left, right = nodes[2], nodes[3]
+        place = np.arange(left.size) - np.repeat(np.cumsum(size) - size, size)
+        last = np.repeat(size, size)
+        leaf = left == LEAF
+        ahead = (left > place) & (right > place) & (left < last) & (right < last)
+        if not np.where(leaf, right == LEAF, ahead).all():
+            raise ModelFileError("the nodes of a tree do not lead to its leaves")
 
     def restored(self, model: Any) -> Ensemble:
         """The ensemble."""
@@ -240,6 +274,11 @@ class StoredEnsemble:
         if self.stumps is not None:
             columns = [column.tolist() for column in self.stumps]
             members = [Stump(*each) for each in zip(*columns, strict=True)]
+        elif self.trees is not None:
+            size, *nodes = self.trees
+            cuts = np.cumsum(size)[:-1]
+            parts = zip(*(np.split(column, cuts) for column in nodes), strict=True)
+            members = [Tree(*each) for each in parts]
         else:
             assert self.planes is not None
             weights, bias = self.planes

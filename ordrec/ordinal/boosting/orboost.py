@@ -1,5 +1,18 @@
 """ORBoost: the exponential loss of margins at thresholds (Lin & Li 2006, sections 4.2, 4.3).
 
+Departures
+----------
+A score on a threshold belongs to the upper rank
+    The paper's rule is H <= theta for the lower one; all threshold models here share one rule.
+    Effect: ties alone, which scores of several sigmoids do not have.
+Sums are kept in log space
+    Exponentials overflow near 2000 rounds. Effect: RankBoost-AE with perceptrons does not fail.
+The search for a perceptron takes longer than in the authors' program
+    ``PerceptronRCD(published=True)`` searches as that program. Effect: see the two rows of the
+    tables.
+Trees as members
+    ``base="tree"`` is not in the paper, whose Theorem 1 holds for any base learner.
+
 With c the sample weights, the loss is
 
     immediate (5)    sum_n c_n [exp(-rho_L) + exp(-rho_R)]

@@ -13,8 +13,8 @@ exp(-p_i f^2 / 2 + nu_i f) up to a constant, nu = p m in the paper's notation. A
        that of the paper's one-by-one updates, at one factorisation per sweep. The first
        sites are Laplace's, not zero.
 
-Departure: the paper ascends a variational bound; here the gradient is that of the EP
-evidence itself, which at the fixed point is exact with the sites and cavities held fixed:
+The paper ascends a variational bound (`ordrec.ordinal.gpor.bound`). The gradient here is that of
+the EP evidence itself, which at the fixed point is exact with the sites and cavities held fixed:
 
     d/dtheta = sum_ij [c c' - R]_ij / 2 dK_ij/dtheta,   c = nu - R K nu
     d/drho   = sum_i dlnZ_i/drho

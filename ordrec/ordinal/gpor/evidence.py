@@ -3,6 +3,17 @@
     theta = (kernel.theta, ln sigma, b_1, ln Delta_2, ..., ln Delta_{r-1})
 
 of which the entries declared fixed are left out.
+
+Departures
+----------
+EP maximises its own evidence
+    The paper ascends a variational bound (appendix C), which is there as objective="variational".
+    The gradient of the EP evidence at the fixed point is exact, that of the bound holds the
+    posterior fixed. Effect: not measured yet on the tables.
+The noise of "laplace" has a floor of 0.1 prior deviations
+    Laplace's evidence grows without need as the noise vanishes. Effect, without and with the
+    floor, and EP: bank1 MZE .597, .479, .480; triazines in ten ranks MAE 1.711, 1.292, 1.288;
+    pyrim in five MZE .444, .396, .365.
 """
 
 from __future__ import annotations
@@ -17,6 +28,7 @@ from scipy.optimize import minimize
 
 from ordrec.errors import ArgumentError
 from ordrec.kernels import Kernel
+from ordrec.ordinal.gpor.bound import variational_bound
 from ordrec.ordinal.gpor.ep import EPPosterior, expectation_propagation
 from ordrec.ordinal.gpor.laplace import LaplacePosterior, laplace
 from ordrec.ordinal.gpor.parameters import GapPrior, chain, unpack
@@ -83,6 +95,8 @@ class Evidence:
         `ordrec.ordinal.gpor.parameters`.
     free : ndarray of bool
         The entries of rho that theta contains.
+    objective : {"evidence", "variational"}
+        Whether a call returns the log-evidence, or the bound of appendix C (with EP).
     warm : object
         State of the last inference, from which the next one starts.
     n_evaluations, n_unconverged : int
@@ -95,6 +109,7 @@ class Evidence:
     rho: np.ndarray
     free: np.ndarray
     inference: Inference = "laplace"
+    objective: str = "evidence"
     warm: Any = field(default=None, repr=False)
     n_evaluations: int = 0
     n_unconverged: int = 0
@@ -131,12 +146,16 @@ class Evidence:
         return found
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the log-evidence and its gradient."""
+        """Return the log-evidence, or its variational bound, and the gradient."""
         found = self.posterior(theta)
         kernel, rho = self.split(theta)
-        by_kernel, by_noise, by_thresholds = found.slopes(kernel)
+        if self.objective == "variational" and isinstance(found, EPPosterior):
+            value, slopes = variational_bound(found, unpack(rho)[1], kernel)
+        else:
+            value, slopes = found.log_evidence, found.slopes(kernel)
+        by_kernel, by_noise, by_thresholds = slopes
         by_rho = chain(rho, by_noise, by_thresholds)
-        return found.log_evidence, np.concatenate([by_kernel, by_rho[self.free]])
+        return value, np.concatenate([by_kernel, by_rho[self.free]])
 
     def with_prior(self, prior: GapPrior) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
         """Return a function of theta: log-evidence plus log-prior, and its gradient."""

@@ -40,6 +40,7 @@ from ordrec.storage.schema import Array, Integer, Matrix, Number, Optional, Part
 __all__ = ["GPOR"]
 
 LARGEST = 1e3  # magnitude of an entry of theta: logarithms, and the first threshold
+NOISE_FLOOR = 0.1  # of the prior deviation, for Laplace's method
 CHUNK = 2048  # rows predicted together
 RESTART_SD = 1.0  # standard deviation of random starts around the first one, in log-parameters
 
@@ -68,6 +69,10 @@ class GPOR(KernelMixin, ThresholdModel):
         dimensions, where Laplace's evidence can be far too large for small noise. "auto" is
         Laplace's approximation, and EP where its evidence at the end is much lower;
         "laplace" only warns then.
+    objective : {"evidence", "variational"}, default="evidence"
+        What the parameters maximise. "variational" is the lower bound of the paper's appendix C,
+        for ``inference="ep"``; its gradient holds the posterior fixed, so that an ascent may end
+        early. "evidence" is that of the approximation, with its exact gradient.
     optimizer : {"l-bfgs-b", None}, default="l-bfgs-b"
         None keeps all parameters at their start.
     n_restarts : int, default=0
@@ -81,8 +86,12 @@ class GPOR(KernelMixin, ThresholdModel):
     thresholds : array-like of shape (n_ranks - 1,), optional
         Start of the thresholds. By default the paper's b_1 = -1 and gaps of 2 / n_ranks, in
         units of the root of the mean k(x, x).
-    noise_bounds, offset_bounds, gap_bounds : (low, high) or "fixed"
-        Where sigma, the first threshold and the gaps between thresholds may move.
+    noise_bounds : None, (low, high) or "fixed"
+        Where sigma may move. None, the default, is (1e-3, 1e3), but with ``inference="laplace"``
+        the lower end is 0.1 times the root of the mean k(x, x), or ``noise`` where that is
+        smaller: Laplace's evidence can grow without need as the noise vanishes.
+    offset_bounds, gap_bounds : (low, high) or "fixed"
+        Where the first threshold and the gaps between thresholds may move.
     n_landmarks : int or array of int, optional
         Number of inducing rows (chosen by k-means++ seeding, as the kernel is still to be learnt;
         a precomputed one as in `SVORIM`), or their row numbers. Time falls from n^3 to n m^2. None
@@ -175,12 +184,13 @@ class GPOR(KernelMixin, ThresholdModel):
         coef0: float = 0.0,
         scaling: str | None = "auto",
         inference: Inference | Literal["auto"] = "auto",
+        objective: str = "evidence",
         optimizer: str | None = "l-bfgs-b",
         n_restarts: int = 0,
         decision: Decision = "mode",
         noise: float | None = None,
         thresholds: Any = None,
-        noise_bounds: Any = (1e-3, 1e3),
+        noise_bounds: Any = None,
         offset_bounds: Any = (-1e3, 1e3),
         gap_bounds: Any = (1e-4, 1e3),
         n_landmarks: Any = None,
@@ -196,6 +206,7 @@ class GPOR(KernelMixin, ThresholdModel):
         self.coef0 = coef0
         self.scaling = scaling
         self.inference = inference
+        self.objective = objective
         self.optimizer = optimizer
         self.n_restarts = n_restarts
         self.decision = decision
@@ -228,7 +239,7 @@ class GPOR(KernelMixin, ThresholdModel):
         prior_variance = start_kernel.diag(X)
         self._prior_variance = float(prior_variance.mean())
         self._rho = self._start_likelihood(float(np.sqrt(self._prior_variance)))
-        bounds = LikelihoodBounds(self.noise_bounds, self.offset_bounds, self.gap_bounds)
+        bounds = LikelihoodBounds(self._noise_bounds(), self.offset_bounds, self.gap_bounds)
         self._free, limits = bounds.free_and_bounds(self._rho)
         limits = np.vstack([start_kernel.theta_bounds, limits[self._free]])
         self.inference_ = "laplace" if self.inference == "auto" else self.inference
@@ -261,6 +272,15 @@ class GPOR(KernelMixin, ThresholdModel):
             raise ArgumentError(
                 f'inference must be "auto", "laplace" or "ep", got {self.inference!r}'
             )
+        if self.objective not in ("evidence", "variational"):
+            raise ArgumentError(
+                f'objective must be "evidence" or "variational", got {self.objective!r}'
+            )
+        if self.objective == "variational" and self.inference != "ep":
+            raise ArgumentError(
+                'objective must be "evidence" unless inference="ep": the variational bound is that '
+                f"of expectation propagation, and inference is {self.inference!r}"
+            )
         if self.optimizer not in ("l-bfgs-b", None):
             raise ArgumentError(f'optimizer must be "l-bfgs-b" or None, got {self.optimizer!r}')
         if int(self.n_restarts) != self.n_restarts or self.n_restarts < 0:
@@ -281,6 +301,16 @@ class GPOR(KernelMixin, ThresholdModel):
         if self.kernel == "ard-linear":
             return ARDLinear(np.full(X.shape[1], 1.0 / X.shape[1]))
         return kernel_for(self.kernel, X, gamma=width, degree=self.degree, coef0=self.coef0)
+
+    def _noise_bounds(self) -> Any:
+        """Where sigma may move: with Laplace's method alone, not next to zero."""
+        if self.noise_bounds is not None:
+            return self.noise_bounds
+        low, high = LikelihoodBounds.noise
+        if self.inference == "laplace":
+            floor = NOISE_FLOOR * float(np.sqrt(self._prior_variance))
+            low = max(low, min(floor, float(np.exp(self._rho[0])), 0.5 * high))
+        return low, high
 
     def _start_likelihood(self, unit: float) -> np.ndarray:
         """rho at the start, in units of the prior deviation unless given."""
@@ -324,7 +354,15 @@ class GPOR(KernelMixin, ThresholdModel):
             pairs = InducingPairs(X, block, block[self.landmarks_])
         else:
             pairs = InducingPairs.of(kernel, X, self.landmarks_)
-        return Evidence(kernel, pairs, self._train_ranks, self._rho, self._free, self.inference_)
+        return Evidence(
+            kernel,
+            pairs,
+            self._train_ranks,
+            self._rho,
+            self._free,
+            self.inference_,
+            self.objective,
+        )
 
     def _ascend(
         self, evidence: Evidence, limits: np.ndarray, random: np.random.RandomState

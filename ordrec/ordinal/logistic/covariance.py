@@ -26,8 +26,12 @@ import numpy as np
 from scipy import sparse
 
 from ordrec.ordinal.losses import Loss, Reach, signs
+from ordrec.ordinal.scaling import Standardisation
+from ordrec.ordinal.thresholds.absent import PresentRanks
 
-__all__ = ["sandwich"]
+__all__ = ["MOST_FEATURES", "in_users_units", "sandwich"]
+
+MOST_FEATURES = 200  # up to which standard errors are computed
 
 BLOCK = 1 << 20  # numbers of the gradients that are computed at a time
 
@@ -84,3 +88,22 @@ def _derivatives(
         near = (k == ranks[:, None]) | (k == ranks[:, None] - 1)
         pull, curve = pull * near, curve * near
     return pull, curve
+
+
+def in_users_units(
+    found: np.ndarray, d: int, part: PresentRanks, scaling: Standardisation | None
+) -> np.ndarray:
+    """Return the covariance of all thresholds, in the units of the features as they were given.
+
+    ``found`` is that of d coefficients and of the thresholds of the ranks that have samples.
+    """
+    places = np.concatenate([np.arange(d), d + part.place])
+    covariance = found[np.ix_(places, places)]
+    placed = np.concatenate([np.zeros(d, dtype=bool), part.outer])  # by rule, not by data
+    covariance[placed] = covariance[:, placed] = 0.0
+    if scaling is not None:
+        change = np.diag(np.concatenate([1.0 / scaling.deviation, np.ones(part.place.size)]))
+        change[d:, :d] = scaling.mean / scaling.deviation
+        covariance = change @ covariance @ change.T
+    covariance[placed] = covariance[:, placed] = np.nan
+    return covariance

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -10,14 +9,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.special import log_softmax, ndtr
+from scipy.special import log_softmax
 from sklearn.utils.validation import check_is_fitted
 
 from ordrec.errors import ArgumentError, ModelFileError, callers_level
 from ordrec.linalg.low_rank import coordinates, expansion
 from ordrec.ordinal.base import ThresholdModel, limit_blas, warn_if_constant
+from ordrec.ordinal.coefficients import coefficient_table
 from ordrec.ordinal.kernel_model import KernelMixin
-from ordrec.ordinal.logistic.covariance import sandwich
+from ordrec.ordinal.logistic.covariance import (
+    MOST_FEATURES,
+    in_users_units,
+    sandwich,
+)
 from ordrec.ordinal.logistic.newton import solve
 from ordrec.ordinal.losses import Loss, Reach, checked_reach, signs
 from ordrec.ordinal.stored import KERNEL_ESTIMATOR, fitted
@@ -27,7 +31,6 @@ from ordrec.storage.schema import Flag, Integer, Number, Optional
 
 __all__ = ["OrdinalLogistic"]
 
-MOST_FEATURES = 200  # up to which standard errors are computed
 FAMILY = ("logistic", "shifted", "generalised")
 
 
@@ -35,10 +38,10 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
     """Ordinal logistic regression (Rennie 2005), linear or with a kernel.
 
     This is Rennie's all-threshold model, or with ``threshold="immediate"`` the immediate-threshold
-    model, and not the proportional-odds model that statistics calls ordinal logistic regression:
-    it sums a loss over thresholds, which is no log-likelihood of a label. Where proportional odds
-    hold, coefficients and thresholds of both tend to the same values in large samples; in small
-    ones they differ.
+    model, and not the proportional-odds model that statistics calls ordinal logistic regression
+    (that is `CumulativeLink`): it sums a loss over thresholds, which is no log-likelihood of a
+    label. Where proportional odds hold, coefficients and thresholds of both tend to the same values
+    in large samples; in small ones they differ.
 
     Minimises ``sum_i sum_k loss(m_ik) + alpha/2 |w|^2`` where ``m_ik`` is the margin of
     sample i at threshold k: by how much its score lies on the right side.
@@ -245,18 +248,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
             self.covariance_ = None
             return
         found, _ = sandwich(X, part.ranks, weight, self.coef_, thresholds, loss, reach, alpha)
-        places = np.concatenate([np.arange(d), d + part.place])
-        covariance = found[np.ix_(places, places)]
-        placed = np.concatenate([np.zeros(d, dtype=bool), part.outer])  # by rule, not by data
-        covariance[placed] = covariance[:, placed] = 0.0
-        if self.scaling_ is not None:
-            change = np.diag(
-                np.concatenate([1.0 / self.scaling_.deviation, np.ones(part.place.size)])
-            )
-            change[d:, :d] = self.scaling_.mean / self.scaling_.deviation
-            covariance = change @ covariance @ change.T
-        covariance[placed] = covariance[:, placed] = np.nan
-        self.covariance_ = covariance
+        self.covariance_ = in_users_units(found, d, part, self.scaling_)
 
     def summary(self) -> pd.DataFrame:
         """Return a table of coefficients and thresholds with their standard errors.
@@ -300,15 +292,7 @@ class OrdinalLogistic(KernelMixin, ThresholdModel):
                 "more samples or fewer features, or judge by predictions for other samples",
                 stacklevel=callers_level(),
             )
-        names = getattr(self, "feature_names_in_", [f"x{v}" for v in range(self.coef_.size)])
-        labels = self.classes_.tolist()
-        cuts = [f"threshold {a}|{b}" for a, b in itertools.pairwise(labels)]
-        estimate = np.concatenate([self.coef_, self.thresholds_])
-        error = np.sqrt(np.diag(self.covariance_))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = estimate / error
-        columns = {"estimate": estimate, "std_err": error, "z": z, "p": 2.0 * ndtr(-np.abs(z))}
-        return pd.DataFrame(columns, index=[*names, *cuts])
+        return coefficient_table(self)
 
     def _kernel_features(
         self, X: Any, rows: np.ndarray

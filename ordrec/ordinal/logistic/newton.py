@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ordrec.ordinal.logistic.objective import Objective
 from ordrec.ordinal.losses import Loss, Reach
 from ordrec.ordinal.solution import Solution
 
-__all__ = ["solve"]
+__all__ = ["Smooth", "minimise", "solve"]
 
 ACCEPT, SHRINK, GROW = 1e-4, 0.25, 0.75  # actual over predicted decrease
 SHARPEN = 2.0  # a sharp loss is approached from blunter ones, by this factor
@@ -72,9 +72,9 @@ def solve(
     if start is None:
         start = np.zeros(d), _quantile_thresholds(ranks, n_ranks, weight)
     J = Objective(X, ranks, weight, loss, reach, alpha, np.eye(n_ranks - 1))
-    minimise = _minimise_ordered if reach == "immediate" and ordered else _minimise
-    x, used = _approach(J, np.concatenate(start), minimise, max_iter)
-    x, value, violation, n_iter = minimise(J, x, tol, max_iter - used)
+    method = _minimise_ordered if reach == "immediate" and ordered else minimise
+    x, used = _approach(J, np.concatenate(start), method, max_iter)
+    x, value, violation, n_iter = method(J, x, tol, max_iter - used)
     w, b = x[:d], x[d:]
     return Solution(w, b, value, violation, np.nan, used + n_iter, violation <= tol, (w, b))
 
@@ -110,8 +110,15 @@ def _approach(
     return (x * unit if stages else x), used
 
 
-def _minimise(
-    J: Objective, x: np.ndarray, tol: float, max_iter: int
+class Smooth(Protocol):
+    """A convex function of one vector."""
+
+    def at(self, x: np.ndarray, *, hessian: bool = True) -> tuple[float, np.ndarray, Any]:
+        """Return value, gradient and, on request, the Hessian, with ``@`` and ``diagonal()``."""
+
+
+def minimise(
+    J: Smooth, x: np.ndarray, tol: float, max_iter: int
 ) -> tuple[np.ndarray, float, float, int]:
     """Newton steps in a trust region until the predicted relative decrease is below tol."""
     value, gradient, H = J.at(x)
@@ -188,7 +195,7 @@ def _minimise_ordered(
     while True:
         face = replace(J, tie=_tie_matrix(tied))
         first = face.tie.argmax(axis=0)
-        y, value, violation, steps = _minimise(
+        y, value, violation, steps = minimise(
             face, np.concatenate([w, b[first]]), tol, max_iter - used
         )
         used += max(steps, 1)

@@ -9,6 +9,12 @@ With m the margins, C_ik = c_i phi''(m_ik) and D_i = sum_k C_ik
                b: -sum_i c_i s_ik phi'(m_ik)                                     (5), (9)
     Hessian    ww: X' diag(D) X + alpha I,  wb: -X' C,  bb: diag(sum_i C_ik)
 
+Departures
+----------
+The sign of the shift is the other one
+    The note's printed losses forgive a margin and do not tend to the hinge, as it says they
+    should; `ordrec.ordinal.losses` derives the form used. Effect: the hinge limit holds.
+
 A sample meets each threshold once, hence the diagonal block. Rows are processed in blocks that
 stay in the processor's cache, so that X is read only once. Up to `EXPLICIT` features the
 Hessian is built in the same pass; beyond that the C_ik are kept, for products with the Hessian.

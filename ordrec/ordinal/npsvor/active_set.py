@@ -16,6 +16,17 @@ minimal optimisation (`smo`) comes first, and mostly needs no further guess at a
 exchange refine the solution by conjugate gradients; the factored block, which has a ridge and may
 be in single precision, is their preconditioner.
 
+Departures
+----------
+The solution is exact
+    The paper stops ADMM at 1e-2, and its authors' program after 50 iterations. Effect: at C = 100
+    and gamma = 1 on California housing, stopping early has the lower errors (MAE .694 against
+    .721 at 600 rows, .594 against .643 at 2000); with C and gamma chosen by cross-validation the
+    exact solution is better on 9 of 13 sets, so it is the default.
+The bias minimises the loss
+    The paper averages over free multipliers, which rounding hides where C1 is 1e7 times C2.
+    Effect: none but there.
+
 Places of a multiplier: LOWER and UPPER its bounds, KINK rho = 0 on the rank itself, POSITIVE
 and NEGATIVE free (off the rank: POSITIVE, whatever the sign).
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import abstractmethod
 from copy import copy
@@ -10,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ordrec.errors import ArgumentError, callers_level
@@ -28,6 +30,8 @@ __all__ = ["SVOREX", "SVORIM", "SVORSLA"]
 
 SINGLE_ABOVE = 1000  # samples from which a single-precision kernel is tried first
 DOUBLE_UP_TO = 12_000  # samples up to which a failure is tried again in double precision
+STRONG = 1e3  # times C, or 1: to see whether any C would help
+UNIFORM = 0.05  # of a margin: scores that are no further apart are constant
 NARROW = 10  # rows per column from which a factor of the kernel is faster than the kernel
 
 
@@ -86,6 +90,25 @@ class _SVOR(KernelMixin, CalibratedModel):
             if self.probability:
                 self._fit_link(X, ranks, weight)
         return self
+
+    def _remedy(self, X: Any, y: Any, weight: Any) -> str:
+        """Raise C, unless no C helps.
+
+        If w = 0 is optimal for one C, its multipliers times C'/C show that it is for any C'. With
+        a very large C, scores are either that, zero to within tol, or apart by margins of one.
+        """
+        strong = clone(self).set_params(C=STRONG * max(float(self.C), 1.0), probability=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            inspect.unwrap(type(self).fit)(strong, X, y, weight)
+            scores = strong.predict_latent(X)
+        if np.ptp(scores) > max(UNIFORM, 10 * self.tol):
+            return self.remedy_of_constants
+        return (
+            "no C helps, since the classes overlap so much for this kernel that constant scores "
+            'have the least loss: use another kernel (such as "rbf"), further features, or '
+            "OrdinalLogistic"
+        )
 
     def _solve_gram(
         self, K: np.ndarray | Gram, ranks: np.ndarray, weight: np.ndarray, start: Any = None

@@ -7,8 +7,15 @@ Equations here
 --------------
     (30) signs, (31) the moves, (32) the direction of mu, (33) the unclipped length.
 
-Departure: implicit constraints use the same code with other pairs and no mu (section 3.2
-says as much); a vanishing denominator of (33) goes to the boundary, as the appendix asks.
+Departures
+----------
+The whole Gram matrix is kept, and there is no double loop
+    The paper caches errors and alternates between all samples and those inside their bounds.
+    Effect: the same optimum; memory grows with the square of the rows.
+Implicit constraints use the same code with other pairs and no mu
+    Section 3.2 says as much. Effect: none.
+A vanishing denominator of (33) goes to the boundary
+    As the appendix asks. Effect: none.
 """
 
 from __future__ import annotations

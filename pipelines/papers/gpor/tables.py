@@ -47,6 +47,7 @@ QUICK_SETS = ("diabetes", "pyrim", "bank1", "bank2")
 PROCESSES = {
     "Laplace": make_pipeline(StandardScaler(), GPOR(inference="laplace")),
     "EP": make_pipeline(StandardScaler(), GPOR(inference="ep")),
+    "EP, bound": make_pipeline(StandardScaler(), GPOR(inference="ep", objective="variational")),
 }
 GPR = {"GPR": make_pipeline(StandardScaler(), GPRanks())}
 LEVEL = 0.05

@@ -236,3 +236,11 @@ def test_columns_are_drawn_together_in_batches_of_any_size(monkeypatch) -> None:
     np.testing.assert_allclose(resampled_ratios(*both, n_resamples=50), drawn)
     counts[1:] = 0.0  # most draws have this cluster not at all
     assert np.isnan(resampled_ratios(sums, counts, n_resamples=50)).any()
+
+
+def test_errors_that_differ_by_rounding_alone_share_a_rank():
+    third = 1 / 3
+    scores = pd.DataFrame({"a": [third, 0.2], "b": [1 - 2 * third, 0.3], "c": [0.5, 0.1 + 0.2]})
+    assert scores["a"][0] != scores["b"][0]
+    assert sig.average_ranks(scores).tolist() == [1.25, 2.0, 2.75]
+    assert sig.friedman(scores).ranks.tolist() == [1.25, 2.0, 2.75]

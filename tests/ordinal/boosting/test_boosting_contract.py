@@ -16,5 +16,6 @@ class TestBoostingContract(OrdinalContract):
         ORBoost(base=SMOOTH, n_estimators=30, random_state=0),
         ORBoost("immediate", HARD, n_estimators=30, random_state=0),
         ORBoost(base="stump", n_estimators=60),
+        ORBoost(base="tree", max_depth=2, n_estimators=30, random_state=0),
         RankBoostAE(base=SMOOTH, n_estimators=30, random_state=0),
     ]

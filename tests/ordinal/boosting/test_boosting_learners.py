@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 from naive import naive_boosting
 from numba import njit
 
+from ordrec.ordinal.boosting.model import ORBoost, TreeSearch
 from ordrec.ordinal.boosting.perceptron import (
     PerceptronRCD,
     SigmoidRCD,
@@ -167,3 +168,29 @@ def test_scale_of_a_feature_does_not_matter_to_perceptrons():
         PerceptronRCD(50).prepare(X * scale, np.ones(len(X)), np.random.default_rng(0)).train(g)
     )
     assert (plain(X) == scaled(X * scale)).all()
+
+
+@pytest.mark.parametrize("max_depth", [1, 3])
+def test_a_tree_holds_the_weighted_mean_of_its_leaves(max_depth):
+    rng = np.random.default_rng(0)
+    X, g = rng.normal(size=(80, 3)), rng.normal(size=80)
+    tree = TreeSearch(max_depth).prepare(X, np.ones(80), rng).train(g)
+    h = tree(X)
+    assert np.abs(h).max() <= 1.0
+    assert np.unique(h).size <= 2**max_depth
+    for value in np.unique(h):
+        leaf = h == value
+        assert value == pytest.approx(-g[leaf].sum() / np.abs(g[leaf]).sum())
+    assert (g @ h) < 0
+
+
+def test_the_depth_is_chosen_on_held_out_samples():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, size=(400, 2))
+    y = np.digitize(np.sign(X[:, 0] * X[:, 1]) + 0.3 * rng.normal(size=400), [-0.5, 0.5])
+    model = ORBoost(base="tree", n_estimators=60, random_state=0).fit(X, y)
+    assert model.max_depth_ > 1  # no sum of functions of one feature has such corners
+    flat = ORBoost(base="tree", max_depth=1, n_estimators=60, random_state=0).fit(X, y)
+    assert np.abs(model.predict(X) - y).mean() < 0.5 * np.abs(flat.predict(X) - y).mean()
+    with pytest.raises(ValueError, match="max_depth must be"):
+        ORBoost(base="tree", max_depth=0).fit(X, y)

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from contracts.ordinal_contract import ordered_sample
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -257,3 +258,23 @@ def test_grades_turn_the_thresholds_of_sla(real_data):
     assert fit[SVOREX].thresholds_[0] == fit[SVOREX].thresholds_[1]
     low, high = fit[SVORIM].thresholds_
     assert low < high
+
+
+def overlapping(n=400):
+    """Ranks of which the outer two are the same cloud: no line orders them."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [n, n // 8, n])
+    X = rng.normal(size=(y.size, 2)) + np.where(y == 1, 3.0, 0.0)[:, None]
+    X[y == 2] = X[y == 0][rng.permutation(n)]
+    return X, y
+
+
+def test_where_no_cost_helps_the_warning_says_so():
+    X, y = overlapping()
+    for C in (0.1, 100.0):
+        with pytest.warns(UserWarning, match="no C helps"):
+            model = SVORIM(C=C, kernel="linear", scaling=None).fit(X, y)
+        assert np.ptp(model.predict_latent(X)) < 0.01
+    X, y = ordered_sample(60)
+    with pytest.warns(UserWarning, match="raise C"):
+        SVORIM(C=1e-9, kernel="linear").fit(X, y)
