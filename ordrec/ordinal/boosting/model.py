@@ -225,7 +225,7 @@ class ORBoost(_Boosted):
     ensemble_ : Ensemble
         Members, their weights ``alpha``, thresholds and log-losses after each round.
     n_estimators_ : int
-        Number of rounds kept.
+        Number of rounds in the ensemble.
 
     Examples
     --------
