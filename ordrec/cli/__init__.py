@@ -141,7 +141,7 @@ def _leave_interrupted() -> None:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    """Make a signal to terminate end the work as Ctrl-C does, with what is finished kept."""
+    """End the work as Ctrl-C does when the process is asked to terminate; finished parts stay."""
     raise KeyboardInterrupt
 
 

@@ -167,13 +167,13 @@ class KernelMixin:
         self._inputs = None if isinstance(self.kernel_, Precomputed) else X[rows]
 
     def _cross_gram(self, X: Any) -> np.ndarray:
-        """K(X, kept training rows)."""
+        """K(X, Z) with Z the training rows that the model stores."""
         if isinstance(self.kernel_, Precomputed):
             return X[:, self._rows]
         return self.kernel_(X, self._inputs)
 
     def _expanded(self, X: Any, coef: np.ndarray) -> np.ndarray:
-        """K(X, kept training rows) @ coef, in blocks of rows so that memory is bounded."""
+        """K(X, Z) @ coef with Z the stored training rows, in blocks so that memory is bounded."""
         step = max(1, BLOCK_ENTRIES // max(1, self._rows.size))
         blocks = [X[first : first + step] for first in range(0, X.shape[0], step)]
         return np.concatenate([self._cross_gram(block) @ coef for block in blocks])

@@ -109,8 +109,8 @@ def hidden_features(X: Any, kernel: Any, gamma: Any) -> bool:
 
     Either a quarter of the features is ten times smaller than the largest one, in deviation as
     well as in range: features that were standardised, or scaled to a common range, are neither.
-    Or a Gaussian kernel of the default width finds all rows unlike, or all alike. Rows that were
-    scaled to a common length, such as those of texts, are left as they are.
+    Or a Gaussian kernel of the default width makes all rows dissimilar, or all similar. Rows
+    that were scaled to a common length, such as those of texts, are left as they are.
     """
     mean, deviation = _moments(X)
     spread = _ranges(X)

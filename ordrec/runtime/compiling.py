@@ -1,4 +1,4 @@
-"""How all loops of the package are compiled, and where the compiled code is kept.
+"""How all loops of the package are compiled, and where the compiled code is cached.
 
 A first fit waits for the compiler, so the compiled functions are explicit loops over plain arrays
 that call each other rarely, and the steps between them are Python. What was measured: the first
@@ -7,14 +7,14 @@ more than one, the first `np.empty` or view two tenths, `min` and `max` one each
 arrays costs at every access, an array argument five milliseconds; a function that is called in
 three places is compiled three times. A call from Python costs half a microsecond.
 
-numba keeps compiled code beside the source or in the user's cache folder. Where it can write to
-neither (a read-only install and no writable home), it refuses to compile anything that is to be
-kept; here a temporary folder takes their place. Where a file of kept code is damaged (a disk that
-was full, a machine that was switched off), numba stops with an error of pickle; here the code is
-compiled again.
+numba caches compiled code beside the source or in the user's cache folder. Where it can write to
+neither (a read-only install and no writable home), it refuses to compile any function with a
+cache; then a temporary folder is used. Where a cached file is damaged (a disk that was full, a
+machine that was switched off), numba stops with an error of pickle; here the code is compiled
+again.
 
-numba tells when it compiles (and not when it only loads what it kept); `ordrec.runtime.progress`
-shows it, and does not count it as work.
+numba reports when it compiles a function, but not when it loads one from its cache;
+`ordrec.runtime.progress` shows it, and does not count it as work.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _private_folder(parent: Path) -> Path:
     return folder
 
 
-class _Told(event.Listener):
-    """Hands on when compiling begins and ends, and lets the garbage wait until then.
+class _CompilingReported(event.Listener):
+    """Reports when compiling begins and ends, and puts off garbage collection until it ends.
 
     Looking for garbage among the many small objects of the compiler takes an eighth of its time.
     The events come from one thread at a time, which holds numba's lock.
@@ -89,7 +89,7 @@ class _Told(event.Listener):
 
 
 _use_a_writable_cache()
-event.register("numba:compile", _Told())
+event.register("numba:compile", _CompilingReported())
 
 # The wrapper for C, which nothing here needs, takes a fifth of the time of a small function.
 _WITHOUT_C: Any = {"no_cfunc_wrapper": True}

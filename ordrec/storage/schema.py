@@ -21,6 +21,7 @@ any other class.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
@@ -312,16 +313,16 @@ def _checked(part: Any) -> Any:
 # ---- fields --------------------------------------------------------------------------------------
 
 
-class Field:
+class Field(ABC):
     """How one attribute is written to a file and read from it."""
 
     def write(self, file: Writer, name: str, value: Any) -> None:
         """Write the attribute: an array as it is, unless a field does otherwise."""
         file.arrays[file.prefix + name] = value
 
+    @abstractmethod
     def read(self, file: Reader, name: str) -> Any:
         """Return the attribute after checking it."""
-        raise NotImplementedError
 
 
 class Optional(Field):
@@ -540,8 +541,28 @@ class Texts(Field):
         return texts
 
 
-class Number(Field):
-    """A finite number in the metadata.
+class Value(Field):
+    """A value in the metadata, which json can represent."""
+
+    def write(self, file: Writer, name: str, value: Any) -> None:
+        """Write the value."""
+        file.values[name] = self._plain(value)
+
+    def read(self, file: Reader, name: str) -> Any:
+        """Return the value after checking it."""
+        return self._checked(file, name, file.value(name))
+
+    def _plain(self, value: Any) -> Any:
+        """What is written."""
+        return value
+
+    @abstractmethod
+    def _checked(self, file: Reader, name: str, found: Any) -> Any:
+        """The value that was written as what is found in the file."""
+
+
+class Number(Value):
+    """A finite number.
 
     Parameters
     ----------
@@ -554,31 +575,25 @@ class Number(Field):
     def __init__(self, low: Bound = None, high: Bound = None, *, gap: bool = False):
         self.low, self.high, self.gap = low, high, gap
 
-    def write(self, file: Writer, name: str, value: Any) -> None:
-        """Write the number."""
-        file.values[name] = None if self.gap and not math.isfinite(value) else float(value)
+    def _plain(self, value: Any) -> float | None:
+        return None if self.gap and not math.isfinite(value) else float(value)
 
-    def read(self, file: Reader, name: str) -> float:
-        """Return the number after checking its range."""
-        value = file.value(name)
-        if self.gap and value is None:
+    def _checked(self, file: Reader, name: str, found: Any) -> float:
+        if self.gap and found is None:
             return math.nan
-        return float(file.number(name, value, self.low, self.high))
+        return float(file.number(name, found, self.low, self.high))
 
 
 class Integer(Number):
-    """An integer in the metadata."""
+    """An integer."""
 
-    def write(self, file: Writer, name: str, value: Any) -> None:
-        """Write the number."""
-        file.values[name] = int(value)
+    def _plain(self, value: Any) -> int:
+        return int(value)
 
-    def read(self, file: Reader, name: str) -> int:
-        """Return the number after checking its range."""
-        value = file.value(name)
-        if type(value) is not int:
-            raise ModelFileError(f"{file.prefix}{name} is {str(value)[:50]!r}, no integer")
-        return int(file.number(name, value, self.low, self.high))
+    def _checked(self, file: Reader, name: str, found: Any) -> int:
+        if type(found) is not int:
+            raise ModelFileError(f"{file.prefix}{name} is {str(found)[:50]!r}, no integer")
+        return int(file.number(name, found, self.low, self.high))
 
 
 class Size(Integer):
@@ -588,79 +603,63 @@ class Size(Integer):
         super().__init__(low=1)
         self.length = length
 
-    def read(self, file: Reader, name: str) -> int:
-        """Return the number."""
-        file.sizes[self.length] = size = super().read(file, name)
+    def _checked(self, file: Reader, name: str, found: Any) -> int:
+        file.sizes[self.length] = size = super()._checked(file, name, found)
         return size
 
 
-class Flag(Field):
+class Flag(Value):
     """True or False."""
 
-    def write(self, file: Writer, name: str, value: Any) -> None:
-        """Write the value."""
-        file.values[name] = bool(value)
+    def _plain(self, value: Any) -> bool:
+        return bool(value)
 
-    def read(self, file: Reader, name: str) -> bool:
-        """Return the value."""
-        value = file.value(name)
-        if type(value) is not bool:
-            raise ModelFileError(f"{file.prefix}{name} is {str(value)[:50]!r}, not true or false")
-        return value
+    def _checked(self, file: Reader, name: str, found: Any) -> bool:
+        if type(found) is not bool:
+            raise ModelFileError(f"{file.prefix}{name} is {str(found)[:50]!r}, not true or false")
+        return found
 
 
-class Numbers(Field):
-    """A short list of numbers in the metadata, read as a tuple."""
+class Numbers(Value):
+    """A short list of numbers, read as a tuple."""
 
     def __init__(self, length: Length = None, low: Bound = None, high: Bound = None):
         self.length, self.low, self.high = length, low, high
 
-    def write(self, file: Writer, name: str, value: Any) -> None:
-        """Write the numbers."""
-        file.values[name] = [float(each) for each in value]
+    def _plain(self, value: Any) -> list[float]:
+        return [float(each) for each in value]
 
-    def read(self, file: Reader, name: str) -> tuple[float, ...]:
-        """Return the numbers after checking them."""
-        values = file.value(name)
-        if not isinstance(values, list) or file.length(self.length, len(values)) not in (
+    def _checked(self, file: Reader, name: str, found: Any) -> tuple[float, ...]:
+        if not isinstance(found, list) or file.length(self.length, len(found)) not in (
             None,
-            len(values),
+            len(found),
         ):
             raise ModelFileError(f"{file.prefix}{name} is no list of {self.length} numbers")
-        return tuple(float(file.number(name, value, self.low, self.high)) for value in values)
+        return tuple(float(file.number(name, each, self.low, self.high)) for each in found)
 
 
-class Text(Field):
-    """A text in the metadata, one of these if any are given."""
+class Text(Value):
+    """A text, one of these if any are given."""
 
     def __init__(self, *allowed: str):
         self.allowed = allowed
 
-    def write(self, file: Writer, name: str, value: str) -> None:
-        """Write the text."""
-        file.values[name] = value
-
-    def read(self, file: Reader, name: str) -> str:
-        """Return the text."""
-        value = file.value(name)
-        if not isinstance(value, str) or (self.allowed and value not in self.allowed):
-            raise ModelFileError(f"{file.prefix}{name} is {str(value)[:50]!r}")
-        return value
+    def _checked(self, file: Reader, name: str, found: Any) -> str:
+        if not isinstance(found, str) or (self.allowed and found not in self.allowed):
+            raise ModelFileError(f"{file.prefix}{name} is {str(found)[:50]!r}")
+        return found
 
 
-class Names(Field):
-    """Texts in the metadata: a tuple, or with ``values`` a dict of names to texts."""
+class Names(Value):
+    """A tuple of texts, or with ``values`` a dict of names to texts."""
 
     def __init__(self, *, values: bool = False):
         self.values = values
 
-    def write(self, file: Writer, name: str, value: Any) -> None:
-        """Write the names."""
-        file.values[name] = dict(value) if self.values else list(value)
+    def _plain(self, value: Any) -> Any:
+        return dict(value) if self.values else list(value)
 
-    def read(self, file: Reader, name: str) -> Any:
-        """Return the names."""
-        found = file.value(name)
+    def _checked(self, file: Reader, name: str, found: Any) -> Any:
         texts = list(found.values()) if isinstance(found, dict) else found
         if (
             isinstance(found, dict) != self.values

@@ -22,7 +22,7 @@ __all__ = [
 
 KINDS = ("numeric", "categorical", "labels", "text", "ignore")
 LOOKED_AT = 20_000  # rows, evenly spaced, are enough to see what a column holds
-FEW_VALUES = 5  # so many different numbers are categories, not points on a line
+FEW_VALUES = 5  # up to this many different numbers are categories, not points on a line
 TEXT_WORDS = 8.0  # on average, from which on strings are text
 COMMON = 3  # rows that have a value, from which on it is common
 COMMON_SHARE = 0.5  # of the rows must have a common value, or the column says who, not what

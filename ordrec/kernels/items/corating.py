@@ -39,7 +39,7 @@ def als_item_factors(
 ) -> np.ndarray:
     """Item factors of who rated what, by the alternating least squares of `implicit`.
 
-    For the kernel `LowRank`: two items are alike when the same kind of users chose them, even
+    For the kernel `LowRank`: two items are similar when the same kind of users chose them, even
     if no user chose both.
 
     Returns

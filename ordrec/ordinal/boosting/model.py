@@ -283,7 +283,7 @@ class ORBoost(_Boosted):
     ensemble_ : Ensemble
         Members, their weights ``alpha``, thresholds and log-losses after each round.
     n_estimators_ : int
-        Number of rounds kept.
+        Number of rounds in the ensemble.
     max_depth_ : int
         The depth that was chosen, where it was left open.
 

@@ -50,7 +50,7 @@ class ShiftedGram:
     ridge : float
         Added to the diagonal of a whole K, and more of it where M has no factor otherwise.
     widest : tuple of (int, float)
-        A border may have so many columns, plus a share of the rows of the factor.
+        The most columns of a border: this number, plus this share of the rows of the factor.
     threaded : bool
         Whether large matrices are factorised in threads.
 

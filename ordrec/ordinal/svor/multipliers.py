@@ -142,7 +142,7 @@ def bounds_of(
 ) -> Bounds:
     """B_low and B_up of every threshold, (16) and (18)."""
     bounds = empty_bounds(mu.size)
-    set_bounds(*pairs, alpha, mu, f, ordered, *bounds)
+    set_bounds(pairs, alpha, mu, f, ordered, bounds)
     return bounds
 
 
@@ -155,20 +155,16 @@ def empty_bounds(n_thresholds: int) -> Bounds:
 
 @compiled
 def set_bounds(
-    sample: np.ndarray,
-    threshold: np.ndarray,
-    sign: np.ndarray,
-    cap: np.ndarray,
+    pairs: Pairs,
     alpha: np.ndarray,
     mu: np.ndarray,
     f: np.ndarray,
     ordered: bool,
-    low: np.ndarray,
-    up: np.ndarray,
-    low_pair: np.ndarray,
-    up_pair: np.ndarray,
+    bounds: Bounds,
 ) -> None:
-    """(16) and (18), into the last four."""
+    """(16) and (18), into the bounds."""
+    sample, threshold, sign, cap = pairs
+    low, up, low_pair, up_pair = bounds
     T = mu.size
     for j in range(T):
         low[j], up[j], low_pair[j], up_pair[j] = -np.inf, np.inf, -1, -1

@@ -77,6 +77,14 @@ class Targets(NamedTuple):
     v: np.ndarray
 
 
+class Weights(NamedTuple):
+    """What depends on a point alone, of each pair."""
+
+    g: np.ndarray  # (N1)
+    per_alpha: np.ndarray  # 1 / alpha
+    per_slack: np.ndarray  # 1 / (cap - alpha)
+
+
 class NewtonSystem:
     """What one factorisation provides to all right-hand sides of an iteration."""
 
@@ -94,7 +102,7 @@ class NewtonSystem:
         self.ordered = ordered
         self.stiffness = stiffness
         self.M = ShiftedGram(K, ridge)
-        self.weights = np.empty((3, pairs.cap.size))  # g of (N1), 1 / alpha and 1 / slack
+        self.weights = Weights(*np.empty((3, pairs.cap.size)))
         self.h = np.empty(pairs.cap.size)  # (N3), of the last right-hand side
         self.q = np.empty(K.n)  # (N2)
         self.S = np.zeros((n_thresholds, K.n))  # the shares, (N8)
@@ -103,7 +111,7 @@ class NewtonSystem:
 
     def prepare(self, point: Point) -> bool:
         """Factorise at this point; False if no ridge makes its matrix positive definite."""
-        _set_weights(*self.pairs, *point[:3], *self.weights, self.q, self.S)
+        _set_weights(self.pairs, point, self.weights, self.q, self.S)
         self.X = None
         return self.M.factorise(1.0 / self.q)
 
@@ -121,15 +129,13 @@ class NewtonSystem:
         """
         pairs, q, h = self.pairs, self.q, self.h
         pull, rhs = np.zeros(q.size), -balance
-        _load(*pairs[:3], *targets[:2], residual, *self.weights, h, pull, rhs)
+        _load(pairs, targets, residual, self.weights, h, pull, rhs)
         x0, X = self._solve(point, pull / q)
         if self.ordered:
             _load_ties(*point[3:], targets.v, rhs)
         df = np.empty(q.size)
         _move_scores(q, self.S, X, self.H, pull, x0, rhs, step.b, df)
-        steepest = _substitute_back(
-            *pairs[:3], *point[1:3], *targets[:2], *self.weights, h, step.b, df, *step[:3]
-        )
+        steepest = _substitute_back(pairs, point, targets, self.weights, h, df, step)
         if self.ordered:
             steepest = max(steepest, _move_ties(*point[3:], targets.v, *step[3:]))
         return 1.0 / steepest
@@ -190,20 +196,12 @@ def _complete(H: np.ndarray, sums: np.ndarray, ties: np.ndarray, lift: float) ->
 
 @compiled
 def _set_weights(
-    sample: np.ndarray,
-    threshold: np.ndarray,
-    sign: np.ndarray,
-    cap: np.ndarray,
-    alpha: np.ndarray,
-    z: np.ndarray,
-    w: np.ndarray,
-    g: np.ndarray,
-    per_alpha: np.ndarray,
-    per_slack: np.ndarray,
-    q: np.ndarray,
-    S: np.ndarray,
+    pairs: Pairs, point: Point, weights: Weights, q: np.ndarray, S: np.ndarray
 ) -> None:
-    """g, 1 / alpha, 1 / slack, q and the shares at a point, (N1) and (N2)."""
+    """The weights, q and the shares at a point, (N1) and (N2)."""
+    sample, threshold, cap = pairs.sample, pairs.threshold, pairs.cap
+    alpha, z, w = point.alpha, point.z, point.w
+    g, per_alpha, per_slack = weights
     for p in range(cap.size):  # loops over all pairs at once become vector instructions
         per_alpha[p] = 1.0 / alpha[p]
         per_slack[p] = 1.0 / (cap[p] - alpha[p])
@@ -218,20 +216,18 @@ def _set_weights(
 
 @compiled
 def _load(
-    sample: np.ndarray,
-    threshold: np.ndarray,
-    sign: np.ndarray,
-    target_z: np.ndarray,
-    target_w: np.ndarray,
+    pairs: Pairs,
+    targets: Targets,
     residual: np.ndarray,
-    g: np.ndarray,
-    per_alpha: np.ndarray,
-    per_slack: np.ndarray,
+    weights: Weights,
     h: np.ndarray,
     pull: np.ndarray,
     rhs: np.ndarray,
 ) -> None:
     """h, (N3), the sums of sign g h over samples, (N6), and minus those over thresholds, (N11)."""
+    sample, threshold, sign = pairs.sample, pairs.threshold, pairs.sign
+    target_z, target_w = targets.z, targets.w
+    g, per_alpha, per_slack = weights
     for p in range(h.size):
         h[p] = target_z[p] * per_alpha[p] - target_w[p] * per_slack[p] - residual[p]
     for p in range(h.size):
@@ -267,24 +263,19 @@ def _move_scores(
 
 @compiled
 def _substitute_back(
-    sample: np.ndarray,
-    threshold: np.ndarray,
-    sign: np.ndarray,
-    z: np.ndarray,
-    w: np.ndarray,
-    target_z: np.ndarray,
-    target_w: np.ndarray,
-    g: np.ndarray,
-    per_alpha: np.ndarray,
-    per_slack: np.ndarray,
+    pairs: Pairs,
+    point: Point,
+    targets: Targets,
+    weights: Weights,
     h: np.ndarray,
-    db: np.ndarray,
     df: np.ndarray,
-    step_alpha: np.ndarray,
-    step_z: np.ndarray,
-    step_w: np.ndarray,
+    step: Point,
 ) -> float:
     """The step of the pairs, given db and df; 1 / the longest step that they allow, (I8)."""
+    sample, threshold, sign = pairs.sample, pairs.threshold, pairs.sign
+    z, w, target_z, target_w = point.z, point.w, targets.z, targets.w
+    g, per_alpha, per_slack = weights
+    step_alpha, step_z, step_w, db = step.alpha, step.z, step.w, step.b
     for p in range(h.size):
         step_alpha[p] = g[p] * (h[p] + sign[p] * (db[threshold[p]] - df[sample[p]]))  # (N4)
     # one maximum for each kind of variable: a single one would be a chain of dependent steps

@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from ordrec.ordinal.gram.matrix import Gram, add_row, entry
-from ordrec.ordinal.svor.multipliers import empty_bounds, set_bounds
+from ordrec.ordinal.svor.multipliers import Bounds, empty_bounds, set_bounds
 from ordrec.ordinal.svor.pairs import Pairs
 from ordrec.runtime.compiling import compiled, inner
 
@@ -44,38 +44,33 @@ def smo(
 ) -> int:
     """Lower the violation (19) to tol, in place, from any balanced point; returns the steps."""
     bounds = empty_bounds(mu.size)
-    return _smo(*K.form, *pairs, ordered, tol, max_iter, alpha, mu, f, *bounds)
+    return _smo(*K.form, pairs, ordered, tol, max_iter, alpha, mu, f, bounds)
 
 
 @compiled
 def _smo(
     values: np.ndarray,
     factored: bool | None,
-    sample: np.ndarray,
-    threshold: np.ndarray,
-    sign: np.ndarray,
-    cap: np.ndarray,
+    pairs: Pairs,
     ordered: bool,
     tol: float,
     max_iter: int,
     alpha: np.ndarray,
     mu: np.ndarray,
     f: np.ndarray,
-    low: np.ndarray,
-    up: np.ndarray,
-    low_pair: np.ndarray,
-    up_pair: np.ndarray,
+    bounds: Bounds,
 ) -> int:
+    sample, low, up = pairs.sample, bounds.low, bounds.up
     for iteration in range(max_iter):
-        set_bounds(sample, threshold, sign, cap, alpha, mu, f, ordered, low, up, low_pair, up_pair)
+        set_bounds(pairs, alpha, mu, f, ordered, bounds)
         J = 0  # the active threshold
         for j in range(1, mu.size):
             if low[j] - up[j] > low[J] - up[J]:
                 J = j
         if not low[J] - up[J] > tol:
             return iteration
-        o, u = low_pair[J], up_pair[J]
-        length = _take_step(values, factored, threshold, sign, cap, sample, o, u, alpha, mu, f)
+        o, u = bounds.low_pair[J], bounds.up_pair[J]
+        length = _take_step(values, factored, pairs, o, u, alpha, mu, f)
         if sample[o] != sample[u]:
             add_row(values, factored, sample[u], length, f)
             add_row(values, factored, sample[o], -length, f)
@@ -86,10 +81,7 @@ def _smo(
 def _take_step(
     values: np.ndarray,
     factored: bool | None,
-    threshold: np.ndarray,
-    sign: np.ndarray,
-    cap: np.ndarray,
-    sample: np.ndarray,
+    pairs: Pairs,
     o: int,
     u: int,
     alpha: np.ndarray,
@@ -97,6 +89,7 @@ def _take_step(
     f: np.ndarray,
 ) -> float:
     """Optimise alpha_o, alpha_u and the mu between their thresholds, (29); return the length."""
+    sample, threshold, sign, cap = pairs
     i_o, i_u = sample[o], sample[u]
     s_o, s_u = sign[o], sign[u]  # (30)
     j_o, j_u = threshold[o], threshold[u]
