@@ -206,8 +206,11 @@ class Fit:
 
     def last_visit(self) -> Visit:
         """Return the visit in which all users are solved for the last time."""
+        counts = self._margins.user_counts
+        seen = counts[counts > 0]
+        weight = seen.size / (1.0 / seen).sum()  # which makes the mean weight 1
         spans = MANY, LITTLE
-        return replace(self.visit(), user_spans=spans, item_pieces=[], sampled=False, cold=True)
+        return replace(self.visit(), user_spans=spans, item_pieces=[], sampled=False, cold=weight)
 
     @property
     def _learns(self) -> bool:

@@ -99,8 +99,9 @@ class Visit:
         The items whose linear systems are wanted, in the order of the systems.
     sampled : bool
         Whether the sample of ratings is collected, to judge convergence.
-    cold : bool
-        Whether the sums for users without ratings are collected.
+    cold : float
+        Weight of a user with one rating in the sums for users without ratings; a user with n
+        ratings has an n-th of it. If 0, they are not collected.
     """
 
     direction: str
@@ -111,7 +112,7 @@ class Visit:
     user_spans: tuple[Span, ...]
     item_pieces: list[np.ndarray]
     sampled: bool = False
-    cold: bool = False
+    cold: float = 0.0
 
     def empty_systems(self) -> LinearSystems:
         """Return the systems of the wanted items before any rating is added."""
@@ -276,7 +277,8 @@ def visit_block(
     samples = [_sampled(block, rows)] if visit.sampled else []
     cold = None
     if visit.cold:
-        cold = ColdSums.of(rows, block.side, (counts > 0).astype(np.float64))
+        weights = np.divide(visit.cold, counts, out=np.zeros(counts.size), where=counts > 0)
+        cold = ColdSums.of(rows, block.side, weights)
     return UserSums(covariances, learnt, samples, cold)
 
 
