@@ -132,8 +132,12 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
 
     Notes
     -----
-    An unknown user has the factors and steps of the average user, with the variance of a user
-    of whom nothing is known; an unknown item likewise.
+    An unknown user has the factors and steps of an average user, with the variance of a user
+    of whom nothing is known; an unknown item likewise. A user or item with n ratings counts 1 / n
+    in this average, because those with few ratings are rated, and rate, differently.
+
+    A fitted model keeps the covariance of a row's factors as variances along axes that all rows
+    share, in half precision (`ordrec.rating.factors.rows`).
 
     Examples
     --------
