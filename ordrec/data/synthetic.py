@@ -26,10 +26,19 @@ from ordrec.data import Ratings, Scale
 from ordrec.data.groups import group_starts
 from ordrec.errors import ArgumentError
 
-__all__ = ["LatentModel", "latent_model", "synthetic_chunks", "synthetic_ratings"]
+__all__ = [
+    "LatentModel",
+    "latent_model",
+    "synthetic_chunks",
+    "synthetic_long_tail",
+    "synthetic_ratings",
+]
 
 PIECE = 1 << 18  # ratings drawn at a time, which bounds the memory
 MAX_ROUNDS = 12
+MAX_SWAPS = 200  # rounds in which pairs that occur twice are drawn again
+LARGEST_SHARE = 1 / 8  # of the other side that a user or item of a long tail has at most
+ONE_OF_RARE = 0.7  # share of those with one rating among the users or items with one or two
 FIRST_TIME, LAST_TIME = 1_000_000_000, 1_315_360_000
 
 
@@ -190,6 +199,53 @@ def synthetic_chunks(
             n_waiting += rest.items.size
     if n_waiting:
         yield _ratings_of(waiting, first, n_users, n_items, n_ranks, name)
+
+
+def synthetic_long_tail(
+    n_users: int,
+    n_items: int,
+    *,
+    n_ratings: int,
+    rare_items: float,
+    rare_users: float = 0.0,
+    n_factors: int = 4,
+    n_ranks: int = 5,
+    noise: float = 0.5,
+    dated: bool = False,
+    seed: int = 0,
+    name: str = "synthetic",
+) -> Ratings:
+    """Draw ratings in which every user and item occurs and many occur once or twice.
+
+    Review sites have this shape: most of their items have hardly a rating. The numbers of ratings
+    of the other items, and of the other users, follow the power law that makes them add up.
+
+    Parameters
+    ----------
+    n_users, n_items, n_ratings : int
+    rare_items, rare_users : float
+        Share of the items, and of the users, that have one or two ratings.
+    n_factors, n_ranks, noise, dated, seed, name
+        As in `synthetic_ratings`.
+
+    Examples
+    --------
+    >>> ratings = synthetic_long_tail(300, 2000, n_ratings=6000, rare_items=0.8)
+    >>> ratings.n_ratings, float((ratings.item_counts <= 2).mean())
+    (6000, 0.8)
+    """
+    model = latent_model(
+        n_users, n_items, n_factors=n_factors, n_ranks=n_ranks, noise=noise, seed=seed
+    )
+    _, pairs_rng, noise_rng, times_rng = _streams(seed)
+    of_users = _long_tail_counts(n_users, n_ratings, n_items, rare_users, "users", pairs_rng)
+    of_items = _long_tail_counts(n_items, n_ratings, n_users, rare_items, "items", pairs_rng)
+    users, items = _matched(of_users, of_items, pairs_rng)
+    scores = model.latent(users, items) + noise * noise_rng.standard_normal(users.size)
+    levels = (scores[:, None] > model.thresholds[users]).sum(axis=1, dtype=np.int16)
+    times = times_rng.integers(FIRST_TIME, LAST_TIME, users.size) if dated else None
+    piece = _Piece(of_users, items.astype(np.int32), levels, times)
+    return _ratings_of([piece], 0, n_users, n_items, n_ranks, name)
 
 
 def latent_model(
@@ -368,3 +424,60 @@ def _merged(keys: np.ndarray, more: np.ndarray) -> np.ndarray:
     at = np.searchsorted(keys, more)
     fresh = keys[np.minimum(at, keys.size - 1)] != more if keys.size else np.ones_like(at, bool)
     return np.insert(keys, at[fresh], more[fresh])
+
+
+def _long_tail_counts(
+    n_rows: int, n_ratings: int, most: int, rare: float, what: str, rng: np.random.Generator
+) -> np.ndarray:
+    """Number of ratings of each row: one or two for the rare ones, a power law for the others."""
+    n_rare = round(min(max(rare, 0.0), 1.0) * n_rows)
+    of_rare = np.ones(n_rare, np.int64)
+    of_rare[round(ONE_OF_RARE * n_rare) :] = 2
+    n_others, left = n_rows - n_rare, n_ratings - int(of_rare.sum())
+    if not (0 <= rare < 1 and n_others > 0 and 3 * n_others <= left <= most * n_others):
+        raise ArgumentError(
+            f"{n_ratings} ratings of {n_rows} {what}, {n_rare} of which have one or two: the other "
+            f"{what} must have 3..{most} ratings on average; change n_ratings or rare_{what}",
+            parameter=f"rare_{what}",
+        )
+    most = max(int(LARGEST_SHARE * most), -(-left // n_others))
+    places = n_others / np.arange(1, n_others + 1)
+
+    def numbers(exponent: float) -> np.ndarray:
+        return np.minimum(3.0 * places**exponent, most)
+
+    low, high = 0.0, 1.0
+    while numbers(high).sum() < left and high < 1e3:
+        high *= 2
+    for _ in range(100):  # bisection
+        middle = (low + high) / 2
+        low, high = (middle, high) if numbers(middle).sum() < left else (low, middle)
+    counts = np.floor(numbers(low)).astype(np.int64)
+    while (missing := left - int(counts.sum())) > 0:  # rounding
+        counts[rng.permutation(np.flatnonzero(counts < most))[:missing]] += 1
+    return rng.permutation(np.concatenate([of_rare, counts]))
+
+
+def _matched(
+    of_users: np.ndarray, of_items: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw distinct pairs in which users and items occur as often as told, grouped by user.
+
+    Pairs that occur twice exchange their items with pairs drawn at random.
+    """
+    users = np.repeat(np.arange(of_users.size), of_users)
+    items = rng.permutation(np.repeat(np.arange(of_items.size), of_items))
+    for _ in range(MAX_SWAPS):
+        order = np.argsort(users * of_items.size + items, kind="stable")
+        keys = (users * of_items.size + items)[order]
+        repeated = order[1:][keys[1:] == keys[:-1]]
+        if repeated.size == 0:
+            items = items[order]  # users are in order already
+            return users, items
+        others = rng.choice(users.size, min(users.size, 2 * repeated.size), replace=False)
+        moved = np.union1d(repeated, others)
+        items[moved] = items[rng.permutation(moved)]
+    raise ArgumentError(
+        "too many of the pairs would occur twice: fewer ratings or more users and items are needed",
+        parameter="n_ratings",
+    )

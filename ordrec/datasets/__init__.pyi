@@ -23,4 +23,5 @@ from ordrec.data.read import read_ratings as read_ratings
 from ordrec.data.synthetic import LatentModel as LatentModel
 from ordrec.data.synthetic import latent_model as latent_model
 from ordrec.data.synthetic import synthetic_chunks as synthetic_chunks
+from ordrec.data.synthetic import synthetic_long_tail as synthetic_long_tail
 from ordrec.data.synthetic import synthetic_ratings as synthetic_ratings

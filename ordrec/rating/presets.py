@@ -69,7 +69,8 @@ def gigabytes(preset: str, ratings: Ratings) -> float:
 
 
 def _gigabytes_of_factors(ratings: Ratings) -> float:
-    (n_factors, pattern), n_steps = usual_sizes(ratings.n_ratings), ratings.scale.n_ranks - 1
+    n_rows, n_steps = ratings.n_users + ratings.n_items, ratings.scale.n_ranks - 1
+    n_factors, pattern = usual_sizes(ratings.n_ratings, n_rows)
     posterior = 4.0 * (
         n_factors * (n_factors + 1) / 2 + n_factors + 2 * n_steps
     )  # as `RowPosteriors` has it

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordrec.data import synthetic
-from ordrec.datasets import latent_model, synthetic_chunks, synthetic_ratings
+from ordrec.datasets import latent_model, synthetic_chunks, synthetic_long_tail, synthetic_ratings
 from ordrec.errors import ArgumentError
 
 
@@ -121,3 +121,28 @@ def test_senseless_arguments(wrong):
 def test_chunks_of_nothing():
     with pytest.raises(ArgumentError):
         next(synthetic_chunks(10, 10, rows=0))
+
+
+# ---- long tails ----------------------------------------------------------------------------------
+
+
+def test_a_long_tail_has_the_counts_asked_for():
+    ratings = synthetic_long_tail(
+        400, 3000, n_ratings=9000, rare_items=0.7, rare_users=0.25, dated=True
+    )
+    assert (ratings.n_users, ratings.n_items, ratings.n_ratings) == (400, 3000, 9000)
+    for counts, rare in ((ratings.item_counts, 0.7), (ratings.user_counts, 0.25)):
+        assert counts.min() == 1
+        assert (counts <= 2).mean() == rare
+    pairs = np.column_stack([ratings.users, ratings.items])
+    assert len(np.unique(pairs, axis=0)) == 9000
+    again = synthetic_long_tail(
+        400, 3000, n_ratings=9000, rare_items=0.7, rare_users=0.25, dated=True
+    )
+    np.testing.assert_array_equal(again.levels, ratings.levels)
+
+
+@pytest.mark.parametrize(("n_ratings", "rare"), [(3000, 0.5), (9000, 1.0), (9000, -0.1)])
+def test_a_long_tail_that_cannot_be_is_refused(n_ratings, rare):
+    with pytest.raises(ArgumentError, match="rare_items"):
+        synthetic_long_tail(400, 3000, n_ratings=n_ratings, rare_items=rare)

@@ -55,7 +55,7 @@ def test_a_history_that_names_a_pair_twice_is_refused() -> None:
         forged(FACTORS.fit(RATINGS), forge)
 
 
-@pytest.mark.parametrize("name", ["user_prior.B", "item_prior.B", "cold_users.B", "users.moments"])
+@pytest.mark.parametrize("name", ["user_prior.B", "item_prior.B", "cold_users.B", "users.spreads"])
 def test_priors_and_rows_of_another_width_are_refused(name: str) -> None:
     for axis in (0, 1):
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ordrec.rating.factors.drift import UserDrift
 from ordrec.rating.factors.row_priors import ColdPrior
-from ordrec.rating.factors.row_updates import NO_DRIFT, probabilities
-from ordrec.rating.factors.rows import RowPosteriors
+from ordrec.rating.factors.row_updates import NO_DRIFT, compact_probabilities
+from ordrec.rating.factors.rows import CompactRows
 from ordrec.storage.schema import Array, Covariance, Optional, Part, Together
 
 __all__ = ["Direction"]
@@ -24,7 +24,7 @@ class Direction:
 
     Attributes
     ----------
-    users, items : RowPosteriors
+    users, items : CompactRows
         One row per id, and a last one for the unknown.
     user_prior, item_prior : (ndarray, ndarray)
         B and S of `row_priors`.
@@ -34,8 +34,8 @@ class Direction:
     """
 
     stored: ClassVar = {
-        "users": Part(RowPosteriors, rows="users+1"),
-        "items": Part(RowPosteriors, rows="items+1"),
+        "users": Part(CompactRows, rows="users+1"),
+        "items": Part(CompactRows, rows="items+1"),
         "user_prior": Together(
             B=Array("2+coordinates+user_side", "factors+thresholds"),
             S=Covariance("factors+thresholds"),
@@ -49,8 +49,8 @@ class Direction:
         "drift": Optional(Part(UserDrift)),
     }
 
-    users: RowPosteriors
-    items: RowPosteriors
+    users: CompactRows
+    items: CompactRows
     user_prior: tuple[np.ndarray, np.ndarray]
     item_prior: tuple[np.ndarray, np.ndarray]
     cold_users: ColdPrior
@@ -64,11 +64,11 @@ class Direction:
         drift = NO_DRIFT
         if self.drift is not None and times is not None:
             drift = self.drift.at(users, times)
-        return probabilities((users, items), drift, self.users, self.items)
+        return compact_probabilities((users, items), drift, self.users, self.items)
 
     def influence(self, user: int, item: int, others: np.ndarray) -> np.ndarray:
         """Return ``q_i' Cov[p_u] q_a`` for other items a, by codes; see `lists.explanation`."""
-        factors = self.items.mean[:, : self.items.n_factors].astype(np.float64)
+        factors = self.items.factors.astype(np.float64)
         return factors[others] @ self.users.covariance(user) @ factors[item]
 
     def correlations(self, item: int) -> np.ndarray:
@@ -78,12 +78,11 @@ class Direction:
         that of an unknown user. The variances are expected ones, ``tr(S E[q q'])``, so items with
         uncertain factors correlate with nothing.
         """
-        n_factors = self.items.n_factors
-        S = self.users.covariance(-1)
-        lower = np.tril_indices(n_factors)
-        weights = np.where(lower[0] == lower[1], 1.0, 2.0) * S[lower]
-        sizes = np.sqrt(np.maximum(self.items.moments[:-1] @ weights, TINY))
-        factors = self.items.mean[:-1, :n_factors].astype(np.float64)
+        items, S = self.items, self.users.covariance(-1)
+        factors, axes = items.factors[:-1].astype(np.float64), items.axes.astype(np.float64)
+        variances = np.einsum("nf,nf->n", factors @ S, factors)
+        variances += items.spreads[:-1].astype(np.float64) @ np.diag(axes.T @ S @ axes)
+        sizes = np.sqrt(np.maximum(variances, TINY))
         return factors @ (S @ factors[item]) / (sizes * sizes[item])
 
     def without_users(self) -> Direction:

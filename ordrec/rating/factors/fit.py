@@ -8,7 +8,6 @@ the users is learnt, the items are solved for and their prior is learnt.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -21,13 +20,25 @@ from ordrec.rating.factors.drift import UserDrift
 from ordrec.rating.factors.row_priors import (
     FEW,
     ColdPrior,
+    ColdSums,
     RowPrior,
     least_to_learn_from,
     starting_covariance,
+    weighted_sum,
 )
-from ordrec.rating.factors.row_updates import LinearSystems, solve_rows, weight_floor
-from ordrec.rating.factors.rows import RowPosteriors, chosen_rows, packed_outer
+from ordrec.rating.factors.row_updates import weight_floor
+from ordrec.rating.factors.rows import (
+    BLOCK,
+    CompactRows,
+    RowPosteriors,
+    chosen_rows,
+    packed_outer,
+    shared_axes,
+    unpacked,
+)
 from ordrec.rating.factors.visits import (
+    ItemRatings,
+    ItemSystems,
     Span,
     UserBlock,
     UserSums,
@@ -167,13 +178,16 @@ class Fit:
         steps = np.tile(self._steps, (n_users, 1))
         return _starting_rows(np.zeros((n_users, self.items.n_factors)), steps)
 
-    def copy_for_drift(self) -> Fit:
-        """Return a copy to go on with dated ratings; its convergence is not judged."""
-        fit = copy.copy(self)
-        fit.items, fit._judged = self.items.copy(), False
-        fit._user_covariances = dict(self._user_covariances)
-        fit._item_covariances = dict(self._item_covariances)
-        return fit
+    def go_on_with_drift(self) -> None:
+        """Go on with dated ratings; convergence is not judged any more."""
+        self._judged = False
+
+    @property
+    def user_axes(self) -> np.ndarray:
+        """The axes of the covariances of users, see `ordrec.rating.factors.rows`."""
+        n_factors, counts = self.items.n_factors, self._margins.item_counts.astype(np.float64)
+        J = unpacked(weighted_sum(counts, self.items.moments)) / counts.sum()
+        return shared_axes(self._user_prior.S[:n_factors, :n_factors], J)
 
     # ---- visits ----------------------------------------------------------------------------
 
@@ -192,8 +206,11 @@ class Fit:
 
     def last_visit(self) -> Visit:
         """Return the visit in which all users are solved for the last time."""
+        counts = self._margins.user_counts
+        seen = counts[counts > 0]
+        weight = seen.size / (1.0 / seen).sum()  # which makes the mean weight 1
         spans = MANY, LITTLE
-        return replace(self.visit(), user_spans=spans, item_pieces=[], sampled=False, cold=True)
+        return replace(self.visit(), user_spans=spans, item_pieces=[], sampled=False, cold=weight)
 
     @property
     def _learns(self) -> bool:
@@ -209,7 +226,7 @@ class Fit:
 
     # ---- after the visits ------------------------------------------------------------------
 
-    def finish_sweep(self, systems: LinearSystems, users: UserSums, threads: Executor) -> None:
+    def finish_sweep(self, systems: ItemSystems, users: UserSums, threads: Executor) -> None:
         """Learn the users' prior, solve for the items, learn their prior and judge the sweep."""
         self._user_covariances |= users.covariances
         if self._learns:
@@ -226,12 +243,12 @@ class Fit:
         if users.samples:
             self._judge(np.concatenate([each.losses(self.items) for each in users.samples]))
 
-    def finish_items(self, systems: LinearSystems, threads: Executor) -> None:
+    def finish_items(self, systems: ItemSystems, threads: Executor) -> None:
         """Solve for the items for the last time."""
         self._solve_items(systems, (MANY, LITTLE), threads)
 
     def _solve_items(
-        self, systems: LinearSystems, spans: tuple[Span, ...], threads: Executor
+        self, systems: ItemSystems, spans: tuple[Span, ...], threads: Executor
     ) -> None:
         margins = self._margins
         prior = self._item_prior.of_rows(
@@ -242,7 +259,7 @@ class Fit:
 
         def solve(k: int) -> None:
             rows, place = pieces[k]
-            solve_rows(rows, systems.part(place), prior, self.items, found[k])
+            systems.solve(rows, place, prior, self.items, found[k])
 
         list(threads.map(solve, range(len(pieces))))
         for span, own in zip(spans, np.split(found, len(spans)), strict=True):
@@ -266,16 +283,30 @@ class Fit:
     # ---- the result ------------------------------------------------------------------------
 
     def direction(
-        self, users: RowPosteriors, cold_users: ColdPrior, drift: UserDrift | None
+        self, users: CompactRows, sums: ColdSums, cold_users: ColdPrior, drift: UserDrift | None
     ) -> Direction:
-        """Return the result with these users, the last of them the unknown one."""
+        """Return the result with these users, the last of them the unknown one.
+
+        Parameters
+        ----------
+        users : CompactRows
+        sums : ColdSums
+            Of the users.
+        cold_users : ColdPrior
+        drift : UserDrift or None
+        """
         margins = self._margins
         side = margins.item_features[:, margins.item_features.shape[1] - margins.n_item_side :]
-        # Ratings to come are mostly of items with many ratings.
-        cold_items = ColdPrior.of(self.items, side, margins.item_counts.astype(np.float64))
+        counts = margins.item_counts.astype(np.float64)
+        # Ratings to come are mostly of items with many ratings. But an item of which nothing at
+        # all is known has no ratings because it is rare, and rare items are rated differently.
+        rare = np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
+        cold_items = ColdPrior.of(self.items, side, counts, rare)
+        n_factors = self.items.n_factors
+        axes = shared_axes(self._item_prior.S[:n_factors, :n_factors], sums.second_moment)
         return Direction(
             users,
-            completed_rows(self.items, margins.item_counts > 0, cold_items, side),
+            completed_rows(self.items, axes, margins.item_counts > 0, cold_items, side),
             (self._user_prior.B, self._user_prior.S),
             (self._item_prior.B, self._item_prior.S),
             cold_users,
@@ -309,10 +340,10 @@ def expected_sweeps(changes: list[float], most: int) -> float:
 class Users(Protocol):
     """All users of a fit, wherever their rows are."""
 
-    def visit(self, visits: list[Visit]) -> list[tuple[LinearSystems, UserSums]]:
+    def visit(self, visits: list[Visit]) -> Sequence[tuple[ItemSystems, UserSums]]:
         """Visit all users for each direction, and return what the visits collect."""
 
-    def result(self, fit: Fit, cold: ColdPrior) -> tuple[RowPosteriors, UserDrift | None]:
+    def result(self, fit: Fit, cold: ColdPrior) -> tuple[CompactRows, UserDrift | None]:
         """Return the rows of all users at the end, the unknown one last, and the drift."""
 
 
@@ -338,7 +369,7 @@ def solve_users(fits: list[Fit], users: Users) -> list[Direction]:
         assert sums.cold is not None
         cold = ColdPrior.from_sums(sums.cold)
         rows, drift = users.result(fit, cold)
-        directions.append(fit.direction(rows, cold, drift))
+        directions.append(fit.direction(rows, sums.cold, cold, drift))
     return directions
 
 
@@ -365,18 +396,16 @@ class UsersInMemory:
     ):
         self._block, self._rows, self._threads, self._drift = block, rows, threads, drift
 
-    def copy_for_drift(self) -> UsersInMemory:
-        """Return a copy to go on with drift, (7) of `ordrec.rating.factors.model`."""
+    def go_on_with_drift(self) -> None:
+        """Go on with drift, (7) of `ordrec.rating.factors.model`."""
         assert self._block.times is not None
-        drift = UserDrift.of(self._block.by_user.start, self._block.times)
-        return UsersInMemory(self._block, self._rows.copy(), self._threads, drift)
+        self._drift = UserDrift.of(self._block.by_user.start, self._block.times)
 
-    def visit(self, visits: list[Visit]) -> list[tuple[LinearSystems, UserSums]]:
+    def visit(self, visits: list[Visit]) -> list[tuple[ItemRatings, UserSums]]:
         """Visit all users; there is one direction."""
         (visit,) = visits
-        systems = visit.empty_systems()
-        sums = visit_block(self._block, self._rows, self._drift, visit, systems, self._threads)
-        return [(systems, sums)]
+        sums = visit_block(self._block, self._rows, self._drift, visit, None, self._threads)
+        return [(ItemRatings.of(self._block, self._rows, self._drift, visit.floor), sums)]
 
     def update_drift(self, items: RowPosteriors) -> None:
         """Update the drift, if there is one, given the rows of users and items."""
@@ -384,11 +413,12 @@ class UsersInMemory:
             ratings = self._block.by_user
             self._drift = self._drift.updated(ratings, self._rows, items, self._threads)
 
-    def result(self, fit: Fit, cold: ColdPrior) -> tuple[RowPosteriors, UserDrift | None]:
+    def result(self, fit: Fit, cold: ColdPrior) -> tuple[CompactRows, UserDrift | None]:
         """Return the rows of the users, the unknown one last, and the drift."""
         self.update_drift(fit.items)
         block = self._block
-        return completed_rows(self._rows, block.by_user.seen, cold, block.side), self._drift
+        rows = completed_rows(self._rows, fit.user_axes, block.by_user.seen, cold, block.side)
+        return rows, self._drift
 
 
 def fit_in_memory(
@@ -412,27 +442,48 @@ def fit_in_memory(
     fitted, dated, losses = [], [], []
     for number, name in enumerate(directions):
         own = block if name == "up" else block.reversed(margins.level_counts.size - 1)
-        fit = Fit(margins, n_factors, seed, name)
-        users = UsersInMemory(own, fit.starting_users(margins.user_counts.size), threads)
-        report(number, len(directions), span=1.0 if own.times is None else 1.0 - DATED_SHARE)
-        with progress(""):
-            for done in range(max_iter):
-                report(done, expected_sweeps(fit.changes, max_iter), f"sweep {done + 1}")
-                sweep([fit], users, threads)
-                if fit.converged:
-                    break
-        losses.append(fit.losses)
-        if own.times is not None:
-            later, dated_users = fit.copy_for_drift(), users.copy_for_drift()
-            report(number + 1.0 - DATED_SHARE, len(directions), span=DATED_SHARE)
-            for _ in tracked(range(DATED_SWEEPS), "dated sweep"):
-                dated_users.update_drift(later.items)
-                sweep([later], dated_users, threads)
-            solve_items([later], dated_users, threads)
-            dated += solve_users([later], dated_users)
-        solve_items([fit], users, threads)
-        fitted += solve_users([fit], users)
+        report(number, len(directions))
+        direction, with_drift, own_losses = _fit_direction(
+            own, margins, name, n_factors, seed, max_iter, threads
+        )
+        fitted.append(direction)
+        dated += with_drift
+        losses.append(own_losses)
     return fitted, dated, losses[0]
+
+
+def _fit_direction(
+    block: UserBlock,
+    margins: Margins,
+    name: str,
+    n_factors: int,
+    seed: int,
+    max_iter: int,
+    threads: Executor,
+) -> tuple[Direction, list[Direction], list[float]]:
+    """Fit one direction, and then with drift if the ratings have times; see `fit_in_memory`.
+
+    The fit with drift goes on with the same rows, so that there is never more than one set of them.
+    """
+    fit = Fit(margins, n_factors, seed, name)
+    users = UsersInMemory(block, fit.starting_users(margins.user_counts.size), threads)
+    with progress(""):
+        for done in range(max_iter):
+            report(done, expected_sweeps(fit.changes, max_iter), f"sweep {done + 1}")
+            sweep([fit], users, threads)
+            if fit.converged:
+                break
+    solve_items([fit], users, threads)
+    (direction,) = solve_users([fit], users)
+    if block.times is None:
+        return direction, [], fit.losses
+    fit.go_on_with_drift()
+    users.go_on_with_drift()
+    for _ in tracked(range(DATED_SWEEPS), "dated sweep"):
+        users.update_drift(fit.items)
+        sweep([fit], users, threads)
+    solve_items([fit], users, threads)
+    return direction, solve_users([fit], users), fit.losses
 
 
 # ---- rows ----------------------------------------------------------------------------------------
@@ -450,20 +501,20 @@ def _starting_rows(factors: np.ndarray, steps: np.ndarray) -> RowPosteriors:
     """Return rows of these means and of the starting variance."""
     n_factors = factors.shape[1]
     own = START_SD**2 * np.eye(n_factors)[np.tril_indices(n_factors)]
+    moments = np.empty((len(factors), own.size), np.float32)
+    for a in range(0, len(factors), BLOCK):  # in double precision, all of them would be large
+        moments[a : a + BLOCK] = own + packed_outer(factors[a : a + BLOCK])
     variances = np.full(steps.shape, START_STEP_VARIANCE)
-    return RowPosteriors.of(np.hstack([factors, steps]), own + packed_outer(factors), variances)
+    return RowPosteriors.of(np.hstack([factors, steps]), moments, variances)
 
 
 def completed_rows(
-    rows: RowPosteriors, seen: np.ndarray, cold: ColdPrior, side: np.ndarray
-) -> RowPosteriors:
+    rows: RowPosteriors, axes: np.ndarray, seen: np.ndarray, cold: ColdPrior, side: np.ndarray
+) -> CompactRows:
     """Fill in rows without ratings from their side data; append the row of the unknown."""
     unseen = np.append(np.flatnonzero(~seen), seen.size)
     their_side = np.vstack([side[~seen], np.zeros(side.shape[1])])
-    arrays = []
-    for known, new in zip(rows.arrays, cold.rows(their_side).arrays, strict=True):
-        array = np.empty((seen.size + 1, known.shape[1]), np.float32)
-        array[:-1] = known
-        array[unseen] = new
-        arrays.append(array)
-    return RowPosteriors(*arrays)
+    known, new = CompactRows.of(rows, axes), cold.compact_rows(their_side, axes)
+    return known.with_unknown(new.take(np.array([-1]))).with_rows(
+        unseen[:-1], new.take(np.arange(unseen.size - 1))
+    )

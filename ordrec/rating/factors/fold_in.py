@@ -17,6 +17,7 @@ from ordrec.rating.factors.pattern import RatingPattern
 from ordrec.rating.factors.row_priors import precision_of
 from ordrec.rating.factors.row_updates import NO_DRIFT, update_rows, weight_floor
 from ordrec.rating.factors.rows import (
+    CompactRows,
     GroupedRatings,
     PriorArrays,
     RowPosteriors,
@@ -97,13 +98,14 @@ class Newcomers:
 
     def join(self, direction: Direction) -> Direction:
         """Return the direction with these users and items."""
+        users, items = direction.users, direction.items
         direction = replace(
             direction,
             users=direction.users.with_rows(
-                self.new_users, direction.cold_users.rows(self.user_side)
+                self.new_users, direction.cold_users.compact_rows(self.user_side, users.axes)
             ),
             items=direction.items.with_rows(
-                self.new_items, direction.cold_items.rows(self.item_side)
+                self.new_items, direction.cold_items.compact_rows(self.item_side, items.axes)
             ),
         )
         if direction.drift is not None:
@@ -129,8 +131,10 @@ class Newcomers:
                     in_order[by_user.order] = smoothed
                     drift = in_order[of_new][by_item.order]
                 of_items = _RowsToFoldIn(direction.item_prior, self.item_features)
-                rows = of_items.solve(by_item, drift, direction.users)
-                direction = replace(direction, items=direction.items.with_rows(rated, rows))
+                ratings, codes = by_item.compacted()
+                rows = of_items.solve(ratings, drift, direction.users.expanded(codes))
+                joined = CompactRows.of(rows, items.axes)
+                direction = replace(direction, items=direction.items.with_rows(rated, joined))
         if rated.size:
             direction, _ = self._with_raters(direction, raters, by_user, times)
         return direction
@@ -147,7 +151,8 @@ class Newcomers:
         joined = direction.drift
         if joined is not None and drift is not None:
             joined = joined.with_users(raters, drift)
-        users = direction.users.with_rows(raters, rows)
+        users = direction.users
+        users = users.with_rows(raters, CompactRows.of(rows, users.axes))
         smoothed = None if drift is None else drift.smoothed
         return replace(direction, users=users, drift=joined), smoothed
 
@@ -155,7 +160,9 @@ class Newcomers:
         self, direction: Direction, by_user: GroupedRatings, times: np.ndarray | None
     ) -> tuple[RowPosteriors, UserDrift | None]:
         """Return the users' posteriors, given the items, and their drift."""
-        users, items = _RowsToFoldIn(direction.user_prior, self.user_features), direction.items
+        by_user, codes = by_user.compacted()
+        items = direction.items.expanded(codes)
+        users = _RowsToFoldIn(direction.user_prior, self.user_features)
         if direction.drift is None or times is None:
             return users.solve(by_user, NO_DRIFT, items), None
         drift, rows = UserDrift.of(by_user.start, times), None

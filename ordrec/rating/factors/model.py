@@ -89,7 +89,8 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     ----------
     n_factors : int, optional
         Number of factors. More factors cost time but not accuracy: useless ones shrink to 0. By
-        default 32, or 64 for 200 thousand to 5 million ratings, where they help and are affordable.
+        default 32, or 64 for 200 thousand to 5 million ratings, at least ten for each user and
+        item, where they help and are affordable.
     pattern : int, optional
         Number of coordinates of the pattern of who rated what that the priors of users and
         items depend on. By default 32, or 128 where the number of factors is the larger one.
@@ -133,8 +134,12 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
 
     Notes
     -----
-    An unknown user has the factors and steps of the average user, with the variance of a user
-    of whom nothing is known; an unknown item likewise.
+    An unknown user has the factors and steps of an average user, with the variance of a user
+    of whom nothing is known; an unknown item likewise. A user or item with n ratings counts 1 / n
+    in this average, because those with few ratings are rated, and rate, differently.
+
+    A fitted model keeps the covariance of a row's factors as variances along axes that all rows
+    share, in half precision (`ordrec.rating.factors.rows`).
 
     Examples
     --------
@@ -183,7 +188,9 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
         times = self._times(ratings)
         self._remember(ratings)
         self._side = self._encoders(ratings)
-        n_factors, pattern = usual_sizes(ratings.n_ratings, self.n_factors, self.pattern)
+        n_factors, pattern = usual_sizes(
+            ratings.n_ratings, ratings.n_users + ratings.n_items, self.n_factors, self.pattern
+        )
         self._pattern = RatingPattern.of(ratings, pattern)
         self._history = RatingHistory.of(ratings, times)
         block, margins = self._block(ratings, times)
@@ -297,14 +304,12 @@ class OrdinalFactors(RatingListingModel, DistributionModel):
     @property
     def user_factors_(self) -> np.ndarray:
         """Posterior means of the users' factors."""
-        users = self.directions_[0].users
-        return users.mean[:-1, : users.n_factors]
+        return self.directions_[0].users.factors[:-1]
 
     @property
     def item_factors_(self) -> np.ndarray:
         """Posterior means of the items' factors."""
-        items = self.directions_[0].items
-        return items.mean[:-1, : items.n_factors]
+        return self.directions_[0].items.factors[:-1]
 
     def known_ratings(self) -> Ratings:
         """Return the ratings of training and those that were folded in, without side tables."""

@@ -35,7 +35,7 @@ from ordrec.rating.factors.model import OrdinalFactors
 from ordrec.rating.factors.pattern import pattern_of_blocks
 from ordrec.rating.factors.row_priors import ColdPrior, least_to_learn_from
 from ordrec.rating.factors.row_updates import LinearSystems
-from ordrec.rating.factors.rows import RowPosteriors, usual_sizes
+from ordrec.rating.factors.rows import CompactRows, usual_sizes
 from ordrec.rating.factors.visits import UserSums, Visit, visit_block
 from ordrec.rating.on_disk.held_out import HeldOut
 from ordrec.runtime.files import make_folder
@@ -197,7 +197,9 @@ def _prepare(
         item_counts += block.ratings("item").counts
         counts.append(ratings.counts)
     user_counts, n_ratings = np.concatenate(counts), int(item_counts.sum())
-    n_factors, pattern = usual_sizes(n_ratings, model.n_factors, model.pattern)
+    n_factors, pattern = usual_sizes(
+        n_ratings, user_counts.size + item_counts.size, model.n_factors, model.pattern
+    )
     model._pattern, item_features = pattern_of_blocks(blocks, user_counts, item_counts, pattern)
     all_ids = ids[0].append(ids[1:])
     own_users = None if scan.user_table is None else scan.user_table.reindex(all_ids)
@@ -275,9 +277,9 @@ class UsersOnDisk:
                     block.remove_rows(visit.direction, visit.number)
         return [_added(lanes_of_one) for lanes_of_one in zip(*found, strict=True)]
 
-    def result(self, fit: Fit, cold: ColdPrior) -> tuple[RowPosteriors, None]:
+    def result(self, fit: Fit, cold: ColdPrior) -> tuple[CompactRows, None]:
         """Return the row of the unknown user; all others stay on disk."""
-        return cold.rows(np.zeros((1, self._n_side))), None
+        return cold.compact_rows(np.zeros((1, self._n_side)), fit.user_axes), None
 
 
 def visit_lane(

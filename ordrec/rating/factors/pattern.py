@@ -53,8 +53,8 @@ class RatingPattern:
     """
 
     stored: ClassVar = {
-        "of_items": Array("items", "coordinates", dtype=np.float32),
-        "of_users": Array("users", "coordinates", dtype=np.float32),
+        "of_items": Array("items", "coordinates", dtype=np.float32, stored_as=np.float16),
+        "of_users": Array("users", "coordinates", dtype=np.float32, stored_as=np.float16),
         "user_counts": Numbers(2, low=0),
         "item_counts": Numbers(2, low=0),
     }
@@ -84,7 +84,7 @@ class RatingPattern:
         n_users, n_items = ((n > 0).sum() for n in counts)
         by_items = of_item[:, None] * right[positive].T * np.sqrt(n_users) / values[0]
         by_users = of_user[:, None] * left[:, positive] * np.sqrt(n_items) / values[0]
-        return cls(by_items.astype(np.float32), by_users.astype(np.float32), scales[0], scales[1])
+        return cls(_rounded(by_items), _rounded(by_users), scales[0], scales[1])
 
     def user_features(self, users: np.ndarray, items: np.ndarray, n_users: int) -> np.ndarray:
         """Return the features of users: a constant, their number of ratings, the coordinates."""
@@ -130,6 +130,11 @@ def _pattern_features(
     size = (np.log1p(counts) - mean) / spread if spread > 0 else np.zeros(counts.size)
     damped = coordinates / np.sqrt(counts + DAMPING)[:, None]
     return np.column_stack([np.ones(counts.size), size, damped])
+
+
+def _rounded(coordinates: np.ndarray) -> np.ndarray:
+    """Round to half precision, in which files have them, so that a stored model is the same."""
+    return coordinates.astype(np.float16).astype(np.float32)
 
 
 def _mean_and_scale(values: np.ndarray) -> tuple[float, float]:
@@ -191,13 +196,13 @@ def pattern_of_blocks(
     basis, values = _right_vectors(blocks, of_item, size)
     first = values[0] if values.size else 1.0
     n_rated = int((item_counts > 0).sum())
-    of_items = (of_item[:, None] * basis * np.sqrt(user_counts.size) / first).astype(np.float32)
+    of_items = _rounded(of_item[:, None] * basis * np.sqrt(user_counts.size) / first)
     summed = np.zeros((item_counts.size, values.size))
     for block in blocks:
         ones, of_user = _ones(block, of_item.size), _of_users(block)
         left = of_user[:, None] * (ones @ (of_item[:, None] * basis)) / values  # (3)
         of_users = of_user[:, None] * left * np.sqrt(n_rated) / first
-        summed += ones.T @ of_users.astype(np.float32)
+        summed += ones.T @ _rounded(of_users)
         counts = block.ratings("user").counts
         block.save("features", _pattern_features(ones @ of_items, counts, scales[0]))
     nobody = np.zeros((0, values.size), np.float32)

@@ -32,7 +32,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ordrec.rating.factors.rows import PriorArrays, RowPosteriors, packed_outer
+from ordrec.errors import ModelFileError
+from ordrec.rating.factors.rows import (
+    CompactRows,
+    PriorArrays,
+    RowPosteriors,
+    packed_outer,
+    unpacked,
+)
 from ordrec.storage.schema import Array
 
 __all__ = [
@@ -45,6 +52,7 @@ __all__ = [
     "least_to_learn_from",
     "precision_of",
     "starting_covariance",
+    "weighted_sum",
 ]
 
 PATTERN_RIDGE = 20.0
@@ -267,9 +275,14 @@ class ColdSums:
             F.T @ (weights[:, None] * F),
             F.T @ (weights[:, None] * M),
             _gram(M, weights),
-            _weighted_sum(weights, rows.moments),
-            _weighted_sum(weights, rows.variances),
+            weighted_sum(weights, rows.moments),
+            weighted_sum(weights, rows.variances),
         )
+
+    @property
+    def second_moment(self) -> np.ndarray:
+        """The mean second moment of the factors."""
+        return unpacked(self.moments) / self.FF[0, 0]
 
     def __add__(self, other: ColdSums) -> ColdSums:
         return ColdSums(
@@ -281,7 +294,7 @@ class ColdSums:
 class ColdPrior:
     """Rows without ratings: a regression of the fitted rows on a constant and their side data.
 
-    A row without side data is the average row.
+    A row without side data is an average row, see `of`.
 
     Attributes
     ----------
@@ -306,15 +319,43 @@ class ColdPrior:
     variances: np.ndarray
 
     @classmethod
-    def of(cls, rows: RowPosteriors, side: np.ndarray, row_weights: np.ndarray) -> ColdPrior:
-        """Fit to the rows of positive weight."""
-        used = row_weights > 0
-        weights = row_weights[used] / row_weights[used].mean()
-        return cls.from_sums(ColdSums.of(rows.take(np.flatnonzero(used)), side[used], weights))
+    def of(
+        cls,
+        rows: RowPosteriors,
+        side: np.ndarray,
+        row_weights: np.ndarray,
+        average_weights: np.ndarray | None = None,
+    ) -> ColdPrior:
+        """Fit to the rows of positive weight.
+
+        Parameters
+        ----------
+        rows : RowPosteriors
+        side : ndarray of shape (n_rows, n_side)
+        row_weights : ndarray of shape (n_rows,)
+        average_weights : ndarray of shape (n_rows,), optional
+            Weights of the average, which rows without side data get; by default ``row_weights``.
+        """
+        sums = ColdSums.of(rows, side, row_weights / row_weights[row_weights > 0].mean())
+        if average_weights is None:
+            return cls.from_sums(sums)
+        weights = average_weights / average_weights[average_weights > 0].mean()
+        return cls.from_sums(sums, ColdSums.of(rows, side[:, :0], weights))
 
     @classmethod
-    def from_sums(cls, sums: ColdSums) -> ColdPrior:
-        """Fit to rows of which only sums are known."""
+    def from_sums(cls, sums: ColdSums, of_average: ColdSums | None = None) -> ColdPrior:
+        """Fit to rows of which only sums are known; the average may have sums of its own."""
+        with_side = cls._fitted(sums)
+        average = with_side if of_average is None else cls._fitted(of_average)
+        return cls(
+            with_side.B,
+            average.average,
+            np.stack([with_side.moments[0], average.moments[1]]),
+            np.stack([with_side.variances[0], average.variances[1]]),
+        )
+
+    @classmethod
+    def _fitted(cls, sums: ColdSums) -> ColdPrior:
         ridge = np.append(0.0, np.full(len(sums.FF) - 1, SIDE_RIDGE))
         B, n = np.linalg.solve(sums.FF + np.diag(ridge), sums.FM), sums.FF[0, 0]
         average = sums.FM[0] / n
@@ -339,8 +380,24 @@ class ColdPrior:
         moments = self.moments[kind] + packed_outer(mean[:, :n_factors])
         return RowPosteriors.of(mean, moments, self.variances[kind])
 
+    def compact_rows(self, side: np.ndarray, axes: np.ndarray) -> CompactRows:
+        """Return `rows` as a fitted model keeps them, along these axes."""
+        starts = range(0, max(len(side), 1), BLOCK)
+        parts = [CompactRows.of(self.rows(side[a : a + BLOCK]), axes) for a in starts]
+        mean, spreads, variances = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("mean", "spreads", "variances")
+        )
+        return CompactRows(mean, spreads, variances, parts[0].axes)
 
-def _weighted_sum(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def check_stored(self) -> None:
+        """Check that the second moments are those of the factors."""
+        n_factors = self.B.shape[1] - self.variances.shape[1]
+        if self.moments.shape[1] != n_factors * (n_factors + 1) // 2 or n_factors < 1:
+            raise ModelFileError(f"the moments of rows are not those of {n_factors} factors")
+
+
+def weighted_sum(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return ``weights @ rows`` in double precision, summed by blocks of rows."""
     total = np.zeros(rows.shape[1])
     for a in range(0, len(rows), BLOCK):

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ordrec.rating.factors.rows import (
+    CompactRows,
     GroupedRatings,
     PriorArrays,
     RatingArrays,
@@ -33,6 +34,7 @@ __all__ = [
     "NO_DRIFT",
     "LinearSystems",
     "add_ratings",
+    "compact_probabilities",
     "drift_sites",
     "probabilities",
     "solve_rows",
@@ -96,6 +98,17 @@ class LinearSystems(NamedTuple):
     def part(self, rows: slice) -> LinearSystems:
         """Return the systems of some rows, as views of these."""
         return LinearSystems(*(array[rows] for array in self))
+
+    def solve(
+        self,
+        chosen: np.ndarray,
+        place: slice,
+        prior: PriorArrays,
+        rows: RowPosteriors,
+        covariances: np.ndarray,
+    ) -> None:
+        """Solve the systems at this place, which are those of the chosen rows."""
+        solve_rows(chosen, self.part(place), prior, rows, covariances)
 
 
 class Workspace(NamedTuple):
@@ -232,19 +245,70 @@ def probabilities(
     users: RowPosteriors,
     items: RowPosteriors,
 ) -> np.ndarray:
-    """Return P(rank) of pairs of rows, (9).
+    """Return P(rank) of pairs of rows while they are fitted, (9).
 
     Parameters
     ----------
     pairs : (ndarray of int64, ndarray of int64)
-        Rows of users and of items, from the end where negative. It is faster if pairs of one user
-        are adjacent.
+        Rows of users and of items. It is faster if pairs of one user are adjacent.
     drift : ndarray of shape (n_pairs, 2) or (0, 2)
     users, items : RowPosteriors
     """
     arrays = users.arrays
-    out = np.empty((pairs[0].size, arrays.variances.shape[1] + 1))
-    _probabilities(*pairs, drift, arrays, items.arrays, out, Workspace.of(arrays))
+    scores = np.empty((pairs[0].size, 2), np.float32)
+    _full_scores(*pairs, arrays, items.arrays, scores, Workspace.of(arrays))
+    return _of_scores(
+        pairs, scores, drift, (users.mean, users.variances), (items.mean, items.variances)
+    )
+
+
+def compact_probabilities(
+    pairs: tuple[np.ndarray, np.ndarray],
+    drift: np.ndarray,
+    users: CompactRows,
+    items: CompactRows,
+) -> np.ndarray:
+    """Return P(rank) of pairs of rows of a fitted model, (9).
+
+    With ``Cov[p] = T diag(d) T'`` and ``Cov[q] = U diag(e) U'``, the variance (5) is
+
+        ``d . ((T'q)^2 + (T'U)^2 e) + e . (U'p)^2``,
+
+    squares being those of the entries: two products of vectors for each pair. Rows are numbered
+    from the end where negative; the other parameters are those of `probabilities`.
+    """
+    (user_rows, user_places), (item_rows, item_places) = (
+        np.unique(rows, return_inverse=True) for rows in pairs
+    )
+    own, theirs = (
+        tuple(
+            np.ascontiguousarray(array[rows], np.float32)
+            for array in (side.mean, side.spreads, side.variances)
+        )
+        for side, rows in ((users, user_rows), (items, item_rows))
+    )
+    mixing = (users.axes.T @ items.axes) ** 2
+    reaches = np.empty_like(own[1]), np.empty_like(theirs[1])
+    _reaches(own[0], own[1], items.axes, np.zeros_like(mixing), reaches[0])
+    _reaches(theirs[0], theirs[1], users.axes, mixing, reaches[1])
+    places = user_places.astype(np.int64), item_places.astype(np.int64)
+    scores = np.empty((places[0].size, 2), np.float32)
+    _compact_scores(
+        *places, (own[0], own[1], reaches[0]), (theirs[0], theirs[1], reaches[1]), scores
+    )
+    return _of_scores(places, scores, drift, (own[0], own[2]), (theirs[0], theirs[2]))
+
+
+def _of_scores(
+    pairs: tuple[np.ndarray, np.ndarray],
+    scores: np.ndarray,
+    drift: np.ndarray,
+    users: tuple[np.ndarray, np.ndarray],
+    items: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """Return P(rank), given mean and variance of each p.q, and means and variances of the rows."""
+    out = np.empty((pairs[0].size, users[1].shape[1] + 1))
+    _probabilities(*pairs, scores, drift, users, items, out)
     return out
 
 
@@ -396,30 +460,85 @@ def _drift_sites(
 
 
 @fast
-def _probabilities(
+def _full_scores(
     user_rows: np.ndarray,
     item_rows: np.ndarray,
-    drift: np.ndarray,
     users: RowArrays,
     items: RowArrays,
-    out: np.ndarray,
+    scores: np.ndarray,
     workspace: Workspace,
 ) -> None:
     mean, moments, variances = users
-    item_mean, item_moments, item_variances = items
+    item_mean, item_moments, _ = items
     own = workspace.packed
-    n_steps = variances.shape[1]
-    n_factors = mean.shape[1] - n_steps
-    share = UNIFORM / (n_steps + 1)
+    n_factors = mean.shape[1] - variances.shape[1]
     for a in range(user_rows.size):
         user, item = user_rows[a], item_rows[a]
         if a == 0 or user != user_rows[a - 1]:
             _double_off_diagonal(moments[user], n_factors, own)
         f, spread = _score(mean[user], item_mean[item], own, item_moments[item], n_factors)
-        known, spread = _with_drift(drift, a, spread)
+        scores[a, 0], scores[a, 1] = f, spread
+
+
+@fast
+def _reaches(
+    mean: np.ndarray, spreads: np.ndarray, axes: np.ndarray, mixing: np.ndarray, out: np.ndarray
+) -> None:
+    """Write ``(axes' mean)^2 + mixing spreads`` of each row."""
+    n_factors = spreads.shape[1]
+    for row in range(len(mean)):
+        for x in range(n_factors):
+            out[row, x] = np.float32(0.0)
+        for y in range(n_factors):
+            for x in range(n_factors):
+                out[row, x] += mean[row, y] * axes[y, x]
+        for x in range(n_factors):
+            total = out[row, x] * out[row, x]
+            for y in range(n_factors):
+                total += mixing[x, y] * spreads[row, y]
+            out[row, x] = total
+
+
+@fast
+def _compact_scores(
+    user_rows: np.ndarray,
+    item_rows: np.ndarray,
+    users: tuple[np.ndarray, np.ndarray, np.ndarray],
+    items: tuple[np.ndarray, np.ndarray, np.ndarray],
+    scores: np.ndarray,
+) -> None:
+    p, d, user_reach = users
+    q, e, item_reach = items
+    for a in range(user_rows.size):
+        user, item = user_rows[a], item_rows[a]
+        f, spread = np.float32(0.0), np.float32(0.0)
+        for x in range(d.shape[1]):
+            f += p[user, x] * q[item, x]
+            spread += d[user, x] * item_reach[item, x] + e[item, x] * user_reach[user, x]
+        scores[a, 0], scores[a, 1] = f, spread
+
+
+@fast
+def _probabilities(
+    user_rows: np.ndarray,
+    item_rows: np.ndarray,
+    scores: np.ndarray,
+    drift: np.ndarray,
+    users: tuple[np.ndarray, np.ndarray],
+    items: tuple[np.ndarray, np.ndarray],
+    out: np.ndarray,
+) -> None:
+    mean, variances = users
+    item_mean, item_variances = items
+    n_steps = variances.shape[1]
+    n_factors = mean.shape[1] - n_steps
+    share = UNIFORM / (n_steps + 1)
+    for a in range(user_rows.size):
+        user, item = user_rows[a], item_rows[a]
+        known, spread = _with_drift(drift, a, scores[a, 1])
         left = 1.0 - UNIFORM
         for k in range(n_steps):
-            m = f + known + mean[user, n_factors + k] + item_mean[item, n_factors + k]
+            m = scores[a, 0] + known + mean[user, n_factors + k] + item_mean[item, n_factors + k]
             v = spread + variances[user, k] + item_variances[item, k]
             onward = 1.0 / (1.0 + np.exp(-m / np.sqrt(1.0 + np.pi / 8.0 * v)))
             out[a, k] = left * (1.0 - onward) + share

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -17,9 +18,19 @@ from ordrec.rating.factors.row_updates import (
     probabilities,
     update_rows,
 )
-from ordrec.rating.factors.rows import GroupedRatings, RowPosteriors, chosen_rows
+from ordrec.rating.factors.rows import GroupedRatings, PriorArrays, RowPosteriors, chosen_rows
 
-__all__ = ["SampledRatings", "Span", "UserBlock", "UserSums", "Visit", "placed", "visit_block"]
+__all__ = [
+    "ItemRatings",
+    "ItemSystems",
+    "SampledRatings",
+    "Span",
+    "UserBlock",
+    "UserSums",
+    "Visit",
+    "placed",
+    "visit_block",
+]
 
 Span = tuple[int, int]  # least and largest number of ratings of rows that are solved together
 
@@ -88,8 +99,9 @@ class Visit:
         The items whose linear systems are wanted, in the order of the systems.
     sampled : bool
         Whether the sample of ratings is collected, to judge convergence.
-    cold : bool
-        Whether the sums for users without ratings are collected.
+    cold : float
+        Weight of a user with one rating in the sums for users without ratings; a user with n
+        ratings has an n-th of it. If 0, they are not collected.
     """
 
     direction: str
@@ -100,7 +112,7 @@ class Visit:
     user_spans: tuple[Span, ...]
     item_pieces: list[np.ndarray]
     sampled: bool = False
-    cold: bool = False
+    cold: float = 0.0
 
     def empty_systems(self) -> LinearSystems:
         """Return the systems of the wanted items before any rating is added."""
@@ -162,12 +174,65 @@ class UserSums:
         )
 
 
+class ItemSystems(Protocol):
+    """The linear systems of the wanted items, or what they are made of."""
+
+    def solve(
+        self,
+        chosen: np.ndarray,
+        place: slice,
+        prior: PriorArrays,
+        rows: RowPosteriors,
+        covariances: np.ndarray,
+    ) -> None:
+        """Solve for some items, whose systems are at this place; see `update_rows`."""
+
+
+@dataclass(frozen=True)
+class ItemRatings:
+    """The ratings of all items, with the users as they are: systems are made when solved.
+
+    Attributes
+    ----------
+    by_item : GroupedRatings
+    drift : ndarray
+        At each of these ratings, or `NO_DRIFT`.
+    users : RowPosteriors
+    floor : float
+    """
+
+    by_item: GroupedRatings
+    drift: np.ndarray
+    users: RowPosteriors
+    floor: float
+
+    @classmethod
+    def of(
+        cls, block: UserBlock, rows: RowPosteriors, drift: UserDrift | None, floor: float
+    ) -> ItemRatings:
+        """Return the ratings of a block that holds all users."""
+        known = NO_DRIFT if drift is None else drift.smoothed[block.item_order]
+        return cls(block.by_item, known, rows, floor)
+
+    def solve(
+        self,
+        chosen: np.ndarray,
+        place: slice,
+        prior: PriorArrays,
+        rows: RowPosteriors,
+        covariances: np.ndarray,
+    ) -> None:
+        """Solve for some items, a batch at a time."""
+        others = self.drift, self.users, prior, self.floor
+        update_rows(chosen, self.by_item, *others, rows, covariances)
+
+
 def visit_block(
     block: UserBlock,
     rows: RowPosteriors,
     drift: UserDrift | None,
     visit: Visit,
-    systems: LinearSystems,
+    systems: LinearSystems | None,
     threads: Executor,
 ) -> UserSums:
     """Solve for the users of a block and add their ratings to the systems of the items.
@@ -179,7 +244,7 @@ def visit_block(
         Of the users; they change.
     drift : UserDrift or None
     visit : Visit
-    systems : LinearSystems
+    systems : LinearSystems or None
         Of the items; the ratings are added to them.
     threads : Executor
     """
@@ -198,7 +263,7 @@ def visit_block(
 
         list(threads.map(update, range(len(pieces))))  # raises what the threads raise
         covariances[span] = found.sum(axis=0)
-    if visit.item_pieces:
+    if systems is not None and visit.item_pieces:
         by_item = NO_DRIFT if drift is None else drift.smoothed[block.item_order]
 
         def add(own: tuple[np.ndarray, slice]) -> None:
@@ -212,8 +277,8 @@ def visit_block(
     samples = [_sampled(block, rows)] if visit.sampled else []
     cold = None
     if visit.cold:
-        seen = np.flatnonzero(counts)
-        cold = ColdSums.of(rows.take(seen), block.side[seen], np.ones(seen.size))
+        weights = np.divide(visit.cold, counts, out=np.zeros(counts.size), where=counts > 0)
+        cold = ColdSums.of(rows, block.side, weights)
     return UserSums(covariances, learnt, samples, cold)
 
 

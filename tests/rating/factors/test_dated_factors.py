@@ -84,7 +84,7 @@ def test_the_drift_of_a_fit_is_that_of_its_rows(moody, dated_model):
     grouped = GroupedRatings.of(moody.users, moody.items, moody.levels, n_users)
     np.testing.assert_array_equal(drift.times, moody.timestamps[grouped.order])
     weights, pulls, means, variances = np.empty((4, len(moody)), np.float32)
-    rows = direction.users, direction.items
+    rows = (side.expanded(np.arange(len(side.mean))) for side in (direction.users, direction.items))
     drift_sites((0, n_users), grouped, drift.smoothed, *rows, weights, pulls)
     smooth(
         0, n_users, *by_time(drift.users, drift.times, n_users), drift.times,

@@ -216,9 +216,8 @@ def test_the_order_of_the_ratings_does_not_matter(ratings):
     )
     assert one.loss_.size == other.loss_.size == 6
     pairs = everything(ratings)
-    np.testing.assert_allclose(
-        other.predict_proba(*pairs), one.predict_proba(*pairs), rtol=0, atol=1e-5
-    )
+    found, wanted = other.predict_proba(*pairs), one.predict_proba(*pairs)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=3e-4)  # rows are in half precision
 
 
 def test_other_seeds_give_nearly_the_same_answer(ratings, model):

@@ -40,7 +40,7 @@ def test_features_are_scaled_singular_vectors(ratings):
         np.testing.assert_allclose(features[:, 1], (sizes - sizes.mean()) / sizes.std())
         expected = vectors[:, :4] * values[:4] / values[0] * np.sqrt((n > 0).sum())
         signs = np.sign((features[:, 2:] * expected).sum(axis=0))
-        np.testing.assert_allclose(features[:, 2:], signs * expected, atol=1e-5)
+        np.testing.assert_allclose(features[:, 2:], signs * expected, atol=5e-4)  # half precision
     # the same signs on both sides: the coordinates belong together
     np.testing.assert_allclose(
         np.linalg.norm(
@@ -48,7 +48,7 @@ def test_features_are_scaled_singular_vectors(ratings):
             - np.diag(values[:4] ** 3 / values[0] ** 2) * np.sqrt(30 * 20)
         ),
         0,
-        atol=1e-4,
+        atol=1e-2,
     )
 
 

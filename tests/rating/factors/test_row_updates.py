@@ -171,7 +171,7 @@ def test_rows_without_ratings_and_those_not_chosen_are_left_alone(kind):
     before = posteriors(case.rows, case.n_steps)
     after, _ = case.update(0.5)
     width = case.prior.shape[1]
-    part = before.copy()
+    part = RowPosteriors(*(array.copy() for array in before.arrays))
     covariances = np.ones((width, width))
     chosen = case.rated[case.rated == 1]
     others = posteriors(case.others, case.n_steps)
