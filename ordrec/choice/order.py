@@ -73,30 +73,32 @@ class DatedRows:
         """From histories and the times of their entries."""
         return cls(history, times, places_of(history.indptr, times))
 
-    def take(self, codes: np.ndarray) -> DatedRows:
-        """Return the rows of users by code; -1 is a user without ratings."""
-        start = self.history.indptr.astype(np.int64)
+    @classmethod
+    def taken(cls, history: sparse.csr_array, times: np.ndarray, codes: np.ndarray) -> DatedRows:
+        """From the rows of users by code; -1 is a user without ratings."""
+        start = history.indptr.astype(np.int64)
         rows = np.maximum(codes, 0)
         sizes = np.where(codes >= 0, np.diff(start)[rows], 0)
         ends = np.concatenate([[0], np.cumsum(sizes)])
         entries = np.repeat(start[rows] - ends[:-1], sizes) + np.arange(ends[-1])
         taken = sparse.csr_array(
-            (self.history.data[entries], self.history.indices[entries], ends),
-            shape=(codes.size, self.history.shape[1]),
+            (history.data[entries], history.indices[entries], ends),
+            shape=(codes.size, history.shape[1]),
         )
-        return DatedRows(taken, self.times[entries], self.places[entries])
+        return cls.of(taken, times[entries])
 
     @property
     def newest(self) -> np.ndarray:
-        """The newest time of each row; NaN for a row without entries."""
+        """The newest time of each row; NaN for a row without known times."""
         result = np.full(self.history.shape[0], np.nan)
         np.fmax.at(result, self._row, self.times)
-        return result
+        return np.where(result > 0, result, np.nan)
 
     @property
     def days(self) -> np.ndarray:
         """For each entry, the days between it and the newest of its row."""
-        return (self.newest[self._row] - self.times) / DAY
+        days = (self.newest[self._row] - self.times) / DAY
+        return np.where(np.isnan(days), 0.0, days)
 
     @property
     def _row(self) -> np.ndarray:
@@ -125,3 +127,15 @@ class DatedRows:
             (np.ones(int(inside.sum())), self.history.indices[inside], start),
             shape=self.history.shape,
         )
+
+    def without_each(self, entries: np.ndarray) -> DatedRows:
+        """Return copies of a single row, each without one entry; places stay as they are."""
+        size = self.history.nnz
+        kept = np.tile(np.arange(size), (entries.size, 1))
+        kept = kept[kept != entries[:, None]]
+        start = np.arange(entries.size + 1) * (size - 1)
+        copies = sparse.csr_array(
+            (self.history.data[kept], self.history.indices[kept], start),
+            shape=(entries.size, self.history.shape[1]),
+        )
+        return DatedRows(copies, self.times[kept], self.places[kept])

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -34,8 +35,9 @@ from ordrec.choice.ease import EASE
 from ordrec.choice.order import DatedRows
 from ordrec.choice.successions import directed_cosines, item_shares, lag_lifts
 from ordrec.choice.trend import RatingTimes
+from ordrec.storage.schema import Array, Part
 
-__all__ = ["FEATURES", "OrderedFeatures", "log_shares"]
+__all__ = ["FEATURES", "HALF_LIVES", "LearntOrder", "OrderedFeatures", "log_shares"]
 
 LAGS = {"lag_0": (0.0, 1.0), "lag_1": (1.0, 2.0), "lag_2": (2.0, 5.0), "lag_5": (5.0, 10.0)}
 HALF_LIVES = {"week": 7.0, "month": 30.0}
@@ -58,6 +60,34 @@ def log_shares(scores: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class LearntOrder:
+    """What was learnt from the order of histories.
+
+    Attributes
+    ----------
+    cosines, lifts : float32 arrays of shape (n_weighted_items, n_weighted_items)
+        Among the items that have weights in EASE; row: the earlier item.
+    rated : RatingTimes
+    """
+
+    stored: ClassVar = {
+        "cosines": Array("weighted", "weighted", dtype=np.float32),
+        "lifts": Array("weighted", "weighted", dtype=np.float32),
+        "rated": Part(RatingTimes),
+    }
+
+    cosines: np.ndarray
+    lifts: np.ndarray
+    rated: RatingTimes
+
+    @classmethod
+    def of(cls, rows: DatedRows, items: np.ndarray, counts: np.ndarray) -> LearntOrder:
+        """From histories; ``items`` have weights in EASE, ``counts`` are numbers of ratings."""
+        lifts = lag_lifts(rows, items, item_shares(counts)[items])
+        return cls(directed_cosines(rows, items), lifts, RatingTimes.of(rows))
+
+
+@dataclass(frozen=True)
 class OrderedFeatures:
     """The features of the items for histories.
 
@@ -65,28 +95,15 @@ class OrderedFeatures:
     ----------
     ease, als : EASE, ImplicitALS
         Fitted.
-    cosines, lifts : float32 arrays of shape (n_weighted_items, n_weighted_items)
-        Among the items that have weights in EASE.
-    times : RatingTimes
+    order : LearntOrder
     counts : int64 array of shape (n_items,)
         Numbers of ratings.
     """
 
     ease: EASE
     als: ImplicitALS
-    cosines: np.ndarray
-    lifts: np.ndarray
-    times: RatingTimes
+    order: LearntOrder
     counts: np.ndarray
-
-    @classmethod
-    def learnt(
-        cls, ease: EASE, als: ImplicitALS, rows: DatedRows, counts: np.ndarray
-    ) -> OrderedFeatures:
-        """Learn from dated histories what follows what; both models are fitted to them."""
-        items = ease.weighted_items_
-        lifts = lag_lifts(rows, items, item_shares(counts)[items])
-        return cls(ease, als, directed_cosines(rows, items), lifts, RatingTimes.of(rows), counts)
 
     def of(self, name: str, rows: DatedRows) -> np.ndarray:
         """Return one feature of all items, one row per history."""
@@ -154,13 +171,15 @@ class OrderedFeatures:
 
     def _after(self, rows: DatedRows) -> np.ndarray:
         recent = rows.weighted(np.exp(-rows.places / AFTER_PLACES), NEGLIGIBLE)
-        return log_shares(self._spread(recent, self.cosines))
+        return log_shares(self._spread(recent, self.order.cosines))
 
     def _lag(self, low: float, high: float, rows: DatedRows) -> np.ndarray:
-        return self._spread(rows.between(low, high), self.lifts)
+        return self._spread(rows.between(low, high), self.order.lifts)
 
     def _trend(self, half_life: float, rows: DatedRows) -> np.ndarray:
-        return self.times.log_popularity(rows.newest, half_life).astype(np.float32)
+        return self.order.rated.log_popularity(
+            rows.newest, half_life, self.counts.size
+        ).astype(np.float32)
 
     def _spread(self, weights: sparse.csr_array, table: np.ndarray) -> np.ndarray:
         """Products with a table among the weighted items, as scores of all items."""

@@ -7,11 +7,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ordrec.choice.order import DAY, DatedRows
+from ordrec.errors import ModelFileError
 from ordrec.runtime.compiling import compiled
+from ordrec.storage.schema import Array
 
 __all__ = ["RatingTimes"]
 
@@ -22,18 +25,26 @@ NEGLIGIBLE = 40.0  # half-lives after which a rating does not count
 class RatingTimes:
     """The times and the items of all ratings, the oldest first."""
 
+    stored: ClassVar = {
+        "times": Array("learnt"),
+        "items": Array("learnt", dtype=np.int64, codes="items"),
+    }
+
     times: np.ndarray
     items: np.ndarray
-    n_items: int
 
     @classmethod
     def of(cls, rows: DatedRows) -> RatingTimes:
         """Of all entries of histories."""
         order = np.argsort(rows.times, kind="stable")
-        items = rows.history.indices[order].astype(np.int64)
-        return cls(rows.times[order], items, rows.history.shape[1])
+        return cls(rows.times[order], rows.history.indices[order].astype(np.int64))
 
-    def log_popularity(self, at: np.ndarray, half_life: float) -> np.ndarray:
+    def check_stored(self) -> None:
+        """Check that the times rise."""
+        if (np.diff(self.times) < 0).any():
+            raise ModelFileError("the times of its ratings do not rise")
+
+    def log_popularity(self, at: np.ndarray, half_life: float, n_items: int) -> np.ndarray:
         """Return (1) at some times, one row each; NaN is the end of the ratings.
 
         Parameters
@@ -42,11 +53,12 @@ class RatingTimes:
             Seconds.
         half_life : float
             In days.
+        n_items : int
         """
         last = self.times[-1] + 1.0 if self.times.size else 0.0
         asked = np.where(np.isnan(at), last, at)
         order = np.argsort(asked, kind="stable")
-        D = np.zeros((asked.size, self.n_items))
+        D = np.zeros((asked.size, n_items))
         if asked.size and self.times.size:
             begin = asked[order[0]] - NEGLIGIBLE * half_life * DAY
             first = int(np.searchsorted(self.times, begin))
