@@ -24,7 +24,7 @@ class Chosen:
     names : tuple of str
         All candidates, the simplest first.
     quality : array
-        The mean quality of each candidate's lists, NDCG@10.
+        The mean NDCG of each candidate's lists.
     errors : array
         For each candidate, the standard error of its difference to the best one.
 
@@ -35,7 +35,7 @@ class Chosen:
     >>> chosen.name
     'plain'
     >>> print(chosen)
-    plain (NDCG@10 of inner lists: plain .2500, refined .2550)
+    plain (NDCG of inner lists: plain .2500, refined .2550)
     """
 
     stored: ClassVar = {
@@ -81,4 +81,4 @@ class Chosen:
             f"{name} {value:.4f}".replace(" 0.", " .")
             for name, value in zip(self.names, self.quality, strict=True)
         )
-        return f"{self.name} (NDCG@10 of inner lists: {values})"
+        return f"{self.name} (NDCG of inner lists: {values})"

@@ -36,6 +36,7 @@ from ordrec.choice.cold_start import (
 from ordrec.choice.ease import CHOOSING_ITEMS, EASE
 from ordrec.choice.inner_splits import (
     FEW_USERS,
+    INNER_USERS,
     SHARE,
     InnerSplit,
     ListQuality,
@@ -83,10 +84,11 @@ class ChoiceMixture(ChoiceModel):
     cold : float, optional
         How much popularity counts for users with few ratings; chosen on users who are held out
         if omitted.
-    future : {"auto", "random", "latest"}
-        What next picks are like: a random part of each history, or its latest part. "auto" is
-        the latest where the ratings have times. The calibration of `p_pick`, the probability
-        that an item is among a user's next picks, is learnt by setting such parts aside.
+    future : {"auto", "random", "latest", "next"}
+        What next picks are like: a random part of each history, its latest part, or its next
+        entry. "auto" is the latest where the ratings have times. The calibration of `p_pick`,
+        the probability that an item is among a user's next picks, is learnt by setting such
+        parts aside.
     horizon : float
         How many next picks are meant, relative to the number of the user's ratings.
     max_memory : float
@@ -127,7 +129,7 @@ class ChoiceMixture(ChoiceModel):
     als_regularization: float = 0.006
     mix: float | None = None
     cold: float | None = None
-    future: Literal["auto", "random", "latest"] = "auto"
+    future: Literal["auto", "random", "latest", "next"] = "auto"
     horizon: float = 0.25
     max_memory: float = 8.0
     n_jobs: int | None = None
@@ -147,10 +149,24 @@ class ChoiceMixture(ChoiceModel):
         with one_blas_thread():
             self.learn_parts(history, times, rng)
             report(3.0, 4.0, "calibration")
+            self.calibrate(history, times, rng)
+
+    def calibrate(
+        self, history: sparse.csr_array, times: np.ndarray | None, rng: np.random.Generator
+    ) -> None:
+        """Learn how likely listed items are among the picks asked for."""
+        if self.future != "next":
             self.calibration_ = learnt_calibration(
                 self.inner_lists, history, times, rng,
                 n_splits=1 if history.nnz > MANY else 3, horizon=self.horizon,
             )  # fmt: skip
+            return
+        (split,) = inner_splits(
+            history, 1, SHARE, rng, times=times, max_users=INNER_USERS, one=True
+        )
+        self.calibration_ = PickCalibration(self.horizon)
+        if split.rows.size >= FEW_USERS:
+            self.calibration_ = PickCalibration.of_latest(self.inner_lists(split))
 
     def learn_parts(
         self, history: sparse.csr_array, times: np.ndarray | None, rng: np.random.Generator
@@ -172,8 +188,7 @@ class ChoiceMixture(ChoiceModel):
     def _check_parameters(self) -> None:
         if self.mix is not None and not 0 <= self.mix <= 1:
             raise ArgumentError(f"mix must lie between 0 and 1, got {self.mix}")
-        if self.future not in ("auto", "random", "latest"):
-            raise ArgumentError(f'future must be "auto", "random" or "latest", got {self.future!r}')
+        check_future(self.future)
         if not self.horizon > 0:
             raise ArgumentError(f"horizon must be above 0, got {self.horizon}")
         if self.cold is not None and not self.cold >= 0:
@@ -285,8 +300,8 @@ class ChoiceMixture(ChoiceModel):
 
     def _times(self, ratings: Ratings, history: sparse.csr_array) -> np.ndarray | None:
         times = None if self.future == "random" else entry_times(ratings, history)
-        if times is None and self.future == "latest":
-            raise ArgumentError('future="latest", but the ratings have no times')
+        if times is None and self.future in ("latest", "next"):
+            raise ArgumentError(f'future="{self.future}", but the ratings have no times')
         return times
 
     def inner_lists(self, split: InnerSplit) -> ListedScores:
@@ -370,6 +385,15 @@ class ChoiceMixture(ChoiceModel):
     def _on_fold_in(self, users: np.ndarray) -> None:
         self.ease_, self.als_ = self.ease_.shared_with(self), self.als_.shared_with(self)
         self.als_._on_fold_in(users)
+
+
+def check_future(future: str) -> None:
+    """Refuse what is no kind of future."""
+    kinds = "auto", "random", "latest", "next"
+    if future not in kinds:
+        raise ArgumentError(
+            f"future must be one of {', '.join(kinds)}, got {future!r}", parameter="future"
+        )
 
 
 def without_weights(counts: np.ndarray, items: np.ndarray) -> np.ndarray:

@@ -10,9 +10,11 @@ fitted as a conditional logit (`ordrec.choice.conditional_logit`):
 * "with trend", both sums: plus ``(week - month) / 2``, the slope of popularity
 
 Candidates are compared on the kind of picks that the model is for: each user's last rating
-(``future="next"``), or, for the latest part of histories, their last half. Held out in training, the
-latest fifth favours a short memory more than the future does; the last half does so less. The
-simplest candidate is taken that is no worse than the best by more than a standard error.
+(``future="next"``), or, for the latest part of histories, their last half. (A latest fifth that is
+held out in training favours a short memory more than the future does; the last half does so less.)
+The simplest candidate is taken that is no worse than the best by more than a standard error. For
+the next pick, of which there is one per user, the weights that maximise its likelihood come before
+the fixed ones, and deeper lists are compared.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import pandas as pd
 from scipy import sparse
 
 from ordrec.choice.base import SHARED, ChoiceModel, replaced_rows
-from ordrec.choice.calibration import ListedScores, PickCalibration, learnt_calibration
+from ordrec.choice.calibration import ListedScores, PickCalibration
 from ordrec.choice.choosing import Chosen
 from ordrec.choice.conditional_logit import fitted_weights
 from ordrec.choice.inner_splits import (
@@ -37,7 +39,7 @@ from ordrec.choice.inner_splits import (
     entry_times,
     inner_splits,
 )
-from ordrec.choice.mixture import ChoiceMixture
+from ordrec.choice.mixture import ChoiceMixture, check_future
 from ordrec.choice.order import DatedRows, tells_order
 from ordrec.choice.ordered_features import (
     FEATURES,
@@ -70,7 +72,12 @@ LOGITS = {
     "logit": tuple(name for name in FEATURES if name not in BY_DAYS),
     "logit with trend": FEATURES,
 }
+NEXT_ORDER = (
+    "mixture", "logit", "short memory", "long memory", "logit with trend",
+    "short memory with trend", "long memory with trend",
+)  # fmt: skip
 HALF = 0.5
+NEXT_DEPTH = 50  # of lists for a single pick, of which the first ten places say little
 CHOOSING_USERS = 2000
 CHOOSING_CELLS = 100_000_000  # features held at the same time: 400 MB
 
@@ -140,10 +147,7 @@ class OrderedChoice(ChoiceModel):
     # ---- learning -------------------------------------------------------------------------
 
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
-        if self.future not in ("auto", "next", "latest", "random"):
-            raise ArgumentError(
-                f'future must be "auto", "next", "latest" or "random", got {self.future!r}'
-            )
+        check_future(self.future)
         history.sort_indices()
         times = entry_times(ratings, history)
         if times is None and self.future in ("next", "latest"):
@@ -153,7 +157,7 @@ class OrderedChoice(ChoiceModel):
         ordered = self.future != "random" and tells_order(history.indptr, self._times)
         self.weights_, self.order_ = {}, None
         mixture = ChoiceMixture(
-            n_factors=self.n_factors, future="latest" if ordered else "random",
+            n_factors=self.n_factors, future=self.future if ordered else "random",
             horizon=self.horizon, max_memory=self.max_memory, n_jobs=self.n_jobs,
             random_state=self.random_state,
         )  # fmt: skip
@@ -190,10 +194,9 @@ class OrderedChoice(ChoiceModel):
         self, history: sparse.csr_array, trial: _Trial, rng: np.random.Generator
     ) -> PickCalibration:
         """How likely listed items are among the picks asked for."""
-        if self.future != "next" and not self.weights_:
-            return learnt_calibration(
-                self.mixture_.inner_lists, history, self._times, rng, horizon=self.horizon
-            )
+        if not self.weights_:
+            self.mixture_.calibrate(history, self._times, rng)
+            return self.mixture_.calibration_
         if self.future != "next":
             share = self.horizon / (1.0 + self.horizon)
             trial = self._inner_trial(history, share, rng) or trial
@@ -334,7 +337,8 @@ class _Trial:
         self.features = OrderedFeatures(ease, als, order, self.counts)
         self.rows = DatedRows.taken(split.given, split.given_times, split.rows)
         self.held = split.held[split.rows]
-        self.measure = ListQuality(self.held, n_ranks)
+        self.graded, self.depth = graded, 10 if graded else NEXT_DEPTH
+        self.measure = ListQuality(self.held, n_ranks, self.depth)
         self.allowed = np.tile(self.counts > 0, (split.rows.size, 1))
         own = self.rows.history
         self.allowed[np.repeat(np.arange(own.shape[0]), np.diff(own.indptr)), own.indices] = False
@@ -366,7 +370,9 @@ class _Trial:
             for half in (halves, ~halves):  # each by weights that are fitted to the other
                 scores[half] = self._summed(self.logit(features, ~half))[half]
             found[name] = self._quality(scores)
-        return found
+        if self.graded:
+            return found
+        return {name: found[name] for name in NEXT_ORDER}
 
     def logit(self, names: Sequence[str], users: np.ndarray | None = None) -> dict[str, float]:
         """Return the weights of some features by the conditional logit, fitted to some users."""
@@ -385,7 +391,7 @@ class _Trial:
 
     def _quality(self, scores: np.ndarray) -> np.ndarray:
         scores[~self.allowed] = -np.inf
-        return self.measure(best_columns(scores, 10))
+        return self.measure(best_columns(scores, self.depth))
 
     def _summed(self, weights: dict[str, float]) -> np.ndarray:
         w = np.zeros(len(FEATURES), dtype=np.float32)

@@ -177,9 +177,9 @@ class OrderedFeatures:
         return self._spread(rows.between(low, high), self.order.lifts)
 
     def _trend(self, half_life: float, rows: DatedRows) -> np.ndarray:
-        return self.order.rated.log_popularity(
-            rows.newest, half_life, self.counts.size
-        ).astype(np.float32)
+        return self.order.rated.log_popularity(rows.newest, half_life, self.counts.size).astype(
+            np.float32
+        )
 
     def _spread(self, weights: sparse.csr_array, table: np.ndarray) -> np.ndarray:
         """Products with a table among the weighted items, as scores of all items."""

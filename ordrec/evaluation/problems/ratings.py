@@ -193,7 +193,7 @@ class RatingsProblem(Problem):
     ) -> Measurement:
         """Fit a copy of the model on the training part and measure it on the test part."""
         fresh = seeded(model, seed) if self.reseed else copy.deepcopy(model)
-        fresh = measurable_model(name, fresh, seed)
+        fresh = _told_the_future(measurable_model(name, fresh, seed), self._splitter)
         measures = [measure_from_name(metric, like=self.like) for metric in dict.fromkeys(metrics)]
         if not measures:
             raise ArgumentError("metrics must hold at least one name")
@@ -236,6 +236,13 @@ def measurable_model(name: str, model: Any, seed: int) -> Any:
         raise ArgumentError(
             f"model {name!r} has neither predict(users, items) nor scores(users, items)"
         )
+    return model
+
+
+def _told_the_future(model: Any, splitter: Any) -> Any:
+    """The model, told what its lists are for, if it asks and nobody has said so."""
+    if getattr(model, "future", None) == "auto" and hasattr(model, "set_params"):
+        model.set_params(future=getattr(splitter, "future", "random"))
     return model
 
 

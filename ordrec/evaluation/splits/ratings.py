@@ -196,6 +196,7 @@ class GlobalTime(SplitParameters):
     """
 
     kind: ClassVar[str] = "time"
+    future: ClassVar[str] = "latest"
 
     test_size: float = 0.2
 
@@ -227,6 +228,7 @@ class UserTime(SplitParameters):
     """
 
     kind: ClassVar[str] = "user-time"
+    future: ClassVar[str] = "latest"
 
     test_size: float = 0.2
     random_state: int = 0
