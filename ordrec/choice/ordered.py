@@ -155,7 +155,8 @@ class OrderedChoice(ChoiceModel):
         # one per entry of the histories, 0 where it is unknown
         self._times = np.zeros(history.nnz) if times is None else times
         ordered = self.future != "random" and tells_order(history.indptr, self._times)
-        self.weights_, self.order_ = {}, None
+        self.weights_: dict[str, float] = {}
+        self.order_: LearntOrder | None = None
         mixture = ChoiceMixture(
             n_factors=self.n_factors, future=self.future if ordered else "random",
             horizon=self.horizon, max_memory=self.max_memory, n_jobs=self.n_jobs,
@@ -377,7 +378,7 @@ class _Trial:
     def logit(self, names: Sequence[str], users: np.ndarray | None = None) -> dict[str, float]:
         """Return the weights of some features by the conditional logit, fitted to some users."""
         which = np.flatnonzero(np.ones(len(self.allowed), np.bool_) if users is None else users)
-        columns = [FEATURES.index(name) for name in names]
+        columns = np.array([FEATURES.index(name) for name in names])
         weights = fitted_weights(
             self.block[np.ix_(which, columns)], self.allowed[which], self.targets[which]
         )
