@@ -225,7 +225,7 @@ class ChoiceMixture(ChoiceModel):
 
         def scores_by(model: EASE, given: sparse.csr_array, mix: float) -> np.ndarray:
             E, A = model.score_histories(given), als.score_histories(given)
-            left_to_als = without_weights(counts, model.weighted_items_)
+            left_to_als = without_weights(counts, model)
             E[:, left_to_als] = A[:, left_to_als]
             return mixed_scores(E, A, counts, mix)
 
@@ -316,7 +316,7 @@ class ChoiceMixture(ChoiceModel):
         )
         als = self._new_als()
         als.learn_histories(split.given)
-        left_to_als = without_weights(counts, inputs.items)
+        left_to_als = without_weights(counts, ease, inputs.items)
         width, parts = self.block_size(), []
         for first in range(0, split.rows.size, width):
             rows = split.rows[first : first + width]
@@ -354,7 +354,7 @@ class ChoiceMixture(ChoiceModel):
         history: sparse.csr_array,
     ) -> np.ndarray:
         """Return the scores of histories from those of EASE, which are overwritten, and ALS."""
-        left_to_als = without_weights(counts, ease.weighted_items_)
+        left_to_als = without_weights(counts, ease)
         E[:, left_to_als] = A[:, left_to_als]
         scores = mixed_scores(E, A, counts, self.mix_)
         return with_popularity(scores, counts, np.diff(history.indptr), self.cold_)
@@ -396,9 +396,10 @@ def check_future(future: str) -> None:
         )
 
 
-def without_weights(counts: np.ndarray, items: np.ndarray) -> np.ndarray:
-    """Return the items with ratings that are not among those with weights in EASE."""
-    return np.setdiff1d(np.flatnonzero(counts > 0), items)
+def without_weights(counts: np.ndarray, ease: EASE, items: np.ndarray | None = None) -> np.ndarray:
+    """Return the items with enough ratings for EASE that are not among those with weights."""
+    weighted = ease.weighted_items_ if items is None else items
+    return np.setdiff1d(np.flatnonzero(counts >= ease.min_ratings), weighted)
 
 
 def mixed_scores(E: np.ndarray, A: np.ndarray, counts: np.ndarray, mix: float) -> np.ndarray:

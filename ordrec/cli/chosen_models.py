@@ -174,8 +174,9 @@ def _seeded(model: Any, settings: list[str], seed: int) -> Any:
 
 def say_chosen(fitted: Any, n_ratings: int) -> None:
     """Say on standard error what a model has chosen, if it chose: its preset, how it lists."""
-    if getattr(fitted, "chosen_", None) is not None:
-        print(f"ordrec: chosen for lists: {fitted.chosen_}", file=sys.stderr)
+    chosen = getattr(fitted, "chosen_", None)
+    if getattr(chosen, "names", ()):
+        print(f"ordrec: chosen for lists: {chosen}", file=sys.stderr)
     predictor = getattr(fitted, "rating_", fitted)
     chose = "auto" in (getattr(fitted, "rating", None), getattr(predictor, "preset", None))
     if chose and hasattr(predictor, "preset_"):
