@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ordrec.errors import ModelFileError
 from ordrec.storage.schema import Array, Names, Text
 
 __all__ = ["Chosen"]
@@ -73,6 +74,11 @@ class Chosen:
     def only(cls, name: str) -> Chosen:
         """Of one candidate that was not compared with any other."""
         return cls(name, (), np.zeros(0), np.zeros(0))
+
+    def check_stored(self) -> None:
+        """Check that every candidate has its quality."""
+        if len(self.names) != self.quality.size:
+            raise ModelFileError("its candidates do not pair up with their qualities")
 
     def __str__(self) -> str:
         if not self.names:

@@ -109,7 +109,7 @@ EXPLAINING_MODELS = (
     "recommender",
     "recommender-fast",
 )
-CHOICE_MODELS = ("choice", "ease", "als", "popularity")
+CHOICE_MODELS = ("choice", "ordered", "ease", "als", "popularity")
 
 
 @pytest.mark.parametrize("name", storable_model_names())
