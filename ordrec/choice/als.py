@@ -141,6 +141,22 @@ class ImplicitALS(ChoiceModel):
         factors[np.diff(history.indptr) == 0] = self._average_user
         return (factors @ self.item_factors_.T).astype(np.float64)
 
+    def score_weighted(self, entries: sparse.csr_array, sums: np.ndarray) -> np.ndarray:
+        """Return the scores of all items for histories whose entries count unequally.
+
+        Parameters
+        ----------
+        entries : csr_array of shape (n_users, n_items)
+            ``v`` of (2), already weighted.
+        sums : array of shape (n_users,)
+            Sums of the weights, which take the place of the numbers of ratings in the ridge.
+        """
+        n_items = int((self.item_counts_ > 0).sum())
+        ridge = self.regularization * (sums + self.unseen_weight * n_items)
+        factors = _solve_rows(entries, self.item_factors_, self.unseen_weight, ridge)
+        factors[np.diff(entries.indptr) == 0] = self._average_user
+        return (factors @ self.item_factors_.T).astype(np.float64)
+
     def score_users(self, codes: np.ndarray) -> np.ndarray:
         """Return the scores of all items for users by code; -1 is a user without ratings."""
         factors = self.user_factors_[codes]
@@ -163,8 +179,6 @@ class ImplicitALS(ChoiceModel):
         A = self.unseen_weight * (Q.T @ Q) + (own.T * row.data) @ own
         A += self.regularization * (row.nnz + self.unseen_weight * n_items) * np.eye(Q.shape[1])
         return row.data * (own @ np.linalg.solve(A, Q[item]))
-
-    # ---- files ----------------------------------------------------------------------------
 
 
 def _solve_rows(

@@ -24,7 +24,7 @@ from ordrec.models.base import IDENTITY, codes_of, fits, folds_in, replacing_rat
 from ordrec.models.further_ratings import paired_lists, with_further_ratings
 from ordrec.storage.schema import Array, Table
 
-__all__ = ["SHARED", "ChoiceModel", "histories"]
+__all__ = ["SHARED", "ChoiceModel", "histories", "replaced_rows"]
 
 # what choice models of the same ratings have in common
 SHARED = (*IDENTITY, "_history", "item_counts_")
@@ -165,7 +165,7 @@ class ChoiceModel(ListingModel):
         given = sparse.csr_array((interest[known], (users[known], items[known])), shape=shape)
         model = copy.copy(self)
         model.user_ids_ = user_ids
-        model._history = _with_rows(self._history, given, np.unique(users))
+        model._history = replaced_rows(self._history, given, np.unique(users))
         model._on_fold_in(np.unique(users))
         return model
 
@@ -177,14 +177,14 @@ class ChoiceModel(ListingModel):
         user, item : id, or sequence of ids
         rating : float or sequence of floats
         timestamp : int or sequence of int, optional
-            Checked and ignored: choice models do not use times.
+            In seconds since 1970. Checked, and used by models that know the order of histories.
         """
         paired_lists(user, item, rating, timestamp)  # refuses what does not pair up
         with replacing_ratings():
-            return self.fold_in(self.ratings_with(user, item, rating))
+            return self.fold_in(self.ratings_with(user, item, rating, timestamp))
 
-    def ratings_with(self, user: Any, item: Any, rating: Any) -> Ratings:
-        """Return all ratings of these users, with further ones."""
+    def ratings_with(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Ratings:
+        """Return all ratings of these users, with further ones; without times."""
         self._check_fitted()
         return with_further_ratings(self._ratings_of, user, item, rating, None, self.scale_)
 
@@ -237,7 +237,7 @@ class ChoiceModel(ListingModel):
         )
 
 
-def _with_rows(
+def replaced_rows(
     history: sparse.csr_array, given: sparse.csr_array, changed: np.ndarray
 ) -> sparse.csr_array:
     """Histories with some rows replaced or added by those given; all others are copied at once."""

@@ -15,6 +15,10 @@ the shares of that part, the places of a list weighted by ``1 / log2(place + 1)`
 ``g = 1 / (1 + horizon)`` and ``h = horizon / (1 + horizon)``, (2) is then the probability of being
 picked next. What this step is wrong by is measured one level down, on a part of the part that was
 not set aside, and divided out.
+
+Where picks do not come in any order, (2) does not hold. Lists by what was picked last are made from
+histories whose last entry, or latest part, was set aside, and (1) itself is fitted as the
+probability that an item is in it; the horizon is then given as 0.
 """
 
 from __future__ import annotations
@@ -99,14 +103,14 @@ class PickCalibration:
     Parameters
     ----------
     horizon : float
-        Future picks, relative to the number of ratings so far.
+        Future picks, relative to the number of ratings so far; 0 where (1) alone holds.
     intercept, slope, by_count : float
         ``a``, ``b`` and ``c`` of (1).
     bias : float
     """
 
     stored: ClassVar = {
-        "horizon": Number(1e-300, 1e6),
+        "horizon": Number(0.0, 1e6),
         "intercept": Number(-1e6, 1e6),
         "slope": Number(-1e6, 1e6),
         "by_count": Number(-1e6, 1e6),
@@ -138,6 +142,15 @@ class PickCalibration:
         expected = lower._probabilities(lists.scores[:, :10], lists.counts, *above).sum()
         return replace(calibration, bias=float(expected / lists.picked[:, :10].sum()))
 
+    @classmethod
+    def of_latest(cls, lists: ListedScores) -> PickCalibration:
+        """Fit (1) alone, to lists from histories whose end was set aside."""
+        calibration = cls(0.0)._fit(lists, 0.0, 1.0)
+        if not lists.picked[:, :10].any():
+            return calibration
+        expected = calibration.p_pick(lists.scores[:, :10], lists.counts).sum()
+        return replace(calibration, bias=float(expected / lists.picked[:, :10].sum()))
+
     def p_pick(self, scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Return the probability that each item of each list is picked next.
 
@@ -148,7 +161,8 @@ class PickCalibration:
             Ratings of each user.
         """
         whole = 1.0 + self.horizon
-        p = self._probabilities(scores, counts, 1.0 / whole, self.horizon / whole)
+        g, h = (1.0 / whole, self.horizon / whole) if self.horizon else (0.0, 1.0)
+        p = self._probabilities(scores, counts, g, h)
         return np.minimum(p / self.bias, 1.0)
 
     def _probabilities(

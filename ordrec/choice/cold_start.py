@@ -14,7 +14,12 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from ordrec.choice.inner_splits import ListQuality, climb_by_doubling, cut_histories
+from ordrec.choice.inner_splits import (
+    InnerSplit,
+    ListQuality,
+    climb_by_doubling,
+    cut_histories,
+)
 from ordrec.lists.best import best_columns
 from ordrec.lists.filters import ItemFilter
 
@@ -45,6 +50,7 @@ def with_popularity(
 
 def chosen_cold(
     histories: sparse.csr_array,
+    as_they_are: InnerSplit,
     counts: np.ndarray,
     score: Callable[[sparse.csr_array], np.ndarray],
     n_ranks: int,
@@ -53,10 +59,15 @@ def chosen_cold(
 ) -> float:
     """Return the constant ``a`` that makes the best lists for short histories.
 
+    Lists are made from the histories as they are, less a part set aside, and from histories cut
+    to a few entries; where histories are short, the former decide.
+
     Parameters
     ----------
     histories : csr_array
         Of users who took no part in fitting the choice models.
+    as_they_are : InnerSplit
+        Of the same histories.
     counts : array
         Numbers of ratings of the items in training.
     score : callable
@@ -66,12 +77,14 @@ def chosen_cold(
     least_users : int
         Lengths with fewer users than this are left out.
     """
-    parts = []
+    parts, cuts = [], []
+    if as_they_are.rows.size >= least_users:
+        cuts.append((as_they_are.given[as_they_are.rows], as_they_are.held[as_they_are.rows]))
     for length in CUTS:
         long = np.flatnonzero(np.diff(histories.indptr) >= length + LEAST_HELD)
-        if long.size < least_users:
-            continue
-        given, held = cut_histories(histories[long], length, rng)
+        if long.size >= least_users:
+            cuts.append(cut_histories(histories[long], length, rng))
+    for given, held in cuts:
         scores = score(given)
         ItemFilter(counts > 0).hide(scores, given)
         parts.append((scores, np.diff(given.indptr), ListQuality(held, n_ranks)))

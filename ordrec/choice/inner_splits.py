@@ -145,6 +145,7 @@ def inner_splits(
     *,
     times: np.ndarray | None = None,
     max_users: int,
+    one: bool = False,
 ) -> list[InnerSplit]:
     """Set aside a share of every user's entries, several times.
 
@@ -161,10 +162,13 @@ def inner_splits(
         entries are drawn at random.
     max_users : int
         Largest number of ``rows``; they are drawn at random.
+    one : bool
+        Set aside one entry of each user in place of a share.
     """
     sizes = np.diff(history.indptr)
     user = np.repeat(np.arange(history.shape[0]), sizes)
-    count = np.minimum(np.rint(share * sizes).astype(np.int64), sizes - 1)
+    wanted = np.ones_like(sizes) if one else np.rint(share * sizes).astype(np.int64)
+    count = np.minimum(wanted, np.maximum(sizes - 1, 0))
     found = []
     for _ in range(n_splits):
         keys = rng.random(history.nnz)

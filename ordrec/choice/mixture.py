@@ -7,13 +7,16 @@ with ``E`` the scores of `EASE` and ``A`` those of `ImplicitALS`, neither below 
 relative to the largest. Users with few ratings get more of what is popular, see
 `ordrec.choice.cold_start`.
 
-The ridge of EASE is chosen by exact leave-one-out. The ridge of ALS and ``t`` have fixed values:
-choosing them on parts of the histories that are set aside was tried, and lost on fresh splits.
+The ridge of EASE is chosen by exact leave-one-out, and the ridge of ALS is fixed. How much
+popularity counts, ``t``, and whether another ridge is needed, is then decided by lists for users
+who are left out of both models. There, ``t`` is 0.35 and the ridge the one of leave-one-out unless
+another value is better by more than a standard error: freely chosen values lost on fresh splits.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -23,21 +26,27 @@ from scipy import sparse
 from ordrec.choice.als import ImplicitALS
 from ordrec.choice.base import SHARED, ChoiceModel
 from ordrec.choice.calibration import ListedScores, PickCalibration, learnt_calibration
+from ordrec.choice.choosing import Chosen
 from ordrec.choice.cold_start import (
     USUAL_COLD,
     chosen_cold,
     popularity_of,
     with_popularity,
 )
-from ordrec.choice.ease import EASE
+from ordrec.choice.ease import CHOOSING_ITEMS, EASE
 from ordrec.choice.inner_splits import (
     FEW_USERS,
+    INNER_USERS,
+    SHARE,
     InnerSplit,
+    ListQuality,
     entry_times,
+    inner_splits,
     without_users,
 )
 from ordrec.data import Ratings
-from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.errors import ArgumentError
+from ordrec.lists.best import best_columns
 from ordrec.lists.filters import ItemFilter
 from ordrec.runtime.parallel import one_blas_thread, worker_count
 from ordrec.runtime.progress import report
@@ -49,6 +58,13 @@ FLOOR, POPULARITY_FLOOR = 0.01, 0.001
 USER_POWER, ITEM_POWER = 0.5, 0.25  # of EASE
 NEW_USERS = 500
 MANY = 300_000  # ratings: from here on more factors and one inner split
+USUAL_MIX = 0.35
+MIXES = {
+    "mixture": USUAL_MIX, "mixture, more EASE": 0.2, "mixture, more ALS": 0.5,
+    "mixture, mostly ALS": 0.65, "EASE": 0.0, "ALS": 1.0,
+}  # fmt: skip
+RIDGES = (1.0, 4.0, 16.0, 0.25)  # times the one by leave-one-out
+ALL_POPULARITY = 1e9  # a constant of `cold_start` with which nothing but popularity counts
 
 
 @dataclass(eq=False)
@@ -61,15 +77,18 @@ class ChoiceMixture(ChoiceModel):
         Of `EASE`; chosen by leave-one-out if omitted.
     n_factors : int, optional
         Of `ImplicitALS`; 32, or 64 from 300,000 ratings on, if omitted.
-    als_regularization, mix : float
-        Ridge of `ImplicitALS`, and its share ``t`` in (1).
+    als_regularization : float
+        Ridge of `ImplicitALS`.
+    mix : float, optional
+        Share ``t`` of ALS in (1); chosen on users who are held out if omitted.
     cold : float, optional
         How much popularity counts for users with few ratings; chosen on users who are held out
         if omitted.
-    future : {"auto", "random", "latest"}
-        What next picks are like: a random part of each history, or its latest part. "auto" is
-        the latest where the ratings have times. The calibration of `p_pick`, the probability
-        that an item is among a user's next picks, is learnt by setting such parts aside.
+    future : {"auto", "random", "latest", "next"}
+        What next picks are like: a random part of each history, its latest part, or its next
+        entry. "auto" is the latest where the ratings have times. The calibration of `p_pick`,
+        the probability that an item is among a user's next picks, is learnt by setting such
+        parts aside.
     horizon : float
         How many next picks are meant, relative to the number of the user's ratings.
     max_memory : float
@@ -81,7 +100,9 @@ class ChoiceMixture(ChoiceModel):
     Attributes
     ----------
     ease_, als_ : EASE, ImplicitALS
-    cold_ : float
+    mix_, cold_ : float
+    chosen_ : Chosen
+        Which mixture was chosen, and how good the others were.
     calibration_ : PickCalibration
 
     Examples
@@ -95,7 +116,9 @@ class ChoiceMixture(ChoiceModel):
     """
 
     stored: ClassVar = ChoiceModel.stored | {
+        "mix_": Number(0.0, 1.0),
         "cold_": Number(0.0, 1e9),
+        "chosen_": Part(Chosen),
         "calibration_": Part(PickCalibration),
         "ease_": Member(EASE, *SHARED),
         "als_": Member(ImplicitALS, *SHARED),
@@ -104,9 +127,9 @@ class ChoiceMixture(ChoiceModel):
     regularization: float | None = None
     n_factors: int | None = None
     als_regularization: float = 0.006
-    mix: float = 0.35
+    mix: float | None = None
     cold: float | None = None
-    future: Literal["auto", "random", "latest"] = "auto"
+    future: Literal["auto", "random", "latest", "next"] = "auto"
     horizon: float = 0.25
     max_memory: float = 8.0
     n_jobs: int | None = None
@@ -122,27 +145,50 @@ class ChoiceMixture(ChoiceModel):
     def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
         self._check_parameters()
         history.sort_indices()
-        rng = np.random.default_rng(self.random_state)
+        rng, times = np.random.default_rng(self.random_state), self._times(ratings, history)
         with one_blas_thread():
-            self.ease_ = self._new_ease(self.regularization).shared_with(self)
-            report(0.0, 4.0, "EASE")
-            self.ease_.learn_histories(history, ratings.scale.n_ranks, rng)
-            self.als_ = self._new_als().shared_with(self)
-            report(1.0, 4.0, "ALS")
-            self.als_.learn_histories(history)
-            report(2.0, 4.0, "new users")
-            self.cold_ = self._chosen_cold(history, rng) if self.cold is None else self.cold
+            self.learn_parts(history, times, rng)
             report(3.0, 4.0, "calibration")
+            self.calibrate(history, times, rng)
+
+    def calibrate(
+        self, history: sparse.csr_array, times: np.ndarray | None, rng: np.random.Generator
+    ) -> None:
+        """Learn how likely listed items are among the picks asked for."""
+        if self.future != "next":
             self.calibration_ = learnt_calibration(
-                self._inner_lists, history, self._times(ratings, history), rng,
+                self.inner_lists, history, times, rng,
                 n_splits=1 if history.nnz > MANY else 3, horizon=self.horizon,
             )  # fmt: skip
+            return
+        (split,) = inner_splits(
+            history, 1, SHARE, rng, times=times, max_users=INNER_USERS, one=True
+        )
+        self.calibration_ = PickCalibration(self.horizon)
+        if split.rows.size >= FEW_USERS:
+            self.calibration_ = PickCalibration.of_latest(self.inner_lists(split))
+
+    def learn_parts(
+        self, history: sparse.csr_array, times: np.ndarray | None, rng: np.random.Generator
+    ) -> None:
+        """Learn everything but the calibration; ``times`` are those of the entries, if any."""
+        self.ease_ = self._new_ease(self.regularization).shared_with(self)
+        report(0.0, 4.0, "EASE")
+        self.ease_.learn_histories(history, self.scale_.n_ranks, rng)
+        self.als_ = self._new_als().shared_with(self)
+        report(1.0, 4.0, "ALS")
+        self.als_.learn_histories(history)
+        report(2.0, 4.0, "new users")
+        self.mix_ = USUAL_MIX if self.mix is None else self.mix
+        self.cold_ = USUAL_COLD if self.cold is None else self.cold
+        self.chosen_ = Chosen.only("mixture")
+        if self.mix is None or self.cold is None:
+            self._choose(history, times, rng)
 
     def _check_parameters(self) -> None:
-        if not 0 <= self.mix <= 1:
+        if self.mix is not None and not 0 <= self.mix <= 1:
             raise ArgumentError(f"mix must lie between 0 and 1, got {self.mix}")
-        if self.future not in ("auto", "random", "latest"):
-            raise ArgumentError(f'future must be "auto", "random" or "latest", got {self.future!r}')
+        check_future(self.future)
         if not self.horizon > 0:
             raise ArgumentError(f"horizon must be above 0, got {self.horizon}")
         if self.cold is not None and not self.cold >= 0:
@@ -161,30 +207,90 @@ class ChoiceMixture(ChoiceModel):
             random_state=self.random_state,
         )
 
-    def _chosen_cold(self, history: sparse.csr_array, rng: np.random.Generator) -> float:
-        """The constant of `cold_start`, by both models fitted without some of the users."""
+    def _choose(
+        self, history: sparse.csr_array, times: np.ndarray | None, rng: np.random.Generator
+    ) -> None:
+        """Choose what is left open, by both models fitted without some of the users."""
         present = np.flatnonzero(np.diff(history.indptr) > 0)
-        users = rng.choice(present, min(NEW_USERS, present.size // 5), replace=False)
+        users = np.sort(rng.choice(present, min(NEW_USERS, present.size // 5), replace=False))
         if users.size < FEW_USERS:
-            return USUAL_COLD
-        rest = without_users(history, users)
+            return
+        rest, own = without_users(history, users), history[users]
         counts = np.bincount(rest.indices, minlength=rest.shape[1])
-        ease = self._part_ease(counts)
+        ease, als = self.part_models(rest, counts)
+        if times is not None:
+            row = np.repeat(np.arange(history.shape[0]), np.diff(history.indptr))
+            times = times[np.isin(row, users)]
+        (split,) = inner_splits(own, 1, SHARE, rng, times=times, max_users=users.size)
+
+        def scores_by(model: EASE, given: sparse.csr_array, mix: float) -> np.ndarray:
+            E, A = model.score_histories(given), als.score_histories(given)
+            left_to_als = without_weights(counts, model)
+            E[:, left_to_als] = A[:, left_to_als]
+            return mixed_scores(E, A, counts, mix)
+
+        if self.cold is None:
+            self.cold_ = chosen_cold(
+                own, split, counts, lambda given: scores_by(ease, given, self.mix_),
+                self.scale_.n_ranks, rng, FEW_USERS,
+            )  # fmt: skip
+        if split.rows.size < FEW_USERS:
+            return
+        given = split.given[split.rows]
+        sizes = np.diff(given.indptr)
+        measure = ListQuality(split.held[split.rows], self.scale_.n_ranks)
+
+        def quality(model: EASE, mix: float, cold: float) -> np.ndarray:
+            scores = with_popularity(scores_by(model, given, mix), counts, sizes, cold)
+            ItemFilter(counts > 0).hide(scores, given)
+            return measure(best_columns(scores, 10))
+
+        if self.regularization is None and ease.weighted_items_.size <= CHOOSING_ITEMS:
+            ease = self._with_chosen_ridge(
+                ease, rest, history, rng, lambda model: quality(model, self.mix_, self.cold_)
+            )
+        if self.mix is None:
+            found = {name: quality(ease, mix, self.cold_) for name, mix in MIXES.items()}
+            if self.cold is None:
+                found["popularity"] = quality(ease, self.mix_, ALL_POPULARITY)
+            self.chosen_ = Chosen.among(found)
+            if self.chosen_.name == "popularity":
+                self.cold_ = ALL_POPULARITY
+            else:
+                self.mix_ = MIXES[self.chosen_.name]
+
+    def _with_chosen_ridge(
+        self,
+        ease: EASE,
+        rest: sparse.csr_array,
+        history: sparse.csr_array,
+        rng: np.random.Generator,
+        quality: Callable[[EASE], np.ndarray],
+    ) -> EASE:
+        """Fit EASE anew where another ridge makes better lists; return the one for ``rest``."""
+        tried = {"1.0": ease}
+        for factor in RIDGES[1:]:
+            trial = self._new_ease(self.ease_.regularization_ * factor)
+            trial.item_counts_ = ease.item_counts_
+            trial.learn_histories(rest, self.scale_.n_ranks, rng)
+            tried[str(factor)] = trial
+        best = Chosen.among({factor: quality(model) for factor, model in tried.items()}).name
+        if best != "1.0":
+            chosen = self._new_ease(self.ease_.regularization_ * float(best))
+            self.ease_ = chosen.shared_with(self)
+            self.ease_.learn_histories(history, self.scale_.n_ranks, rng)
+        return tried[best]
+
+    def part_models(
+        self, history: sparse.csr_array, counts: np.ndarray
+    ) -> tuple[EASE, ImplicitALS]:
+        """Return both models fitted to a part of the histories, with these counts of items."""
+        ease, als = self._part_ease(counts), self._new_als()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all histories has warned already
-            ease.learn_histories(rest, self.scale_.n_ranks, rng)
-        als = self._new_als()
-        als.learn_histories(rest)
-
-        def score(given: sparse.csr_array) -> np.ndarray:
-            E, A = ease.score_histories(given), als.score_histories(given)
-            left_to_als = without_weights(counts, ease.min_ratings, ease.weighted_items_)
-            E[:, left_to_als] = A[:, left_to_als]
-            return mixed_scores(E, A, counts, self.mix)
-
-        return chosen_cold(
-            history[np.sort(users)], counts, score, self.scale_.n_ranks, rng, FEW_USERS
-        )
+            ease.learn_histories(history, self.scale_.n_ranks, np.random.default_rng(0))
+        als.learn_histories(history)
+        return ease, als
 
     def _part_ease(self, counts: np.ndarray) -> EASE:
         """EASE with the same ridge, for a part of the histories with these counts of items."""
@@ -194,11 +300,11 @@ class ChoiceMixture(ChoiceModel):
 
     def _times(self, ratings: Ratings, history: sparse.csr_array) -> np.ndarray | None:
         times = None if self.future == "random" else entry_times(ratings, history)
-        if times is None and self.future == "latest":
-            raise ArgumentError('future="latest", but the ratings have no times')
+        if times is None and self.future in ("latest", "next"):
+            raise ArgumentError(f'future="{self.future}", but the ratings have no times')
         return times
 
-    def _inner_lists(self, split: InnerSplit) -> ListedScores:
+    def inner_lists(self, split: InnerSplit) -> ListedScores:
         """Lists of both models, mixed, fitted to the given part of a split."""
         counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
         ease = self._part_ease(counts)
@@ -210,7 +316,7 @@ class ChoiceMixture(ChoiceModel):
         )
         als = self._new_als()
         als.learn_histories(split.given)
-        left_to_als = without_weights(counts, ease.min_ratings, inputs.items)
+        left_to_als = without_weights(counts, ease, inputs.items)
         width, parts = self.block_size(), []
         for first in range(0, split.rows.size, width):
             rows = split.rows[first : first + width]
@@ -220,7 +326,7 @@ class ChoiceMixture(ChoiceModel):
             E[:, left_to_als] = A[:, left_to_als]
             given = split.given[rows]
             sizes = np.diff(given.indptr)
-            scores = mixed_scores(E, A, counts, self.mix)
+            scores = mixed_scores(E, A, counts, self.mix_)
             with_popularity(scores, counts, sizes, self.cold_)
             ItemFilter(counts > 0).hide(scores, given)
             parts.append(ListedScores.of(scores, sizes, split.held[rows]))
@@ -231,20 +337,27 @@ class ChoiceMixture(ChoiceModel):
     def score_histories(self, history: sparse.csr_array) -> np.ndarray:
         """Return the scores of all items, one row per history."""
         E, A = self.ease_.score_histories(history), self.als_.score_histories(history)
-        return self._mixed(E, A, np.diff(history.indptr))
+        return self.mixed(E, A, self.item_counts_, self.ease_, history)
 
     def score_users(self, codes: np.ndarray) -> np.ndarray:
         """Return the scores of all items for users by code; -1 is a user without ratings."""
         rows = self.history_rows(codes)
         E, A = self.ease_.score_histories(rows), self.als_.score_users(codes)
-        return self._mixed(E, A, np.diff(rows.indptr))
+        return self.mixed(E, A, self.item_counts_, self.ease_, rows)
 
-    def _mixed(self, E: np.ndarray, A: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        ease = self.ease_
-        left_to_als = without_weights(self.item_counts_, ease.min_ratings, ease.weighted_items_)
+    def mixed(
+        self,
+        E: np.ndarray,
+        A: np.ndarray,
+        counts: np.ndarray,
+        ease: EASE,
+        history: sparse.csr_array,
+    ) -> np.ndarray:
+        """Return the scores of histories from those of EASE, which are overwritten, and ALS."""
+        left_to_als = without_weights(counts, ease)
         E[:, left_to_als] = A[:, left_to_als]
-        scores = mixed_scores(E, A, self.item_counts_, self.mix)
-        return with_popularity(scores, self.item_counts_, sizes, self.cold_)
+        scores = mixed_scores(E, A, counts, self.mix_)
+        return with_popularity(scores, counts, np.diff(history.indptr), self.cold_)
 
     def contributions(self, code: int, item: int) -> np.ndarray:
         """Return what each item of a user's history adds to the score of EASE, by codes.
@@ -273,15 +386,20 @@ class ChoiceMixture(ChoiceModel):
         self.ease_, self.als_ = self.ease_.shared_with(self), self.als_.shared_with(self)
         self.als_._on_fold_in(users)
 
-    def check_stored(self) -> None:
-        """Check that the mix is a share."""
-        if not 0 <= self.mix <= 1:
-            raise ModelFileError(f"its mix is {self.mix}")
+
+def check_future(future: str) -> None:
+    """Refuse what is no kind of future."""
+    kinds = "auto", "random", "latest", "next"
+    if future not in kinds:
+        raise ArgumentError(
+            f"future must be one of {', '.join(kinds)}, got {future!r}", parameter="future"
+        )
 
 
-def without_weights(counts: np.ndarray, min_ratings: int, items: np.ndarray) -> np.ndarray:
+def without_weights(counts: np.ndarray, ease: EASE, items: np.ndarray | None = None) -> np.ndarray:
     """Return the items with enough ratings for EASE that are not among those with weights."""
-    return np.setdiff1d(np.flatnonzero(counts >= min_ratings), items)
+    weighted = ease.weighted_items_ if items is None else items
+    return np.setdiff1d(np.flatnonzero(counts >= ease.min_ratings), weighted)
 
 
 def mixed_scores(E: np.ndarray, A: np.ndarray, counts: np.ndarray, mix: float) -> np.ndarray:

@@ -27,7 +27,7 @@ __all__ = [
     "made_models",
     "must_have",
     "remember_class",
-    "say_chosen_preset",
+    "say_chosen",
 ]
 
 ClassOption = Annotated[
@@ -175,8 +175,11 @@ def _seeded(model: Any, settings: list[str], seed: int) -> Any:
     return model
 
 
-def say_chosen_preset(fitted: Any, n_ratings: int) -> None:
-    """Say on standard error which preset of `RatingPredictor` a model has chosen, if it chose."""
+def say_chosen(fitted: Any, n_ratings: int) -> None:
+    """Say on standard error what a model has chosen, if it chose: its preset, how it lists."""
+    chosen = getattr(fitted, "chosen_", None)
+    if getattr(chosen, "names", ()):
+        print(f"ordrec: chosen for lists: {chosen}", file=sys.stderr)
     predictor = getattr(fitted, "rating_", fitted)
     chose = "auto" in (getattr(fitted, "rating", None), getattr(predictor, "preset", None))
     if chose and hasattr(predictor, "preset_"):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ordrec.cli.chosen_models import made_model, remember_class, say_chosen_preset
+from ordrec.cli.chosen_models import made_model, remember_class, say_chosen
 from ordrec.cli.options import DataArgument, NoBarOption, place_of, progress_bar
 from ordrec.cli.outputs import OverwriteOption, check_output
 from ordrec.cli.reading import USUAL, Reading, options_of_reading
@@ -85,5 +85,5 @@ def fit(
             raise ArgumentError(f"--set {' '.join(settings)}: {error}") from error
     if users or items:
         say_if_unused(fitted, model)
-    say_chosen_preset(fitted, ratings.n_ratings)
+    say_chosen(fitted, ratings.n_ratings)
     save(fitted, output)

@@ -2,6 +2,7 @@ from ordrec.choice.als import ImplicitALS as ImplicitALS
 from ordrec.choice.base import ChoiceModel as ChoiceModel
 from ordrec.choice.ease import EASE as EASE
 from ordrec.choice.mixture import ChoiceMixture as ChoiceMixture
+from ordrec.choice.ordered import OrderedChoice as OrderedChoice
 from ordrec.choice.popularity import Popularity as Popularity
 from ordrec.lists.bulk import recommend_all as recommend_all
 from ordrec.lists.explanation import Explanation as Explanation

@@ -22,7 +22,9 @@ import pandas as pd
 
 from ordrec.choice.base import ChoiceModel
 from ordrec.choice.calibration import PickCalibration, calibrated_picks
-from ordrec.choice.mixture import ChoiceMixture
+from ordrec.choice.choosing import Chosen
+from ordrec.choice.mixture import check_future
+from ordrec.choice.ordered import OrderedChoice
 from ordrec.data import Ratings
 from ordrec.errors import ArgumentError, ModelFileError
 from ordrec.lists.best import ORDERS, RatingOrder, best_columns, pair_scores
@@ -54,7 +56,8 @@ class Recommender(RatingListingModel, DistributionModel):
     Parameters
     ----------
     choice : ChoiceModel or "auto"
-        Unfitted; "auto" is a `ChoiceMixture`, which chooses its parameters in training.
+        Unfitted; "auto" is an `OrderedChoice`, which chooses in training how to score items, and
+        whether the order of a user's ratings counts.
     rating : rating model, "auto" or None
         Unfitted. "auto" is a `RatingPredictor`, whose preset depends on the number of ratings;
         with None, lists are those of the choice model.
@@ -66,6 +69,11 @@ class Recommender(RatingListingModel, DistributionModel):
         stars.
     n_candidates : int
         How many items, the likeliest to be picked, are ordered by (1).
+    future : {"auto", "next", "latest", "random"}
+        What the lists are for, if the choice model is "auto": the next pick of each user, the
+        latest part of their ratings, or any part of them. "auto" is the latest part where the
+        ratings have times. For an experiment whose test part is drawn at random, choose "random":
+        the order of the ratings that are left says nothing about it. `ordrec.evaluation` does so.
     n_jobs : int, optional
         Threads of the models that are made by "auto"; all cores by default.
     random_state : int
@@ -76,6 +84,8 @@ class Recommender(RatingListingModel, DistributionModel):
     Attributes
     ----------
     choice_, rating_ : fitted models
+    chosen_ : Chosen or None
+        What the choice model has chosen, and how good the other candidates were.
     titles_ : list of str or None
         What the items are called, where the ratings' item table has titles.
 
@@ -101,6 +111,7 @@ class Recommender(RatingListingModel, DistributionModel):
     taste: float | str = "auto"
     like: float | None = None
     n_candidates: int = 200
+    future: Literal["auto", "next", "latest", "random"] = "auto"
     n_jobs: int | None = None
     random_state: int = 0
     verbose: bool | None = field(default=None, repr=False)
@@ -153,16 +164,19 @@ class Recommender(RatingListingModel, DistributionModel):
         ):
             raise ArgumentError(f'taste must be "auto" or a number from 0 up, got {self.taste!r}')
         check_list_length(self.n_candidates)
+        check_future(self.future)
         for name in ("choice", "rating"):
             if isinstance(getattr(self, name), type):
                 raise ArgumentError(f"{name} must be a model, not a class: write it with ()")
 
     def _new_choice_model(self) -> ChoiceModel:
-        """An unfitted choice model: a copy of the one given, one by name, or a mixture."""
+        """An unfitted choice model: a copy of the one given, one by name, or by the future."""
         choice = self.choice
         if isinstance(choice, str):
             if choice == "auto":
-                return ChoiceMixture(n_jobs=self.n_jobs, random_state=self.random_state)
+                return OrderedChoice(
+                    self.future, n_jobs=self.n_jobs, random_state=self.random_state
+                )
             choice = make_model(choice)
         if not isinstance(choice, ChoiceModel):
             raise ArgumentError(
@@ -209,6 +223,11 @@ class Recommender(RatingListingModel, DistributionModel):
                 parameter="Recommender.rating",
             )
         return self.rating_
+
+    @property
+    def chosen_(self) -> Chosen | None:
+        """What the choice model has chosen in training, if it chooses."""
+        return getattr(self.choice_, "chosen_", None)
 
     def _lists_by_rating(self) -> bool:
         """Whether the rating model itself lists, explains and compares items, new ones too."""
@@ -519,7 +538,7 @@ class Recommender(RatingListingModel, DistributionModel):
             else:
                 with replacing_ratings():
                     model.rating_ = self._folding_rating_model().fold_in(
-                        self.choice_.ratings_with(user, item, rating)
+                        self.choice_.ratings_with(user, item, rating, timestamp)
                     )
         return model
 

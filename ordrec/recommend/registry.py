@@ -60,6 +60,7 @@ MODELS: list[ModelEntry] = [
     ),
     ModelEntry("recommender", "ordrec.recommend.recommender:Recommender"),
     ModelEntry("choice", "ordrec.choice.mixture:ChoiceMixture"),
+    ModelEntry("ordered", "ordrec.choice.ordered:OrderedChoice"),
     ModelEntry("ease", "ordrec.choice.ease:EASE", by_default=True),
     ModelEntry("als", "ordrec.choice.als:ImplicitALS"),
     ModelEntry("implicit-als", "ordrec.peers.implicit:implicit_als", storable=False),

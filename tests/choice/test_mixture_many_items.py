@@ -41,7 +41,7 @@ def test_the_calibration_is_learnt_from_scores_like_those_of_lists(truncated) ->
     history = truncated.history_rows(np.arange(80))
     history.sort_indices()
     (split,) = inner_splits(history, 1, 0.2, rng, max_users=80)
-    listed = truncated._inner_lists(split)
+    listed = truncated.inner_lists(split)
     assert listed.scores.shape == (split.rows.size, 50)
     fewest = np.log(0.01)  # of an item that neither member scores
     assert (listed.scores[:, 20:30] > fewest + 0.1).mean() > 0.5  # beyond the 17 items of EASE
@@ -51,9 +51,9 @@ def test_lists_in_blocks_are_those_at_once(truncated, monkeypatch) -> None:
     history = truncated.history_rows(np.arange(80))
     history.sort_indices()
     (split,) = inner_splits(history, 1, 0.2, np.random.default_rng(0), max_users=80)
-    at_once = truncated._inner_lists(split)
+    at_once = truncated.inner_lists(split)
     monkeypatch.setattr(ChoiceMixture, "block_size", lambda self: 7)
-    in_blocks = truncated._inner_lists(split)
+    in_blocks = truncated.inner_lists(split)
     there = slice(0, 10)  # places for which there are items
     np.testing.assert_allclose(in_blocks.scores[:, there], at_once.scores[:, there], rtol=1e-5)
     np.testing.assert_array_equal(in_blocks.picked, at_once.picked)

@@ -15,6 +15,7 @@ RANKING_MODELS = {
     "als": partial(make_model, "als", n_factors=3),
     "implicit-als": partial(make_model, "implicit-als", n_factors=3),
     "choice": partial(make_model, "choice", n_factors=3),
+    "ordered": partial(make_model, "ordered", n_factors=3),
     "implicit-bpr": partial(make_model, "implicit-bpr", n_factors=3, n_iter=5),
 }
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from ordrec import load, save
 from ordrec.cli import app
-from ordrec.cli.chosen_models import say_chosen_preset
+from ordrec.cli.chosen_models import say_chosen
 from ordrec.data import Ratings
 from ordrec.errors import OrdrecError
 from ordrec.recommend import RatingPredictor, Recommender, make_model, model_names
@@ -109,7 +109,7 @@ EXPLAINING_MODELS = (
     "recommender",
     "recommender-fast",
 )
-CHOICE_MODELS = ("choice", "ease", "als", "popularity")
+CHOICE_MODELS = ("choice", "ordered", "ease", "als", "popularity")
 
 
 @pytest.mark.parametrize("name", storable_model_names())
@@ -152,7 +152,7 @@ def test_fit_says_which_preset_was_chosen_and_only_then(capsys) -> None:
         model = Recommender(rating=rating)
         model.rating_ = RatingPredictor(preset)
         model.rating_.preset_ = "fast"
-        say_chosen_preset(model, 250_000)
+        say_chosen(model, 250_000)
         line = 'ordrec: RatingPredictor chose preset="fast" for 250,000 ratings\n'
         assert capsys.readouterr().err == (line if said else "")
 

@@ -23,6 +23,7 @@ from ordrec.storage.limits import TooLarge, memory_limit
 SMALL: dict[str, dict[str, Any]] = {
     "factors": {"n_factors": 2, "pattern": 2, "max_iter": 2},
     "choice": {"n_factors": 2},
+    "ordered": {"n_factors": 2},
     "als": {"n_factors": 2, "n_iter": 2},
     "predictor": {"learn": "defaults"},
     "recommender": {"rating": "factors"},

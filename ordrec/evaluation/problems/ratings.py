@@ -238,7 +238,7 @@ class RatingsProblem(Problem):
         """Fit a copy of the model on the training part and measure it on the test part."""
         register_measures(self.own_metrics)  # this may be another process
         fresh = seeded(model, seed) if self.reseed else copy.deepcopy(model)
-        fresh = measurable_model(name, fresh, seed)
+        fresh = _told_the_future(measurable_model(name, fresh, seed), self._splitter)
         measures = [measure_from_name(metric, like=self.like) for metric in dict.fromkeys(metrics)]
         if not measures:
             raise ArgumentError("metrics must hold at least one name")
@@ -295,6 +295,13 @@ def _code_of(measure: Measure) -> Any:
     except (OSError, TypeError):
         code = getattr(function, "__code__", None)
         return repr(function) if code is None else (code.co_code, repr(code.co_consts))
+
+
+def _told_the_future(model: Any, splitter: Any) -> Any:
+    """The model, told what its lists are for, if it asks and nobody has said so."""
+    if getattr(model, "future", None) == "auto" and hasattr(model, "set_params"):
+        model.set_params(future=getattr(splitter, "future", "random"))
+    return model
 
 
 def _scores_blocks(model: Any) -> bool:

@@ -120,9 +120,14 @@ class Splitter(Protocol):
 
 @dataclass(frozen=True)
 class SplitParameters:
-    """Base of the splits: checks their parameters and makes the name from them."""
+    """Base of the splits: checks their parameters and makes the name from them.
+
+    ``future`` is what the test part is, for models that ask (`Recommender`): "random", "latest"
+    or "next".
+    """
 
     kind: ClassVar[str]
+    future: ClassVar[str] = "random"
     shares: ClassVar[tuple[str, ...]] = ("test_size", "given")
     counts: ClassVar[dict[str, int]] = {"n_folds": 2, "repeats": 1, "n": 1}
 

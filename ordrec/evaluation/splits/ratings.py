@@ -225,6 +225,7 @@ class GlobalTime(SplitParameters):
     """
 
     kind: ClassVar[str] = "time"
+    future: ClassVar[str] = "latest"
 
     test_size: float = 0.2
 
@@ -259,6 +260,7 @@ class UserTime(SplitParameters):
     """
 
     kind: ClassVar[str] = "user-time"
+    future: ClassVar[str] = "latest"
 
     test_size: float = 0.2
     ties: str = "random"

@@ -1,0 +1,407 @@
+"""What people pick next: choice models that know the order of histories, chosen in training.
+
+The scores are weighted sums of the features in `ordrec.choice.ordered_features`, or those of a
+`ChoiceMixture`, which forgets the order. Two sums have fixed weights; the weights of a third are
+fitted as a conditional logit (`ordrec.choice.conditional_logit`):
+
+* long memory: ``ease / 2 + ease_near / 4 + als_near / 4 + after / 2``
+* short memory: ``ease_near / 2 + als_near / 2 + after``
+* logit: all features; without those of the days, or with them ("with trend")
+* "with trend", both sums: plus ``(week - month) / 2``, the slope of popularity
+
+Candidates are compared on the kind of picks that the model is for: each user's last rating
+(``future="next"``), or, for the latest part of histories, their last half. (A latest fifth that is
+held out in training favours a short memory more than the future does; the last half does so less.)
+The simplest candidate is taken that is no worse than the best by more than a standard error. For
+the next pick, of which there is one per user, the weights that maximise its likelihood come before
+the fixed ones, and deeper lists are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from ordrec.choice.base import SHARED, ChoiceModel, replaced_rows
+from ordrec.choice.calibration import ListedScores, PickCalibration
+from ordrec.choice.choosing import Chosen
+from ordrec.choice.conditional_logit import fitted_weights
+from ordrec.choice.inner_splits import (
+    FEW_USERS,
+    InnerSplit,
+    ListQuality,
+    entry_times,
+    inner_splits,
+)
+from ordrec.choice.mixture import ChoiceMixture, check_future
+from ordrec.choice.order import DatedRows, tells_order
+from ordrec.choice.ordered_features import (
+    FEATURES,
+    HALF_LIVES,
+    LearntOrder,
+    OrderedFeatures,
+)
+from ordrec.data import Ratings
+from ordrec.errors import ArgumentError, ModelFileError
+from ordrec.lists.best import best_columns, rank_gains
+from ordrec.models.base import codes_of, folds_in
+from ordrec.models.further_ratings import paired_lists, with_further_ratings
+from ordrec.runtime.parallel import one_blas_thread
+from ordrec.runtime.progress import report
+from ordrec.storage.schema import Array, ByName, Member, Number, Optional, Part, Table
+
+__all__ = ["OrderedChoice"]
+
+LONG = {"ease": 0.5, "ease_near": 0.25, "als_near": 0.25, "after": 0.5}
+SHORT = {"ease_near": 0.5, "als_near": 0.5, "after": 1.0}
+SLOPE = {"week": 0.5, "month": -0.5}
+SUMS = {
+    "long memory": LONG,
+    "short memory": SHORT,
+    "long memory with trend": LONG | SLOPE,
+    "short memory with trend": SHORT | SLOPE,
+}
+BY_DAYS = ("ease_month", *HALF_LIVES)  # features that look at times, not at places alone
+LOGITS = {
+    "logit": tuple(name for name in FEATURES if name not in BY_DAYS),
+    "logit with trend": FEATURES,
+}
+NEXT_ORDER = (
+    "mixture", "logit", "short memory", "long memory", "logit with trend",
+    "short memory with trend", "long memory with trend",
+)  # fmt: skip
+HALF = 0.5
+NEXT_DEPTH = 50  # of lists for a single pick, of which the first ten places say little
+CHOOSING_USERS = 2000
+CHOOSING_CELLS = 100_000_000  # features held at the same time: 400 MB
+
+
+@dataclass(eq=False)
+class OrderedChoice(ChoiceModel):
+    """Choice model for dated ratings: what people pick next, given what they picked last.
+
+    Where the order of ratings says nothing, it is a `ChoiceMixture`: for ratings without times,
+    or none of whose users has ratings of two different times, for ``future="random"``, and where
+    lists for parts set aside in training are no better by the order.
+
+    Parameters
+    ----------
+    future : {"auto", "next", "latest", "random"}
+        What the lists are for: the next pick, the latest part of each history, or any part of it.
+        "auto" is the latest part where the ratings have times.
+    horizon : float
+        For the latest part: how many next picks are meant by `p_pick`, relative to the number of
+        the user's ratings.
+    n_factors : int, optional
+        See `ChoiceMixture`.
+    max_memory : float
+        Gigabytes, see `EASE`.
+    n_jobs : int, optional
+        Threads; all cores by default.
+    random_state : int
+
+    Attributes
+    ----------
+    mixture_ : ChoiceMixture
+        The order-free model.
+    weights_ : dict of str to float
+        Weights of the features; empty where the mixture was chosen.
+    chosen_ : Chosen
+        What was chosen, and how good the other candidates were.
+    calibration_ : PickCalibration
+    order_ : LearntOrder or None
+
+    Examples
+    --------
+    >>> from ordrec.datasets import synthetic_ratings
+    >>> ratings = synthetic_ratings(60, 40, n_ratings=1200, seed=0)
+    >>> model = OrderedChoice(n_factors=4).fit(ratings)
+    >>> list(model.recommend(0, n=5).columns)
+    ['item', 'score', 'p_pick']
+    """
+
+    stored: ClassVar = ChoiceModel.stored | {
+        "_history": Table("users", "items", low=0.0, high=1.0, entries="entries"),
+        "_times": Array("entries"),
+        "weights_": ByName(Number(), *FEATURES),
+        "chosen_": Part(Chosen),
+        "calibration_": Part(PickCalibration),
+        "mixture_": Member(ChoiceMixture, *SHARED),
+        "order_": Optional(Part(LearntOrder)),
+    }
+
+    future: Literal["auto", "next", "latest", "random"] = "auto"
+    horizon: float = 0.25
+    n_factors: int | None = None
+    max_memory: float = 8.0
+    n_jobs: int | None = None
+    random_state: int = 0
+    search_space: ClassVar[dict[str, Any]] = {"n_factors": [16, 32, 64, 128]}
+
+    # ---- learning -------------------------------------------------------------------------
+
+    def _learn(self, history: sparse.csr_array, ratings: Ratings) -> None:
+        check_future(self.future)
+        history.sort_indices()
+        times = entry_times(ratings, history)
+        if times is None and self.future in ("next", "latest"):
+            raise ArgumentError(f'future="{self.future}", but the ratings have no times')
+        # one per entry of the histories, 0 where it is unknown
+        self._times = np.zeros(history.nnz) if times is None else times
+        ordered = self.future != "random" and tells_order(history.indptr, self._times)
+        self.weights_: dict[str, float] = {}
+        self.order_: LearntOrder | None = None
+        mixture = ChoiceMixture(
+            n_factors=self.n_factors, future=self.future if ordered else "random",
+            horizon=self.horizon, max_memory=self.max_memory, n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )  # fmt: skip
+        self.mixture_ = mixture.shared_with(self)
+        if ordered:
+            with one_blas_thread():
+                self._learn_order(history, np.random.default_rng(self.random_state))
+        else:
+            self.mixture_._learn(history, ratings)
+            self.chosen_, self.calibration_ = self.mixture_.chosen_, self.mixture_.calibration_
+
+    def _learn_order(self, history: sparse.csr_array, rng: np.random.Generator) -> None:
+        report(0.0, 1.0, span=0.4)
+        self.mixture_.learn_parts(history, self._times, rng)
+        report(0.4, 1.0, "order", span=0.0)
+        trial = self._inner_trial(history, HALF, rng)
+        self.chosen_ = self.mixture_.chosen_
+        if trial is None:  # too few users to choose by
+            self.calibration_ = PickCalibration(self.horizon)
+        else:
+            self.chosen_ = Chosen.among(trial.qualities())
+            name = self.chosen_.name
+            self.weights_ = trial.logit(LOGITS[name]) if name in LOGITS else SUMS.get(name, {})
+            report(0.7, 1.0, "calibration", span=0.0)
+            self.calibration_ = self._calibrated(history, trial, rng)
+        self.mixture_.calibration_ = self.calibration_
+        if self.weights_:
+            report(0.9, 1.0, "order", span=0.0)
+            items = self.mixture_.ease_.weighted_items_
+            rows = DatedRows.of(history, self._times)
+            self.order_ = LearntOrder.of(rows, items, self.item_counts_)
+
+    def _calibrated(
+        self, history: sparse.csr_array, trial: _Trial, rng: np.random.Generator
+    ) -> PickCalibration:
+        """How likely listed items are among the picks asked for."""
+        if not self.weights_:
+            self.mixture_.calibrate(history, self._times, rng)
+            return self.mixture_.calibration_
+        if self.future != "next":
+            share = self.horizon / (1.0 + self.horizon)
+            trial = self._inner_trial(history, share, rng) or trial
+        return PickCalibration.of_latest(trial.lists(self.weights_))
+
+    def _inner_trial(
+        self, history: sparse.csr_array, share: float, rng: np.random.Generator
+    ) -> _Trial | None:
+        """Both models and the features, fitted to histories without a part of their ends."""
+        cells = history.shape[1] * len(FEATURES)
+        (split,) = inner_splits(
+            history, 1, share, rng, times=self._times,
+            max_users=min(CHOOSING_USERS, max(CHOOSING_CELLS // cells, FEW_USERS)),
+            one=self.future == "next",
+        )  # fmt: skip
+        if split.rows.size < FEW_USERS:
+            return None
+        return _Trial(self.mixture_, split, self.scale_.n_ranks, graded=self.future != "next")
+
+    # ---- scores and lists -----------------------------------------------------------------
+
+    def score_histories(self, history: sparse.csr_array) -> np.ndarray:
+        """Return the scores of all items, one row per history, whose order is unknown."""
+        if self.order_ is None:
+            return self.mixture_.score_histories(history)
+        return self._score_rows(DatedRows.of(history, np.zeros(history.nnz)))
+
+    def score_users(self, codes: np.ndarray) -> np.ndarray:
+        """Return the scores of all items for users by code; -1 is a user without ratings."""
+        if self.order_ is None:
+            return self.mixture_.score_users(codes)
+        return self._score_rows(DatedRows.taken(self._history, self._times, codes))
+
+    def _score_rows(self, rows: DatedRows) -> np.ndarray:
+        assert self.order_ is not None
+        mixture = self.mixture_
+        features = OrderedFeatures(mixture.ease_, mixture.als_, self.order_, self.item_counts_)
+        return features.weighted_sum(self.weights_, rows)
+
+    def contributions(self, code: int, item: int) -> np.ndarray:
+        """Return what each item of a user's history adds to the score of an item, by codes.
+
+        Where the order counts, that is the score less the one without that entry, the others
+        staying at their places.
+        """
+        if self.order_ is None:
+            return self.mixture_.contributions(code, item)
+        row = DatedRows.taken(self._history, self._times, np.array([code]))
+        score = self._score_rows(row)[0, item]
+        parts, width = np.zeros(row.history.nnz), self.block_size()
+        for first in range(0, parts.size, width):
+            left_out = np.arange(first, min(first + width, parts.size))
+            parts[left_out] = score - self._score_rows(row.without_each(left_out))[:, item]
+        return parts
+
+    def _list_columns(self, codes: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
+        counts = np.diff(self.history_rows(codes).indptr)
+        return {"score": scores, "p_pick": self.calibration_.p_pick(scores, counts)}
+
+    # ---- new users ------------------------------------------------------------------------
+
+    @folds_in
+    def fold_in(self, ratings: Ratings) -> Self:
+        """Return a model that also knows the users of these ratings; nothing else changes.
+
+        The ratings of a known user are replaced by these. Ratings are read by value on the
+        model's scale. Ratings of unknown items are left out, with a warning. The order of the
+        ratings is that of their times; without times, none is the newest.
+        """
+        model = super().fold_in(ratings)
+        users = codes_of(model.user_ids_, ratings.user_ids)[ratings.users]
+        items = codes_of(self.item_ids_, ratings.item_ids)[ratings.items]
+        times = np.zeros(users.size) if ratings.timestamps is None else ratings.timestamps
+        known = items >= 0
+        given = sparse.csr_array(
+            (times[known].astype(np.float64), (users[known], items[known])),
+            shape=model._history.shape,
+        )
+        before = self._history
+        dated = sparse.csr_array((self._times, before.indices, before.indptr), before.shape)
+        model._times = replaced_rows(dated, given, np.unique(users)).data
+        return model
+
+    def _on_fold_in(self, users: np.ndarray) -> None:
+        self.mixture_ = self.mixture_.shared_with(self)
+        self.mixture_._on_fold_in(users)
+
+    def ratings_with(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Ratings:
+        """Return all ratings of these users, with further ones.
+
+        Without a time, further ratings are newer than all others of their user.
+        """
+        self._check_fitted()
+        if timestamp is None:
+            users = paired_lists(user, item, rating, None)[0]
+            codes = codes_of(self.user_ids_, users)
+            newest = DatedRows.taken(self._history, self._times, codes).newest
+            timestamp = (np.nan_to_num(newest) + 1.0).astype(np.int64).tolist()
+        return with_further_ratings(self._ratings_of, user, item, rating, timestamp, self.scale_)
+
+    def _ratings_of(self, users: pd.Index) -> pd.DataFrame:
+        codes = codes_of(self.user_ids_, users)
+        rows = DatedRows.taken(self._history, self._times, codes[codes >= 0])
+        return super()._ratings_of(users).assign(timestamp=rows.times.astype(np.int64))
+
+    # ---- files ----------------------------------------------------------------------------
+
+    def check_stored(self) -> None:
+        """Check that what was learnt of the order fits the models."""
+        if bool(self.weights_) != (self.order_ is not None):
+            raise ModelFileError("its weights do not go with what it has learnt of the order")
+        n_weighted = self.mixture_.ease_.weighted_items_.size
+        if self.order_ is not None and len(self.order_.cosines) != n_weighted:
+            raise ModelFileError("its order is of other items than those with weights")
+
+
+class _Trial:
+    """All candidates, fitted to the given part of a split, and the lists they make for it.
+
+    Parameters
+    ----------
+    mixture : ChoiceMixture
+        Whose parameters are taken over.
+    split : InnerSplit
+        With times.
+    n_ranks : int
+    graded : bool
+        Whether picks count by their ratings, or all alike.
+    """
+
+    def __init__(self, mixture: ChoiceMixture, split: InnerSplit, n_ranks: int, graded: bool):
+        assert split.given_times is not None
+        self.mixture, self.split = mixture, split
+        self.counts = np.bincount(split.given.indices, minlength=split.given.shape[1])
+        ease, als = mixture.part_models(split.given, self.counts)
+        given = DatedRows.of(split.given, split.given_times)
+        order = LearntOrder.of(given, ease.weighted_items_, self.counts)
+        self.features = OrderedFeatures(ease, als, order, self.counts)
+        self.rows = DatedRows.taken(split.given, split.given_times, split.rows)
+        self.held = split.held[split.rows]
+        self.graded, self.depth = graded, 10 if graded else NEXT_DEPTH
+        self.measure = ListQuality(self.held, n_ranks, self.depth)
+        self.allowed = np.tile(self.counts > 0, (split.rows.size, 1))
+        own = self.rows.history
+        self.allowed[np.repeat(np.arange(own.shape[0]), np.diff(own.indptr)), own.indices] = False
+        gains = rank_gains(n_ranks)[np.rint(self.held.data * n_ranks).astype(np.int64) - 1]
+        self.targets = self._targets(gains if graded else np.ones(self.held.nnz))
+
+    def _targets(self, gains: np.ndarray) -> sparse.csr_array:
+        """The shares of what was set aside, without items that cannot be listed."""
+        held = self.held
+        row = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
+        gains = np.where(self.counts[held.indices] > 0, gains, 0.0)
+        total = np.bincount(row, gains, minlength=held.shape[0])
+        shares = gains / np.where(total > 0, total, 1.0)[row]
+        return sparse.csr_array((shares, held.indices, held.indptr), held.shape)
+
+    @cached_property
+    def block(self) -> np.ndarray:
+        """All features of all users of the split."""
+        return self.features.block(FEATURES, self.rows)
+
+    def qualities(self) -> dict[str, np.ndarray]:
+        """Return the quality of every candidate's lists, one number per user."""
+        found = {"mixture": self._quality(self._mixed())}
+        for name, weights in SUMS.items():
+            found[name] = self._quality(self._summed(weights))
+        halves = np.arange(self.held.shape[0]) % 2 == 0
+        for name, features in LOGITS.items():
+            scores = np.empty(self.allowed.shape, dtype=np.float32)
+            for half in (halves, ~halves):  # each by weights that are fitted to the other
+                scores[half] = self._summed(self.logit(features, ~half))[half]
+            found[name] = self._quality(scores)
+        if self.graded:
+            return found
+        return {name: found[name] for name in NEXT_ORDER}
+
+    def logit(self, names: Sequence[str], users: np.ndarray | None = None) -> dict[str, float]:
+        """Return the weights of some features by the conditional logit, fitted to some users."""
+        which = np.flatnonzero(np.ones(len(self.allowed), np.bool_) if users is None else users)
+        columns = np.array([FEATURES.index(name) for name in names])
+        weights = fitted_weights(
+            self.block[np.ix_(which, columns)], self.allowed[which], self.targets[which]
+        )
+        return dict(zip(names, weights.tolist(), strict=True))
+
+    def lists(self, weights: dict[str, float]) -> ListedScores:
+        """Return the lists by a weighted sum, or, without weights, by the mixture."""
+        scores = self._summed(weights) if weights else self._mixed()
+        scores[~self.allowed] = -np.inf
+        return ListedScores.of(scores, np.diff(self.rows.history.indptr), self.held)
+
+    def _quality(self, scores: np.ndarray) -> np.ndarray:
+        scores[~self.allowed] = -np.inf
+        return self.measure(best_columns(scores, self.depth))
+
+    def _summed(self, weights: dict[str, float]) -> np.ndarray:
+        w = np.zeros(len(FEATURES), dtype=np.float32)
+        for name, weight in weights.items():
+            w[FEATURES.index(name)] = weight
+        return np.einsum("k,ukj->uj", w, self.block)
+
+    def _mixed(self) -> np.ndarray:
+        history = self.rows.history
+        E = self.features.ease.score_histories(history)
+        A = self.features.als.score_histories(history)
+        return self.mixture.mixed(E, A, self.counts, self.features.ease, history)

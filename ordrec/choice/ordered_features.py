@@ -1,0 +1,189 @@
+"""Scores that know the order of a history, all on a logarithmic scale.
+
+With ``a`` the entries of a user's history, ``i_a`` their items, ``v_a = rank / n_ranks`` and
+``pos_a`` their places (`ordrec.choice.order`), and ``lg(s)_j = log(s_j / mean_k s_k + 0.01)``:
+
+========== ======================================================================================
+ease       ``lg`` of the scores of `EASE`
+ease_near  ``lg`` of ``sum_a v_a (0.05 + 0.95 e^(-pos_a / 5)) B[i_a, j]``, with the same weights B
+ease_month the same with ``e^(-days / 30)`` in the place of the bracket
+als        ``lg`` of the scores of `ImplicitALS`
+als_near   ``lg`` of those of a row that is solved anew for ``v_a (0.1 + 0.9 e^(-pos_a / 10))``
+after      ``lg`` of ``sum_a e^(-pos_a / 5) C[i_a, j]``, C the directed cosines
+lag_0 ...  sums of the lag lifts over entries with places in [0, 1), [1, 2), [2, 5), [5, 10)
+popularity logarithms of the shares of the items in all ratings
+week       popularity at the user's newest time, with a half-life of 7 days
+month      the same with 30 days
+========== ======================================================================================
+
+Weights by recency are divided by the largest of a history. In a history whose entries all have the
+same time, ``ease_near`` is then ``ease`` and ``als_near`` is ``als``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from ordrec.choice.als import ImplicitALS
+from ordrec.choice.ease import EASE
+from ordrec.choice.order import DatedRows
+from ordrec.choice.successions import directed_cosines, item_shares, lag_lifts
+from ordrec.choice.trend import RatingTimes
+from ordrec.storage.schema import Array, Part
+
+__all__ = ["FEATURES", "HALF_LIVES", "LearntOrder", "OrderedFeatures", "log_shares"]
+
+LAGS = {"lag_0": (0.0, 1.0), "lag_1": (1.0, 2.0), "lag_2": (2.0, 5.0), "lag_5": (5.0, 10.0)}
+HALF_LIVES = {"week": 7.0, "month": 30.0}
+FEATURES = (
+    "ease", "ease_near", "ease_month", "als", "als_near", "popularity", "after", *LAGS, *HALF_LIVES,
+)  # fmt: skip
+EASE_FLOOR, EASE_PLACES, EASE_DAYS = 0.05, 5.0, 30.0
+ALS_FLOOR, ALS_PLACES = 0.1, 10.0
+AFTER_PLACES, NEGLIGIBLE = 5.0, 0.003
+FLOOR = 0.01
+
+
+def log_shares(scores: np.ndarray) -> np.ndarray:
+    """Return ``lg`` of scores, row by row; scores below 0 count as 0, and are overwritten."""
+    np.maximum(scores, 0.0, out=scores)
+    means = scores.mean(axis=1, keepdims=True)
+    scores /= np.where(means > 0, means, 1.0).astype(scores.dtype)
+    scores += scores.dtype.type(FLOOR)
+    return np.log(scores, out=scores)
+
+
+@dataclass(frozen=True)
+class LearntOrder:
+    """What was learnt from the order of histories.
+
+    Attributes
+    ----------
+    cosines, lifts : float32 arrays of shape (n_weighted_items, n_weighted_items)
+        Among the items that have weights in EASE; row: the earlier item.
+    rated : RatingTimes
+    """
+
+    stored: ClassVar = {
+        "cosines": Array("weighted", "weighted", dtype=np.float32),
+        "lifts": Array("weighted", "weighted", dtype=np.float32),
+        "rated": Part(RatingTimes),
+    }
+
+    cosines: np.ndarray
+    lifts: np.ndarray
+    rated: RatingTimes
+
+    @classmethod
+    def of(cls, rows: DatedRows, items: np.ndarray, counts: np.ndarray) -> LearntOrder:
+        """From histories; ``items`` have weights in EASE, ``counts`` are numbers of ratings."""
+        lifts = lag_lifts(rows, items, item_shares(counts)[items])
+        return cls(directed_cosines(rows, items), lifts, RatingTimes.of(rows))
+
+
+@dataclass(frozen=True)
+class OrderedFeatures:
+    """The features of the items for histories.
+
+    Attributes
+    ----------
+    ease, als : EASE, ImplicitALS
+        Fitted.
+    order : LearntOrder
+    counts : int64 array of shape (n_items,)
+        Numbers of ratings.
+    """
+
+    ease: EASE
+    als: ImplicitALS
+    order: LearntOrder
+    counts: np.ndarray
+
+    def of(self, name: str, rows: DatedRows) -> np.ndarray:
+        """Return one feature of all items, one row per history."""
+        return self._computed()[name](rows)
+
+    def block(self, names: Sequence[str], rows: DatedRows) -> np.ndarray:
+        """Return features as an array of shape (n_users, n_features, n_items)."""
+        shape = rows.history.shape[0], len(names), self.counts.size
+        block = np.empty(shape, dtype=np.float32)
+        for k, name in enumerate(names):
+            block[:, k] = self.of(name, rows)
+        return block
+
+    def weighted_sum(self, weights: dict[str, float], rows: DatedRows) -> np.ndarray:
+        """Return the sum of features with these weights, one row per history."""
+        total = np.zeros((rows.history.shape[0], self.counts.size))
+        for name, weight in weights.items():
+            total += weight * self.of(name, rows)
+        return total
+
+    def _computed(self) -> dict[str, Callable[[DatedRows], np.ndarray]]:
+        return {
+            "ease": self._ease,
+            "ease_near": self._ease_near,
+            "ease_month": self._ease_month,
+            "als": self._als,
+            "als_near": self._als_near,
+            "popularity": self._popularity,
+            "after": self._after,
+            **{name: partial(self._lag, *bounds) for name, bounds in LAGS.items()},
+            **{name: partial(self._trend, half) for name, half in HALF_LIVES.items()},
+        }
+
+    def _ease(self, rows: DatedRows) -> np.ndarray:
+        return log_shares(self.ease.score_histories(rows.history).astype(np.float32))
+
+    def _ease_near(self, rows: DatedRows) -> np.ndarray:
+        recent = EASE_FLOOR + (1.0 - EASE_FLOOR) * np.exp(-rows.places / EASE_PLACES)
+        return self._ease_of(rows.weighted(recent), rows)
+
+    def _ease_month(self, rows: DatedRows) -> np.ndarray:
+        return self._ease_of(rows.weighted(np.exp(-rows.days / EASE_DAYS)), rows)
+
+    def _ease_of(self, weights: sparse.csr_array, rows: DatedRows) -> np.ndarray:
+        """``lg`` of the scores of EASE for histories with weighted entries."""
+        weighted = sparse.csr_array(
+            (weights.data * rows.history.data, weights.indices, weights.indptr), weights.shape
+        )
+        return log_shares(self.ease.score_histories(weighted).astype(np.float32))
+
+    def _als(self, rows: DatedRows) -> np.ndarray:
+        return log_shares(self.als.score_histories(rows.history).astype(np.float32))
+
+    def _als_near(self, rows: DatedRows) -> np.ndarray:
+        recent = rows.weighted(ALS_FLOOR + (1.0 - ALS_FLOOR) * np.exp(-rows.places / ALS_PLACES))
+        weighted = sparse.csr_array(
+            (recent.data * rows.history.data, recent.indices, recent.indptr), recent.shape
+        )
+        sums = np.asarray(recent.sum(axis=1)).ravel()
+        return log_shares(self.als.score_weighted(weighted, sums).astype(np.float32))
+
+    def _popularity(self, rows: DatedRows) -> np.ndarray:
+        logs = np.log(item_shares(self.counts)).astype(np.float32)
+        return np.broadcast_to(logs, (rows.history.shape[0], logs.size))
+
+    def _after(self, rows: DatedRows) -> np.ndarray:
+        recent = rows.weighted(np.exp(-rows.places / AFTER_PLACES), NEGLIGIBLE)
+        return log_shares(self._spread(recent, self.order.cosines))
+
+    def _lag(self, low: float, high: float, rows: DatedRows) -> np.ndarray:
+        return self._spread(rows.between(low, high), self.order.lifts)
+
+    def _trend(self, half_life: float, rows: DatedRows) -> np.ndarray:
+        return self.order.rated.log_popularity(rows.newest, half_life, self.counts.size).astype(
+            np.float32
+        )
+
+    def _spread(self, weights: sparse.csr_array, table: np.ndarray) -> np.ndarray:
+        """Products with a table among the weighted items, as scores of all items."""
+        items = self.ease.weighted_items_
+        scores = np.zeros(weights.shape, dtype=np.float32)
+        scores[:, items] = sparse.csr_array(weights[:, items]).astype(np.float32) @ table
+        return scores

@@ -1,0 +1,221 @@
+"""Lists that know the order of histories: when it counts, fold-in, updates, reasons, files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from naive import naive_order
+
+from ordrec import load, save
+from ordrec.choice.choosing import Chosen
+from ordrec.choice.order import DatedRows
+from ordrec.choice.ordered_features import OrderedFeatures
+from ordrec.data import Ratings, Scale
+from ordrec.errors import ArgumentError
+from ordrec.recommend import ChoiceMixture, OrderedChoice, Recommender
+
+SCALE = Scale.regular(1, 5)
+N_ITEMS = 40
+
+
+def walks(seed: int = 0, n_users: int = 150, length: int = 16) -> pd.DataFrame:
+    """Users who go from item to item around a circle, mostly one step at a time."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for user in range(n_users):
+        item, seen, time = int(rng.integers(N_ITEMS)), set(), 1_000_000 * (user + 1)
+        while len(seen) < length:
+            item = (item + int(rng.choice([1, 1, 1, 2]))) % N_ITEMS
+            if rng.random() < 0.1:
+                item = int(rng.integers(N_ITEMS))
+            time += 60 * int(rng.integers(0, 2))  # every other step is at the same time
+            if item not in seen:
+                seen.add(item)
+                rows.append((user, item, int(rng.integers(1, 6)), time))
+    return pd.DataFrame(rows, columns=["user", "item", "rating", "timestamp"])
+
+
+FRAME = walks()
+RATINGS = Ratings.from_frame(FRAME, scale=SCALE)
+
+
+@pytest.fixture(scope="module")
+def model() -> OrderedChoice:
+    return OrderedChoice("next", n_factors=4).fit(RATINGS)
+
+
+def test_the_order_counts_where_it_says_what_comes_next(model) -> None:
+    assert model.weights_
+    assert model.chosen_.name != "mixture"
+    best = dict(zip(model.chosen_.names, model.chosen_.quality, strict=True))
+    assert best[model.chosen_.name] > best["mixture"] + 0.1
+    last = FRAME.groupby("user").tail(1)
+    near = 0
+    for user, item in zip(last["user"], last["item"], strict=True):
+        listed = model.recommend(user, 5)["item"]
+        near += ((listed - item) % N_ITEMS <= 5).sum()
+    assert near > 2 * len(last)  # by chance, 5 of 40 items are so near: 0.6 for each user
+
+
+def test_without_times_or_with_equal_times_it_is_the_mixture_to_the_digit() -> None:
+    plain = FRAME.drop(columns="timestamp")
+    mixture = ChoiceMixture(n_factors=4).fit(Ratings.from_frame(plain, scale=SCALE))
+    users = mixture.user_ids_
+    for frame in (plain, plain.assign(timestamp=7_000)):
+        again = OrderedChoice(n_factors=4).fit(Ratings.from_frame(frame, scale=SCALE))
+        assert not again.weights_
+        assert np.array_equal(again.scores_block(users), mixture.scores_block(users))
+        pd.testing.assert_frame_equal(again.recommend(3), mixture.recommend(3))
+
+
+def test_for_a_random_part_the_order_does_not_count() -> None:
+    told = OrderedChoice("random", n_factors=4).fit(RATINGS)
+    mixture = ChoiceMixture(n_factors=4, future="random").fit(RATINGS)
+    assert np.array_equal(told.scores_block(range(20)), mixture.scores_block(range(20)))
+
+
+def test_shuffled_times_do_not_make_an_order() -> None:
+    rng = np.random.default_rng(1)
+    shuffled = FRAME.assign(
+        timestamp=FRAME.groupby("user")["timestamp"].transform(
+            lambda times: rng.permutation(times.to_numpy())
+        )
+    )
+    model = OrderedChoice("next", n_factors=4).fit(Ratings.from_frame(shuffled, scale=SCALE))
+    lags = [abs(weight) for name, weight in model.weights_.items() if name.startswith("lag")]
+    assert model.chosen_.name == "mixture" or max(lags, default=1.0) < 0.5
+
+
+def test_features_of_tied_histories_are_those_without_order(model) -> None:
+    mixture = model.mixture_
+    features = OrderedFeatures(mixture.ease_, mixture.als_, model.order_, model.item_counts_)
+    rows = DatedRows.of(model._history, np.full(model._history.nnz, 5.0))
+    np.testing.assert_array_equal(features.of("ease_near", rows), features.of("ease", rows))
+    np.testing.assert_allclose(features.of("als_near", rows), features.of("als", rows), atol=1e-4)
+
+
+def test_sums_over_recent_items_by_hand(model) -> None:
+    mixture, order = model.mixture_, model.order_
+    features = OrderedFeatures(mixture.ease_, mixture.als_, order, model.item_counts_)
+    rows = DatedRows.taken(model._history, model._times, np.array([3]))
+    items, places = rows.history.indices, rows.places
+    history = list(zip(items.tolist(), rows.history.data.tolist(), rows.times, strict=True))
+    np.testing.assert_allclose(places, naive_order.places(history))
+    assert np.array_equal(mixture.ease_.weighted_items_, np.arange(N_ITEMS))
+    after = [
+        sum(np.exp(-p / 5) * order.cosines[i, j] for i, p in zip(items, places, strict=True))
+        for j in range(N_ITEMS)
+    ]
+    expected = naive_order.log_shares(after)
+    np.testing.assert_allclose(features.of("after", rows)[0], expected, atol=0.05)  # cut at .003
+    recent = [
+        sum(
+            v * (0.05 + 0.95 * np.exp(-p / 5)) * mixture.ease_.weights_[i, j]
+            for (i, v, _), p in zip(history, places, strict=True)
+        )
+        for j in range(N_ITEMS)
+    ]
+    found = features.of("ease_near", rows)[0]
+    np.testing.assert_allclose(found, naive_order.log_shares(recent), atol=1e-4)
+    lag = [
+        sum(order.lifts[i, j] for i, p in zip(items, places, strict=True) if 2 <= p < 5)
+        for j in range(N_ITEMS)
+    ]
+    np.testing.assert_allclose(features.of("lag_2", rows)[0], lag, atol=1e-5)
+
+
+def test_fold_in_of_dated_ratings_gives_the_scores_of_training(model) -> None:
+    mine = FRAME[FRAME["user"] == 7].assign(user=10_007)
+    folded = model.fold_in(Ratings.from_frame(mine.sample(frac=1.0, random_state=0), scale=SCALE))
+    expected = model.scores_block([7])
+    np.testing.assert_allclose(folded.scores_block([10_007]), expected, atol=1e-5)
+    others = list(range(7))
+    assert np.array_equal(folded.scores_block(others), model.scores_block(others))
+    undated = model.fold_in(Ratings.from_frame(mine.drop(columns="timestamp"), scale=SCALE))
+    assert not np.allclose(undated.scores_block([10_007]), expected, atol=1e-2)
+
+
+def test_an_update_is_the_newest_rating(model) -> None:
+    rated = set(FRAME.loc[FRAME["user"] == 7, "item"])
+    item = next(i for i in range(N_ITEMS) if i not in rated)
+    newest = int(FRAME.loc[FRAME["user"] == 7, "timestamp"].max())
+    dated = model.update(7, item, 4, newest + 500)
+    np.testing.assert_allclose(
+        model.update(7, item, 4).scores_block([7]), dated.scores_block([7]), atol=1e-6
+    )
+    whole = pd.concat(
+        [FRAME[FRAME["user"] == 7],
+         pd.DataFrame({"user": [7], "item": item, "rating": 4, "timestamp": newest + 500})]
+    ).assign(user=70_000)  # fmt: skip
+    folded = model.fold_in(Ratings.from_frame(whole, scale=SCALE))
+    np.testing.assert_allclose(dated.scores_block([7]), folded.scores_block([70_000]), atol=1e-6)
+    before = model.update(7, item, 4, 5)
+    assert not np.allclose(before.scores_block([7]), dated.scores_block([7]), atol=1e-2)
+
+
+def test_reasons_are_what_the_score_loses_without_an_entry(model) -> None:
+    item = int(model.recommend(7, 1)["item"].iloc[0])
+    reasons = model.reasons(7, item)
+    assert sorted(reasons["item"]) == sorted(FRAME.loc[FRAME["user"] == 7, "item"])
+    newest = FRAME.loc[FRAME["user"] == 7].tail(4)["item"].tolist()
+    assert reasons["item"].iloc[0] in newest
+
+
+def test_there_and_back(model, tmp_path) -> None:
+    folded = model.fold_in(
+        Ratings.from_frame(FRAME[FRAME["user"] == 7].assign(user=900), scale=SCALE)
+    )
+    for number, saved in enumerate((model, folded)):
+        save(saved, tmp_path / f"{number}.ordrec")
+        again = load(tmp_path / f"{number}.ordrec")
+        users = [*saved.user_ids_, -1]
+        assert np.array_equal(again.scores_block(users), saved.scores_block(users))
+        pd.testing.assert_frame_equal(again.recommend(7), saved.recommend(7))
+        assert str(again.chosen_) == str(saved.chosen_)
+        assert again.update(7, 3, 2).recommend(7).equals(saved.update(7, 3, 2).recommend(7))
+
+
+def test_nobody_gets_what_is_popular(model) -> None:
+    assert len(model.recommend(-1, 5)) == 5
+    assert np.isfinite(model.scores_block([-1])).all()
+
+
+def test_futures_that_cannot_be_are_refused() -> None:
+    plain = Ratings.from_frame(FRAME.drop(columns="timestamp"), scale=SCALE)
+    for kind in (OrderedChoice, ChoiceMixture):
+        with pytest.raises(ArgumentError, match="the ratings have no times"):
+            kind(future="next").fit(plain)
+        with pytest.raises(ArgumentError, match="future must be one of"):
+            kind(future="past").fit(plain)
+    with pytest.raises(ArgumentError, match="future must be one of"):
+        Recommender(future="past").fit(plain)
+
+
+def test_no_more_than_one_hit_is_expected_of_the_next_pick(model) -> None:
+    listed = pd.concat([model.recommend(user, 10) for user in range(30)])
+    assert listed["p_pick"].between(0, 1).all()
+    assert 3 < listed["p_pick"].sum() < 1.1 * 30
+
+
+def test_recommender_says_what_was_chosen() -> None:
+    fitted = Recommender(rating=None, future="next").fit(RATINGS)
+    assert fitted.chosen_.name in str(fitted.chosen_)
+    assert fitted.choice_.weights_
+    newer = fitted.update(7, 3, 4, 10**9)
+    assert newer.recommend(7)["item"].tolist() != fitted.recommend(7)["item"].tolist()
+
+
+# ---- choosing -----------------------------------------------------------------------------
+
+
+def test_the_simplest_within_a_standard_error_is_chosen() -> None:
+    rng = np.random.default_rng(0)
+    base, noise = rng.random(400), rng.standard_normal(400)
+    noise -= noise.mean()
+    error = noise.std() / 20
+    within = Chosen.among({"simple": base, "best": base + noise + 0.9 * error})
+    beyond = Chosen.among({"simple": base, "best": base + noise + 1.1 * error})
+    assert (within.name, beyond.name) == ("simple", "best")
+    assert within.errors[0] == pytest.approx(error)
+    assert within.errors[1] == 0.0
