@@ -30,7 +30,7 @@ from ordrec.evaluation.defaults import (
     TIMES,
 )
 from ordrec.evaluation.manifest import circumstances
-from ordrec.evaluation.metrics.measures import DEFAULT_METRICS, measure_from_name
+from ordrec.evaluation.metrics.measures import DEFAULT_METRICS, PICK_METRICS, measure_from_name
 from ordrec.evaluation.problems.base import Measurement, Problem, none_applies
 from ordrec.evaluation.problems.ratings import RatingsProblem, measurable_model
 from ordrec.evaluation.result import CELL, COLUMNS, EvaluationResult
@@ -120,7 +120,8 @@ def evaluate(
         As in `split_from_name`.
     metrics : iterable of str
         Names for `measure_from_name`. A metric that a model cannot have (the log-loss of a
-        model without ``predict_proba``, an error of one that only ranks) is omitted for it.
+        model without ``predict_proba``, an error of one that only ranks) is omitted for it. For a
+        table without ratings, the default is `PICK_METRICS`.
     decision : {"auto", "mean", "median", "mode"}
         What turns a distribution into a rating. "auto" takes for each metric the decision that
         is best for it (see `ordrec.evaluation.metrics.measures`): mean for ``rmse``, median for
@@ -218,6 +219,8 @@ def evaluate(
         keep_distributions=keep_distributions,
         reseed=False,
     )
+    if metrics is DEFAULT_METRICS and not ratings.has_ratings:
+        metrics = PICK_METRICS
     metrics = list(dict.fromkeys(metrics))
     for name in metrics:
         measure_from_name(name)

@@ -116,6 +116,7 @@ from ordrec.evaluation.metrics.outcome import Outcome, UserSums
 
 __all__ = [
     "DEFAULT_METRICS",
+    "PICK_METRICS",
     "ListMeasure",
     "Measure",
     "Outcome",
@@ -134,6 +135,9 @@ Decision = Literal["mean", "median", "mode"]
 DEFAULT_METRICS = (
     "rmse", "mae", "int_mae", "mze", "log_loss", "rps", "ece", "ndcg@10", "fcp",
 )  # fmt: skip
+
+# of tables without ratings
+PICK_METRICS = ("ndcg@10", "recall@20", "hit_rate@10", "coverage@10", "pick_calibration@10")
 
 RELEVANT_FROM = 3.0
 
