@@ -216,6 +216,46 @@ def test_clicks_from_a_file_to_lists(ordrec, tmp_path: Path) -> None:
     assert "predicts ratings, and the table has none" in refused.err
 
 
+def test_files_of_ids_may_have_other_columns(ordrec, tmp_path: Path) -> None:
+    model, out = tmp_path / "m", tmp_path / "top.csv"
+    save(Popularity().fit(CLICKS), model)
+    (tmp_path / "who.csv").write_text("who,age\n3,40\n999,41\n5,42\n")
+    (tmp_path / "what.csv").write_text("what,why\n1,sold out\n77,unknown\n")
+    files = ["--for", tmp_path / "who.csv", "--exclude", tmp_path / "what.csv"]
+    refused = ordrec("recommend", model, *files, "-o", out)
+    assert refused.code == 2
+    assert "--item-col" in refused.err
+    columns = ["--user-col", "who", "--item-col", "what"]
+    said = ordrec("recommend", model, *files, *columns, "-o", out)
+    assert said.code == 0
+    assert "1 of 3 users are not in the model and are left out: 999" in said.err
+    assert "1 of 2 items are not in the model and are left out: 77" in said.err
+    lists = pd.read_csv(out)
+    assert sorted(set(lists["user"])) == [3, 5]
+    assert 1 not in set(lists["item"])
+    wrong = ordrec("recommend", model, *files, "--user-col", "age", "--item-col", "name", "-o", out,
+                   "--overwrite")  # fmt: skip
+    assert "no columns 'name': its first line is what, why" in wrong.err
+
+
+def test_unknown_users_are_said_and_the_rest_is_answered() -> None:
+    model = Popularity().fit(CLICKS)
+    with pytest.warns(UserWarning, match="1 of 3 users are not in the model, such as 999"):
+        assert sorted(set(model.recommend_all(2, [3, 999, 5])["user"])) == [3, 5]
+    with pytest.raises(ArgumentError, match="1 of 1 users"):
+        model.recommend_all(2, [999])
+
+
+def test_ids_with_blanks_can_be_asked_for(ordrec, tmp_path: Path) -> None:
+    blank = PAIRS.assign(user="u" + PAIRS["user"].astype(str), item=PAIRS["item"].astype(str) + " ")
+    save(Popularity().fit(Ratings.from_frame(blank, rating=None)), tmp_path / "m")
+    (tmp_path / "only.csv").write_text("3 \n5 \n")
+    said = ordrec("recommend", tmp_path / "m", "-u", " u3", "--only", tmp_path / "only.csv",
+                  "--include-rated")  # fmt: skip
+    assert said.err == ""
+    assert len(said.out.splitlines()) == 3
+
+
 def test_clicks_are_compared_and_tuned(ordrec, tmp_path: Path) -> None:
     clicks = tmp_path / "clicks.csv"
     PAIRS.to_csv(clicks, index=False)
