@@ -1,7 +1,8 @@
 """What all choice models share: histories, blocks of scores, lists, fold-in and files.
 
 A choice model scores items by how likely a user is to pick them. It is a function of the user's
-history, a sparse row with ``rank / n_ranks`` at each item the user has rated. Known users are
+history, a sparse row with ``rank / n_ranks`` at each item the user has rated, or ``1 + log(count)``
+at each that they have picked, where there are no ratings. Known users are
 scored from the rows remembered in training, new users from the rows given to `fold_in`; equal
 rows have equal scores.
 """
@@ -16,7 +17,9 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ordrec.data import Ratings
+from ordrec.choice.inner_splits import ranks_of_interest
+from ordrec.data import Ratings, Scale
+from ordrec.data.columns import MOST_PICKS
 from ordrec.lists.best import best_columns, pair_scores
 from ordrec.lists.filters import ItemFilter
 from ordrec.lists.listing import ListingModel
@@ -26,15 +29,36 @@ from ordrec.storage.schema import Array, Table
 
 __all__ = ["SHARED", "ChoiceModel", "histories", "replaced_rows"]
 
+MOST_INTEREST = 1.0 + np.log(MOST_PICKS)  # more than that no history holds
+
 # what choice models of the same ratings have in common
 SHARED = (*IDENTITY, "_history", "item_counts_")
 
 
 def histories(ratings: Ratings) -> sparse.csr_array:
-    """Users by items, with ``rank / n_ranks`` where there is a rating."""
-    table = sparse.csr_array(ratings.matrix("rank").T / ratings.scale.n_ranks)
+    """Users by items, with `interest_in` where there is a rating."""
+    if ratings.has_ratings:
+        table = sparse.csr_array(ratings.matrix("rank").T / ratings.scale.n_ranks)
+    else:
+        table = sparse.csr_array(ratings.matrix("value").T)
+        table.data = interest_in(table.data, ratings.scale)
     table.indptr = table.indptr.astype(table.indices.dtype)
     return table
+
+
+def interest_in(values: np.ndarray, scale: Scale) -> np.ndarray:
+    """The entries of histories for ratings: ``rank / n_ranks``; for picks ``1 + log(count)``.
+
+    Examples
+    --------
+    >>> interest_in(np.array([2, 5]), Scale.regular(1, 5))
+    array([0.4, 1. ])
+    >>> interest_in(np.array([1, 1]), Scale.of_picks())
+    array([1., 1.])
+    """
+    if scale.only_picks:
+        return 1.0 + np.log(values)
+    return scale.ranks_of(values) / scale.n_ranks
 
 
 class ChoiceModel(ListingModel):
@@ -45,11 +69,12 @@ class ChoiceModel(ListingModel):
     """
 
     stored: ClassVar = IDENTITY | {
-        "_history": Table("users", "items", low=0.0, high=1.0),
+        "_history": Table("users", "items", low=0.0, high=MOST_INTEREST),
         "item_counts_": Array("items", dtype=np.int64, low=0, high="users"),
     }
 
     ordered_by = "pick"  # the chance of it
+    _learns_from_picks = True
     _history: sparse.csr_array
     item_counts_: np.ndarray
 
@@ -158,7 +183,7 @@ class ChoiceModel(ListingModel):
         model's scale. Ratings of unknown items are left out, with a warning.
         """
         user_ids, users, items = self._with_users_of(ratings)
-        interest = self.scale_.ranks_of(ratings.values) / self.scale_.n_ranks
+        interest = interest_in(ratings.values, self.scale_)
         known = items >= 0
         self._warn_of_unknown_items(ratings.item_ids.take(ratings.items), items)
         shape = len(user_ids), len(self.item_ids_)
@@ -169,17 +194,19 @@ class ChoiceModel(ListingModel):
         model._on_fold_in(np.unique(users))
         return model
 
-    def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Self:
+    def update(self, user: Any, item: Any, rating: Any = None, timestamp: Any = None) -> Self:
         """Return a model with further ratings (or new ones for items already rated).
 
         Parameters
         ----------
         user, item : id, or sequence of ids
-        rating : float or sequence of floats
+        rating : float or sequence of floats, optional
+            A model of picks takes none, and adds one to the number of times that an item was
+            picked.
         timestamp : int or sequence of int, optional
             In seconds since 1970. Checked, and used by models that know the order of histories.
         """
-        paired_lists(user, item, rating, timestamp)  # refuses what does not pair up
+        paired_lists(user, item, rating, timestamp, self.scale_)  # refuses what does not pair up
         with replacing_ratings():
             return self.fold_in(self.ratings_with(user, item, rating, timestamp))
 
@@ -189,13 +216,12 @@ class ChoiceModel(ListingModel):
         return with_further_ratings(self._ratings_of, user, item, rating, None, self.scale_)
 
     def _ratings_of(self, users: pd.Index) -> pd.DataFrame:
-        """The ratings of users by id: user, item and rating."""
+        """The ratings of users by id: user, item and rating, or count without ratings."""
         codes = codes_of(self.user_ids_, users)
         known = self.history_rows(codes[codes >= 0])
         raters = users[codes >= 0].repeat(np.diff(known.indptr))
         items = self.item_ids_.take(known.indices)
-        values = self.scale_.values[self._levels(known.data)]
-        return pd.DataFrame({"user": raters, "item": items, "rating": values})
+        return pd.DataFrame({"user": raters, "item": items} | self._said(known.data))
 
     def known_ratings(self) -> Ratings:
         """The ratings of training, and those that were folded in, without side tables."""
@@ -205,11 +231,20 @@ class ChoiceModel(ListingModel):
         return Ratings(
             users, history.indices.astype(np.int64), self._levels(history.data),
             scale=self.scale_, user_ids=self.user_ids_, item_ids=self.item_ids_,
+            binned_values=self._said(history.data).get("count"),
         )  # fmt: skip
 
     def _levels(self, interest: np.ndarray) -> np.ndarray:
         """The levels of the ratings behind the entries of histories."""
-        return np.rint(interest * self.scale_.n_ranks).astype(np.int64) - 1
+        return ranks_of_interest(interest, self.scale_.n_ranks) - 1
+
+    def _said(self, interest: np.ndarray) -> dict[str, np.ndarray]:
+        """The column of ratings, or of counts without ratings, behind entries of histories."""
+        if not self.scale_.only_picks:
+            return {"rating": self.scale_.values[self._levels(interest)]}
+        counts = np.exp(interest - 1.0)
+        return {"count": np.where(np.abs(counts - np.rint(counts)) < 1e-6 * counts,
+                                  np.rint(counts), counts)}  # fmt: skip
 
     def reasons(self, user: Any, item: Any) -> pd.DataFrame:
         """Return which of a user's ratings speak for an item, the weightiest first.
@@ -217,8 +252,9 @@ class ChoiceModel(ListingModel):
         Returns
         -------
         DataFrame
-            ``item``, the user's ``rating`` of it, and its ``contribution`` to the score. Empty for
-            a model whose scores are no such sums, and for a user without ratings.
+            ``item``, the user's ``rating`` of it (the ``count`` of picks without ratings), and
+            its ``contribution`` to the score. Empty for a model whose scores are no such sums,
+            and for a user without ratings.
         """
         user_codes, item_codes = self._codes([user], [item])
         row = self.history_rows(user_codes)
@@ -229,11 +265,9 @@ class ChoiceModel(ListingModel):
             row, parts = row[:, :0], np.zeros(0)
         order = np.argsort(-np.abs(parts), kind="stable")
         return pd.DataFrame(
-            {
-                "item": self.item_ids_.take(row.indices[order]),
-                "rating": self.scale_.values[self._levels(row.data[order])],
-                "contribution": parts[order],
-            }
+            {"item": self.item_ids_.take(row.indices[order])}
+            | self._said(row.data[order])
+            | {"contribution": parts[order]}
         )
 
 

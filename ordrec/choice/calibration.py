@@ -40,6 +40,7 @@ from ordrec.choice.inner_splits import (
     InnerSplit,
     entry_times,
     inner_splits,
+    ranks_of_interest,
 )
 from ordrec.data import Ratings
 from ordrec.lists.best import best_columns
@@ -250,10 +251,11 @@ def calibrated_picks(model: ChoiceModel, ratings: Ratings, seed: int = 0) -> Pic
 def _lists_of_refit(model: ChoiceModel, ratings: Ratings, split: InnerSplit) -> ListedScores:
     """Lists of a copy of the model that is fitted to the given part."""
     given, held = split.given, split.held[split.rows]
-    levels = np.rint(given.data * ratings.scale.n_ranks).astype(np.int64) - 1
+    levels = ranks_of_interest(given.data, ratings.scale.n_ranks) - 1
     part = Ratings(
         np.repeat(np.arange(given.shape[0]), np.diff(given.indptr)), given.indices, levels,
         scale=ratings.scale, user_ids=ratings.user_ids, item_ids=ratings.item_ids,
+        binned_values=None if ratings.has_ratings else np.exp(given.data - 1.0),
     )  # fmt: skip
     fitted = copy.deepcopy(model).fit(part)
     scores = fitted.score_users(split.rows)

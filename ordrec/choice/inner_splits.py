@@ -22,6 +22,7 @@ __all__ = [
     "entry_times",
     "inner_splits",
     "left_out_quality",
+    "ranks_of_interest",
     "without_users",
 ]
 
@@ -58,13 +59,24 @@ def climb_by_doubling(quality: Callable[[float], float], start: float) -> tuple[
     return best, tried
 
 
+def ranks_of_interest(interest: np.ndarray, n_ranks: int) -> np.ndarray:
+    """Return the ranks behind entries of histories; repeated picks, above 1, have the highest.
+
+    Examples
+    --------
+    >>> ranks_of_interest(np.array([0.2, 1.0, 2.4]), 5)
+    array([1, 5, 5])
+    """
+    return np.minimum(np.rint(interest * n_ranks), n_ranks).astype(np.int64)
+
+
 def left_out_quality(scores: np.ndarray, history: sparse.csr_array, n_ranks: int) -> np.ndarray:
     """Return the mean discount of each user's own items, by left-out scores.
 
     An item's place is counted among the items that the user has not rated, its discount is
     ``1 / log2(place + 1)`` down to place 200 and 0 below; items are weighted by their gains.
     """
-    gains = rank_gains(n_ranks)[np.rint(history.data * n_ranks).astype(np.int64) - 1]
+    gains = rank_gains(n_ranks)[ranks_of_interest(history.data, n_ranks) - 1]
     result = np.zeros(history.shape[0])
     for row, own_scores in enumerate(scores):
         own = slice(history.indptr[row], history.indptr[row + 1])
@@ -97,7 +109,7 @@ class ListQuality:
     """
 
     def __init__(self, held: sparse.csr_array, n_ranks: int, k: int = 10):
-        gains = rank_gains(n_ranks)[np.rint(held.data * n_ranks).astype(np.int64) - 1]
+        gains = rank_gains(n_ranks)[ranks_of_interest(held.data, n_ranks) - 1]
         self.gains = sparse.csr_array((gains, held.indices, held.indptr), held.shape)
         self.discount = 1.0 / np.log2(np.arange(2, k + 2))
         user = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))

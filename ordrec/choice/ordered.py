@@ -38,6 +38,7 @@ from ordrec.choice.inner_splits import (
     ListQuality,
     entry_times,
     inner_splits,
+    ranks_of_interest,
 )
 from ordrec.choice.mixture import ChoiceMixture, check_future
 from ordrec.choice.order import DatedRows, tells_order
@@ -343,7 +344,7 @@ class _Trial:
         self.allowed = np.tile(self.counts > 0, (split.rows.size, 1))
         own = self.rows.history
         self.allowed[np.repeat(np.arange(own.shape[0]), np.diff(own.indptr)), own.indices] = False
-        gains = rank_gains(n_ranks)[np.rint(self.held.data * n_ranks).astype(np.int64) - 1]
+        gains = rank_gains(n_ranks)[ranks_of_interest(self.held.data, n_ranks) - 1]
         self.targets = self._targets(gains if graded else np.ones(self.held.nnz))
 
     def _targets(self, gains: np.ndarray) -> sparse.csr_array:

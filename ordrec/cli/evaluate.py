@@ -52,7 +52,8 @@ ModelsOption = Annotated[
         "-m",
         metavar="NAMES",
         help="Models to compare, separated by commas or each with its own -m: names, or "
-        f"package.module:Class for your own. By default {', '.join(DEFAULT_MODELS)}.",
+        f"package.module:Class for your own. By default {', '.join(DEFAULT_MODELS)}; without "
+        f"ratings {', '.join(default_model_names(has_ratings=False))}.",
     ),
 ]
 SettingsOption = Annotated[
@@ -316,13 +317,17 @@ def evaluate(
     at_the_end = [*writers, *further_writers(report, save_users, save_predictions, **about)]
     parts = _finished_parts(output, resume, overwrite)
     chosen_engine = engine_of(engine, scheduler)
-    named = DEFAULT_MODELS if models is None else words_of(models, "--models")
-    compared = made_models(named, settings or [], seed)
+    compared = (
+        {} if models is None else made_models(words_of(models, "--models"), settings or [], seed)
+    )
     ratings = reading.ratings(data)
     parts_of = _own_parts(reading, ratings, train, test, valid)
     if parts_of is not None:
         ratings, split = parts_of  # type: ignore[assignment]
     ratings = with_side_data(ratings, reading, users, items)
+    if models is None:
+        named = default_model_names(has_ratings=ratings.has_ratings)
+        compared = made_models(named, settings or [], seed)
     interrupted = False
     latest: EvaluationResult | None = None
     try:

@@ -73,7 +73,7 @@ def _with_titles(fitted: Any, table: pd.DataFrame, column: str) -> pd.DataFrame:
     of_item = dict(zip(fitted.item_ids_.tolist(), titles, strict=True))
     items = table[column]
     if "source" in table:
-        items = items.where(table["source"] == "own rating")
+        items = items.where(table["source"].isin(["own rating", "own pick"]))
     place = list(table.columns).index(column) + 1
     table.insert(place, "title", items.map(of_item).fillna(""))
     return table

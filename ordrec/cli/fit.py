@@ -53,7 +53,7 @@ def fit(
     overwrite: OverwriteOption = False,
     quiet: NoBarOption = False,
 ) -> None:
-    """Fit a model to ratings and save it.
+    """Fit a model to ratings, or to what was picked, and save it.
 
     A rating predictor says which preset it has chosen for the size of the data, unless one is set.
     The file holds numbers and no code. 'ordrec predict' reads every model, 'ordrec recommend' and
@@ -76,7 +76,8 @@ def fit(
     else:
         ratings = reading.scan(data).sample_users(sample_users)
     ratings = with_side_data(ratings, reading, users, items)
-    with progress_bar(quiet, f"fitting {model} to {ratings.n_ratings:,} ratings"):
+    what = "ratings" if ratings.has_ratings else "picks"
+    with progress_bar(quiet, f"fitting {model} to {ratings.n_ratings:,} {what}"):
         try:
             fitted = unfitted.fit(ratings)
         except (TypeError, ValueError) as error:

@@ -27,7 +27,9 @@ def id_of(known: pd.Index, text: str, option: str) -> Any:
         ) from None
 
 
-def ids_of_file(known: pd.Index, path: Path, kind: str, option: str) -> list[Any]:
+def ids_of_file(
+    known: pd.Index, path: Path, kind: str, option: str, column: str | None = None
+) -> list[Any]:
     """Return those ids in a file that a model knows, and say on standard error which it does not.
 
     Parameters
@@ -39,11 +41,13 @@ def ids_of_file(known: pd.Index, path: Path, kind: str, option: str) -> list[Any
     kind : {"user", "item"}
     option : str
         The option that names the file, for messages.
+    column : str, optional
+        The column of ids, if it is not called as ids usually are.
     """
     from ordrec.data.ids import ids_like
     from ordrec.errors import ArgumentError, DataError
 
-    texts = list(dict.fromkeys(_ids_in(path, kind, option)))
+    texts = list(dict.fromkeys(_ids_in(path, kind, option, column)))
     found: list[Any] = []
     unknown: list[str] = []
     for text in texts:
@@ -63,7 +67,7 @@ def ids_of_file(known: pd.Index, path: Path, kind: str, option: str) -> list[Any
     return found
 
 
-def _ids_in(path: Path, kind: str, option: str) -> list[str]:
+def _ids_in(path: Path, kind: str, option: str, column: str | None) -> list[str]:
     """The ids in a file as they are written."""
     import csv
 
@@ -89,6 +93,13 @@ def _ids_in(path: Path, kind: str, option: str) -> list[str]:
         raise ArgumentError(f"{option}: {path} is empty: write one {kind} id per line")
     header = [name.strip() for name in lines[0][1]]
     named = [kind] if kind in header else [n for n in header if is_usual_name(n, kind)]
+    if column is not None:
+        named = [name for name in header if name == column]
+        if len(named) != 1:
+            raise ArgumentError(
+                f"{option}: {path} has {len(named) or 'no'} columns {column!r}: its first line is "
+                f"{', '.join(header)}"
+            )
     if len(named) == 1:
         at = header.index(named[0])
         lines = lines[1:]
@@ -97,14 +108,15 @@ def _ids_in(path: Path, kind: str, option: str) -> list[str]:
     else:
         raise ArgumentError(
             f"{option}: {path} has no column {kind!r}, and more than one id per line: put a line "
-            f"with the names of its columns first, one of which is {kind!r}"
+            f"with the names of its columns first, one of which is {kind!r}, or name the column "
+            f"with --{kind}-col"
         )
     short = next((line for line, row in lines if len(row) <= at or not row[at].strip()), None)
     if short is not None:
         raise DataError(f"{path}, line {short}: no {kind} id: fill it in, or remove the line")
     if not lines:
         raise ArgumentError(f"{option}: {path} has a header and no ids: write one per line")
-    return [row[at].strip() for _, row in lines]
+    return [row[at] for _, row in lines]
 
 
 def note_if_unknown(fitted: Any, user: Any, item: Any = None) -> None:

@@ -17,6 +17,7 @@ OPTION_OF = {
     "rating": "--rating-col",
     "timestamp": "--time-col",
     "weight": "--weight-col",
+    "count": "--count-col",
     "separator": "--sep",
     "duplicates": "--duplicates",
     "scale": "--scale",

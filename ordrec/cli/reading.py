@@ -26,6 +26,7 @@ PAIRS = (
     "encoding",
 )  # the options of tables without ratings
 NO_COLUMN = "none"
+MAY_BE_ABSENT = ("rating", "timestamp", "weight", "count")
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,11 @@ class Reading:
     ] = None
     rating_col: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Column of ratings; by default rating, stars or score."),
+        typer.Option(
+            metavar="NAME",
+            help="Column of ratings; by default rating, stars or score. With none, or where there "
+            "is no such column, what was picked is all that is known.",
+        ),
     ] = None
     time_col: Annotated[
         str | None,
@@ -63,6 +68,14 @@ class Reading:
             metavar="NAME",
             help="Column that says how much each rating counts, from 0 to 1; without it, or with "
             "none, all count alike. Factors and models per user take weights.",
+        ),
+    ] = None
+    count_col: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="For a table without ratings: column that says how often the user picked the "
+            "item; by default count, if there is one.",
         ),
     ] = None
     sep: Annotated[
@@ -173,6 +186,7 @@ class Reading:
             "rating": self.rating_col,
             "timestamp": self.time_col,
             "weight": self.weight_col,
+            "count": self.count_col,
             "separator": "\t" if self.sep in ("tab", "\\t") else self.sep,
             "duplicates": self.duplicates,
             "scale": _scale_of(self.scale),
@@ -180,7 +194,7 @@ class Reading:
             "missing": self.missing,
         }
         return {
-            name: None if value == NO_COLUMN and name in ("timestamp", "weight") else value
+            name: None if value == NO_COLUMN and name in MAY_BE_ABSENT else value
             for name, value in options.items()
             if value is not None
         }

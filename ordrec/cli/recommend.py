@@ -21,6 +21,7 @@ from ordrec.cli.options import (
     progress_bar,
 )
 from ordrec.cli.outputs import OverwriteOption, check_output, table_writer
+from ordrec.cli.reading import USUAL, Reading, options_of_reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 FILE_OF_ITEMS = "A csv file with a column item, or one item id per line."
 
 
+@options_of_reading("user_col", "item_col")
 def recommend(
     model: ModelArgument,
     users: Annotated[
@@ -79,6 +81,7 @@ def recommend(
     include_rated: Annotated[
         bool, typer.Option("--include-rated", help="Also list items that the user has rated.")
     ] = False,
+    reading: Reading = USUAL,
     own_class: ClassOption = None,
     max_memory: MemoryOption = None,
     output: TableOption = None,
@@ -109,7 +112,9 @@ def recommend(
     options: dict[str, Any] = {}
     for name, file in (("exclude", exclude), ("only", only)):
         if file is not None:
-            options[name] = ids_of_file(fitted.item_ids_, file, "item", f"--{name}")
+            options[name] = ids_of_file(
+                fitted.item_ids_, file, "item", f"--{name}", reading.item_col
+            )
     if include_rated:
         options["include_rated"] = True
     where = engine_of(engine, scheduler)
@@ -119,7 +124,7 @@ def recommend(
             ids = (
                 None
                 if many == "all"
-                else ids_of_file(fitted.user_ids_, Path(many), "user", "--for")
+                else ids_of_file(fitted.user_ids_, Path(many), "user", "--for", reading.user_col)
             )
             fitted.recommend_all(
                 n, ids, out=output, engine=where, n_jobs=jobs, progress=progress, **options

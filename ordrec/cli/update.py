@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     "rating_col",
     "time_col",
     "weight_col",
+    "count_col",
     "sep",
     "duplicates",
     "encoding",
@@ -75,7 +76,13 @@ def update(
         with replacing_ratings():
             updated = fitted.fold_in(with_side_data(merged, reading, users, items))
     else:
-        updated = fitted.update(*(column.tolist() for _, column in new.items()))
+        columns = {name: column.tolist() for name, column in new.items()}
+        updated = fitted.update(
+            columns["user"],
+            columns["item"],
+            columns.get("rating", columns.get("count")),
+            columns.get("timestamp"),
+        )
     save(updated, output)
     _say_what_was_new(fitted, new)
 

@@ -17,13 +17,16 @@ from ordrec.data.scale import Scale, refuse_stray, shown_values
 from ordrec.errors import ArgumentError, DataError, OrdrecWarning, callers_level
 
 __all__ = [
+    "MOST_PICKS",
     "TIMESTAMP",
     "Columns",
     "Duplicates",
+    "as_counts",
     "as_numbers",
     "as_pandas",
     "as_weights",
     "chosen_scale",
+    "counted_picks",
     "encode_ids",
     "find_columns",
     "find_pair_columns",
@@ -32,6 +35,7 @@ __all__ = [
     "plain",
     "ranks_of_words",
     "resolve_duplicates",
+    "say_no_ratings",
     "scale_for",
     "shown",
     "single_column",
@@ -39,6 +43,8 @@ __all__ = [
 
 Duplicates = Literal["error", "last", "mean"]
 TIMESTAMP = "timestamp"  # name of the column of times unless another one is given
+MOST_PICKS = 1e15  # of one item by one user, so that sums stay exact
+COUNT = "count"  # name of the column of numbers of picks unless another one is given
 
 # What columns are usually called, in lower case and without "_", "-" and blanks.
 USUAL_NAMES = {
@@ -74,9 +80,10 @@ class Columns(NamedTuple):
 
     user: str
     item: str
-    rating: str
+    rating: str | None
     timestamp: str | None = None
     weight: str | None = None
+    n_picks: str | None = None
 
 
 def is_usual_name(name: Any, kind: str) -> bool:
@@ -99,26 +106,34 @@ def find_columns(
     has: Iterable[Any],
     user: str = "user",
     item: str = "item",
-    rating: str = "rating",
+    rating: str | None = "rating",
     timestamp: str | None = TIMESTAMP,
     weight: str | None = None,
+    count: str | None = COUNT,
+    *,
+    scale: Any = None,
 ) -> Columns:
     """Return the names under which a table has the columns of ratings.
 
     A column asked for under its default name may have another usual one, such as ``user_id``;
-    `TIMESTAMP` may be absent.
+    `TIMESTAMP` may be absent. Without a column of ratings, a warning says that what was picked is
+    all that is known; `COUNT`, looked for only then, may be absent too.
 
     Parameters
     ----------
     has : iterable
         The names of all columns of the table.
-    user, item, rating, timestamp, weight : str
-        The names asked for.
+    user, item, rating, timestamp, weight, count : str
+        The names asked for; with ``rating=None``, the table is read without ratings.
+    scale : Scale or iterable, optional
+        The declared scale, on which there must be ratings unless it is one of picks.
 
     Examples
     --------
-    >>> find_columns(["user_id", "movieId", "stars"])
-    Columns(user='user_id', item='movieId', rating='stars', timestamp=None, weight=None)
+    >>> find_columns(["user_id", "movieId", "stars"])[:3]
+    ('user_id', 'movieId', 'stars')
+    >>> find_columns(["user", "item", "count"], rating=None).n_picks
+    'count'
     """
     has = list(has)
     user, item, timestamp = find_pair_columns(has, user, item, timestamp)
@@ -128,7 +143,37 @@ def find_columns(
             "weights with weight=, or leave it out",
             parameter="weight",
         )
-    return Columns(user, item, _found(has, rating, "rating"), timestamp, weight)
+    if rating is not None and not (isinstance(scale, Scale) and scale.only_picks):
+        usual = [name for name in has if is_usual_name(name, "rating")]
+        if rating in has or usual or rating != "rating" or scale is not None:
+            return Columns(user, item, _found(has, rating, "rating"), timestamp, weight)
+        say_no_ratings(
+            f"the table has no column of ratings (it has {list(map(str, has))})",
+            "Name the column with rating= if there are ratings, or pass rating=None to say that "
+            "there are none",
+            parameter="rating",
+        )
+    if weight is not None:
+        raise DataError(
+            f"weight={weight!r}: weights are for ratings, which the table does not have: leave it "
+            "out, or give the numbers of picks as count=",
+            parameter=("weight", "count"),
+        )
+    if count is not None and count not in has:
+        if count != COUNT:
+            raise _no_column(count, has)
+        count = None
+    return Columns(user, item, None, timestamp, None, count)
+
+
+def say_no_ratings(why: str, remedy: str, parameter: str | tuple[str, ...]) -> None:
+    """Warn that a table is read without ratings; the remedy names parameters."""
+    warnings.warn(
+        OrdrecWarning(
+            f"{why}: what was picked is all that is known. {remedy}", parameter=parameter
+        ),
+        stacklevel=callers_level(),
+    )
 
 
 def find_pair_columns(
@@ -285,6 +330,24 @@ def as_weights(column: pd.Series, name: str) -> np.ndarray:
             f"({wrong.size} such rows): divide all weights by the largest"
         )
     return weights
+
+
+def as_counts(column: pd.Series, name: str) -> np.ndarray:
+    """Return a column of numbers of at least 1, which say how often items were picked.
+
+    Examples
+    --------
+    >>> as_counts(pd.Series([1, 12]), "plays")
+    array([ 1., 12.])
+    """
+    counts = as_numbers(column, name)
+    wrong = np.flatnonzero((counts < 1) | (counts >= MOST_PICKS))
+    if wrong.size:
+        raise DataError(
+            f"row {wrong[0]}: {name} {counts[wrong[0]]:g} is not a number of picks from 1 up "
+            f"({wrong.size} such rows): drop rows of what was not picked"
+        )
+    return counts
 
 
 # ---- ids ---------------------------------------------------------------------------------
@@ -454,6 +517,31 @@ def resolve_duplicates(
     if scale.edges is None:  # bins hold any value, other scales only their own
         means = scale.nearest(means)
     return rows[keep], scale.levels_of(means), means
+
+
+def counted_picks(
+    users: np.ndarray,
+    items: np.ndarray,
+    counts: np.ndarray,
+    times: np.ndarray | None,
+    n_items: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return one row per pair of user and item, the latest, and how often each was picked.
+
+    Rows stay in the order of the table.
+
+    Examples
+    --------
+    >>> users, items = np.array([0, 0, 1, 0]), np.array([3, 2, 3, 3])
+    >>> counted_picks(users, items, np.ones(4), None, 4)
+    (array([1, 2, 3]), array([1., 1., 2.]))
+    """
+    key = users.astype(np.int64) * n_items + items
+    order = np.lexsort((key,) if times is None else (times, key))
+    first = np.flatnonzero(np.concatenate([[True], key[order][1:] != key[order][:-1]]))
+    rows = order[np.append(first[1:], key.size) - 1]
+    place = np.argsort(rows)
+    return rows[place], np.add.reduceat(counts[order], first)[place]
 
 
 def _all_distinct(key: np.ndarray, n_possible: int) -> bool:

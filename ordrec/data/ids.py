@@ -75,15 +75,21 @@ def _at_rows(convert: Any, known: pd.Index, distinct: Any, codes: np.ndarray, na
 def ids_like(known: pd.Index, written: Any, name: str) -> np.ndarray:
     """Convert ids given as texts to the type of a model's own ids.
 
+    Blanks around them are ignored, unless a known id has them too.
+
     Examples
     --------
     >>> ids_like(pd.Index([1, 2]), ["2", "17"], "user").tolist()
     [2, 17]
     >>> ids_like(pd.Index(["1", "b"]), ["2", "17"], "user").tolist()
     ['2', '17']
+    >>> ids_like(pd.Index(["tea ", "b"]), ["tea ", " b"], "item").tolist()
+    ['tea ', 'b']
     """
-    texts = pd.Series(written, dtype=object).map(str.strip)
+    given = pd.Series(written, dtype=object)
+    texts = given.map(str.strip)
     if known.dtype.kind not in "iu":
+        texts = given.where(given.isin(known), texts)
         _refuse(texts, (texts == "").to_numpy(), name, "an id")
         return texts.to_numpy()
     are_whole = texts.str.fullmatch(WHOLE_NUMBER).to_numpy(bool)

@@ -15,16 +15,20 @@ from scipy import sparse
 from ordrec.data.columns import (
     Columns,
     Duplicates,
+    as_counts,
     as_numbers,
     as_pandas,
     as_weights,
+    counted_picks,
     encode_ids,
     find_columns,
     on_scale,
     plain,
     ranks_of_words,
     resolve_duplicates,
+    say_no_ratings,
     scale_for,
+    shown,
     single_column,
 )
 from ordrec.data.groups import Groups, RatingGroups
@@ -47,6 +51,10 @@ _STATE = ("users", "items", "levels", "scale", "user_ids", "item_ids", "timestam
 class Ratings:
     """An immutable table of user, item, rating and, if known, time.
 
+    A table without ratings (purchases, clicks, views) is one too: every pair of a user and an item
+    in it was picked, once or more often, and ``has_ratings`` is False. Choice models and
+    `Recommender` learn from it; models that predict ratings refuse it.
+
     Build one with `Ratings.from_frame` or a loader of `ordrec.datasets`. Internally,
     users and items are integer codes 0..n-1; ``user_ids`` and ``item_ids`` map them to
     the original identifiers. Parts made by `select` keep the codes of the whole table,
@@ -59,8 +67,9 @@ class Ratings:
     levels : ndarray of int16
         Zero-based positions on the scale; ``ranks`` is ``levels + 1`` and ``values``
         are the ratings themselves (kept in ``binned_values`` where levels are bins of them).
+        Without ratings, all levels are 1, and values are the numbers of picks.
     timestamps : ndarray of int64 or None
-        Seconds since 1970; 0 means unknown.
+        Seconds since 1970; 0 means unknown. Of several picks of an item, the time of the last.
     weights : ndarray of float64 or None
         How much each rating counts, in 0..1. `OrdinalFactors` and `PerUserPredictor` use them;
         other models warn that for them every rating counts as 1.
@@ -135,7 +144,7 @@ class Ratings:
         *,
         user: str = "user",
         item: str = "item",
-        rating: str = "rating",
+        rating: str | None = "rating",
         timestamp: str | None = "timestamp",
         scale: Scale | Iterable[float] | Iterable[str] | None = None,
         duplicates: Duplicates = "error",
@@ -144,6 +153,7 @@ class Ratings:
         folds: Mapping[str, np.ndarray] | None = None,
         name: str = "ratings",
         weight: str | None = None,
+        count: str | None = "count",
     ) -> Ratings:
         """Make `Ratings` from a data frame, after checking it.
 
@@ -154,13 +164,16 @@ class Ratings:
         user, item, rating, timestamp : str
             Column names. "timestamp" may be absent; the others are also found under usual names
             such as "user_id" and "stars". Times are seconds since 1970 or (texts of) dates.
+            Where no column of ratings is found, or all ratings are the same, the table is read as
+            one without ratings, with a warning; ``rating=None`` says so beforehand.
         scale : Scale or iterable of float or str, optional
             The declared rating values; inferred from the data when omitted. More than 60 of them
             (0..100, real numbers) are put into bins, with a warning; see `Scale.binned`. Words from
             the worst to the best, such as ["poor", "fair", "good"], are read as 1, 2, 3.
         duplicates : {"error", "last", "mean"}
             What to do if a user rated an item twice: raise an error, keep the last rating
-            (by time, then by row), or take the scale value nearest to the mean.
+            (by time, then by row), or take the scale value nearest to the mean. Without ratings,
+            repeated rows are counted.
         user_table, item_table : DataFrame, optional
             Side information, indexed by original id or with a column of ids ("item", "item_id",
             "movieId", ...). Rows for unknown ids are dropped, missing rows become NaN.
@@ -169,14 +182,25 @@ class Ratings:
             merging duplicates.
         weight : str, optional
             The column that says how much each rating counts, in 0..1.
+        count : str, optional
+            For a table without ratings: the column that says how often the user picked the item.
+            "count" may be absent.
 
         Raises
         ------
         DataError
             Naming the row (0-based, header not counted), the value and the remedy.
+
+        Examples
+        --------
+        >>> clicks = pd.DataFrame({"user": [1, 1, 2], "item": ["tea", "tea", "soup"]})
+        >>> Ratings.from_frame(clicks, rating=None).to_frame()["count"].tolist()
+        [2, 1]
         """
         table = as_pandas(frame)
-        columns = find_columns(table.columns, user, item, rating, timestamp, weight)
+        columns = find_columns(
+            table.columns, user, item, rating, timestamp, weight, count, scale=scale
+        )
         return cls.from_columns(
             table,
             columns,
@@ -206,6 +230,17 @@ class Ratings:
             raise ArgumentError(f'duplicates must be "error", "last" or "mean", got {duplicates!r}')
         if len(table) == 0:
             raise DataError("the table has no ratings")
+        if columns.rating is not None and scale is None and _all_the_same(table, columns.rating):
+            value = single_column(table, columns.rating).iloc[0]
+            say_no_ratings(
+                f"all ratings are {shown(value)}",
+                "Pass scale=Scale(...) if other ratings are possible, or rating=None to say that "
+                "these are none",
+                parameter=("scale", "rating"),
+            )
+            columns = columns._replace(rating=None)
+        if columns.rating is None:
+            return cls._of_picks(table, columns, user_table, item_table, folds, name)
         given = single_column(table, columns.rating)
         declared: Any = scale if scale is None or isinstance(scale, Scale) else list(scale)
         if isinstance(declared, list) and all(isinstance(word, str) for word in declared):
@@ -247,15 +282,52 @@ class Ratings:
             weights=weights,
         )
 
+    @classmethod
+    def _of_picks(
+        cls,
+        table: pd.DataFrame,
+        columns: Columns,
+        user_table: pd.DataFrame | None,
+        item_table: pd.DataFrame | None,
+        folds: Mapping[str, np.ndarray] | None,
+        name: str,
+    ) -> Ratings:
+        """Make a table without ratings: one row per pair, with its number of picks."""
+        users, user_ids = encode_ids(single_column(table, columns.user), columns.user)
+        items, item_ids = encode_ids(single_column(table, columns.item), columns.item)
+        times, counts = None, np.ones(users.size)
+        if columns.timestamp is not None:
+            times = as_seconds(single_column(table, columns.timestamp), columns.timestamp)
+        if columns.n_picks is not None:
+            counts = as_counts(single_column(table, columns.n_picks), columns.n_picks)
+        rows, counts = counted_picks(users, items, counts, times, len(item_ids))
+        if folds and rows.size < users.size:
+            raise DataError("repeated picks cannot be counted across published folds")
+        return cls(
+            users[rows],
+            items[rows],
+            np.ones(rows.size, dtype=np.int16),
+            scale=Scale.of_picks(),
+            user_ids=user_ids,
+            item_ids=item_ids,
+            timestamps=None if times is None else times[rows],
+            user_table=side_table(user_table, user_ids, "user", columns.user),
+            item_table=side_table(item_table, item_ids, "item", columns.item),
+            folds=folds,
+            name=name,
+            binned_values=counts,
+        )
+
     @staticmethod
     def scan(
         path: str | Path,
         *,
         user: str = "user",
         item: str = "item",
-        rating: str = "rating",
+        rating: str | None = "rating",
         timestamp: str | None = "timestamp",
         weight: str | None = None,
+        count: str | None = "count",
         scale: Scale | Iterable[float] | None = None,
     ) -> RatingsScan:
         """Open a folder of parquet files, partitioned by user, without loading the ratings.
@@ -266,7 +338,7 @@ class Ratings:
 
         return scan_ratings(
             path, user=user, item=item, rating=rating, timestamp=timestamp, weight=weight,
-            scale=scale,
+            count=count, scale=scale,
         )  # fmt: skip
 
     def to_partitions(self, path: str | Path, *, rows_per_part: int = 1_000_000) -> None:
@@ -293,6 +365,11 @@ class Ratings:
         return int(self.users.size)
 
     @property
+    def has_ratings(self) -> bool:
+        """Whether users said what they think of items; if not, they only picked them."""
+        return not self.scale.only_picks
+
+    @property
     def density(self) -> float:
         """Fraction of all user-item pairs that are rated."""
         return self.n_ratings / max(self.n_users * self.n_items, 1)
@@ -313,12 +390,19 @@ class Ratings:
         return self.scale.values[self.levels] if self.binned_values is None else self.binned_values
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a frame with original ids: user, item, rating, and timestamp and weight if any."""
+        """Return a frame with original ids: user, item, rating, and timestamp and weight if any.
+
+        Without ratings, ``count`` takes the place of ``rating``.
+        """
         columns: dict[str, Any] = {
             "user": self.user_ids.take(self.users),
             "item": self.item_ids.take(self.items),
-            "rating": self.values,
         }
+        if self.has_ratings:
+            columns["rating"] = self.values
+        else:
+            whole = (self.values == np.rint(self.values)).all()
+            columns["count"] = self.values.astype(np.int64) if whole else self.values
         if self.timestamps is not None:
             columns["timestamp"] = self.timestamps
         if self.weights is not None:
@@ -390,6 +474,24 @@ class Ratings:
         """Return the same ratings, all of which count alike."""
         return self._replaced(weights=None)
 
+    def without_ratings(self) -> Ratings:
+        """Return the table of what was picked, once each; weights are left out.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"user": 1, "item": [1, 2], "rating": [3, 4]})
+        >>> Ratings.from_frame(frame).without_ratings()
+        <Ratings ratings: 1 users x 2 items, 2 picks (100.00%)>
+        """
+        if not self.has_ratings:
+            return self
+        return self._replaced(
+            scale=Scale.of_picks(),
+            levels=np.ones(self.n_ratings, dtype=np.int16),
+            binned_values=np.ones(self.n_ratings),
+            weights=None,
+        )
+
     def with_side_tables(self, user_table: Any = None, item_table: Any = None) -> Ratings:
         """Return the same ratings with these columns of users and items, besides those they have.
 
@@ -410,6 +512,14 @@ class Ratings:
         """
         if scale == self.scale:
             return self
+        if scale.only_picks:
+            return self.without_ratings()
+        if not self.has_ratings:
+            raise DataError(
+                f"the table has no ratings, and ratings on the {scale} are asked for: name its "
+                "column of ratings with rating=",
+                parameter="rating",
+            )
         levels = on_scale(self.values, scale, "rating")
         binned = None if scale.edges is None else self.values
         return self._replaced(scale=scale, levels=levels, binned_values=binned)
@@ -514,11 +624,14 @@ class Ratings:
         return facts_html(f"Ratings {self.name}", facts)
 
     def __repr__(self) -> str:
+        sizes = f"<Ratings {self.name}: {self.n_users} users x {self.n_items} items, "
+        dated = "" if self.timestamps is None else ", dated"
+        if not self.has_ratings:
+            repeated = ", with counts" if (self.values > 1).any() else ""
+            return f"{sizes}{self.n_ratings} picks ({self.density:.2%}){repeated}{dated}>"
         return (
-            f"<Ratings {self.name}: {self.n_users} users x {self.n_items} items, "
-            f"{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{self._bars}|"
-            f"{'' if self.timestamps is None else ', dated'}"
-            f"{'' if self.weights is None else ', weighted'}>"
+            f"{sizes}{self.n_ratings} ratings ({self.density:.2%}), {self.scale} |{self._bars}|"
+            f"{dated}{'' if self.weights is None else ', weighted'}>"
         )
 
 
@@ -529,7 +642,7 @@ def as_ratings(table: Any, scale: Scale | None = None) -> Ratings:
     ----------
     table : Ratings or DataFrame
         A frame has the columns user, item and rating, under these or other usual names, and
-        possibly timestamp.
+        possibly timestamp; without ratings, it is a table of what was picked.
     scale : Scale, optional
         The scale of the ratings in a frame; inferred when omitted.
 
@@ -576,6 +689,14 @@ def core_rows(users: np.ndarray, items: np.ndarray, k: int) -> np.ndarray:
         if enough.all():
             return rows
         rows = rows[enough]
+
+
+def _all_the_same(table: pd.DataFrame, name: str) -> bool:
+    """Whether a column has the same number in all rows, of which there is more than one."""
+    column = single_column(table, name)
+    first = column.iloc[0]
+    is_number = isinstance(first, (int, float, np.number)) and np.isfinite(first)
+    return len(column) > 1 and is_number and bool((column == first).all())
 
 
 def _frozen(array: np.ndarray, dtype: Any) -> np.ndarray:

@@ -159,9 +159,10 @@ def load_ratings(
     *,
     user: str = "user",
     item: str = "item",
-    rating: str = "rating",
+    rating: str | None = "rating",
     timestamp: str | None = "timestamp",
     weight: str | None = None,
+    count: str | None = "count",
     scale: Scale | Iterable[float] | Iterable[str] | None = None,
     separator: str | None = None,
     duplicates: Duplicates = "error",
@@ -180,9 +181,12 @@ def load_ratings(
         Column names. A timestamp (seconds since 1970, or dates such as 2020-12-31) under its
         default name may be absent; users, items and ratings are also found under other usual
         names, such as user_id, movieId and stars. Other columns are ignored, as are blanks around
-        ids.
+        ids. A table without ratings is one of what was picked, see `Ratings.from_frame`;
+        ``rating=None`` says so.
     weight : str, optional
         The column that says how much each rating counts, in 0..1; see `Ratings`.
+    count : str, optional
+        For a table without ratings: the column that says how often the user picked the item.
     scale : Scale or iterable of float or str, optional
         The declared rating values; inferred from the data when omitted. Words from the worst to the
         best, such as ["poor", "fair", "good"], are read as 1, 2, 3.
@@ -217,18 +221,21 @@ def load_ratings(
         file = _only_table(source)
         with prefix_errors(source.place(file)):
             names, separator = _names(source, file, separator)
-            columns = find_columns(names, user, item, rating, timestamp, weight)
+            columns = find_columns(names, user, item, rating, timestamp, weight, count, scale=scale)
             wanted = list(dict.fromkeys(column for column in columns if column is not None))
             _refuse_twins(names, wanted)
         id_columns = (columns.user, columns.item)
         frame = _read_table(source, file, separator, wanted, id_columns)
         with _naming_lines(source, file, len(frame)):
-            frame = _with_ratings(frame, columns.rating, missing)
+            if columns.rating is not None:
+                frame = _with_ratings(frame, columns.rating, missing)
             for position, column in enumerate(id_columns):
                 known = None if isinstance(ids, str) else ids[position]
                 frame = _with_ids(frame, column, known, as_texts=ids == "text")
             if separator != ",":
-                frame = _with_decimal_points(frame, [columns.rating, columns.weight])
+                frame = _with_decimal_points(
+                    frame, [columns.rating, columns.weight, columns.n_picks]
+                )
             return Ratings.from_columns(
                 frame, columns, scale=scale, duplicates=duplicates, name=name or source.stem
             )

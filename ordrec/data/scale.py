@@ -27,6 +27,7 @@ __all__ = ["Scale", "refuse_stray", "shown_values"]
 
 LARGEST = 1e300  # the sum of two values must not overflow
 LIKED_SHARE = 0.8  # of the ranks: 4 of 5 and 8 of 10 are the first that are liked
+PICK_ENDS = (0.0, 0.5, 1e290)  # of the bins "not picked" and "picked", however often
 BLOCK = 1 << 15  # values looked up at a time: small blocks stay in the cache
 
 
@@ -232,6 +233,24 @@ class Scale:
         cuts = cut_between(distinct[starts[1:] - 1], distinct[starts[1:]])
         return cls(_means(distinct, counts, np.cumsum(level)), [low, *cuts, high], most)
 
+    @classmethod
+    def of_picks(cls) -> Scale:
+        """Make the scale of a table without ratings: not picked (0), and picked (1 or more times).
+
+        Values are the numbers of times that a user picked an item, all of which are on one level.
+
+        Examples
+        --------
+        >>> Scale.of_picks().ranks_of([1, 12])
+        array([2, 2])
+        """
+        return cls([0.0, 1.0], PICK_ENDS)
+
+    @property
+    def only_picks(self) -> bool:
+        """Whether this is the scale of a table without ratings, see `of_picks`."""
+        return self.edges is not None and tuple(self.edges.tolist()) == PICK_ENDS
+
     def in_bins(self, distinct: np.ndarray, counts: np.ndarray) -> Scale:
         """Return bins for ratings on this scale, of which its ends are the possible ones.
 
@@ -248,7 +267,7 @@ class Scale:
         """Return bins that were cut from these ratings alone; a scale without bins itself.
 
         Bins whose cut points were declared stay, with the means of these ratings; an empty one
-        keeps its value.
+        keeps its value. A scale of picks is not learnt.
 
         Examples
         --------
@@ -256,7 +275,7 @@ class Scale:
         >>> scale.learnt_from(np.array([0, 1, 2, 40, 50])).values.tolist()
         [0.0, 1.5, 45.0]
         """
-        if self.edges is None or not values.size:
+        if self.edges is None or self.only_picks or not values.size:
             return self
         distinct, counts = np.unique(values, return_counts=True)
         if self.most_bins is not None and distinct.size > 1:
@@ -396,6 +415,8 @@ class Scale:
         return self.n_ranks
 
     def __repr__(self) -> str:
+        if self.only_picks:
+            return "Scale(picked or not)"
         if self.edges is not None:
             ends = f"{self.low:g}..{self.high:g}"
             return f"Scale({self.n_ranks} bins of {ends}: {shown_values(self.values)})"

@@ -34,6 +34,7 @@ from ordrec.evaluation.manifest import circumstances
 from ordrec.evaluation.metrics.measures import (
     DEFAULT_METRICS,
     LIST_METRICS,
+    PICK_METRICS,
     Measure,
     measure_from_name,
     register_measures,
@@ -150,7 +151,8 @@ def evaluate(
     metrics : iterable of str or OwnMetric
         Names for `measure_from_name`, or your own functions. A metric that a model cannot have
         (the log-loss of a model without ``predict_proba``, an error of one that only ranks) is
-        omitted for it.
+        omitted for it. For a table without
+        ratings, the default is `PICK_METRICS`.
     decision : {"auto", "mean", "median", "mode"}
         What turns a distribution into a rating. "auto" takes for each metric the decision that
         is best for it (see `ordrec.evaluation.metrics.measures`): mean for ``rmse``, median for
@@ -246,12 +248,14 @@ def evaluate(
     ['bias', 'mean']
     """
     named = _named_models(models, seed)
-    names, own = _named_metrics(metrics)
     if against is not None and against not in named:
         raise ArgumentError(f"against must be one of {', '.join(named)}, got {against!r}")
     table, splitter = _split_ratings(ratings, split, test, valid, seed)
     listed = [model.table["item"] for model in named.values() if isinstance(model, PredictedLists)]
     table = _with_items(table, listed)
+    if metrics is DEFAULT_METRICS and not table.has_ratings:
+        metrics = PICK_METRICS
+    names, own = _named_metrics(metrics)
     problem = RatingsProblem(
         table,
         splitter,

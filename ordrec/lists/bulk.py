@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data.on_disk.partitions import parquet_engine
-from ordrec.errors import ArgumentError
+from ordrec.errors import ArgumentError, callers_level
 from ordrec.lists.filters import ItemFilter, check_list_length
 from ordrec.models.base import codes_of
 from ordrec.runtime.files import check_folder_visible, replace_file
@@ -97,7 +98,8 @@ def recommend_all(
     n : int
         Length of a list.
     users : sequence of ids, optional
-        All users of the model if None. Unknown users are refused.
+        All users of the model if None. Unknown users have no list, and a warning names one of
+        them; if none is known, they are refused.
     exclude, only : sequence of item ids, optional
         Items that must not be listed; the only ones that may.
     include_rated : bool
@@ -161,13 +163,16 @@ def _codes(model: ListingModel, users: Any) -> np.ndarray:
     if users is None:
         return np.arange(len(model.user_ids_))
     codes = codes_of(model.user_ids_, users)
-    if (codes < 0).any():
-        unknown = list(users)[int(np.argmax(codes < 0))]
-        raise ArgumentError(
-            f"{int((codes < 0).sum())} of {codes.size} users are not in the model, such as "
-            f"{unknown!r}: fold them in first, or leave them out"
+    unknown = codes < 0
+    if unknown.any():
+        said = (
+            f"{int(unknown.sum())} of {codes.size} users are not in the model, such as "
+            f"{list(users)[int(np.argmax(unknown))]!r}"
         )
-    return codes
+        if unknown.all():
+            raise ArgumentError(f"{said}: fold them in first, or leave them out")
+        warnings.warn(f"{said}, and have no list: fold them in first", stacklevel=callers_level())
+    return codes[~unknown]
 
 
 def _checked_file(out: str | Path) -> Path:

@@ -68,7 +68,8 @@ class Explanation:
         for an item that only its rating model knows.
     pick : DataFrame or None
         Which of the user's ratings speak for picking the item: ``item``, ``title`` if known,
-        ``rating`` and ``contribution``, the weightiest first; only from a `Recommender`.
+        ``rating`` (``count`` without ratings) and ``contribution``, the weightiest first; only
+        from a `Recommender`.
     """
 
     expected: float | None
@@ -93,8 +94,10 @@ class Explanation:
             like = like.fillna({"title": ""})
         if self.pick is None:
             return like
-        pick = self.pick.rename(columns={"item": "id"}).assign(source="own rating")
-        columns = ["why", "source", "id", "rating", "contribution"]
+        picked = "count" in self.pick
+        source = "own pick" if picked else "own rating"
+        pick = self.pick.rename(columns={"item": "id"}).assign(source=source)
+        columns = ["why", "source", "id", "count" if picked else "rating", "contribution"]
         parts = [largest_contributions(pick, n).assign(why="pick")[columns]]
         if self.expected is not None:
             parts.append(like.assign(why="like")[columns])
@@ -149,10 +152,16 @@ class Explanation:
         assert self.p_pick is not None
         if math.isnan(self.p_pick):
             return ["too new for a probability that it is picked"]
-        reasons = ", because of their ratings of" if len(self.pick) else ""
+        reasons = ""
+        if len(self.pick):
+            picked = "count" in self.pick
+            reasons = f", because of their {'picks' if picked else 'ratings'} of"
         lines = [f"picked next with probability {_percent(self.p_pick)}{reasons}"]
         for row in self.pick.iloc[:MOST_REASONS].to_dict("records"):
-            lines.append(f"  {row.get('title') or row['item']} ({row['rating']:g})")
+            said = f" ({row['rating']:g})" if "rating" in row else ""
+            if row.get("count", 1.0) > 1.0:
+                said = f" ({row['count']:g} times)"
+            lines.append(f"  {row.get('title') or row['item']}{said}")
         return lines
 
 

@@ -88,7 +88,7 @@ def fits(fit: Method) -> Method:
 
     @functools.wraps(fit)
     def fit_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
-        ratings = self._counted(as_ratings(ratings))
+        ratings = self._counted(self._learnable(as_ratings(ratings)))
         with interruptible(), progress(type(self).__name__, getattr(self, "verbose", None)):
             return fit(self, ratings, *args, **options)
 
@@ -134,7 +134,10 @@ def folds_in(fold_in: Method) -> Method:
 
     @functools.wraps(fold_in)
     def fold_in_ratings(self: Any, ratings: Any, *args: Any, **options: Any) -> Any:
-        ratings = self._counted(as_ratings(ratings, getattr(self, "scale_", None)))
+        scale = getattr(self, "scale_", None)
+        ratings = self._counted(as_ratings(ratings, scale))
+        if scale is not None and scale.only_picks == ratings.has_ratings:
+            ratings = ratings.on_scale(scale)  # ratings are picks, but picks are no ratings
         if hasattr(self, "user_ids_") and not _replaces_knowingly.get():
             _warn_of_replaced_ratings(self, ratings)
         with interruptible(), replacing_ratings():  # a model inside need not warn again
@@ -202,6 +205,7 @@ class IdMappedModel(Storable):
     item_ids_: pd.Index
     takes_long: ClassVar[bool] = False  # started first where models are fitted side by side
     _counts_weights: ClassVar[bool] = False  # whether `fit` and `fold_in` do, or hand them on
+    _learns_from_picks: ClassVar[bool] = False  # whether it takes tables without ratings
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name.
@@ -258,6 +262,17 @@ class IdMappedModel(Storable):
         else:
             facts["fitted to"] = "nothing yet"
         return facts_html(type(self).__name__, facts)
+
+    def _learnable(self, ratings: Ratings) -> Ratings:
+        """The ratings; a table without any is refused by models that predict ratings."""
+        if ratings.has_ratings or self._learns_from_picks:
+            return ratings
+        raise DataError(
+            f"{type(self).__name__} predicts ratings, and the table has none: take a model of what "
+            'users pick, such as Recommender ("recommender"), EASE ("ease") or ImplicitALS '
+            '("als"), or name the column of ratings with rating=',
+            parameter="rating",
+        )
 
     def _counted(self, ratings: Ratings) -> Ratings:
         """The ratings, without their weights if the model ignores them."""

@@ -31,13 +31,18 @@ def with_further_ratings(
         The known ratings of users by id: user, item, rating and, if there are any, timestamp and
         weight; those given have the weight 1.
     user, item, rating, timestamp
-        Further ratings: single values or sequences; see `paired_lists`.
+        Further ratings: single values or sequences; see `paired_lists`. Picks are added to those
+        that are known.
     scale : Scale
         Of the known ratings; the given ones are read by value on it.
     """
     columns = "user", "item", "rating", "timestamp"
-    lists = paired_lists(user, item, rating, timestamp)
+    lists = paired_lists(user, item, rating, timestamp, scale)
     new = pd.DataFrame(dict(zip(columns, lists, strict=True)))
+    if scale.only_picks:
+        old, new = known_of(pd.Index(new["user"].unique())), new.rename(columns={"rating": "count"})
+        parts = [part for part in (old, new.drop(columns="timestamp")) if len(part)] or [new]
+        return Ratings.from_frame(pd.concat(parts), rating=None)
     new["rating"] = scale.values_of(scale.ranks_of(new["rating"].to_numpy()))
     old = known_of(pd.Index(new["user"].unique()))
     if timestamp is None and "timestamp" not in old:
@@ -51,15 +56,24 @@ def with_further_ratings(
     return Ratings.from_frame(both.fillna({"weight": 1.0}), scale=scale, weight="weight")
 
 
-def paired_lists(user: Any, item: Any, rating: Any, timestamp: Any) -> tuple[list[Any], ...]:
+def paired_lists(
+    user: Any, item: Any, rating: Any, timestamp: Any, scale: Scale | None = None
+) -> tuple[list[Any], ...]:
     """One or more ratings as lists of users, items, ratings and times, 0 where unknown.
+
+    On a scale of picks, None stands for one pick each.
 
     Examples
     --------
     >>> paired_lists("ann", 3, 4.5, None)
     (['ann'], [3], [4.5], [0])
+    >>> paired_lists("ann", 3, None, None, Scale.of_picks())
+    (['ann'], [3], [1.0], [0])
     """
-    users, items, ratings = _as_list(user), _as_list(item), _as_list(rating)
+    users, items = _as_list(user), _as_list(item)
+    if rating is None and not (scale is not None and scale.only_picks):
+        raise ArgumentError("rating must be given: only a model of picks does without")
+    ratings = [1.0] * len(users) if rating is None else _as_list(rating)
     times = [0] * len(users)
     if timestamp is not None:
         times = seconds_of(_as_list(timestamp)).tolist()

@@ -41,6 +41,7 @@ class ImplicitModel(ListingModel):
     model: Any = None
     entries: Literal["one", "rank", "interest"] = "one"
     ordered_by = "pick"
+    _learns_from_picks = True
 
     @fits
     def fit(self, ratings: Ratings) -> ImplicitModel:

@@ -59,8 +59,8 @@ class Recommender(RatingListingModel, DistributionModel):
         Unfitted; "auto" is an `OrderedChoice`, which chooses in training how to score items, and
         whether the order of a user's ratings counts.
     rating : rating model, "auto" or None
-        Unfitted. "auto" is a `RatingPredictor`, whose preset depends on the number of ratings;
-        with None, lists are those of the choice model.
+        Unfitted. "auto" is a `RatingPredictor`, whose preset depends on the number of ratings, or
+        None for a table without ratings; with None, lists are those of the choice model.
     taste : float or "auto"
         How much the expected gain of a rating counts: ``w`` of (1). 0 orders by the choice model
         alone; "auto" is 0.25.
@@ -122,6 +122,7 @@ class Recommender(RatingListingModel, DistributionModel):
     takes_long = True
     ordered_by = "recommended"
     _counts_weights = True  # its rating model may
+    _learns_from_picks = True  # without a rating model
 
     # ---- learning -------------------------------------------------------------------------
 
@@ -137,7 +138,7 @@ class Recommender(RatingListingModel, DistributionModel):
         self.choice_ = self._new_choice_model().fit(ratings)
         report(CHOICE_SHARE, 1.0, "calibration", span=0.0)
         self.calibration_ = calibrated_picks(self.choice_, ratings, self.random_state)
-        rating = self._new_rating_model()
+        rating = self._new_rating_model() if ratings.has_ratings or self.rating != "auto" else None
         report(CHOICE_SHARE, 1.0, span=1.0 - CHOICE_SHARE)
         self.rating_: Any = None if rating is None else rating.fit(ratings)
         return self
@@ -218,9 +219,11 @@ class Recommender(RatingListingModel, DistributionModel):
         """Return the fitted rating model."""
         self._check_fitted()
         if self.rating_ is None:
+            remedy = 'fit one with rating="factors"'
+            if self.scale_.only_picks:
+                remedy = "it was fitted to a table without ratings"
             raise ArgumentError(
-                'this recommender has no rating model: fit one with rating="factors"',
-                parameter="Recommender.rating",
+                f"this recommender has no rating model: {remedy}", parameter="Recommender.rating"
             )
         return self.rating_
 
@@ -516,7 +519,7 @@ class Recommender(RatingListingModel, DistributionModel):
             )
         return self.rating_
 
-    def update(self, user: Any, item: Any, rating: Any, timestamp: Any = None) -> Self:
+    def update(self, user: Any, item: Any, rating: Any = None, timestamp: Any = None) -> Self:
         """Return a recommender with further ratings (or new ones for items already rated).
 
         Parameters
@@ -524,7 +527,8 @@ class Recommender(RatingListingModel, DistributionModel):
         user, item : id, or sequence of ids
             New users are added; new items are added to the rating model if it can take them in,
             but not to the choice model, so that they are listed by rating alone.
-        rating : float or sequence of floats
+        rating : float or sequence of floats, optional
+            None for a model of picks.
         timestamp : int or sequence of int, optional
             In seconds since 1970.
         """

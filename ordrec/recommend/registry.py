@@ -40,12 +40,15 @@ class ModelEntry:
         Whether ``ordrec evaluate`` compares it by default.
     storable : bool
         Whether the class declares what its files hold.
+    for_picks : bool
+        Whether ``ordrec evaluate`` compares it by default on a table without ratings.
     """
 
     name: str
     home: str
     by_default: bool = False
     storable: bool = True
+    for_picks: bool = False
 
 
 MODELS: list[ModelEntry] = [
@@ -54,15 +57,17 @@ MODELS: list[ModelEntry] = [
     ModelEntry("bias", "ordrec.rating.baselines.bias:BiasModel", by_default=True),
     ModelEntry("item-knn", "ordrec.rating.baselines.item_knn:ItemKNN", by_default=True),
     ModelEntry("factors", "ordrec.rating.factors.model:OrdinalFactors", by_default=True),
-    ModelEntry("popularity", "ordrec.choice.popularity:Popularity", by_default=True),
+    ModelEntry(
+        "popularity", "ordrec.choice.popularity:Popularity", by_default=True, for_picks=True
+    ),
     ModelEntry(
         "recommender-fast", "ordrec.recommend.recommender:fast_recommender", by_default=True
     ),
-    ModelEntry("recommender", "ordrec.recommend.recommender:Recommender"),
+    ModelEntry("recommender", "ordrec.recommend.recommender:Recommender", for_picks=True),
     ModelEntry("choice", "ordrec.choice.mixture:ChoiceMixture"),
     ModelEntry("ordered", "ordrec.choice.ordered:OrderedChoice"),
-    ModelEntry("ease", "ordrec.choice.ease:EASE", by_default=True),
-    ModelEntry("als", "ordrec.choice.als:ImplicitALS"),
+    ModelEntry("ease", "ordrec.choice.ease:EASE", by_default=True, for_picks=True),
+    ModelEntry("als", "ordrec.choice.als:ImplicitALS", for_picks=True),
     ModelEntry("implicit-als", "ordrec.peers.implicit:implicit_als", storable=False),
     ModelEntry("per-user-svor", "ordrec.rating.per_user.model:PerUserPredictor"),
     ModelEntry("per-user-logistic", "ordrec.rating.per_user.model:per_user_logistic"),
@@ -103,9 +108,11 @@ def model_names() -> list[str]:
     return list(_by_name())
 
 
-def default_model_names() -> list[str]:
+def default_model_names(*, has_ratings: bool = True) -> list[str]:
     """The names of the models that ``ordrec evaluate`` compares by default."""
-    return [entry.name for entry in MODELS if entry.by_default]
+    return [
+        entry.name for entry in MODELS if (entry.by_default if has_ratings else entry.for_picks)
+    ]
 
 
 def storable_model_names() -> list[str]:

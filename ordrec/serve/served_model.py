@@ -48,16 +48,17 @@ class ServedModel:
     def about(self) -> dict[str, Any]:
         """Return what the page must know: the scale, the sizes, and what the model can do."""
         scale = self._model.scale_
+        values = scale.values[1:] if scale.only_picks else scale.values
         like = getattr(self._model, "like_", None)
         return {
             "name": self.name,
             "model": type(self._model).__name__,
             "n_users": len(self._model.user_ids_),
             "n_items": len(self._model.item_ids_),
-            "scale": scale.values.tolist(),
-            "low": float(scale.low),
-            "high": float(scale.high),
-            "binned": scale.edges is not None,
+            "scale": values.tolist(),
+            "low": float(values[0] if scale.only_picks else scale.low),
+            "high": float(values[-1] if scale.only_picks else scale.high),
+            "binned": scale.edges is not None and not scale.only_picks,
             "like": scale.liked_from if like is None else float(like),
             "can": self.abilities,
         }
@@ -243,12 +244,12 @@ class ServedModel:
         table = model.explain(user, item, seconds).largest(n)
         reasons = []
         for row in table.to_dict("records"):
-            own = row["source"] == "own rating"
+            own = row["source"] in ("own rating", "own pick")
             reasons.append(
                 {"why": row.get("why", "like"), "source": str(row["source"])}
                 | {"item": plain_id(row["id"]) if own else None}
                 | {"title": self.items.titles.get(row["id"], "") if own else None}
-                | _numbers({name: row[name] for name in ("rating", "contribution")})
+                | _numbers({name: row.get(name) for name in ("rating", "contribution")})
             )
         return reasons
 

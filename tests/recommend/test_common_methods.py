@@ -68,6 +68,8 @@ def test_methods_have_the_same_parameters(name: str) -> None:
         defaults = [{each[0]: each[2] for each in each_model} for each_model in taken]
         assert [each["by"] for each in defaults] == ["expected", "expected", "recommended"]
         return
+    if name == "update":  # a recommender of picks takes in further ones without ratings
+        taken = [[each[:2] for each in of_model] for of_model in taken]
     assert taken[0] == taken[1] == taken[2]
 
 

@@ -303,7 +303,7 @@ def test_a_run_is_not_resumed_by_a_model_that_knows_more(fitted, monkeypatch, tm
 
 
 def test_bad_requests_are_answered(model, tmp_path) -> None:
-    with pytest.raises(ArgumentError, match="1 of 2 users are not in the model, such as 'x'"):
+    with pytest.warns(UserWarning, match="1 of 2 users are not in the model, such as 'x'"):
         model.recommend_all(3, users=[1, "x"])
     with pytest.raises(ArgumentError, match=r"written as \.csv or \.parquet"):
         model.recommend_all(3, out=tmp_path / "top.txt")

@@ -38,7 +38,12 @@ def made_result(
                 verdict = "tied" if (metric, model) in tied else "worse"
                 compared.append(
                     about
-                    | {"average": "micro", "low": value - 0.02, "high": value + 0.02, "against": best}
+                    | {
+                        "average": "micro",
+                        "low": value - 0.02,
+                        "high": value + 0.02,
+                        "against": best,
+                    }
                     | {"verdict": "best" if model == best else verdict}
                 )
     shared = {

@@ -77,10 +77,14 @@ def row_blocks(
     scale: Scale | None,
     weight: str | None = None,
 ) -> Iterator[RowBlock]:
-    """Yield the row groups of a file, after checking them; ``weight`` is the column of weights."""
+    """Yield the row groups of a file, after checking them; ``weight`` is the column of weights.
+
+    Without a column of ratings (an empty name), all values are 1.
+    """
     check_folder_visible(path.parent)
     pyarrow, parquet = parquet_engine(path)
-    wanted = [*columns[: 4 if dated else 3], *([] if weight is None else [weight])]
+    wanted = [name for name in columns[: 4 if dated else 3] if name]
+    wanted += [] if weight is None else [weight]
     names = column_names(path)
     for column in wanted:
         if names.count(column) != 1:
@@ -103,7 +107,9 @@ def row_blocks(
                 continue
             try:
                 users, items = _ids(table[columns[0]]), _ids(table[columns[1]])
-                values = as_numbers(table[columns[2]], columns[2])
+                values = np.ones(len(table))
+                if columns[2]:
+                    values = as_numbers(table[columns[2]], columns[2])
                 if scale is not None:
                     on_scale(values, scale, columns[2])
                 times = as_seconds(table[columns[3]], columns[3]) if dated else None

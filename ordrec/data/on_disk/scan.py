@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ordrec.data import Ratings, Scale
-from ordrec.data.columns import TIMESTAMP, chosen_scale, plain
+from ordrec.data.columns import TIMESTAMP, chosen_scale, find_columns, is_usual_name, plain
 from ordrec.data.on_disk.partitions import (
     ITEMS,
     MANIFEST,
@@ -36,6 +36,7 @@ __all__ = ["RatingsScan", "scan_ratings"]
 
 ROWS = 1_000_000  # per chunk
 NAMES = ("user", "item", "rating", "timestamp")
+NAMES_OF_PICKS = ("user", "item", "count", "timestamp")
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class RatingsScan:
     dated : bool
         Whether the ratings have times.
     columns : tuple of str
-        Names of the user, item, rating and timestamp columns in the files.
+        Names of the user, item, rating and timestamp columns in the files. In a folder without
+        ratings, that of the column of counts, or "", is in the place of the third.
     name : str
     weight : str or None
         Name of the column of weights in the files, None where all ratings count alike.
@@ -302,9 +304,10 @@ def scan_ratings(
     *,
     user: str = "user",
     item: str = "item",
-    rating: str = "rating",
+    rating: str | None = "rating",
     timestamp: str | None = "timestamp",
     weight: str | None = None,
+    count: str | None = "count",
     scale: Any = None,
 ) -> RatingsScan:
     """Open a folder of parquet files, partitioned by user, without loading the ratings.
@@ -316,8 +319,9 @@ def scan_ratings(
     Parameters
     ----------
     path : str or Path
-    user, item, rating, timestamp, weight : str
+    user, item, rating, timestamp, weight, count : str
         Column names in a folder that ordrec did not write; without ``weight``, ratings count alike.
+        A folder without ratings is one of what was picked, see `Ratings.from_frame`.
     scale : Scale or iterable of float, optional
         The declared rating values; when omitted, those of the manifest, or inferred.
 
@@ -333,7 +337,8 @@ def scan_ratings(
         scale = Scale(scale)
     manifest = read_manifest(folder)
     if manifest is None:
-        return _scan_without_manifest(folder, (user, item, rating, timestamp or ""), scale, weight)
+        names = (user, item, rating or "", timestamp or "")
+        return _scan_without_manifest(folder, names, scale, weight, count or "")
     written = Scale.from_json(manifest.scale)
     if scale is not None and scale != written:
         raise ArgumentError(f"{folder}: has the {written}, not {scale}")
@@ -345,6 +350,7 @@ def scan_ratings(
         pd.Index(items["item"].to_numpy()),
         items["n_ratings"].to_numpy(np.int64),
         manifest.dated,
+        NAMES_OF_PICKS if written.only_picks else NAMES,
         name=manifest.name,
         weight="weight" if manifest.weighted else None,
     )
@@ -401,7 +407,11 @@ class _FolderContents:
 
 
 def _scan_without_manifest(
-    folder: Path, columns: tuple[str, str, str, str], scale: Scale | None, weight: str | None
+    folder: Path,
+    columns: tuple[str, str, str, str],
+    scale: Scale | None,
+    weight: str | None,
+    count: str,
 ) -> RatingsScan:
     """Scan a folder that ordrec did not write: read it once to find users, items and scale."""
     files = sorted(
@@ -413,6 +423,11 @@ def _scan_without_manifest(
         raise DataError(
             f"{folder}: contains no parquet files: make such a folder with write_partitions"
         )
+    has = column_names(files[0])
+    rated = columns[2] in has or any(is_usual_name(name, "rating") for name in has)
+    if columns[2] == "" or (columns[2] == "rating" and scale is None and not rated):
+        found = find_columns(has, *columns[:2], columns[2] or None, None, weight, count or None)
+        columns, scale = (*columns[:2], found.n_picks or "", columns[3]), Scale.of_picks()
     dated = columns[3] in column_names(files[0])
     if not dated and columns[3] not in ("", TIMESTAMP):
         raise DataError(

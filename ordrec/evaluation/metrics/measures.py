@@ -130,6 +130,7 @@ from ordrec.evaluation.metrics.outcome import Outcome, UserSums
 __all__ = [
     "DEFAULT_METRICS",
     "LIST_METRICS",
+    "PICK_METRICS",
     "ListMeasure",
     "Measure",
     "Outcome",
@@ -151,6 +152,8 @@ DEFAULT_METRICS = (
 )  # fmt: skip
 
 LIST_METRICS = ("ndcg@10", "recall@10", "hit_rate@10", "coverage@10")  # of lists alone
+# of tables without ratings
+PICK_METRICS = ("ndcg@10", "recall@20", "hit_rate@10", "coverage@10", "pick_calibration@10")
 
 RELEVANT_FROM = 3.0
 

@@ -19,6 +19,7 @@ from ordrec.evaluation.defaults import CANDIDATES, DECISION, RANKING_USERS, SPLI
 from ordrec.evaluation.manifest import ratings_checksum
 from ordrec.evaluation.metrics.measures import (
     DEFAULT_METRICS,
+    PICK_METRICS,
     ListMeasure,
     Measure,
     Outcome,
@@ -155,7 +156,7 @@ class RatingsProblem(Problem):
     @property
     def default_metrics(self) -> tuple[str, ...]:
         """The default metrics of `ordrec.evaluation.evaluate`."""
-        return DEFAULT_METRICS
+        return DEFAULT_METRICS if self.ratings.has_ratings else PICK_METRICS
 
     @property
     def _splitter(self) -> Splitter:

@@ -297,6 +297,7 @@ class LeaveLast(SplitParameters):
     """
 
     kind: ClassVar[str] = "last"
+    future: ClassVar[str] = "next"
 
     n: int = 1
     ties: str = "random"

@@ -243,7 +243,7 @@ class PairMoments(NamedTuple):
     table: np.ndarray
     n_sources: int
     width: int = 0
-    index: PairIndex = EVERY_PAIR
+    index: PairIndex = EVERY_PAIR  # type: ignore[assignment]
     features: np.ndarray = np.zeros((0, 0), np.float32)
     edges: np.ndarray = np.zeros(1, np.int64)
 
@@ -373,7 +373,6 @@ def expected_pairs(ratings: GroupedEntries) -> float:
 
 def _common_pairs(ratings: GroupedEntries, n_jobs: int) -> PairIndex:
     """Find the pairs with a common owner."""
-    n_entries = ratings.n_entries
 
     def index_span(first: int, stop: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         width = (stop + 63) // 64
