@@ -22,8 +22,8 @@ results = {
 results["latest fifth"]
 
 # %%
-# The two splits ask different questions, and the lists change more than the ratings do. Which number
-# counts depends on what the model is for: a shop wants to know what is bought next.
+# The two splits ask different questions, and the lists change more than the ratings do. Which
+# number counts depends on what the model is for: a shop wants to know what is bought next.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 for ax, metric in zip(axes, ["rmse", "ndcg@10"], strict=True):
