@@ -293,6 +293,7 @@ TABLES: dict[str, Table] = {
         },
         published="orboost-tables",
     ),
+    "orboost-trees": grid(("metric", "data"), ("model",), shown={"metric": ABSOLUTE_FIRST}),
     "per-user-eachmovie": per_user,
     "per-user-ml-100k": per_user,
     "svor-grading": grid(
