@@ -8,12 +8,14 @@ import pytest
 from ordrec.data import Ratings, Scale
 from ordrec.datasets import synthetic_ratings
 from ordrec.errors import ArgumentError
+from ordrec.ordinal import SVORIM
 from ordrec.rating.intervals import ratings_between
 from ordrec.recommend import (
     BiasModel,
     ConformalRatings,
     OrdinalFactors,
     PersonalThresholds,
+    PerUserPredictor,
     RatingHistogram,
     RatingPredictor,
 )
@@ -86,3 +88,9 @@ def test_the_model_given_is_not_changed() -> None:
     np.testing.assert_array_equal(model.predict(USERS, ITEMS), model.model_.predict(USERS, ITEMS))
     with pytest.raises(ArgumentError, match="predict_proba"):
         ConformalRatings(BiasModel()).fit(RATINGS)
+
+
+def test_without_probabilities_there_are_no_intervals() -> None:
+    model = PerUserPredictor(SVORIM(), min_ratings=5).fit(RATINGS)
+    with pytest.raises(ArgumentError, match=r"PerUserPredictor has no probabilities.*Logistic"):
+        model.predict_interval(USERS, ITEMS)
